@@ -1,0 +1,69 @@
+package core
+
+import "github.com/pawl-dev/pawl/policy"
+
+// Command is a decision of a definition: what the run does next.
+//
+//sumtype:decl
+type Command interface{ command() }
+
+type (
+	// Schedule begins a step.
+	Schedule struct {
+		Spec    *StepSpec
+		Item    int32           // index among the group's items, or -1
+		Group   StepID          // the group the step is an item of, or NoStep
+		Until   Time            // KindSleep: its end
+		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
+	}
+
+	// Skip records a step that does not run: its condition is false, or what it needs did not succeed.
+	Skip struct {
+		Spec   *StepSpec
+		Item   int32
+		Group  StepID
+		Reason string
+	}
+
+	// Finish ends a group.
+	Finish struct {
+		Step    StepID
+		Output  []byte
+		Failure *policy.Failure
+	}
+
+	// Close settles the run's outcome. Open steps are stopped; hooks run before the run ends.
+	Close struct {
+		Phase   RunPhase // RunSucceeded or RunFailed or RunTimedOut or RunCancelled
+		Output  []byte
+		Failure *policy.Failure
+	}
+)
+
+func (Schedule) command() {}
+func (Skip) command()     {}
+func (Finish) command()   {}
+func (Close) command()    {}
+
+// Definition is a workflow as the machine sees it. It is immutable and shared between runs.
+type Definition interface {
+	// Spec returns the step with that ordinal.
+	Spec(def int32) *StepSpec
+	// Decider returns what decides for one run, from the state the run has now (a fresh run, or one folded from its
+	// records). It may keep derived state of its own; the run's state is the truth.
+	Decider(r *Run) Decider
+	// Retry returns the run retry policy; nil: none.
+	Retry() *policy.Retry
+}
+
+// Decider decides for one run. Its methods are pure functions of the run's state and its own derived state.
+type Decider interface {
+	// Decide returns what the run does now. closed lists the steps that closed since the last call. While the run closes
+	// (r.Closing is set) it returns the hooks of that outcome's stage r.Closing.Hook and nothing else.
+	Decide(r *Run, closed []StepID, now Time) []Command
+	// Match evaluates a retry policy's When for a failure of the step's last attempt.
+	Match(r *Run, s *Step, when string, f *policy.Failure, now Time) policy.Match
+	// Task returns the payload a worker needs to execute the step's attempt (KindTask), or the start of the child run
+	// (KindChild), as JSON.
+	Task(r *Run, s *Step, now Time) ([]byte, *policy.Failure)
+}

@@ -1,0 +1,160 @@
+package core
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Input is something that happens to a run.
+//
+//sumtype:decl
+type Input interface{ input() }
+
+type (
+	// Start creates the run. It is the first input, on an empty Run whose ID is set.
+	Start struct {
+		Definition DefinitionID
+		Workflow   string
+		WorkflowID string
+		Key        string // idempotency key
+		Input      []byte
+		At         Time // when the run starts; zero: now
+		// Execution and Run bound the run by durations; ExecutionAt and RunAt by instants, which win. Zero: none.
+		Execution, Run     *policy.Limit
+		ExecutionAt, RunAt RunLimit
+		Parent             Parent
+		Chain              Chain
+		Keep               []Kept // results of an earlier run that this one does not repeat
+		Actor, Reason      string
+	}
+
+	// Commands are a Go body's decisions.
+	Commands struct{ Commands []Command }
+
+	// TaskStarted says that a worker takes the attempt that waits.
+	TaskStarted struct {
+		Step    StepID
+		Attempt int
+		Worker  string
+	}
+
+	// TaskEnded is a worker's report: Failure nil means success. A lost attempt has a failure of KindLost.
+	TaskEnded struct {
+		Step    StepID
+		Attempt int
+		Output  []byte
+		Failure *policy.Failure
+		Details []byte // of the last heartbeat, where it was not reported before
+	}
+
+	// TaskStopped says that the work of an attempt which had ended before (a limit, a cancel) is gone, or was abandoned
+	// because it did not go.
+	TaskStopped struct {
+		Step      StepID
+		Attempt   int
+		Abandoned bool
+	}
+
+	// Beat is a sign of life of an attempt: a heartbeat, or output. At is when it was given, not later than now.
+	Beat struct {
+		Step    StepID
+		Attempt int
+		At      Time // zero: now
+		Output  bool // output rather than a heartbeat
+		Details []byte
+	}
+
+	// SignalReceived delivers an event.
+	SignalReceived struct {
+		Name    string
+		ID      string // a second delivery with the same id changes nothing
+		Payload []byte
+		Actor   string
+	}
+
+	// ChildEnded reports the end of a child run.
+	ChildEnded struct {
+		Step    StepID
+		Attempt int
+		Child   RunID
+		Phase   RunPhase
+		Output  []byte
+		Failure *policy.Failure
+	}
+
+	// Operation is an operator's or a client's wish; see Op.
+	Operation struct {
+		Op            Op
+		Step          StepID           // of operations on a step
+		Output        []byte           // OpComplete
+		Failure       *policy.Failure  // OpFail
+		Policy        *policy.Policy   // OpSetPolicy
+		Limit         policy.LimitKind // OpExtend: which deadline
+		By            time.Duration    // OpExtend: by how much, or
+		To            Time             // OpExtend: until when; FarFuture removes the deadline
+		StopClock     bool             // OpPause
+		Actor, Reason string
+	}
+
+	// Tick says that time has passed: everything that is due happens.
+	Tick struct{}
+
+	// Recovered says that the engine that ran the run's attempts is gone: attempts without a surviving worker are lost.
+	Recovered struct {
+		Alive map[Token]bool // attempts that a surviving worker still heartbeats
+	}
+)
+
+func (Start) input()          {}
+func (Commands) input()       {}
+func (TaskStarted) input()    {}
+func (TaskEnded) input()      {}
+func (TaskStopped) input()    {}
+func (Beat) input()           {}
+func (SignalReceived) input() {}
+func (ChildEnded) input()     {}
+func (Operation) input()      {}
+func (Tick) input()           {}
+func (Recovered) input()      {}
+
+// Kept is a step result that a rerun takes over from an earlier run.
+type Kept struct {
+	Def    int32
+	Name   string
+	Item   int32
+	Phase  StepPhase
+	Output []byte
+}
+
+// Op is an operation on a run or a step.
+type Op uint8
+
+// The operations.
+const (
+	OpCancel    Op = iota // graceful: running attempts finish
+	OpInterrupt           // cancel that stops running attempts
+	OpTerminate
+	OpPause
+	OpResume
+	OpRetryRun  // every failed or timed-out step
+	OpRetryStep // a failed or timed-out step: fresh budget, fresh deadlines
+	OpSkip
+	OpComplete
+	OpFail
+	OpNow // ends a backoff early
+	OpSetPolicy
+	OpExtend
+)
+
+var opNames = [...]string{
+	"cancel", "interrupt", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete", "fail", "now", "set_policy", "extend",
+}
+
+func (o Op) String() string { return name(opNames[:], o) }
+
+// MarshalText gives the operation's name.
+func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText accepts an operation's name.
+func (o *Op) UnmarshalText(b []byte) error { return parseName(opNames[:], string(b), o) }

@@ -1,0 +1,199 @@
+package core
+
+import "github.com/pawl-dev/pawl/policy"
+
+// Record is something that happened, as it is journaled. All records of one Entry share its instant.
+//
+//sumtype:decl
+type Record interface{ record() }
+
+// Entry is what one input did to one run, at one instant.
+type Entry struct {
+	Run     RunID
+	At      Time
+	Records []Record
+}
+
+type (
+	// RunCreated is a run's first record.
+	RunCreated struct {
+		Definition    DefinitionID
+		Workflow      string
+		WorkflowID    string
+		Key           string
+		Input         []byte
+		StartAt       Time // zero: at once
+		Execution     RunLimit
+		Deadline      RunLimit
+		Parent        Parent
+		Chain         Chain
+		Actor, Reason string
+	}
+
+	// RunStarted says that a delayed run began; a run without delay has only RunCreated.
+	RunStarted struct{ Deadline RunLimit }
+
+	// RunClosing settles the outcome.
+	RunClosing struct {
+		Phase   RunPhase
+		Output  []byte
+		Failure *policy.Failure
+	}
+
+	// RunHooks says that the decider was asked for a stage of hooks.
+	RunHooks struct{ Stage int }
+
+	// RunEnded writes the terminal phase.
+	RunEnded struct {
+		Phase   RunPhase
+		Output  []byte
+		Failure *policy.Failure
+		Next    RunID // the chain's next run; zero: none
+	}
+
+	// RunReopened follows an operator's retry of a closed run.
+	RunReopened struct{ Execution, Deadline RunLimit }
+
+	// RunPausedRec and RunResumedRec bracket a pause.
+	RunPausedRec struct{ StopClock bool }
+	// RunResumedRec carries the run's deadlines, moved where the clock stood still.
+	RunResumedRec struct{ Execution, Deadline RunLimit }
+
+	// CancelAsked says that nothing new is scheduled from here on.
+	CancelAsked struct{ Interrupt bool }
+
+	// SignalKept keeps an event; one that a wait takes is removed by StepEnded.
+	SignalKept struct {
+		Name, ID string
+		Payload  []byte
+	}
+
+	// StepScheduled begins a step.
+	StepScheduled struct {
+		Spec            *StepSpec // journaled whole only where Def is -1
+		Item            int32
+		Group           StepID
+		ScheduleToClose Time
+		NextAt          Time // a sleep's end, a wait's deadline
+		Child           RunID
+		WarnAt          Time
+	}
+
+	// StepSkipped records a step that does not run.
+	StepSkipped struct {
+		Spec   *StepSpec
+		Item   int32
+		Group  StepID
+		Reason string
+		Kept   bool // its result was taken over from an earlier run
+		Phase  StepPhase
+		Output []byte
+	}
+
+	// AttemptReady says that an attempt waits for a worker.
+	AttemptReady struct{ Step StepID }
+
+	// AttemptStarted says that a worker took the attempt.
+	AttemptStarted struct {
+		Step     StepID
+		Worker   string
+		Deadline Time // the step's deadline, set by its first attempt; zero: unchanged
+		WarnAt   Time
+	}
+
+	// AttemptBeat is a sign of life.
+	AttemptBeat struct {
+		Step    StepID
+		At      Time
+		Output  bool
+		Details []byte
+	}
+
+	// AttemptEnded ends an attempt. NextAt is set where another follows; else a StepEnded does.
+	AttemptEnded struct {
+		Step     StepID
+		Failure  *policy.Failure // nil: it succeeded
+		Details  []byte          // of a heartbeat not recorded before
+		Stopping bool            // its work has been told to stop
+		Retry    bool
+		NextAt   Time
+		Note     string // a broken When expression
+	}
+
+	// AttemptStopped says that the work of an ended attempt is gone or abandoned.
+	AttemptStopped struct {
+		Step      StepID
+		Abandoned bool
+	}
+
+	// StepEnded writes a step's terminal phase.
+	StepEnded struct {
+		Step    StepID
+		Phase   StepPhase
+		Reason  policy.Reason
+		Output  []byte
+		Failure *policy.Failure
+		Signal  string // the kept event it took
+	}
+
+	// StepWarned says that the warning of a deadline was given.
+	StepWarned struct {
+		Step   StepID // NoStep: the run's
+		Limit  policy.LimitKind
+		NextAt Time // the next warning; zero: none
+	}
+
+	// StepReset gives a step a fresh budget and deadlines (operator's retry, or resume).
+	StepReset struct {
+		Step            StepID
+		Budget          bool // attempts to 0
+		ScheduleToClose Time
+		Deadline        Time
+		NextAt          Time
+		Restart         bool // from a terminal phase back to scheduled
+	}
+
+	// StepPolicy replaces a step's policy.
+	StepPolicy struct {
+		Step   StepID
+		Policy *policy.Policy
+	}
+
+	// DeadlineMoved moves a stored deadline.
+	DeadlineMoved struct {
+		Step  StepID // NoStep: the run's
+		Limit policy.LimitKind
+		At    Time // zero: removed
+	}
+
+	// Operated is the audit of an operation; the records of what it did follow.
+	Operated struct {
+		Op            Op
+		Step          StepID // NoStep: the run
+		Actor, Reason string
+	}
+)
+
+func (RunCreated) record()     {}
+func (RunStarted) record()     {}
+func (RunClosing) record()     {}
+func (RunHooks) record()       {}
+func (RunEnded) record()       {}
+func (RunReopened) record()    {}
+func (RunPausedRec) record()   {}
+func (RunResumedRec) record()  {}
+func (CancelAsked) record()    {}
+func (SignalKept) record()     {}
+func (StepScheduled) record()  {}
+func (StepSkipped) record()    {}
+func (AttemptReady) record()   {}
+func (AttemptStarted) record() {}
+func (AttemptBeat) record()    {}
+func (AttemptEnded) record()   {}
+func (AttemptStopped) record() {}
+func (StepEnded) record()      {}
+func (StepWarned) record()     {}
+func (StepReset) record()      {}
+func (StepPolicy) record()     {}
+func (DeadlineMoved) record()  {}
+func (Operated) record()       {}

@@ -1,0 +1,223 @@
+package core
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Time is an instant in microseconds since the Unix epoch; zero is none.
+type Time = policy.Time
+
+// RunID identifies a run; it is a UUIDv7, so ids sort by creation.
+type RunID [16]byte
+
+func (id RunID) String() string {
+	var b [36]byte
+	hex.Encode(b[0:8], id[0:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:36], id[10:16])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}
+
+// ParseRunID reads a run id as String prints it.
+func ParseRunID(s string) (RunID, error) {
+	var id RunID
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		compact := s[0:8] + s[9:13] + s[14:18] + s[19:23] + s[24:36]
+		if _, err := hex.Decode(id[:], []byte(compact)); err == nil {
+			return id, nil
+		}
+	}
+	return RunID{}, fmt.Errorf("%q is not a run id (expected a UUID such as 0199d2c3-…)", s)
+}
+
+// MarshalText gives the id's text.
+func (id RunID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText accepts the id's text.
+func (id *RunID) UnmarshalText(b []byte) error {
+	v, err := ParseRunID(string(b))
+	if err == nil {
+		*id = v
+	}
+	return err
+}
+
+// DefinitionID is the content hash of a workflow definition; a run keeps the one it started with.
+type DefinitionID [16]byte
+
+func (id DefinitionID) String() string { return hex.EncodeToString(id[:]) }
+
+// StepID numbers the steps of a run in the order in which they were recorded.
+type StepID uint32
+
+// NoStep is the StepID of no step.
+const NoStep StepID = 1<<32 - 1
+
+// Token identifies one attempt. A report that carries the token of an attempt that has ended is stale.
+type Token struct {
+	Run     RunID  `json:"run"`
+	Step    StepID `json:"step"`
+	Attempt int    `json:"attempt"`
+}
+
+// Run is the state of one run: the fold of its records. Only Apply changes it.
+type Run struct {
+	ID         RunID
+	Workflow   string // the definition's name
+	Definition DefinitionID
+	WorkflowID string // chosen by the caller; empty: the run's id
+	Key        string // idempotency key of the start
+	Input      []byte // JSON
+	Phase      RunPhase
+	CreatedAt  Time
+	StartAt    Time // with RunPending: when the run starts
+	StartedAt  Time
+	EndedAt    Time
+
+	// Execution and Deadline are the run's stored deadlines, zero where it has none.
+	Execution RunLimit // spans the chain
+	Deadline  RunLimit // this run
+
+	Parent Parent // of a child run
+	Chain  Chain
+
+	Steps   []Step   // by StepID
+	Signals []Signal // events that no wait has taken yet
+	Output  []byte   // JSON
+	Failure *policy.Failure
+
+	Closing     *Closing // the outcome is settled; hooks run and attempts stop before the run ends
+	CancelAsked bool     // nothing new is scheduled
+	PausedAt    Time
+	StopClock   bool // paused with clock: stop
+	Seq         int  // entries folded so far
+
+	def     Definition
+	decider Decider
+	timers  timers            // open steps by their wake time
+	byKey   map[string]StepID // steps by key
+	open    int               // steps that are not closed, hooks included
+	live    int               // steps with a running attempt, or one that is still stopping
+	queued  int               // steps whose attempt waits for a worker
+	changed []StepID          // closed since the decider was last asked
+	history policy.Time       // the instant of the last entry
+}
+
+// RunLimit is a run's stored deadline and where it was configured.
+type RunLimit struct {
+	At     Time
+	Warn   Time // when the warning is due; zero: none, or given
+	Origin string
+}
+
+// Parent links a child run to the step that started it.
+type Parent struct {
+	Run     RunID
+	Step    StepID
+	Attempt int
+	Close   CloseChild
+}
+
+// CloseChild says what becomes of a child run when its parent closes.
+type CloseChild uint8
+
+// The parent-close policies.
+const (
+	ChildCancel CloseChild = iota
+	ChildTerminate
+	ChildAbandon
+)
+
+// Chain links runs that continue one another.
+type Chain struct {
+	First    RunID // the chain's first run; zero: this one
+	Previous RunID // zero: none
+	Attempt  int   // of the run retry policy, from 1
+}
+
+// Signal is an event that reached the run.
+type Signal struct {
+	Name    string
+	ID      string // sender's id, for telling duplicates; may be empty
+	Payload []byte // JSON
+	At      Time
+}
+
+// Closing is a settled outcome that waits for hooks and for running attempts.
+type Closing struct {
+	Phase   RunPhase
+	Output  []byte
+	Failure *policy.Failure
+	Hook    int // the stage of hooks the decider has been asked for
+}
+
+// Step is the state of one step.
+type Step struct {
+	ID     StepID
+	Spec   *StepSpec // shared, immutable
+	Item   int32     // index among its group's items, or -1
+	Group  StepID    // the group the step is an item of, or NoStep
+	Phase  StepPhase
+	Reason policy.Reason
+
+	ScheduledAt Time // first scheduling
+	EndedAt     Time
+	// ScheduleToClose and Deadline are stored instants; zero: none, or not started.
+	ScheduleToClose Time
+	Deadline        Time
+	WarnAt          Time // the next deadline warning; zero: none, or given
+
+	Attempt  int   // number of the last attempt, 0 before the first
+	Counted  int   // attempts that use up the budget
+	Lost     int   // lost attempts in a row
+	ReadyAt  Time  // the attempt became ready for a worker
+	Started  Time  // the attempt's start; zero: not started
+	BeatAt   Time  // the attempt's last heartbeat
+	ByteAt   Time  // the attempt's last output
+	NextAt   Time  // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
+	Delay    int64 // the last backoff, milliseconds
+	Stopping bool  // the work of an ended attempt has not stopped yet
+	Child    RunID // of a child step: the run it started
+
+	Details []byte          // of the last heartbeat; the next attempt reads them
+	Output  []byte          // JSON
+	Failure *policy.Failure // the last failure
+	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
+}
+
+// StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
+type StepSpec struct {
+	Name   string // unique in a definition
+	Def    int32  // ordinal in the definition, or -1: the spec travels in the record
+	Kind   StepKind
+	Hook   bool   // runs while the run closes
+	Queue  string // task queue; empty: the engine's own workers
+	Type   string // task type: exec, http, noop, fail, or the name of a worker's function
+	Event  string // KindWait: the event's name
+	Policy policy.Policy
+	Input  []byte // JSON, where the spec travels in the record
+}
+
+// Key names the step within its run: its name, and its item where it has one.
+func (s *Step) Key() string { return stepKey(s.Spec.Name, s.Item) }
+
+func stepKey(name string, item int32) string {
+	if item < 0 {
+		return name
+	}
+	return fmt.Sprintf("%s[%d]", name, item)
+}
+
+// Effective returns the policy in force for the step.
+func (s *Step) Effective() *policy.Policy {
+	if s.Policy != nil {
+		return s.Policy
+	}
+	return &s.Spec.Policy
+}

@@ -1,0 +1,56 @@
+package policy
+
+import (
+	"math"
+	"time"
+)
+
+// Time is an instant: microseconds since the Unix epoch. Zero means "none".
+type Time int64
+
+// FarFuture is later than every instant a policy can yield; adding to it saturates here.
+const FarFuture Time = math.MaxInt64
+
+// At converts a wall clock reading. Sub-microsecond parts are dropped.
+func At(t time.Time) Time { return Time(t.UnixMicro()) }
+
+// Std returns the instant as a UTC time.Time; the zero Time gives the zero time.Time.
+func (t Time) Std() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t)).UTC()
+}
+
+// Add returns t+d, saturating at FarFuture.
+func (t Time) Add(d time.Duration) Time {
+	us := d.Microseconds()
+	if us > 0 && int64(t) > math.MaxInt64-us {
+		return FarFuture
+	}
+	return t + Time(us)
+}
+
+// Sub returns t-u.
+func (t Time) Sub(u Time) time.Duration {
+	us := int64(t - u)
+	if us > math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return time.Duration(us) * time.Microsecond
+}
+
+// Earliest returns the earlier of two instants, where zero means "none".
+func Earliest(a, b Time) Time {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+func (t Time) String() string {
+	if t == 0 {
+		return "-"
+	}
+	return t.Std().Format("2006-01-02T15:04:05.000000Z07:00")
+}

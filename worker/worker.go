@@ -1,0 +1,38 @@
+// Package worker executes attempts: processes, HTTP calls, the small built-in types and Go functions. It measures time
+// on the monotonic clock from the durations a task carries, reports signs of life no more often than the limits need,
+// and stops work by the ladder: ask, wait, kill, wait, abandon.
+package worker
+
+import (
+	"context"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Executor executes the attempts of one task type.
+type Executor interface {
+	// Execute does the work and returns when it is over. When ctx is done it stops the work first, by the executor's own
+	// ladder, and returns when the work is gone; where it will not go, it returns with Abandoned. It never returns while
+	// the work might still have effects, except with Abandoned. It must not keep t's byte slices.
+	Execute(ctx context.Context, t core.Task, alive Alive) Result
+}
+
+// Alive takes an executor's signs of life. It is cheap: call it for every line.
+type Alive interface {
+	Output()                  // output arrived
+	Heartbeat(details []byte) // the work says it is alive; details may be nil
+}
+
+// Result is how an attempt ended.
+type Result struct {
+	Output    []byte          // JSON; empty: null
+	Failure   *policy.Failure // nil: success
+	Abandoned bool            // the work was told to stop and did not go
+}
+
+// Reporter takes a worker's reports; the engine implements it. Report does not block for long and never fails: a report
+// that comes too late is refused by the run's own state.
+type Reporter interface {
+	Report(run core.RunID, in core.Input) // TaskEnded, TaskStopped or Beat
+}
