@@ -54,10 +54,10 @@ type (
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct{ Execution, Deadline RunLimit }
 
-	// RunPausedRec and RunResumedRec bracket a pause.
-	RunPausedRec struct{ StopClock bool }
-	// RunResumedRec carries the run's deadlines, moved where the clock stood still.
-	RunResumedRec struct{ Execution, Deadline RunLimit }
+	// PauseBegan and PauseEnded bracket a pause.
+	PauseBegan struct{ StopClock bool }
+	// PauseEnded carries the run's deadlines, moved where the clock stood still.
+	PauseEnded struct{ Execution, Deadline RunLimit }
 
 	// CancelAsked says that nothing new is scheduled from here on.
 	CancelAsked struct{ Interrupt bool }
@@ -68,8 +68,8 @@ type (
 		Payload  []byte
 	}
 
-	// StepScheduled begins a step.
-	StepScheduled struct {
+	// StepBegan begins a step.
+	StepBegan struct {
 		Spec            *StepSpec // journaled whole only where Def is -1
 		Item            int32
 		Group           StepID
@@ -79,8 +79,8 @@ type (
 		WarnAt          Time
 	}
 
-	// StepSkipped records a step that does not run.
-	StepSkipped struct {
+	// StepOmitted records a step that does not run.
+	StepOmitted struct {
 		Spec   *StepSpec
 		Item   int32
 		Group  StepID
@@ -180,12 +180,12 @@ func (RunClosing) record()     {}
 func (RunHooks) record()       {}
 func (RunEnded) record()       {}
 func (RunReopened) record()    {}
-func (RunPausedRec) record()   {}
-func (RunResumedRec) record()  {}
+func (PauseBegan) record()     {}
+func (PauseEnded) record()     {}
 func (CancelAsked) record()    {}
 func (SignalKept) record()     {}
-func (StepScheduled) record()  {}
-func (StepSkipped) record()    {}
+func (StepBegan) record()      {}
+func (StepOmitted) record()    {}
 func (AttemptReady) record()   {}
 func (AttemptStarted) record() {}
 func (AttemptBeat) record()    {}

@@ -100,8 +100,8 @@ type Run struct {
 
 	def     Definition
 	decider Decider
-	timers  timers            // open steps by their wake time
-	byKey   map[string]StepID // steps by key
+	timers  timers            // open steps by the instant each wants something
+	byKey   map[string]StepID // steps by key; built when first asked for
 	open    int               // steps that are not closed, hooks included
 	live    int               // steps with a running attempt, or one that is still stopping
 	queued  int               // steps whose attempt waits for a worker
