@@ -1,0 +1,50 @@
+package duration
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Duration is a time.Duration that is written and read in this package's grammar, as text and as JSON. In JSON it is
+// written as a string; a whole number is read as milliseconds.
+type Duration time.Duration
+
+// Std returns the standard library's value.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// String returns the canonical form.
+func (d Duration) String() string { return Format(time.Duration(d)) }
+
+// MarshalText writes the canonical form. A negative duration, which could not be read back, is an error.
+func (d Duration) MarshalText() ([]byte, error) {
+	if d < 0 {
+		return nil, fmt.Errorf("duration: %s is negative", d)
+	}
+	return []byte(d.String()), nil
+}
+
+// UnmarshalText reads whatever Parse accepts.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// UnmarshalJSON reads a string in the grammar or a whole number of milliseconds. As everywhere in encoding/json,
+// null changes nothing.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	if text == "null" {
+		return nil
+	}
+	if len(data) > 0 && data[0] == '"' {
+		if err := json.Unmarshal(data, &text); err != nil {
+			return err
+		}
+	}
+	return d.UnmarshalText([]byte(text))
+}

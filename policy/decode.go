@@ -1,0 +1,285 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// none is the text that takes an inherited retry policy or limit away.
+const none = "none"
+
+var (
+	policyKeys = []string{"retry", "timeout"}
+	retryKeys  = []string{
+		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
+		"origin",
+	}
+	limitKeys = []string{"after", "retry", "onExpire", "warn", "origin"}
+)
+
+// DefaultRetry is what a retry policy's fields are where they are not given: one attempt, 1s before a second one,
+// doubled for each further one, for errors and timeouts.
+func DefaultRetry() *Retry {
+	return &Retry{
+		MaxAttempts: 1, InitialInterval: time.Second, BackoffCoefficient: 2, On: slices.Clone(defaultOn),
+	}
+}
+
+// DecodePolicy reads {retry, timeout} from a value as a YAML or JSON decoder yields it. Every error of the Decode
+// functions is a [*FieldError].
+func DecodePolicy(v any) (Policy, error) {
+	var p Policy
+	f := ReadFields(v, policyKeys...)
+	retry, err := DecodeRetry(f.Value("retry"))
+	f.Keep("retry", err)
+	limits, err := DecodeLimits(f.Value("timeout"))
+	f.Keep("timeout", err)
+	if f.Err() != nil {
+		return p, f.Err()
+	}
+	return Policy{Retry: retry, Limits: limits}, nil
+}
+
+// DecodeRetry reads a retry policy: a preset as text, see [ParsePreset], or a mapping whose absent fields are those
+// of [DefaultRetry]. Nil is no policy.
+func DecodeRetry(v any) (*Retry, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // absence is a value here: the policy below it holds
+	case string:
+		return ParsePreset(v)
+	case map[string]any:
+		return decodeRetry(v)
+	default:
+		msg := fmt.Sprintf("%s where a retry policy is expected: write {maxAttempts: 3} or exponential(3, 1s)", describe(v))
+		return nil, &FieldError{Msg: msg}
+	}
+}
+
+func decodeRetry(v map[string]any) (*Retry, error) {
+	r := DefaultRetry()
+	f := ReadFields(v, retryKeys...)
+	r.MaxAttempts = f.Attempts("maxAttempts", r.MaxAttempts)
+	r.InitialInterval = f.Duration("initialInterval", r.InitialInterval)
+	r.BackoffCoefficient = f.Number("backoffCoefficient", r.BackoffCoefficient, 1, math.MaxFloat64)
+	if f.Value("maxInterval") != none {
+		r.MaxInterval = f.Duration("maxInterval", 0)
+		if f.Has("maxInterval") && r.MaxInterval == 0 {
+			f.Fail("maxInterval", "zero: leave it out for no cap, or set initialInterval to 0 for no delay")
+		}
+	}
+	if f.Value("jitter") == JitterDecorrelated.String() {
+		r.JitterKind = JitterDecorrelated
+	} else if text, ok := f.Value("jitter").(string); ok {
+		f.Fail("jitter", "%q where a number from 0 to 1 or decorrelated is expected", text)
+	} else {
+		r.Jitter = f.Number("jitter", 0, 0, 1)
+	}
+	r.When = f.Text("when")
+	if f.Has("when") && strings.TrimSpace(r.When) == "" {
+		f.Fail("when", "empty expression")
+	}
+	if f.Has("on") || r.When != "" {
+		r.On = f.kinds("on")
+	}
+	r.NonRetryable = f.Texts("nonRetryable")
+	for i, name := range r.NonRetryable {
+		if name == "" {
+			f.Keep("nonRetryable", &FieldError{Path: []string{fmt.Sprint(i)}, Msg: "empty failure type"})
+		}
+	}
+	r.Origin = f.Text("origin")
+	if f.Err() != nil {
+		return nil, f.Err()
+	}
+	return r, nil
+}
+
+// Attempts reads a number of attempts: 0 or more, or -1 or unlimited for no bound.
+func (f *Fields) Attempts(key string, otherwise int) int {
+	text, ok := f.values[key].(string)
+	if !ok {
+		return f.Int(key, otherwise, Unlimited, math.MaxInt32)
+	}
+	if text != "unlimited" {
+		f.Fail(key, "%q where a whole number or unlimited is expected", text)
+	}
+	return Unlimited
+}
+
+func (f *Fields) kinds(key string) []Kind {
+	texts := f.Texts(key)
+	if texts == nil {
+		return nil
+	}
+	kinds := make([]Kind, len(texts))
+	for i, text := range texts {
+		n := slices.Index(kindNames, text)
+		if n < 1 {
+			msg := unknownName("failure kind", text, kindNames)
+			f.Keep(key, &FieldError{Path: []string{fmt.Sprint(i)}, Msg: msg})
+			continue
+		}
+		kinds[i] = Kind(n)
+	}
+	return kinds
+}
+
+// DecodeLimits reads a step's limits: a mapping of limits by name, or a duration alone, which is scheduleToClose, for
+// a timeout is a deadline. Nil is no limits.
+func DecodeLimits(v any) (Limits, error) {
+	var limits Limits
+	if v == nil {
+		return limits, nil
+	}
+	values, ok := v.(map[string]any)
+	if !ok {
+		limit, err := DecodeLimit(LimitScheduleToClose, v)
+		limits.ScheduleToClose = limit
+		return limits, err
+	}
+	names := make([]string, len(StepLimits))
+	for i, kind := range StepLimits {
+		names[i] = kind.String()
+	}
+	if _, ok := values["after"]; ok {
+		msg := "after belongs to one limit: write {scheduleToClose: {after: …}}"
+		return limits, &FieldError{Path: []string{"after"}, Msg: msg}
+	}
+	f := ReadFields(values, names...)
+	for _, kind := range StepLimits {
+		limit, err := DecodeLimit(kind, f.Value(kind.String()))
+		f.Keep(kind.String(), err)
+		limits.Set(kind, limit)
+	}
+	if f.Err() != nil {
+		return Limits{}, f.Err()
+	}
+	return limits, nil
+}
+
+// DecodeLimit reads one limit: a duration, none, or {after, retry, onExpire, warn}. A deadline may also be an RFC 3339
+// instant, alone or as {at: …}. Zero, which would end everything before it begins, is refused, and so is `retry: true`
+// on a limit that spans attempts. Nil is no limit.
+func DecodeLimit(kind LimitKind, v any) (*Limit, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // absence is a value here: the limit below it holds
+	case map[string]any:
+		return decodeLimit(kind, v)
+	case string:
+		if v == none {
+			return &Limit{Removed: true}, nil
+		}
+	}
+	limit := &Limit{Retry: kind.RetriesByDefault()}
+	if err := limit.set(kind, v); err != nil {
+		return nil, err
+	}
+	return limit, nil
+}
+
+func decodeLimit(kind LimitKind, v map[string]any) (*Limit, error) {
+	known := limitKeys
+	if mayBeInstant(kind) {
+		known = append([]string{"at"}, known...)
+	}
+	f := ReadFields(v, known...)
+	limit := &Limit{Retry: f.Bool("retry", kind.RetriesByDefault())}
+	if limit.Retry && kind != LimitNone && !kind.PerAttempt() {
+		f.Fail("retry", "no attempt can follow once %s has passed, for it spans all attempts", kind)
+	}
+	switch {
+	case f.Has("at") && f.Has("after"):
+		f.Fail("at", "either at or after, not both")
+	case f.Has("at"):
+		f.Keep("at", limit.setInstant(kind, f.Value("at")))
+	case f.Value("after") == none:
+		f.Fail("after", "write none in place of the whole limit to take it away")
+	case f.Has("after"):
+		f.Keep("after", limit.set(kind, f.Value("after")))
+	default:
+		f.Fail("after", "missing")
+	}
+	if f.Has("onExpire") {
+		n := slices.Index(expireNames, f.Text("onExpire"))
+		if n < 0 {
+			f.Fail("onExpire", "%s where fail or cancel is expected", describe(f.Value("onExpire")))
+		}
+		limit.OnExpire = Expire(max(n, 0))
+	}
+	limit.Warn = f.percent("warn")
+	if limit.Warn != 0 && limit.At != 0 {
+		f.Fail("warn", "a percentage needs after: an instant has no length")
+	}
+	limit.Origin = f.Text("origin")
+	if f.Err() != nil {
+		return nil, f.Err()
+	}
+	return limit, nil
+}
+
+// mayBeInstant: a limit of no particular kind may be anything, it is one of ours read back.
+func mayBeInstant(kind LimitKind) bool { return kind == LimitDeadline || kind == LimitNone }
+
+// set takes an amount, or for a deadline an instant as text.
+func (l *Limit) set(kind LimitKind, v any) error {
+	text, _ := v.(string)
+	if _, ok := v.(time.Time); ok || looksLikeInstant(text) {
+		return l.setInstant(kind, v)
+	}
+	after, err := DecodeDuration(v)
+	if err != nil {
+		return err
+	}
+	if after == 0 {
+		return &FieldError{Msg: "zero leaves no time at all; write none for no limit"}
+	}
+	l.After = after
+	return nil
+}
+
+// setInstant takes an instant, as text or as those YAML decoders yield it that know instants.
+func (l *Limit) setInstant(kind LimitKind, v any) error {
+	if !mayBeInstant(kind) {
+		msg := fmt.Sprintf("%s is an amount of time; only a deadline can be an instant", kind)
+		return &FieldError{Msg: msg}
+	}
+	at, ok := v.(time.Time)
+	if !ok {
+		text, _ := v.(string)
+		parsed, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			msg := describe(v) + " is not an RFC 3339 instant such as 2030-01-31T18:00:00Z"
+			return &FieldError{Msg: msg}
+		}
+		at = parsed
+	}
+	// Year 9999 is the last one that RFC 3339 can write.
+	if at.Unix() <= 0 || at.UTC().Year() > 9999 {
+		return &FieldError{Msg: at.Format(time.RFC3339) + " is not an instant between 1970 and 9999"}
+	}
+	l.At = At(at)
+	return nil
+}
+
+// looksLikeInstant tells an instant from an amount, also a misspelt one: it begins like a date.
+func looksLikeInstant(text string) bool {
+	return len(text) >= 10 && text[4] == '-' && text[7] == '-'
+}
+
+// percent reads 80% or 80.
+func (f *Fields) percent(key string) int {
+	text, ok := f.values[key].(string)
+	if !ok {
+		return f.Int(key, 0, 1, 99)
+	}
+	n := 0
+	if _, err := fmt.Sscanf(text, "%d%%", &n); err != nil || fmt.Sprintf("%d%%", n) != text || n < 1 || n > 99 {
+		f.Fail(key, "%q where a percentage from 1%% to 99%% is expected", text)
+	}
+	return n
+}

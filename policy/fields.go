@@ -1,0 +1,285 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+)
+
+// FieldError says what is wrong with one field of a decoded document. A caller that knows the document's positions
+// can point at the place.
+type FieldError struct {
+	Path []string // from the decoded value down to the field; list items by their index from 0
+	Msg  string
+}
+
+func (e *FieldError) Error() string {
+	if len(e.Path) == 0 {
+		return e.Msg
+	}
+	return strings.Join(e.Path, ".") + ": " + e.Msg
+}
+
+// Under returns err as seen from further up the document: with prefix before the path of a FieldError, and as a
+// FieldError at prefix if it is another error.
+func Under(err error, prefix ...string) error {
+	if err == nil || len(prefix) == 0 {
+		return err
+	}
+	var field *FieldError
+	if errors.As(err, &field) {
+		return &FieldError{Path: slices.Concat(prefix, field.Path), Msg: field.Msg}
+	}
+	return &FieldError{Path: slices.Clone(prefix), Msg: err.Error()}
+}
+
+// Fields reads a mapping, as a YAML or JSON decoder yields it, field by field, and keeps the first error for the end.
+// A field that is absent or null has its default.
+type Fields struct {
+	values map[string]any
+	err    error
+}
+
+// ReadFields begins to read a value that must be a mapping with no other keys than the known ones. A nil value is an
+// empty mapping.
+func ReadFields(value any, known ...string) *Fields {
+	f := &Fields{}
+	if value == nil {
+		return f
+	}
+	values, ok := value.(map[string]any)
+	if !ok {
+		f.err = &FieldError{Msg: fmt.Sprintf("%s where a mapping with %s is expected", describe(value), orList(known))}
+		return f
+	}
+	f.values = values
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, key) {
+			f.Fail(key, "%s", unknownName("key", key, known))
+			break
+		}
+	}
+	return f
+}
+
+// Err returns the first error.
+func (f *Fields) Err() error { return f.err }
+
+// Fail records an error at a field, unless there already is one.
+func (f *Fields) Fail(key, format string, args ...any) {
+	f.Keep(key, fmt.Errorf(format, args...))
+}
+
+// Keep records an error that came from below a field, unless there already is one.
+func (f *Fields) Keep(key string, err error) {
+	if f.err == nil && err != nil {
+		f.err = Under(err, key)
+	}
+}
+
+// Value returns a field as it was decoded, nil if it is absent or null.
+func (f *Fields) Value(key string) any { return f.values[key] }
+
+// Has reports whether a field is there and not null.
+func (f *Fields) Has(key string) bool { return f.values[key] != nil }
+
+// Text reads a string.
+func (f *Fields) Text(key string) string {
+	value := f.values[key]
+	text, ok := value.(string)
+	if !ok && value != nil {
+		f.Fail(key, "%s where a text is expected", describe(value))
+	}
+	return text
+}
+
+// Texts reads a list of strings; nil if it is absent.
+func (f *Fields) Texts(key string) []string {
+	switch list := f.values[key].(type) {
+	case nil:
+		return nil
+	case []string:
+		return slices.Clone(list)
+	case []any:
+		texts := make([]string, 0, len(list))
+		for i, item := range list {
+			text, ok := item.(string)
+			if !ok {
+				f.Keep(key, &FieldError{Path: []string{fmt.Sprint(i)}, Msg: describe(item) + " where a text is expected"})
+			}
+			texts = append(texts, text)
+		}
+		return texts
+	default:
+		f.Fail(key, "%s where a list is expected", describe(list))
+		return nil
+	}
+}
+
+// Bool reads true or false.
+func (f *Fields) Bool(key string, otherwise bool) bool {
+	switch value := f.values[key].(type) {
+	case nil:
+		return otherwise
+	case bool:
+		return value
+	default:
+		f.Fail(key, "%s where true or false is expected", describe(value))
+		return otherwise
+	}
+}
+
+// Int reads a whole number between low and high.
+func (f *Fields) Int(key string, otherwise, low, high int) int {
+	value := f.values[key]
+	if value == nil {
+		return otherwise
+	}
+	n, err := whole(value)
+	switch {
+	case err != nil:
+		f.Keep(key, err)
+	case n < int64(low):
+		f.Fail(key, "%d is below %d", n, low)
+	case n > int64(high):
+		f.Fail(key, "%d is above %d", n, high)
+	}
+	return int(n)
+}
+
+// Number reads a finite number between low and high.
+func (f *Fields) Number(key string, otherwise, low, high float64) float64 {
+	value := f.values[key]
+	if value == nil {
+		return otherwise
+	}
+	n, ok := number(value)
+	switch {
+	case !ok || math.IsNaN(n) || math.IsInf(n, 0):
+		f.Fail(key, "%s where a number is expected", describe(value))
+	case n < low:
+		f.Fail(key, "%v is below %v", n, low)
+	case n > high:
+		f.Fail(key, "%v is above %v", n, high)
+	}
+	return n
+}
+
+// Duration reads a duration: a text in the grammar of package duration or a whole number of milliseconds. Negative
+// ones are refused.
+func (f *Fields) Duration(key string, otherwise time.Duration) time.Duration {
+	value := f.values[key]
+	if value == nil {
+		return otherwise
+	}
+	d, err := DecodeDuration(value)
+	f.Keep(key, err)
+	return d
+}
+
+// DecodeDuration reads a duration as decoders and Go code yield it: a text in the grammar of package duration, a
+// whole number of milliseconds, or a time.Duration. Negative ones are refused.
+func DecodeDuration(value any) (time.Duration, error) {
+	switch value := value.(type) {
+	case string:
+		d, err := duration.Parse(value)
+		if err != nil {
+			return 0, &FieldError{Msg: err.Error()}
+		}
+		return d, nil
+	case time.Duration:
+		return notNegative(value)
+	case duration.Duration:
+		return notNegative(value.Std())
+	}
+	if _, ok := number(value); !ok {
+		return 0, &FieldError{Msg: describe(value) + " where a duration is expected"}
+	}
+	ms, err := whole(value)
+	if err != nil {
+		return 0, err
+	}
+	if ms > int64(maxDelay) {
+		return 0, &FieldError{Msg: fmt.Sprintf("%d milliseconds are too many", ms)}
+	}
+	if ms < 0 {
+		return 0, &FieldError{Msg: fmt.Sprintf("%d is negative", ms)}
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func notNegative(d time.Duration) (time.Duration, error) {
+	if d < 0 {
+		return 0, &FieldError{Msg: duration.Format(d) + " is negative"}
+	}
+	return d, nil
+}
+
+// number reads what decoders yield for numbers.
+func number(value any) (float64, bool) {
+	if text, ok := value.(json.Number); ok {
+		n, err := text.Float64()
+		return n, err == nil
+	}
+	v := reflect.ValueOf(value)
+	switch {
+	case !v.IsValid():
+		return 0, false
+	case v.CanInt():
+		return float64(v.Int()), true
+	case v.CanUint():
+		return float64(v.Uint()), true
+	case v.CanFloat():
+		return v.Float(), true
+	}
+	return 0, false
+}
+
+// whole reads a whole number exactly, also where a float64 could not hold it.
+func whole(value any) (int64, error) {
+	if text, ok := value.(json.Number); ok {
+		if n, err := text.Int64(); err == nil {
+			return n, nil
+		}
+	}
+	if v := reflect.ValueOf(value); v.IsValid() && v.CanInt() {
+		return v.Int(), nil
+	}
+	n, ok := number(value)
+	if !ok || n != math.Trunc(n) {
+		return 0, &FieldError{Msg: describe(value) + " where a whole number is expected"}
+	}
+	// The largest float64 below 2^63 is still an int64; 2^63 itself is not.
+	if math.Abs(n) >= 1<<63 {
+		return 0, &FieldError{Msg: describe(value) + " is too large"}
+	}
+	return int64(n), nil
+}
+
+// describe names a decoded value for a message.
+func describe(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return fmt.Sprintf("%q", value)
+	case bool:
+		return fmt.Sprint(value)
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	}
+	if n, ok := number(value); ok {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("a %T", value)
+}

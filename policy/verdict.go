@@ -1,0 +1,50 @@
+package policy
+
+import "time"
+
+// Reason is why a step stopped being tried.
+type Reason uint8
+
+// The stop reasons, in the order in which they are judged.
+const (
+	ReasonNone Reason = iota
+	ReasonCancelled
+	ReasonTimeoutNotRetryable
+	ReasonNonRetryable
+	ReasonNotMatched
+	ReasonExpressionError
+	ReasonAttemptsExhausted
+	ReasonRetriesOff
+	ReasonNoTimeLeft
+	ReasonWorkerLost
+	ReasonSkipped
+	ReasonOperator // an operator completed, failed or skipped the step
+)
+
+// Match is the result of a retry policy's When expression for one failure, evaluated by the caller.
+type Match struct {
+	Matched bool
+	Error   string // not empty: the expression was broken
+}
+
+// History is what came before the attempt that ended.
+type History struct {
+	Counted  int           // attempts that use up MaxAttempts, the one that ended included unless it was lost
+	Lost     int           // lost attempts in a row, the one that ended included
+	Previous time.Duration // the last delay, for decorrelated jitter; 0: none yet
+	Closed   bool          // the run is closed or its cancel was asked
+	// Deadline is the earliest instant that bounds all attempts of the step (its own and its run's), and Bound the
+	// limit it comes from; zero: none.
+	Deadline Time
+	Bound    LimitKind
+}
+
+// Verdict is what follows an attempt that ended badly.
+type Verdict struct {
+	Retry  bool
+	Delay  time.Duration // with Retry
+	At     Time          // with Retry: the instant of the next attempt
+	Reason Reason        // without Retry
+	Bound  LimitKind     // with ReasonNoTimeLeft: the deadline that leaves no time
+	Detail string        // with ReasonExpressionError: what was wrong
+}
