@@ -23,6 +23,8 @@ type (
 		Item   int32
 		Group  StepID
 		Reason string
+		// Upstream: what it needs did not succeed, so a retry of the run decides it anew.
+		Upstream bool
 	}
 
 	// Finish ends a group.

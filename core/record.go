@@ -52,7 +52,10 @@ type (
 	}
 
 	// RunReopened follows an operator's retry of a closed run.
-	RunReopened struct{ Execution, Deadline RunLimit }
+	RunReopened struct {
+		Execution, Deadline RunLimit
+		Drop                []StepID // skipped dependants and hooks, which are decided anew
+	}
 
 	// PauseBegan and PauseEnded bracket a pause.
 	PauseBegan struct{ StopClock bool }
@@ -68,37 +71,36 @@ type (
 		Payload  []byte
 	}
 
-	// StepBegan begins a step.
+	// StepBegan begins a step; the first attempt of a task is ready with it.
 	StepBegan struct {
 		Spec            *StepSpec // journaled whole only where Def is -1
 		Item            int32
 		Group           StepID
 		ScheduleToClose Time
 		NextAt          Time // a sleep's end, a wait's deadline
-		Child           RunID
-		WarnAt          Time
 	}
 
 	// StepOmitted records a step that does not run.
 	StepOmitted struct {
-		Spec   *StepSpec
-		Item   int32
-		Group  StepID
-		Reason string
-		Kept   bool // its result was taken over from an earlier run
-		Phase  StepPhase
-		Output []byte
+		Spec     *StepSpec
+		Item     int32
+		Group    StepID
+		Reason   string
+		Upstream bool // what it needs did not succeed
+		Kept     bool // its result was taken over from an earlier run
+		Phase    StepPhase
+		Output   []byte
 	}
 
-	// AttemptReady says that an attempt waits for a worker.
+	// AttemptReady says that a further attempt waits for a worker.
 	AttemptReady struct{ Step StepID }
 
 	// AttemptStarted says that a worker took the attempt.
 	AttemptStarted struct {
 		Step     StepID
 		Worker   string
-		Deadline Time // the step's deadline, set by its first attempt; zero: unchanged
-		WarnAt   Time
+		Deadline Time  // the step's deadline, set by its first attempt; zero: unchanged
+		Child    RunID // KindChild: the run it starts
 	}
 
 	// AttemptBeat is a sign of life.
@@ -138,9 +140,8 @@ type (
 
 	// StepWarned says that the warning of a deadline was given.
 	StepWarned struct {
-		Step   StepID // NoStep: the run's
-		Limit  policy.LimitKind
-		NextAt Time // the next warning; zero: none
+		Step  StepID // NoStep: the run's
+		Limit policy.LimitKind
 	}
 
 	// StepReset gives a step a fresh budget and deadlines (operator's retry, or resume).

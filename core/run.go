@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -88,7 +89,7 @@ type Run struct {
 	Chain  Chain
 
 	Steps   []Step   // by StepID
-	Signals []Signal // events that no wait has taken yet
+	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
 	Output  []byte   // JSON
 	Failure *policy.Failure
 
@@ -106,13 +107,14 @@ type Run struct {
 	live    int               // steps with a running attempt, or one that is still stopping
 	queued  int               // steps whose attempt waits for a worker
 	changed []StepID          // closed since the decider was last asked
-	history policy.Time       // the instant of the last entry
+	last    Time              // the instant of the last entry
 }
 
 // RunLimit is a run's stored deadline and where it was configured.
 type RunLimit struct {
 	At     Time
-	Warn   Time // when the warning is due; zero: none, or given
+	After  time.Duration // the configured amount, for a fresh budget; zero: configured as an instant
+	Warn   Time          // when the warning is due; zero: none, or given
 	Origin string
 }
 
@@ -171,7 +173,7 @@ type Step struct {
 	// ScheduleToClose and Deadline are stored instants; zero: none, or not started.
 	ScheduleToClose Time
 	Deadline        Time
-	WarnAt          Time // the next deadline warning; zero: none, or given
+	Warned          Time // the warnings due up to here were given
 
 	Attempt  int   // number of the last attempt, 0 before the first
 	Counted  int   // attempts that use up the budget
@@ -183,7 +185,10 @@ type Step struct {
 	NextAt   Time  // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
 	Delay    int64 // the last backoff, milliseconds
 	Stopping bool  // the work of an ended attempt has not stopped yet
-	Child    RunID // of a child step: the run it started
+	Child    RunID // of a child step: the run its attempt started
+	Upstream bool  // skipped because what it needs did not succeed
+	Kept     bool  // its result was taken over from an earlier run
+	Dropped  bool  // forgotten by a retry of the run: another step took its place
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
 	Output  []byte          // JSON
