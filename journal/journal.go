@@ -60,13 +60,15 @@ type Lease struct {
 	Through uint64 // the view contains every batch up to here
 }
 
-// Batch is one append.
+// Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage
+// takes writes again. A journal does not keep its slices after Append has returned.
 type Batch struct {
 	Partition   int
 	Epoch       uint64
 	Seq         uint64 // Last+1, dense
 	Entries     []core.Entry
-	Definitions []Definition // first used by this batch
+	Encoded     []byte       // the entries encoded already, core.AppendEntry of one after the other; where set, Entries is nil
+	Definitions []Definition // first used by this batch; one that is stored already stays as it is
 	View        *View        // nil: none
 }
 
