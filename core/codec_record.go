@@ -1,0 +1,407 @@
+package core
+
+import "fmt"
+
+// The records' tags. A tag, once journaled, stays.
+const (
+	tagRunCreated = iota + 1
+	tagRunStarted
+	tagRunClosing
+	tagRunHooks
+	tagRunEnded
+	tagRunReopened
+	tagPauseBegan
+	tagPauseEnded
+	tagCancelAsked
+	tagSignalKept
+	tagStepBegan
+	tagStepOmitted
+	tagAttemptReady
+	tagAttemptStarted
+	tagAttemptBeat
+	tagAttemptEnded
+	tagAttemptStopped
+	tagStepEnded
+	tagStepWarned
+	tagStepReset
+	tagStepPolicy
+	tagDeadlineMoved
+	tagOperated
+)
+
+// tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table or a
+// type parameter would move every record to the heap.
+func tagOf(r Record) byte {
+	switch r.(type) {
+	case RunCreated:
+		return tagRunCreated
+	case RunStarted:
+		return tagRunStarted
+	case RunClosing:
+		return tagRunClosing
+	case RunHooks:
+		return tagRunHooks
+	case RunEnded:
+		return tagRunEnded
+	case RunReopened:
+		return tagRunReopened
+	case PauseBegan:
+		return tagPauseBegan
+	case PauseEnded:
+		return tagPauseEnded
+	case CancelAsked:
+		return tagCancelAsked
+	case SignalKept:
+		return tagSignalKept
+	case StepBegan:
+		return tagStepBegan
+	case StepOmitted:
+		return tagStepOmitted
+	case AttemptReady:
+		return tagAttemptReady
+	case AttemptStarted:
+		return tagAttemptStarted
+	case AttemptBeat:
+		return tagAttemptBeat
+	case AttemptEnded:
+		return tagAttemptEnded
+	case AttemptStopped:
+		return tagAttemptStopped
+	case StepEnded:
+		return tagStepEnded
+	case StepWarned:
+		return tagStepWarned
+	case StepReset:
+		return tagStepReset
+	case StepPolicy:
+		return tagStepPolicy
+	case DeadlineMoved:
+		return tagDeadlineMoved
+	case Operated:
+		return tagOperated
+	}
+	panic(fmt.Sprintf("core: record %T has no encoding", r))
+}
+
+func (c *coder) write(r Record) {
+	c.buf = append(c.buf, tagOf(r))
+	outer := c.open()
+	switch r := r.(type) {
+	case RunCreated:
+		r.fields(c)
+	case RunStarted:
+		r.fields(c)
+	case RunClosing:
+		r.fields(c)
+	case RunHooks:
+		r.fields(c)
+	case RunEnded:
+		r.fields(c)
+	case RunReopened:
+		r.fields(c)
+	case PauseBegan:
+		r.fields(c)
+	case PauseEnded:
+		r.fields(c)
+	case CancelAsked:
+		r.fields(c)
+	case SignalKept:
+		r.fields(c)
+	case StepBegan:
+		r.fields(c)
+	case StepOmitted:
+		r.fields(c)
+	case AttemptReady:
+		r.fields(c)
+	case AttemptStarted:
+		r.fields(c)
+	case AttemptBeat:
+		r.fields(c)
+	case AttemptEnded:
+		r.fields(c)
+	case AttemptStopped:
+		r.fields(c)
+	case StepEnded:
+		r.fields(c)
+	case StepWarned:
+		r.fields(c)
+	case StepReset:
+		r.fields(c)
+	case StepPolicy:
+		r.fields(c)
+	case DeadlineMoved:
+		r.fields(c)
+	case Operated:
+		r.fields(c)
+	}
+	c.close(outer)
+}
+
+func (c *coder) read() (r Record) {
+	tag := c.byte()
+	switch {
+	case c.err != nil:
+		return nil
+	case tag == 0:
+		c.fail("a record without a tag")
+		return nil
+	case tag > tagOperated:
+		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
+		return nil
+	}
+	outer := c.open()
+	if tag < tagStepBegan {
+		r = c.readOfRun(tag)
+	} else {
+		r = c.readOfStep(tag)
+	}
+	c.close(outer)
+	return r
+}
+
+// readOfRun reads what happens to a run as a whole.
+func (c *coder) readOfRun(tag byte) Record {
+	switch tag {
+	case tagRunCreated:
+		var r RunCreated
+		r.fields(c)
+		return r
+	case tagRunStarted:
+		var r RunStarted
+		r.fields(c)
+		return r
+	case tagRunClosing:
+		var r RunClosing
+		r.fields(c)
+		return r
+	case tagRunHooks:
+		var r RunHooks
+		r.fields(c)
+		return r
+	case tagRunEnded:
+		var r RunEnded
+		r.fields(c)
+		return r
+	case tagRunReopened:
+		var r RunReopened
+		r.fields(c)
+		return r
+	case tagPauseBegan:
+		var r PauseBegan
+		r.fields(c)
+		return r
+	case tagPauseEnded:
+		var r PauseEnded
+		r.fields(c)
+		return r
+	case tagCancelAsked:
+		var r CancelAsked
+		r.fields(c)
+		return r
+	default:
+		var r SignalKept
+		r.fields(c)
+		return r
+	}
+}
+
+// readOfStep reads what happens to a step, and what may concern either.
+func (c *coder) readOfStep(tag byte) Record {
+	switch tag {
+	case tagStepBegan:
+		var r StepBegan
+		r.fields(c)
+		return r
+	case tagStepOmitted:
+		var r StepOmitted
+		r.fields(c)
+		return r
+	case tagAttemptReady:
+		var r AttemptReady
+		r.fields(c)
+		return r
+	case tagAttemptStarted:
+		var r AttemptStarted
+		r.fields(c)
+		return r
+	case tagAttemptBeat:
+		var r AttemptBeat
+		r.fields(c)
+		return r
+	case tagAttemptEnded:
+		var r AttemptEnded
+		r.fields(c)
+		return r
+	case tagAttemptStopped:
+		var r AttemptStopped
+		r.fields(c)
+		return r
+	case tagStepEnded:
+		var r StepEnded
+		r.fields(c)
+		return r
+	case tagStepWarned:
+		var r StepWarned
+		r.fields(c)
+		return r
+	case tagStepReset:
+		var r StepReset
+		r.fields(c)
+		return r
+	case tagStepPolicy:
+		var r StepPolicy
+		r.fields(c)
+		return r
+	case tagDeadlineMoved:
+		var r DeadlineMoved
+		r.fields(c)
+		return r
+	default:
+		var r Operated
+		r.fields(c)
+		return r
+	}
+}
+
+func (r *RunCreated) fields(c *coder) {
+	c.id((*[16]byte)(&r.Definition))
+	c.text(&r.Workflow)
+	c.bytes(&r.Input)
+	c.chain(&r.Chain)
+	c.limitAt(&r.Deadline)
+	c.limitAt(&r.Execution)
+	c.text(&r.WorkflowID)
+	// Less frequent: the second group.
+	c.text(&r.Key)
+	c.time(&r.StartAt)
+	c.parent(&r.Parent)
+	c.text(&r.Actor)
+	c.text(&r.Reason)
+}
+
+func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }
+
+func (r *RunClosing) fields(c *coder) {
+	small(c, &r.Phase)
+	c.bytes(&r.Output)
+	c.failure(&r.Failure)
+}
+
+func (r *RunHooks) fields(c *coder) { optional(c, &r.Stage) }
+
+func (r *RunEnded) fields(c *coder) {
+	small(c, &r.Phase)
+	c.bytes(&r.Output)
+	c.failure(&r.Failure)
+	c.id((*[16]byte)(&r.Next))
+}
+
+func (r *RunReopened) fields(c *coder) {
+	c.limitAt(&r.Execution)
+	c.limitAt(&r.Deadline)
+	c.steps(&r.Drop)
+}
+
+func (r *PauseBegan) fields(c *coder) { c.flag(&r.StopClock) }
+
+func (r *PauseEnded) fields(c *coder) {
+	c.limitAt(&r.Execution)
+	c.limitAt(&r.Deadline)
+}
+
+func (r *CancelAsked) fields(c *coder) { c.flag(&r.Interrupt) }
+
+func (r *SignalKept) fields(c *coder) {
+	c.text(&r.Name)
+	c.text(&r.ID)
+	c.bytes(&r.Payload)
+}
+
+func (r *StepBegan) fields(c *coder) {
+	c.spec(&r.Spec)
+	c.group(&r.Item, &r.Group)
+	c.time(&r.ScheduleToClose)
+	c.time(&r.NextAt)
+}
+
+func (r *StepOmitted) fields(c *coder) {
+	c.spec(&r.Spec)
+	c.group(&r.Item, &r.Group)
+	c.text(&r.Reason)
+	c.flag(&r.Upstream)
+	c.flag(&r.Kept)
+	small(c, &r.Phase)
+	c.bytes(&r.Output)
+}
+
+func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
+
+func (r *AttemptStarted) fields(c *coder) {
+	c.step(&r.Step)
+	c.text(&r.Worker)
+	c.time(&r.Deadline)
+	c.id((*[16]byte)(&r.Child))
+}
+
+func (r *AttemptBeat) fields(c *coder) {
+	c.step(&r.Step)
+	c.time(&r.At)
+	c.flag(&r.Output)
+	c.bytes(&r.Details)
+}
+
+func (r *AttemptEnded) fields(c *coder) {
+	c.step(&r.Step)
+	c.failure(&r.Failure)
+	c.bytes(&r.Details)
+	c.flag(&r.Stopping)
+	c.flag(&r.Retry)
+	c.time(&r.NextAt)
+	c.text(&r.Note)
+}
+
+func (r *AttemptStopped) fields(c *coder) {
+	c.step(&r.Step)
+	c.flag(&r.Abandoned)
+}
+
+func (r *StepEnded) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Phase)
+	small(c, &r.Reason)
+	c.bytes(&r.Output)
+	c.failure(&r.Failure)
+	c.text(&r.Signal)
+}
+
+func (r *StepWarned) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Limit)
+}
+
+func (r *StepReset) fields(c *coder) {
+	c.step(&r.Step)
+	c.flag(&r.Budget)
+	c.time(&r.ScheduleToClose)
+	c.time(&r.Deadline)
+	c.time(&r.NextAt)
+	c.flag(&r.Restart)
+}
+
+func (r *StepPolicy) fields(c *coder) {
+	c.step(&r.Step)
+	c.policyAt(&r.Policy)
+}
+
+func (r *DeadlineMoved) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Limit)
+	c.time(&r.At)
+}
+
+func (r *Operated) fields(c *coder) {
+	small(c, &r.Op)
+	c.step(&r.Step)
+	c.text(&r.Actor)
+	c.text(&r.Reason)
+}
