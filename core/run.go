@@ -96,8 +96,9 @@ type Run struct {
 	Closing     *Closing // the outcome is settled; hooks run and attempts stop before the run ends
 	CancelAsked bool     // nothing new is scheduled
 	PausedAt    Time
-	StopClock   bool // paused with clock: stop
-	Seq         int  // entries folded so far
+	StopClock   bool  // paused with clock: stop
+	Next        RunID // the chain's next run; zero: none
+	Seq         int   // entries folded so far
 
 	def     Definition
 	decider Decider
@@ -149,6 +150,7 @@ type Signal struct {
 	ID      string // sender's id, for telling duplicates; may be empty
 	Payload []byte // JSON
 	At      Time
+	Taken   bool // a wait took it; kept for its id
 }
 
 // Closing is a settled outcome that waits for hooks and for running attempts.
@@ -198,15 +200,16 @@ type Step struct {
 
 // StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
 type StepSpec struct {
-	Name   string // unique in a definition
-	Def    int32  // ordinal in the definition, or -1: the spec travels in the record
-	Kind   StepKind
-	Hook   bool   // runs while the run closes
-	Queue  string // task queue; empty: the engine's own workers
-	Type   string // task type: exec, http, noop, fail, or the name of a worker's function
-	Event  string // KindWait: the event's name
-	Policy policy.Policy
-	Input  []byte // JSON, where the spec travels in the record
+	Name     string // unique in a definition
+	Def      int32  // ordinal in the definition, or -1: the spec travels in the record
+	Kind     StepKind
+	Hook     bool   // runs while the run closes
+	Queue    string // task queue; empty: the engine's own workers
+	Priority int32  // higher first among waiting attempts
+	Type     string // task type: exec, http, noop, fail, or the name of a worker's function
+	Event    string // KindWait: the event's name
+	Policy   policy.Policy
+	Input    []byte // JSON, where the spec travels in the record
 }
 
 // Key names the step within its run: its name, and its item where it has one.

@@ -1,0 +1,240 @@
+package core
+
+import (
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Apply folds one record into the state. It is the only code that changes a run's state, it decides nothing, and it
+// never fails: what it is given was decided by Advance, now or before a restart.
+func Apply(r *Run, at Time, rec Record) {
+	switch rec := rec.(type) {
+	case RunCreated:
+		r.applyCreated(at, rec)
+	case RunStarted:
+		r.Phase, r.StartedAt, r.Deadline = RunRunning, at, rec.Deadline
+	case RunClosing:
+		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure}
+	case RunHooks:
+		r.Closing.Hook = rec.Stage
+	case RunEnded:
+		r.Phase, r.EndedAt, r.Output, r.Failure = rec.Phase, at, rec.Output, rec.Failure
+		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
+	case RunReopened:
+		r.applyReopened(rec)
+	case PauseBegan:
+		r.PausedAt, r.StopClock = at, rec.StopClock
+		r.retime()
+	case PauseEnded:
+		r.PausedAt, r.StopClock = 0, false
+		r.Execution, r.Deadline = rec.Execution, rec.Deadline
+		r.retime()
+	case CancelAsked:
+		r.CancelAsked = true
+	case SignalKept:
+		r.Signals = append(r.Signals, Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at})
+	case StepBegan:
+		r.applyBegan(at, rec)
+	case StepOmitted:
+		r.applyOmitted(at, rec)
+	case DeadlineMoved:
+		r.applyMoved(rec)
+	case StepWarned:
+		r.applyWarned(at, rec)
+	case Operated:
+	default:
+		r.applyStep(at, rec)
+	}
+}
+
+func (r *Run) applyCreated(at Time, rec RunCreated) {
+	r.Workflow, r.Definition, r.WorkflowID, r.Key = rec.Workflow, rec.Definition, rec.WorkflowID, rec.Key
+	r.Input, r.CreatedAt, r.StartAt = rec.Input, at, rec.StartAt
+	r.Execution, r.Deadline, r.Parent, r.Chain = rec.Execution, rec.Deadline, rec.Parent, rec.Chain
+	r.Phase = RunPending
+	if rec.StartAt == 0 {
+		r.Phase, r.StartedAt = RunRunning, at
+	}
+}
+
+func (r *Run) applyReopened(rec RunReopened) {
+	r.Phase, r.EndedAt, r.Output, r.Failure = RunRunning, 0, nil, nil
+	r.Execution, r.Deadline = rec.Execution, rec.Deadline
+	r.Closing, r.CancelAsked = nil, false
+	for _, id := range rec.Drop {
+		r.Steps[id].Dropped = true
+	}
+	r.byKey = nil
+}
+
+func (r *Run) applyBegan(at Time, rec StepBegan) {
+	spec := r.resolve(rec.Spec)
+	s := Step{
+		ID: StepID(len(r.Steps)), Spec: spec, Item: rec.Item, Group: rec.Group, Phase: StepSuspended,
+		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, NextAt: rec.NextAt,
+	}
+	if spec.Kind == KindTask {
+		s.Phase, s.Attempt, s.Counted, s.ReadyAt = StepScheduled, 1, 1, at
+	}
+	r.add(s)
+}
+
+func (r *Run) applyOmitted(at Time, rec StepOmitted) {
+	r.add(Step{
+		ID: StepID(len(r.Steps)), Spec: r.resolve(rec.Spec), Item: rec.Item, Group: rec.Group, Phase: rec.Phase,
+		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output, Upstream: rec.Upstream, Kept: rec.Kept,
+	})
+	r.changed = append(r.changed, StepID(len(r.Steps)-1))
+}
+
+func (r *Run) applyMoved(rec DeadlineMoved) {
+	if rec.Step == NoStep {
+		if rec.Limit == policy.LimitExecution {
+			r.Execution.At = rec.At
+		} else {
+			r.Deadline.At = rec.At
+		}
+		return
+	}
+	r.change(rec.Step, func(s *Step) {
+		switch rec.Limit {
+		case policy.LimitScheduleToClose:
+			s.ScheduleToClose = rec.At
+		case policy.LimitDeadline:
+			s.Deadline = rec.At
+		default:
+			s.NextAt = rec.At
+		}
+	})
+}
+
+func (r *Run) applyWarned(at Time, rec StepWarned) {
+	switch {
+	case rec.Step != NoStep:
+		r.change(rec.Step, func(s *Step) { s.Warned = at })
+	case rec.Limit == policy.LimitExecution:
+		r.Execution.Warn = 0
+	default:
+		r.Deadline.Warn = 0
+	}
+}
+
+// applyStep folds the records that change one step.
+func (r *Run) applyStep(at Time, rec Record) {
+	switch rec := rec.(type) {
+	case AttemptReady:
+		r.change(rec.Step, func(s *Step) { s.ready(at) })
+	case AttemptStarted:
+		r.change(rec.Step, func(s *Step) { s.start(at, rec) })
+	case AttemptBeat:
+		r.change(rec.Step, func(s *Step) { s.beat(rec) })
+	case AttemptEnded:
+		r.change(rec.Step, func(s *Step) { s.endAttempt(at, rec) })
+	case AttemptStopped:
+		r.change(rec.Step, func(s *Step) { s.Stopping = false })
+	case StepEnded:
+		r.change(rec.Step, func(s *Step) { s.end(at, rec) })
+		if rec.Signal != "" {
+			r.takeSignal(rec.Signal)
+		}
+		r.changed = append(r.changed, rec.Step)
+	case StepReset:
+		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
+	case StepPolicy:
+		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })
+	}
+}
+
+func (s *Step) ready(at Time) {
+	s.Phase, s.ReadyAt, s.Started, s.BeatAt, s.ByteAt, s.NextAt = StepScheduled, at, 0, 0, 0, 0
+	s.Attempt++
+	s.Counted++
+}
+
+func (s *Step) start(at Time, rec AttemptStarted) {
+	if s.Spec.Kind == KindTask {
+		s.Phase = StepRunning
+	} else {
+		s.Phase, s.Child = StepSuspended, rec.Child
+		s.Attempt++
+		s.Counted++
+		s.ReadyAt, s.NextAt = at, 0
+	}
+	s.Started = at
+	if rec.Deadline != 0 {
+		s.Deadline = rec.Deadline
+	}
+}
+
+func (s *Step) beat(rec AttemptBeat) {
+	if rec.Output {
+		s.ByteAt = max(s.ByteAt, rec.At)
+		return
+	}
+	s.BeatAt = max(s.BeatAt, rec.At)
+	if rec.Details != nil {
+		s.Details = rec.Details
+	}
+}
+
+func (s *Step) endAttempt(at Time, rec AttemptEnded) {
+	s.Failure, s.Stopping = rec.Failure, rec.Stopping
+	if rec.Details != nil {
+		s.Details = rec.Details
+	}
+	if rec.Failure != nil && rec.Failure.Kind == policy.KindLost {
+		s.Lost++
+		s.Counted--
+	} else {
+		s.Lost = 0
+	}
+	s.Started = 0
+	s.Child = RunID{}
+	if rec.Retry {
+		s.Phase, s.NextAt, s.Delay = StepBackingOff, rec.NextAt, rec.NextAt.Sub(at).Milliseconds()
+	}
+}
+
+func (s *Step) end(at Time, rec StepEnded) {
+	s.Phase, s.Reason, s.EndedAt, s.Output, s.Started = rec.Phase, rec.Reason, at, rec.Output, 0
+	if s.Spec.Kind != KindSleep { // a sleep that is restarted needs its length
+		s.NextAt = 0
+	}
+	if rec.Failure != nil || rec.Phase == StepSucceeded {
+		s.Failure = rec.Failure
+	}
+}
+
+func (s *Step) reset(at Time, rec StepReset) {
+	s.ScheduleToClose, s.Deadline, s.Warned = rec.ScheduleToClose, rec.Deadline, 0
+	if rec.NextAt != 0 {
+		s.NextAt = rec.NextAt
+	}
+	if rec.Budget {
+		s.Counted, s.Lost, s.Delay = 0, 0, 0
+	}
+	if s.Phase == StepScheduled {
+		s.ReadyAt = at
+	}
+	if !rec.Restart {
+		return
+	}
+	s.EndedAt, s.Reason, s.Output, s.Failure = 0, policy.ReasonNone, nil, nil
+	s.Phase = StepSuspended
+	if s.Spec.Kind == KindTask || s.Spec.Kind == KindChild {
+		s.Phase, s.NextAt = StepBackingOff, at
+	}
+}
+
+// takeSignal marks the first kept event of that name as taken; one without an id is forgotten.
+func (r *Run) takeSignal(name string) {
+	for i := range r.Signals {
+		if sig := &r.Signals[i]; sig.Name == name && !sig.Taken {
+			if sig.ID == "" {
+				r.Signals = append(r.Signals[:i:i], r.Signals[i+1:]...)
+			} else {
+				sig.Taken, sig.Payload = true, nil
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package core
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// attempt finds the step a report is about; a report for an attempt that is not in that phase is stale.
+func (m *machine) attempt(op string, id StepID, attempt int, phase StepPhase) (*Step, error) {
+	if m.r.Phase.Closed() {
+		return nil, m.refuse(CodeClosed, op, "the run is %s", m.r.Phase)
+	}
+	if int(id) >= len(m.r.Steps) {
+		return nil, m.refuse(CodeNotFound, op, "there is no step %d", id)
+	}
+	s := &m.r.Steps[id]
+	if s.Attempt != attempt || s.Phase != phase {
+		return nil, m.refuse(CodeStale, op, "step %q is %s in attempt %d, the report is for attempt %d", s.Key(), s.Phase, s.Attempt, attempt)
+	}
+	return s, nil
+}
+
+func (m *machine) taskStarted(in TaskStarted) error {
+	s, err := m.attempt("start of an attempt", in.Step, in.Attempt, StepScheduled)
+	if err != nil {
+		return err
+	}
+	if m.r.PausedAt != 0 {
+		return m.refuse(CodeConflict, "start of an attempt", "the run is paused")
+	}
+	// An expiry beats a start at the same instant: an attempt picked up at its deadline never executes.
+	if d := m.r.binding(s); d.at != 0 && d.at <= m.now {
+		m.tick()
+		return nil
+	}
+	m.emit(AttemptStarted{Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s)})
+	payload, failure := m.r.decide().Task(m.r, s, m.now)
+	if failure != nil {
+		m.attemptEnded(s, failure, nil, false)
+		return nil
+	}
+	m.effect(Dispatch{Task: m.task(s, payload)})
+	return nil
+}
+
+// task is the attempt as a worker gets it.
+func (m *machine) task(s *Step, payload []byte) Task {
+	p := s.Effective()
+	t := Task{
+		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow, Type: s.Spec.Type, Queue: s.Spec.Queue,
+		Payload: payload, Count: s.Counted, Details: s.Details,
+	}
+	d := m.r.binding(s)
+	// What bounds the attempt as a whole; silence limits are measured on their own.
+	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
+		d = m.r.spanning(s)
+		d = d.attached(policy.LimitStartToClose, p.StartToClose, s.Started)
+	}
+	t.Deadline, t.Bound = d.at, d.limit
+	if p.Heartbeat != nil {
+		t.Heartbeat = p.Heartbeat.After.Microseconds()
+	}
+	if p.Inactivity != nil {
+		t.Inactivity = p.Inactivity.After.Microseconds()
+	}
+	return t
+}
+
+func (m *machine) taskEnded(in TaskEnded) error {
+	s, err := m.attempt("end of an attempt", in.Step, in.Attempt, StepRunning)
+	if err != nil {
+		return err
+	}
+	if in.Failure != nil {
+		m.attemptEnded(s, in.Failure, in.Details, false)
+		return nil
+	}
+	m.emit(AttemptEnded{Step: s.ID, Details: in.Details})
+	m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: in.Output})
+	return nil
+}
+
+func (m *machine) taskStopped(in TaskStopped) error {
+	if m.r.Phase.Closed() {
+		return m.refuse(CodeClosed, "stop of an attempt", "the run is %s", m.r.Phase)
+	}
+	if int(in.Step) >= len(m.r.Steps) {
+		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
+	}
+	s := &m.r.Steps[in.Step]
+	if !s.Stopping || s.Attempt != in.Attempt {
+		return m.refuse(CodeStale, "stop of an attempt", "step %q has no attempt %d that is stopping", s.Key(), in.Attempt)
+	}
+	m.emit(AttemptStopped{Step: in.Step, Abandoned: in.Abandoned})
+	m.readyAgain(in.Step)
+	return nil
+}
+
+func (m *machine) beat(in Beat) error {
+	s, err := m.attempt("heartbeat", in.Step, in.Attempt, StepRunning)
+	if err != nil {
+		return err
+	}
+	at := in.At
+	if at == 0 || at > m.now {
+		at = m.now
+	}
+	m.emit(AttemptBeat{Step: s.ID, At: max(at, s.Started), Output: in.Output, Details: in.Details})
+	return nil
+}
+
+func (m *machine) childEnded(in ChildEnded) error {
+	if int(in.Step) < len(m.r.Steps) && m.r.Steps[in.Step].Stopping {
+		return m.taskStopped(TaskStopped{Step: in.Step, Attempt: in.Attempt})
+	}
+	s, err := m.attempt("end of a child run", in.Step, in.Attempt, StepSuspended)
+	if err != nil {
+		return err
+	}
+	switch in.Phase {
+	case RunSucceeded:
+		m.emit(AttemptEnded{Step: s.ID})
+		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: in.Output})
+	case RunCancelled, RunTerminated:
+		f := cancelled("the child run " + in.Child.String() + " was " + in.Phase.String())
+		f.Cause = in.Failure
+		m.attemptEnded(s, f, nil, false)
+	default:
+		f := &policy.Failure{Kind: policy.KindError, Type: "child", Message: "the child run " + in.Child.String() + " " + in.Phase.String(), Cause: in.Failure}
+		if in.Failure != nil {
+			f.Type, f.Code = in.Failure.Type, in.Failure.Code
+			if in.Failure.Kind == policy.KindFailed {
+				f.Kind = policy.KindFailed
+			}
+		}
+		m.attemptEnded(s, f, nil, false)
+	}
+	return nil
+}
+
+// attemptEnded ends the step's attempt badly and lets the policy judge what follows: another attempt, or the step's end.
+func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopping bool) {
+	p := s.Effective()
+	v, note := m.judge(s, p, f)
+	if v.Retry {
+		m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note})
+		m.readyAgain(s.ID)
+		return
+	}
+	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note})
+	phase, last := failedPhase(s, f), f
+	if v.Reason == policy.ReasonNoTimeLeft {
+		// The step ends as the deadline's expiry would end it, with the last real failure attached.
+		phase, last = expiredPhase(p, v.Bound), m.r.timeout(s, v.Bound, f)
+	}
+	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: v.Reason, Failure: last})
+}
+
+func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Verdict, string) {
+	h := policy.History{
+		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond, Closed: m.r.CancelAsked || (m.r.Closing != nil && !s.Spec.Hook),
+	}
+	if f.Kind == policy.KindLost {
+		h.Counted, h.Lost = s.Counted-1, s.Lost+1
+	}
+	d := m.r.spanning(s)
+	h.Deadline, h.Bound = d.at, d.limit
+	var match policy.Match
+	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
+		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.now)
+	}
+	v := policy.Judge(p, h, f, match, m.now, m.r.random(s))
+	return v, match.Error
+}
+
+// random is the number that spreads a delay: a function of the attempt, so that a preview shows the very delays that
+// will happen. A definition may choose its own, which the policy simulator does.
+func (r *Run) random(s *Step) float64 {
+	if d, ok := r.def.(interface{ Random() float64 }); ok {
+		return d.Random()
+	}
+	return policy.Random(r.ID, s.Key(), s.Attempt)
+}
+
+// failedPhase is the terminal phase of a step whose last attempt failed so.
+func failedPhase(s *Step, f *policy.Failure) StepPhase {
+	switch f.Kind {
+	case policy.KindTimeout:
+		return expiredPhase(s.Effective(), f.Limit)
+	case policy.KindCancelled:
+		return StepCancelled
+	default:
+		return StepFailed
+	}
+}

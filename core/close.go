@@ -1,0 +1,148 @@
+package core
+
+import (
+	"github.com/pawl-dev/pawl/policy"
+)
+
+func cancelled(msg string) *policy.Failure {
+	return &policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: msg}
+}
+
+// close settles the outcome a definition decided; what is still open is cancelled.
+func (m *machine) close(phase RunPhase, output []byte, f *policy.Failure) {
+	if m.r.Closing != nil || m.r.Phase.Closed() {
+		return
+	}
+	m.stopOpen("the run has " + phase.String())
+	m.settle(phase, output, f)
+}
+
+// settle writes down how the run will end. Hooks run and attempts stop before it does.
+func (m *machine) settle(phase RunPhase, output []byte, f *policy.Failure) {
+	m.emit(RunClosing{Phase: phase, Output: output, Failure: f})
+}
+
+// stopOpen cancels every open step.
+func (m *machine) stopOpen(why string) {
+	if m.r.open == 0 {
+		return
+	}
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(why))
+		}
+	}
+}
+
+// hooks moves a closing run on: it asks for the next stage of hooks when the last stage's are closed, and ends the run
+// after the last stage, once no attempt runs or is being stopped. It reports whether to go on.
+func (m *machine) hooks() bool {
+	if m.r.open > 0 {
+		return false
+	}
+	const stages = 2 // the outcome's own hook, then the one for every outcome
+	if stage := m.r.Closing.Hook; stage < stages {
+		cmds := m.r.decide().Decide(m.r, m.r.changed, m.now)
+		m.r.changed = nil
+		m.emit(RunHooks{Stage: stage + 1})
+		for _, cmd := range cmds {
+			if s, ok := cmd.(Schedule); ok && s.Spec.Hook {
+				m.schedule(s)
+			}
+		}
+		return true
+	}
+	if m.r.live > 0 {
+		return false
+	}
+	c := m.r.Closing
+	m.end(c.Phase, c.Output, c.Failure)
+	return false
+}
+
+// end writes the terminal phase and what follows it in the chain.
+func (m *machine) end(phase RunPhase, output []byte, f *policy.Failure) {
+	next := m.next(phase, f)
+	rec := RunEnded{Phase: phase, Output: output, Failure: f}
+	if next != nil {
+		rec.Next = m.r.derive(1<<63, m.now)
+	}
+	m.emit(rec)
+	m.effect(Closed{Phase: phase, Next: next})
+}
+
+// next is the run that follows a failed or timed-out one under a run retry policy; nil: none.
+func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
+	retry := m.r.def.Retry()
+	if retry == nil || f == nil || (phase != RunFailed && phase != RunTimedOut) || f.Limit == policy.LimitExecution {
+		return nil
+	}
+	// A run as a whole has failed, whatever the kind of the step's failure: its kind does not filter, its type may.
+	asRun := *f
+	asRun.Kind, asRun.Limit = policy.KindError, policy.LimitNone
+	h := policy.History{Counted: m.r.Chain.Attempt, Deadline: m.r.Execution.At, Bound: policy.LimitExecution}
+	u := policy.Random(m.r.ID, "", m.r.Chain.Attempt)
+	v := policy.Judge(&policy.Policy{Retry: retry}, h, &asRun, policy.Match{Matched: true}, m.now, u)
+	if !v.Retry {
+		return nil
+	}
+	first := m.r.Chain.First
+	if first == (RunID{}) {
+		first = m.r.ID
+	}
+	s := &Start{
+		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Input: m.r.Input, At: v.At,
+		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: m.r.Chain.Attempt + 1},
+		Actor: "retry policy",
+	}
+	if s.WorkflowID == "" {
+		s.WorkflowID = first.String()
+	}
+	if d := m.r.Deadline; d.After > 0 {
+		s.Run = &policy.Limit{After: d.After, Origin: d.Origin}
+	}
+	return s
+}
+
+// settleCancel moves a run on whose cancel was asked: once nothing runs any more it closes. It reports whether to go on.
+func (m *machine) settleCancel() bool {
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() && (s.Phase == StepRunning || (s.Spec.Kind == KindChild && s.Started != 0)) {
+			return false // a running attempt finishes; its report comes back here
+		}
+	}
+	m.stopOpen("the run is cancelled")
+	m.settle(RunCancelled, nil, cancelled("the run was cancelled"))
+	return true
+}
+
+// cancel asks the run to stop: sleeps, waits, queued attempts and backoffs end at once; running attempts finish, or are
+// told to stop where interrupt is set.
+func (m *machine) cancel(interrupt bool) {
+	m.emit(CancelAsked{Interrupt: interrupt})
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if s.Phase.Closed() || s.Spec.Kind == KindGroup {
+			continue
+		}
+		runs := s.Phase == StepRunning || (s.Spec.Kind == KindChild && s.Started != 0)
+		if !runs || interrupt {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("the run is cancelled"))
+			continue
+		}
+		if s.Spec.Kind == KindChild {
+			m.effect(StopChild{Child: s.Child, Op: OpCancel})
+		}
+	}
+}
+
+// terminate closes the run at once.
+func (m *machine) terminate(reason string) {
+	m.stopOpen("the run was terminated")
+	f := cancelled("the run was terminated")
+	if reason != "" {
+		f.Message += ": " + reason
+	}
+	m.emit(RunEnded{Phase: RunTerminated, Failure: f})
+	m.effect(Closed{Phase: RunTerminated})
+}

@@ -1,0 +1,205 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// due is a limit and the instant at which it fires.
+type due struct {
+	limit policy.LimitKind
+	at    Time
+}
+
+// earlier keeps the earlier of two dues; at the same instant the outer limit, which has the smaller kind.
+func (d due) earlier(limit policy.LimitKind, at Time) due {
+	if at == 0 || (d.at != 0 && (d.at < at || (d.at == at && d.limit < limit))) {
+		return d
+	}
+	return due{limit, at}
+}
+
+// attached adds a limit's amount to the instant its clock started.
+func (d due) attached(kind policy.LimitKind, l *policy.Limit, from Time) due {
+	if l == nil || from == 0 {
+		return d
+	}
+	return d.earlier(kind, from.Add(l.After))
+}
+
+// stepLimit returns the next limit of the step itself: those of its run are not among them.
+func (r *Run) stepLimit(s *Step) due {
+	var d due
+	if s.Phase.Closed() {
+		return d
+	}
+	executes := s.Phase == StepRunning || s.Started != 0
+	if r.PausedAt != 0 && !executes {
+		return d // a pause holds the clocks of what does not run; resuming gives fresh ones
+	}
+	d = d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
+	p := s.Effective()
+	switch {
+	case s.Phase == StepScheduled:
+		d = d.attached(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
+	case executes:
+		d = d.attached(policy.LimitStartToClose, p.StartToClose, s.Started)
+		d = d.attached(policy.LimitHeartbeat, p.Heartbeat, max(s.Started, s.BeatAt))
+		d = d.attached(policy.LimitInactivity, p.Inactivity, max(s.Started, s.BeatAt, s.ByteAt))
+	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
+		d = d.earlier(policy.LimitWait, s.NextAt)
+	}
+	return d
+}
+
+// runLimit returns the run's own next limit; hooks have their own budget and are not bounded by it.
+func (r *Run) runLimit() due {
+	if r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
+		return due{}
+	}
+	var d due
+	return d.earlier(policy.LimitExecution, r.Execution.At).earlier(policy.LimitRun, r.Deadline.At)
+}
+
+// spanning returns the earliest deadline that bounds all attempts of a step: what a next attempt must begin before.
+func (r *Run) spanning(s *Step) due {
+	d := r.runLimit()
+	return d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
+}
+
+// binding returns the effective deadline of the step's attempt, the earliest of all that apply.
+func (r *Run) binding(s *Step) due {
+	d := r.runLimit()
+	own := r.stepLimit(s)
+	return d.earlier(own.limit, own.at)
+}
+
+// stepWake returns when the step wants something; zero: never.
+func (r *Run) stepWake(s *Step) Time {
+	if s.Phase.Closed() {
+		return 0
+	}
+	wake := policy.Earliest(r.stepLimit(s).at, r.nextWarning(s).at)
+	if r.PausedAt != 0 || s.Stopping {
+		return wake
+	}
+	if s.Phase == StepBackingOff || (s.Phase == StepSuspended && s.Spec.Kind == KindSleep) {
+		wake = policy.Earliest(wake, s.NextAt)
+	}
+	return wake
+}
+
+// nextWarning returns the step's next deadline warning that was not given yet.
+func (r *Run) nextWarning(s *Step) due {
+	var d due
+	if r.PausedAt != 0 {
+		return d
+	}
+	p := s.Effective()
+	consider := func(kind policy.LimitKind, l *policy.Limit, deadline Time) {
+		if l == nil || l.Warn == 0 || deadline == 0 {
+			return
+		}
+		if at := deadline.Add(-l.After * time.Duration(100-l.Warn) / 100); at > s.Warned {
+			d = d.earlier(kind, at)
+		}
+	}
+	consider(policy.LimitScheduleToClose, p.ScheduleToClose, s.ScheduleToClose)
+	consider(policy.LimitDeadline, p.Deadline, s.Deadline)
+	if s.Spec.Kind == KindWait {
+		consider(policy.LimitWait, p.Wait, s.NextAt)
+	}
+	if s.Started != 0 && p.StartToClose != nil {
+		consider(policy.LimitStartToClose, p.StartToClose, s.Started.Add(p.StartToClose.After))
+	}
+	return d
+}
+
+// limitOf returns the configured limit of a kind, nil where the step has none.
+func limitOf(p *policy.Policy, kind policy.LimitKind) *policy.Limit {
+	switch kind {
+	case policy.LimitScheduleToClose:
+		return p.ScheduleToClose
+	case policy.LimitDeadline:
+		return p.Deadline
+	case policy.LimitScheduleToStart:
+		return p.ScheduleToStart
+	case policy.LimitStartToClose:
+		return p.StartToClose
+	case policy.LimitHeartbeat:
+		return p.Heartbeat
+	case policy.LimitInactivity:
+		return p.Inactivity
+	case policy.LimitWait:
+		return p.Wait
+	default:
+		return nil
+	}
+}
+
+// timeout is the failure of an expired limit, saying which one, how long it was and where it was configured.
+func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *policy.Failure {
+	f := &policy.Failure{Kind: policy.KindTimeout, Type: "timeout", Limit: kind, Cause: cause}
+	var amount time.Duration
+	switch kind {
+	case policy.LimitExecution:
+		amount, f.Origin = r.Execution.After, r.Execution.Origin
+	case policy.LimitRun:
+		amount, f.Origin = r.Deadline.After, r.Deadline.Origin
+	default:
+		if l := limitOf(s.Effective(), kind); l != nil {
+			amount, f.Origin = l.After, l.Origin
+		}
+	}
+	f.Message = fmt.Sprintf("%s limit expired", kind)
+	if amount > 0 {
+		f.Message = fmt.Sprintf("%s limit of %s expired", kind, duration.Format(amount))
+	}
+	return f
+}
+
+// expiredPhase is the phase in which a limit's expiry ends the step.
+func expiredPhase(p *policy.Policy, kind policy.LimitKind) StepPhase {
+	if l := limitOf(p, kind); l != nil && l.OnExpire == policy.ExpireCancel {
+		return StepCancelled
+	}
+	return StepTimedOut
+}
+
+// limitFrom makes a run's stored deadline from a configured limit and the instant its clock starts.
+func limitFrom(l *policy.Limit, from Time) RunLimit {
+	if l == nil {
+		return RunLimit{}
+	}
+	out := RunLimit{At: l.At, Origin: l.Origin}
+	if l.At == 0 {
+		out.At, out.After = from.Add(l.After), l.After
+	}
+	if l.Warn > 0 && out.After > 0 {
+		out.Warn = from.Add(l.After * time.Duration(l.Warn) / 100)
+	}
+	return out
+}
+
+// fresh starts a run limit's clock again.
+func (l RunLimit) fresh(now Time) RunLimit {
+	if l.After > 0 {
+		l.At = now.Add(l.After)
+	}
+	return l
+}
+
+// stepDeadline returns the instant a step limit with that configuration ends at when its clock starts at from.
+func stepDeadline(l *policy.Limit, from Time) Time {
+	switch {
+	case l == nil:
+		return 0
+	case l.At != 0:
+		return l.At
+	default:
+		return from.Add(l.After)
+	}
+}

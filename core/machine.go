@@ -1,0 +1,241 @@
+package core
+
+import (
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Output is what one input did. An entry without records means that nothing happened.
+type Output struct {
+	Entry   Entry
+	Effects []Effect
+}
+
+// machine is one call of Advance.
+type machine struct {
+	r   *Run
+	now Time
+	out Output
+}
+
+// Advance lets one input happen to a run. The records it returns are folded into r already; a caller that cannot make them
+// durable must drop r and restore it. def is used by Start, later inputs use the definition the run has. The error is a
+// *[Error]; then nothing was recorded.
+//
+// Instants never run backwards within a run: an earlier now counts as the instant of the last entry.
+func Advance(r *Run, def Definition, in Input, now Time) (Output, error) {
+	m := machine{r: r, now: max(now, r.last)}
+	m.out.Entry = Entry{Run: r.ID, At: m.now}
+	if _, start := in.(Start); !start && r.CreatedAt == 0 {
+		return Output{}, m.refuse(CodeNotFound, "input", "the run was never started")
+	}
+	if err := m.take(def, in); err != nil {
+		return Output{}, err
+	}
+	m.proceed()
+	if len(m.out.Entry.Records) > 0 {
+		r.finish(m.now)
+	}
+	return m.out, nil
+}
+
+func (m *machine) take(def Definition, in Input) error {
+	switch in := in.(type) {
+	case Start:
+		return m.start(def, in)
+	case Commands:
+		return m.commands(in)
+	case TaskStarted:
+		return m.taskStarted(in)
+	case TaskEnded:
+		return m.taskEnded(in)
+	case TaskStopped:
+		return m.taskStopped(in)
+	case Beat:
+		return m.beat(in)
+	case SignalReceived:
+		return m.signal(in)
+	case ChildEnded:
+		return m.childEnded(in)
+	case Operation:
+		return m.operate(in)
+	case Tick:
+		m.tick()
+	case Recovered:
+		m.recovered(in)
+	}
+	return nil
+}
+
+// emit records and folds.
+func (m *machine) emit(rec Record) {
+	m.out.Entry.Records = append(m.out.Entry.Records, rec)
+	Apply(m.r, m.now, rec)
+}
+
+func (m *machine) effect(e Effect) { m.out.Effects = append(m.out.Effects, e) }
+
+// proceed asks the decider for what follows until nothing does, and ends the run when its outcome is settled.
+func (m *machine) proceed() {
+	for !m.r.Phase.Closed() {
+		switch {
+		case m.r.Closing != nil:
+			if !m.hooks() {
+				return
+			}
+		case m.r.CancelAsked:
+			if !m.settleCancel() {
+				return
+			}
+		case m.r.Phase == RunPending || m.r.PausedAt != 0:
+			return
+		case !m.ask():
+			return
+		}
+	}
+}
+
+// ask runs the decider once if there is something it does not know yet, and reports whether it decided anything.
+func (m *machine) ask() bool {
+	fresh := m.r.decider == nil
+	if !fresh && len(m.r.changed) == 0 {
+		return false
+	}
+	d := m.r.decide()
+	closed := m.r.changed
+	if fresh {
+		closed = nil // a new decider has read the state as it is
+	}
+	m.r.changed = nil
+	cmds := d.Decide(m.r, closed, m.now)
+	for _, cmd := range cmds {
+		m.command(cmd)
+	}
+	return len(cmds) > 0 || len(m.r.changed) > 0
+}
+
+func (m *machine) commands(in Commands) error {
+	switch {
+	case m.r.Phase.Closed():
+		return m.refuse(CodeClosed, "commands", "the run is %s", m.r.Phase)
+	case m.r.Closing != nil || m.r.CancelAsked:
+		return m.refuse(CodeConflict, "commands", "the run is closing")
+	}
+	for _, cmd := range in.Commands {
+		m.command(cmd)
+	}
+	return nil
+}
+
+func (m *machine) command(cmd Command) {
+	switch cmd := cmd.(type) {
+	case Schedule:
+		m.schedule(cmd)
+	case Skip:
+		m.emit(StepOmitted{
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream, Phase: StepSkipped,
+		})
+	case Finish:
+		m.finishGroup(cmd)
+	case Close:
+		m.close(cmd.Phase, cmd.Output, cmd.Failure)
+	}
+}
+
+func (m *machine) start(def Definition, in Start) error {
+	if m.r.CreatedAt != 0 {
+		return m.refuse(CodeConflict, "start", "the run was started before")
+	}
+	m.r.Attach(def)
+	rec := RunCreated{
+		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
+		Parent: in.Parent, Chain: in.Chain, Actor: in.Actor, Reason: in.Reason,
+		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
+	}
+	if in.At > m.now {
+		rec.StartAt = in.At
+	}
+	if in.ExecutionAt.At != 0 && (rec.Execution.At == 0 || in.ExecutionAt.At < rec.Execution.At) {
+		rec.Execution = in.ExecutionAt
+	}
+	if in.RunAt.At != 0 {
+		rec.Deadline = in.RunAt
+	}
+	if rec.Chain.Attempt == 0 {
+		rec.Chain.Attempt = 1
+	}
+	m.emit(rec)
+	for _, k := range in.Keep {
+		spec := def.Spec(k.Def)
+		if spec == nil {
+			continue // the definition no longer has the step: there is nothing to keep it for
+		}
+		m.emit(StepOmitted{Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true, Phase: k.Phase, Output: k.Output})
+	}
+	return nil
+}
+
+// begun starts a run whose start was delayed.
+func (m *machine) begun() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
+
+func (m *machine) signal(in SignalReceived) error {
+	if m.r.Phase.Closed() {
+		return m.refuse(CodeClosed, "event send", "the run is %s", m.r.Phase)
+	}
+	if in.ID != "" {
+		for i := range m.r.Signals {
+			if m.r.Signals[i].ID == in.ID && m.r.Signals[i].Name == in.Name {
+				return nil
+			}
+		}
+	}
+	m.expireWaits()
+	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if s.Phase == StepSuspended && s.Spec.Kind == KindWait && s.Spec.Event == in.Name {
+			m.takeKept(s)
+			break
+		}
+	}
+	return nil
+}
+
+// expireWaits ends the waits whose deadline lies before now: an event after the deadline does not revive a wait.
+func (m *machine) expireWaits() {
+	for m.r.PausedAt == 0 {
+		t, ok := m.r.timers.first()
+		if !ok || t.at >= m.now {
+			return
+		}
+		m.fire(&m.r.Steps[t.step])
+	}
+}
+
+// takeKept ends a wait with the first kept event of its name, if there is one.
+func (m *machine) takeKept(s *Step) bool {
+	for i := range m.r.Signals {
+		if sig := &m.r.Signals[i]; sig.Name == s.Spec.Event && !sig.Taken {
+			m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: sig.Payload, Signal: sig.Name})
+			return true
+		}
+	}
+	return false
+}
+
+func (m *machine) recovered(in Recovered) {
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] {
+			continue
+		}
+		if s.Stopping {
+			m.emit(AttemptStopped{Step: s.ID})
+			m.readyAgain(s.ID)
+		}
+		if s.Phase == StepRunning {
+			m.attemptEnded(s, &policy.Failure{
+				Kind: policy.KindLost, Type: "lost", Message: "the engine that ran the attempt is gone",
+			}, nil, false)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package core
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// operate applies an operator's or a client's operation. Every operation that is carried out is audited first.
+func (m *machine) operate(in Operation) error {
+	if m.r.Phase.Closed() && in.Op != OpRetryRun && in.Op != OpRetryStep {
+		return m.refuse(CodeClosed, in.Op.String(), "the run is %s", m.r.Phase)
+	}
+	switch in.Op {
+	case OpCancel, OpInterrupt, OpTerminate, OpPause, OpResume, OpRetryRun:
+		return m.operateRun(in)
+	case OpExtend:
+		if in.Step == NoStep {
+			return m.extendRun(in)
+		}
+	}
+	if int(in.Step) >= len(m.r.Steps) || m.r.Steps[in.Step].Dropped {
+		return m.refuse(CodeNotFound, in.Op.String(), "there is no such step")
+	}
+	return m.operateStep(in, &m.r.Steps[in.Step])
+}
+
+func (m *machine) audit(in Operation, step StepID) {
+	m.emit(Operated{Op: in.Op, Step: step, Actor: in.Actor, Reason: in.Reason})
+}
+
+func (m *machine) operateRun(in Operation) error {
+	switch in.Op {
+	case OpCancel, OpInterrupt:
+		if in.Op == OpCancel && (m.r.CancelAsked || m.r.Closing != nil) {
+			return m.refuse(CodeConflict, in.Op.String(), "the run is being closed already")
+		}
+		m.audit(in, NoStep)
+		if m.r.Closing != nil {
+			m.stopOpen("the run is cancelled") // its hooks
+			return nil
+		}
+		m.cancel(in.Op == OpInterrupt)
+	case OpTerminate:
+		m.audit(in, NoStep)
+		m.terminate(in.Reason)
+	case OpPause:
+		if m.r.PausedAt != 0 || m.r.Closing != nil || m.r.CancelAsked {
+			return m.refuse(CodeConflict, "pause", "the run is %s", m.describe())
+		}
+		m.audit(in, NoStep)
+		m.pause(in.StopClock)
+	case OpResume:
+		if m.r.PausedAt == 0 {
+			return m.refuse(CodeConflict, "resume", "the run is not paused")
+		}
+		m.audit(in, NoStep)
+		m.resume()
+	default:
+		return m.retryRun(in)
+	}
+	return nil
+}
+
+func (m *machine) describe() string {
+	if m.r.Closing != nil || m.r.CancelAsked {
+		return "closing"
+	}
+	return m.r.Phase.String()
+}
+
+func (m *machine) pause(stopClock bool) {
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; s.Phase == StepScheduled {
+			m.effect(Withdraw{Step: s.ID, Attempt: s.Attempt})
+		}
+	}
+	m.emit(PauseBegan{StopClock: stopClock})
+}
+
+// resume lets a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
+func (m *machine) resume() {
+	end := PauseEnded{Execution: m.r.Execution, Deadline: m.r.Deadline}
+	if m.r.StopClock {
+		held := m.now.Sub(m.r.PausedAt)
+		end.Execution, end.Deadline = end.Execution.shift(held), end.Deadline.shift(held)
+	}
+	m.emit(end)
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if s.Phase.Closed() {
+			continue
+		}
+		m.emit(m.freshStep(s))
+		switch {
+		case s.Phase == StepScheduled:
+			m.effect(m.r.offer(s))
+		case s.Phase == StepBackingOff:
+			m.readyAgain(s.ID)
+		}
+	}
+}
+
+// freshStep gives an open step deadlines that start now.
+func (m *machine) freshStep(s *Step) StepReset {
+	p := s.Effective()
+	rec := StepReset{Step: s.ID, ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now)}
+	if s.Deadline != 0 {
+		rec.Deadline = stepDeadline(p.Deadline, m.now)
+	}
+	if s.Spec.Kind == KindWait && p.Wait != nil {
+		rec.NextAt = stepDeadline(p.Wait, m.now)
+	}
+	return rec
+}
+
+func (m *machine) extendRun(in Operation) error {
+	limit, at := in.Limit, m.r.Deadline.At
+	if limit == policy.LimitNone {
+		limit = policy.LimitRun
+		if at == 0 {
+			limit = policy.LimitExecution
+		}
+	}
+	switch limit {
+	case policy.LimitRun:
+	case policy.LimitExecution:
+		at = m.r.Execution.At
+	default:
+		return m.refuse(CodeInvalid, "extend", "a run has no %s limit; name execution or run", limit)
+	}
+	to, err := m.extended(in, limit, at)
+	if err != nil {
+		return err
+	}
+	m.audit(in, NoStep)
+	m.emit(DeadlineMoved{Step: NoStep, Limit: limit, At: to})
+	return nil
+}
+
+// extended computes where a stored deadline moves to; zero removes it.
+func (m *machine) extended(in Operation, limit policy.LimitKind, at Time) (Time, error) {
+	switch {
+	case in.To == policy.FarFuture:
+		return 0, nil
+	case in.To != 0:
+		if in.To <= m.now {
+			return 0, m.refuse(CodeInvalid, "extend", "%s lies in the past", in.To)
+		}
+		return in.To, nil
+	case at == 0:
+		return 0, m.refuse(CodeConflict, "extend", "there is no %s deadline to extend", limit)
+	case in.By == 0:
+		return 0, m.refuse(CodeInvalid, "extend", "say by how much or until when")
+	default:
+		return max(at.Add(in.By), m.now), nil
+	}
+}
+
+func (m *machine) operateStep(in Operation, s *Step) error {
+	open := !s.Phase.Closed()
+	if in.Op == OpRetryStep {
+		return m.retryStep(in, s)
+	}
+	if !open {
+		return m.refuse(CodeConflict, in.Op.String(), "step %s is %s", strconv.Quote(s.Key()), s.Phase)
+	}
+	switch in.Op {
+	case OpSkip:
+		m.audit(in, s.ID)
+		m.stop(s, StepSkipped, policy.ReasonOperator, nil)
+	case OpComplete:
+		m.audit(in, s.ID)
+		m.complete(s, in.Output)
+	case OpFail:
+		f := in.Failure
+		if f == nil {
+			f = &policy.Failure{Kind: policy.KindFailed, Type: "operator", Message: "failed by an operator"}
+		}
+		m.audit(in, s.ID)
+		m.stop(s, StepFailed, policy.ReasonOperator, f)
+	case OpNow:
+		if s.Phase != StepBackingOff {
+			return m.refuse(CodeConflict, "now", "step %q is %s, not backing off", s.Key(), s.Phase)
+		}
+		m.audit(in, s.ID)
+		m.emit(StepReset{Step: s.ID, ScheduleToClose: s.ScheduleToClose, Deadline: s.Deadline, NextAt: m.now})
+		m.readyAgain(s.ID)
+	case OpSetPolicy:
+		if in.Policy == nil {
+			return m.refuse(CodeInvalid, "set policy", "no policy given")
+		}
+		m.audit(in, s.ID)
+		m.setPolicy(s, in.Policy)
+	default:
+		return m.extendStep(in, s)
+	}
+	return nil
+}
+
+// complete ends an open step with a result of the operator's.
+func (m *machine) complete(s *Step, output []byte) {
+	switch {
+	case s.Phase == StepScheduled:
+		m.effect(Withdraw{Step: s.ID, Attempt: s.Attempt})
+	case s.Phase == StepRunning, s.Spec.Kind == KindChild && s.Started != 0:
+		m.revoke(s, policy.KindCancelled)
+		m.emit(AttemptEnded{Step: s.ID, Failure: cancelled("completed by an operator"), Stopping: true})
+	}
+	m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Reason: policy.ReasonOperator, Output: output})
+	if s.Spec.Kind == KindGroup {
+		m.stopItems(s.ID)
+	}
+}
+
+// setPolicy replaces an open step's policy; its stored deadlines follow the new amounts from where their clocks started.
+func (m *machine) setPolicy(s *Step, p *policy.Policy) {
+	old := *s.Effective()
+	toClose, deadline := s.ScheduleToClose, s.Deadline
+	m.emit(StepPolicy{Step: s.ID, Policy: p})
+	move := func(kind policy.LimitKind, stored Time, was, is *policy.Limit, from Time) {
+		if stored != 0 && was != nil && was.At == 0 {
+			from = stored.Add(-was.After)
+		}
+		if to := stepDeadline(is, from); to != stored {
+			m.emit(DeadlineMoved{Step: s.ID, Limit: kind, At: to})
+		}
+	}
+	move(policy.LimitScheduleToClose, toClose, old.ScheduleToClose, p.ScheduleToClose, s.ScheduledAt)
+	if s.Attempt > 0 && (deadline != 0 || s.Started != 0) {
+		move(policy.LimitDeadline, deadline, old.Deadline, p.Deadline, s.Started)
+	}
+	if s.Spec.Kind == KindWait {
+		move(policy.LimitWait, s.NextAt, old.Wait, p.Wait, s.ScheduledAt)
+	}
+}
+
+func (m *machine) extendStep(in Operation, s *Step) error {
+	limit := in.Limit
+	stored := map[policy.LimitKind]Time{policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline}
+	if s.Spec.Kind == KindWait {
+		stored[policy.LimitWait] = s.NextAt
+	}
+	if limit == policy.LimitNone {
+		for _, k := range []policy.LimitKind{policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitWait} {
+			if stored[k] != 0 {
+				limit = k
+				break
+			}
+		}
+	}
+	at, known := stored[limit]
+	if !known && limit != policy.LimitNone {
+		return m.refuse(CodeInvalid, "extend", "step %q has no stored %s deadline; name scheduleToClose, deadline or wait", s.Key(), limit)
+	}
+	to, err := m.extended(in, limit, at)
+	if err != nil {
+		return err
+	}
+	m.audit(in, s.ID)
+	m.emit(DeadlineMoved{Step: s.ID, Limit: limit, At: to})
+	return nil
+}
+
+func (l RunLimit) shift(by time.Duration) RunLimit {
+	if l.At != 0 {
+		l.At = l.At.Add(by)
+	}
+	if l.Warn != 0 {
+		l.Warn = l.Warn.Add(by)
+	}
+	return l
+}

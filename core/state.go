@@ -1,0 +1,199 @@
+package core
+
+import (
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// NewRun returns the empty state of a run that has not been created yet.
+func NewRun(id RunID) *Run { return &Run{ID: id} }
+
+// Restore folds a run's recorded entries. The definition is the one the run was created with.
+func Restore(id RunID, def Definition, entries []Entry) *Run {
+	r := &Run{ID: id, def: def}
+	for i := range entries {
+		r.Fold(entries[i])
+	}
+	return r
+}
+
+// Attach gives a run the definition it was created with, before its entries are folded.
+func (r *Run) Attach(def Definition) { r.def = def }
+
+// Attached returns the run's definition.
+func (r *Run) Attached() Definition { return r.def }
+
+// Fold applies a recorded entry to a run that is being restored. The decider, which Advance keeps up to date as it goes, is
+// made anew when it is next needed.
+func (r *Run) Fold(e Entry) {
+	for _, rec := range e.Records {
+		Apply(r, e.At, rec)
+	}
+	r.finish(e.At)
+	r.changed, r.decider = nil, nil
+}
+
+// finish ends an entry: the phase of an open run follows from its steps.
+func (r *Run) finish(at Time) {
+	r.last = max(r.last, at)
+	r.Seq++
+	if r.Phase.Closed() || r.Phase == RunPending {
+		return
+	}
+	switch {
+	case r.PausedAt != 0:
+		r.Phase = RunPaused
+	case r.open > 0 && r.live == 0 && r.queued == 0:
+		r.Phase = RunWaiting
+	default:
+		r.Phase = RunRunning
+	}
+}
+
+// resolve finds the spec a record names: records of flows carry the ordinal only.
+func (r *Run) resolve(spec *StepSpec) *StepSpec {
+	if spec.Def >= 0 && r.def != nil {
+		return r.def.Spec(spec.Def)
+	}
+	return spec
+}
+
+// add appends a step.
+func (r *Run) add(s Step) {
+	r.Steps = append(r.Steps, s)
+	last := &r.Steps[s.ID]
+	r.tally(last, 1)
+	r.timers.set(s.ID, r.stepWake(last))
+	if r.byKey != nil {
+		r.byKey[last.Key()] = s.ID
+	}
+}
+
+// change applies f to a step and keeps what is derived from the step up to date.
+func (r *Run) change(id StepID, f func(*Step)) {
+	s := &r.Steps[id]
+	r.tally(s, -1)
+	f(s)
+	r.tally(s, 1)
+	r.timers.set(id, r.stepWake(s))
+}
+
+// tally counts a step in or out.
+func (r *Run) tally(s *Step, by int) {
+	if !s.Phase.Closed() {
+		r.open += by
+	}
+	if s.Phase == StepRunning || s.Stopping {
+		r.live += by
+	}
+	if s.Phase == StepScheduled {
+		r.queued += by
+	}
+}
+
+// retime derives every open step's timer again, after something that all of them depend on changed.
+func (r *Run) retime() {
+	for i := range r.Steps {
+		r.timers.set(StepID(i), r.stepWake(&r.Steps[i]))
+	}
+}
+
+// Wake returns the instant at which the run wants a Tick; zero: never.
+func (r *Run) Wake() Time {
+	if r.Phase.Closed() {
+		return 0
+	}
+	if r.Phase == RunPending {
+		return policy.Earliest(r.StartAt, r.limitWake())
+	}
+	wake := r.limitWake()
+	if t, ok := r.timers.first(); ok {
+		wake = policy.Earliest(wake, t.at)
+	}
+	return wake
+}
+
+// limitWake returns when the run's own limits want something. While the run closes they have done their work.
+func (r *Run) limitWake() Time {
+	if r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
+		return 0
+	}
+	wake := policy.Earliest(r.Execution.At, r.Deadline.At)
+	return policy.Earliest(wake, policy.Earliest(r.Execution.Warn, r.Deadline.Warn))
+}
+
+// Idle reports whether nothing of the run is in a worker's hands or waits for one.
+func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 }
+
+// Active reports whether something of the run is in a worker's hands or waits for one.
+func (r *Run) Active() bool { return !r.Idle() }
+
+// Live returns how many attempts run or are being stopped.
+func (r *Run) Live() int { return r.live }
+
+// Queued returns how many attempts wait for a worker.
+func (r *Run) Queued() int { return r.queued }
+
+// Open returns how many steps are not closed.
+func (r *Run) Open() int { return r.open }
+
+// LastAt returns the instant of the last entry.
+func (r *Run) LastAt() Time { return r.last }
+
+// Offers returns the offers of all attempts that wait for a worker, for a shell that has just loaded the run.
+func (r *Run) Offers() []Effect {
+	if r.queued == 0 || r.PausedAt != 0 {
+		return nil
+	}
+	var out []Effect
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Phase == StepScheduled {
+			out = append(out, r.offer(s))
+		}
+	}
+	return out
+}
+
+func (r *Run) offer(s *Step) Offer {
+	return Offer{Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority}
+}
+
+// Children returns the starts of all child runs that steps wait for; a child that was started already is not started
+// again. Payloads are evaluated as they were the first time.
+func (r *Run) Children() []StartChild {
+	var out []StartChild
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Spec.Kind == KindChild && s.Phase == StepSuspended && s.Started != 0 {
+			payload, failure := r.decide().Task(r, s, s.Started)
+			if failure == nil {
+				out = append(out, StartChild{Step: s.ID, Attempt: s.Attempt, Child: s.Child, Payload: payload, Execution: r.inherited(s)})
+			}
+		}
+	}
+	return out
+}
+
+// Lookup finds a step by its key.
+func (r *Run) Lookup(key string) (*Step, bool) {
+	if r.byKey == nil {
+		r.byKey = make(map[string]StepID, len(r.Steps))
+		for i := range r.Steps {
+			if !r.Steps[i].Dropped {
+				r.byKey[r.Steps[i].Key()] = StepID(i)
+			}
+		}
+	}
+	id, ok := r.byKey[key]
+	if !ok {
+		return nil, false
+	}
+	return &r.Steps[id], true
+}
+
+// decide returns the run's decider, made when first needed.
+func (r *Run) decide() Decider {
+	if r.decider == nil {
+		r.decider = r.def.Decider(r)
+	}
+	return r.decider
+}

@@ -1,0 +1,127 @@
+package core
+
+import (
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// tick lets everything happen that is due, in due order; at one instant the run's own limits come first.
+func (m *machine) tick() {
+	for !m.r.Phase.Closed() {
+		if m.r.Phase == RunPending && m.r.StartAt <= m.now && !m.limitDue() {
+			m.begun()
+			return
+		}
+		t, ok := m.r.timers.first()
+		run := m.r.runLimit()
+		switch {
+		case run.at != 0 && run.at <= m.now && (!ok || run.at <= t.at):
+			m.expireRun(run)
+			return
+		case ok && t.at <= m.now:
+			m.fire(&m.r.Steps[t.step])
+		default:
+			m.warnRun()
+			return
+		}
+	}
+}
+
+func (m *machine) limitDue() bool {
+	d := m.r.runLimit()
+	return d.at != 0 && d.at <= m.now
+}
+
+// warnRun gives the run's deadline warnings.
+func (m *machine) warnRun() {
+	if m.r.limitWake() == 0 {
+		return
+	}
+	if w := m.r.Execution.Warn; w != 0 && w <= m.now {
+		m.emit(StepWarned{Step: NoStep, Limit: policy.LimitExecution})
+	}
+	if w := m.r.Deadline.Warn; w != 0 && w <= m.now {
+		m.emit(StepWarned{Step: NoStep, Limit: policy.LimitRun})
+	}
+}
+
+// fire lets the one thing happen that the step's timer stands for.
+func (m *machine) fire(s *Step) {
+	d := m.r.stepLimit(s)
+	if w := m.r.nextWarning(s); w.at != 0 && w.at <= m.now && (d.at == 0 || w.at < d.at) {
+		m.emit(StepWarned{Step: s.ID, Limit: w.limit})
+		return
+	}
+	switch {
+	case d.at != 0 && d.at <= m.now:
+		m.expire(s, d.limit)
+	case s.Phase == StepBackingOff:
+		m.readyAgain(s.ID)
+	case s.Phase == StepSuspended && s.Spec.Kind == KindSleep:
+		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
+	}
+}
+
+// expire lets a limit of the step fire: the attempt ends, its work is stopped, the policy judges.
+func (m *machine) expire(s *Step, kind policy.LimitKind) {
+	f := m.r.timeout(s, kind, nil)
+	switch {
+	case s.Phase == StepScheduled:
+		m.effect(Withdraw{Step: s.ID, Attempt: s.Attempt})
+		m.attemptEnded(s, f, nil, false)
+	case s.Phase == StepRunning, s.Spec.Kind == KindChild && s.Started != 0:
+		m.revoke(s, policy.KindTimeout)
+		m.attemptEnded(s, f, nil, true)
+	default:
+		// Between attempts, or in a sleep, a wait or a group: there is no attempt to judge.
+		f.Cause = s.Failure
+		if kind == policy.LimitWait {
+			f.Type = "deadline_exceeded"
+		}
+		m.emit(StepEnded{Step: s.ID, Phase: expiredPhase(s.Effective(), kind), Reason: policy.ReasonTimeoutNotRetryable, Failure: f})
+		if s.Spec.Kind == KindGroup {
+			m.stopItems(s.ID)
+		}
+	}
+}
+
+// revoke has the work of a running attempt stopped.
+func (m *machine) revoke(s *Step, why policy.Kind) {
+	if s.Spec.Kind == KindChild {
+		m.effect(StopChild{Child: s.Child, Op: OpInterrupt})
+		return
+	}
+	m.effect(Revoke{Step: s.ID, Attempt: s.Attempt, Reason: why})
+}
+
+// stop ends an open step from outside: a cancel, an operator, the end of its run or group.
+func (m *machine) stop(s *Step, phase StepPhase, reason policy.Reason, f *policy.Failure) {
+	ended, why := f, policy.KindCancelled
+	if f == nil {
+		ended = cancelled("stopped by an operator")
+	} else if f.Kind == policy.KindTimeout {
+		why = policy.KindTimeout
+	}
+	switch {
+	case s.Phase == StepScheduled:
+		m.effect(Withdraw{Step: s.ID, Attempt: s.Attempt})
+		m.emit(AttemptEnded{Step: s.ID, Failure: ended})
+	case s.Phase == StepRunning, s.Spec.Kind == KindChild && s.Started != 0:
+		m.revoke(s, why)
+		m.emit(AttemptEnded{Step: s.ID, Failure: ended, Stopping: true})
+	}
+	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: reason, Failure: f})
+	if s.Spec.Kind == KindGroup {
+		m.stopItems(s.ID)
+	}
+}
+
+// expireRun ends a run whose deadline has come: no new work, open steps time out with it, hooks run, then it ends.
+func (m *machine) expireRun(d due) {
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() {
+			f := m.r.timeout(s, d.limit, s.Failure)
+			m.stop(s, StepTimedOut, policy.ReasonTimeoutNotRetryable, f)
+		}
+	}
+	m.settle(RunTimedOut, nil, m.r.timeout(nil, d.limit, nil))
+}
