@@ -1,0 +1,254 @@
+package core
+
+import (
+	"sort"
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Act is what one attempt of a simulated step does.
+type Act struct {
+	Queue        time.Duration // wait for a worker
+	Run          time.Duration // how long it runs
+	End          string        // ok, error, failed, hang, lost
+	Type         string
+	NonRetryable bool
+	RetryAfter   *time.Duration
+	Output       []time.Duration // offsets from the attempt's start
+	Heartbeat    []time.Duration
+}
+
+// Scenario is one step under a policy, and what its attempts do; the last act repeats.
+type Scenario struct {
+	Policy      policy.Policy
+	Script      []Act
+	Random      *float64 // what every jitter draw yields; nil: the draws of a real run
+	RunDeadline time.Duration
+	MaxAttempts int // stop after that many attempts; 0: 1000
+	// Match evaluates the policy's When; nil: a policy with When is broken.
+	Match func(when string, f *policy.Failure, attempt int) policy.Match
+}
+
+// Simulated is what became of a scenario. Instants are offsets from the step's first scheduling.
+type Simulated struct {
+	Attempts []SimulatedAttempt
+	Phase    StepPhase
+	Reason   policy.Reason
+	At       time.Duration
+}
+
+// SimulatedAttempt is one attempt. Started and Ended are nil where it never started or never ended.
+type SimulatedAttempt struct {
+	At      time.Duration
+	Started *time.Duration
+	Ended   *time.Duration
+	End     string // as in the script, or timeout
+	Limit   policy.LimitKind
+}
+
+// simulation drives the run machine itself through a scenario in virtual time.
+type simulation struct {
+	sc    Scenario
+	run   *Run
+	spec  StepSpec
+	epoch Time
+	out   Simulated
+}
+
+// Simulate runs one step under a policy in virtual time. It drives the machine that real runs use.
+func Simulate(sc Scenario) (Simulated, error) {
+	if sc.MaxAttempts <= 0 {
+		sc.MaxAttempts = 1000
+	}
+	if len(sc.Script) == 0 {
+		sc.Script = []Act{{End: "error"}}
+	}
+	s := &simulation{sc: sc, epoch: 1_000_000}
+	s.spec = StepSpec{Name: "step", Kind: KindTask, Type: "scripted", Policy: sc.Policy}
+	s.run = NewRun(RunID{15: 1})
+	start := Start{Workflow: "simulation"}
+	if sc.RunDeadline > 0 {
+		start.Run = &policy.Limit{After: sc.RunDeadline}
+	}
+	if err := s.do(start, s.epoch); err != nil {
+		return Simulated{}, err
+	}
+	for !s.over() {
+		if more, err := s.next(); err != nil || !more {
+			return s.result(), err
+		}
+	}
+	return s.result(), nil
+}
+
+// Spec, Decider, Retry and Random make the simulation the definition of its run: one step.
+func (s *simulation) Spec(int32) *StepSpec { return &s.spec }
+
+func (s *simulation) Decider(*Run) Decider { return s }
+
+func (s *simulation) Retry() *policy.Retry { return nil }
+
+// Random is the scenario's number for every draw.
+func (s *simulation) Random() float64 {
+	if s.sc.Random != nil {
+		return *s.sc.Random
+	}
+	step := &s.run.Steps[0]
+	return policy.Random(s.run.ID, step.Key(), step.Attempt)
+}
+
+// Decide schedules the step and closes the run with it.
+func (s *simulation) Decide(r *Run, _ []StepID, _ Time) []Command {
+	switch {
+	case r.Closing != nil:
+		return nil
+	case len(r.Steps) == 0:
+		return []Command{Schedule{Spec: &s.spec, Item: -1, Group: NoStep}}
+	case r.Steps[0].Phase.Closed():
+		return []Command{Close{Phase: RunSucceeded}}
+	default:
+		return nil
+	}
+}
+
+// Match evaluates the policy's When.
+func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ Time) policy.Match {
+	if s.sc.Match == nil {
+		return policy.Match{Error: "no evaluator"}
+	}
+	return s.sc.Match(when, f, st.Counted)
+}
+
+// Task has no payload: acts are the scenario's.
+func (s *simulation) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
+
+func (s *simulation) step() *Step { return &s.run.Steps[0] }
+
+func (s *simulation) act(attempt int) Act { return s.sc.Script[min(attempt, len(s.sc.Script))-1] }
+
+func (s *simulation) over() bool {
+	st := s.step()
+	return st.Phase.Closed() || (st.Phase == StepBackingOff && st.Attempt >= s.sc.MaxAttempts)
+}
+
+// next lets the next thing happen: a report of the attempt, then an expiry, then a start, in this order at one instant.
+func (s *simulation) next() (bool, error) {
+	st := s.step()
+	reports := s.reports(st)
+	wake := s.run.Wake()
+	var start Time
+	if st.Phase == StepScheduled {
+		start = st.ReadyAt.Add(s.act(st.Attempt).Queue)
+	}
+	at := policy.Earliest(wake, start)
+	if len(reports) > 0 {
+		at = policy.Earliest(at, reports[0].at)
+	}
+	switch {
+	case at == 0:
+		return false, nil // an attempt hangs and nothing will stop it
+	case len(reports) > 0 && reports[0].at == at:
+		return true, s.do(reports[0].in, at)
+	case wake == at:
+		return true, s.do(Tick{}, at)
+	default:
+		return true, s.do(TaskStarted{Step: 0, Attempt: st.Attempt, Worker: "script"}, at)
+	}
+}
+
+type simulatedReport struct {
+	at Time
+	in Input
+}
+
+// reports lists what the running attempt still reports, in order; at one instant its signs of life come before its end.
+func (s *simulation) reports(st *Step) []simulatedReport {
+	if st.Phase != StepRunning {
+		return nil
+	}
+	act, n := s.act(st.Attempt), st.Attempt
+	var out []simulatedReport
+	sign := func(offsets []time.Duration, last Time, output bool) {
+		for _, o := range offsets {
+			at := st.Started.Add(o)
+			if at > last && (act.End == "hang" || o <= act.Run) {
+				out = append(out, simulatedReport{at, Beat{Step: 0, Attempt: n, Output: output}})
+			}
+		}
+	}
+	sign(act.Output, st.ByteAt, true)
+	sign(act.Heartbeat, st.BeatAt, false)
+	sort.SliceStable(out, func(i, j int) bool { return out[i].at < out[j].at })
+	if act.End != "hang" {
+		out = append(out, simulatedReport{st.Started.Add(act.Run), TaskEnded{Step: 0, Attempt: n, Failure: act.failure()}})
+	}
+	return out
+}
+
+func (a Act) failure() *policy.Failure {
+	f := &policy.Failure{Type: a.Type, NonRetryable: a.NonRetryable, RetryAfter: a.RetryAfter, Message: "as scripted"}
+	switch a.End {
+	case "ok":
+		return nil
+	case "failed":
+		f.Kind = policy.KindFailed
+	case "lost":
+		f.Kind = policy.KindLost
+	default:
+		f.Kind = policy.KindError
+	}
+	return f
+}
+
+// do applies an input, and answers a revoked attempt's stop at once.
+func (s *simulation) do(in Input, now Time) error {
+	out, err := Advance(s.run, s, in, now)
+	if err != nil {
+		return err
+	}
+	for _, rec := range out.Entry.Records {
+		s.note(rec, now)
+	}
+	for _, e := range out.Effects {
+		if r, ok := e.(Revoke); ok {
+			if err := s.do(TaskStopped{Step: r.Step, Attempt: r.Attempt}, now); err != nil && !s.run.Phase.Closed() {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// note keeps the attempts as the records tell them.
+func (s *simulation) note(rec Record, now Time) {
+	at := now.Sub(s.epoch)
+	last := len(s.out.Attempts) - 1
+	switch rec := rec.(type) {
+	case StepBegan, AttemptReady:
+		s.out.Attempts = append(s.out.Attempts, SimulatedAttempt{At: at})
+	case AttemptStarted:
+		s.out.Attempts[last].Started = &at
+	case AttemptEnded:
+		a := &s.out.Attempts[last]
+		a.Ended, a.End = &at, "ok"
+		if f := rec.Failure; f != nil {
+			a.End, a.Limit = f.Kind.String(), f.Limit
+		}
+	}
+	s.out.At = at
+}
+
+func (s *simulation) result() Simulated {
+	st := s.step()
+	s.out.Phase, s.out.Reason = st.Phase, st.Reason
+	switch {
+	case st.Phase == StepRunning:
+		s.out.At = st.Started.Sub(s.epoch)
+	case st.Phase == StepScheduled:
+		s.out.At = st.ReadyAt.Sub(s.epoch)
+	case st.EndedAt != 0:
+		s.out.At = st.EndedAt.Sub(s.epoch)
+	}
+	return s.out
+}
