@@ -48,7 +48,7 @@ func DecodePolicy(v any) (Policy, error) {
 func DecodeRetry(v any) (*Retry, error) {
 	switch v := v.(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // absence is a value here: the policy below it holds
+		return nil, nil // absence is a value here: the policy below it holds
 	case string:
 		return ParsePreset(v)
 	case map[string]any:
@@ -167,7 +167,7 @@ func DecodeLimits(v any) (Limits, error) {
 func DecodeLimit(kind LimitKind, v any) (*Limit, error) {
 	switch v := v.(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // absence is a value here: the limit below it holds
+		return nil, nil // absence is a value here: the limit below it holds
 	case map[string]any:
 		return decodeLimit(kind, v)
 	case string:

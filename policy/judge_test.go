@@ -1,0 +1,305 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// epoch is the instant that the transcripts call 0.
+const epoch policy.Time = 1_700_000_000_000_000
+
+// TestJudge replays the transcripts in testdata/judge:
+//
+//	policy          sets the policy, in its native JSON form
+//	judge key=value one ended attempt: kind, and where they matter type, limit, code, nonRetryable, retryAfter; what
+//	                came before: counted (default 1), lost, previous, closed; matched or broken for when; now,
+//	                deadline, bound and u
+func TestJudge(t *testing.T) {
+	datadriven.Walk(t, "testdata/judge", func(t *testing.T, path string) {
+		var p policy.Policy
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "policy":
+				p = policy.Policy{}
+				if err := json.Unmarshal([]byte(d.Input), &p); err != nil {
+					return err.Error() + "\n"
+				}
+				return p.Retry.String() + "\n"
+			case "judge":
+				return judge(t, d, &p)
+			default:
+				d.Fatalf(t, "unknown command %q", d.Cmd)
+				return ""
+			}
+		})
+	})
+}
+
+func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
+	f := &policy.Failure{Kind: policy.KindError}
+	h := policy.History{Counted: 1}
+	var m policy.Match
+	now, u := epoch, 0.0
+	for _, arg := range d.CmdArgs {
+		value := strings.Join(arg.Vals, ",")
+		amount := func() time.Duration {
+			sign := time.Duration(1)
+			if rest, negative := strings.CutPrefix(value, "-"); negative {
+				value, sign = rest, -1
+			}
+			amount, err := duration.Parse(value)
+			must(t, err)
+			return sign * amount
+		}
+		switch arg.Key {
+		case "kind":
+			must(t, f.Kind.UnmarshalText([]byte(value)))
+		case "type":
+			f.Type = value
+		case "limit":
+			must(t, f.Limit.UnmarshalText([]byte(value)))
+		case "nonRetryable":
+			f.NonRetryable = true
+		case "retryAfter":
+			wish := amount()
+			f.RetryAfter = &wish
+		case "counted":
+			arg.Scan(t, 0, &h.Counted)
+		case "lost":
+			arg.Scan(t, 0, &h.Lost)
+		case "previous":
+			h.Previous = amount()
+		case "closed":
+			h.Closed = true
+		case "deadline":
+			h.Deadline = epoch.Add(amount())
+		case "bound":
+			must(t, h.Bound.UnmarshalText([]byte(value)))
+		case "matched":
+			m.Matched = true
+		case "broken":
+			m.Error = value
+		case "now":
+			now = epoch.Add(amount())
+		case "u":
+			_, err := fmt.Sscan(value, &u)
+			must(t, err)
+		default:
+			d.Fatalf(t, "unknown argument %q", arg.Key)
+		}
+	}
+	return describe(policy.Judge(p, h, f, m, now, u), now) + "\n"
+}
+
+func describe(v policy.Verdict, now policy.Time) string {
+	if v.Retry {
+		text := "retry after " + duration.Format(v.Delay)
+		if v.At != now.Add(v.Delay) {
+			text += fmt.Sprintf(", which is not at %s", v.At)
+		}
+		return text
+	}
+	text := "stop: " + v.Reason.String()
+	if v.Bound != policy.LimitNone {
+		text += " before " + v.Bound.String()
+	}
+	if v.Detail != "" {
+		text += ": " + v.Detail
+	}
+	return text
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestJudgeWithoutPolicy(t *testing.T) {
+	for _, p := range []*policy.Policy{nil, {}} {
+		v := policy.Judge(p, policy.History{Counted: 1}, &policy.Failure{Kind: policy.KindError}, policy.Match{}, epoch, 0)
+		if v.Retry || v.Reason != policy.ReasonRetriesOff {
+			t.Errorf("got %+v, want one attempt", v)
+		}
+	}
+}
+
+// TestJudgeOrder draws policies, histories and failures, and asks the rules in their order, each in its own words.
+func TestJudgeOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, h, f, m := drawPolicy(t), drawHistory(t), drawFailure(t), drawMatch(t)
+		u := rapid.Float64Range(0, 0.9999).Draw(t, "u")
+		v := policy.Judge(&p, h, f, m, epoch, u)
+		r := p.Retry
+		if r == nil {
+			r = &policy.Retry{MaxAttempts: 1}
+		}
+		for _, rule := range []struct {
+			reason  policy.Reason
+			applies bool
+		}{
+			{policy.ReasonCancelled, h.Closed},
+			{policy.ReasonWorkerLost, f.Kind == policy.KindLost && h.Lost >= 5},
+			{policy.ReasonNoTimeLeft, f.Kind == policy.KindLost && h.Deadline != 0 && epoch >= h.Deadline},
+			{policy.ReasonNone, f.Kind == policy.KindLost},
+			{policy.ReasonTimeoutNotRetryable, f.Kind == policy.KindTimeout && isFinal(&p, f.Limit)},
+			{policy.ReasonNonRetryable, f.NonRetryable || (f.Type == "Bad" && len(r.NonRetryable) > 0)},
+			{policy.ReasonExpressionError, r.When != "" && m.Error != ""},
+			{policy.ReasonNotMatched, r.When != "" && !m.Matched},
+			{policy.ReasonNotMatched, r.When == "" && !r.Retries(f.Kind)},
+			{policy.ReasonRetriesOff, r.MaxAttempts == 1},
+			{policy.ReasonAttemptsExhausted, r.MaxAttempts >= 0 && h.Counted >= r.MaxAttempts},
+			{policy.ReasonNoTimeLeft, h.Deadline != 0 && nextAt(r, h, f, u) >= h.Deadline},
+			{policy.ReasonNone, true},
+		} {
+			if rule.applies {
+				if v.Reason != rule.reason || v.Retry != (rule.reason == policy.ReasonNone) {
+					t.Fatalf("got %s, want reason %q", describe(v, epoch), rule.reason)
+				}
+				break
+			}
+		}
+		checkRetry(t, r, h, f, v)
+	})
+}
+
+func isFinal(p *policy.Policy, kind policy.LimitKind) bool {
+	if kind == policy.LimitNone {
+		return false
+	}
+	if limit := p.Get(kind); limit != nil && kind.PerAttempt() {
+		return !limit.Retry
+	}
+	return !kind.RetriesByDefault()
+}
+
+func nextAt(r *policy.Retry, h policy.History, f *policy.Failure, u float64) policy.Time {
+	if f.RetryAfter != nil {
+		return epoch.Add(max(0, *f.RetryAfter).Truncate(time.Millisecond))
+	}
+	return epoch.Add(r.Delay(h.Counted, h.Previous, u))
+}
+
+// checkRetry holds what is true of every retry, however it came about.
+func checkRetry(t *rapid.T, r *policy.Retry, h policy.History, f *policy.Failure, v policy.Verdict) {
+	if !v.Retry {
+		return
+	}
+	switch {
+	case v.Delay < 0 || v.At < epoch:
+		t.Fatalf("goes back in time: %+v", v)
+	case v.Delay%time.Millisecond != 0:
+		t.Fatalf("not whole milliseconds: %v", v.Delay)
+	case h.Deadline != 0 && v.At >= h.Deadline:
+		t.Fatalf("attempt at %v, after the deadline %v", v.At, h.Deadline)
+	case f.Kind != policy.KindLost && r.MaxAttempts >= 0 && h.Counted+1 > r.MaxAttempts:
+		t.Fatalf("attempt %d of %d", h.Counted+1, r.MaxAttempts)
+	}
+}
+
+func drawPolicy(t *rapid.T) policy.Policy {
+	var p policy.Policy
+	if rapid.Bool().Draw(t, "has retry") {
+		p.Retry = drawRetry(t)
+	}
+	for _, kind := range policy.StepLimits {
+		if rapid.Bool().Draw(t, "has "+kind.String()) {
+			p.Set(kind, drawLimit(t, kind))
+		}
+	}
+	return p
+}
+
+func drawRetry(t *rapid.T) *policy.Retry {
+	return &policy.Retry{
+		MaxAttempts:        rapid.IntRange(-1, 6).Draw(t, "maxAttempts"),
+		InitialInterval:    drawAmount(t, "initialInterval"),
+		BackoffCoefficient: rapid.Float64Range(1, 10).Draw(t, "backoffCoefficient"),
+		MaxInterval:        drawAmount(t, "maxInterval"),
+		Jitter:             rapid.Float64Range(0, 1).Draw(t, "jitter"),
+		JitterKind:         rapid.SampledFrom([]policy.JitterKind{policy.JitterUniform, policy.JitterDecorrelated}).Draw(t, "kind"),
+		On:                 rapid.SliceOfDistinct(drawKind(), rapid.ID).Draw(t, "on"),
+		When:               rapid.SampledFrom([]string{"", "code != 2"}).Draw(t, "when"),
+		NonRetryable:       rapid.SampledFrom([][]string{nil, {"Worse", "Bad"}}).Draw(t, "nonRetryable"),
+		Origin:             rapid.SampledFrom([]string{"", "defaults"}).Draw(t, "origin"),
+	}
+}
+
+func drawLimit(t *rapid.T, kind policy.LimitKind) *policy.Limit {
+	if rapid.IntRange(0, 5).Draw(t, "removed") == 0 {
+		return &policy.Limit{Removed: true}
+	}
+	limit := &policy.Limit{
+		OnExpire: rapid.SampledFrom([]policy.Expire{policy.ExpireFail, policy.ExpireCancel}).Draw(t, "onExpire"),
+		Origin:   rapid.SampledFrom([]string{"", "order.yaml:12:5"}).Draw(t, "origin"),
+	}
+	if kind.PerAttempt() {
+		limit.Retry = rapid.Bool().Draw(t, "retry")
+	}
+	if kind == policy.LimitDeadline && rapid.Bool().Draw(t, "instant") {
+		limit.At = epoch + policy.Time(rapid.Int64Range(1, 1e15).Draw(t, "at"))
+		return limit
+	}
+	limit.After = drawAmount(t, "after") + time.Millisecond
+	limit.Warn = rapid.IntRange(0, 99).Draw(t, "warn")
+	return limit
+}
+
+func drawAmount(t *rapid.T, label string) time.Duration {
+	return time.Duration(rapid.OneOf(
+		rapid.Just(int64(0)), rapid.Int64Range(1, 100_000), rapid.Int64Range(1, 1e12),
+	).Draw(t, label)) * time.Millisecond
+}
+
+func drawKind() *rapid.Generator[policy.Kind] {
+	return rapid.SampledFrom([]policy.Kind{
+		policy.KindError, policy.KindFailed, policy.KindTimeout, policy.KindCancelled, policy.KindLost,
+	})
+}
+
+func drawHistory(t *rapid.T) policy.History {
+	h := policy.History{
+		Counted:  rapid.IntRange(1, 7).Draw(t, "counted"),
+		Lost:     rapid.IntRange(0, 6).Draw(t, "lost"),
+		Previous: drawAmount(t, "previous"),
+		Closed:   rapid.IntRange(0, 5).Draw(t, "closed") == 0,
+	}
+	if rapid.Bool().Draw(t, "has deadline") {
+		h.Deadline = epoch.Add(drawAmount(t, "deadline"))
+		h.Bound = policy.LimitScheduleToClose
+	}
+	return h
+}
+
+func drawFailure(t *rapid.T) *policy.Failure {
+	f := &policy.Failure{
+		Kind:         drawKind().Draw(t, "failure"),
+		Type:         rapid.SampledFrom([]string{"", "Bad", "Good"}).Draw(t, "type"),
+		NonRetryable: rapid.IntRange(0, 5).Draw(t, "non-retryable") == 0,
+	}
+	if f.Kind == policy.KindTimeout {
+		f.Limit = policy.LimitKind(rapid.IntRange(0, int(policy.LimitTask)).Draw(t, "limit"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "has wish") == 0 {
+		wish := time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "retryAfter"))
+		f.RetryAfter = &wish
+	}
+	return f
+}
+
+func drawMatch(t *rapid.T) policy.Match {
+	return policy.Match{
+		Matched: rapid.Bool().Draw(t, "matched"),
+		Error:   rapid.SampledFrom([]string{"", "", "unknown name"}).Draw(t, "broken"),
+	}
+}

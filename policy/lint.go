@@ -1,0 +1,237 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+)
+
+// Finding is a contradiction in a policy: it is legal, but part of it can never have an effect.
+type Finding struct {
+	Code    string   `json:"code"`    // one of the Lint codes
+	Message string   `json:"message"` // one sentence
+	Path    []string `json:"path"`    // the field, in the native form
+}
+
+// The Lint codes.
+const (
+	LintNeverRuns        = "never-runs"          // maxAttempts 0 skips the step
+	LintRetriesOff       = "retries-off"         // a retry setting, but only one attempt
+	LintAttemptNeverFits = "attempt-never-fits"  // the delays before an attempt are longer than a deadline
+	LintTimeoutNeverFits = "timeout-never-fits"  // no attempt fits after one that timed out
+	LintLimitNeverFires  = "limit-never-fires"   // an outer limit always fires first
+	LintCapBelowInitial  = "cap-below-initial"   // maxInterval cuts even the first delay
+	LintCapNoEffect      = "cap-no-effect"       // no delay reaches maxInterval
+	LintNothingRetried   = "nothing-retried"     // attempts, but no kind of failure that uses them
+	LintOnReplaced       = "on-replaced-by-when" // on is not asked where there is a when
+	LintLostInOn         = "lost-always-retried" // lost attempts do not depend on on
+	LintJitterNoEffect   = "jitter-no-effect"    // there is no delay to spread
+)
+
+// Lint finds contradictions in a step's policy, as it is after all overlays. runLimit is the shortest limit of the
+// run the step is part of; 0 means it has none.
+func Lint(p *Policy, runLimit time.Duration) []Finding {
+	l := linter{policy: p, retry: p.Retry, runLimit: runLimit}
+	if l.retry == nil {
+		l.retry = &defaultRetry
+	}
+	switch l.retry.MaxAttempts {
+	case 0:
+		l.find(LintNeverRuns, "maxAttempts is 0: the step is always skipped", "retry", "maxAttempts")
+		return l.findings
+	case 1:
+		l.lintRetriesOff()
+	default:
+		l.lintFilter()
+		l.lintDelays()
+		l.lintAttemptsFit()
+		l.lintTimeoutsFit()
+	}
+	l.lintNeverFires()
+	return l.findings
+}
+
+type linter struct {
+	policy   *Policy
+	retry    *Retry
+	runLimit time.Duration
+	findings []Finding
+}
+
+func (l *linter) find(code, message string, path ...string) {
+	l.findings = append(l.findings, Finding{Code: code, Message: message, Path: path})
+}
+
+func (l *linter) lintRetriesOff() {
+	const why = "maxAttempts is 1: nothing is retried, and %s has no effect"
+	r := l.retry
+	for _, setting := range []struct {
+		field string
+		given bool
+	}{
+		{"initialInterval", r.InitialInterval > 0 && r.InitialInterval != DefaultRetry().InitialInterval},
+		{"maxInterval", r.MaxInterval > 0},
+		{"jitter", r.Jitter > 0 || r.JitterKind != JitterUniform},
+		{"when", r.When != ""},
+		{"nonRetryable", len(r.NonRetryable) > 0},
+	} {
+		if setting.given {
+			l.find(LintRetriesOff, fmt.Sprintf(why, setting.field), "retry", setting.field)
+		}
+	}
+	// The other limits retry by default, so nobody need have asked for it.
+	if limit := l.policy.Get(LimitScheduleToStart); limit != nil && limit.Retry {
+		l.find(LintRetriesOff, fmt.Sprintf(why, "retry: true"), "timeout", LimitScheduleToStart.String(), "retry")
+	}
+}
+
+func (l *linter) lintFilter() {
+	r := l.retry
+	if r.When != "" {
+		if len(r.On) > 0 {
+			l.find(LintOnReplaced, "when replaces on, which is never asked", "retry", "on")
+		}
+		return
+	}
+	if slices.Contains(r.On, KindLost) {
+		l.find(LintLostInOn, "lost attempts are always retried, and do not use up maxAttempts", "retry", "on")
+	}
+	if r.On != nil && !slices.ContainsFunc(r.On, func(kind Kind) bool { return kind != KindLost }) {
+		l.find(LintNothingRetried, "on lists no kind of failure, so nothing is retried", "retry", "on")
+	}
+}
+
+func (l *linter) lintDelays() {
+	r := l.retry
+	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != JitterUniform) {
+		l.find(LintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
+	}
+	if r.MaxInterval <= 0 {
+		return
+	}
+	if r.MaxInterval < r.InitialInterval {
+		message := fmt.Sprintf("maxInterval is below initialInterval: no delay is longer than %s, not even the first",
+			duration.Format(r.MaxInterval))
+		l.find(LintCapBelowInitial, message, "retry", "maxInterval")
+		return
+	}
+	if r.JitterKind == JitterDecorrelated {
+		return
+	}
+	// The longest delay there would be without the cap; without a bound on attempts, that of the furthest one.
+	last := math.MaxInt32
+	if r.MaxAttempts > 0 {
+		last = r.MaxAttempts - 1
+	}
+	uncapped := Retry{InitialInterval: r.InitialInterval, BackoffCoefficient: r.BackoffCoefficient}
+	if longest := uncapped.Delay(last, 0, 0); longest <= r.MaxInterval {
+		message := fmt.Sprintf("maxInterval of %s has no effect: no delay is longer than %s",
+			duration.Format(r.MaxInterval), duration.Format(longest))
+		l.find(LintCapNoEffect, message, "retry", "maxInterval")
+	}
+}
+
+// furthestAttempt bounds the search for one that does not fit; a policy beyond it is not a slip.
+const furthestAttempt = 10_000
+
+// lintAttemptsFit adds up the shortest delays that the policy can draw. Unlimited attempts are not meant to fit.
+func (l *linter) lintAttemptsFit() {
+	window, outer := l.window()
+	if window == 0 || l.retry.MaxAttempts < 0 {
+		return
+	}
+	var sum, previous time.Duration
+	for n := 1; n < min(l.retry.MaxAttempts, furthestAttempt); n++ {
+		previous = l.retry.Delay(n, previous, 0)
+		sum += previous
+		if sum < window {
+			continue
+		}
+		atLeast := ""
+		if l.retry.Jitter > 0 || l.retry.JitterKind != JitterUniform {
+			atLeast = "at least "
+		}
+		message := fmt.Sprintf("attempt %d can never start: %s%s of delays do not fit in %s (%s)",
+			n+1, atLeast, duration.Format(sum), duration.Format(window), outer)
+		l.find(LintAttemptNeverFits, message, "retry", "maxAttempts")
+		return
+	}
+}
+
+// lintTimeoutsFit finds attempt limits so long that an attempt they end is always the last one.
+func (l *linter) lintTimeoutsFit() {
+	window, outer := l.window()
+	if window == 0 || (l.retry.When == "" && !l.retry.Retries(KindTimeout)) {
+		return
+	}
+	for _, kind := range []LimitKind{LimitStartToClose, LimitHeartbeat, LimitInactivity} {
+		limit := l.policy.Get(kind)
+		if limit == nil || !limit.Retry || limit.After >= window {
+			continue
+		}
+		delay := l.retry.Delay(1, 0, 0)
+		if limit.After+min(delay, math.MaxInt64-limit.After) < window {
+			continue
+		}
+		message := fmt.Sprintf("an attempt that %s ends is never retried: %s and a delay of %s do not fit in %s (%s)",
+			kind, duration.Format(limit.After), duration.Format(delay), duration.Format(window), outer)
+		l.find(LintTimeoutNeverFits, message, "timeout", kind.String())
+	}
+}
+
+// window is the shortest of the limits that span all attempts, and its name; 0 where there is none.
+func (l *linter) window() (window time.Duration, name string) {
+	if l.runLimit > 0 {
+		window, name = l.runLimit, LimitRun.String()
+	}
+	for _, kind := range []LimitKind{LimitScheduleToClose, LimitDeadline} {
+		limit := l.policy.Get(kind)
+		if limit != nil && limit.At == 0 && (window == 0 || limit.After < window) {
+			window, name = limit.After, kind.String()
+		}
+	}
+	return window, name
+}
+
+// outerLimits are, for each limit, those whose clocks never start after its own does: where such a one is not longer,
+// it always fires first. Output and heartbeats both put inactivity off, so it cannot outrun a heartbeat that is shorter.
+var outerLimits = map[LimitKind][]LimitKind{
+	LimitDeadline:        {LimitScheduleToClose},
+	LimitScheduleToStart: {LimitScheduleToClose},
+	LimitStartToClose:    {LimitScheduleToClose, LimitDeadline},
+	LimitHeartbeat:       {LimitScheduleToClose, LimitDeadline, LimitStartToClose},
+	LimitInactivity:      {LimitScheduleToClose, LimitDeadline, LimitStartToClose, LimitHeartbeat},
+}
+
+func (l *linter) lintNeverFires() {
+	for _, kind := range StepLimits {
+		limit := l.policy.Get(kind)
+		if limit == nil || limit.At != 0 {
+			continue
+		}
+		shortest, name := limit.After+1, ""
+		if l.runLimit > 0 && l.runLimit < shortest {
+			shortest, name = l.runLimit, "the run's limit"
+		}
+		for _, outerKind := range outerLimits[kind] {
+			outer := l.policy.Get(outerKind)
+			if outer == nil || outer.At != 0 || outer.After >= shortest {
+				continue
+			}
+			// Two limits that one setting made equal contradict nothing.
+			if outer.After == limit.After && outer.Origin != "" && outer.Origin == limit.Origin {
+				continue
+			}
+			shortest, name = outer.After, outerKind.String()
+		}
+		if name == "" {
+			continue
+		}
+		message := fmt.Sprintf("%s of %s can never fire: %s of %s is always over first",
+			kind, duration.Format(limit.After), name, duration.Format(shortest))
+		l.find(LintLimitNeverFires, message, "timeout", kind.String())
+	}
+}
