@@ -1,0 +1,265 @@
+// Package cases reads policy cases — a policy, what a step's attempts do, and what is to become of them — and runs them
+// on the run machine in virtual time. `pawl policy simulate` and the conformance tests are its users.
+package cases
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/expr-lang/expr"
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Case is one policy case as it is written.
+type Case struct {
+	Name        string           `yaml:"name"`
+	Dialect     string           `yaml:"dialect"`
+	Policy      any              `yaml:"policy"`
+	Task        string           `yaml:"task"`
+	Script      []map[string]any `yaml:"script"`
+	Random      float64          `yaml:"random"`
+	RunDeadline any              `yaml:"runDeadline"`
+	MaxSteps    int              `yaml:"maxSteps"`
+	Expect      map[string]any   `yaml:"expect"`
+}
+
+// Result is what became of a case, in the shape of its expectation. Milliseconds from the step's first scheduling.
+type Result struct {
+	Name     string    `json:"name" yaml:"name"`
+	Attempts []Attempt `json:"attempts" yaml:"attempts"`
+	Phase    string    `json:"phase" yaml:"phase"`
+	Reason   string    `json:"reason" yaml:"reason"`
+	At       int64     `json:"at" yaml:"at"`
+}
+
+// Attempt is one attempt of a result.
+type Attempt struct {
+	At      int64  `json:"at" yaml:"at"`
+	Started *int64 `json:"started,omitempty" yaml:"started,omitempty"`
+	Ended   *int64 `json:"ended,omitempty" yaml:"ended,omitempty"`
+	End     string `json:"end,omitempty" yaml:"end,omitempty"`
+	Limit   string `json:"limit,omitempty" yaml:"limit,omitempty"`
+}
+
+// Load reads a file of cases, YAML or JSON.
+func Load(path string) ([]Case, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, src)
+}
+
+// Parse reads cases from a file's text.
+func Parse(path string, src []byte) ([]Case, error) {
+	var list []Case
+	if err := yaml.UnmarshalWithOptions(src, &list, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+	}
+	for i := range list {
+		if list[i].Name == "" {
+			list[i].Name = fmt.Sprintf("case %d", i+1)
+		}
+		if list[i].Dialect == "" {
+			list[i].Dialect = "native"
+		}
+	}
+	return list, nil
+}
+
+// Run drives the run machine through the case.
+func (c Case) Run() (Result, error) {
+	sc, err := c.scenario()
+	if err != nil {
+		return Result{}, fmt.Errorf("case %q: %w", c.Name, err)
+	}
+	sim, err := core.Simulate(sc)
+	if err != nil {
+		return Result{}, fmt.Errorf("case %q: %w", c.Name, err)
+	}
+	return c.result(sim), nil
+}
+
+func (c Case) scenario() (core.Scenario, error) {
+	p, err := dialect.Policy(c.Dialect, c.Policy)
+	if err != nil {
+		return core.Scenario{}, policy.Under(err, "policy")
+	}
+	random := c.Random
+	sc := core.Scenario{Policy: p, Random: &random, MaxAttempts: c.MaxSteps, Match: c.match}
+	if c.RunDeadline != nil {
+		if sc.RunDeadline, err = policy.DecodeDuration(c.RunDeadline); err != nil {
+			return sc, policy.Under(err, "runDeadline")
+		}
+	}
+	if len(c.Script) == 0 {
+		return sc, errors.New("script: at least one attempt must be described")
+	}
+	for i, m := range c.Script {
+		act, err := readAct(m)
+		if err != nil {
+			return sc, policy.Under(err, "script", fmt.Sprint(i))
+		}
+		sc.Script = append(sc.Script, act)
+	}
+	return sc, nil
+}
+
+func readAct(m map[string]any) (core.Act, error) {
+	f := policy.ReadFields(m, "queue", "run", "end", "type", "nonRetryable", "retryAfter", "output", "heartbeat")
+	act := core.Act{End: f.Text("end"), Type: f.Text("type")}
+	duration := func(key string) (d time.Duration) {
+		if f.Has(key) {
+			var err error
+			d, err = policy.DecodeDuration(f.Value(key))
+			f.Keep(key, err)
+		}
+		return d
+	}
+	act.Queue, act.Run = duration("queue"), duration("run")
+	if f.Has("retryAfter") {
+		d := duration("retryAfter")
+		act.RetryAfter = &d
+	}
+	offsets := func(key string) (out []time.Duration) {
+		list, _ := f.Value(key).([]any)
+		for _, v := range list {
+			d, err := policy.DecodeDuration(v)
+			f.Keep(key, err)
+			out = append(out, d)
+		}
+		return out
+	}
+	act.Output, act.Heartbeat = offsets("output"), offsets("heartbeat")
+	act.NonRetryable, _ = f.Value("nonRetryable").(bool)
+	switch act.End {
+	case "ok", "error", "failed", "hang", "lost":
+	default:
+		f.Fail("end", "unknown end %q; use ok, error, failed, hang or lost", act.End)
+	}
+	return act, f.Err()
+}
+
+// match evaluates a When with the names a flow's expressions have for the attempt that failed, and Aether's.
+func (c Case) match(when string, f *policy.Failure, attempt int) policy.Match {
+	task := c.Task
+	if task == "" {
+		task = "step"
+	}
+	env := dialect.AetherEnv(task, dialect.AetherPhase(f.Kind), f.Code, f.Message, nil)
+	env["attempt"], env["code"] = attempt, f.Code
+	env["failure"] = map[string]any{
+		"kind": f.Kind.String(), "type": f.Type, "message": f.Message, "code": f.Code, "limit": f.Limit.String(),
+	}
+	v, err := expr.Eval(when, env)
+	if err != nil {
+		return policy.Match{Error: err.Error()}
+	}
+	matched, ok := v.(bool)
+	if !ok {
+		return policy.Match{Error: fmt.Sprintf("%q is %T, not a boolean", when, v)}
+	}
+	return policy.Match{Matched: matched}
+}
+
+func (c Case) result(sim core.Simulated) Result {
+	r := Result{Name: c.Name, Attempts: []Attempt{}, Phase: sim.Phase.String(), At: sim.At.Milliseconds()}
+	if sim.Reason != policy.ReasonNone {
+		r.Reason = sim.Reason.String()
+	}
+	for _, a := range sim.Attempts {
+		out := Attempt{At: a.At.Milliseconds(), End: a.End}
+		if a.Started != nil {
+			ms := a.Started.Milliseconds()
+			out.Started = &ms
+		}
+		if a.Ended != nil {
+			ms := a.Ended.Milliseconds()
+			out.Ended = &ms
+		}
+		switch a.Limit {
+		case policy.LimitNone:
+		case policy.LimitExecution, policy.LimitRun:
+			out.Limit = "runDeadline"
+		default:
+			out.Limit = a.Limit.String()
+		}
+		r.Attempts = append(r.Attempts, out)
+	}
+	return r
+}
+
+// Check compares a result with the case's expectation. Only what the expectation names is compared; the error names the
+// first difference, with both sides.
+func (c Case) Check(r Result) error {
+	if c.Expect == nil {
+		return fmt.Errorf("case %q has nothing to expect", c.Name)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		return err
+	}
+	if diff := difference("", c.Expect, got); diff != "" {
+		want, err := json.Marshal(c.Expect)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("case %q: %s\n  expected %s\n  got      %s", c.Name, diff, want, text)
+	}
+	return nil
+}
+
+// difference names the first place where got is not what want says; empty: none. A null in want means absent.
+func difference(path string, want, got any) string {
+	switch want := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for _, k := range []string{"attempts", "at", "started", "ended", "end", "limit", "phase", "reason"} {
+			if w, ok := want[k]; ok {
+				if d := difference(path+"."+k, w, g[k]); d != "" {
+					return d
+				}
+			}
+		}
+		return ""
+	case []any:
+		g, _ := got.([]any)
+		if len(g) != len(want) {
+			return fmt.Sprintf("%s: expected %d, got %d", path[1:], len(want), len(g))
+		}
+		for i := range want {
+			if d := difference(fmt.Sprintf("%s[%d]", path, i), want[i], g[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	default:
+		if scalar(want) != scalar(got) {
+			return fmt.Sprintf("%s: expected %s, got %s", path[1:], scalar(want), scalar(got))
+		}
+		return ""
+	}
+}
+
+// scalar renders a number, a text or nothing in one way, whichever decoder it came from.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case float64:
+		return fmt.Sprint(int64(v))
+	default:
+		return fmt.Sprint(v)
+	}
+}
