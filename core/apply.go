@@ -17,7 +17,10 @@ func Apply(r *Run, at Time, rec Record) {
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
-		r.Phase, r.EndedAt, r.Output, r.Failure = rec.Phase, at, rec.Output, rec.Failure
+		r.Phase, r.EndedAt, r.Failure = rec.Phase, at, rec.Failure
+		if c := r.Closing; c != nil && c.Phase == rec.Phase {
+			r.Output, r.Failure = c.Output, c.Failure
+		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 	case RunReopened:
 		r.applyReopened(rec)

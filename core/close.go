@@ -40,10 +40,29 @@ func (m *machine) hooks() bool {
 	if m.r.open > 0 {
 		return false
 	}
-	const stages = 2 // the outcome's own hook, then the one for every outcome
-	if stage := m.r.Closing.Hook; stage < stages {
+	if m.nextHooks() {
+		return true
+	}
+	if m.r.live > 0 {
+		return false
+	}
+	c := m.r.Closing
+	m.end(c.Phase, c.Failure)
+	return false
+}
+
+// nextHooks schedules the hooks of the next stage that has any: the outcome's own hook, then the one for every outcome.
+func (m *machine) nextHooks() bool {
+	const stages = 2
+	c := m.r.Closing
+	for done := c.Hook; c.Hook < stages; c.Hook++ {
 		cmds := m.r.decide().Decide(m.r, m.r.changed, m.now)
 		m.r.changed = nil
+		if len(cmds) == 0 {
+			continue
+		}
+		stage := c.Hook
+		c.Hook = done // only records move it on
 		m.emit(RunHooks{Stage: stage + 1})
 		for _, cmd := range cmds {
 			if s, ok := cmd.(Schedule); ok && s.Spec.Hook {
@@ -52,18 +71,13 @@ func (m *machine) hooks() bool {
 		}
 		return true
 	}
-	if m.r.live > 0 {
-		return false
-	}
-	c := m.r.Closing
-	m.end(c.Phase, c.Output, c.Failure)
 	return false
 }
 
 // end writes the terminal phase and what follows it in the chain.
-func (m *machine) end(phase RunPhase, output []byte, f *policy.Failure) {
+func (m *machine) end(phase RunPhase, f *policy.Failure) {
 	next := m.next(phase, f)
-	rec := RunEnded{Phase: phase, Output: output, Failure: f}
+	rec := RunEnded{Phase: phase}
 	if next != nil {
 		rec.Next = m.r.derive(1<<63, m.now)
 	}

@@ -291,7 +291,6 @@ func (r *RunHooks) fields(c *coder) { optional(c, &r.Stage) }
 
 func (r *RunEnded) fields(c *coder) {
 	small(c, &r.Phase)
-	c.bytes(&r.Output)
 	c.failure(&r.Failure)
 	c.id((*[16]byte)(&r.Next))
 }

@@ -43,12 +43,11 @@ type (
 	// RunHooks says that the decider was asked for a stage of hooks.
 	RunHooks struct{ Stage int }
 
-	// RunEnded writes the terminal phase.
+	// RunEnded writes the terminal phase; output and failure are those of RunClosing, where there was one.
 	RunEnded struct {
 		Phase   RunPhase
-		Output  []byte
-		Failure *policy.Failure
-		Next    RunID // the chain's next run; zero: none
+		Failure *policy.Failure // of a termination
+		Next    RunID           // the chain's next run; zero: none
 	}
 
 	// RunReopened follows an operator's retry of a closed run.

@@ -1,0 +1,236 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// fixture is a small definition for transcripts: steps with needs, written one a line.
+type fixture struct {
+	specs    []*StepSpec
+	needs    [][]string
+	lengths  []time.Duration // of sleeps
+	retry    *policy.Retry
+	tolerate map[string]bool
+}
+
+// parseFixture reads lines such as
+//
+//	charge task retry=fixed(3,1s) startToClose=5s needs=a,b
+//	rest sleep=10s
+//	approved wait=approval limit=7d
+//	sub flow
+//	onFailure task hook
+//	run retry=fixed(2,1s)
+func parseFixture(text string) (*fixture, error) {
+	f := &fixture{tolerate: map[string]bool{}}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		words := strings.Fields(line)
+		if words[0] == "run" {
+			r, err := policy.ParsePreset(strings.TrimPrefix(words[1], "retry="))
+			if err != nil {
+				return nil, err
+			}
+			f.retry = r
+			continue
+		}
+		if err := f.parseStep(words); err != nil {
+			return nil, fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	return f, nil
+}
+
+func (f *fixture) parseStep(words []string) error {
+	spec := &StepSpec{Name: words[0], Def: int32(len(f.specs)), Type: "test"}
+	var needs []string
+	var length time.Duration
+	for _, w := range words[1:] {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "task":
+		case "flow":
+			spec.Kind = KindChild
+		case "hook":
+			spec.Hook = true
+		case "tolerated":
+			f.tolerate[spec.Name] = true
+		case "needs":
+			needs = strings.Split(value, ",")
+		case "sleep":
+			spec.Kind = KindSleep
+			length = mustDuration(value)
+		case "wait":
+			spec.Kind, spec.Event = KindWait, value
+		case "retry":
+			r, err := policy.ParsePreset(value)
+			if err != nil {
+				return err
+			}
+			spec.Policy.Retry = r
+		case "skip":
+			spec.Policy.Retry = &policy.Retry{}
+		case "when":
+			spec.Policy.Retry.When = value
+		default:
+			l, err := fixtureLimit(key, value)
+			if err != nil {
+				return err
+			}
+			l(&spec.Policy)
+		}
+	}
+	f.specs = append(f.specs, spec)
+	f.needs = append(f.needs, needs)
+	f.lengths = append(f.lengths, length)
+	return nil
+}
+
+// fixtureLimit reads limit=AMOUNT[,cancel][,warn].
+func fixtureLimit(key, value string) (func(*policy.Policy), error) {
+	amount, rest, _ := strings.Cut(value, ",")
+	l := &policy.Limit{After: mustDuration(amount), Origin: "test"}
+	if strings.Contains(rest, "cancel") {
+		l.OnExpire = policy.ExpireCancel
+	}
+	if strings.Contains(rest, "warn") {
+		l.Warn = 80
+	}
+	switch key {
+	case "scheduleToStart":
+		return func(p *policy.Policy) { p.ScheduleToStart = l }, nil
+	case "startToClose":
+		l.Retry = true
+		return func(p *policy.Policy) { p.StartToClose = l }, nil
+	case "scheduleToClose":
+		return func(p *policy.Policy) { p.ScheduleToClose = l }, nil
+	case "deadline":
+		return func(p *policy.Policy) { p.Deadline = l }, nil
+	case "heartbeat":
+		l.Retry = true
+		return func(p *policy.Policy) { p.Heartbeat = l }, nil
+	case "inactivity":
+		l.Retry = true
+		return func(p *policy.Policy) { p.Inactivity = l }, nil
+	case "limit":
+		return func(p *policy.Policy) { p.Wait = l }, nil
+	default:
+		return nil, fmt.Errorf("unknown word %q", key)
+	}
+}
+
+func mustDuration(s string) time.Duration {
+	d, err := duration.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (f *fixture) Spec(def int32) *StepSpec { return f.specs[def] }
+func (f *fixture) Retry() *policy.Retry     { return f.retry }
+func (f *fixture) Decider(*Run) Decider     { return f }
+
+// Decide schedules every step whose needs are met, once; the run closes with the last.
+func (f *fixture) Decide(r *Run, _ []StepID, now Time) []Command {
+	if r.Closing != nil {
+		return f.hooks(r)
+	}
+	var out []Command
+	open, failed := 0, (*policy.Failure)(nil)
+	for i, spec := range f.specs {
+		if spec.Hook {
+			continue
+		}
+		if s, ok := r.Lookup(spec.Name); ok {
+			if !s.Phase.Closed() {
+				open++
+			} else if !f.satisfied(s) && failed == nil && !s.Upstream {
+				failed = s.Failure
+			}
+			continue
+		}
+		switch ready, reason := f.ready(r, i); {
+		case reason != "":
+			out = append(out, Skip{Spec: spec, Item: -1, Group: NoStep, Reason: reason, Upstream: true})
+		case ready:
+			out = append(out, f.schedule(i, now))
+		}
+		open++
+	}
+	if open > 0 {
+		return out
+	}
+	if failed != nil {
+		return []Command{Close{Phase: RunFailed, Failure: failed}}
+	}
+	return []Command{Close{Phase: RunSucceeded, Output: []byte(`"done"`)}}
+}
+
+func (f *fixture) schedule(i int, now Time) Schedule {
+	cmd := Schedule{Spec: f.specs[i], Item: -1, Group: NoStep}
+	if cmd.Spec.Kind == KindSleep {
+		cmd.Until = now.Add(f.lengths[i])
+	}
+	return cmd
+}
+
+func (f *fixture) hooks(r *Run) []Command {
+	for _, spec := range f.specs {
+		if spec.Hook && r.Closing.Hook == 0 && r.Closing.Phase != RunSucceeded {
+			return []Command{Schedule{Spec: spec, Item: -1, Group: NoStep}}
+		}
+	}
+	return nil
+}
+
+func (f *fixture) satisfied(s *Step) bool {
+	return s.Phase == StepSucceeded || (s.Phase == StepSkipped && !s.Upstream) || f.tolerate[s.Spec.Name]
+}
+
+func (f *fixture) ready(r *Run, i int) (ready bool, skip string) {
+	for _, need := range f.needs[i] {
+		s, ok := r.Lookup(need)
+		if !ok || !s.Phase.Closed() {
+			return false, ""
+		}
+		if !f.satisfied(s) {
+			return false, "needs " + need
+		}
+	}
+	return true, ""
+}
+
+// Tolerated reports whether the definition goes on after the step's failure.
+func (f *fixture) Tolerated(_ *Run, s *Step) bool { return f.tolerate[s.Spec.Name] }
+
+// Match knows three expressions.
+func (f *fixture) Match(_ *Run, _ *Step, when string, fl *policy.Failure, _ Time) policy.Match {
+	switch when {
+	case "transient":
+		return policy.Match{Matched: fl.Type == "Transient"}
+	case "broken":
+		return policy.Match{Error: "does not parse"}
+	default:
+		return policy.Match{Matched: true}
+	}
+}
+
+func (f *fixture) Task(_ *Run, s *Step, _ Time) ([]byte, *policy.Failure) {
+	if s.Spec.Name == "broken" {
+		return nil, &policy.Failure{Kind: policy.KindFailed, Type: "expression", Message: "no such field"}
+	}
+	return []byte("{}"), nil
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
