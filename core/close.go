@@ -55,7 +55,8 @@ func (m *machine) hooks() bool {
 func (m *machine) nextHooks() bool {
 	const stages = 2
 	c := m.r.Closing
-	for done := c.Hook; c.Hook < stages; c.Hook++ {
+	done := c.Hook
+	for ; c.Hook < stages; c.Hook++ {
 		cmds := m.r.decide().Decide(m.r, m.r.changed, m.now)
 		m.r.changed = nil
 		if len(cmds) == 0 {
@@ -71,6 +72,7 @@ func (m *machine) nextHooks() bool {
 		}
 		return true
 	}
+	c.Hook = done
 	return false
 }
 
