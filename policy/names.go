@@ -109,9 +109,12 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// nearest returns the known word that a misspelt one is most likely meant to be, or "" where none is near: more than
-// a third of the letters would have to change.
+// nearest returns the known word that a misspelt one is most likely meant to be, or "" where none is near. Near are
+// words of which at most a third of the letters differ, and after them words that begin alike: retry and retries.
 func nearest(word string, known []string) string {
+	if len(word) > 64 { // no misspelling, and the comparison would be long
+		return ""
+	}
 	best, bestDistance := "", len(word)/3+2
 	for _, candidate := range known {
 		d := editDistance(strings.ToLower(word), strings.ToLower(candidate))
@@ -119,7 +122,24 @@ func nearest(word string, known []string) string {
 			best, bestDistance = candidate, d
 		}
 	}
+	if best != "" {
+		return best
+	}
+	longest := max(len(word)-2, 3) // so long must the common beginning at least be, and one letter more
+	for _, candidate := range known {
+		if n := commonPrefix(strings.ToLower(word), strings.ToLower(candidate)); n > longest {
+			best, longest = candidate, n
+		}
+	}
 	return best
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // editDistance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into b.

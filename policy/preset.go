@@ -107,7 +107,7 @@ func argument(text string) any {
 }
 
 func presetError(text, format string, args ...any) error {
-	return &FieldError{Msg: fmt.Sprintf("%s in %q", fmt.Sprintf(format, args...), text)}
+	return &FieldError{Msg: fmt.Sprintf("%q: %s", text, fmt.Sprintf(format, args...))}
 }
 
 // String writes the policy for people: as a preset where one says it all, else with what the preset leaves out after
