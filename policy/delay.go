@@ -50,7 +50,7 @@ func wholeMilliseconds(d time.Duration) time.Duration { return d.Truncate(time.M
 // step and the attempt, so a preview, a replay and every node draw the same one.
 //
 // The function never changes: FNV-1a over the run's bytes, the step's bytes and the attempt's number as eight bytes,
-// lowest first; then SplitMix64's finalizer; the upper 53 bits of the result are the fraction.
+// lowest first; then SplitMix64's finaliser; the upper 53 bits of the result are the fraction.
 func Random(run [16]byte, step string, attempt int) float64 {
 	const offset, prime = 0xcbf29ce484222325, 0x100000001b3
 	hash := uint64(offset)

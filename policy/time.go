@@ -31,11 +31,15 @@ func (t Time) Add(d time.Duration) Time {
 	return t + Time(us)
 }
 
-// Sub returns t-u.
+// Sub returns t-u, saturating at the longest durations.
 func (t Time) Sub(u Time) time.Duration {
+	const longest = math.MaxInt64 / int64(time.Microsecond)
 	us := int64(t - u)
-	if us > math.MaxInt64/1000 {
+	switch {
+	case t > u && (us < 0 || us > longest): // below zero: the difference itself overflowed
 		return math.MaxInt64
+	case t < u && (us > 0 || us < -longest):
+		return math.MinInt64
 	}
 	return time.Duration(us) * time.Microsecond
 }
