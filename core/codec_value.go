@@ -47,6 +47,7 @@ func (c *coder) spec(p **StepSpec) {
 	c.text(&s.Event)
 	c.policy(&s.Policy)
 	c.bytes(&s.Input)
+	optional(c, &s.Priority)
 	c.close(outer)
 }
 
