@@ -162,13 +162,16 @@ type Definition struct {
 	Source []byte
 }
 
+// DefaultLimit is the length of a page where a query sets none.
+const DefaultLimit = 50
+
 // Query selects runs.
 type Query struct {
 	Workflow   string
 	WorkflowID string
 	Phases     []core.RunPhase // empty: all
 	After      core.RunID      // the last run of the previous page; zero: from the start
-	Limit      int             // default 50
+	Limit      int             // default DefaultLimit
 }
 
 // Page is one page of a list.

@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// disk is what survives a crash. Entries are kept encoded, so nobody shares memory with a caller and the codec is part
+// of every test.
+type disk struct {
+	partitions  map[int]*partition
+	definitions map[core.DefinitionID]journal.Definition
+	runs        map[core.RunID]journal.RunRow
+	steps       map[core.RunID]map[core.StepID]journal.StepRow
+	attempts    map[core.RunID]map[attemptKey]journal.AttemptRow
+	history     map[core.RunID][]journal.HistoryRow
+	order       []core.RunID // of runs, the newest first; nil: to be sorted again
+}
+
+type partition struct {
+	epoch, last, through uint64
+	batches              []batch // those after through
+}
+
+type batch struct {
+	seq     uint64
+	entries []byte
+}
+
+type attemptKey struct {
+	step    core.StepID
+	attempt int
+}
+
+func newDisk() *disk {
+	return &disk{
+		partitions:  map[int]*partition{},
+		definitions: map[core.DefinitionID]journal.Definition{},
+		runs:        map[core.RunID]journal.RunRow{},
+		steps:       map[core.RunID]map[core.StepID]journal.StepRow{},
+		attempts:    map[core.RunID]map[attemptKey]journal.AttemptRow{},
+		history:     map[core.RunID][]journal.HistoryRow{},
+	}
+}
+
+func (d *disk) partition(n int) *partition {
+	p := d.partitions[n]
+	if p == nil {
+		p = &partition{}
+		d.partitions[n] = p
+	}
+	return p
+}
+
+func (d *disk) append(p *partition, b *journal.Batch) error {
+	if b.View != nil {
+		if err := d.checkHistory(b.View.History); err != nil {
+			return err
+		}
+	}
+	encoded := slices.Clone(b.Encoded)
+	for i := range b.Entries {
+		encoded = core.AppendEntry(encoded, &b.Entries[i])
+	}
+	p.batches = append(p.batches, batch{b.Seq, encoded})
+	p.last = b.Seq
+	for _, def := range b.Definitions {
+		if _, ok := d.definitions[def.ID]; !ok {
+			def.Source = slices.Clone(def.Source)
+			d.definitions[def.ID] = def
+		}
+	}
+	if b.View != nil {
+		d.view(p, b.View)
+	}
+	return nil
+}
+
+// checkHistory refuses a piece that is there already before anything is changed.
+func (d *disk) checkHistory(rows []journal.HistoryRow) error {
+	for _, h := range rows {
+		for _, old := range d.history[h.Run] {
+			if old.Seq == h.Seq {
+				return fmt.Errorf("journal: the history of run %s has a piece of batch %d already", h.Run, h.Seq)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *disk) view(p *partition, v *journal.View) {
+	for _, r := range v.Runs {
+		if _, ok := d.runs[r.ID]; !ok {
+			d.order = nil
+		}
+		d.runs[r.ID] = r
+	}
+	for _, s := range v.Steps {
+		if d.steps[s.Run] == nil {
+			d.steps[s.Run] = map[core.StepID]journal.StepRow{}
+		}
+		d.steps[s.Run][s.Step] = s
+	}
+	for _, a := range v.Attempts {
+		if d.attempts[a.Run] == nil {
+			d.attempts[a.Run] = map[attemptKey]journal.AttemptRow{}
+		}
+		d.attempts[a.Run][attemptKey{a.Step, a.Attempt}] = a
+	}
+	for _, h := range v.History {
+		h.Entries = slices.Clone(h.Entries)
+		pieces := append(d.history[h.Run], h)
+		slices.SortFunc(pieces, func(a, b journal.HistoryRow) int { return cmp.Compare(a.Seq, b.Seq) })
+		d.history[h.Run] = pieces
+	}
+	if v.Through > p.through {
+		p.through = min(v.Through, p.last)
+		p.batches = slices.DeleteFunc(slices.Clone(p.batches), func(b batch) bool { return b.seq <= p.through })
+	}
+}
+
+// newest returns the runs' ids, the newest first.
+func (d *disk) newest() []core.RunID {
+	if d.order == nil {
+		d.order = slices.SortedFunc(maps.Keys(d.runs), func(a, b core.RunID) int { return bytes.Compare(b[:], a[:]) })
+	}
+	return d.order
+}
+
+func (d *disk) drop(id core.RunID) {
+	delete(d.runs, id)
+	delete(d.steps, id)
+	delete(d.attempts, id)
+	delete(d.history, id)
+	d.order = nil
+}
+
+func readEntries(src []byte) ([]core.Entry, error) {
+	var entries []core.Entry
+	for len(src) > 0 {
+		e, rest, err := core.ReadEntry(src)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+		src = rest
+	}
+	return entries, nil
+}

@@ -1,0 +1,197 @@
+// Package memory is a journal in memory: the fake of tests and of the simulation. What was appended survives
+// [Journal.Reopen], as a file survives its process, and a fault seam makes it fail at any call.
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// ErrClosed is what a closed journal answers, and one that was left behind by Reopen.
+var ErrClosed = errors.New("journal: closed")
+
+// Op names an operation that Fault is asked about.
+type Op string
+
+// The operations. OpAck is asked after an append was stored: its error is a lost acknowledgement.
+const (
+	OpAcquire    Op = "acquire"
+	OpAppend     Op = "append"
+	OpAck        Op = "ack"
+	OpTail       Op = "tail"
+	OpHistory    Op = "history"
+	OpDue        Op = "due"
+	OpFind       Op = "find"
+	OpList       Op = "list"
+	OpDefinition Op = "definition"
+	OpPrune      Op = "prune"
+)
+
+// Journal is a journal in memory, see [New].
+type Journal struct {
+	// Fault is asked before each operation, and with OpAck after an append. Its error is the operation's result. b is
+	// the batch of OpAppend and OpAck, else nil. Set it before the journal is shared. Nil: nothing fails.
+	Fault func(op Op, b *journal.Batch) error
+
+	mu   sync.Mutex
+	disk *disk
+	gone bool
+}
+
+// New returns an empty journal.
+func New() *Journal { return &Journal{disk: newDisk()} }
+
+// Reopen leaves the journal as a crash does and returns another one on what was durable, with the same Fault. The old
+// one answers ErrClosed from here on.
+func (j *Journal) Reopen() *Journal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gone = true
+	return &Journal{Fault: j.Fault, disk: j.disk}
+}
+
+// Close closes the journal; Reopen opens it again.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gone = true
+	return nil
+}
+
+// enter locks the journal for one operation; the caller unlocks it where there was no error.
+func (j *Journal) enter(ctx context.Context, op Op, b *journal.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	if j.gone {
+		j.mu.Unlock()
+		return ErrClosed
+	}
+	if j.Fault != nil {
+		if err := j.Fault(op, b); err != nil {
+			j.mu.Unlock()
+			return err
+		}
+	}
+	return nil
+}
+
+// Acquire implements journal.Journal.
+func (j *Journal) Acquire(ctx context.Context, partition int, _ string) (journal.Lease, error) {
+	if err := j.enter(ctx, OpAcquire, nil); err != nil {
+		return journal.Lease{}, err
+	}
+	defer j.mu.Unlock()
+	p := j.disk.partition(partition)
+	p.epoch++
+	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+}
+
+// Append implements journal.Journal.
+func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
+	if err := j.enter(ctx, OpAppend, b); err != nil {
+		return err
+	}
+	defer j.mu.Unlock()
+	p := j.disk.partition(b.Partition)
+	if b.Epoch != p.epoch {
+		return fmt.Errorf("%w: partition %d has epoch %d, the batch %d", journal.ErrFenced, b.Partition, p.epoch, b.Epoch)
+	}
+	if b.Seq != p.last+1 {
+		return fmt.Errorf("journal: batch %d of partition %d does not follow batch %d", b.Seq, b.Partition, p.last)
+	}
+	if err := j.disk.append(p, b); err != nil {
+		return err
+	}
+	if j.Fault != nil {
+		return j.Fault(OpAck, b)
+	}
+	return nil
+}
+
+// Tail implements journal.Journal.
+func (j *Journal) Tail(
+	ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error,
+) error {
+	if err := j.enter(ctx, OpTail, nil); err != nil {
+		return err
+	}
+	batches := slices.Clone(j.disk.partition(partition).batches) // fn may call the journal
+	j.mu.Unlock()
+	for _, b := range batches {
+		if b.seq <= after {
+			continue
+		}
+		entries, err := readEntries(b.entries)
+		if err != nil {
+			return fmt.Errorf("%w: batch %d: %w", journal.ErrCorrupt, b.seq, err)
+		}
+		if err := fn(b.seq, entries); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// History implements journal.Journal.
+func (j *Journal) History(ctx context.Context, id core.RunID) (journal.History, error) {
+	if err := j.enter(ctx, OpHistory, nil); err != nil {
+		return journal.History{}, err
+	}
+	defer j.mu.Unlock()
+	row, ok := j.disk.runs[id]
+	if !ok {
+		return journal.History{}, fmt.Errorf("%w: run %s", journal.ErrNotFound, id)
+	}
+	h := journal.History{Applied: row.Applied}
+	for _, piece := range j.disk.history[id] {
+		for rest := piece.Entries; len(rest) > 0; {
+			e, after, err := core.ReadHistory(id, rest)
+			if err != nil {
+				return journal.History{}, fmt.Errorf("%w: history of run %s: %w", journal.ErrCorrupt, id, err)
+			}
+			h.Entries = append(h.Entries, e)
+			rest = after
+		}
+	}
+	return h, nil
+}
+
+// Find implements journal.Journal.
+func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, error) {
+	if err := j.enter(ctx, OpFind, nil); err != nil {
+		return core.RunID{}, err
+	}
+	defer j.mu.Unlock()
+	for _, id := range j.disk.newest() {
+		r := j.disk.runs[id]
+		if by.WorkflowID != "" && r.WorkflowID == by.WorkflowID && !r.Phase.Closed() {
+			return id, nil
+		}
+		if by.WorkflowID == "" && by.Key != "" && r.Key == by.Key {
+			return id, nil
+		}
+	}
+	return core.RunID{}, fmt.Errorf("%w: no run with workflow id %q or key %q", journal.ErrNotFound, by.WorkflowID, by.Key)
+}
+
+// Definition implements journal.Journal.
+func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error) {
+	if err := j.enter(ctx, OpDefinition, nil); err != nil {
+		return journal.Definition{}, err
+	}
+	defer j.mu.Unlock()
+	d, ok := j.disk.definitions[id]
+	if !ok {
+		return journal.Definition{}, fmt.Errorf("%w: definition %s", journal.ErrNotFound, id)
+	}
+	d.Source = slices.Clone(d.Source)
+	return d, nil
+}

@@ -1,0 +1,101 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// Due implements journal.Journal.
+func (j *Journal) Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]journal.Due, error) {
+	if err := j.enter(ctx, OpDue, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	var due []journal.Due
+	for id, r := range j.disk.runs {
+		if r.Partition == partition && r.Wake != 0 && !r.Phase.Closed() && from <= r.Wake && r.Wake < before {
+			due = append(due, journal.Due{Run: id, Wake: r.Wake})
+		}
+	}
+	slices.SortFunc(due, func(a, b journal.Due) int {
+		return cmp.Or(cmp.Compare(a.Wake, b.Wake), bytes.Compare(a.Run[:], b.Run[:]))
+	})
+	return due[:min(limit, len(due))], nil
+}
+
+// List implements journal.Journal.
+func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	if err := j.enter(ctx, OpList, nil); err != nil {
+		return journal.Page{}, err
+	}
+	defer j.mu.Unlock()
+	limit := q.Limit
+	if limit <= 0 {
+		limit = journal.DefaultLimit
+	}
+	var page journal.Page
+	for _, id := range j.disk.newest() {
+		r := j.disk.runs[id]
+		switch {
+		case q.After != core.RunID{} && bytes.Compare(id[:], q.After[:]) >= 0,
+			q.Workflow != "" && r.Workflow != q.Workflow,
+			q.WorkflowID != "" && r.WorkflowID != q.WorkflowID,
+			len(q.Phases) > 0 && !slices.Contains(q.Phases, r.Phase):
+			continue
+		}
+		if len(page.Runs) == limit {
+			page.More = true
+			break
+		}
+		page.Runs = append(page.Runs, r)
+	}
+	return page, nil
+}
+
+// Prune implements journal.Journal.
+func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, limit int) (int, error) {
+	if err := j.enter(ctx, OpPrune, nil); err != nil {
+		return 0, err
+	}
+	defer j.mu.Unlock()
+	n := 0
+	for _, id := range slices.Backward(j.disk.newest()) {
+		r := j.disk.runs[id]
+		if n < limit && r.Partition == partition && r.Phase.Closed() && r.EndedAt < before {
+			j.disk.drop(id)
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Steps returns a run's steps in the view, for tests.
+func (j *Journal) Steps(run core.RunID) []journal.StepRow {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var rows []journal.StepRow
+	for _, r := range j.disk.steps[run] {
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b journal.StepRow) int { return cmp.Compare(a.Step, b.Step) })
+	return rows
+}
+
+// Attempts returns a run's attempts in the view, for tests.
+func (j *Journal) Attempts(run core.RunID) []journal.AttemptRow {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var rows []journal.AttemptRow
+	for _, r := range j.disk.attempts[run] {
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b journal.AttemptRow) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return rows
+}
