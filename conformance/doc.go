@@ -1,0 +1,2 @@
+// Package conformance shows the contract: every row of it has a test TestConformance/<ID>. It holds tests only.
+package conformance
