@@ -58,6 +58,12 @@ type Definition interface {
 	Retry() *policy.Retry
 }
 
+// Bounded is a Definition that bounds its runs by itself. What a start says of its own replaces it, limit by limit.
+type Bounded interface {
+	// Bounds returns the limits of a chain of runs and of one run, and an instant the chain does not live past.
+	Bounds() (execution, run, deadline *policy.Limit)
+}
+
 // Decider decides for one run. Its methods are pure functions of the run's state and its own derived state.
 type Decider interface {
 	// Decide returns what the run does now. closed lists the steps that closed since the last call. While the run closes

@@ -146,6 +146,7 @@ func (m *machine) start(def Definition, in Start) error {
 		return m.refuse(CodeConflict, "start", "the run was started before")
 	}
 	m.r.Attach(def)
+	bound(def, &in)
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Actor: in.Actor, Reason: in.Reason,
@@ -172,6 +173,28 @@ func (m *machine) start(def Definition, in Start) error {
 		m.emit(StepOmitted{Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true, Phase: k.Phase, Output: k.Output})
 	}
 	return nil
+}
+
+// bound fills in the limits that the definition has and the start does not name. A later run of a chain has the
+// execution deadline of the first, or none if that had none.
+func bound(def Definition, in *Start) {
+	b, ok := def.(Bounded)
+	if !ok {
+		return
+	}
+	execution, run, deadline := b.Bounds()
+	if in.Run == nil && in.RunAt.At == 0 {
+		in.Run = run
+	}
+	if in.Chain.Previous != (RunID{}) {
+		return
+	}
+	if in.Execution == nil {
+		in.Execution = execution
+	}
+	if deadline != nil && in.ExecutionAt.At == 0 {
+		in.ExecutionAt = RunLimit{At: deadline.At, Origin: deadline.Origin}
+	}
 }
 
 // begun starts a run whose start was delayed.
