@@ -26,8 +26,13 @@ type Config struct {
 	Workers   Workers
 	Partition int
 	Owner     string // who holds the partition, for people; default "pid N"
-	// Compile makes a definition from its stored source.
+	// Compile makes a definition from its stored source. It must be safe for concurrent use.
 	Compile func(d journal.Definition) (core.Definition, error)
+	// Resolve finds the definition a child step names; default: no child runs.
+	Resolve func(parent core.DefinitionID, name string) (journal.Definition, error)
+	// BeforeRecovery runs when the partition is held and before any attempt is given out again: what still executes of
+	// the previous owner's attempts is ended here. Default: nothing.
+	BeforeRecovery func(ctx context.Context) error
 	// Now is the clock; default the wall clock. It is read by Engine's loop alone.
 	Now func() core.Time
 	// MaxPayload bounds an input, output or event payload; default 2 MiB.
@@ -38,7 +43,9 @@ type Config struct {
 	Horizon time.Duration
 	// Inflight bounds the inputs computed and not yet durable; default 4096.
 	Inflight int
-	Log      *slog.Logger // default discards
+	// Random draws the random part of run ids; default math/rand/v2. The simulation gives it a seed.
+	Random func() uint64
+	Log    *slog.Logger // default discards
 }
 
 // StartRequest starts a run.
@@ -83,7 +90,8 @@ type Outcome struct {
 type API interface {
 	// Start makes a run. It returns when the start is durable.
 	Start(ctx context.Context, r StartRequest) (Started, error)
-	// Result waits until the run has ended, following its chain where follow is set.
+	// Result waits until the run has ended. Where a chain goes on it waits for the chain's end; Outcome.Run says which
+	// run that was.
 	Result(ctx context.Context, id core.RunID) (Outcome, error)
 	// Operate applies an operation. It returns when the operation is durable.
 	Operate(ctx context.Context, id core.RunID, op core.Operation) error

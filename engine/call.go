@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// CallOp says what a Call asks for.
+type CallOp uint8
+
+// The operations of a Call.
+const (
+	CallStart   CallOp = iota // Start, Compiled → Started
+	CallInput                 // Run, Input: an operation or a signal
+	CallResult                // Run, Waiter → Outcome, or the Waiter is told later; see Absent
+	CallLeave                 // Run, Waiter: it no longer waits
+	CallEntries               // Run, and Watcher where it wants to follow → Pieces
+	CallUnwatch               // Run, Watcher
+	CallFind                  // Name → Started.Run
+	CallList                  // Query → Rows, Masked
+)
+
+// Call is one request to a partition and its answer. Who waits for the answer gets it through Done, once what it tells
+// is durable.
+type Call struct {
+	Op       CallOp
+	Run      core.RunID
+	Input    core.Input
+	Start    StartRequest
+	Compiled core.Definition // of Start.Definition; nil: the partition compiles it
+	Waiter   *Waiter
+	Watcher  *Watcher
+	Name     string
+	Query    journal.Query
+
+	Err     error
+	Absent  bool // the run is not in memory: the view tells all there is to know about it
+	Started Started
+	Outcome Outcome
+	Pieces  []Piece
+	Rows    []journal.RunRow
+	Masked  map[core.RunID]bool // runs whose row in the view is older than what the partition knows
+
+	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
+	Done func(*Call)
+
+	ch chan struct{} // of the engine's own calls
+}
+
+// op names the operation in errors.
+func (c *Call) op() string {
+	switch c.Op {
+	case CallStart:
+		return "start"
+	case CallInput:
+		if op, ok := c.Input.(core.Operation); ok {
+			return op.Op.String()
+		}
+		return "event send"
+	case CallList:
+		return "list"
+	case CallFind:
+		return "find"
+	default:
+		return "read"
+	}
+}
+
+func (c *Call) answer() {
+	if c.Done != nil {
+		c.Done(c)
+	}
+}
+
+// Piece is a part of a run's history: encoded entries, and the batches they are from.
+type Piece struct {
+	bytes []byte
+	marks []mark
+}
+
+// mark says that the bytes before end, back to the mark before, are of one batch.
+type mark struct {
+	seq uint64
+	end int
+}
+
+// Waiter waits for a run's outcome.
+type Waiter struct {
+	ch  chan waited
+	run core.RunID // the run it waits for now, which moves on along a chain; the partition's
+}
+
+// waited is what a Waiter is told: the outcome, or to ask again because the partition has forgotten what it held.
+type waited struct {
+	outcome Outcome
+	again   bool
+	err     error
+}
+
+// NewWaiter returns a waiter for one CallResult.
+func NewWaiter() *Waiter { return &Waiter{ch: make(chan waited, 1)} }
+
+func (w *Waiter) tell(r waited) {
+	select {
+	case w.ch <- r:
+	default: // told already
+	}
+}
+
+// Ended returns the outcome if there is one by now.
+func (w *Waiter) Ended() (Outcome, bool) {
+	select {
+	case r := <-w.ch:
+		return r.outcome, r.err == nil && !r.again
+	default:
+		return Outcome{}, false
+	}
+}
+
+// report is a worker's report, kept until what it did is durable.
+type report struct {
+	run core.RunID
+	in  core.Input
+}
+
+// token returns the attempt a report is about, and whether the report ends the worker's hold on it.
+func (r report) token() (core.Token, bool) {
+	switch in := r.in.(type) {
+	case core.TaskEnded:
+		return core.Token{Run: r.run, Step: in.Step, Attempt: in.Attempt}, true
+	case core.TaskStopped:
+		return core.Token{Run: r.run, Step: in.Step, Attempt: in.Attempt}, true
+	default:
+		return core.Token{}, false
+	}
+}
