@@ -1,0 +1,368 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// maxSteps is how many steps a flow may have. For more of the same, forEach has no such limit.
+const maxSteps = 20_000
+
+// defaultHookLimit bounds a hook that says nothing itself: a run must not hang in its farewell.
+const defaultHookLimit = time.Minute
+
+// builder compiles a document. It reports what is wrong and goes on, so that all errors are found.
+type builder struct {
+	*reports
+	doc      *Document
+	def      *definition
+	services map[string]*Service
+	used     map[string]bool // services
+	step     string          // the step being compiled, for errors of documents without places
+	ordinal  int32           // of that step, or -1: every step may be named
+	refs     []reference
+	acyclic  bool
+}
+
+// reference is a step's use of another one's result.
+type reference struct {
+	from, to int32
+	at       Pos
+	name     string
+}
+
+func build(doc *Document, r *reports) *definition {
+	b := &builder{reports: r, doc: doc, services: map[string]*Service{}, used: map[string]bool{}, ordinal: -1}
+	b.def = &definition{
+		doc: doc, steps: int32(len(doc.Steps)), byName: make(map[string]int32, len(doc.Steps)),
+		whens: map[string]*program{},
+		language: &language{
+			variables: doc.Variables, steps: make(map[string]int32, len(doc.Steps)),
+			compiled: map[expressionKey]*expression{},
+		},
+	}
+	if len(doc.Steps) > maxSteps {
+		b.fail(doc.Steps[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(doc.Steps), maxSteps)
+		return nil
+	}
+	b.index()
+	b.needs()
+	b.order()
+	b.policies()
+	for i, s := range doc.Steps {
+		b.plan(int32(i), s)
+	}
+	b.hooks()
+	b.ordinal, b.step = -1, ""
+	b.inputSchema()
+	if !doc.Output.IsZero() {
+		b.def.output = b.template(doc.Output.n, varsFlow, false)
+	}
+	b.upstream()
+	return b.def
+}
+
+// stepFail reports an error of the step being compiled.
+func (b *builder) stepFail(at Pos, hint, format string, args ...any) {
+	b.add(&Error{Line: at.Line, Col: at.Col, Step: b.step, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// index gives every step its ordinal and finds names that stand twice.
+func (b *builder) index() {
+	b.def.plans = make([]plan, len(b.doc.Steps), len(b.doc.Steps)+8)
+	for i, s := range b.doc.Steps {
+		if first, twice := b.def.byName[s.Name]; twice && s.Name != "" {
+			b.fail(s.pos, "", "there already is a step %q%s", s.Name, onLine(b.doc.Steps[first].pos))
+			continue
+		}
+		if problem := nameProblem(s.Name); problem != "" && b.src == nil {
+			b.fail(s.pos, "", "a step's name, %q, %s", s.Name, problem)
+		}
+		b.def.byName[s.Name] = int32(i)
+		b.def.language.steps[s.Name] = int32(i)
+		b.def.language.names = append(b.def.language.names, s.Name)
+	}
+	for _, s := range b.doc.Services {
+		b.services[s.Name] = s
+	}
+}
+
+func onLine(p Pos) string {
+	if p.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" on line %d", p.Line)
+}
+
+func (b *builder) needs() {
+	names := b.def.language.names
+	for i, s := range b.doc.Steps {
+		b.step = s.Name
+		p := &b.def.plans[i]
+		for k, need := range s.Needs {
+			at := s.pos
+			if k < len(s.needsPos) {
+				at = s.needsPos[k]
+			}
+			def, known := b.def.byName[need]
+			switch {
+			case !known:
+				b.stepFail(at, didYouMean(need, names), "there is no step %q to need", need)
+			case slices.Contains(p.needs, def):
+				b.stepFail(at, "", "%q is needed twice", need)
+			case def == int32(i):
+				b.stepFail(at, "", "step %q needs itself", need)
+			default:
+				p.needs = append(p.needs, def)
+				b.def.plans[def].dependents = append(b.def.plans[def].dependents, int32(i))
+			}
+		}
+	}
+}
+
+// order sorts the steps so that each stands after what it needs; what cannot be sorted is a cycle.
+func (b *builder) order() {
+	waiting := make([]int, len(b.doc.Steps))
+	var ready []int32
+	sorted := 0
+	for i := range waiting {
+		if waiting[i] = len(b.def.plans[i].needs); waiting[i] == 0 {
+			ready = append(ready, int32(i))
+		}
+	}
+	for len(ready) > 0 {
+		next := ready[0]
+		ready = ready[1:]
+		sorted++
+		for _, d := range b.def.plans[next].dependents {
+			if waiting[d]--; waiting[d] == 0 {
+				ready = append(ready, d)
+			}
+		}
+	}
+	b.acyclic = sorted == len(waiting)
+	if b.acyclic {
+		return
+	}
+	// From any step that was not sorted, following one such need after the other ends in a circle.
+	at := int32(slices.IndexFunc(waiting, func(n int) bool { return n > 0 }))
+	var path []int32
+	for !slices.Contains(path, at) {
+		path = append(path, at)
+		needs := b.def.plans[at].needs
+		at = needs[slices.IndexFunc(needs, func(n int32) bool { return waiting[n] > 0 })]
+	}
+	path = path[slices.Index(path, at):]
+	first := slices.Index(path, slices.Min(path))
+	path = append(path[first:], path[:first]...)
+	names := make([]string, 0, len(path)+1)
+	for _, def := range path {
+		names = append(names, b.doc.Steps[def].Name)
+	}
+	if len(names) > 12 {
+		names = append(names[:10], "…", names[len(names)-1])
+	}
+	s := b.doc.Steps[path[0]]
+	pos := s.pos
+	if len(s.needsPos) > 0 {
+		pos = s.needsPos[0]
+	}
+	b.step = s.Name
+	b.stepFail(pos, "", "the needs go in a circle: %s", strings.Join(append(names, s.Name), " → "))
+}
+
+// plan compiles one step, and with forEach what its items do.
+func (b *builder) plan(def int32, s *Step) {
+	b.step, b.ordinal = s.Name, def
+	p := &b.def.plans[def]
+	p.item, p.tolerates, p.place = -1, s.ContinueOn, b.src.place(s.pos)
+	if !s.When.IsZero() {
+		p.when = b.condition(s.When.n, varsFlow)
+	}
+	spec := b.spec(s)
+	spec.Def = def
+	p.skipped = spec.Policy.Retry != nil && spec.Policy.Retry.MaxAttempts == 0
+	if s.ForEach.IsZero() {
+		p.spec = spec
+		b.action(p, s, varsTask)
+		return
+	}
+	p.spec = &core.StepSpec{Name: s.Name, Def: def, Kind: core.KindGroup}
+	p.concurrency = s.Concurrency
+	if p.concurrency < 0 {
+		b.stepFail(s.pos, "", "concurrency is %d; it must be at least 1", s.Concurrency)
+	}
+	if p.concurrency == 0 {
+		p.concurrency = DefaultConcurrency
+	}
+	p.list = b.template(s.ForEach.n, varsFlow, false)
+	p.item = int32(len(b.def.plans))
+	spec.Def = p.item
+	item := plan{spec: spec, place: p.place, tolerates: s.ContinueOn, item: -1, group: def}
+	b.action(&item, s, varsTask|varsItem)
+	b.def.plans = append(b.def.plans, item)
+}
+
+// spec gives what the machine needs to know about a step.
+func (b *builder) spec(s *Step) *core.StepSpec {
+	settings := b.settings(s)
+	spec := &core.StepSpec{Name: s.Name, Queue: settings.Queue, Policy: settings.Policy}
+	if settings.Priority != nil {
+		spec.Priority = *settings.Priority
+	}
+	switch action := s.Action.(type) {
+	case nil:
+		if b.src == nil {
+			b.stepFail(s.pos, "", "the step does nothing")
+		}
+	case *Task:
+		spec.Type = action.Type
+		if action.Queue != "" {
+			spec.Queue = action.Queue
+		}
+	case *Sleep:
+		spec.Kind = core.KindSleep
+	case *Wait:
+		spec.Kind = core.KindWait
+	case *Child:
+		spec.Kind = core.KindChild
+	default:
+		spec.Type = action.kind()
+	}
+	return spec
+}
+
+// settings lays a step's settings over those of its service and the document's defaults.
+func (b *builder) settings(s *Step) Settings {
+	out := b.doc.Defaults
+	if s.Service != "" {
+		service := b.services[s.Service]
+		if service == nil {
+			names := make([]string, 0, len(b.services))
+			for _, other := range b.doc.Services {
+				names = append(names, other.Name)
+			}
+			hint := didYouMean(s.Service, names)
+			if hint == "" && len(names) == 0 {
+				hint = "the flow has no services"
+			}
+			b.stepFail(s.service, hint, "there is no service %q", s.Service)
+		} else {
+			b.used[s.Service] = true
+			out = overlay(out, service.Settings)
+		}
+	}
+	switch s.Action.(type) {
+	case *Sleep:
+		// A sleep takes as long as it says; what bounds work in general does not cut it short.
+		out.Policy = policy.Policy{}
+	case *Wait:
+		out.Policy = policy.Policy{Limits: policy.Limits{Wait: out.Policy.Wait}}
+	}
+	return overlay(out, Settings{Policy: s.Policy, Queue: s.Queue, Priority: s.Priority})
+}
+
+func overlay(base, over Settings) Settings {
+	out := base
+	out.Policy = policy.Overlay(base.Policy, over.Policy)
+	if over.Queue != "" {
+		out.Queue = over.Queue
+	}
+	if over.Priority != nil {
+		out.Priority = over.Priority
+	}
+	if over.Exec != nil {
+		out.Exec = overExec(base.Exec, over.Exec)
+	}
+	if over.HTTP != nil {
+		out.HTTP = overHTTP(base.HTTP, over.HTTP)
+	}
+	return out
+}
+
+func overExec(base, over *Exec) *Exec {
+	if base == nil {
+		return over
+	}
+	out := *over
+	out.Env = overMapping(base.Env, over.Env)
+	if out.Dir.IsZero() {
+		out.Dir = base.Dir
+	}
+	if out.Grace == nil {
+		out.Grace = base.Grace
+	}
+	return &out
+}
+
+func overHTTP(base, over *HTTP) *HTTP {
+	if base == nil {
+		return over
+	}
+	out := *over
+	out.Headers = overMapping(base.Headers, over.Headers)
+	if out.Expect.IsZero() {
+		out.Expect = base.Expect
+	}
+	return &out
+}
+
+// overMapping joins two mappings key by key; what is null in the upper one is taken away.
+func overMapping(base, over Value) Value {
+	if base.IsZero() || over.IsZero() {
+		if over.IsZero() {
+			return base
+		}
+		return over
+	}
+	out := &node{kind: nodeObject, pos: over.n.pos, size: 1}
+	for _, f := range base.n.fields {
+		if over.n.get(f.name) == nil {
+			out.add(f.name, f.pos, f.value)
+		}
+	}
+	for _, f := range over.n.fields {
+		if f.value.kind != nodeNull {
+			out.add(f.name, f.pos, f.value)
+		}
+	}
+	return Value{out}
+}
+
+// hooks compiles the steps that run while a run closes.
+func (b *builder) hooks() {
+	h := &b.doc.Hooks
+	for _, stage := range []struct {
+		stage hookStage
+		steps []*Step
+	}{{onSuccess, h.OnSuccess}, {onFailure, h.OnFailure}, {onTimeout, h.OnTimeout}, {onCancel, h.OnCancel}, {onExit, h.OnExit}} {
+		for _, s := range stage.steps {
+			b.hook(stage.stage, s)
+		}
+	}
+}
+
+func (b *builder) hook(stage hookStage, s *Step) {
+	b.step, b.ordinal = s.Name, -1
+	if _, twice := b.def.byName[s.Name]; twice {
+		b.stepFail(s.pos, "give it a name of its own", "there already is a step %q", s.Name)
+		return
+	}
+	p := plan{item: -1, place: b.src.place(s.pos), spec: b.spec(s)}
+	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
+	if p.spec.Policy.ScheduleToClose == nil {
+		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: "default of hooks"}
+	}
+	if !s.When.IsZero() {
+		p.when = b.condition(s.When.n, varsHook)
+	}
+	b.action(&p, s, varsHook)
+	b.def.byName[s.Name] = p.spec.Def
+	b.def.stages[stage] = append(b.def.stages[stage], p.spec.Def)
+	b.def.plans = append(b.def.plans, p)
+}

@@ -1,0 +1,383 @@
+package flow
+
+import (
+	"fmt"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// stepState is what a step means to those that need it.
+type stepState uint8
+
+const (
+	stateNone     stepState = iota // not begun
+	stateOpen                      // begun
+	stateGood                      // ended, and what needs it may begin
+	stateBad                       // ended, and the run minds
+	stateUpstream                  // skipped, because what it needs ended badly
+)
+
+func (s stepState) closed() bool { return s >= stateGood }
+
+// decider interprets a flow for one run. All it holds is derived from the run's steps: begun anew from any state of a
+// run, it decides the same.
+type decider struct {
+	def    *definition
+	nodes  []stepNode // by ordinal
+	groups map[int32]*group
+	seen   int // of the run's steps, registered
+	open   int // steps that have not ended, begun or not
+	begun  bool
+	values values
+	spoken *language // for conditions that an operator set
+}
+
+type stepNode struct {
+	id      core.StepID
+	pending int32 // needs that have not ended
+	state   stepState
+}
+
+func newDecider(def *definition) *decider {
+	d := &decider{def: def, nodes: make([]stepNode, def.steps), open: int(def.steps)}
+	for i := range d.nodes {
+		d.nodes[i].id = core.NoStep
+	}
+	return d
+}
+
+// turn is one call of Decide: the commands so far and the steps whose needs have all ended.
+type turn struct {
+	*decider
+	run   *core.Run
+	now   core.Time
+	cmds  []core.Command
+	ready []int32
+	next  core.StepID // the id of the next step that a command makes
+}
+
+// Decide returns what follows from the steps that have closed.
+func (d *decider) Decide(r *core.Run, closed []core.StepID, now core.Time) []core.Command {
+	if r.Closing != nil {
+		return d.hooks(r, now)
+	}
+	d.register(r)
+	t := &turn{decider: d, run: r, now: now, next: core.StepID(len(r.Steps))}
+	if !d.begun {
+		t.begin()
+	} else {
+		for _, id := range closed {
+			t.close(&r.Steps[id])
+		}
+	}
+	for len(t.ready) > 0 {
+		def := t.ready[0]
+		t.ready = t.ready[1:]
+		t.decide(def)
+	}
+	if d.open == 0 {
+		t.cmds = append(t.cmds, t.outcome())
+	}
+	return t.cmds
+}
+
+// register takes note of the steps that were recorded since it was last called.
+func (d *decider) register(r *core.Run) {
+	for ; d.seen < len(r.Steps); d.seen++ {
+		s := &r.Steps[d.seen]
+		def, known := d.def.ordinal(s)
+		if !known || s.Dropped {
+			continue
+		}
+		switch {
+		case def < d.def.steps:
+			d.nodes[def].id = s.ID
+		case s.Item >= 0:
+			d.groupOf(d.def.plans[def].group).set(s.Item, s.ID)
+		}
+	}
+}
+
+// begin reads the whole state of a run, a fresh one or one that was loaded.
+func (t *turn) begin() {
+	t.begun = true
+	for def := range t.nodes {
+		node := &t.nodes[def]
+		if node.id == core.NoStep {
+			continue
+		}
+		node.state = t.classify(int32(def), &t.run.Steps[node.id])
+		if node.state.closed() {
+			t.open--
+		}
+	}
+	for def := range t.nodes {
+		node := &t.nodes[def]
+		if node.state != stateNone {
+			continue
+		}
+		for _, need := range t.def.plans[def].needs {
+			if !t.nodes[need].state.closed() {
+				node.pending++
+			}
+		}
+		if node.pending == 0 {
+			t.ready = append(t.ready, int32(def))
+		}
+	}
+	for def := range t.nodes {
+		if t.nodes[def].state == stateOpen && t.def.plans[def].item >= 0 {
+			t.resume(int32(def))
+		}
+	}
+}
+
+func (d *decider) classify(def int32, s *core.Step) stepState {
+	switch {
+	case !s.Phase.Closed():
+		return stateOpen
+	case s.Phase == core.StepSucceeded:
+		return stateGood
+	case s.Phase == core.StepSkipped && s.Upstream:
+		return stateUpstream
+	case s.Phase == core.StepSkipped || d.def.plans[def].tolerant(s):
+		return stateGood
+	default:
+		return stateBad
+	}
+}
+
+// close accounts for a step that has ended.
+func (t *turn) close(s *core.Step) {
+	def, known := t.def.ordinal(s)
+	if !known || s.Dropped {
+		return
+	}
+	if def >= t.def.steps {
+		if s.Item >= 0 {
+			t.closeItem(t.def.plans[def].group, s)
+		}
+		return
+	}
+	if t.nodes[def].state.closed() {
+		return // a skip of our own
+	}
+	if t.groups != nil {
+		delete(t.groups, def)
+	}
+	t.settle(def, t.classify(def, s))
+}
+
+// settle writes down how a step ended and counts down what needs it.
+func (t *turn) settle(def int32, state stepState) {
+	t.nodes[def].state = state
+	t.open--
+	for _, d := range t.def.plans[def].dependents {
+		if node := &t.nodes[d]; node.state == stateNone {
+			if node.pending--; node.pending == 0 {
+				t.ready = append(t.ready, d)
+			}
+		}
+	}
+}
+
+// decide begins or skips a step whose needs have all ended.
+func (t *turn) decide(def int32) {
+	p := &t.def.plans[def]
+	for _, need := range p.needs {
+		if state := t.nodes[need].state; state == stateBad || state == stateUpstream {
+			t.skip(def, fmt.Sprintf("needs %s, which %s", t.def.plans[need].spec.Name, t.ending(need)), true)
+			return
+		}
+	}
+	if p.skipped {
+		t.skip(def, "maxAttempts is 0", false)
+		return
+	}
+	if p.when != nil {
+		run, err := t.scope().truth(p.when)
+		if err != nil {
+			t.schedule(core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &evalError{text: p.when.text, msg: err.Error()})})
+			t.nodes[def].state = stateOpen
+			return
+		}
+		if !run {
+			t.skip(def, "when is false: "+p.when.text, false)
+			return
+		}
+	}
+	t.nodes[def].state = stateOpen
+	if p.item >= 0 {
+		t.beginGroup(def)
+		return
+	}
+	t.schedule(t.command(p, t.scope(), -1, core.NoStep))
+}
+
+// command builds the start of a step, with what its kind wants to know at once.
+func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Schedule {
+	cmd := core.Schedule{Spec: p.spec, Item: item, Group: group}
+	if p.sleep != nil {
+		until, err := p.sleep.end(s)
+		if err != nil {
+			cmd.Failure = broken("sleep", p.place, err)
+		}
+		cmd.Until = until
+	}
+	if p.event != nil {
+		event, err := p.event.text(s)
+		if err == nil && event == "" {
+			err = &evalError{text: p.event.source(), msg: "the event's name is empty"}
+		}
+		if err != nil {
+			cmd.Failure = broken("wait", p.place, err)
+			return cmd
+		}
+		// The event's name is the run's own, so the spec travels in the record.
+		spec := *p.spec
+		spec.Def, spec.Event = -1, event
+		cmd.Spec = &spec
+	}
+	return cmd
+}
+
+func (t *turn) schedule(cmd core.Schedule) core.StepID {
+	t.cmds = append(t.cmds, cmd)
+	t.next++
+	return t.next - 1
+}
+
+func (t *turn) skip(def int32, reason string, upstream bool) {
+	spec := t.def.plans[def].spec
+	t.cmds = append(t.cmds, core.Skip{Spec: spec, Item: -1, Group: core.NoStep, Reason: reason, Upstream: upstream})
+	t.nodes[def].id = t.next
+	t.next++
+	state := stateGood
+	if upstream {
+		state = stateUpstream
+	}
+	t.settle(def, state)
+}
+
+// ending says in words how a step ended badly.
+func (t *turn) ending(def int32) string {
+	if t.nodes[def].state == stateUpstream {
+		return "was skipped"
+	}
+	switch t.run.Steps[t.nodes[def].id].Phase {
+	case core.StepTimedOut:
+		return "timed out"
+	case core.StepCancelled:
+		return "was cancelled"
+	default:
+		return "failed"
+	}
+}
+
+// scope is what an expression sees that belongs to no attempt.
+func (t *turn) scope() *scope {
+	return &scope{decider: t.decider, run: t.run, now: t.now}
+}
+
+// outcome settles the run: all steps have ended. A run whose only trouble is that steps were cancelled is cancelled.
+func (t *turn) outcome() core.Close {
+	var first *core.Step
+	phase := core.RunCancelled
+	for i := range t.nodes {
+		if t.nodes[i].state != stateBad {
+			continue
+		}
+		s := &t.run.Steps[t.nodes[i].id]
+		failed := s.Phase != core.StepCancelled
+		switch {
+		case failed && phase == core.RunCancelled:
+			phase, first = core.RunFailed, s
+		case failed != (phase == core.RunFailed):
+		case first == nil || s.EndedAt < first.EndedAt:
+			first = s
+		}
+	}
+	if first != nil {
+		return core.Close{Phase: phase, Failure: t.runFailure(first)}
+	}
+	cmd := core.Close{Phase: core.RunSucceeded}
+	if t.def.output == nil {
+		return cmd
+	}
+	var err error
+	if cmd.Output, err = t.def.output.appendJSON(nil, t.scope()); err != nil {
+		return core.Close{Phase: core.RunFailed, Failure: broken("output", t.def.doc.src.place(t.def.output.at), err)}
+	}
+	return cmd
+}
+
+// runFailure says which step it was, and keeps that step's failure as the cause.
+func (t *turn) runFailure(s *core.Step) *policy.Failure {
+	def, _ := t.def.ordinal(s)
+	text := fmt.Sprintf("step %q %s", s.Key(), t.ending(def))
+	if s.Failure == nil {
+		return &policy.Failure{Kind: policy.KindError, Message: text}
+	}
+	f := *s.Failure
+	if f.Message != "" {
+		text += ": " + f.Message
+	}
+	f.Message, f.Cause, f.RetryAfter = text, s.Failure, nil
+	return &f
+}
+
+// Tolerated reports whether what needs the step goes on although it did not succeed.
+func (d *decider) Tolerated(_ *core.Run, s *core.Step) bool {
+	def, known := d.def.ordinal(s)
+	return known && d.def.plans[def].tolerant(s)
+}
+
+// hooks begins the hooks of a stage of the run's end.
+func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
+	d.register(r)
+	var cmds []core.Command
+	for _, def := range d.def.hooksOf(r.Closing) {
+		p := &d.def.plans[def]
+		t := &turn{decider: d, run: r, now: now}
+		s := t.scope()
+		s.phase, s.failure = r.Closing.Phase, r.Closing.Failure
+		if p.when != nil {
+			run, err := s.truth(p.when)
+			if err != nil {
+				cmds = append(cmds, core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &evalError{text: p.when.text, msg: err.Error()})})
+				continue
+			}
+			if !run {
+				continue
+			}
+		}
+		cmds = append(cmds, t.command(p, s, -1, core.NoStep))
+	}
+	return cmds
+}
+
+// hooksOf lists the hooks of an outcome's stage: its own first, then those of every outcome.
+func (d *definition) hooksOf(c *core.Closing) []int32 {
+	if c.Hook > 0 {
+		if c.Hook == 1 {
+			return d.stages[onExit]
+		}
+		return nil
+	}
+	switch c.Phase {
+	case core.RunSucceeded:
+		return d.stages[onSuccess]
+	case core.RunTimedOut:
+		if len(d.stages[onTimeout]) > 0 {
+			return d.stages[onTimeout]
+		}
+		return d.stages[onFailure]
+	case core.RunCancelled:
+		return d.stages[onCancel]
+	case core.RunFailed:
+		return d.stages[onFailure]
+	default:
+		return nil
+	}
+}

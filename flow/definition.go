@@ -1,0 +1,158 @@
+package flow
+
+import (
+	"fmt"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// definition is a compiled document: a [core.Definition]. It is immutable and shared by all runs.
+//
+// Ordinals number the steps in the order of the document, then the items of each forEach, then the hooks. A step with
+// forEach has two: the group, whose state is the step's, and what each item does.
+type definition struct {
+	doc      *Document
+	language *language
+	steps    int32 // ordinals below are steps
+	plans    []plan
+	byName   map[string]int32    // of steps and hooks
+	stages   [onExit + 1][]int32 // hooks
+	output   *template
+	input    *jsonschema.Schema  // nil: any input
+	whens    map[string]*program // retry conditions
+}
+
+// plan is what the interpreter knows about one ordinal.
+type plan struct {
+	spec       *core.StepSpec
+	place      string // where it stands, for failures
+	needs      []int32
+	dependents []int32
+	when       *program
+	tolerates  []Ending
+	skipped    bool // maxAttempts is 0
+
+	// With forEach.
+	item        int32 // the ordinal of what an item does, or -1
+	group       int32 // of an item: the ordinal of its forEach
+	list        *template
+	concurrency int
+
+	payload *template
+	sleep   *sleepPlan
+	event   *template // nil: the spec says it
+}
+
+type sleepPlan struct {
+	until  bool
+	amount *template
+}
+
+// hookStage is a place where hooks run: the outcome's own, or onExit.
+type hookStage uint8
+
+const (
+	onSuccess hookStage = iota
+	onFailure
+	onTimeout
+	onCancel
+	onExit
+)
+
+// Compile makes a definition of a document. What Parse returned always compiles; what was built in code is checked
+// here. Errors are an [Errors] value.
+func Compile(doc *Document) (core.Definition, error) {
+	if doc.built != nil {
+		return doc.built, nil
+	}
+	r := &reports{src: doc.src}
+	def := build(doc, r)
+	if err := r.err(); err != nil {
+		for _, e := range r.errs {
+			if e.File == "" {
+				e.File = doc.Name
+			}
+		}
+		return nil, err
+	}
+	return def, nil
+}
+
+// Spec returns the step with that ordinal.
+func (d *definition) Spec(def int32) *core.StepSpec {
+	if def < 0 || int(def) >= len(d.plans) {
+		return nil
+	}
+	return d.plans[def].spec
+}
+
+// Retry returns the run retry policy; nil: none.
+func (d *definition) Retry() *policy.Retry { return d.doc.Retry }
+
+// Decider returns the interpreter for one run.
+func (d *definition) Decider(*core.Run) core.Decider { return newDecider(d) }
+
+// ordinal finds a step's plan. A spec that travelled in its record has no ordinal and is known by its name.
+func (d *definition) ordinal(s *core.Step) (int32, bool) {
+	def := s.Spec.Def
+	if def < 0 {
+		found, ok := d.byName[s.Spec.Name]
+		if !ok {
+			return 0, false
+		}
+		def = found
+		if s.Group != core.NoStep {
+			def = d.plans[def].item
+		}
+	}
+	return def, int(def) < len(d.plans)
+}
+
+func (p *plan) tolerant(s *core.Step) bool {
+	ending := endingOf(s)
+	for _, e := range p.tolerates {
+		if e == ending {
+			return true
+		}
+	}
+	return false
+}
+
+// endingOf names how a step ended that did not succeed.
+func endingOf(s *core.Step) Ending {
+	switch s.Phase {
+	case core.StepTimedOut:
+		return EndTimeout
+	case core.StepCancelled:
+		return EndCancelled
+	default:
+	}
+	if s.Failure == nil {
+		return EndError
+	}
+	switch s.Failure.Kind {
+	case policy.KindFailed:
+		return EndFailed
+	case policy.KindTimeout:
+		return EndTimeout
+	case policy.KindCancelled:
+		return EndCancelled
+	default:
+		return EndError
+	}
+}
+
+// broken is the failure of something whose expression cannot be evaluated.
+func broken(what, place string, err error) *policy.Failure {
+	text := fmt.Sprintf("%s: %s", what, err)
+	if e, ok := err.(*evalError); ok { //nolint:errorlint // made by this package, never wrapped
+		text = fmt.Sprintf("%s: %s in %s", what, e.msg, e.text)
+	}
+	if place != "" {
+		text += " (" + place + ")"
+	}
+	return &policy.Failure{Kind: policy.KindFailed, Type: "expression", Message: text, NonRetryable: true}
+}

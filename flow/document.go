@@ -1,0 +1,214 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Version is the version of the document format, the value of `pawl:`.
+const Version = 1
+
+// Document is a flow. One that Parse returned is complete and is not to be changed; one may also be built in code, field
+// by field, and is checked when it is compiled.
+type Document struct {
+	File        string // where it was read from, as errors name it
+	Name        string // of the workflow
+	Description string
+	Input       Value // JSON Schema of the input; absent: any input
+	Limits      RunLimits
+	Retry       *policy.Retry // of the run; nil: none
+	Defaults    Settings
+	Services    []*Service
+	Steps       []*Step
+	Hooks       Hooks
+	Output      Value
+	// Variables are more variables for the document's expressions, as a dialect's own language knows them.
+	Variables []Variable
+
+	pos   Pos
+	src   *source
+	whens map[*policy.Retry]*node // where the conditions of retry policies stand
+	built *definition
+}
+
+// RunLimits bound a run.
+type RunLimits struct {
+	Execution *policy.Limit // spans the runs of a chain
+	Run       *policy.Limit // this run
+	Deadline  *policy.Limit // an instant (At): the chain's runs do not live past it
+}
+
+// Settings are what steps share: the defaults of a document, or a service.
+type Settings struct {
+	Policy   policy.Policy
+	Queue    string
+	Priority *int32
+	Exec     *Exec // Env, Dir and Grace
+	HTTP     *HTTP // Headers and Expect
+}
+
+// Service is a set of settings by name.
+type Service struct {
+	Name        string
+	Description string
+	Settings
+
+	pos Pos
+}
+
+// Step is one step of a flow.
+type Step struct {
+	Name        string
+	Description string
+	Service     string
+	Needs       []string
+	When        Value    // a text: an expression that says whether the step runs
+	ContinueOn  []Ending // how it may end without failing what needs it
+	ForEach     Value    // a list, or an expression that gives one
+	Concurrency int      // items at the same time; 0: DefaultConcurrency
+	Policy      policy.Policy
+	Queue       string
+	Priority    *int32
+	Action      Action
+
+	pos      Pos
+	needsPos []Pos
+	service  Pos
+	action   Pos
+}
+
+// DefaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
+const DefaultConcurrency = 64
+
+// Hooks are steps that run when the outcome of the run is settled, before it ends: those of the outcome first, then
+// OnExit. A run that timed out and has no OnTimeout runs OnFailure.
+type Hooks struct {
+	OnSuccess, OnFailure, OnTimeout, OnCancel, OnExit []*Step
+}
+
+// Ending is a way not to succeed, as ContinueOn names it.
+type Ending string
+
+// The endings.
+const (
+	EndError     Ending = "error" // unexpected: exit code, HTTP 5xx, connection, a lost worker
+	EndFailed    Ending = "failed"
+	EndTimeout   Ending = "timeout"
+	EndCancelled Ending = "cancelled"
+)
+
+var endings = []string{string(EndError), string(EndFailed), string(EndTimeout), string(EndCancelled)}
+
+// Action is what a step does.
+//
+//sumtype:decl
+type Action interface{ kind() string }
+
+type (
+	// Exec runs a command, or a line of shell.
+	Exec struct {
+		Command Value // a list of texts, or an expression that gives one
+		Shell   Value // for /bin/sh -c
+		Env     Value // a mapping of texts
+		Dir     Value
+		Stdin   Value
+		Grace   *time.Duration // between SIGTERM and SIGKILL; nil: 5s
+	}
+
+	// HTTP makes a request.
+	HTTP struct {
+		Method, URL    Value
+		Headers, Query Value
+		JSON, Body     Value // the request's body, as data or as text
+		Expect         Value // a list of status codes that are a success: 200, "2xx"
+	}
+
+	// Task calls a worker's function.
+	Task struct {
+		Type  string
+		Queue string
+		Input Value
+	}
+
+	// Sleep lets time pass: a duration or an instant (RFC 3339), or an expression that gives one.
+	Sleep struct{ For, Until Value }
+
+	// Wait waits for an event.
+	Wait struct{ Event Value }
+
+	// Child runs another flow.
+	Child struct{ Name, Input Value }
+
+	// Fail fails, for good or as another kind of failure.
+	Fail struct {
+		Type, Message Value
+		Code          Value
+		Kind          Value // error or failed
+		NonRetryable  bool
+		RetryAfter    *time.Duration
+	}
+
+	// Noop does nothing and returns its output.
+	Noop struct{ Output Value }
+)
+
+func (*Exec) kind() string  { return "exec" }
+func (*HTTP) kind() string  { return "http" }
+func (*Task) kind() string  { return "task" }
+func (*Sleep) kind() string { return "sleep" }
+func (*Wait) kind() string  { return "wait" }
+func (*Child) kind() string { return "flow" }
+func (*Fail) kind() string  { return "fail" }
+func (*Noop) kind() string  { return "noop" }
+
+// The keys of the format. The tests hold them against the JSON Schema.
+var (
+	documentKeys = []string{
+		"pawl", "name", "description", "input", "timeout", "retry", "defaults", "services", "steps", "hooks", "output",
+	}
+	settingsKeys = []string{"retry", "timeout", "queue", "priority", "exec", "http"}
+	serviceKeys  = append([]string{"description"}, settingsKeys...)
+	stepKeys     = []string{
+		"name", "description", "service", "needs", "when", "continueOn", "forEach", "concurrency", "timeout", "retry",
+		"queue", "priority", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+	}
+	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
+	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "concurrency")
+	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
+	runLimitKeys = []string{"execution", "run", "deadline"}
+	limitKeys    = []string{"after", "retry", "onExpire", "warn"}
+	deadlineKeys = append([]string{"at"}, limitKeys...)
+	retryKeys    = []string{
+		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
+	}
+	execKeys         = []string{"command", "shell", "env", "dir", "stdin", "grace"}
+	execSettingsKeys = []string{"env", "dir", "grace"}
+	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "expect"}
+	httpSettingsKeys = []string{"headers", "expect"}
+	taskKeys         = []string{"queue", "type", "input"}
+	sleepKeys        = []string{"for", "until"}
+	waitKeys         = []string{"event"}
+	flowKeys         = []string{"name", "input"}
+	failKeys         = []string{"type", "message", "code", "kind", "nonRetryable", "retryAfter"}
+	noopKeys         = []string{"output"}
+)
+
+func without(keys []string, gone ...string) []string {
+	var kept []string
+	for _, key := range keys {
+		if !contains(gone, key) {
+			kept = append(kept, key)
+		}
+	}
+	return kept
+}
+
+func contains(words []string, word string) bool {
+	for _, w := range words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

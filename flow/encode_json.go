@@ -1,0 +1,159 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/duration"
+)
+
+// appendValue writes what an expression evaluated to as JSON. Maps are written in the order of their keys.
+func appendValue(buf []byte, v any, depth int) ([]byte, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
+	}
+	if len(buf) > maxValue {
+		return nil, fmt.Errorf("the value has more than %d bytes as JSON", maxValue)
+	}
+	switch v := v.(type) {
+	case nil:
+		return append(buf, "null"...), nil
+	case bool:
+		return strconv.AppendBool(buf, v), nil
+	case string:
+		return appendString(buf, v), nil
+	case int:
+		return strconv.AppendInt(buf, int64(v), 10), nil
+	case float64:
+		return appendFloat(buf, v)
+	case time.Time:
+		return appendString(buf, v.Format(time.RFC3339Nano)), nil
+	case time.Duration:
+		return appendString(buf, duration.Format(v)), nil
+	case []any:
+		return appendList(buf, len(v), func(i int) any { return v[i] }, depth)
+	case map[string]any:
+		return appendMap(buf, v, depth)
+	case *stepValue:
+		return appendMap(buf, map[string]any{
+			"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure,
+		}, depth)
+	case *failureValue:
+		if v == nil {
+			return append(buf, "null"...), nil
+		}
+		return appendMap(buf, v.fields(), depth)
+	case *runValue:
+		return appendMap(buf, map[string]any{
+			"id": v.ID, "workflow": v.Workflow, "workflowId": v.WorkflowID, "phase": v.Phase, "attempt": v.Attempt,
+			"startedAt": v.StartedAt,
+		}, depth)
+	}
+	return appendOther(buf, v, depth)
+}
+
+// maxValue bounds what one value may grow to: lists that hold lists several times are small in memory and huge in JSON.
+const maxValue = 16 << 20
+
+func (f *failureValue) fields() map[string]any {
+	out := map[string]any{"kind": f.Kind, "type": f.Type, "message": f.Message, "code": f.Code}
+	if f.Details != nil {
+		out["details"] = f.Details
+	}
+	if f.Limit != "" {
+		out["limit"] = f.Limit
+	}
+	if f.Cause != nil {
+		out["cause"] = f.Cause
+	}
+	return out
+}
+
+func appendList(buf []byte, n int, item func(int) any, depth int) ([]byte, error) {
+	var err error
+	buf = append(buf, '[')
+	for i := range n {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		if buf, err = appendValue(buf, item(i), depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(buf, ']'), nil
+}
+
+func appendMap(buf []byte, m map[string]any, depth int) ([]byte, error) {
+	var err error
+	buf = append(buf, '{')
+	for i, key := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = append(appendString(buf, key), ':')
+		if buf, err = appendValue(buf, m[key], depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(buf, '}'), nil
+}
+
+// appendOther writes the types that the expression language makes besides: other numbers, typed lists and maps.
+func appendOther(buf []byte, v any, depth int) ([]byte, error) {
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return strconv.AppendInt(buf, r.Int(), 10), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return strconv.AppendUint(buf, r.Uint(), 10), nil
+	case reflect.Float32, reflect.Float64:
+		return appendFloat(buf, r.Float())
+	case reflect.String:
+		return appendString(buf, r.String()), nil
+	case reflect.Slice, reflect.Array:
+		return appendList(buf, r.Len(), func(i int) any { return r.Index(i).Interface() }, depth)
+	case reflect.Map:
+		m := make(map[string]any, r.Len())
+		for _, key := range r.MapKeys() {
+			name, err := textOf(key.Interface())
+			if err != nil {
+				return nil, err
+			}
+			m[name] = r.MapIndex(key).Interface()
+		}
+		return appendMap(buf, m, depth)
+	default:
+		return nil, fmt.Errorf("a value of type %T cannot be written as JSON", v)
+	}
+}
+
+func appendFloat(buf []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("%v cannot be written as JSON", f)
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.AppendInt(buf, int64(f), 10), nil
+	}
+	return strconv.AppendFloat(buf, f, 'g', -1, 64), nil
+}
+
+func appendString(buf []byte, text string) []byte {
+	plain := utf8.ValidString(text)
+	for i := 0; plain && i < len(text); i++ {
+		plain = text[i] >= ' ' && text[i] != '"' && text[i] != '\\'
+	}
+	if plain {
+		buf = append(buf, '"')
+		buf = append(buf, text...)
+		return append(buf, '"')
+	}
+	quoted, _ := json.Marshal(text) // a text always can be written
+	return append(buf, quoted...)
+}

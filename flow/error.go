@@ -1,0 +1,136 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxErrors is how many errors of one document are reported; a person mends the first ones first.
+const maxErrors = 20
+
+// Error is one thing that is wrong with a document, and where.
+type Error struct {
+	File      string
+	Line, Col int    // from 1, in characters; 0: the document was built in code
+	Step      string // the step it is about, where the place does not say
+	Msg       string
+	Hint      string // what to do about it; may be empty
+	excerpt   string // the line
+}
+
+// Error gives file:line:col: message, then the line with a caret below the place.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Col)
+	}
+	b.WriteString(": ")
+	if e.Line == 0 && e.Step != "" {
+		fmt.Fprintf(&b, "step %q: ", e.Step)
+	}
+	b.WriteString(e.Msg)
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	b.WriteString(e.Excerpt())
+	return b.String()
+}
+
+// maxExcerpt bounds the part of a line that an error shows; a JSON document may be a single one.
+const maxExcerpt = 120
+
+// Excerpt is the line with a caret below the place, each on a line of its own; "" where there is no line to show.
+func (e *Error) Excerpt() string {
+	if e.excerpt == "" {
+		return ""
+	}
+	line, col := e.excerpt, max(e.Col, 1)
+	runes := []rune(line)
+	if len(runes) > maxExcerpt {
+		from := min(max(col-maxExcerpt/2, 0), len(runes)-maxExcerpt)
+		runes, col = runes[from:from+maxExcerpt], col-from
+	}
+	number := fmt.Sprintf("%5d | ", e.Line)
+	// A tab before the caret is repeated, so that the caret stands below its character however wide tabs are.
+	pad := make([]rune, 0, col)
+	for i := 0; i < col-1; i++ {
+		if i < len(runes) && runes[i] == '\t' {
+			pad = append(pad, '\t')
+		} else {
+			pad = append(pad, ' ')
+		}
+	}
+	return fmt.Sprintf("\n%s%s\n%s| %s^", number, string(runes), strings.Repeat(" ", utf8.RuneCountInString(number)-2), string(pad))
+}
+
+// Errors are all errors of one document, in the order of their places.
+type Errors []*Error
+
+func (e Errors) Error() string {
+	texts := make([]string, len(e))
+	for i, err := range e {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap gives the errors one by one.
+func (e Errors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, err := range e {
+		errs[i] = err
+	}
+	return errs
+}
+
+// reports collects the errors of a document.
+type reports struct {
+	src  *source
+	errs Errors
+	seen map[string]bool
+}
+
+// add reports an error, once: what a service says wrongly is wrong in each of its steps.
+func (r *reports) add(e *Error) {
+	key := fmt.Sprintf("%d:%d:%s:%s", e.Line, e.Col, e.Step, e.Msg)
+	if e.Line > 0 {
+		key = fmt.Sprintf("%d:%d:%s", e.Line, e.Col, e.Msg)
+	}
+	if r.seen[key] {
+		return
+	}
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	r.seen[key] = true
+	if r.src != nil {
+		e.File, e.excerpt = r.src.name, r.src.line(e.Line)
+	}
+	r.errs = append(r.errs, e)
+}
+
+func (r *reports) fail(at Pos, hint, format string, args ...any) {
+	r.add(&Error{Line: at.Line, Col: at.Col, Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// err returns what was collected, sorted by place, or nil.
+func (r *reports) err() error {
+	if len(r.errs) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.errs, func(a, b *Error) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Col - b.Col
+	})
+	if len(r.errs) > maxErrors {
+		last := r.errs[maxErrors-1]
+		last.Msg += fmt.Sprintf(" (more errors follow, %d in all)", len(r.errs))
+		return r.errs[:maxErrors]
+	}
+	return r.errs
+}

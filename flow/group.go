@@ -1,0 +1,199 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// group is an open forEach.
+type group struct {
+	id     core.StepID
+	items  []core.StepID // by index; NoStep: not begun
+	list   []any
+	loaded bool
+	next   int // the first index that was not looked at
+	open   int // items that run
+	done   int // items that have ended
+}
+
+func (d *decider) groupOf(def int32) *group {
+	g := d.groups[def]
+	if g == nil {
+		if d.groups == nil {
+			d.groups = map[int32]*group{}
+		}
+		g = &group{id: core.NoStep}
+		d.groups[def] = g
+	}
+	return g
+}
+
+func (g *group) set(item int32, id core.StepID) {
+	g.grow(int(item) + 1)
+	g.items[item] = id
+}
+
+func (g *group) grow(n int) {
+	for len(g.items) < n {
+		g.items = append(g.items, core.NoStep)
+	}
+}
+
+// load evaluates the group's list. It is the same each time: it depends on the run's input and on steps that have
+// ended.
+func (g *group) load(p *plan, s *scope) error {
+	if g.loaded {
+		return nil
+	}
+	v, err := p.list.eval(s)
+	if err != nil {
+		return err
+	}
+	list, ok := listOf(v)
+	if !ok {
+		return &evalError{text: p.list.source(), msg: "a list is expected, not " + typeName(v)}
+	}
+	if len(list) > maxItems {
+		return &evalError{text: p.list.source(), msg: fmt.Sprintf("the list has %d items, the limit is %d", len(list), maxItems)}
+	}
+	g.list, g.loaded = list, true
+	return nil
+}
+
+// maxItems bounds a forEach: every item is a step in the run's state.
+const maxItems = 1_000_000
+
+// listOf takes the list types that the expression language makes.
+func listOf(v any) ([]any, bool) {
+	if list, ok := v.([]any); ok {
+		return list, true
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
+		return nil, false
+	}
+	list := make([]any, r.Len())
+	for i := range list {
+		list[i] = r.Index(i).Interface()
+	}
+	return list, true
+}
+
+// beginGroup begins a forEach and its first items. The machine numbers steps in the order of the commands that make
+// them, so the items can name their group before it is recorded.
+func (t *turn) beginGroup(def int32) {
+	p := &t.def.plans[def]
+	g := t.groupOf(def)
+	cmd := core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep}
+	if err := g.load(p, t.scope()); err != nil {
+		cmd.Failure = broken("forEach", p.place, err)
+		t.schedule(cmd)
+		delete(t.groups, def)
+		return
+	}
+	g.id = t.schedule(cmd)
+	t.nodes[def].id = g.id
+	t.count(g)
+	t.fill(def, g)
+}
+
+// resume takes up a forEach of a run that was loaded.
+func (t *turn) resume(def int32) {
+	g := t.groupOf(def)
+	g.id = t.nodes[def].id
+	s := t.scope()
+	s.now = t.run.Steps[g.id].ScheduledAt
+	if err := g.load(&t.def.plans[def], s); err != nil {
+		t.cmds = append(t.cmds, core.Finish{Step: g.id, Failure: broken("forEach", t.def.plans[def].place, err)})
+		return
+	}
+	t.count(g)
+	t.fill(def, g)
+}
+
+// count takes stock of the items there are: those of a loaded run, or results kept from an earlier one.
+func (t *turn) count(g *group) {
+	g.grow(len(g.list))
+	g.open, g.done = 0, 0
+	for _, id := range g.items[:len(g.list)] {
+		switch {
+		case id == core.NoStep:
+		case t.run.Steps[id].Phase.Closed():
+			g.done++
+		default:
+			g.open++
+		}
+	}
+}
+
+// fill begins items up to the concurrency, and ends the group when all have ended.
+func (t *turn) fill(def int32, g *group) {
+	p := &t.def.plans[def]
+	item := &t.def.plans[p.item]
+	for ; g.next < len(g.list) && g.open < p.concurrency; g.next++ {
+		if g.items[g.next] != core.NoStep {
+			continue
+		}
+		s := t.scope()
+		s.item, s.index = g.list[g.next], g.next
+		g.items[g.next] = t.schedule(t.command(item, s, int32(g.next), g.id))
+		g.open++
+	}
+	if g.done == len(g.list) {
+		output, failure := t.results(item, g)
+		t.cmds = append(t.cmds, core.Finish{Step: g.id, Output: output, Failure: failure})
+	}
+}
+
+func (t *turn) closeItem(def int32, s *core.Step) {
+	g := t.groups[def]
+	if g == nil || !g.loaded || g.id == core.NoStep {
+		return
+	}
+	g.open--
+	g.done++
+	t.fill(def, g)
+}
+
+// results is the list of the items' outputs, null for what did not succeed, and the failure of the first item that the
+// run minds.
+func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
+	output := make([]byte, 0, 2+8*len(g.list))
+	output = append(output, '[')
+	var first *core.Step
+	bad := 0
+	for i, id := range g.items[:len(g.list)] {
+		if i > 0 {
+			output = append(output, ',')
+		}
+		s := &t.run.Steps[id]
+		if s.Phase == core.StepSucceeded && json.Valid(s.Output) {
+			output = append(output, s.Output...)
+		} else {
+			output = append(output, "null"...)
+		}
+		if s.Phase != core.StepSucceeded && s.Phase != core.StepSkipped && !item.tolerant(s) {
+			// One that failed outweighs one that was only cancelled.
+			if first == nil || first.Phase == core.StepCancelled && s.Phase != core.StepCancelled {
+				first = s
+			}
+			bad++
+		}
+	}
+	output = append(output, ']')
+	if first == nil {
+		return output, nil
+	}
+	f := policy.Failure{Kind: policy.KindError}
+	if first.Failure != nil {
+		f = *first.Failure
+		f.Cause = first.Failure
+	}
+	f.Message = fmt.Sprintf("%d of %d items did not succeed; first %s: %s", bad, len(g.list), first.Key(), f.Message)
+	f.RetryAfter = nil
+	return output, &f
+}

@@ -1,0 +1,198 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	xlanguage "golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// noLoader keeps a schema from reading files or the network.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a schema of another place, %s, is not read; write it into the flow", url)
+}
+
+// inputSchema compiles the input's schema and reports what is wrong with it at its place.
+func (b *builder) inputSchema() {
+	n := b.doc.Input.n
+	if n == nil || n.kind == nodeNull {
+		return
+	}
+	if n.kind != nodeObject && n.kind != nodeBool {
+		b.fail(n.pos, "", "input is a JSON Schema, not %s", describe(n))
+		return
+	}
+	data, err := appendValue(nil, n.value(), 0)
+	if err != nil {
+		b.fail(n.pos, "", "input: %s", err)
+		return
+	}
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		b.fail(n.pos, "", "input: %s", err)
+		return
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.AssertFormat()
+	if err = c.AddResource("input.json", schema); err == nil {
+		b.def.input, err = c.Compile("input.json")
+	}
+	if err == nil {
+		return
+	}
+	var invalid *jsonschema.SchemaValidationError
+	var detail *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &detail) {
+		for _, leaf := range leaves(detail) {
+			b.fail(n.at(leaf.InstanceLocation).pos, "", "not a JSON Schema: %s", phrase(leaf))
+		}
+		return
+	}
+	b.fail(n.pos, "", "not a JSON Schema: %s", strings.TrimPrefix(err.Error(), "jsonschema: "))
+}
+
+// InputError lists what is wrong with a run's input.
+type InputError struct {
+	Workflow string
+	Problems []InputProblem
+}
+
+// InputProblem is one thing that is wrong with an input.
+type InputProblem struct {
+	Path string // input.items[2].price
+	Msg  string
+}
+
+func (e *InputError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Path + ": " + p.Msg
+	}
+	return fmt.Sprintf("the input does not fit flow %q: %s", e.Workflow, strings.Join(texts, "; "))
+}
+
+// CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. No input
+// is an empty object where the flow describes one, else null. The error is an [*InputError].
+func (d *Document) CheckInput(input []byte) ([]byte, error) {
+	fail := func(path, format string, args ...any) error {
+		return &InputError{d.Name, []InputProblem{{path, fmt.Sprintf(format, args...)}}}
+	}
+	def, err := d.definition()
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(input)) == 0 {
+		input = []byte("null")
+		if def.input != nil {
+			input = []byte("{}")
+		}
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
+	if err != nil {
+		return nil, fail("input", "not JSON: %s", err)
+	}
+	if def.input == nil {
+		return input, nil
+	}
+	if object, ok := v.(map[string]any); ok && d.fillDefaults(object) {
+		if input, err = json.Marshal(object); err != nil {
+			return nil, fail("input", "%s", err)
+		}
+	}
+	err = def.input.Validate(v)
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		e := &InputError{Workflow: d.Name}
+		for _, leaf := range leaves(invalid) {
+			e.Problems = append(e.Problems, InputProblem{inputPath(leaf.InstanceLocation), phrase(leaf)})
+		}
+		return nil, e
+	}
+	if err != nil {
+		return nil, fail("input", "%s", err)
+	}
+	return input, nil
+}
+
+// fillDefaults sets absent properties of the top level that have a default.
+func (d *Document) fillDefaults(object map[string]any) bool {
+	filled := false
+	properties := d.Input.n.get("properties")
+	if properties == nil {
+		return false
+	}
+	for _, f := range properties.fields {
+		value := f.value.get("default")
+		if _, there := object[f.name]; there || value == nil {
+			continue
+		}
+		object[f.name] = forSchema(value.value())
+		filled = true
+	}
+	return filled
+}
+
+// forSchema gives numbers the type that the validator expects.
+func forSchema(v any) any {
+	data, err := appendValue(nil, v, 0)
+	if err != nil {
+		return v
+	}
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+// definition compiles a document that was built in code.
+func (d *Document) definition() (*definition, error) {
+	if d.built != nil {
+		return d.built, nil
+	}
+	def, err := Compile(d)
+	if err != nil {
+		return nil, err
+	}
+	compiled, _ := def.(*definition)
+	return compiled, nil
+}
+
+// leaves are the errors that have no others below them.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var out []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		out = append(out, leaves(cause)...)
+	}
+	return out
+}
+
+var english = message.NewPrinter(xlanguage.English)
+
+func phrase(e *jsonschema.ValidationError) string { return e.ErrorKind.LocalizedString(english) }
+
+// inputPath writes a location as an expression would: input.items[2].price.
+func inputPath(location []string) string {
+	var b strings.Builder
+	b.WriteString("input")
+	for _, name := range location {
+		if isIndex(name) {
+			b.WriteString("[" + name + "]")
+		} else {
+			b.WriteString("." + name)
+		}
+	}
+	return b.String()
+}

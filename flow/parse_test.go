@@ -1,0 +1,166 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestErrors reads documents from transcripts and shows what is said about them: `go test ./flow -rewrite` writes them
+// anew.
+func TestErrors(t *testing.T) {
+	datadriven.Walk(t, "testdata/errors", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			name := "order.yaml"
+			d.MaybeScanArgs(t, "name", &name)
+			doc, err := Parse(name, []byte(d.Input))
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "ok: %s, %d steps\n", doc.Name, len(doc.Steps))
+			if d.Cmd == "lint" {
+				for _, f := range Lint(doc) {
+					b.WriteString(f.String() + "\n")
+				}
+			}
+			return b.String()
+		})
+	})
+}
+
+func TestTooLarge(t *testing.T) {
+	_, err := Parse("big.yaml", []byte("pawl: 1\n#"+strings.Repeat("x", MaxSize)))
+	if err == nil || !strings.Contains(err.Error(), "4 MiB") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestInvalidUTF8(t *testing.T) {
+	_, err := Parse("order.yaml", []byte("pawl: 1\nname: ä\xff\n"))
+	var e *Error
+	if !errors.As(err, &e) || e.Line != 2 || e.Col != 8 || !strings.Contains(e.Msg, "0xff") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestErrorsAreCapped(t *testing.T) {
+	src := "pawl: 1\nname: x\nsteps:\n" + strings.Repeat("  - nam: x\n    noop:\n", 50)
+	_, err := Parse("order.yaml", []byte(src))
+	var all Errors
+	if !errors.As(err, &all) || len(all) != maxErrors {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(all[len(all)-1].Msg, "in all") {
+		t.Fatalf("last error: %v", all[len(all)-1])
+	}
+}
+
+// TestHostileDocuments: what is small and blows up is refused in no time.
+func TestHostileDocuments(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("pawl: 1\nname: x\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i < 12; i++ {
+		ref := fmt.Sprintf("*a%d", i-1)
+		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i, i, strings.Join([]string{ref, ref, ref, ref, ref, ref, ref, ref, ref, ref}, ", "))
+	}
+	for name, src := range map[string]string{
+		"aliases":       bomb.String(),
+		"brackets":      "a: " + strings.Repeat("[", 1<<20),
+		"braces":        strings.Repeat(`{"a":`, 1<<20),
+		"entries":       strings.Repeat("- ", 1<<20),
+		"keys":          strings.Repeat("? ", 1<<20),
+		"tags":          "a: " + strings.Repeat("!!str ", 1<<19),
+		"anchors":       "a: " + strings.Repeat("&a ", 1<<20),
+		"parentheses":   "pawl: 1\nname: x\nsteps:\n  - {name: a, noop: , when: '" + strings.Repeat("(", 1<<20) + "'}",
+		"self":          "pawl: 1\nname: &a [*a]\n",
+		"bytes":         strings.Repeat("\x00", 1000),
+		"byte order":    "\ufeff",
+		"nothing":       "",
+		"two documents": "pawl: 1\n---\npawl: 1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse(name, []byte(src)); err == nil {
+				t.Fatal("no error")
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(orderFlow))
+	f.Add([]byte("{\"pawl\": 1, \"name\": \"x\", \"steps\": [{\"name\": \"a\", \"noop\": {\"output\": \"${{ input.a }}\"}}]}"))
+	f.Add([]byte("pawl: 1\nname: x\nsteps:\n  - name: a\n    forEach: [1, 2]\n    noop: {output: \"${{ item }}\"}\n"))
+	f.Add([]byte("a: |\n  ${{ x }}\n"))
+	f.Add([]byte("a: &x [*x]\n<<: {b: c}\n? d\n: e\n"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		doc, err := Parse("fuzz.yaml", src)
+		if err != nil {
+			_ = err.Error()
+			return
+		}
+		if _, err := Compile(doc); err != nil {
+			t.Fatalf("parsed, but: %v", err)
+		}
+		_ = Lint(doc)
+	})
+}
+
+const orderFlow = `# the flow of the documentation
+pawl: 1
+name: order
+input:
+  type: object
+  required: [orderId]
+  properties: {orderId: {type: string}, copies: {type: integer, default: 2}}
+timeout: 30m
+retry: none
+defaults: {retry: {maxAttempts: 3}, timeout: {startToClose: 1m}}
+services:
+  payments: {retry: "exponential(5, 1s, max=30s, jitter=0.25)", timeout: {startToClose: 10s, scheduleToClose: 5m}}
+steps:
+  - name: charge
+    service: payments
+    http: {method: POST, url: "https://pay.example/charges", json: {order: "${{ input.orderId }}"}}
+  - name: render
+    needs: [charge]
+    exec: {command: [./render.sh, "${{ input.orderId }}"], env: {TXN: "${{ steps.charge.output.json.id }}"}, grace: 5s}
+    timeout: {inactivity: 2m, startToClose: 20m, deadline: {after: 1h, onExpire: cancel}}
+    retry: {maxAttempts: 4, initialInterval: 2s, when: "code != 2 && attempt < 3"}
+  - name: approval
+    needs: [render]
+    wait: {event: approved}
+    timeout: 7d
+    continueOn: [timeout]
+  - name: pages
+    needs: [render]
+    forEach: "${{ steps.render.output.pages }}"
+    concurrency: 8
+    exec: {command: [./publish.sh, "${{ item }}"]}
+  - name: notify
+    needs: [approval, pages]
+    when: "steps.approval.phase == 'succeeded'"
+    task: {queue: mail, type: SendReceipt, input: {order: "${{ input.orderId }}"}}
+  - name: settle
+    needs: [notify]
+    sleep: 1h
+  - name: audit
+    needs: [settle]
+    flow: {name: audit, input: {order: "${{ input.orderId }}"}}
+hooks:
+  onFailure: {exec: "echo ${{ failure.message }}"}
+  onExit: {noop: {output: "${{ run.phase }}"}}
+output: {receipt: "${{ steps.notify.output.id }}"}
+`
+
+func mustParse(t testing.TB, src string) *Document {
+	t.Helper()
+	doc, err := Parse("test.yaml", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}

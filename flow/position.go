@@ -1,0 +1,128 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Pos is a place in a document: line and column in characters, both from 1. The zero Pos is no place, as in a document
+// built in code.
+type Pos struct{ Line, Col int }
+
+// source is a document's text, for excerpts and for finding places inside strings.
+type source struct {
+	name  string
+	lines []string
+}
+
+func newSource(name, text string) *source {
+	return &source{name: name, lines: strings.Split(text, "\n")}
+}
+
+// line returns a line without its end; "" where there is none.
+func (s *source) line(n int) string {
+	if s == nil || n < 1 || n > len(s.lines) {
+		return ""
+	}
+	return strings.TrimSuffix(s.lines[n-1], "\r")
+}
+
+// place writes a position as file:line:col.
+func (s *source) place(p Pos) string {
+	if s == nil || p.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", s.name, p.Line, p.Col)
+}
+
+// parsePlace reads what place wrote.
+func (s *source) parsePlace(text string) (Pos, bool) {
+	if s == nil || !strings.HasPrefix(text, s.name+":") {
+		return Pos{}, false
+	}
+	var p Pos
+	n, _ := fmt.Sscanf(text[len(s.name):], ":%d:%d", &p.Line, &p.Col)
+	return p, n == 2
+}
+
+// inside returns the place of the byte at offset within a text that stands at n. Where the text's writing does not let
+// it be found (a folded block, a plain text over several lines), it is the text's beginning.
+func (s *source) inside(n *node, offset int) Pos {
+	if s == nil || n.pos.Line == 0 {
+		return n.pos
+	}
+	switch n.style {
+	case stylePlain:
+		if strings.Contains(n.text, "\n") || !strings.HasPrefix(after(s.line(n.pos.Line), n.pos.Col), n.text) {
+			return n.pos
+		}
+		return Pos{n.pos.Line, n.pos.Col + utf8.RuneCountInString(n.text[:offset])}
+	case styleSingle, styleDouble:
+		return s.insideQuotes(n, offset)
+	case styleLiteral:
+		return s.insideBlock(n, offset)
+	default:
+		return n.pos
+	}
+}
+
+// insideQuotes walks over the text as written, of which an escape is several characters.
+func (s *source) insideQuotes(n *node, offset int) Pos {
+	written := after(s.line(n.pos.Line), n.pos.Col+1)
+	col, value := n.pos.Col+1, 0
+	for value < offset {
+		if written == "" {
+			return n.pos
+		}
+		width, yields := quotedUnit(written, n.style)
+		col += utf8.RuneCountInString(written[:width])
+		written = written[width:]
+		value += yields
+	}
+	return Pos{n.pos.Line, col}
+}
+
+// quotedUnit returns how many bytes the first character of a quoted text takes up as written, and how many it yields.
+func quotedUnit(written string, style textStyle) (width, yields int) {
+	r, size := utf8.DecodeRuneInString(written)
+	switch {
+	case style == styleSingle && strings.HasPrefix(written, "''"):
+		return 2, 1
+	case style == styleDouble && r == '\\' && len(written) > 1:
+		width := map[byte]int{'x': 4, 'u': 6, 'U': 10}[written[1]]
+		if width == 0 {
+			return 2, 1
+		}
+		width = min(width, len(written))
+		var code rune
+		_, _ = fmt.Sscanf(written[2:width], "%x", &code) // what cannot be read was refused when the text was parsed
+		return width, utf8.RuneLen(max(code, 0))
+	default:
+		return size, size
+	}
+}
+
+// insideBlock finds a place in a literal block, whose lines stand below its | with a common indentation.
+func (s *source) insideBlock(n *node, offset int) Pos {
+	before := n.text[:offset]
+	row := strings.Count(before, "\n")
+	line := n.pos.Line + 1 + row
+	start := strings.LastIndexByte(before, '\n') + 1
+	content, _, _ := strings.Cut(n.text[start:], "\n")
+	written := s.line(line)
+	if !strings.HasSuffix(written, content) {
+		return n.pos
+	}
+	indent := len(written) - len(content)
+	return Pos{line, indent + utf8.RuneCountInString(before[start:]) + 1}
+}
+
+// after returns the line from a column on.
+func after(line string, col int) string {
+	for ; col > 1 && line != ""; col-- {
+		_, size := utf8.DecodeRuneInString(line)
+		line = line[size:]
+	}
+	return line
+}

@@ -1,0 +1,106 @@
+package flow
+
+import (
+	"fmt"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Task returns the payload of a step's attempt. One without expressions is shared by all attempts of all runs and must
+// not be changed.
+func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+	def, known := d.def.ordinal(s)
+	if !known || d.def.plans[def].payload == nil {
+		return []byte("null"), nil
+	}
+	p := &d.def.plans[def]
+	if p.payload.isConstant() {
+		return p.payload.constant, nil
+	}
+	sc, err := d.attempt(r, s, def)
+	if err == nil {
+		var payload []byte
+		if payload, err = p.payload.appendJSON(nil, sc); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, broken(s.Key(), p.place, err)
+}
+
+// attempt is what the expressions of a step's attempt see. Its instant is the step's first scheduling, so that every
+// attempt is given the same.
+func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) {
+	d.register(r)
+	sc := &scope{decider: d, run: r, step: s, attempt: s.Counted, failure: s.Failure, now: s.ScheduledAt}
+	if s.Spec.Hook && r.Closing != nil {
+		sc.phase, sc.failure = r.Closing.Phase, r.Closing.Failure
+	}
+	if s.Item < 0 {
+		return sc, nil
+	}
+	sc.index = int(s.Item)
+	parent := d.def.plans[def].group
+	g := d.groupOf(parent)
+	if !g.loaded {
+		whole := &scope{decider: d, run: r, now: s.ScheduledAt}
+		if s.Group != core.NoStep {
+			whole.now = r.Steps[s.Group].ScheduledAt
+		}
+		if err := g.load(&d.def.plans[parent], whole); err != nil {
+			return nil, err
+		}
+	}
+	if sc.index < len(g.list) {
+		sc.item = g.list[sc.index]
+	}
+	return sc, nil
+}
+
+// Match evaluates a retry condition for the failure of a step's last attempt.
+func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failure, _ core.Time) policy.Match {
+	def, known := d.def.ordinal(s)
+	if !known {
+		return policy.Match{Error: fmt.Sprintf("the flow has no step %q", s.Spec.Name)}
+	}
+	p := d.def.whens[when]
+	if p == nil {
+		var bad *problem
+		if p, bad = d.speak().compile(when, varsTask|varsItem, true); bad != nil {
+			return policy.Match{Error: bad.msg}
+		}
+	}
+	sc, err := d.attempt(r, s, def)
+	if err != nil {
+		return policy.Match{Error: err.Error()}
+	}
+	sc.failure = f
+	matched, err := sc.truth(p)
+	if err != nil {
+		return policy.Match{Error: err.Error()}
+	}
+	return policy.Match{Matched: matched}
+}
+
+// speak is the document's language with a memory of its own: the document's is shared and only read.
+func (d *decider) speak() *language {
+	if d.spoken == nil {
+		l := *d.def.language
+		l.compiled = map[expressionKey]*expression{}
+		d.spoken = &l
+	}
+	return d.spoken
+}
+
+// truth evaluates a condition.
+func (s *scope) truth(p *program) (bool, error) {
+	v, err := p.run(s)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("a condition is true or false, this is %s", typeName(v))
+	}
+	return b, nil
+}

@@ -1,0 +1,310 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	// MaxSize is how many bytes a document may have.
+	MaxSize = 4 << 20
+	// maxDepth bounds nesting; the recursion of everything that walks over a document stands on it.
+	maxDepth = 100
+	// maxNodes bounds what aliases can blow a small document up to.
+	maxNodes = 2_000_000
+)
+
+// read turns a document's bytes into a tree. It reports what makes the document unreadable; nil then.
+func read(r *reports, text string) *node {
+	if len(text) > MaxSize {
+		r.fail(Pos{1, 1}, "split it into several flows, or put data into files", "the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
+		return nil
+	}
+	if !utf8.ValidString(text) {
+		failInvalid(r, text)
+		return nil
+	}
+	trimmed := strings.TrimLeft(strings.TrimPrefix(text, "\ufeff"), " \t\r\n")
+	if strings.HasPrefix(trimmed, "{") {
+		n, err := readJSON(text)
+		if err == nil {
+			return n
+		}
+		// What begins like JSON and is not may still be YAML, whose flow mappings look alike.
+		if strings.HasSuffix(r.src.name, ".json") {
+			r.fail(err.at, "", "%s", err.msg)
+			return nil
+		}
+	}
+	return readYAML(r, text)
+}
+
+func failInvalid(r *reports, text string) {
+	for i := 0; i < len(text); {
+		c, size := utf8.DecodeRuneInString(text[i:])
+		if c == utf8.RuneError && size == 1 {
+			line := strings.Count(text[:i], "\n") + 1
+			col := utf8.RuneCountInString(text[strings.LastIndexByte(text[:i], '\n')+1:i]) + 1
+			r.fail(Pos{line, col}, "save the file as UTF-8", "invalid UTF-8: byte 0x%02x", text[i])
+			return
+		}
+		i += size
+	}
+}
+
+func readYAML(r *reports, text string) (n *node) {
+	defer func() {
+		// The YAML library is given what people type; a panic in it is a document it cannot read.
+		if p := recover(); p != nil {
+			r.fail(Pos{1, 1}, "", "not readable as YAML: %v", p)
+			n = nil
+		}
+	}()
+	tokens := lexer.Tokenize(text)
+	if at, deep := tooDeep(tokens); deep {
+		r.fail(at, "", "nested more than %d levels deep", maxDepth)
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		at, msg := Pos{1, 1}, err.Error()
+		var syntax yaml.Error
+		if errors.As(err, &syntax) {
+			msg = syntax.GetMessage()
+			if t := syntax.GetToken(); t != nil && t.Position != nil {
+				at = Pos{t.Position.Line, t.Position.Column}
+			}
+		}
+		r.fail(at, "", "not readable as YAML: %s", msg)
+		return nil
+	}
+	y := yamlReader{reports: r}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if n != nil {
+			r.fail(place(doc.Body), "put each flow into a file of its own", "a second document in one file")
+			return nil
+		}
+		n = y.node(doc.Body)
+	}
+	if n == nil {
+		r.fail(Pos{1, 1}, "a flow begins with pawl: 1", "the document is empty")
+		return nil
+	}
+	if y.tooLarge {
+		r.fail(n.pos, "", "the document's aliases expand to more than %d values", maxNodes)
+		return nil
+	}
+	return n
+}
+
+// tooDeep looks for nesting before it is parsed. Brackets nest, and so do the entries and keys that begin on one line;
+// what is nested by indentation alone needs more bytes for each level and is bounded by the size.
+func tooDeep(tokens token.Tokens) (Pos, bool) {
+	depth, line, inLine := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position == nil {
+			continue
+		}
+		if t.Position.Line != line {
+			line, inLine = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
+			if depth <= 0 {
+				inLine++
+			}
+		default:
+		}
+		if depth > maxDepth || inLine > maxDepth || t.Position.Column > 1000 && t.Type == token.MappingValueType && depth <= 0 {
+			return Pos{t.Position.Line, t.Position.Column}, true
+		}
+	}
+	return Pos{}, false
+}
+
+// yamlReader makes nodes of the library's syntax tree.
+type yamlReader struct {
+	*reports
+	anchors  map[string]*node
+	tooLarge bool
+}
+
+func place(n ast.Node) Pos {
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		n = m.Values[0].Key
+	}
+	if m, ok := n.(*ast.MappingValueNode); ok {
+		n = m.Key
+	}
+	t := n.GetToken()
+	if t == nil || t.Position == nil {
+		return Pos{1, 1}
+	}
+	return Pos{t.Position.Line, t.Position.Column}
+}
+
+func (y *yamlReader) node(n ast.Node) *node {
+	if n == nil {
+		return &node{size: 1}
+	}
+	out := &node{pos: place(n), size: 1}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		out.kind = nodeObject
+		for _, pair := range n.Values {
+			y.pair(out, pair)
+		}
+	case *ast.MappingValueNode:
+		out.kind = nodeObject
+		y.pair(out, n)
+	case *ast.SequenceNode:
+		out.kind = nodeList
+		for _, item := range n.Values {
+			out.push(y.node(item))
+		}
+	case *ast.AnchorNode:
+		out = y.node(n.Value)
+		if y.anchors == nil {
+			y.anchors = map[string]*node{}
+		}
+		y.anchors[n.Name.GetToken().Value] = out
+	case *ast.AliasNode:
+		name := n.Value.GetToken().Value
+		target := y.anchors[name]
+		if target == nil {
+			y.fail(out.pos, "", "no anchor &%s before this alias", name)
+			return out
+		}
+		out = target
+	case *ast.TagNode:
+		return y.tagged(n, out)
+	default:
+		y.scalar(n, out)
+	}
+	if out.size > maxNodes {
+		y.tooLarge = true
+		return &node{pos: out.pos, size: 1}
+	}
+	return out
+}
+
+// tagged honours the tags of plain data.
+func (y *yamlReader) tagged(n *ast.TagNode, out *node) *node {
+	tag := n.GetToken().Value
+	switch tag {
+	case "!!str":
+		out.kind, out.style = nodeText, styleUnknown
+		if text, ok := n.Value.(*ast.StringNode); ok {
+			out.text = text.Value
+		} else if n.Value != nil {
+			out.text = n.Value.GetToken().Value
+		}
+		return out
+	case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
+		if n.Value != nil {
+			return y.node(n.Value)
+		}
+	}
+	y.fail(out.pos, "", "the tag %s means nothing here", tag)
+	return out
+}
+
+func (y *yamlReader) scalar(n ast.Node, out *node) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		out.kind, out.text = nodeText, n.Value
+		switch n.Token.Type {
+		case token.SingleQuoteType:
+			out.style = styleSingle
+		case token.DoubleQuoteType:
+			out.style = styleDouble
+		default:
+			out.style = stylePlain
+		}
+	case *ast.LiteralNode:
+		out.kind, out.text = nodeText, n.Value.Value
+		if n.Start.Type == token.LiteralType {
+			out.style = styleLiteral
+		}
+	case *ast.BoolNode:
+		out.kind, out.scalar = nodeBool, n.Value
+	case *ast.IntegerNode:
+		out.kind, out.scalar = nodeNumber, plainNumber(n.Value)
+	case *ast.FloatNode:
+		out.kind, out.scalar = nodeNumber, n.Value
+		if math.IsInf(n.Value, 0) {
+			y.fail(out.pos, "", "number %s too large", n.Token.Value)
+		}
+	case *ast.NullNode:
+	case *ast.InfinityNode, *ast.NanNode:
+		y.fail(out.pos, "", "%s is not a number that JSON knows", n.GetToken().Value)
+	default:
+		y.fail(out.pos, "", "%s means nothing here", strings.ToLower(fmt.Sprint(n.Type())))
+	}
+}
+
+// pair adds a field, or all fields of what a merge key (<<) names that are not there.
+func (y *yamlReader) pair(out *node, pair *ast.MappingValueNode) {
+	key := place(pair.Key)
+	value := &node{pos: key, size: 1}
+	if pair.Value != nil {
+		value = y.node(pair.Value)
+	}
+	if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
+		y.merge(out, value)
+		return
+	}
+	name, ok := keyText(pair.Key)
+	if !ok {
+		y.fail(key, "", "a key must be a text")
+		return
+	}
+	if value.kind == nodeNull && value.pos == (Pos{1, 1}) {
+		value.pos = key
+	}
+	out.add(name, key, value)
+}
+
+func (y *yamlReader) merge(out, value *node) {
+	from := []*node{value}
+	if value.kind == nodeList {
+		from = value.items
+	}
+	for _, source := range from {
+		if source.kind != nodeObject {
+			y.fail(source.pos, "", "<< takes a mapping, not %s", source.kind)
+			return
+		}
+		for _, f := range source.fields {
+			if out.get(f.name) == nil {
+				out.add(f.name, f.pos, f.value)
+			}
+		}
+	}
+}
+
+func keyText(key ast.MapKeyNode) (string, bool) {
+	switch key := key.(type) {
+	case *ast.StringNode:
+		return key.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return key.GetToken().Value, true
+	}
+	return "", false
+}
