@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Options says what to measure.
+type Options struct {
+	Names []string  // rows, in this order; none: all
+	Quick bool      // shorter windows and smaller numbers: shows trends, not results
+	Dir   string    // where the database is put, on the disk to be measured; default the folder for temporary files
+	Log   io.Writer // progress in lines; default discards
+	// Self is the command line that makes this program a row's child process, see [Command]; default this program
+	// called with "bench".
+	Self []string
+}
+
+// Row is what one row measured. What does not apply to a row is 0.
+type Row struct {
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Unit    string  `json:"unit"`
+	P50     float64 `json:"p50_ms"`           // of the latencies: start to result, or lateness
+	P99     float64 `json:"p99_ms"`           //
+	CPU     float64 `json:"cpu_s"`            // of this process and its children, while the value was measured
+	RSS     int64   `json:"rss_bytes"`        // of this process; for sleepers what the sleeping runs added
+	DB      int64   `json:"db_bytes"`         // the database's files, closed
+	Floor   float64 `json:"fdatasync_p50_ms"` // of 4 KiB appended and synced on the same disk, around the row
+	detail  string  // what else is worth telling
+	reached bool
+}
+
+// work is a row of the table.
+type work struct {
+	name, what, target string
+	run                func(ctx context.Context, s *session) (Row, error)
+}
+
+var works = []work{
+	{"onestep", "flows of one noop step, 256 in flight", ">= 8000 runs/s", oneStep},
+	{"tenstep", "flows of ten sequential noop steps", ">= 25000 steps/s", tenStep},
+	{"latency", "start to result of one noop step, one at a time", "p50 <= 4 x fdatasync p50", latency},
+	{"retry", "a step failing twice, 10ms backoff", ">= 4000 runs/s", retry},
+	{"sleepers", "runs that sleep for an hour", "<= 400 B RSS, <= 500 B on disk a run", sleepers},
+	{"timers", "runs due within 10s", "lateness p99 <= 5ms", timers},
+	{"parked", "onestep while 100000 other runs sleep", ">= 0.95 of the empty rate", parked},
+	{"recovery", "two-step runs, killed at 55% of the steps", "first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery},
+}
+
+// Names returns the names of all rows.
+func Names() []string {
+	names := make([]string, len(works))
+	for i, w := range works {
+		names[i] = w.name
+	}
+	return names
+}
+
+// UnknownError is a name that is no row's.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("bench %s: there is no such row (known: %s)", e.Name, strings.Join(Names(), ", "))
+}
+
+// Run measures the rows, one after the other. Its error is an *[UnknownError] before anything was measured, ctx's, or
+// that of the row that failed, with the rows before it.
+func Run(ctx context.Context, o Options) ([]Row, error) {
+	chosen, err := choose(o.Names)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	rows := make([]Row, 0, len(chosen))
+	for _, w := range chosen {
+		row, err := o.measure(ctx, w)
+		if err != nil {
+			return rows, fmt.Errorf("bench %s: %w", w.name, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func choose(names []string) ([]work, error) {
+	if len(names) == 0 {
+		return works, nil
+	}
+	chosen := make([]work, 0, len(names))
+	for _, name := range names {
+		w := find(name)
+		if w == nil {
+			return nil, &UnknownError{name}
+		}
+		chosen = append(chosen, *w)
+	}
+	return chosen, nil
+}
+
+func find(name string) *work {
+	for i := range works {
+		if works[i].name == name {
+			return &works[i]
+		}
+	}
+	return nil
+}
+
+// measure runs one row in a folder of its own, between two looks at the floor.
+func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
+	dir, err := os.MkdirTemp(o.Dir, "pawl-bench-")
+	if err != nil {
+		return Row{}, err
+	}
+	defer func() {
+		if gone := os.RemoveAll(dir); err == nil {
+			err = gone
+		}
+	}()
+	s := &session{Options: o, dir: dir, name: w.name}
+	s.logf("%s", w.what)
+	if err := s.sample(); err != nil {
+		return Row{}, err
+	}
+	if row, err = w.run(ctx, s); err != nil {
+		return Row{}, err
+	}
+	if err := s.sample(); err != nil {
+		return Row{}, err
+	}
+	row.Name = w.name
+	floor := summarize(s.floor)
+	row.Floor = floor.p50
+	if w.name == "latency" { // its target is relative to the floor, which is known only now
+		row.reached = row.P50 <= 4*row.Floor
+		row.detail = fmt.Sprintf("%.2f x fdatasync p50", row.P50/row.Floor)
+	}
+	s.logf("%s %s, p50 %.3g ms, p99 %.3g ms, cpu %.3g s, fdatasync p50 %.3g ms p99 %.3g ms; %s",
+		number(row.Value), row.Unit, row.P50, row.P99, row.CPU, floor.p50, floor.p99, row.detail)
+	return row, nil
+}
+
+// session is one row being measured.
+type session struct {
+	Options
+	dir   string
+	name  string
+	floor []time.Duration
+}
+
+func (s *session) logf(format string, args ...any) {
+	fmt.Fprintf(s.Log, "%-9s "+format+"\n", append([]any{s.name}, args...)...) //nolint:errcheck // progress only
+}
+
+// pick returns the full or the quick number.
+func pick[T any](s *session, full, quick T) T {
+	if s.Quick {
+		return quick
+	}
+	return full
+}

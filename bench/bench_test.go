@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// TestMain is the program that rows with a child process start again: see Command.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "bench" {
+		cmd := Command(nil)
+		cmd.SetArgs(os.Args[2:])
+		cmd.SilenceUsage = true
+		if cmd.ExecuteContext(context.Background()) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func benchRuns(b *testing.B, source string, steps int) {
+	st, err := openOn(b.Context(), memory.New(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	def := definition(source)
+	b.ReportAllocs()
+	b.ResetTimer()
+	err = each(b.Context(), b.N, inFlight, func(ctx context.Context, _ int) error { return st.once(ctx, def, nil) })
+	b.StopTimer()
+	b.ReportMetric(float64(b.N*steps)/b.Elapsed().Seconds(), "steps/s")
+	if err := errors.Join(err, st.close()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkOnestep(b *testing.B) { benchRuns(b, oneStepFlow, 1) }
+func BenchmarkTenstep(b *testing.B) { benchRuns(b, tenStepFlow, 10) }
+
+// TestQuick measures the quick rows that take little and checks what they say, not how fast they are.
+func TestQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	var log bytes.Buffer
+	rows, err := Run(t.Context(), Options{Names: []string{"latency", "recovery"}, Quick: true, Dir: t.TempDir(), Log: &log})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	if len(rows) != 2 || rows[0].Name != "latency" || rows[0].P50 <= 0 || rows[0].Floor <= 0 || rows[0].DB <= 0 {
+		t.Errorf("rows %+v", rows)
+	}
+	if detail := rows[1].detail; !strings.Contains(detail, "in flight but 0; 0 never ran") {
+		t.Errorf("recovery: %s", detail)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	mistake := errors.New("usage")
+	cmd := Command(func(err error) error { return errors.Join(mistake, err) })
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	for _, args := range [][]string{{"twostep"}, {"onestep", "-o", "yaml"}} {
+		cmd.SetArgs(args)
+		err := cmd.ExecuteContext(t.Context())
+		if !errors.Is(err, mistake) {
+			t.Errorf("%v: %v", args, err)
+		}
+		if args[0] == "twostep" && !strings.Contains(err.Error(), "tenstep") {
+			t.Errorf("the known names are missing: %v", err)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	rows := []Row{{Name: "onestep", Value: 9000.4, Unit: "runs/s", P50: 20, reached: true}, {Name: "latency", detail: "3 x"}}
+	var out bytes.Buffer
+	if err := Write(&out, rows, true); err != nil {
+		t.Fatal(err)
+	}
+	var got []map[string]any
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if len(got) != 2 || len(got[0]) != 9 || got[0]["value"] != 9000.4 {
+		t.Errorf("%v", got)
+	}
+	out.Reset()
+	if err := Write(&out, rows, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"REACH", "yes: >= 8000 runs/s", "no: p50 <= 4 x", "latency: 3 x"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestFlows compiles the flows that are measured.
+func TestFlows(t *testing.T) {
+	for _, source := range []string{oneStepFlow, tenStepFlow, retryFlow, sleepFlow, timerFlow, twoStepFlow, backoffFlow} {
+		def := definition(source)
+		if _, err := compile(def); err != nil {
+			t.Errorf("%s: %v", def.Name, err)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// Command returns the command bench. usage marks an error as the caller's mistake, for the exit status; nil: errors are
+// returned as they are.
+//
+// The command must be reachable as "bench" in the program that holds it, since a row that kills an engine starts the
+// program again.
+func Command(usage func(error) error) *cobra.Command {
+	if usage == nil {
+		usage = func(err error) error { return err }
+	}
+	var (
+		o       Options
+		output  string
+		profile string
+	)
+	cmd := &cobra.Command{
+		Use:       "bench [NAME...]",
+		Short:     "Measure this machine: rates, latency, sleepers, timers, recovery",
+		Long:      "Measure Pawl on this machine, on a SQLite file that syncs every commit.\n\n" + table(),
+		Args:      cobra.ArbitraryArgs,
+		ValidArgs: Names(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return usage(fmt.Errorf("bench: --output %s: there is table and json", output))
+			}
+			o.Names = args
+			if _, err := choose(args); err != nil {
+				return usage(err)
+			}
+			o.Log = cmd.ErrOrStderr()
+			stop, err := startProfile(profile)
+			if err != nil {
+				return err
+			}
+			rows, err := Run(cmd.Context(), o)
+			stop()
+			if len(rows) > 0 {
+				if failed := Write(cmd.OutOrStdout(), rows, output == "json"); err == nil {
+					err = failed
+				}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&o.Quick, "quick", false, "short windows and small numbers, for trends")
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "folder on the disk to measure (default: the folder for temporary files)")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVar(&profile, "cpuprofile", "", "write a processor profile")
+	if err := cmd.Flags().MarkHidden("cpuprofile"); err != nil {
+		panic(err) // the flag is defined two lines above
+	}
+	cmd.AddCommand(childOf(usage))
+	return cmd
+}
+
+// childOf is the hidden side of rows that need a second process.
+func childOf(usage func(error) error) *cobra.Command {
+	return &cobra.Command{
+		Use:    childCommand + " MODE DIR RUNS",
+		Hidden: true,
+		Args:   cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.Atoi(args[2])
+			if err != nil {
+				return usage(err)
+			}
+			return runChild(cmd.Context(), cmd.OutOrStdout(), args[0], args[1], n)
+		},
+	}
+}
+
+// table lists the rows for the help.
+func table() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range works {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", row.name, row.what, row.target) //nolint:errcheck // into memory
+	}
+	w.Flush() //nolint:errcheck // into memory
+	return b.String()
+}
+
+// startProfile profiles the process until the function it returns is called.
+func startProfile(path string) (func(), error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		f.Close() //nolint:errcheck // a profile that is cut short shows itself
+	}, nil
+}
+
+// Write writes the rows for programs, as one JSON list with a line for each, or for people, with what each should reach.
+func Write(w io.Writer, rows []Row, asJSON bool) error {
+	if asJSON {
+		for i, row := range rows {
+			b, err := json.Marshal(row)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s%s", [2]string{"[\n", ",\n"}[min(i, 1)], b); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintln(w, "\n]")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tVALUE\tUNIT\tP50 MS\tP99 MS\tCPU S\tRSS\tDB\tFDATASYNC MS\tREACH\t") //nolint:errcheck // Flush tells
+	for _, r := range rows {
+		reach := "yes"
+		if !r.reached {
+			reach = "no"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%.3g\t%.3g\t%s\t%s\t%.3g\t%s: %s\t\n", //nolint:errcheck // Flush tells
+			r.Name, number(r.Value), r.Unit, r.P50, r.P99, r.CPU, size(r.RSS), size(r.DB), r.Floor, reach, find(r.Name).target)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.detail == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", r.Name, r.detail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number writes a value with three digits or, where it is large, whole.
+func number(v float64) string {
+	if v >= 100 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	const step = 1024
+	switch {
+	case n < step:
+		return fmt.Sprintf("%d B", n)
+	case n < step*step:
+		return fmt.Sprintf("%.1f KiB", float64(n)/step)
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/step/step)
+	}
+}

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// inFlight is how many clients work at the same time, each on one run after the other.
+const inFlight = 256
+
+// window is what a closed loop did between the end of its warm-up and its own end.
+type window struct {
+	took time.Duration
+	cpu  time.Duration
+	all  []time.Duration // start to result, one each
+	rss  int64
+}
+
+// rate is how often it was done in a second.
+func (w *window) rate() float64 { return float64(len(w.all)) / w.took.Seconds() }
+
+// row tells the window.
+func (w *window) row(unit string, steps int) Row {
+	s := summarize(w.all)
+	return Row{
+		Value: w.rate() * float64(steps), Unit: unit, P50: s.p50, P99: s.p99, CPU: w.cpu.Seconds(), RSS: w.rss,
+	}
+}
+
+// The phases of a closed loop.
+const (
+	warming = iota
+	counting
+	over
+)
+
+// closedLoop lets clients do something again and again, each waiting for its end.
+func closedLoop(ctx context.Context, clients int, warm, length time.Duration, do func(context.Context) error) (window, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		phase atomic.Int32
+		wait  sync.WaitGroup
+		mu    sync.Mutex
+		w     window
+	)
+	for range clients {
+		wait.Go(func() {
+			all := make([]time.Duration, 0, 1024)
+			for phase.Load() != over {
+				from := time.Now()
+				if err := do(ctx); err != nil {
+					cancel(err)
+					return
+				}
+				if phase.Load() == counting {
+					all = append(all, time.Since(from))
+				}
+			}
+			mu.Lock()
+			w.all = append(w.all, all...)
+			mu.Unlock()
+		})
+	}
+	rest(ctx, warm)
+	from, cpu := time.Now(), processor()
+	phase.Store(counting)
+	rest(ctx, length)
+	phase.Store(over)
+	w.took, w.cpu, w.rss = time.Since(from), processor()-cpu, resident()
+	wait.Wait()
+	return w, context.Cause(ctx)
+}
+
+// rest lets time pass.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// each does something once for each of n numbers, with a bounded number at the same time.
+func each(ctx context.Context, n, clients int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		next atomic.Int64
+		wait sync.WaitGroup
+	)
+	for range clients {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
+}
+
+// until asks again and again, at moderate cost, until something is so.
+func until(ctx context.Context, so func() bool) error {
+	for !so() {
+		rest(ctx, 2*time.Millisecond)
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

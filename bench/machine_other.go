@@ -1,0 +1,18 @@
+//go:build !linux
+
+package bench
+
+import (
+	"os"
+	"runtime"
+)
+
+// datasync makes what was written to a file durable.
+func datasync(f *os.File) error { return f.Sync() }
+
+// resident returns the bytes of memory the Go runtime holds, which is nearly all of the process.
+func resident() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.Sys - m.HeapReleased)
+}

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// parkedRuns is how many runs sleep while others are measured.
+const parkedRuns = 100_000
+
+// parked compares the rate of short runs among many that sleep with the rate on an empty engine. Both engines are open
+// all the time and take turns, so that a disturbance from outside hits both.
+func parked(ctx context.Context, s *session) (Row, error) {
+	var stacks [2]*stack
+	var rates [2][]float64
+	for i, name := range []string{"empty", "full"} {
+		dir := filepath.Join(s.dir, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return Row{}, err
+		}
+		st, err := openStack(ctx, dir, nil)
+		if err != nil {
+			return Row{}, err
+		}
+		defer st.close() //nolint:errcheck // closed below where nothing failed; a second close does nothing
+		stacks[i] = st
+	}
+	if _, err := stacks[1].park(ctx, s, parkedRuns); err != nil {
+		return Row{}, err
+	}
+	settledMemory()
+	var row Row
+	rounds := pick(s, 3, 2)
+	for round := range 2 * rounds {
+		i := round % 2
+		w, err := stacks[i].loop(ctx, s, oneStepFlow, inFlight, s.length()/2)
+		if err != nil {
+			return Row{}, err
+		}
+		rates[i] = append(rates[i], w.rate())
+		if i == 1 {
+			row = w.row("of the empty rate", 1)
+		}
+		s.logf("round %d, %s: %.0f runs/s", round/2+1, []string{"empty", "full"}[i], w.rate())
+	}
+	for _, st := range stacks {
+		if err := st.close(); err != nil {
+			return Row{}, err
+		}
+	}
+	empty, full := median(rates[0]), median(rates[1])
+	row.Value = full / empty
+	row.reached = row.Value >= 0.95
+	row.detail = fmt.Sprintf("%.0f of %.0f runs/s, medians of %d rounds", full, empty, rounds)
+	var err error
+	row.DB, err = folderBytes(stacks[1].dir)
+	return row, err
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	n := len(v)
+	if n%2 == 1 {
+		return v[n/2]
+	}
+	return (v[n/2-1] + v[n/2]) / 2
+}

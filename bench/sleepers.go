@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// sleepers measures what runs that sleep cost: memory, disk, and processor time while nothing is due.
+func sleepers(ctx context.Context, s *session) (Row, error) {
+	n := pick(s, 1_000_000, 100_000)
+	st, err := openStack(ctx, s.dir, nil)
+	if err != nil {
+		return Row{}, err
+	}
+	before := settledMemory()
+	w, err := st.park(ctx, s, n)
+	if err != nil {
+		return Row{}, st.fail(err)
+	}
+	row := w.row("B RSS/run", 1)
+	row.RSS = max(settledMemory()-before, 0)
+	cpu := processor()
+	idle := pick(s, 10*time.Second, 2*time.Second)
+	rest(ctx, idle)
+	idleCPU := (processor() - cpu).Seconds() / idle.Seconds()
+	if err := st.close(); err != nil {
+		return Row{}, err
+	}
+	if row.DB, err = folderBytes(s.dir); err != nil {
+		return Row{}, err
+	}
+	disk := float64(row.DB) / float64(n)
+	row.Value = float64(row.RSS) / float64(n)
+	row.detail = fmt.Sprintf("%d runs, %.0f B on disk a run, %.0f started/s, idle cpu %.2g %%", n, disk, w.rate(), idleCPU*100)
+	row.reached = row.Value <= 400 && disk <= 500
+	return row, nil
+}
+
+// park starts runs that sleep for an hour and waits until the engine has put them away.
+func (st *stack) park(ctx context.Context, s *session, n int) (window, error) {
+	def := definition(sleepFlow)
+	w := window{all: make([]time.Duration, n)}
+	from, cpu := time.Now(), processor()
+	err := each(ctx, n, inFlight, func(ctx context.Context, i int) error {
+		at := time.Now()
+		_, err := st.start(ctx, def, nil)
+		w.all[i] = time.Since(at)
+		return err
+	})
+	w.took = time.Since(from)
+	if err != nil {
+		return w, err
+	}
+	s.logf("%d runs sleep, %.0f started/s", n, w.rate())
+	err = until(ctx, func() bool { return st.engine.Stats().Behind == 0 })
+	w.cpu = processor() - cpu
+	return w, err
+}
+
+// settledMemory is the process's memory once what is not needed was given back.
+func settledMemory() int64 {
+	debug.FreeOSMemory() // runs the collector first
+	debug.FreeOSMemory() // and again, for what finalizers and pools held
+	return resident()
+}
