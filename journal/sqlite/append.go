@@ -1,0 +1,290 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// A journal row's id holds its partition and its sequence number.
+const (
+	seqBits = 40
+	seqMask = 1<<seqBits - 1
+)
+
+func rowID(partition int, seq uint64) int64 { return int64(partition)<<seqBits | int64(seq&seqMask) }
+
+// trimAt is how many rows the front of the journal may have too many before they are deleted, and how many go at once:
+// a delete rewrites the same few pages for one row as for many.
+const trimAt = 32
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum is the checksum of a blob, as SQLite stores it in the fewest bytes.
+func sum(b []byte) int64 { return int64(int32(crc32.Checksum(b, castagnoli))) }
+
+// Acquire implements journal.Journal.
+func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Lease{}, err
+	}
+	if n < 0 || n > math.MaxInt64>>seqBits {
+		return journal.Lease{}, fmt.Errorf("journal: acquire %s: there is no partition %d", j.path, n)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.writable(); err != nil {
+		return journal.Lease{}, err
+	}
+	p := &partition{}
+	if err := j.w.acquire(n, owner, p); err != nil {
+		return journal.Lease{}, j.failed("acquire", err)
+	}
+	j.partitions[n] = p
+	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+}
+
+// writable says why nothing can be written, if nothing can.
+func (j *Journal) writable() error {
+	switch {
+	case j.readOnly:
+		return fmt.Errorf("%w: %s is open for reading only", journal.ErrReadOnly, j.path)
+	case j.lost != nil:
+		return j.lost
+	case j.w == nil || isClosed(j.closing):
+		return ErrClosed
+	}
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// failed wraps a writer's error. After a failed sync nothing is written any more.
+func (j *Journal) failed(op string, err error) error {
+	if isLost(sqlite.ErrCode(err)) {
+		j.lost = fmt.Errorf("%w: %s %s: %w (restart the process; look at the system's log for the device's errors)",
+			journal.ErrLost, op, j.path, err)
+		return j.lost
+	}
+	return j.wrap(op, err)
+}
+
+// Append implements journal.Journal. A context that is done before the append begins stops it; once begun it is carried
+// through, since half an answer would leave the caller in doubt.
+func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.writable(); err != nil {
+		return err
+	}
+	p := j.partitions[b.Partition]
+	if p == nil || b.Epoch != p.epoch {
+		return fmt.Errorf("%w: append batch %d of partition %d with epoch %d", journal.ErrFenced, b.Seq, b.Partition, b.Epoch)
+	}
+	if b.Seq != p.last+1 {
+		return fmt.Errorf("journal: append %s: batch %d of partition %d does not follow batch %d", j.path, b.Seq, b.Partition,
+			p.last)
+	}
+	next := *p
+	next.last = b.Seq
+	if b.View != nil {
+		next.through = max(p.through, min(b.View.Through, b.Seq))
+	}
+	size, err := j.w.append(b, &next)
+	if err != nil {
+		return j.failed("append", err)
+	}
+	*p = next
+	j.check.wrote(size)
+	return nil
+}
+
+// writer is the one connection that writes, with its statements. It is used under the journal's lock.
+type writer struct {
+	conn                                      *sqlite.Conn
+	begin, commit, rollback                   *sqlite.Stmt
+	insert, trim                              *sqlite.Stmt
+	run, step, attempt, piece                 *sqlite.Stmt
+	addName, findName, define, findDefinition *sqlite.Stmt
+
+	buf []byte // the batch's entries, where they come not encoded
+
+	// What the file holds, by name; fresh lists what the open transaction added, which a rollback takes away.
+	names            map[string]int64
+	definitions      map[core.DefinitionID]definition
+	freshNames       []string
+	freshDefinitions []core.DefinitionID
+}
+
+func (w *writer) prepare() error {
+	for _, s := range []struct {
+		stmt  **sqlite.Stmt
+		query string
+	}{
+		{&w.begin, "BEGIN IMMEDIATE"},
+		{&w.commit, "COMMIT"},
+		{&w.rollback, "ROLLBACK"},
+		{&w.insert, "INSERT INTO journal (id, through, sum, entries) VALUES (?, ?, ?, ?)"},
+		{&w.trim, "DELETE FROM journal WHERE id BETWEEN ? AND ?"},
+		{&w.run, "REPLACE INTO runs_data VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&w.step, "REPLACE INTO steps_data VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&w.attempt, "REPLACE INTO attempts_data VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&w.piece, "INSERT INTO history (run, seq, sum, entries) VALUES (?, ?, ?, ?)"},
+		{&w.findName, "SELECT id FROM names WHERE name = ?"},
+		{&w.addName, "INSERT INTO names (name) VALUES (?) RETURNING id"},
+		{&w.findDefinition, "SELECT num, kind IS NOT NULL FROM definitions WHERE id = ?"},
+		{&w.define, "INSERT INTO definitions (id, kind, name, source) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE" +
+			" SET kind = excluded.kind, name = excluded.name, source = excluded.source RETURNING num"},
+	} {
+		stmt, err := w.conn.Prepare(s.query)
+		if err != nil {
+			return err
+		}
+		*s.stmt = stmt
+	}
+	return nil
+}
+
+// do runs a statement that gives no rows.
+func do(s *sqlite.Stmt) error {
+	_, err := s.Step()
+	if err != nil {
+		return err
+	}
+	return s.Reset()
+}
+
+// one runs a statement that gives at most one row, and returns its first column.
+func one(s *sqlite.Stmt) (n int64, found bool, err error) {
+	if found, err = s.Step(); err != nil {
+		return 0, false, err
+	}
+	if found {
+		n = s.ColumnInt64(0)
+	}
+	return n, found, s.Reset()
+}
+
+// transaction runs fn in a transaction: all of it or nothing.
+func (w *writer) transaction(fn func() error) (err error) {
+	if err := do(w.begin); err != nil {
+		return err
+	}
+	w.freshNames, w.freshDefinitions = w.freshNames[:0], w.freshDefinitions[:0]
+	if err = fn(); err == nil {
+		if err = do(w.commit); err == nil {
+			return nil
+		}
+	}
+	for _, name := range w.freshNames {
+		delete(w.names, name)
+	}
+	for _, id := range w.freshDefinitions {
+		delete(w.definitions, id)
+	}
+	if !w.conn.AutocommitEnabled() { // an error such as a full disk has rolled back already
+		if rollbackErr := do(w.rollback); rollbackErr != nil {
+			return fmt.Errorf("%w, and then %w", err, rollbackErr)
+		}
+	}
+	return err
+}
+
+// append writes a batch and returns about how many bytes that put into the log. next is the partition after it; its
+// first is set by what is trimmed.
+func (w *writer) append(b *journal.Batch, next *partition) (size int, err error) {
+	entries := b.Encoded
+	if entries == nil {
+		entries = w.buf[:0]
+		for i := range b.Entries {
+			entries = core.AppendEntry(entries, &b.Entries[i])
+		}
+		w.buf = entries
+	}
+	insert := func() error {
+		w.insert.BindInt64(1, rowID(b.Partition, b.Seq))
+		w.insert.BindInt64(2, int64(next.through))
+		w.insert.BindInt64(3, sum(entries))
+		w.insert.BindBytes(4, entries)
+		return do(w.insert)
+	}
+	if next.first == 0 {
+		next.first = b.Seq
+	}
+	size = len(entries) + 2*pageSize
+	trimmed := min(next.through, b.Seq-1) // the newest row stays: it says where to go on
+	if b.View == nil && len(b.Definitions) == 0 {
+		return size, insert() // a statement alone is its own transaction
+	}
+	err = w.transaction(func() error {
+		if err := insert(); err != nil {
+			return err
+		}
+		if err := w.defineAll(b.Definitions); err != nil {
+			return err
+		}
+		if b.View != nil {
+			n, err := w.view(b.View)
+			if err != nil {
+				return err
+			}
+			size += n
+		}
+		if trimmed < next.first+trimAt-1 {
+			return nil
+		}
+		last := min(trimmed, next.first+2*trimAt-1)
+		w.trim.BindInt64(1, rowID(b.Partition, next.first))
+		w.trim.BindInt64(2, rowID(b.Partition, last))
+		next.first = last + 1
+		size += 4 * pageSize
+		return do(w.trim)
+	})
+	return size, err
+}
+
+func (w *writer) acquire(n int, owner string, p *partition) error {
+	take := w.conn.Prep("INSERT INTO partitions VALUES (?, 1, ?) ON CONFLICT (partition) DO UPDATE" +
+		" SET epoch = epoch + 1, owner = excluded.owner RETURNING epoch")
+	first := w.conn.Prep("SELECT id FROM journal WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1")
+	last := w.conn.Prep("SELECT id, through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
+	return w.transaction(func() error {
+		take.BindInt64(1, int64(n))
+		take.BindText(2, owner)
+		epoch, _, err := one(take)
+		if err != nil {
+			return err
+		}
+		p.epoch = uint64(epoch)
+		for _, s := range []*sqlite.Stmt{first, last} {
+			s.BindInt64(1, rowID(n, 0))
+			s.BindInt64(2, rowID(n, seqMask))
+		}
+		id, found, err := one(first)
+		if err != nil || !found {
+			return err
+		}
+		p.first = uint64(id) & seqMask
+		if _, err := last.Step(); err != nil {
+			return err
+		}
+		p.last, p.through = uint64(last.ColumnInt64(0))&seqMask, uint64(last.ColumnInt64(1))
+		return last.Reset()
+	})
+}

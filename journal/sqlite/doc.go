@@ -1,0 +1,25 @@
+// Package sqlite is the journal in one SQLite file, for a single machine: pure Go, no server.
+//
+// The file is in WAL mode with synchronous=FULL, so a batch that Append has acknowledged survives a power cut. One
+// process writes it, which a lock file beside it ensures and names; others may look, see [OpenReadOnly].
+//
+// # The file
+//
+//	meta         the format's version
+//	partitions   who owns a partition, and the epoch that fences older owners
+//	journal      one row a batch: id = partition << 40 | sequence number; append-only, trimmed from the front
+//	definitions  workflow definitions, by the number that runs refer to
+//	names        workflow, worker and outcome names, by the number that rows refer to
+//	runs_data    one row a run       ┐
+//	steps_data   one row a step      │ the view: written behind, in the batches' own commits
+//	attempts_data  one row an attempt│
+//	history      a run's entries     ┘
+//
+// The tables keep instants as microseconds, phases as numbers and ids as 16 bytes, because a file of a million sleeping
+// runs should be small. The views runs, steps and attempts show them as a person reads them:
+//
+//	sqlite3 pawl.db "SELECT id, workflow, phase, wake FROM runs ORDER BY id DESC LIMIT 20"
+//
+// The format has a version of its own and is created in one go; a change that an older Pawl cannot read gets the next
+// version and a migration in schema.go. A migration library would be one more dependency for one table of steps.
+package sqlite

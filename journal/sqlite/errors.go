@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// ErrClosed is what a closed journal answers.
+var ErrClosed = errors.New("journal: closed")
+
+// wrap says what the storage did, as one of the journal's errors with what to do about it.
+func (j *Journal) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text, code := "", error(nil)
+	switch result := sqlite.ErrCode(err); {
+	case errors.Is(err, core.ErrNewerEntry):
+		code, text = journal.ErrNewer, "open the file with the version of Pawl that wrote it, or a newer one"
+	case errors.Is(err, core.ErrBroken):
+		code, text = journal.ErrCorrupt, "run pawl doctor on a copy of the file, restore a backup"
+	case isFull(result):
+		code, text = journal.ErrFull, "nothing was written; free some space on its file system"
+	case result.ToPrimary() == sqlite.ResultCorrupt:
+		code, text = journal.ErrCorrupt, "run pawl doctor on a copy of the file, restore a backup"
+	case result.ToPrimary() == sqlite.ResultNotADB:
+		code, text = journal.ErrNoJournal, "it is not a SQLite file, or its first bytes are damaged"
+	case result.ToPrimary() == sqlite.ResultReadOnly || errors.Is(err, fs.ErrPermission):
+		code, text = journal.ErrReadOnly, "make the file and its directory writable for this user"
+	case result.ToPrimary() == sqlite.ResultCantOpen:
+		code, text = journal.ErrReadOnly, "the file or one beside it cannot be opened: look at the permissions of its directory"
+	case result.ToPrimary() == sqlite.ResultBusy:
+		text = "another program holds a lock on the file; stop it or wait"
+	case result.ToPrimary() == sqlite.ResultInterrupt:
+		return fmt.Errorf("journal: %s %s: %w", op, j.path, context.Canceled)
+	}
+	switch {
+	case code != nil:
+		return fmt.Errorf("%w: %s %s: %w (%s)", code, op, j.path, err, text)
+	case text != "":
+		return fmt.Errorf("journal: %s %s: %w (%s)", op, j.path, err, text)
+	default:
+		return fmt.Errorf("journal: %s %s: %w", op, j.path, err)
+	}
+}
+
+// isFull reports whether the storage had no room. A write that the system refused for another reason (a quota, a limit
+// on the file's size) is the same to a caller: it was rolled back, and a later one may succeed. A write that was taken
+// and then failed to sync is another matter, see isLost.
+func isFull(r sqlite.ResultCode) bool {
+	switch r {
+	case sqlite.ResultFull, sqlite.ResultIOErrWrite, sqlite.ResultIOErrSHMSize:
+		return true
+	}
+	return r.ToPrimary() == sqlite.ResultFull
+}
+
+// isLost reports whether the storage failed in a way after which nobody knows what is durable: the process must stop
+// using it, because a sync that failed once may succeed the second time without having written anything.
+func isLost(r sqlite.ResultCode) bool {
+	return r.ToPrimary() == sqlite.ResultIOErr && !isFull(r)
+}

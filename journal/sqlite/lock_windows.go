@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// lockAt is where the locked byte is: far behind the text, which others are to read.
+const lockAt = 1 << 30
+
+// tryLock takes the file's lock, or reports that it is held.
+func tryLock(f *os.File) (held bool, err error) {
+	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+		0, 1, 0, &windows.Overlapped{Offset: lockAt})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return true, nil
+	}
+	return false, err
+}
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
+}
+
+// writable reports whether this user may write the file.
+func writable(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&0o200 == 0 {
+		return os.ErrPermission
+	}
+	return err
+}

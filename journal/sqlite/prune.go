@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawl-dev/pawl/core"
+)
+
+// pruneAtOnce is how many runs go in one transaction: an append that comes meanwhile waits for it.
+const pruneAtOnce = 64
+
+// Prune implements journal.Journal.
+func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, limit int) (n int, err error) {
+	for n < limit {
+		most := min(limit-n, pruneAtOnce)
+		gone, err := j.prune(ctx, partition, before, most)
+		n += gone
+		if err != nil || gone < most {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (j *Journal) prune(ctx context.Context, partition int, before core.Time, most int) (n int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.writable(); err != nil {
+		return 0, err
+	}
+	ids, err := ended(j.w.conn, partition, before, most)
+	if err != nil || len(ids) == 0 {
+		return 0, j.wrap("prune", err)
+	}
+	err = j.w.transaction(func() error {
+		for _, table := range []string{
+			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?", "DELETE FROM steps_data WHERE run = ?",
+			"DELETE FROM runs_data WHERE id = ?",
+		} {
+			s, err := j.w.conn.Prepare(table)
+			if err != nil {
+				return err
+			}
+			for i := range ids {
+				s.BindBytes(1, ids[i][:])
+				if err := do(s); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, j.failed("prune", err)
+	}
+	j.check.wrote(len(ids) * 8 * rowCost)
+	return len(ids), nil
+}
+
+// ended returns closed runs that ended before the instant, the earliest first.
+func ended(c *sqlite.Conn, partition int, before core.Time, most int) (ids []core.RunID, err error) {
+	err = query(c, "SELECT id FROM runs_data WHERE partition = ? AND ended_at > 0 AND ended_at < ?"+
+		" ORDER BY ended_at, id LIMIT ?",
+		func(s *sqlite.Stmt) {
+			s.BindInt64(1, int64(partition))
+			s.BindInt64(2, int64(before))
+			s.BindInt64(3, int64(most))
+		},
+		func(s *sqlite.Stmt) (bool, error) {
+			var id core.RunID
+			s.ColumnBytes(0, id[:])
+			ids = append(ids, id)
+			return false, nil
+		})
+	return ids, err
+}

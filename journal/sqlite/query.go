@@ -1,0 +1,210 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Due implements journal.Journal.
+func (j *Journal) Due(
+	ctx context.Context, partition int, from, before core.Time, limit int,
+) (due []journal.Due, err error) {
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		// "wake > 0" is what lets SQLite use the partial index.
+		return j.wrap("due", query(c, "SELECT id, wake FROM runs_data WHERE partition = ? AND wake > 0 AND wake >= ?"+
+			" AND wake < ? ORDER BY wake, id LIMIT ?",
+			func(s *sqlite.Stmt) {
+				s.BindInt64(1, int64(partition))
+				s.BindInt64(2, int64(from))
+				s.BindInt64(3, int64(before))
+				s.BindInt64(4, int64(max(limit, 0)))
+			},
+			func(s *sqlite.Stmt) (bool, error) {
+				d := journal.Due{Wake: core.Time(s.ColumnInt64(1))}
+				s.ColumnBytes(0, d.Run[:])
+				due = append(due, d)
+				return false, nil
+			}))
+	})
+	return due, err
+}
+
+// runColumns are a run's columns in the order in which scanRun reads them.
+const runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at, r.deadline," +
+	" r.wake, r.parent, r.message, r.applied"
+
+const runTables = "runs_data r LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
+
+func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
+	s.ColumnBytes(0, r.ID[:])
+	r.Partition = s.ColumnInt(1)
+	r.Workflow = s.ColumnText(2)
+	r.WorkflowID = s.ColumnText(3)
+	r.Key = s.ColumnText(4)
+	s.ColumnBytes(5, r.Definition[:])
+	r.Phase = core.RunPhase(s.ColumnInt64(6))
+	r.CreatedAt = core.Time(s.ColumnInt64(7))
+	r.EndedAt = core.Time(s.ColumnInt64(8))
+	r.Deadline = core.Time(s.ColumnInt64(9))
+	r.Wake = core.Time(s.ColumnInt64(10))
+	s.ColumnBytes(11, r.Parent[:])
+	r.Message = s.ColumnText(12)
+	r.Applied = uint64(s.ColumnInt64(13))
+	return r
+}
+
+// scanRows bounds how many rows one snapshot of List walks over in search of rare ones.
+const scanRows = 50_000
+
+// List implements journal.Journal. A filter that few runs pass makes it walk over the others, a stretch at a time.
+func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	if q.Limit <= 0 {
+		q.Limit = journal.DefaultLimit
+	}
+	var page journal.Page
+	if q.WorkflowID != "" { // found by its index
+		_, err := j.listStretch(ctx, q, -1, &page)
+		return page, err
+	}
+	for {
+		next, err := j.listStretch(ctx, q, scanRows, &page)
+		if err != nil || page.More || next == (core.RunID{}) {
+			return page, err
+		}
+		q.After = next
+	}
+}
+
+// listStretch adds to the page what is found among the next rows, and returns the last of them; zero: there are no more.
+func (j *Journal) listStretch(ctx context.Context, q journal.Query, rows int, page *journal.Page) (next core.RunID, err error) {
+	text, args := listQuery(q)
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		c.SetInterrupt(ctx.Done())
+		defer c.SetInterrupt(nil)
+		if rows > 0 {
+			end, err := stretchEnd(c, q.After, rows)
+			if err != nil {
+				return j.wrap("list", err)
+			}
+			if next = end; next != (core.RunID{}) {
+				text, args = text+" AND r.id >= ?", append(args, next[:])
+			}
+		}
+		return j.wrap("list", query(c, text+" ORDER BY r.id DESC LIMIT ?",
+			func(s *sqlite.Stmt) {
+				for i, a := range args {
+					switch a := a.(type) {
+					case []byte:
+						s.BindBytes(i+1, a)
+					case string:
+						s.BindText(i+1, a)
+					case core.RunPhase:
+						s.BindInt64(i+1, int64(a))
+					}
+				}
+				s.BindInt64(len(args)+1, int64(q.Limit-len(page.Runs)+1))
+			},
+			func(s *sqlite.Stmt) (bool, error) {
+				if len(page.Runs) == q.Limit {
+					page.More = true
+					return true, nil
+				}
+				page.Runs = append(page.Runs, scanRun(s))
+				return false, nil
+			}))
+	})
+	return next, err
+}
+
+// stretchEnd returns the id that lies so many rows after another, in the list's order; zero: there are not so many.
+func stretchEnd(c *sqlite.Conn, after core.RunID, rows int) (end core.RunID, err error) {
+	if after == (core.RunID{}) {
+		for i := range after {
+			after[i] = 0xff
+		}
+	}
+	err = query(c, "SELECT id FROM runs_data WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+		func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, int64(rows-1)) },
+		func(s *sqlite.Stmt) (bool, error) { s.ColumnBytes(0, end[:]); return true, nil })
+	return end, err
+}
+
+func listQuery(q journal.Query) (text string, args []any) {
+	var b strings.Builder
+	b.WriteString("SELECT " + runColumns + " FROM " + runTables + " WHERE 1")
+	if q.After != (core.RunID{}) {
+		b.WriteString(" AND r.id < ?")
+		args = append(args, q.After[:])
+	}
+	if q.Workflow != "" {
+		b.WriteString(" AND r.workflow = (SELECT id FROM names WHERE name = ?)")
+		args = append(args, q.Workflow)
+	}
+	if q.WorkflowID != "" {
+		b.WriteString(" AND r.workflow_id = ?")
+		args = append(args, q.WorkflowID)
+	}
+	if len(q.Phases) > 0 {
+		b.WriteString(" AND r.phase IN (?" + strings.Repeat(", ?", len(q.Phases)-1) + ")")
+		for _, p := range q.Phases {
+			args = append(args, p)
+		}
+	}
+	return b.String(), args
+}
+
+// Steps returns a run's steps in the view, in order.
+func (j *Journal) Steps(ctx context.Context, run core.RunID) (rows []journal.StepRow, err error) {
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		rows, err = stepsOf(c, run)
+		return j.wrap("steps", err)
+	})
+	return rows, err
+}
+
+// Attempts returns a run's attempts in the view, in order.
+func (j *Journal) Attempts(ctx context.Context, run core.RunID) (rows []journal.AttemptRow, err error) {
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		rows, err = attemptsOf(c, run)
+		return j.wrap("attempts", err)
+	})
+	return rows, err
+}
+
+func stepsOf(c *sqlite.Conn, run core.RunID) (rows []journal.StepRow, err error) {
+	err = query(c, "SELECT step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message"+
+		" FROM steps_data WHERE run = ? ORDER BY step",
+		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
+		func(s *sqlite.Stmt) (bool, error) {
+			rows = append(rows, journal.StepRow{
+				Run: run, Step: core.StepID(s.ColumnInt64(0)), Name: s.ColumnText(1), Kind: core.StepKind(s.ColumnInt64(2)),
+				Phase: core.StepPhase(s.ColumnInt64(3)), Reason: policy.Reason(s.ColumnInt64(4)), Attempt: s.ColumnInt(5),
+				ScheduledAt: core.Time(s.ColumnInt64(6)), EndedAt: core.Time(s.ColumnInt64(7)), NextAt: core.Time(s.ColumnInt64(8)),
+				Deadline: core.Time(s.ColumnInt64(9)), Message: s.ColumnText(10),
+			})
+			return false, nil
+		})
+	return rows, err
+}
+
+func attemptsOf(c *sqlite.Conn, run core.RunID) (rows []journal.AttemptRow, err error) {
+	err = query(c, `SELECT a.step, a.attempt, a.ready_at, a.started_at, a.ended_at, w.name, o.name, a."limit", a.message`+
+		" FROM attempts_data a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
+		" WHERE a.run = ? ORDER BY a.step, a.attempt",
+		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
+		func(s *sqlite.Stmt) (bool, error) {
+			rows = append(rows, journal.AttemptRow{
+				Run: run, Step: core.StepID(s.ColumnInt64(0)), Attempt: s.ColumnInt(1), ReadyAt: core.Time(s.ColumnInt64(2)),
+				Started: core.Time(s.ColumnInt64(3)), Ended: core.Time(s.ColumnInt64(4)), Worker: s.ColumnText(5),
+				Outcome: s.ColumnText(6), Limit: policy.LimitKind(s.ColumnInt64(7)), Message: s.ColumnText(8),
+			})
+			return false, nil
+		})
+	return rows, err
+}

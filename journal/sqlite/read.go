@@ -1,0 +1,233 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// read lends a reading connection to fn. Every call is one short read: a snapshot that is held keeps the log from being
+// folded into the file, and the log grows.
+func (j *Journal) read(ctx context.Context, fn func(c *sqlite.Conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	conn, ok := <-j.readers
+	if !ok {
+		return ErrClosed
+	}
+	if isClosed(j.closing) {
+		j.readers <- conn
+		return ErrClosed
+	}
+	err := error(nil)
+	if conn == nil {
+		if conn, err = openReader(j.path); err != nil {
+			j.readers <- nil
+			return j.wrap("open", err)
+		}
+	}
+	err = fn(conn)
+	conn.CheckReset() // a panic's or an error's half-read statement would hold its snapshot
+	j.readers <- conn
+	return err
+}
+
+// query runs a prepared statement on a reading connection. bind sets its parameters, row takes each row; true stops.
+func query(c *sqlite.Conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt) (stop bool, err error)) error {
+	s, err := c.Prepare(text)
+	if err != nil {
+		return err
+	}
+	if bind != nil {
+		bind(s)
+	}
+	for {
+		found, err := s.Step()
+		if err != nil {
+			return err // Step has reset the statement
+		}
+		stop := !found
+		if found {
+			stop, err = row(s)
+		}
+		if stop || err != nil {
+			if resetErr := s.Reset(); err == nil {
+				err = resetErr
+			}
+			return err
+		}
+	}
+}
+
+// tailBytes bounds what one read of the tail brings into memory.
+const tailBytes = 4 << 20
+
+type tailBatch struct {
+	seq     uint64
+	entries []byte
+}
+
+// Tail implements journal.Journal. It holds no snapshot while fn runs.
+func (j *Journal) Tail(
+	ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error,
+) error {
+	begun := false
+	for {
+		batches, err := j.tail(ctx, partition, after)
+		if err != nil || len(batches) == 0 {
+			return err
+		}
+		for _, b := range batches {
+			if begun && b.seq != after+1 {
+				return j.wrap("tail", fmt.Errorf("%w: batch %d follows batch %d", core.ErrBroken, b.seq, after))
+			}
+			begun, after = true, b.seq
+			entries, err := readEntries(b.entries)
+			if err != nil {
+				return j.wrap("tail", fmt.Errorf("batch %d of partition %d: %w", b.seq, partition, err))
+			}
+			if err := fn(b.seq, entries); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// tail reads some batches after one.
+func (j *Journal) tail(ctx context.Context, partition int, after uint64) (batches []tailBatch, err error) {
+	size := 0
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		return j.wrap("tail", query(c, "SELECT id, sum, entries FROM journal WHERE id > ? AND id <= ? ORDER BY id",
+			func(s *sqlite.Stmt) {
+				s.BindInt64(1, rowID(partition, after))
+				s.BindInt64(2, rowID(partition, seqMask))
+			},
+			func(s *sqlite.Stmt) (bool, error) {
+				b := tailBatch{seq: uint64(s.ColumnInt64(0)) & seqMask}
+				b.entries, err = blob(s, 1)
+				if err != nil {
+					return true, fmt.Errorf("batch %d of partition %d: %w", b.seq, partition, err)
+				}
+				batches = append(batches, b)
+				size += len(b.entries)
+				return size >= tailBytes, nil
+			}))
+	})
+	return batches, err
+}
+
+// blob reads the columns sum and entries, which stand beside each other.
+func blob(s *sqlite.Stmt, column int) ([]byte, error) {
+	b := make([]byte, s.ColumnLen(column+1))
+	s.ColumnBytes(column+1, b)
+	if sum(b) != s.ColumnInt64(column) {
+		return nil, fmt.Errorf("%w: the checksum of its %d bytes does not match", core.ErrBroken, len(b))
+	}
+	return b, nil
+}
+
+func readEntries(src []byte) ([]core.Entry, error) {
+	var entries []core.Entry
+	for len(src) > 0 {
+		e, rest, err := core.ReadEntry(src)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+		src = rest
+	}
+	return entries, nil
+}
+
+func readPiece(run core.RunID, entries []core.Entry, src []byte) ([]core.Entry, error) {
+	for len(src) > 0 {
+		e, rest, err := core.ReadHistory(run, src)
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e)
+		src = rest
+	}
+	return entries, nil
+}
+
+// History implements journal.Journal.
+func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History, err error) {
+	found := false
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		// One statement, so one snapshot of row and history.
+		return j.wrap("history", query(c, "SELECT r.applied, h.seq, h.sum, h.entries FROM runs_data r"+
+			" LEFT JOIN history h ON h.run = r.id WHERE r.id = ? ORDER BY h.seq",
+			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
+			func(s *sqlite.Stmt) (bool, error) {
+				found = true
+				h.Applied = uint64(s.ColumnInt64(0))
+				if s.ColumnIsNull(1) {
+					return false, nil
+				}
+				src, err := blob(s, 2)
+				if err == nil {
+					h.Entries, err = readPiece(id, h.Entries, src)
+				}
+				if err != nil {
+					return true, fmt.Errorf("history of run %s, piece of batch %d: %w", id, s.ColumnInt64(1), err)
+				}
+				return false, nil
+			}))
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: run %s", journal.ErrNotFound, id)
+	}
+	if err != nil {
+		return journal.History{}, err
+	}
+	return h, nil
+}
+
+// Definition implements journal.Journal.
+func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journal.Definition, err error) {
+	found := false
+	err = j.read(ctx, func(c *sqlite.Conn) error {
+		return j.wrap("definition", query(c, "SELECT kind, name, source FROM definitions WHERE id = ? AND kind IS NOT NULL",
+			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
+			func(s *sqlite.Stmt) (bool, error) {
+				found = true
+				d = journal.Definition{ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1), Source: make([]byte, s.ColumnLen(2))}
+				s.ColumnBytes(2, d.Source)
+				return true, nil
+			}))
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: definition %s", journal.ErrNotFound, id)
+	}
+	return d, err
+}
+
+// Find implements journal.Journal. Of several runs with the name the newest is found.
+func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
+	text, arg := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC", by.WorkflowID
+	if by.WorkflowID == "" {
+		text, arg = "SELECT id, phase FROM runs_data WHERE key = ? ORDER BY id DESC", by.Key
+	}
+	found := false
+	if arg != "" {
+		err = j.read(ctx, func(c *sqlite.Conn) error {
+			return j.wrap("find", query(c, text,
+				func(s *sqlite.Stmt) { s.BindText(1, arg) },
+				func(s *sqlite.Stmt) (bool, error) {
+					found = by.WorkflowID == "" || !core.RunPhase(s.ColumnInt64(1)).Closed()
+					s.ColumnBytes(0, id[:])
+					return found, nil
+				}))
+		})
+	}
+	if err == nil && !found {
+		err = fmt.Errorf("%w: no run with workflow id %q or key %q", journal.ErrNotFound, by.WorkflowID, by.Key)
+	}
+	return id, err
+}
