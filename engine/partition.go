@@ -50,6 +50,7 @@ type Partition struct {
 	flight   ring[*batch]
 	spare    []*batch
 	kept     []report // to be applied again after Open
+	revokes  []effect // of batches that failed
 	waiters  map[core.RunID][]*Waiter
 	watchers map[core.RunID][]*Watcher
 

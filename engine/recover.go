@@ -34,7 +34,28 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	for _, rep := range kept {
 		p.Report(rep.run, rep.in, p.now)
 	}
+	p.revokeAgain()
 	return nil
+}
+
+// revokeAgain stops attempts whose end is on disk after all, though the append that said so seemed to fail: their workers
+// were not told.
+func (p *Partition) revokeAgain() {
+	for _, e := range p.revokes {
+		eff, ok := e.eff.(core.Revoke)
+		if !ok {
+			continue
+		}
+		r, err := p.get(e.run)
+		if err == nil && int(eff.Step) < len(r.state.Steps) {
+			if s := &r.state.Steps[eff.Step]; s.Phase == core.StepRunning && s.Attempt == eff.Attempt {
+				continue // it is not, and will come to its end again
+			}
+		}
+		p.carryOut(&e)
+	}
+	p.revokes = nil
+	p.settle()
 }
 
 // tailRun is what the tail holds of one run.
@@ -148,6 +169,7 @@ func (p *Partition) Failed(err error) {
 			}
 		}
 		kept = append(kept, b.reports...)
+		p.revokes = append(p.revokes, b.after...) // the dispatches among them are void
 		for _, c := range b.calls {
 			c.Err = failure(c.op(), "", err)
 			c.answer()

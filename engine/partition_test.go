@@ -1,0 +1,457 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+func TestOneStep(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	id := r.start(flow("one", task()))
+	r.settle()
+	r.wantPhase(id, core.RunSucceeded)
+	r.pass(time.Minute)
+	if n := r.p.Stats(); n.Loaded != 0 || n.Behind != 0 {
+		t.Fatalf("left in memory: %+v", n)
+	}
+	r.wantPhase(id, core.RunSucceeded)
+}
+
+// A sequential workflow costs one commit per step: its start, each end with the next start, and its end.
+func TestCommitsOfASequence(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	r.start(flow("three", task(), task(), task()))
+	commits := 0
+	for r.p.open.entries > 0 {
+		r.commit()
+		commits++
+		for _, rep := range r.inbox {
+			r.p.Report(rep.run, rep.in, r.now)
+		}
+		r.inbox = nil
+	}
+	if commits != 4 {
+		t.Fatalf("%d commits, want 4", commits)
+	}
+}
+
+// Nothing leaves the partition before what it follows from is durable.
+func TestEffectsWaitForTheirBatch(t *testing.T) {
+	r := newRig(t, -1)
+	answered := false
+	first := r.p.Cut(r.now)
+	if first != nil {
+		t.Fatalf("an empty partition has a batch: %+v", first)
+	}
+	r.call(&Call{Op: CallStart, Start: StartRequest{Definition: flow("one", task()).definition()}, Done: func(*Call) { answered = true }})
+	b1 := r.p.Cut(r.now)
+	id2 := r.start(flow("one", task()))
+	b2 := r.p.Cut(r.now)
+	if answered || len(r.crew.tasks) > 0 {
+		t.Fatal("an effect before its commit")
+	}
+	for _, b := range []*journal.Batch{b1, b2} {
+		if err := r.journal.Append(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.p.Committed(r.now)
+	if !answered || len(r.crew.tasks) != 1 || r.crew.tasks[0].Token.Run == id2 {
+		t.Fatalf("after the first commit: answered %v, tasks %v", answered, r.crew.tasks)
+	}
+	r.p.Committed(r.now)
+	if len(r.crew.tasks) != 2 {
+		t.Fatal("the second task was not handed over")
+	}
+}
+
+func TestSlotsFirstComeFirstServed(t *testing.T) {
+	r := newRig(t, 1)
+	urgent := task()
+	urgent.Priority = 5
+	var ids []core.RunID
+	for i := range 4 {
+		p := flow("one", task())
+		if i == 3 {
+			p = flow("urgent", urgent)
+		}
+		ids = append(ids, r.start(p))
+		r.settle()
+	}
+	want := []core.RunID{ids[0], ids[3], ids[1], ids[2]}
+	for i, id := range want {
+		got := r.crew.took()
+		if len(got) != 1 || got[0].Token.Run != id {
+			t.Fatalf("task %d: %v, want one of run %s", i, got, id)
+		}
+		if n := r.p.Stats(); n.Live != 1 || n.Queued != 3-i {
+			t.Fatalf("task %d: %+v", i, n)
+		}
+		r.p.Report(id, succeed(got[0]), r.now)
+		r.settle()
+	}
+	for _, id := range ids {
+		r.wantPhase(id, core.RunSucceeded)
+	}
+}
+
+// A step that backs off holds no slot; an attempt whose deadline comes while it waits is withdrawn and never executes.
+func TestSlotsAndDeadlines(t *testing.T) {
+	r := newRig(t, 1)
+	holder := r.start(flow("retry", task().tries(2, time.Hour)))
+	r.settle()
+	late := task()
+	late.Queued = time.Minute
+	waiter := r.start(flow("late", late))
+	r.settle()
+	first := r.crew.took()[0]
+	r.pass(2 * time.Minute)
+	r.wantPhase(waiter, core.RunFailed)
+	if got := r.crew.took(); len(got) != 0 {
+		t.Fatalf("an attempt was picked up after its deadline: %v", got)
+	}
+	r.p.Report(holder, failTask(first), r.now)
+	third := r.start(flow("one", task()))
+	r.settle()
+	if got := r.crew.took(); len(got) != 1 || got[0].Token.Run != third {
+		t.Fatalf("the slot of a step that backs off is not free: %v", got)
+	}
+}
+
+// An expired attempt keeps its slot until its work is gone.
+func TestExpiredAttemptHoldsItsSlot(t *testing.T) {
+	r := newRig(t, 1)
+	slow := task()
+	slow.Timeout = time.Second
+	var stopped []report
+	r.crew.report = func(id core.RunID, in core.Input) { stopped = append(stopped, report{id, in}) }
+	id := r.start(flow("slow", slow))
+	next := r.start(flow("one", task()))
+	r.pass(10 * time.Second)
+	if len(stopped) != 1 || r.p.Stats().Live != 1 {
+		t.Fatalf("revoked %d, %+v", len(stopped), r.p.Stats())
+	}
+	r.crew.took()
+	r.p.Report(id, stopped[0].in, r.now)
+	r.settle()
+	if got := r.crew.took(); len(got) != 1 || got[0].Token.Run != next {
+		t.Fatalf("after the stop: %v", got)
+	}
+	r.wantPhase(id, core.RunFailed)
+}
+
+func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	p := flow("sleeper", task(), nap(time.Hour), task())
+	var ids []core.RunID
+	for range 200 {
+		ids = append(ids, r.start(p))
+	}
+	r.pass(time.Minute)
+	if n := r.p.Stats(); n.Loaded != 0 {
+		t.Fatalf("%d sleeping runs in memory", n.Loaded)
+	}
+	r.crew.took()
+	before := r.now
+	r.pass(time.Hour)
+	tasks := r.crew.took()
+	if len(tasks) != len(ids) {
+		t.Fatalf("%d second steps, want %d", len(tasks), len(ids))
+	}
+	for _, id := range ids {
+		entries := r.history(id)
+		if late := entries[len(entries)-1].At - epoch - core.Time(time.Hour/time.Microsecond); late < 0 || late > 1000 {
+			t.Fatalf("run %s ended %d µs after it was due (started %s)", id, late, before)
+		}
+	}
+}
+
+// history reads a run's entries from the journal, with what the partition has not written yet.
+func (r *rig) history(id core.RunID) []core.Entry {
+	r.t.Helper()
+	c := r.call(&Call{Op: CallEntries, Run: id})
+	h, err := r.journal.History(context.Background(), id)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		r.t.Fatal(err)
+	}
+	entries, err := join(h, c.Pieces)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return entries
+}
+
+func TestSleepersSurviveARestart(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	p := flow("sleeper", nap(time.Hour), task())
+	var ids []core.RunID
+	for range 20 {
+		ids = append(ids, r.start(p))
+	}
+	r.settle() // in the tail still
+	r.restart()
+	r.pass(time.Minute)
+	r.now += core.Time(2 * time.Hour / time.Microsecond) // down while they come due
+	r.restart()
+	r.settle()
+	for _, id := range ids {
+		r.wantPhase(id, core.RunSucceeded)
+	}
+}
+
+func TestNames(t *testing.T) {
+	r := newRig(t, -1)
+	p := flow("wait", nap(time.Hour))
+	wid := func(s *StartRequest) { s.WorkflowID = "order-1" }
+	key := func(s *StartRequest) { s.Key = "k" }
+	try := func(opts ...func(*StartRequest)) *Call {
+		req := StartRequest{Definition: p.definition()}
+		for _, o := range opts {
+			o(&req)
+		}
+		return r.call(&Call{Op: CallStart, Start: req})
+	}
+	id := r.start(p, wid, key)
+	check := func(where string) {
+		t.Helper()
+		if c := try(wid); !errors.Is(c.Err, ErrConflict) {
+			t.Fatalf("%s: same workflow id: %v", where, c.Err)
+		}
+		if c := try(wid, func(s *StartRequest) { s.OnConflict = ConflictUse }); c.Started != (Started{id, true}) {
+			t.Fatalf("%s: use existing: %+v %v", where, c.Started, c.Err)
+		}
+		if c := try(key); c.Started != (Started{id, true}) {
+			t.Fatalf("%s: same key: %+v %v", where, c.Started, c.Err)
+		}
+		if c := try(func(s *StartRequest) { s.RunID = id }); c.Started != (Started{id, true}) {
+			t.Fatalf("%s: same run id: %+v %v", where, c.Started, c.Err)
+		}
+	}
+	check("not durable")
+	r.commit()
+	check("in memory")
+	r.restart()
+	check("in the tail")
+	r.pass(10 * time.Second)
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("still in memory")
+	}
+	check("in the view")
+	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	if c := try(wid); c.Err != nil || c.Started.Existing {
+		t.Fatalf("the name of an ended run is not free: %+v %v", c.Started, c.Err)
+	}
+	if c := try(key); !c.Started.Existing {
+		t.Fatalf("the key of an ended run was forgotten: %+v", c.Started)
+	}
+}
+
+func TestChain(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = func(c core.Task) core.Input {
+		if len(r.crew.begun) < 3 {
+			return failTask(c)
+		}
+		return succeed(c)
+	}
+	p := flow("chain", task())
+	p.Again = 5
+	id := r.start(p)
+	w := NewWaiter()
+	r.call(&Call{Op: CallResult, Run: id, Waiter: w})
+	r.settle()
+	out, ok := w.Ended()
+	if !ok || out.Phase != core.RunSucceeded || out.Run == id {
+		t.Fatalf("the chain: %v %+v", ok, out)
+	}
+	if out2, ok := r.outcome(id); !ok || out2.Run != out.Run {
+		t.Fatalf("asked in memory: %v %+v", ok, out2)
+	}
+}
+
+func payload(name string) string {
+	b, _ := json.Marshal(map[string]any{"name": name, "input": 1})
+	return string(b)
+}
+
+func TestChildren(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	inner := flow("inner", nap(time.Hour), task())
+	r.plans["inner"] = inner.definition()
+	id := r.start(flow("outer", child(payload("inner")), task()))
+	r.pass(time.Minute)
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("a waiting parent stays in memory")
+	}
+	r.restart()
+	r.pass(2 * time.Hour)
+	r.wantPhase(id, core.RunSucceeded)
+	if n := len(r.crew.begun); n != 2 {
+		t.Fatalf("%d tasks, want 2", n)
+	}
+}
+
+func TestChildOfUnknownName(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("outer", child(payload("nobody"))))
+	r.settle()
+	r.wantPhase(id, core.RunFailed)
+	id = r.start(flow("broken", child(`{`)))
+	r.settle()
+	r.wantPhase(id, core.RunFailed)
+}
+
+func TestCancelReachesChildren(t *testing.T) {
+	for _, op := range []core.Op{core.OpInterrupt, core.OpTerminate} {
+		t.Run(op.String(), func(t *testing.T) {
+			r := newRig(t, -1)
+			r.plans["inner"] = flow("inner", nap(time.Hour)).definition()
+			id := r.start(flow("outer", child(payload("inner"))))
+			r.pass(time.Minute)
+			r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
+			r.pass(time.Second)
+			page, err := r.journal.List(context.Background(), journal.Query{Limit: 10})
+			if err != nil || len(page.Runs) != 2 {
+				t.Fatal(err, page)
+			}
+			for _, row := range page.Runs {
+				if !row.Phase.Closed() {
+					t.Errorf("%s is %s", row.Workflow, row.Phase)
+				}
+			}
+		})
+	}
+}
+
+// The view holds what the journal said: rows agree with the state that the history folds to.
+func TestViewAgreesWithHistory(t *testing.T) {
+	r := newRig(t, 2)
+	r.crew.act = func(c core.Task) core.Input {
+		if c.Count == 1 && c.StepName == "s0" {
+			return failTask(c)
+		}
+		return succeed(c)
+	}
+	p := flow("mix", task().tries(3, 30*time.Second), nap(time.Minute), task())
+	var ids []core.RunID
+	for range 30 {
+		ids = append(ids, r.start(p))
+		r.pass(700 * time.Millisecond)
+	}
+	r.pass(5 * time.Minute)
+	for _, id := range ids {
+		h, err := r.journal.History(context.Background(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := core.Restore(id, r.definition(h.Entries), h.Entries)
+		if s.Phase != core.RunSucceeded || s.Steps[0].Attempt != 2 {
+			t.Fatalf("%s: %s after %d attempts of the first step", id, s.Phase, s.Steps[0].Attempt)
+		}
+		row := r.row(id)
+		if row.Phase != s.Phase || row.EndedAt != s.EndedAt || row.Wake != 0 {
+			t.Fatalf("row %+v of a run that is %s", row, s.Phase)
+		}
+	}
+}
+
+func (r *rig) row(id core.RunID) journal.RunRow {
+	page, err := r.journal.List(context.Background(), journal.Query{Limit: 1000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	i := slices.IndexFunc(page.Runs, func(row journal.RunRow) bool { return row.ID == id })
+	return page.Runs[i]
+}
+
+// The same calls at the same instants give the same batches.
+func TestDeterministic(t *testing.T) {
+	var runs [2][]string
+	for i := range runs {
+		r := newRig(t, 3)
+		r.journal.Fault = nil
+		r.crew.act = succeed
+		r.plans["inner"] = flow("inner", nap(time.Second), task()).definition()
+		for n := range 40 {
+			r.start(flow("a", task(), nap(time.Duration(n%7)*time.Second), child(payload("inner")), task()))
+			if n%9 == 0 {
+				r.pass(time.Duration(n) * 100 * time.Millisecond)
+			}
+		}
+		for range 300 {
+			b := r.p.Cut(r.now)
+			if b != nil {
+				runs[i] = append(runs[i], fmt.Sprintf("%d %x %v", b.Seq, b.Encoded, b.View))
+				if err := r.journal.Append(context.Background(), b); err != nil {
+					t.Fatal(err)
+				}
+				r.p.Committed(r.now)
+			}
+			r.turn()
+			r.now += 100_000
+		}
+	}
+	if !slices.Equal(runs[0], runs[1]) {
+		t.Fatal("two runs of the same calls differ")
+	}
+}
+
+func TestStaleAndUnknownReports(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("one", task()))
+	r.settle()
+	tok := r.crew.took()[0]
+	for range 3 {
+		r.p.Report(id, succeed(tok), r.now)
+	}
+	r.p.Report(core.RunID{1}, succeed(tok), r.now)
+	r.pass(time.Minute)
+	r.p.Report(id, failTask(tok), r.now)
+	r.pass(time.Minute)
+	r.wantPhase(id, core.RunSucceeded)
+	if n := len(r.history(id)); n != 3 { // start, attempt start, end
+		t.Fatalf("%d entries, want 3", n)
+	}
+}
+
+func TestInputsOfUnknownRuns(t *testing.T) {
+	r := newRig(t, -1)
+	c := r.call(&Call{Op: CallInput, Run: core.RunID{9}, Input: core.SignalReceived{Name: "x"}})
+	if !errors.Is(c.Err, ErrNotFound) {
+		t.Fatal(c.Err)
+	}
+	id := r.start(flow("one", task()))
+	c = r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpResume, Step: core.NoStep}})
+	if !errors.Is(c.Err, ErrConflict) {
+		t.Fatal(c.Err)
+	}
+}
+
+// A clock that is set back does not take the partition back.
+func TestClockSetBack(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("nap", nap(time.Minute)))
+	r.settle()
+	r.now -= 3_600_000_000
+	r.start(flow("one", task()))
+	r.settle()
+	if r.p.now < epoch {
+		t.Fatal("the partition followed the clock back")
+	}
+	r.now += 3_600_000_000
+	r.pass(2 * time.Minute)
+	r.wantPhase(id, core.RunSucceeded)
+}
