@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
@@ -16,11 +17,18 @@ import (
 type syncing struct {
 	journal.Journal
 	appends atomic.Int64
+	count   bool
+	largest atomic.Int64 // entries of the largest batch, where they are counted
 	latency time.Duration
 }
 
 func (j *syncing) Append(ctx context.Context, b *journal.Batch) error {
 	j.appends.Add(1)
+	n := int64(0)
+	for rest := b.Encoded; j.count && len(rest) > 0; n++ {
+		_, rest, _ = core.ReadEntry(rest)
+	}
+	j.largest.Store(max(j.largest.Load(), n))
 	start := time.Now()
 	err := j.Journal.Append(ctx, b)
 	if wait := j.latency - time.Since(start); wait > 0 {

@@ -29,13 +29,13 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 		return Started{}, err
 	}
 	defer e.leave()
-	c := newCall(CallStart)
+	c := e.call(CallStart)
 	c.Start, c.Compiled = r, def
 	if err := e.do(ctx, c); err != nil {
 		return Started{}, err
 	}
 	started, err := c.Started, c.Err
-	freeCall(c)
+	e.free(c)
 	return started, err
 }
 
@@ -74,7 +74,7 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 }
 
 func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error {
-	c := newCall(CallInput)
+	c := e.call(CallInput)
 	c.Run, c.Input = id, in
 	if err := e.pass(ctx, c.op()); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error 
 		return err
 	}
 	err := c.Err
-	freeCall(c)
+	e.free(c)
 	return err
 }
 
@@ -103,7 +103,7 @@ func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 // result waits for the outcome of one run, or returns the run to go on with.
 func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID, error) {
 	w := NewWaiter()
-	c := newCall(CallResult)
+	c := e.call(CallResult)
 	c.Run, c.Waiter = id, w
 	if err := e.send(ctx, c); err != nil {
 		return Outcome{}, core.RunID{}, err
@@ -115,7 +115,7 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 			case <-c.ch: // it was answered that the run is not in memory; enrolled silently it never is
 			default:
 			}
-			freeCall(c)
+			e.free(c)
 			if r.again {
 				return Outcome{}, id, nil
 			}
@@ -123,7 +123,7 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 		case <-c.ch:
 			if c.Err != nil || !c.Absent {
 				out, err := c.Outcome, c.Err
-				freeCall(c)
+				e.free(c)
 				return out, core.RunID{}, err
 			}
 			out, next, ended, err := e.ended(ctx, c.Run)

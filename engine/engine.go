@@ -18,6 +18,7 @@ type Engine struct {
 	defs  *definitions
 	inbox *inbox
 	gate  chan struct{} // bounds the callers in the partition
+	calls sync.Pool     // of *Call
 	state atomic.Pointer[status]
 	stats struct {
 		sync.Mutex
@@ -119,20 +120,19 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// callPool keeps calls with their channels. A call that its caller gave up is not put back: the loop may answer it yet.
-var callPool = sync.Pool{New: func() any {
-	return &Call{ch: make(chan struct{}, 1), Done: func(c *Call) { c.ch <- struct{}{} }}
-}}
-
-func newCall(op CallOp) *Call {
-	c := callPool.Get().(*Call)
+// call takes a call from the pool. One that its caller gave up is not put back: the loop may answer it yet.
+func (e *Engine) call(op CallOp) *Call {
+	c, ok := e.calls.Get().(*Call)
+	if !ok {
+		c = &Call{ch: make(chan struct{}, 1), Done: func(c *Call) { c.ch <- struct{}{} }}
+	}
 	c.Op = op
 	return c
 }
 
-func freeCall(c *Call) {
+func (e *Engine) free(c *Call) {
 	*c = Call{ch: c.ch, Done: c.Done}
-	callPool.Put(c)
+	e.calls.Put(c)
 }
 
 // do passes a call to the loop and waits for its answer. An error leaves the call to the loop.

@@ -25,13 +25,13 @@ func (e *Engine) Entries(ctx context.Context, id core.RunID) ([]core.Entry, erro
 // entries puts what the partition knows behind what the view knows. Where a watcher comes along it is enrolled first, so
 // that it misses nothing of what follows.
 func (e *Engine) entries(ctx context.Context, id core.RunID, w *Watcher) ([]core.Entry, error) {
-	c := newCall(CallEntries)
+	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
 	if err := e.do(ctx, c); err != nil {
 		return nil, err
 	}
 	pieces, err := c.Pieces, c.Err
-	freeCall(c)
+	e.free(c)
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +148,13 @@ func ends(e *core.Entry, ended bool) bool {
 // Lookup resolves a run id or a workflow id: the open run of that id, or else its newest one.
 // Errors: CodeNotFound, CodeClosed.
 func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
-	c := newCall(CallFind)
+	c := e.call(CallFind)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {
 		return core.RunID{}, err
 	}
 	id, absent, err := c.Started.Run, c.Absent, c.Err
-	freeCall(c)
+	e.free(c)
 	if err != nil || !absent {
 		return id, err
 	}
@@ -185,13 +185,13 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 
 // masked reports whether the partition knows a run better than the view.
 func (e *Engine) masked(ctx context.Context, id core.RunID) bool {
-	c := newCall(CallEntries)
+	c := e.call(CallEntries)
 	c.Run = id
 	if e.do(ctx, c) != nil {
 		return false
 	}
 	known := len(c.Pieces) > 0
-	freeCall(c)
+	e.free(c)
 	return known
 }
 
@@ -200,13 +200,13 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
-	c := newCall(CallList)
+	c := e.call(CallList)
 	c.Query = q
 	if err := e.do(ctx, c); err != nil {
 		return journal.Page{}, err
 	}
 	rows, masked, err := c.Rows, c.Masked, c.Err
-	freeCall(c)
+	e.free(c)
 	if err != nil {
 		return journal.Page{}, err
 	}
