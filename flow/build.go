@@ -26,6 +26,7 @@ type builder struct {
 	step     string          // the step being compiled, for errors of documents without places
 	ordinal  int32           // of that step, or -1: every step may be named
 	refs     []reference
+	visited  []int32 // by ordinal: the step from which it was last found upstream, plus 1
 	acyclic  bool
 }
 
@@ -112,7 +113,9 @@ func (b *builder) needs() {
 			def, known := b.def.byName[need]
 			switch {
 			case !known:
-				b.stepFail(at, didYouMean(need, names), "there is no step %q to need", need)
+				if !b.full() {
+					b.stepFail(at, didYouMean(need, names), "there is no step %q to need", need)
+				}
 			case slices.Contains(p.needs, def):
 				b.stepFail(at, "", "%q is needed twice", need)
 			case def == int32(i):

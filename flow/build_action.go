@@ -57,12 +57,14 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 
 func (b *builder) exec(a *Exec, vars varset) *template {
 	o := b.object(vars)
-	if !a.Command.IsZero() {
-		o.texts("command", a.Command)
+	if whole, ok := wholeExpression(a.Command.n); ok {
+		o.add("command", &template{at: a.Command.n.pos, expr: b.expression(a.Command.n, whole, vars), listOfTexts: true})
+	} else if !a.Command.IsZero() {
+		o.text("command", a.Command)
 	} else {
 		o.text("shell", a.Shell)
 	}
-	o.texts("env", a.Env)
+	o.text("env", a.Env)
 	o.text("dir", a.Dir)
 	o.text("stdin", a.Stdin)
 	o.milliseconds("grace", a.Grace)
@@ -73,8 +75,8 @@ func (b *builder) http(a *HTTP, vars varset) *template {
 	o := b.object(vars)
 	o.text("method", a.Method)
 	o.text("url", a.URL)
-	o.texts("headers", a.Headers)
-	o.texts("query", a.Query)
+	o.text("headers", a.Headers)
+	o.text("query", a.Query)
 	o.data("json", a.JSON)
 	o.text("body", a.Body)
 	o.data("expect", a.Expect)
@@ -158,15 +160,12 @@ func (o *objectBuilder) add(name string, t *template) {
 	}
 }
 
-// text adds a field that is a text whatever it evaluates to.
+// text adds a field that is a text whatever it evaluates to, or a list or mapping of such.
 func (o *objectBuilder) text(name string, v Value) {
 	if !v.IsZero() {
 		o.add(name, o.template(v.n, o.vars, true))
 	}
 }
-
-// texts adds a list or mapping of texts.
-func (o *objectBuilder) texts(name string, v Value) { o.text(name, v) }
 
 // data adds a field that keeps its type.
 func (o *objectBuilder) data(name string, v Value) {
@@ -345,17 +344,17 @@ func (b *builder) upstream() {
 	if !b.acyclic {
 		return
 	}
-	var from int32 = -1
-	above := map[int32]bool{}
+	b.visited = make([]int32, len(b.doc.Steps))
+	from := int32(-1)
 	for _, ref := range b.refs {
 		if contains32(b.def.plans[ref.from].needs, ref.to) {
 			continue
 		}
 		if ref.from != from {
 			from = ref.from
-			above = b.ancestors(from)
+			b.visit(from)
 		}
-		if above[ref.to] {
+		if b.visited[ref.to] == from+1 {
 			continue
 		}
 		b.step = b.doc.Steps[ref.from].Name
@@ -376,18 +375,17 @@ func contains32(list []int32, v int32) bool {
 	return false
 }
 
-func (b *builder) ancestors(def int32) map[int32]bool {
-	seen := map[int32]bool{}
+// visit marks all that a step needs, directly or not.
+func (b *builder) visit(def int32) {
 	next := []int32{def}
 	for len(next) > 0 {
 		last := next[len(next)-1]
 		next = next[:len(next)-1]
 		for _, need := range b.def.plans[last].needs {
-			if !seen[need] {
-				seen[need] = true
+			if b.visited[need] != def+1 {
+				b.visited[need] = def + 1
 				next = append(next, need)
 			}
 		}
 	}
-	return seen
 }

@@ -399,3 +399,65 @@ func BenchmarkTask(b *testing.B) {
 		})
 	}
 }
+
+// TestRerun: a rerun keeps what it is not asked to repeat.
+func TestRerun(t *testing.T) {
+	doc := mustParse(t, `
+pawl: 1
+name: x
+steps:
+  - {name: a, exec: a}
+  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "b ${{ item }}"}
+  - {name: c, needs: [b], exec: c}
+  - {name: d, needs: [a], exec: d}
+`)
+	first := newWorld(t, doc, "")
+	first.run()
+	for _, c := range []struct {
+		steps []string
+		from  bool
+		want  string
+	}{
+		{[]string{"a"}, false, "a"},
+		{[]string{"b"}, false, "b[0] b[1] b[2]"},
+		{[]string{"b"}, true, "b[0] b[1] b[2] c"},
+		{[]string{"b[1]"}, false, "b[1]"},
+		{[]string{"b[1]"}, true, "b[1] c"},
+		{[]string{"a"}, true, "a b[0] b[1] b[2] c d"},
+	} {
+		kept, err := Rerun(first.def, first.run_, c.steps, c.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, doc, "")
+		w.run_ = core.NewRun(core.RunID{9})
+		w.take(core.Start{Workflow: "x", Keep: kept})
+		for len(w.queue) > 0 {
+			e := w.queue[0]
+			w.queue = w.queue[1:]
+			w.carryOut(e)
+		}
+		var ran []string
+		for name := range w.tried {
+			ran = append(ran, name)
+		}
+		slices.Sort(ran)
+		if got := strings.Join(ran, " "); got != c.want || w.run_.Phase != core.RunSucceeded {
+			t.Errorf("rerun %v from=%v ran %q, want %q", c.steps, c.from, got, c.want)
+		}
+	}
+	if _, err := Rerun(first.def, first.run_, []string{"nope"}, false); err == nil {
+		t.Error("an unknown step is no error")
+	}
+}
+
+// TestDefinitionIsShared: runs of one definition may be interpreted side by side.
+func TestDefinitionIsShared(t *testing.T) {
+	doc := mustParse(t, goodFlows(t)[0])
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			newWorld(t, doc, "a: error 1 x").run()
+		})
+	}
+}

@@ -99,7 +99,7 @@ func (r *reports) add(e *Error) {
 	if e.Line > 0 {
 		key = fmt.Sprintf("%d:%d:%s", e.Line, e.Col, e.Msg)
 	}
-	if r.seen[key] {
+	if r.seen[key] || r.full() {
 		return
 	}
 	if r.seen == nil {
@@ -111,6 +111,9 @@ func (r *reports) add(e *Error) {
 	}
 	r.errs = append(r.errs, e)
 }
+
+// full reports whether there are so many errors that more of them help nobody.
+func (r *reports) full() bool { return len(r.errs) >= 10*maxErrors }
 
 func (r *reports) fail(at Pos, hint, format string, args ...any) {
 	r.add(&Error{Line: at.Line, Col: at.Col, Msg: fmt.Sprintf(format, args...), Hint: hint})

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -96,17 +97,16 @@ func (l *language) compileNew(text string, allowed varset, truth bool) (*program
 	if bad := n.finish(); bad != nil {
 		return nil, bad
 	}
-	options := []expr.Option{withConfig(n.environment())}
-	if truth {
-		options = append(options, expr.AsBool())
-	}
-	p.code, err = expr.Compile(text, options...)
+	p.code, err = expr.Compile(text, withConfig(n.environment()))
 	if err != nil {
 		bad := problemOf(text, err)
 		if bad.hint == "" && strings.HasPrefix(bad.msg, "unknown name ") {
 			bad.hint = didYouMean(strings.TrimPrefix(bad.msg, "unknown name "), l.known(allowed))
 		}
 		return nil, bad
+	}
+	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool && typ.Kind() != reflect.Interface {
+		return nil, &problem{msg: "a condition is true or false, this is " + nameOfType(typ)}
 	}
 	return p, nil
 }
@@ -147,7 +147,9 @@ func withConfig(env types.Map) expr.Option {
 		expr.MaxNodes(maxExpressionNodes)(c)
 		expr.DisableBuiltin("now")(c)
 		for _, f := range functions {
-			expr.DisableBuiltin(f.name)(c)
+			if _, builtin := c.Builtins[f.name]; builtin {
+				expr.DisableBuiltin(f.name)(c)
+			}
 			expr.Function(f.name, f.call, f.types...)(c)
 		}
 		expr.Patch(&bounds{})(c)
@@ -282,20 +284,37 @@ func (n *names) environment() types.Map {
 	return env
 }
 
-// loopName cannot be written in an expression.
-const loopName = "$loop"
+// Names of functions that stand in for what an expression says.
+const (
+	loopName     = "$loop"
+	plusName     = "$plus"
+	textPlusName = "$textPlus"
+)
 
-// bounds makes every predicate count, so that loops within loops over large lists come to an end.
+// bounds makes every predicate count, so that loops within loops over large lists come to an end, and every sum of
+// texts look at its length, so that doubling a text in a loop does.
 type bounds struct{}
 
 func (*bounds) Visit(at *ast.Node) {
-	if p, ok := (*at).(*ast.PredicateNode); ok {
-		if _, done := p.Node.(*ast.SequenceNode); done {
-			return
-		}
+	switch n := (*at).(type) {
+	case *ast.PredicateNode:
 		count := &ast.CallNode{Callee: &ast.IdentifierNode{Value: loopName}}
-		p.Node = &ast.SequenceNode{Nodes: []ast.Node{count, p.Node}}
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{count, n.Node}}
+	case *ast.BinaryNode:
+		if n.Operator == "+" && mayBeText(n.Left) && mayBeText(n.Right) {
+			name := plusName
+			if isText(n.Left) && isText(n.Right) {
+				name = textPlusName
+			}
+			ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: []ast.Node{n.Left, n.Right}})
+		}
 	}
+}
+
+func isText(n ast.Node) bool { return n.Type() != nil && n.Type().Kind() == reflect.String }
+
+func mayBeText(n ast.Node) bool {
+	return n.Type() == nil || n.Type().Kind() == reflect.String || n.Type().Kind() == reflect.Interface
 }
 
 var errLoops = fmt.Errorf("the expression looks at more than %d elements", maxLoops)
@@ -337,8 +356,6 @@ func problemOf(text string, err error) *problem {
 		}
 	case strings.Contains(bad.msg, "time.Time is not callable"):
 		bad.msg, bad.hint = "now is a value, not a function", "write now"
-	case strings.HasPrefix(bad.msg, "expected bool, but got "):
-		bad.msg = "a condition is true or false, this is " + strings.TrimPrefix(bad.msg, "expected bool, but got ")
 	case strings.HasPrefix(bad.msg, "cannot fetch ") && strings.HasSuffix(bad.msg, " from <nil>"):
 		field := strings.TrimSuffix(strings.TrimPrefix(bad.msg, "cannot fetch "), " from <nil>")
 		bad.msg = fmt.Sprintf("there is no value to take %s from", field)

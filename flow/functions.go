@@ -1,9 +1,14 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // functions replace those of the expression language that walk over a map in an order of chance: a flow's decisions are
@@ -16,6 +21,77 @@ var functions = []struct {
 	{"keys", sortedKeys, []any{new(func(map[string]any) []any)}},
 	{"values", sortedValues, []any{new(func(map[string]any) []any)}},
 	{"toPairs", sortedPairs, []any{new(func(map[string]any) []any)}},
+	{"replace", boundedReplace, []any{new(func(string, string, string) string), new(func(string, string, string, int) string)}},
+	{"join", boundedJoin, []any{new(func([]any) string), new(func([]any, string) string), new(func([]string) string), new(func([]string, string) string)}},
+	{plusName, boundedPlus, []any{new(func(any, any) any)}},
+	{textPlusName, boundedPlus, []any{new(func(string, string) string)}},
+}
+
+// maxText is how long a text may become in an expression.
+const maxText = 4 << 20
+
+var errTooLong = fmt.Errorf("a text grows longer than %d bytes", maxText)
+
+func boundedPlus(args ...any) (any, error) {
+	a, ok1 := args[0].(string)
+	b, ok2 := args[1].(string)
+	if !ok1 || !ok2 {
+		return runtime.Add(args[0], args[1]), nil
+	}
+	if len(a)+len(b) > maxText {
+		return nil, errTooLong
+	}
+	return a + b, nil
+}
+
+func boundedReplace(args ...any) (any, error) {
+	text, ok1 := args[0].(string)
+	old, ok2 := args[1].(string)
+	replacement, ok3 := args[2].(string)
+	if !ok1 || !ok2 || !ok3 {
+		return nil, errors.New("replace takes texts")
+	}
+	n := -1
+	if len(args) > 3 {
+		n, ok1 = args[3].(int)
+		if !ok1 {
+			return nil, errors.New("replace takes a whole number of times")
+		}
+	}
+	times := strings.Count(text, old)
+	if n >= 0 {
+		times = min(times, n)
+	}
+	if len(text)+times*len(replacement) > maxText {
+		return nil, errTooLong
+	}
+	return strings.Replace(text, old, replacement, n), nil
+}
+
+func boundedJoin(args ...any) (any, error) {
+	list, ok := listOf(args[0])
+	separator := ""
+	if len(args) > 1 {
+		separator, _ = args[1].(string)
+	}
+	if !ok {
+		return nil, fmt.Errorf("join takes a list, not %s", typeName(args[0]))
+	}
+	var b strings.Builder
+	for i, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			return nil, fmt.Errorf("join takes a list of texts; item %d is %s", i, typeName(item))
+		}
+		if b.Len()+len(separator)+len(text) > maxText {
+			return nil, errTooLong
+		}
+		if i > 0 {
+			b.WriteString(separator)
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
 }
 
 func sortedKeys(args ...any) (any, error) {
@@ -60,4 +136,20 @@ func typeName(v any) string {
 		return "a number"
 	}
 	return fmt.Sprintf("%T", v)
+}
+
+// nameOfType is typeName for what is known before there is a value.
+func nameOfType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map:
+		return "an object"
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		return "a number"
+	default:
+		return strings.TrimPrefix(strings.TrimPrefix(t.String(), "*"), "flow.")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	xlanguage "golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -113,7 +114,7 @@ func (d *Document) CheckInput(input []byte) ([]byte, error) {
 	if errors.As(err, &invalid) {
 		e := &InputError{Workflow: d.Name}
 		for _, leaf := range leaves(invalid) {
-			e.Problems = append(e.Problems, InputProblem{inputPath(leaf.InstanceLocation), phrase(leaf)})
+			e.add(leaf)
 		}
 		return nil, e
 	}
@@ -121,6 +122,23 @@ func (d *Document) CheckInput(input []byte) ([]byte, error) {
 		return nil, fail("input", "%s", err)
 	}
 	return input, nil
+}
+
+// add says what is wrong at a place; a property that is missing or not known is a place of its own.
+func (e *InputError) add(leaf *jsonschema.ValidationError) {
+	at := inputPath(leaf.InstanceLocation)
+	switch k := leaf.ErrorKind.(type) {
+	case *kind.Required:
+		for _, name := range k.Missing {
+			e.Problems = append(e.Problems, InputProblem{at + "." + name, "missing"})
+		}
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			e.Problems = append(e.Problems, InputProblem{at + "." + name, "not known"})
+		}
+	default:
+		e.Problems = append(e.Problems, InputProblem{at, phrase(leaf)})
+	}
 }
 
 // fillDefaults sets absent properties of the top level that have a default.

@@ -41,7 +41,10 @@ func (p *parsing) duplicates(n *node) {
 	for _, item := range n.items {
 		p.duplicates(item)
 	}
-	seen := map[string]Pos{}
+	if len(n.fields) == 0 {
+		return
+	}
+	seen := make(map[string]Pos, len(n.fields))
 	for _, f := range n.fields {
 		if first, twice := seen[f.name]; twice && first != f.pos {
 			p.fail(f.pos, "", "%q is given twice; the first one is on line %d", f.name, first.Line)
@@ -64,6 +67,9 @@ func (p *parsing) object(n *node, what string, known []string) bool {
 	for _, f := range n.fields {
 		if contains(known, f.name) {
 			continue
+		}
+		if p.full() {
+			break
 		}
 		hint := didYouMean(f.name, known)
 		if hint == "" {

@@ -197,7 +197,7 @@ func (p *parsing) exec(n *node) Action {
 		e.Command = p.textsValue(command, "command")
 	}
 	e.Shell = p.textValue(shell, "shell")
-	e.Stdin = valueOf(n.get("stdin"))
+	e.Stdin = p.textValue(n.get("stdin"), "stdin")
 	return e
 }
 

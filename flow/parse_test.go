@@ -3,6 +3,8 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -163,4 +165,25 @@ func mustParse(t testing.TB, src string) *Document {
 		t.Fatal(err)
 	}
 	return doc
+}
+
+// goodFlows are the flows of the run transcripts.
+func goodFlows(t testing.TB) []string {
+	t.Helper()
+	var flows []string
+	paths, err := filepath.Glob("testdata/runs/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(text), "\nrun\n")[1:] {
+			src, _, _ := strings.Cut(part, "\n---")
+			flows = append(flows, src+"\n")
+		}
+	}
+	return flows
 }

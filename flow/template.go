@@ -96,15 +96,17 @@ func wholeExpression(n *node) (segment, bool) {
 
 // template is data with expressions in it, compiled.
 type template struct {
-	at       Pos
-	asText   bool        // what it evaluates to is written as a text
-	constant []byte      // JSON; where it holds no expression
-	value    any         // the constant as a Go value
-	expr     *program    // one expression
-	parts    []*template // of a text: constants and expressions
-	fields   []namedTemplate
-	items    []*template
-	object   bool
+	at     Pos
+	asText bool // what it evaluates to is written as a text
+	// listOfTexts: it evaluates to a list, whose items are written as texts.
+	listOfTexts bool
+	constant    []byte      // JSON; where it holds no expression
+	value       any         // the constant as a Go value
+	expr        *program    // one expression
+	parts       []*template // of a text: constants and expressions
+	fields      []namedTemplate
+	items       []*template
+	object      bool
 }
 
 type namedTemplate struct {
@@ -149,6 +151,9 @@ func (t *template) appendJSON(buf []byte, s *scope) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if t.listOfTexts {
+			return t.appendTexts(buf, v)
+		}
 		if buf, err = appendValue(buf, v, 0); err != nil {
 			return nil, t.fail(err)
 		}
@@ -177,6 +182,22 @@ func (t *template) appendJSON(buf []byte, s *scope) ([]byte, error) {
 		}
 		return append(buf, ']'), nil
 	}
+}
+
+func (t *template) appendTexts(buf []byte, v any) ([]byte, error) {
+	list, ok := listOf(v)
+	if !ok || len(list) == 0 {
+		return nil, t.fail(fmt.Errorf("a list of texts is expected, not %s", typeName(v)))
+	}
+	texts := make([]any, len(list))
+	for i, item := range list {
+		text, err := textOf(item)
+		if err != nil {
+			return nil, t.fail(err)
+		}
+		texts[i] = text
+	}
+	return appendValue(buf, texts, 0)
 }
 
 func (t *template) fail(err error) error {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -236,6 +237,10 @@ func (y *yamlReader) scalar(n ast.Node, out *node) {
 			out.style = styleDouble
 		default:
 			out.style = stylePlain
+			// YAML's numbers include those of JSON; the library takes 1e3 for a text.
+			if n.Token.Type == token.StringType && strings.ContainsAny(n.Value, "eE") && json.Valid([]byte(n.Value)) {
+				out.kind, out.scalar = nodeNumber, parseNumber(n.Value)
+			}
 		}
 	case *ast.LiteralNode:
 		out.kind, out.text = nodeText, n.Value.Value
@@ -286,13 +291,18 @@ func (y *yamlReader) merge(out, value *node) {
 	if value.kind == nodeList {
 		from = value.items
 	}
+	have := make(map[string]bool, len(out.fields))
+	for _, f := range out.fields {
+		have[f.name] = true
+	}
 	for _, source := range from {
 		if source.kind != nodeObject {
 			y.fail(source.pos, "", "<< takes a mapping, not %s", source.kind)
 			return
 		}
 		for _, f := range source.fields {
-			if out.get(f.name) == nil {
+			if !have[f.name] {
+				have[f.name] = true
 				out.add(f.name, f.pos, f.value)
 			}
 		}

@@ -1,0 +1,81 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/core"
+)
+
+// Rerun chooses the results of a run that a rerun of the named steps keeps: those of all other steps that succeeded.
+// With from, what needs a named step, directly or not, is repeated as well. One item of a forEach may be named,
+// pages[3]: the forEach is then repeated with the results of its other items.
+func Rerun(def core.Definition, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
+	d, ok := def.(*definition)
+	if !ok {
+		return nil, fmt.Errorf("flow: a %T is no flow", def)
+	}
+	whole := make([]bool, d.steps)  // repeated
+	partly := make([]bool, d.steps) // repeated for some items
+	items := map[string]bool{}
+	for _, name := range steps {
+		base, _, item := strings.Cut(name, "[")
+		ordinal, known := d.language.steps[base]
+		if !known || item && d.plans[ordinal].item < 0 {
+			return nil, fmt.Errorf("flow %q has no step %q", d.doc.Name, name)
+		}
+		if item {
+			partly[ordinal], items[name] = true, true
+		} else {
+			whole[ordinal] = true
+		}
+	}
+	if from {
+		d.downstream(whole, partly)
+	}
+	// The items of a forEach that is kept whole are of no further use.
+	done := make([]bool, d.steps)
+	for i := range old.Steps {
+		s := &old.Steps[i]
+		if ordinal, known := d.ordinal(s); known && s.Item < 0 && ordinal < d.steps && !s.Dropped {
+			done[ordinal] = s.Phase == core.StepSucceeded && !partly[ordinal] && !whole[ordinal]
+		}
+	}
+	var kept []core.Kept
+	for i := range old.Steps {
+		s := &old.Steps[i]
+		ordinal, known := d.ordinal(s)
+		if !known || s.Dropped || s.Spec.Hook || s.Phase != core.StepSucceeded {
+			continue
+		}
+		keep := false
+		if s.Item < 0 {
+			keep = done[ordinal]
+		} else if group := d.plans[ordinal].group; !done[group] {
+			keep = !whole[group] && !items[s.Key()]
+		}
+		if keep {
+			kept = append(kept, core.Kept{Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase, Output: s.Output})
+		}
+	}
+	return kept, nil
+}
+
+// downstream marks what needs a marked step.
+func (d *definition) downstream(whole, partly []bool) {
+	var next []int32
+	for def := range d.steps {
+		if whole[def] || partly[def] {
+			next = append(next, def)
+		}
+	}
+	for len(next) > 0 {
+		for _, dependent := range d.plans[next[0]].dependents {
+			if !whole[dependent] {
+				whole[dependent] = true
+				next = append(next, dependent)
+			}
+		}
+		next = next[1:]
+	}
+}
