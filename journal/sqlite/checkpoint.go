@@ -13,7 +13,7 @@ const (
 	// longLogPages is a log that a held snapshot or a full disk has let grow, and that is cut down again.
 	longLogPages = 4 * logPages
 	// lastPages is how much may be left to fold while appends wait.
-	lastPages = 32
+	lastPages = 512 << 10 / pageSize
 	// wroteAtLeast is how many bytes are written between two looks at the log's length.
 	wroteAtLeast = 4 << 20
 )

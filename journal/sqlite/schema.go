@@ -14,8 +14,9 @@ const format = 1
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.
 const applicationID = 0x5061776c
 
-// pageSize in bytes. Larger pages make fewer, longer writes of a batch's rows; 16 KiB was measured best.
-const pageSize = 16 << 10
+// pageSize in bytes. A commit writes whole pages to the log: smaller ones make a small append cheaper, larger ones
+// bulk rows. Of 8 and 16 KiB, level on bulk, the smaller was 5 to 15 percent faster for single entries.
+const pageSize = 8 << 10
 
 // schema creates format 1. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
 // id is stored once. Indexes are partial, so that a run pays only for those it can be found by.
