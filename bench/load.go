@@ -12,10 +12,9 @@ const inFlight = 256
 
 // window is what a closed loop did between the end of its warm-up and its own end.
 type window struct {
-	took time.Duration
-	cpu  time.Duration
-	all  []time.Duration // start to result, one each
-	rss  int64
+	usage
+	all []time.Duration // start to result, one each
+	rss int64
 }
 
 // rate is how often it was done in a second.
@@ -65,11 +64,11 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration, do
 		})
 	}
 	rest(ctx, warm)
-	from, cpu := time.Now(), processor()
+	stop := meter()
 	phase.Store(counting)
 	rest(ctx, length)
 	phase.Store(over)
-	w.took, w.cpu, w.rss = time.Since(from), processor()-cpu, resident()
+	w.usage, w.rss = stop(), resident()
 	wait.Wait()
 	return w, context.Cause(ctx)
 }

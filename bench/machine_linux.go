@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // datasync makes what was written to a file durable, its length included.
@@ -25,4 +26,27 @@ func resident() int64 {
 		return 0
 	}
 	return pages * int64(os.Getpagesize())
+}
+
+// machineBusy returns the processor time that all processes of the machine have used since it started.
+func machineBusy() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := bytes.Cut(b, []byte("\n"))
+	var ticks int64
+	for i, field := range bytes.Fields(first) {
+		const idle, iowait, guest = 4, 5, 9 // the columns that are no work, and the first that is counted twice
+		if i == 0 || i == idle || i == iowait || i >= guest {
+			continue
+		}
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0
+		}
+		ticks += n
+	}
+	const tick = time.Second / 100 // the unit of the file, whatever the kernel's own
+	return time.Duration(ticks) * tick
 }

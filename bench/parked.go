@@ -44,7 +44,7 @@ func parked(ctx context.Context, s *session) (Row, error) {
 		if i == 1 {
 			row = w.row("of the empty rate", 1)
 		}
-		s.logf("round %d, %s: %.0f runs/s", round/2+1, []string{"empty", "full"}[i], w.rate())
+		s.logf("round %d, %s: %.0f runs/s%s", round/2+1, []string{"empty", "full"}[i], w.rate(), w.usage)
 	}
 	for _, st := range stacks {
 		if err := st.close(); err != nil {

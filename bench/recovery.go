@@ -64,7 +64,7 @@ func (s *session) killed(ctx context.Context, dir string) (Row, error) {
 	}
 	s.logf("killed after %d of %d steps, %d of them reported", len(before), steps, len(done))
 
-	from, cpu := time.Now(), processor()
+	from, stop := time.Now(), meter()
 	second, err := s.child(ctx, "resume", dir, recoveryRuns)
 	if err != nil {
 		return Row{}, err
@@ -86,11 +86,12 @@ func (s *session) killed(ctx context.Context, dir string) (Row, error) {
 	}
 	t := judge(before, all[len(before):], done)
 	row := Row{Value: at[2].Seconds(), Unit: "s until all done", P50: at[1].Seconds() * 1e3, P99: at[2].Seconds() * 1e3}
-	row.CPU, row.RSS = (processor() - cpu).Seconds(), resident()
+	used := stop()
+	row.CPU, row.RSS = used.cpu.Seconds(), resident()
 	missing := steps - t.distinct
 	row.reached = at[1] <= time.Second && at[2] <= 5*time.Second && t.broken == 0 && missing == 0
-	row.detail = fmt.Sprintf("ready in %.3g s, first step in %.3g s; %d steps ran twice, all of them in flight but %d; %d never ran",
-		at[0].Seconds(), at[1].Seconds(), t.repeated, t.broken, missing)
+	row.detail = fmt.Sprintf("ready in %.3g s, first step in %.3g s; %d steps ran twice, all of them in flight but %d; %d never ran%s",
+		at[0].Seconds(), at[1].Seconds(), t.repeated, t.broken, missing, used)
 	return row, nil
 }
 

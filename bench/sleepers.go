@@ -21,10 +21,9 @@ func sleepers(ctx context.Context, s *session) (Row, error) {
 	}
 	row := w.row("B RSS/run", 1)
 	row.RSS = max(settledMemory()-before, 0)
-	cpu := processor()
-	idle := pick(s, 10*time.Second, 2*time.Second)
-	rest(ctx, idle)
-	idleCPU := (processor() - cpu).Seconds() / idle.Seconds()
+	stop := meter()
+	rest(ctx, pick(s, 10*time.Second, 2*time.Second))
+	idle := stop()
 	if err := st.close(); err != nil {
 		return Row{}, err
 	}
@@ -33,7 +32,8 @@ func sleepers(ctx context.Context, s *session) (Row, error) {
 	}
 	disk := float64(row.DB) / float64(n)
 	row.Value = float64(row.RSS) / float64(n)
-	row.detail = fmt.Sprintf("%d runs, %.0f B on disk a run, %.0f started/s, idle cpu %.2g %%", n, disk, w.rate(), idleCPU*100)
+	row.detail = fmt.Sprintf("%d runs, %.0f B on disk a run, %.0f started/s, idle cpu %.2g %%%s",
+		n, disk, w.rate(), idle.cpu.Seconds()/idle.took.Seconds()*100, w.usage)
 	row.reached = row.Value <= 400 && disk <= 500
 	return row, nil
 }
@@ -42,21 +42,19 @@ func sleepers(ctx context.Context, s *session) (Row, error) {
 func (st *stack) park(ctx context.Context, s *session, n int) (window, error) {
 	def := definition(sleepFlow)
 	w := window{all: make([]time.Duration, n)}
-	from, cpu := time.Now(), processor()
+	stop := meter()
 	err := each(ctx, n, inFlight, func(ctx context.Context, i int) error {
 		at := time.Now()
 		_, err := st.start(ctx, def, nil)
 		w.all[i] = time.Since(at)
 		return err
 	})
-	w.took = time.Since(from)
+	w.usage = stop()
 	if err != nil {
 		return w, err
 	}
 	s.logf("%d runs sleep, %.0f started/s", n, w.rate())
-	err = until(ctx, func() bool { return st.engine.Stats().Behind == 0 })
-	w.cpu = processor() - cpu
-	return w, err
+	return w, until(ctx, func() bool { return st.engine.Stats().Behind == 0 })
 }
 
 // settledMemory is the process's memory once what is not needed was given back.

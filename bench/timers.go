@@ -57,19 +57,20 @@ func timers(ctx context.Context, s *session) (Row, error) {
 	ahead := time.Until(first)
 	s.logf("%d runs sleep, the first is due in %s", n, ahead.Round(time.Millisecond))
 	rest(ctx, ahead-100*time.Millisecond)
-	cpu := processor()
+	stop := meter()
 	err = each(ctx, n, 64, func(ctx context.Context, i int) error { return st.await(ctx, ids[i]) })
 	if err != nil {
 		return Row{}, st.fail(err)
 	}
-	row := Row{Unit: "ms late (p99)", CPU: (processor() - cpu).Seconds(), RSS: resident()}
+	used := stop()
+	row := Row{Unit: "ms late (p99)", CPU: used.cpu.Seconds(), RSS: resident()}
 	if err := st.close(); err != nil {
 		return Row{}, err
 	}
 	sum := summarize(clock.all)
 	row.P50, row.P99, row.Value = sum.p50, sum.p99, sum.p99
 	row.reached = ahead > 0 && sum.p99 <= 5
-	row.detail = fmt.Sprintf("%d runs over %s, worst %.3g ms", sum.count, spread, slices.Max(clock.all).Seconds()*1e3)
+	row.detail = fmt.Sprintf("%d runs over %s, worst %.3g ms%s", sum.count, spread, slices.Max(clock.all).Seconds()*1e3, used)
 	if ahead <= 0 {
 		row.detail += fmt.Sprintf("; starting them took %s too long", -ahead)
 	}
