@@ -1,0 +1,299 @@
+package flow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Encode writes a document as YAML that Parse reads to the same document. Comments are not part of a document and are
+// lost. A document that holds Variables cannot be written: they are code.
+func Encode(doc *Document) ([]byte, error) {
+	if len(doc.Variables) > 0 {
+		return nil, fmt.Errorf("flow %q has expressions in another language, which the native format does not know", doc.Name)
+	}
+	out := object{}
+	out.put("pawl", V(Version))
+	out.text("name", doc.Name)
+	out.text("description", doc.Description)
+	out.put("input", doc.Input)
+	out.put("timeout", encodeRunLimits(doc.Limits))
+	out.put("retry", encodeRetry(doc.Retry))
+	out.put("defaults", encodeSettings(doc.Defaults, ""))
+	services := object{}
+	for _, s := range doc.Services {
+		services.must(s.Name, encodeSettings(s.Settings, s.Description))
+	}
+	out.put("services", services.value())
+	steps := &node{kind: nodeList, size: 1}
+	for _, s := range doc.Steps {
+		steps.push(encodeStep(s).n)
+	}
+	out.must("steps", Value{steps})
+	hooks := object{}
+	for i, list := range [][]*Step{doc.Hooks.OnSuccess, doc.Hooks.OnFailure, doc.Hooks.OnTimeout, doc.Hooks.OnCancel, doc.Hooks.OnExit} {
+		hooks.put(hookKeys[i], encodeHook(hookKeys[i], list))
+	}
+	out.put("hooks", hooks.value())
+	out.put("output", doc.Output)
+	return writeYAML(out.value().n), nil
+}
+
+// object collects the fields of a mapping in their order.
+type object struct{ n node }
+
+func (o *object) put(name string, v Value) {
+	if v.IsZero() || v.n.kind == nodeObject && len(v.n.fields) == 0 {
+		return
+	}
+	o.must(name, v)
+}
+
+// must puts a field also where it is empty.
+func (o *object) must(name string, v Value) {
+	if v.IsZero() {
+		v = V(nil)
+	}
+	o.n.kind = nodeObject
+	o.n.add(name, Pos{}, v.n)
+}
+
+func (o *object) text(name, text string) {
+	if text != "" {
+		o.put(name, V(text))
+	}
+}
+
+func (o *object) duration(name string, d *time.Duration) {
+	if d != nil {
+		o.put(name, V(*d))
+	}
+}
+
+func (o *object) value() Value {
+	if o.n.kind != nodeObject {
+		return Value{}
+	}
+	return Value{&o.n}
+}
+
+func encodeSettings(s Settings, description string) Value {
+	out := object{}
+	out.text("description", description)
+	out.put("retry", encodeRetry(s.Policy.Retry))
+	out.put("timeout", encodeLimits(&s.Policy.Limits, policy.LimitScheduleToClose))
+	out.text("queue", s.Queue)
+	out.put("priority", encodePriority(s.Priority))
+	if s.Exec != nil {
+		out.put("exec", encodeAction(s.Exec))
+	}
+	if s.HTTP != nil {
+		out.put("http", encodeAction(s.HTTP))
+	}
+	return out.value()
+}
+
+func encodePriority(p *int32) Value {
+	if p == nil {
+		return Value{}
+	}
+	return V(*p)
+}
+
+func encodeStep(s *Step) Value {
+	out := object{}
+	out.text("name", s.Name)
+	out.text("description", s.Description)
+	out.text("service", s.Service)
+	if len(s.Needs) > 0 {
+		out.put("needs", V(s.Needs))
+	}
+	out.put("when", s.When)
+	if len(s.ContinueOn) > 0 {
+		endings := make([]string, len(s.ContinueOn))
+		for i, e := range s.ContinueOn {
+			endings[i] = string(e)
+		}
+		out.put("continueOn", V(endings))
+	}
+	out.put("forEach", s.ForEach)
+	if s.Concurrency > 0 {
+		out.put("concurrency", V(s.Concurrency))
+	}
+	alone := policy.LimitScheduleToClose
+	if _, wait := s.Action.(*Wait); wait {
+		alone = policy.LimitWait
+	}
+	out.put("timeout", encodeLimits(&s.Policy.Limits, alone))
+	out.put("retry", encodeRetry(s.Policy.Retry))
+	out.text("queue", s.Queue)
+	out.put("priority", encodePriority(s.Priority))
+	if s.Action != nil {
+		out.must(s.Action.kind(), encodeAction(s.Action))
+	}
+	return out.value()
+}
+
+// encodeHook leaves out the name that a hook has by itself.
+func encodeHook(name string, steps []*Step) Value {
+	if len(steps) == 0 {
+		return Value{}
+	}
+	list := &node{kind: nodeList, size: 1}
+	for _, s := range steps {
+		step := *s
+		if contains(hookKeys, step.Name) {
+			step.Name = ""
+		}
+		list.push(encodeStep(&step).n)
+	}
+	if len(steps) == 1 {
+		return Value{list.items[0]}
+	}
+	return Value{list}
+}
+
+func encodeAction(a Action) Value {
+	out := object{}
+	switch a := a.(type) {
+	case *Exec:
+		out.put("command", a.Command)
+		out.put("shell", a.Shell)
+		out.put("env", a.Env)
+		out.put("dir", a.Dir)
+		out.put("stdin", a.Stdin)
+		out.duration("grace", a.Grace)
+	case *HTTP:
+		out.put("method", a.Method)
+		out.put("url", a.URL)
+		out.put("headers", a.Headers)
+		out.put("query", a.Query)
+		if !a.JSON.IsZero() {
+			out.must("json", a.JSON)
+		}
+		out.put("body", a.Body)
+		out.put("expect", a.Expect)
+	case *Task:
+		out.text("queue", a.Queue)
+		out.text("type", a.Type)
+		if !a.Input.IsZero() {
+			out.must("input", a.Input)
+		}
+	case *Sleep:
+		if a.Until.IsZero() {
+			return a.For
+		}
+		out.put("until", a.Until)
+	case *Wait:
+		out.put("event", a.Event)
+	case *Child:
+		out.put("name", a.Name)
+		if !a.Input.IsZero() {
+			out.must("input", a.Input)
+		}
+	case *Fail:
+		out.put("type", a.Type)
+		out.put("message", a.Message)
+		out.put("code", a.Code)
+		out.put("kind", a.Kind)
+		if a.NonRetryable {
+			out.put("nonRetryable", V(true))
+		}
+		out.duration("retryAfter", a.RetryAfter)
+	case *Noop:
+		if !a.Output.IsZero() {
+			out.must("output", a.Output)
+		}
+	}
+	return out.value()
+}
+
+func encodeRunLimits(l RunLimits) Value {
+	if l.Execution == nil && l.Deadline == nil {
+		return encodeLimit(policy.LimitRun, l.Run)
+	}
+	out := object{}
+	out.put("execution", encodeLimit(policy.LimitExecution, l.Execution))
+	out.put("run", encodeLimit(policy.LimitRun, l.Run))
+	out.put("deadline", encodeLimit(policy.LimitDeadline, l.Deadline))
+	return out.value()
+}
+
+// encodeLimits writes a limit that stands alone as the amount alone.
+func encodeLimits(l *policy.Limits, alone policy.LimitKind) Value {
+	out := object{}
+	for _, kind := range policy.StepLimits {
+		out.put(kind.String(), encodeLimit(kind, l.Get(kind)))
+	}
+	if v := out.value(); !v.IsZero() {
+		if only := v.n.get(alone.String()); only != nil && len(v.n.fields) == 1 && only.kind == nodeText {
+			return Value{only}
+		}
+		return v
+	}
+	return Value{}
+}
+
+func encodeLimit(kind policy.LimitKind, l *policy.Limit) Value {
+	switch {
+	case l == nil:
+		return Value{}
+	case l.Removed:
+		return V("none")
+	}
+	out := object{}
+	if l.At != 0 {
+		out.put("at", V(l.At.Std().Format(time.RFC3339Nano)))
+	} else {
+		out.put("after", V(duration.Format(l.After)))
+	}
+	if l.Retry != kind.RetriesByDefault() {
+		out.put("retry", V(l.Retry))
+	}
+	if l.OnExpire != policy.ExpireFail {
+		out.put("onExpire", V(l.OnExpire.String()))
+	}
+	if l.Warn != 0 {
+		out.put("warn", V(fmt.Sprintf("%d%%", l.Warn)))
+	}
+	if len(out.n.fields) == 1 {
+		return Value{out.n.fields[0].value}
+	}
+	return out.value()
+}
+
+func encodeRetry(r *policy.Retry) Value {
+	if r == nil {
+		return Value{}
+	}
+	out := object{}
+	if r.MaxAttempts == policy.Unlimited {
+		out.put("maxAttempts", V("unlimited"))
+	} else {
+		out.put("maxAttempts", V(r.MaxAttempts))
+	}
+	out.put("initialInterval", V(r.InitialInterval))
+	out.put("backoffCoefficient", V(max(r.BackoffCoefficient, 1)))
+	if r.MaxInterval > 0 {
+		out.put("maxInterval", V(r.MaxInterval))
+	}
+	if r.JitterKind == policy.JitterDecorrelated {
+		out.put("jitter", V(r.JitterKind.String()))
+	} else if r.Jitter > 0 {
+		out.put("jitter", V(r.Jitter))
+	}
+	if r.On != nil {
+		kinds := make([]string, len(r.On))
+		for i, kind := range r.On {
+			kinds[i] = kind.String()
+		}
+		out.put("on", V(kinds))
+	}
+	out.text("when", r.When)
+	if len(r.NonRetryable) > 0 {
+		out.put("nonRetryable", V(r.NonRetryable))
+	}
+	return out.value()
+}

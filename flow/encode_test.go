@@ -1,0 +1,70 @@
+package flow
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// TestEncodeReadsBack: what is written reads back to the same document.
+func TestEncodeReadsBack(t *testing.T) {
+	for _, src := range append(goodFlows(t), orderFlow) {
+		doc := mustParse(t, src)
+		text, err := Encode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("again.yaml", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		twice, err := Encode(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(twice) != string(text) {
+			t.Fatalf("written\n%s\nread and written again\n%s", text, twice)
+		}
+		a, b := doc.built, again.built
+		for i := range a.plans {
+			x, y := a.plans[i].spec, b.plans[i].spec
+			if x.Name != y.Name || x.Kind != y.Kind || x.Type != y.Type || x.Queue != y.Queue || !samePolicy(x.Policy, y.Policy) {
+				t.Errorf("step %s: %+v became %+v", x.Name, x, y)
+			}
+			if p, q := a.plans[i].payload, b.plans[i].payload; p != nil && string(p.constant) != string(q.constant) {
+				t.Errorf("step %s: payload %s became %s", x.Name, p.constant, q.constant)
+			}
+		}
+	}
+}
+
+// TestAnyTextReadsBack: every text, as a value, a key and an item.
+func TestAnyTextReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z0-9 :#'"\\\n\t{}\[\],&*!|>%@-]{0,30}`)).Draw(t, "text")
+		n := nodeOf(map[string]any{"a": text, "b": []any{text, map[string]any{"k": text, "l": text, "m": text}}, "c": map[string]any{"x" + text: 1}})
+		r := &reports{src: newSource("x.yaml", string(writeYAML(n)))}
+		back := read(r, string(writeYAML(n)))
+		if back == nil {
+			t.Fatalf("%v\n%s", r.err(), writeYAML(n))
+		}
+		if !reflect.DeepEqual(back.value(), n.value()) {
+			t.Fatalf("%q became %#v\n%s", text, back.value(), writeYAML(n))
+		}
+	})
+}
+
+// samePolicy compares but for where the values were configured.
+func samePolicy(a, b policy.Policy) bool {
+	return string(writeYAML(policyNode(a))) == string(writeYAML(policyNode(b)))
+}
+
+func policyNode(p policy.Policy) *node {
+	out := object{}
+	out.must("retry", encodeRetry(p.Retry))
+	out.must("timeout", encodeLimits(&p.Limits, policy.LimitScheduleToClose))
+	return out.value().n
+}

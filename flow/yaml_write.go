@@ -1,0 +1,186 @@
+package flow
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// writeYAML writes a tree as block YAML, with short lists and mappings on one line.
+func writeYAML(n *node) []byte {
+	w := yamlWriter{}
+	w.fields(n, 0)
+	return w.buf
+}
+
+type yamlWriter struct{ buf []byte }
+
+// shortLine is up to where a list or mapping is written on one line.
+const shortLine = 90
+
+func (w *yamlWriter) indent(depth int) {
+	for range depth {
+		w.buf = append(w.buf, ' ', ' ')
+	}
+}
+
+func (w *yamlWriter) fields(n *node, depth int) {
+	for i, f := range n.fields {
+		if i > 0 || depth == 0 || !w.afterDash() {
+			w.indent(depth)
+		}
+		w.buf = append(w.buf, scalarText(f.name)...)
+		w.buf = append(w.buf, ':')
+		w.under(f.value, depth)
+	}
+}
+
+// afterDash reports whether the line has only the dash of a list's item so far.
+func (w *yamlWriter) afterDash() bool {
+	return strings.HasSuffix(string(w.buf[max(0, len(w.buf)-2):]), "- ")
+}
+
+// under writes a value behind its key or below it.
+func (w *yamlWriter) under(n *node, depth int) {
+	if n.kind == nodeText && blockText(n.text) {
+		w.block(n.text, depth+1)
+		return
+	}
+	if line, ok := oneLine(n, shortLine-2*depth); ok {
+		if line != "" {
+			w.buf = append(w.buf, ' ')
+		}
+		w.buf = append(w.buf, line...)
+		w.buf = append(w.buf, '\n')
+		return
+	}
+	w.buf = append(w.buf, '\n')
+	if n.kind == nodeObject {
+		w.fields(n, depth+1)
+		return
+	}
+	for _, item := range n.items {
+		w.indent(depth + 1)
+		w.buf = append(w.buf, '-', ' ')
+		w.item(item, depth+2)
+	}
+}
+
+func (w *yamlWriter) item(n *node, depth int) {
+	if line, ok := oneLine(n, shortLine-2*depth); ok && (n.kind != nodeObject || len(n.fields) < 3) {
+		w.buf = append(append(w.buf, line...), '\n')
+		return
+	}
+	if n.kind == nodeObject {
+		w.fields(n, depth)
+		return
+	}
+	for i, item := range n.items {
+		if i > 0 {
+			w.indent(depth)
+		}
+		w.buf = append(w.buf, '-', ' ')
+		w.item(item, depth+1)
+	}
+}
+
+// block writes a text of several lines as they are.
+func (w *yamlWriter) block(text string, depth int) {
+	w.buf = append(w.buf, " |"...)
+	if !strings.HasSuffix(text, "\n") {
+		w.buf = append(w.buf, '-')
+	}
+	w.buf = append(w.buf, '\n')
+	for line := range strings.Lines(text) {
+		if line != "\n" {
+			w.indent(depth)
+		}
+		w.buf = append(w.buf, strings.TrimSuffix(line, "\n")...)
+		w.buf = append(w.buf, '\n')
+	}
+}
+
+// blockText reports whether a text survives as a literal block.
+func blockText(text string) bool {
+	if !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") || !utf8.ValidString(text) {
+		return false
+	}
+	if strings.HasSuffix(text, "\n\n") || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.TrimSpace(line) != "" && strings.TrimRight(line, " \t") == line || line == "" {
+			continue
+		}
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+	})
+}
+
+// oneLine writes a value on one line, if it is short enough; a scalar always is.
+func oneLine(n *node, room int) (string, bool) {
+	switch n.kind {
+	case nodeText:
+		return scalarText(n.text), true
+	case nodeList:
+		return inBrackets("[", "]", len(n.items), room, func(i int) (string, bool) { return flowItem(n.items[i], room) })
+	case nodeObject:
+		return inBrackets("{", "}", len(n.fields), room, func(i int) (string, bool) {
+			text, ok := flowItem(n.fields[i].value, room)
+			return scalarText(n.fields[i].name) + ": " + text, ok
+		})
+	case nodeNull:
+		return "null", true
+	default:
+		text, _ := appendValue(nil, n.scalar, 0) // a number or a boolean can always be written
+		return string(text), true
+	}
+}
+
+func flowItem(n *node, room int) (string, bool) {
+	if n.kind == nodeText {
+		return scalarText(n.text), true
+	}
+	return oneLine(n, room)
+}
+
+func inBrackets(open, end string, n, room int, item func(int) (string, bool)) (string, bool) {
+	var b strings.Builder
+	b.WriteString(open)
+	for i := range n {
+		text, ok := item(i)
+		if !ok {
+			return "", false
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(text)
+		if b.Len() > room {
+			return "", false
+		}
+	}
+	b.WriteString(end)
+	return b.String(), true
+}
+
+// plainText are the texts that need no quotes anywhere; what reads as something else is taken out.
+var (
+	plainText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./ -]*[A-Za-z0-9_./-]$|^[A-Za-z_]$`)
+	looksElse = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n|\.inf|\.nan|[.0-9_eE+-]+|---.*|\.\.\..*)$`)
+)
+
+func scalarText(text string) string {
+	if plainText.MatchString(text) && !looksElse.MatchString(text) {
+		return text
+	}
+	if !strings.ContainsAny(text, "'\n\t\\") && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+	}) && strings.Contains(text, `"`) {
+		return "'" + text + "'"
+	}
+	return string(appendString(nil, text))
+}
