@@ -1,0 +1,125 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// The test binary is also the worker that is killed and the process that has something to hide; see TestHelperProcess.
+func TestMain(m *testing.M) {
+	if role := os.Getenv("WORKER_TEST_ROLE"); role != "" {
+		play(role)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds the wait for what should come at once.
+const patience = 20 * time.Second
+
+// journal is a Reporter that keeps what it is told.
+type reports struct {
+	mu   sync.Mutex
+	all  []core.Input
+	news chan core.Input
+}
+
+func newReports() *reports { return &reports{news: make(chan core.Input, 1000)} }
+
+func (r *reports) Report(_ core.RunID, in core.Input) {
+	r.mu.Lock()
+	r.all = append(r.all, in)
+	r.mu.Unlock()
+	r.news <- in
+}
+
+func (r *reports) beats() []core.Beat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var beats []core.Beat
+	for _, in := range r.all {
+		if b, ok := in.(core.Beat); ok {
+			beats = append(beats, b)
+		}
+	}
+	return beats
+}
+
+// next returns the next report of this type, passing over others.
+func next[T core.Input](t *testing.T, r *reports) T {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case in := <-r.news:
+			if want, ok := in.(T); ok {
+				return want
+			}
+		case <-late:
+			t.Fatalf("no %T was reported", *new(T))
+		}
+	}
+}
+
+// signs is an Alive that counts.
+type signs struct {
+	outputs chan struct{}
+	beats   chan string
+}
+
+func newSigns() *signs { return &signs{make(chan struct{}, 1<<20), make(chan string, 100)} }
+
+func (s *signs) Output()                  { s.outputs <- struct{}{} }
+func (s *signs) Heartbeat(details []byte) { s.beats <- string(details) }
+
+func testTask(taskType, payload string) core.Task {
+	return core.Task{
+		Token:    core.Token{Run: core.RunID{1, 2, 3}, Step: 4, Attempt: 2},
+		StepName: "build", Workflow: "w", Type: taskType, Payload: []byte(payload), Count: 2,
+	}
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// field returns one key of a JSON object as JSON, or "" where it has none.
+func field(t *testing.T, object []byte, key string) string {
+	t.Helper()
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(object, &m); err != nil {
+		t.Fatalf("%v in %s", err, object)
+	}
+	var b bytes.Buffer
+	if m[key] == nil {
+		return ""
+	}
+	if err := json.Compact(&b, m[key]); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func wantFailure(t *testing.T, f *policy.Failure, kind policy.Kind, failureType string) {
+	t.Helper()
+	switch {
+	case f == nil:
+		t.Fatalf("it succeeded; want %s %s", kind, failureType)
+	case f.Kind != kind || f.Type != failureType:
+		t.Fatalf("failure is %v; want %s %s", f, kind, failureType)
+	}
+}

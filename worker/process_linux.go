@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// prepare makes the command lead a group of its own and die with the thread that starts it.
+func prepare(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// onlyZombies reports whether nothing of the group executes any more: dead orphans stay listed where the machine's
+// first process does not wait for them.
+func onlyZombies(group int) bool {
+	for _, pid := range processes() {
+		if s, ok := statusOf(pid); ok && s.group == group && s.state != 'Z' && s.state != 'X' {
+			return false
+		}
+	}
+	return true
+}
+
+// processes lists the ids of all processes.
+func processes() []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	pids := make([]int, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+type processStatus struct {
+	state         byte
+	parent, group int
+}
+
+// statusOf reads /proc/<pid>/stat: pid (name) state parent group …, where the name may contain anything.
+func statusOf(pid int) (processStatus, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return processStatus{}, false
+	}
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) < 3 {
+		return processStatus{}, false
+	}
+	parent, err1 := strconv.Atoi(string(fields[1]))
+	group, err2 := strconv.Atoi(string(fields[2]))
+	return processStatus{fields[0][0], parent, group}, err1 == nil && err2 == nil
+}
+
+// environmentOf returns the environment a process was started with; nil: it is gone, a zombie, or another user's.
+func environmentOf(pid int) []string {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	var entries []string
+	for entry := range bytes.SplitSeq(data, []byte{0}) {
+		entries = append(entries, string(entry))
+	}
+	return entries
+}
+
+// isMarked reports whether the process was started with each of the entries, compared as a whole.
+func isMarked(pid int, entries []string) bool {
+	env := environmentOf(pid)
+	for _, e := range entries {
+		if !slices.Contains(env, e) {
+			return false
+		}
+	}
+	return len(entries) > 0
+}
+
+// marked lists the processes with these entries in their environment, except this process and those above it.
+func marked(entries []string) []int {
+	if len(entries) == 0 {
+		return nil
+	}
+	own := lineage()
+	var found []int
+	for _, pid := range processes() {
+		if !slices.Contains(own, pid) && isMarked(pid, entries) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// lineage is this process and all those above it.
+func lineage() []int {
+	var pids []int
+	for pid := os.Getpid(); pid > 0; {
+		pids = append(pids, pid)
+		s, ok := statusOf(pid)
+		if !ok {
+			break
+		}
+		pid = s.parent
+	}
+	return pids
+}
+
+func askMarked(pid int, entries []string) {
+	signalMarked(pid, entries, syscall.SIGTERM, syscall.SIGCONT)
+}
+
+func killMarked(pid int, entries []string) { signalMarked(pid, entries, syscall.SIGKILL) }
+
+// signalMarked signals a process through a handle, having looked at it once more: an id alone may mean another process
+// by now.
+func signalMarked(pid int, entries []string, signals ...syscall.Signal) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return
+	}
+	defer func() { _ = p.Release() }()
+	if !isMarked(pid, entries) {
+		return
+	}
+	for _, sig := range signals {
+		_ = p.Signal(sig) // who is gone need not be told
+	}
+}
