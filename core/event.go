@@ -1,0 +1,205 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// The types of events. They are a contract: callers, webhooks and scripts match them.
+const (
+	EventRunScheduled = "run.scheduled" // its start is delayed
+	EventRunStarted   = "run.started"
+	EventRunWaiting   = "run.waiting"
+	EventRunPaused    = "run.paused"
+	EventRunResumed   = "run.resumed"
+	EventRunWarning   = "run.deadline_warning"
+
+	EventStepScheduled      = "step.scheduled"
+	EventStepSuspended      = "step.suspended"       // it sleeps, or waits for an event
+	EventStepResumed        = "step.resumed"         // the sleep or the wait is over
+	EventStepRetryScheduled = "step.retry_scheduled" // another attempt follows
+	EventStepRetried        = "step.retried"         // it waits for a worker
+	EventStepWarning        = "step.deadline_warning"
+
+	EventAttemptStarted   = "attempt.started"
+	EventAttemptHeartbeat = "attempt.heartbeat"
+	EventAttemptEnded     = "attempt.ended"
+	EventAttemptLost      = "attempt.lost"
+	EventAttemptAbandoned = "attempt.abandoned" // its work was told to stop and did not
+
+	EventSignalReceived = "signal.received"
+
+	// A run's and a step's terminal phase follow these, an operation's name the last.
+	eventRun, eventStep, eventOperation = "run.", "step.", "operation."
+)
+
+// Event is one thing that happened to a run, as histories tell it. Events are derived from the run's entries, so one
+// entry always gives the same events with the same numbers.
+type Event struct {
+	Run      RunID
+	Seq      int // from 1 in each run
+	At       Time
+	Offset   time.Duration // since the run was created
+	Type     string
+	Step     string // the step's key; empty: it is about the run
+	StepID   StepID // NoStep: it is about the run
+	Attempt  int    // 0: none
+	Phase    string // the terminal phase
+	Reason   policy.Reason
+	Limit    policy.LimitKind // the limit it is about
+	Deadline Time             // the instant that limit ends at
+	NextAt   Time             // the next attempt, a sleep's end, a delayed start
+	Took     time.Duration    // of an attempt: from its start to its end
+	Worker   string
+	Child    RunID // the child run an attempt started, or the next run of the chain
+	Name     string
+	Actor    string
+	Why      string // the actor's reason, a skipped step's, or what was wrong with a retry condition
+	Failure  *policy.Failure
+	Data     []byte // JSON: input, output, payload, a heartbeat's details
+}
+
+// MarshalJSON writes the event as the API and the command line show it: instants in RFC 3339 with UTC, what is absent
+// left out.
+func (e Event) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Seq        int              `json:"seq"`
+		Time       string           `json:"time"`
+		OffsetMs   int64            `json:"offsetMs"`
+		Run        RunID            `json:"run"`
+		Type       string           `json:"type"`
+		Step       string           `json:"step,omitempty"`
+		Attempt    int              `json:"attempt,omitempty"`
+		Phase      string           `json:"phase,omitempty"`
+		Reason     string           `json:"reason,omitempty"`
+		Limit      policy.LimitKind `json:"limit,omitempty"`
+		Deadline   string           `json:"deadline,omitempty"`
+		NextAt     string           `json:"nextAt,omitempty"`
+		DurationMs int64            `json:"durationMs,omitempty"`
+		Worker     string           `json:"worker,omitempty"`
+		Child      string           `json:"child,omitempty"`
+		Name       string           `json:"name,omitempty"`
+		Actor      string           `json:"actor,omitempty"`
+		Why        string           `json:"why,omitempty"`
+		Failure    *policy.Failure  `json:"failure,omitempty"`
+		Data       json.RawMessage  `json:"data,omitempty"`
+		Text       string           `json:"text,omitempty"`
+	}{
+		Seq: e.Seq, Time: stamp(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run, Type: e.Type, Step: e.Step,
+		Attempt: e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit, Deadline: stamp(e.Deadline),
+		NextAt: stamp(e.NextAt), DurationMs: e.Took.Milliseconds(), Worker: e.Worker, Name: e.Name, Actor: e.Actor,
+		Why: e.Why, Failure: e.Failure, Data: payload(e.Data), Text: e.Text(),
+	}
+	if e.Child != (RunID{}) {
+		out.Child = e.Child.String()
+	}
+	return json.Marshal(out)
+}
+
+// stamp writes an instant as JSON does; "" where there is none.
+func stamp(at Time) string {
+	if at == 0 {
+		return ""
+	}
+	return at.String()
+}
+
+// payload makes bytes fit for JSON; what is no JSON becomes a text.
+func payload(b []byte) json.RawMessage {
+	if len(b) == 0 || utf8.Valid(b) && json.Valid(b) {
+		return b
+	}
+	text, err := json.Marshal(string(b))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// Text is the event in one line for people, without its instant, type and step.
+func (e Event) Text() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.Attempt != 0 {
+		add("attempt %d", e.Attempt)
+	}
+	if e.Name != "" {
+		add("%s", e.Name)
+	}
+	if e.Worker != "" {
+		add("on %s", e.Worker)
+	}
+	if e.Took > 0 {
+		add("after %s", span(e.Took))
+	}
+	if e.Type == EventAttemptEnded && e.Failure == nil {
+		add("succeeded")
+	}
+	if e.Type == EventAttemptAbandoned {
+		add("its work did not stop")
+	}
+	if e.Failure != nil {
+		add("%s", sentence(e.Failure))
+	}
+	if e.Reason != policy.ReasonNone && e.Reason != policy.ReasonCancelled && e.Reason != policy.ReasonOperator {
+		add("no more attempts: %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+	}
+	e.instants(add)
+	if e.Child != (RunID{}) {
+		add("run %s", e.Child)
+	}
+	if e.Actor != "" {
+		add("by %s", e.Actor)
+	}
+	if e.Why != "" {
+		add("%s", e.Why)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// instants adds what is to come, as a distance from the event.
+func (e Event) instants(add func(string, ...any)) {
+	switch {
+	case e.NextAt == 0:
+	case e.Type == EventStepRetryScheduled:
+		add("next attempt in %s", span(e.NextAt.Sub(e.At)))
+	case e.Type == EventRunScheduled:
+		add("starts in %s", span(e.NextAt.Sub(e.At)))
+	default:
+		add("until %s", e.NextAt)
+	}
+	switch {
+	case e.Limit == policy.LimitNone || e.Failure != nil:
+	case e.Deadline == 0:
+		add("%s deadline removed", e.Limit)
+	default:
+		add("%s deadline in %s", e.Limit, span(e.Deadline.Sub(e.At)))
+	}
+}
+
+// span is a duration in whole milliseconds, as flow files write it.
+func span(d time.Duration) string { return duration.Format(d.Truncate(time.Millisecond)) }
+
+// sentence is a failure for people, in one line.
+func sentence(f *policy.Failure) string {
+	text := f.Message
+	if text == "" {
+		text = f.Kind.String()
+		if f.Type != "" {
+			text += " " + f.Type
+		}
+	}
+	if f.Limit != policy.LimitNone && f.Origin != "" {
+		text += " (set at " + f.Origin + ")"
+	}
+	if f.Cause != nil && !strings.Contains(text, f.Cause.Message) {
+		text += "; before that: " + sentence(f.Cause)
+	}
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,259 @@
+package core
+
+import "github.com/pawl-dev/pawl/policy"
+
+// Teller turns a run's entries, given in order from the first on, into events.
+type Teller struct {
+	run     *Run
+	seq     int
+	started Time // of the attempt that the record at hand ends
+	waits   bool // run.waiting was told and still holds
+}
+
+// NewTeller returns a teller for a run of which nothing is known yet. Without its definition the steps of a flow have no
+// names.
+func NewTeller(id RunID, def Definition) *Teller {
+	return &Teller{run: &Run{ID: id, def: def}}
+}
+
+// Run is the state after the entries told so far. It is the teller's own.
+func (t *Teller) Run() *Run { return t.run }
+
+// Events folds the run's next entry and returns what it tells.
+func (t *Teller) Events(e Entry) []Event {
+	var out []Event
+	for _, rec := range e.Records {
+		if started, ok := rec.(AttemptEnded); ok {
+			t.started = t.run.Steps[started.Step].Started
+		}
+		Apply(t.run, e.At, rec)
+		switch rec.(type) {
+		case DeadlineMoved, StepPolicy:
+			t.amend(out, rec)
+		default:
+			out = t.tell(out, e.At, rec)
+		}
+	}
+	t.run.finish(e.At)
+	t.run.changed, t.run.decider = nil, nil
+	if waits := t.run.Phase == RunWaiting; waits != t.waits {
+		if t.waits = waits; waits {
+			out = append(out, t.event(e.At, EventRunWaiting))
+		}
+	}
+	for i := range out {
+		t.seq++
+		out[i].Seq = t.seq
+	}
+	return out
+}
+
+// event is an event of the run.
+func (t *Teller) event(at Time, kind string) Event {
+	return Event{Run: t.run.ID, At: at, Offset: at.Sub(t.run.CreatedAt), Type: kind, StepID: NoStep}
+}
+
+// of is an event of a step.
+func (t *Teller) of(at Time, kind string, id StepID) Event {
+	ev := t.event(at, kind)
+	if id != NoStep {
+		ev.StepID, ev.Step = id, t.run.Steps[id].Key()
+	}
+	return ev
+}
+
+// attempt is an event of a step's last attempt.
+func (t *Teller) attempt(at Time, kind string, id StepID) Event {
+	ev := t.of(at, kind, id)
+	ev.Attempt = t.run.Steps[id].Attempt
+	return ev
+}
+
+// amend adds what an operation changed to the event that tells the operation.
+func (t *Teller) amend(out []Event, rec Record) {
+	if len(out) == 0 {
+		return
+	}
+	if moved, ok := rec.(DeadlineMoved); ok {
+		ev := &out[len(out)-1]
+		ev.Limit, ev.Deadline = moved.Limit, moved.At
+	}
+}
+
+func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
+	switch rec := rec.(type) {
+	case RunCreated:
+		ev := t.event(at, EventRunStarted)
+		ev.Data, ev.Actor, ev.Why, ev.Name = rec.Input, rec.Actor, rec.Reason, rec.Workflow
+		if rec.StartAt != 0 {
+			ev.Type, ev.NextAt = EventRunScheduled, rec.StartAt
+		}
+		return append(out, t.bounded(ev))
+	case RunStarted:
+		return append(out, t.bounded(t.event(at, EventRunStarted)))
+	case RunEnded:
+		ev := t.event(at, eventRun+rec.Phase.String())
+		ev.Phase, ev.Failure, ev.Data, ev.Child = rec.Phase.String(), t.run.Failure, t.run.Output, rec.Next
+		return append(out, ev)
+	case RunReopened:
+		return append(out, t.bounded(t.event(at, EventRunResumed)))
+	case PauseBegan:
+		return append(out, t.event(at, EventRunPaused))
+	case PauseEnded:
+		return append(out, t.bounded(t.event(at, EventRunResumed)))
+	case SignalKept:
+		ev := t.event(at, EventSignalReceived)
+		ev.Name, ev.Data = rec.Name, rec.Payload
+		return append(out, ev)
+	case Operated:
+		ev := t.of(at, eventOperation+rec.Op.String(), rec.Step)
+		ev.Actor, ev.Why = rec.Actor, rec.Reason
+		return append(out, ev)
+	case StepWarned:
+		ev := t.of(at, EventStepWarning, rec.Step)
+		if rec.Step == NoStep {
+			ev.Type = EventRunWarning
+		}
+		ev.Limit, ev.Deadline = rec.Limit, t.deadline(rec)
+		return append(out, ev)
+	default:
+		return t.tellStep(out, at, rec)
+	}
+}
+
+// bounded adds the run's earlier deadline.
+func (t *Teller) bounded(ev Event) Event {
+	run, execution := t.run.Deadline.At, t.run.Execution.At
+	if run != 0 {
+		ev.Limit, ev.Deadline = policy.LimitRun, run
+	}
+	if execution != 0 && (run == 0 || execution <= run) {
+		ev.Limit, ev.Deadline = policy.LimitExecution, execution
+	}
+	return ev
+}
+
+// deadline is the instant a warning is about.
+func (t *Teller) deadline(rec StepWarned) Time {
+	switch {
+	case rec.Step == NoStep && rec.Limit == policy.LimitExecution:
+		return t.run.Execution.At
+	case rec.Step == NoStep:
+		return t.run.Deadline.At
+	case rec.Limit == policy.LimitScheduleToClose:
+		return t.run.Steps[rec.Step].ScheduleToClose
+	case rec.Limit == policy.LimitDeadline:
+		return t.run.Steps[rec.Step].Deadline
+	case rec.Limit == policy.LimitWait:
+		return t.run.Steps[rec.Step].NextAt
+	default:
+		return t.perAttempt(rec)
+	}
+}
+
+// perAttempt is the instant at which a limit of one attempt ends, which is not stored: it follows from the attempt.
+func (t *Teller) perAttempt(rec StepWarned) Time {
+	s := &t.run.Steps[rec.Step]
+	l := limitOf(s.Effective(), rec.Limit)
+	if l == nil {
+		return 0
+	}
+	switch rec.Limit {
+	case policy.LimitScheduleToStart:
+		return s.ReadyAt.Add(l.After)
+	case policy.LimitHeartbeat:
+		return max(s.Started, s.BeatAt).Add(l.After)
+	case policy.LimitInactivity:
+		return max(s.Started, s.BeatAt, s.ByteAt).Add(l.After)
+	default:
+		return s.Started.Add(l.After)
+	}
+}
+
+func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
+	switch rec := rec.(type) {
+	case StepBegan:
+		return t.tellBegan(out, at)
+	case StepOmitted:
+		ev := t.of(at, eventStep+rec.Phase.String(), StepID(len(t.run.Steps)-1))
+		ev.Phase, ev.Why, ev.Data = rec.Phase.String(), rec.Reason, rec.Output
+		return append(out, ev)
+	case AttemptReady:
+		return append(out, t.attempt(at, EventStepRetried, rec.Step))
+	case AttemptStarted:
+		ev := t.attempt(at, EventAttemptStarted, rec.Step)
+		ev.Worker, ev.Child = rec.Worker, rec.Child
+		if rec.Deadline != 0 {
+			ev.Limit, ev.Deadline = policy.LimitDeadline, rec.Deadline
+		}
+		return append(out, ev)
+	case AttemptBeat:
+		ev := t.attempt(at, EventAttemptHeartbeat, rec.Step)
+		ev.Data = rec.Details
+		if rec.Output {
+			ev.Name = "output"
+		}
+		return append(out, ev)
+	case AttemptEnded:
+		return t.tellEnded(out, at, rec)
+	case AttemptStopped:
+		if !rec.Abandoned {
+			return out
+		}
+		return append(out, t.attempt(at, EventAttemptAbandoned, rec.Step))
+	case StepEnded:
+		s := &t.run.Steps[rec.Step]
+		if rec.Phase == StepSucceeded && (s.Spec.Kind == KindSleep || s.Spec.Kind == KindWait) {
+			out = append(out, t.of(at, EventStepResumed, rec.Step))
+		}
+		ev := t.attempt(at, eventStep+rec.Phase.String(), rec.Step)
+		ev.Phase, ev.Reason, ev.Failure, ev.Data = rec.Phase.String(), rec.Reason, rec.Failure, rec.Output
+		return append(out, ev)
+	default: // RunClosing, RunHooks, CancelAsked, StepReset: told by what they lead to
+		return out
+	}
+}
+
+func (t *Teller) tellBegan(out []Event, at Time) []Event {
+	s := &t.run.Steps[len(t.run.Steps)-1]
+	ev := t.of(at, EventStepScheduled, s.ID)
+	if s.ScheduleToClose != 0 {
+		ev.Limit, ev.Deadline = policy.LimitScheduleToClose, s.ScheduleToClose
+	}
+	out = append(out, ev)
+	switch s.Spec.Kind {
+	case KindSleep:
+		ev = t.of(at, EventStepSuspended, s.ID)
+		ev.NextAt = s.NextAt
+	case KindWait:
+		ev = t.of(at, EventStepSuspended, s.ID)
+		ev.Name = s.Spec.Event
+		if s.NextAt != 0 {
+			ev.Limit, ev.Deadline = policy.LimitWait, s.NextAt
+		}
+	default:
+		return out
+	}
+	return append(out, ev)
+}
+
+func (t *Teller) tellEnded(out []Event, at Time, rec AttemptEnded) []Event {
+	ev := t.attempt(at, EventAttemptEnded, rec.Step)
+	ev.Failure, ev.Why = rec.Failure, rec.Note
+	if f := rec.Failure; f != nil {
+		ev.Limit = f.Limit
+		if f.Kind == policy.KindLost {
+			ev.Type = EventAttemptLost
+		}
+	}
+	if t.started != 0 {
+		ev.Took = at.Sub(t.started)
+	}
+	out = append(out, ev)
+	if rec.Retry {
+		next := t.of(at, EventStepRetryScheduled, rec.Step)
+		next.Attempt, next.NextAt = ev.Attempt+1, rec.NextAt
+		out = append(out, next)
+	}
+	return out
+}
