@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/engine"
+)
+
+// planFaults notes what goes wrong, and when.
+func (u *universe) planFaults() {
+	length := u.end.Sub(epoch)
+	for _, f := range []struct {
+		most int
+		what string
+		do   func()
+	}{
+		{3, "the process is killed", func() { u.node.crash("at any time") }},
+		{2, "the disk fills up", u.fillDisk},
+		{2, "another owner comes", u.takeOver},
+		{2, "the clock jumps", u.jump},
+		{2, "the process freezes", u.freeze},
+	} {
+		for range u.IntN(f.most + 1) {
+			u.agenda.add(epoch.Add(u.between(0, length)), f.what, func() {
+				if !u.calm {
+					f.do()
+				}
+			})
+		}
+	}
+}
+
+func (u *universe) fillDisk() { u.full = u.now.Add(u.span(time.Millisecond, 10*time.Minute)) }
+
+// jump moves all clocks, a little or a lot, forwards or backwards.
+func (u *universe) jump() {
+	by := u.span(time.Millisecond, 3*time.Hour)
+	if u.chance(0.5) {
+		by = -by
+	}
+	u.skew += by
+	u.say("clocks jump by %s", by)
+	u.node.asked = 0
+	u.node.turn()
+}
+
+// freeze stops the process for a while, as a suspended machine is.
+func (u *universe) freeze() {
+	if u.node.dead {
+		return
+	}
+	u.node.frozen = u.now.Add(u.span(time.Millisecond, 10*time.Minute))
+	n := u.node
+	u.agenda.add(n.frozen, "the process goes on", n.turn)
+}
+
+// takeOver starts a second owner beside the first, which finds out when it next writes. Before the second one gives
+// anything out, what the first one's workers still execute is ended: the engine's callers owe it that.
+func (u *universe) takeOver() {
+	old := u.node
+	if u.zombie != nil || old.dead || old.down {
+		return
+	}
+	u.zombie = old
+	old.workers.kill()
+	u.nodes++
+	n := &node{u: u, name: "rival" + old.name, store: u.store}
+	n.workers = newWorkers(n)
+	u.node = n
+	n.p = engine.NewPartition(u.config(n.workers, n.name))
+	n.open()
+	u.after(u.span(time.Millisecond, time.Minute), "the former owner ends", func() {
+		if u.zombie == old {
+			old.vanish()
+		}
+	})
+}
