@@ -9,6 +9,7 @@ import (
 func Apply(r *Run, at Time, rec Record) {
 	switch rec := rec.(type) {
 	case RunCreated:
+		r.owed = true
 		r.applyCreated(at, rec)
 	case RunStarted:
 		r.Phase, r.StartedAt, r.Deadline = RunRunning, at, rec.Deadline
@@ -43,6 +44,8 @@ func Apply(r *Run, at Time, rec Record) {
 		r.applyMoved(rec)
 	case StepWarned:
 		r.applyWarned(at, rec)
+	case BodyWaits:
+		r.owed = false
 	case Operated:
 	default:
 		r.applyStep(at, rec)
@@ -60,7 +63,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 }
 
 func (r *Run) applyReopened(rec RunReopened) {
-	r.Phase, r.EndedAt, r.Output, r.Failure = RunRunning, 0, nil, nil
+	r.Phase, r.EndedAt, r.Output, r.Failure, r.owed = RunRunning, 0, nil, nil, true
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 	r.Closing, r.CancelAsked = nil, false
 	for _, id := range rec.Drop {
@@ -86,7 +89,7 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 		ID: StepID(len(r.Steps)), Spec: r.resolve(rec.Spec), Item: rec.Item, Group: rec.Group, Phase: rec.Phase,
 		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output, Upstream: rec.Upstream, Kept: rec.Kept,
 	})
-	r.changed = append(r.changed, StepID(len(r.Steps)-1))
+	r.changed, r.owed = append(r.changed, StepID(len(r.Steps)-1)), true
 }
 
 func (r *Run) applyMoved(rec DeadlineMoved) {
@@ -139,8 +142,9 @@ func (r *Run) applyStep(at Time, rec Record) {
 		if rec.Signal != "" {
 			r.takeSignal(rec.Signal)
 		}
-		r.changed = append(r.changed, rec.Step)
+		r.changed, r.owed = append(r.changed, rec.Step), true
 	case StepReset:
+		r.owed = r.owed || rec.Restart
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:
 		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })

@@ -89,6 +89,9 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 
 // next is the run that follows a failed or timed-out one under a run retry policy; nil: none.
 func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
+	if phase == RunContinued {
+		return m.following(m.r.Closing.Output, m.now, 1, "continue as new")
+	}
 	retry := m.r.def.Retry()
 	if retry == nil || f == nil || (phase != RunFailed && phase != RunTimedOut) || f.Limit == policy.LimitExecution {
 		return nil
@@ -102,14 +105,19 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	if !v.Retry {
 		return nil
 	}
+	return m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
+}
+
+// following is the start of the chain's next run: a run limit of its own, the same execution deadline.
+func (m *machine) following(input []byte, at Time, attempt int, actor string) *Start {
 	first := m.r.Chain.First
 	if first == (RunID{}) {
 		first = m.r.ID
 	}
 	s := &Start{
-		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Input: m.r.Input, At: v.At,
-		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: m.r.Chain.Attempt + 1},
-		Actor: "retry policy",
+		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Input: input, At: at,
+		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
+		Actor: actor,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

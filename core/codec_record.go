@@ -27,6 +27,7 @@ const (
 	tagStepPolicy
 	tagDeadlineMoved
 	tagOperated
+	tagBodyWaits
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table or a
@@ -79,6 +80,8 @@ func tagOf(r Record) byte {
 		return tagDeadlineMoved
 	case Operated:
 		return tagOperated
+	case BodyWaits:
+		return tagBodyWaits
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -133,6 +136,7 @@ func (c *coder) write(r Record) {
 		r.fields(c)
 	case Operated:
 		r.fields(c)
+	case BodyWaits:
 	}
 	c.close(outer)
 }
@@ -145,7 +149,7 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagOperated:
+	case tag > tagBodyWaits:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -256,10 +260,12 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r DeadlineMoved
 		r.fields(c)
 		return r
-	default:
+	case tagOperated:
 		var r Operated
 		r.fields(c)
 		return r
+	default:
+		return BodyWaits{}
 	}
 }
 

@@ -21,6 +21,7 @@ var recordTypes = []Record{
 	RunCreated{}, RunStarted{}, RunClosing{}, RunHooks{}, RunEnded{}, RunReopened{}, PauseBegan{}, PauseEnded{},
 	CancelAsked{}, SignalKept{}, StepBegan{}, StepOmitted{}, AttemptReady{}, AttemptStarted{}, AttemptBeat{},
 	AttemptEnded{}, AttemptStopped{}, StepEnded{}, StepWarned{}, StepReset{}, StepPolicy{}, DeadlineMoved{}, Operated{},
+	BodyWaits{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // Command is a decision of a definition: what the run does next.
 //
@@ -13,7 +17,8 @@ type (
 		Spec    *StepSpec
 		Item    int32           // index among the group's items, or -1
 		Group   StepID          // the group the step is an item of, or NoStep
-		Until   Time            // KindSleep: its end
+		Until   Time            // KindSleep: its end, or
+		For     time.Duration   // KindSleep: its length, from its scheduling
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 
@@ -34,9 +39,20 @@ type (
 		Failure *policy.Failure
 	}
 
-	// Close settles the run's outcome. Open steps are stopped; hooks run before the run ends.
+	// Mark records a step that has its result already: something a body decided once and must find again.
+	Mark struct {
+		Spec   *StepSpec
+		Output []byte
+	}
+
+	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
+	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
+	Consult struct{ Closed []StepID }
+
+	// Close settles the run's outcome. Open steps are stopped; hooks run before the run ends. With RunContinued the
+	// output is the input of the chain's next run.
 	Close struct {
-		Phase   RunPhase // RunSucceeded or RunFailed or RunTimedOut or RunCancelled
+		Phase   RunPhase // RunSucceeded, RunFailed, RunTimedOut, RunCancelled or RunContinued
 		Output  []byte
 		Failure *policy.Failure
 	}
@@ -45,6 +61,8 @@ type (
 func (Schedule) command() {}
 func (Skip) command()     {}
 func (Finish) command()   {}
+func (Mark) command()     {}
+func (Consult) command()  {}
 func (Close) command()    {}
 
 // Definition is a workflow as the machine sees it. It is immutable and shared between runs.
@@ -63,6 +81,10 @@ type Bounded interface {
 	// Bounds returns the limits of a chain of runs and of one run, and an instant the chain does not live past.
 	Bounds() (execution, run, deadline *policy.Limit)
 }
+
+// Bodied is a Definition whose decisions are made by a body outside the machine, a Go function. Its Decider answers with
+// Consult; the run counts as active until the body has said that it waits.
+type Bodied interface{ Bodied() }
 
 // Decider decides for one run. Its methods are pure functions of the run's state and its own derived state.
 type Decider interface {

@@ -64,6 +64,7 @@ func (Revoke) effect()     {}
 func (StartChild) effect() {}
 func (StopChild) effect()  {}
 func (Closed) effect()     {}
+func (Consult) effect()    {}
 
 // Task is one attempt in a worker's hands. Durations are what is left of each clock when the task is handed over; the
 // worker measures them on its own monotonic clock. Zero means unbounded.

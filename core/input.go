@@ -29,8 +29,13 @@ type (
 		Actor, Reason      string
 	}
 
-	// Commands are a Go body's decisions.
-	Commands struct{ Commands []Command }
+	// Commands are a body's decisions. Waits says that it decides nothing more until another step closes; it counts
+	// only where Closed, the closed steps that the body knows of with these commands, is up to date.
+	Commands struct {
+		Commands []Command
+		Waits    bool
+		Closed   int
+	}
 
 	// TaskStarted says that a worker takes the attempt that waits.
 	TaskStarted struct {

@@ -120,10 +120,35 @@ func (m *machine) commands(in Commands) error {
 	case m.r.Closing != nil || m.r.CancelAsked:
 		return m.refuse(CodeConflict, "commands", "the run is closing")
 	}
+	if key, again := m.repeated(in.Commands); again {
+		return m.refuse(CodeStale, "commands", "there is a step %q already: the body has not seen all of the run", key)
+	}
 	for _, cmd := range in.Commands {
 		m.command(cmd)
 	}
+	if in.Waits && m.r.owed && m.r.Closing == nil && in.Closed == len(m.r.Steps)-m.r.open {
+		m.emit(BodyWaits{})
+	}
 	return nil
+}
+
+// repeated looks for a step that a body decides a second time, as one does that was made anew in the meantime.
+func (m *machine) repeated(cmds []Command) (string, bool) {
+	for _, cmd := range cmds {
+		var key string
+		switch cmd := cmd.(type) {
+		case Schedule:
+			key = stepKey(cmd.Spec.Name, cmd.Item)
+		case Mark:
+			key = cmd.Spec.Name
+		default:
+			continue
+		}
+		if _, known := m.r.Lookup(key); known {
+			return key, true
+		}
+	}
+	return "", false
 }
 
 func (m *machine) command(cmd Command) {
@@ -136,6 +161,10 @@ func (m *machine) command(cmd Command) {
 		})
 	case Finish:
 		m.finishGroup(cmd)
+	case Mark:
+		m.emit(StepOmitted{Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output})
+	case Consult:
+		m.effect(cmd)
 	case Close:
 		m.close(cmd.Phase, cmd.Output, cmd.Failure)
 	}

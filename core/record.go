@@ -166,6 +166,9 @@ type (
 		At    Time // zero: removed
 	}
 
+	// BodyWaits says that the run's body has seen all there is and waits.
+	BodyWaits struct{}
+
 	// Operated is the audit of an operation; the records of what it did follow.
 	Operated struct {
 		Op            Op
@@ -197,3 +200,4 @@ func (StepReset) record()      {}
 func (StepPolicy) record()     {}
 func (DeadlineMoved) record()  {}
 func (Operated) record()       {}
+func (BodyWaits) record()      {}

@@ -109,6 +109,7 @@ type Run struct {
 	queued  int               // steps whose attempt waits for a worker
 	changed []StepID          // closed since the decider was last asked
 	last    Time              // the instant of the last entry
+	owed    bool              // a body has not said that it waits since something changed
 }
 
 // RunLimit is a run's stored deadline and where it was configured.

@@ -20,6 +20,9 @@ func (m *machine) schedule(cmd Schedule) {
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)
 	}
+	if cmd.For > 0 {
+		rec.NextAt = m.now.Add(cmd.For)
+	}
 	m.emit(rec)
 	s := &m.r.Steps[len(m.r.Steps)-1]
 	if cmd.Failure != nil {

@@ -42,7 +42,7 @@ func (r *Run) finish(at Time) {
 	switch {
 	case r.PausedAt != 0:
 		r.Phase = RunPaused
-	case r.open > 0 && r.live == 0 && r.queued == 0:
+	case r.open > 0 && r.Idle():
 		r.Phase = RunWaiting
 	default:
 		r.Phase = RunRunning
@@ -121,10 +121,19 @@ func (r *Run) limitWake() Time {
 	return policy.Earliest(wake, policy.Earliest(r.Execution.Warn, r.Deadline.Warn))
 }
 
-// Idle reports whether nothing of the run is in a worker's hands or waits for one.
-func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 }
+// Idle reports whether nothing of the run is in a worker's or its body's hands or waits for one.
+func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.Owed() }
 
-// Active reports whether something of the run is in a worker's hands or waits for one.
+// Owed reports whether the run's body has still to say what comes next.
+func (r *Run) Owed() bool {
+	if !r.owed || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
+		return false
+	}
+	_, bodied := r.def.(Bodied)
+	return bodied
+}
+
+// Active reports whether something of the run is in a worker's or its body's hands or waits for one.
 func (r *Run) Active() bool { return !r.Idle() }
 
 // Live returns how many attempts run or are being stopped.
