@@ -159,26 +159,9 @@ func readPiece(run core.RunID, entries []core.Entry, src []byte) ([]core.Entry, 
 // History implements journal.Journal.
 func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History, err error) {
 	found := false
-	err = j.read(ctx, func(c *sqlite.Conn) error {
-		// One statement, so one snapshot of row and history.
-		return j.wrap("history", query(c, "SELECT r.applied, h.seq, h.sum, h.entries FROM runs_data r"+
-			" LEFT JOIN history h ON h.run = r.id WHERE r.id = ? ORDER BY h.seq",
-			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
-			func(s *sqlite.Stmt) (bool, error) {
-				found = true
-				h.Applied = uint64(s.ColumnInt64(0))
-				if s.ColumnIsNull(1) {
-					return false, nil
-				}
-				src, err := blob(s, 2)
-				if err == nil {
-					h.Entries, err = readPiece(id, h.Entries, src)
-				}
-				if err != nil {
-					return true, fmt.Errorf("history of run %s, piece of batch %d: %w", id, s.ColumnInt64(1), err)
-				}
-				return false, nil
-			}))
+	err = j.read(ctx, func(c *sqlite.Conn) (err error) {
+		h, found, err = historyOf(c, id)
+		return j.wrap("history", err)
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("%w: run %s", journal.ErrNotFound, id)
@@ -187,6 +170,29 @@ func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History
 		return journal.History{}, err
 	}
 	return h, nil
+}
+
+// historyOf reads row and history in one statement, so of one moment.
+func historyOf(c *sqlite.Conn, id core.RunID) (h journal.History, found bool, err error) {
+	err = query(c, "SELECT r.applied, h.seq, h.sum, h.entries FROM runs_data r LEFT JOIN history h ON h.run = r.id"+
+		" WHERE r.id = ? ORDER BY h.seq",
+		func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
+		func(s *sqlite.Stmt) (bool, error) {
+			found = true
+			h.Applied = uint64(s.ColumnInt64(0))
+			if s.ColumnIsNull(1) {
+				return false, nil
+			}
+			src, err := blob(s, 2)
+			if err == nil {
+				h.Entries, err = readPiece(id, h.Entries, src)
+			}
+			if err != nil {
+				return true, fmt.Errorf("history of run %s, piece of batch %d: %w", id, s.ColumnInt64(1), err)
+			}
+			return false, nil
+		})
+	return h, found, err
 }
 
 // Definition implements journal.Journal.

@@ -1,0 +1,299 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// Report is what Check found.
+type Report struct {
+	Path   string `json:"path"`
+	SQLite string `json:"sqlite"` // version of the library that looked
+	Format int    `json:"format"`
+	Bytes  int64  `json:"bytes"`
+	Log    int64  `json:"logBytes"` // of the write-ahead log
+	Free   int64  `json:"freeBytes"`
+	Holder Holder `json:"holder,omitzero"` // zero: nobody holds it
+
+	Runs, Open, Steps, Attempts int64
+	Pieces, Batches, Entries    int64 // of history, of the journal, in both
+	Definitions                 int64
+	Partitions                  []PartitionReport
+
+	// Problems are what is wrong, as sentences; a sound file has none. After a hundred no more are kept.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// PartitionReport is a partition's place in the journal.
+type PartitionReport struct {
+	Partition int    `json:"partition"`
+	Owner     string `json:"owner"`
+	Epoch     uint64 `json:"epoch"`
+	First     uint64 `json:"first"`   // the oldest batch in the journal
+	Last      uint64 `json:"last"`    // the newest one
+	Through   uint64 `json:"through"` // the view contains every batch up to here
+}
+
+const mostProblems = 100
+
+func (r *Report) problem(format string, args ...any) {
+	if len(r.Problems) < mostProblems {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// Check examines the file at path: SQLite's own integrity check, the format, and that every batch and every piece of
+// history decodes and fits the watermarks. It only reads, and works while another process holds the file; what that
+// process changes meanwhile is not a problem. The error is for a file that cannot be examined at all; a damaged one has
+// problems. Whether rows equal the fold of their history is asked with EachRun, by who has the definitions.
+func Check(ctx context.Context, path string) (*Report, error) {
+	j, err := OpenReadOnly(path)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	r := &Report{Path: path, Format: format}
+	if h, held := Held(path); held {
+		r.Holder = h
+	}
+	for _, part := range []struct {
+		name  string
+		check func(*sqlite.Conn, *Report) error
+	}{
+		{"the file", checkFile},
+		{"the partitions", checkPartitions},
+		{"the journal", checkJournal},
+		{"the histories", checkHistories},
+		{"the rows", checkRows},
+	} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := j.read(ctx, func(c *sqlite.Conn) error {
+			c.SetInterrupt(ctx.Done())
+			defer c.SetInterrupt(nil)
+			return part.check(c, r)
+		})
+		if err != nil { // a damaged page: the other parts may still be readable
+			r.problem("%s: %v", part.name, j.wrap("check", err))
+		}
+	}
+	return r, ctx.Err()
+}
+
+func checkFile(c *sqlite.Conn, r *Report) error {
+	if info, err := os.Stat(r.Path); err == nil {
+		r.Bytes = info.Size()
+	}
+	if info, err := os.Stat(r.Path + "-wal"); err == nil {
+		r.Log = info.Size()
+	}
+	free, err := queryInt(c, "PRAGMA freelist_count")
+	if err != nil {
+		return err
+	}
+	page, err := queryInt(c, "PRAGMA page_size")
+	if err != nil {
+		return err
+	}
+	r.Free = free * page
+	if r.SQLite, err = queryText(c, "SELECT sqlite_version()"); err != nil {
+		return err
+	}
+	version, err := queryInt(c, "SELECT value FROM meta WHERE key = 'format'")
+	if err != nil {
+		return err
+	}
+	r.Format = int(version)
+	return sqlitex.ExecuteTransient(c, "PRAGMA integrity_check", &sqlitex.ExecOptions{
+		ResultFunc: func(s *sqlite.Stmt) error {
+			if text := s.ColumnText(0); text != "ok" {
+				r.problem("SQLite's integrity check: %s", text)
+			}
+			return nil
+		},
+	})
+}
+
+func checkPartitions(c *sqlite.Conn, r *Report) error {
+	return query(c, "SELECT partition, epoch, owner FROM partitions ORDER BY partition", nil,
+		func(s *sqlite.Stmt) (bool, error) {
+			r.Partitions = append(r.Partitions, PartitionReport{
+				Partition: s.ColumnInt(0), Epoch: uint64(s.ColumnInt64(1)), Owner: s.ColumnText(2),
+			})
+			return false, nil
+		})
+}
+
+// checkJournal decodes every batch: numbers are dense, watermarks do not fall nor run ahead.
+func checkJournal(c *sqlite.Conn, r *Report) error {
+	var p *PartitionReport
+	return query(c, "SELECT id, through, sum, entries FROM journal ORDER BY id", nil, func(s *sqlite.Stmt) (bool, error) {
+		partition, seq := int(s.ColumnInt64(0)>>seqBits), uint64(s.ColumnInt64(0))&seqMask
+		through := uint64(s.ColumnInt64(1))
+		r.Batches++
+		switch {
+		case p == nil || p.Partition != partition:
+			i := slices.IndexFunc(r.Partitions, func(p PartitionReport) bool { return p.Partition == partition })
+			if i < 0 {
+				r.problem("batch %d is of partition %d, which nobody ever owned", seq, partition)
+				return false, nil
+			}
+			p = &r.Partitions[i]
+			p.First = seq
+		case seq != p.Last+1:
+			r.problem("batch %d of partition %d follows batch %d: the batches between are missing", seq, partition, p.Last)
+		case through < p.Through:
+			r.problem("batch %d of partition %d sets the view's watermark back from %d to %d", seq, partition, p.Through, through)
+		}
+		if through > seq {
+			r.problem("batch %d of partition %d says that the view contains batch %d", seq, partition, through)
+		}
+		p.Last, p.Through = seq, through
+		b, err := blob(s, 2)
+		var entries []core.Entry
+		if err == nil {
+			entries, err = readEntries(b)
+		}
+		if err != nil {
+			r.problem("batch %d of partition %d: %v", seq, partition, err)
+		}
+		r.Entries += int64(len(entries))
+		return false, nil
+	})
+}
+
+// checkHistories decodes every piece: they belong to rows and are not ahead of them.
+func checkHistories(c *sqlite.Conn, r *Report) error {
+	return query(c, "SELECT h.run, h.seq, r.applied, h.sum, h.entries FROM history h LEFT JOIN runs_data r ON r.id = h.run", nil,
+		func(s *sqlite.Stmt) (bool, error) {
+			var run core.RunID
+			s.ColumnBytes(0, run[:])
+			seq := s.ColumnInt64(1)
+			r.Pieces++
+			switch {
+			case s.ColumnIsNull(2):
+				r.problem("run %s has history but no row", run)
+			case seq > s.ColumnInt64(2):
+				r.problem("run %s has history of batch %d, its row is folded to batch %d", run, seq, s.ColumnInt64(2))
+			}
+			b, err := blob(s, 3)
+			var entries []core.Entry
+			if err == nil {
+				entries, err = readPiece(run, nil, b)
+			}
+			if err != nil {
+				r.problem("history of run %s, piece of batch %d: %v", run, seq, err)
+			}
+			r.Entries += int64(len(entries))
+			return false, nil
+		})
+}
+
+func checkRows(c *sqlite.Conn, r *Report) (err error) {
+	for _, count := range []struct {
+		n     *int64
+		query string
+	}{
+		{&r.Runs, "SELECT count(*) FROM runs_data"},
+		{&r.Open, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE phase < %d", core.RunSucceeded)},
+		{&r.Steps, "SELECT count(*) FROM steps_data"},
+		{&r.Attempts, "SELECT count(*) FROM attempts_data"},
+		{&r.Definitions, "SELECT count(*) FROM definitions WHERE kind IS NOT NULL"},
+	} {
+		if *count.n, err = queryInt(c, count.query); err != nil {
+			return err
+		}
+	}
+	for _, wrong := range []struct{ query, text string }{
+		{"SELECT count(*) FROM runs_data r WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.run = r.id)", "runs have no history"},
+		{"SELECT count(*) FROM steps_data s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)", "steps belong to no run"},
+		{
+			"SELECT count(*) FROM attempts_data a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
+			"attempts belong to no run",
+		},
+		{
+			"SELECT count(*) FROM runs_data r WHERE r.definition <> 0 AND NOT EXISTS" +
+				" (SELECT 1 FROM definitions d WHERE d.num = r.definition AND d.kind IS NOT NULL)",
+			"runs have a definition that is not stored",
+		},
+	} {
+		n, err := queryInt(c, wrong.query)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			r.problem("%d %s", n, wrong.text)
+		}
+	}
+	for _, p := range r.Partitions {
+		// Rows were written after the batches were read, perhaps; a row ahead of them all is wrong only in a file at rest.
+		ahead, err := queryInt(c, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE partition = %d AND applied > %d", p.Partition, p.Last))
+		if err != nil {
+			return err
+		}
+		if ahead > 0 && r.Holder == (Holder{}) {
+			r.problem("%d runs of partition %d are folded beyond its last batch, %d", ahead, p.Partition, p.Last)
+		}
+	}
+	return nil
+}
+
+// eachRun is how many runs EachRun reads at once.
+const eachRun = 256
+
+// EachRun calls fn with every run in the view, the oldest first: its row, what the view holds of its history, and its
+// steps, all of one moment. Entries of later batches are in the tail. It stops at fn's first error.
+func (j *Journal) EachRun(
+	ctx context.Context, fn func(row journal.RunRow, h journal.History, steps []journal.StepRow) error,
+) error {
+	type run struct {
+		row     journal.RunRow
+		history journal.History
+		steps   []journal.StepRow
+	}
+	var after core.RunID
+	for first := true; ; first = false {
+		var runs []run
+		err := j.read(ctx, func(c *sqlite.Conn) (err error) {
+			defer sqlitex.Transaction(c)(&err)
+			at := " WHERE r.id > ?"
+			if first {
+				at = " WHERE r.id >= ?"
+			}
+			err = query(c, "SELECT "+runColumns+" FROM "+runTables+at+" ORDER BY r.id LIMIT ?",
+				func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, eachRun) },
+				func(s *sqlite.Stmt) (bool, error) { runs = append(runs, run{row: scanRun(s)}); return false, nil })
+			for i := range runs {
+				r := &runs[i]
+				if err == nil {
+					r.history, _, err = historyOf(c, r.row.ID)
+				}
+				if err == nil {
+					r.steps, err = stepsOf(c, r.row.ID)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return j.wrap("each run", err)
+		}
+		for _, r := range runs {
+			if err := fn(r.row, r.history, r.steps); err != nil {
+				return err
+			}
+			after = r.row.ID
+		}
+		if len(runs) < eachRun {
+			return nil
+		}
+	}
+}
