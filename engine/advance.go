@@ -64,9 +64,11 @@ func (p *Partition) effect(r *run, e core.Effect) {
 		q := p.queue(queueKey{e.Task.Queue, e.Task.Type})
 		q.busy++
 		p.held[e.Task.Token] = hold{queue: q}
-		p.open.after = append(p.open.after, effect{r.id(), e})
+		p.open.after = append(p.open.after, effect{run: r.id(), eff: e})
 	case core.Revoke:
-		p.open.after = append(p.open.after, effect{r.id(), e})
+		p.open.after = append(p.open.after, effect{run: r.id(), eff: e})
+	case core.Consult:
+		p.bodyEffect(r, e)
 	default:
 		p.todo.push(errand{r, e})
 	}
@@ -115,6 +117,7 @@ func (p *Partition) perform(e errand) {
 // than until the batch is durable.
 func (p *Partition) closed(r *run, e core.Closed) {
 	p.unname(r, false)
+	p.bodyEffect(r, e)
 	p.open.ended = append(p.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case e.Next != nil:

@@ -26,6 +26,7 @@ type Config struct {
 	Workers   Workers
 	Partition int
 	Owner     string // who holds the partition, for people; default "pid N"
+	Bodies    Bodies // of workflows that are functions; default none
 	// Compile makes a definition from its stored source. It must be safe for concurrent use.
 	Compile func(d journal.Definition) (core.Definition, error)
 	// Resolve finds the definition a child step names; default: no child runs.

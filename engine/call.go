@@ -18,6 +18,8 @@ const (
 	CallUnwatch               // Run, Watcher
 	CallFind                  // Name → Started.Run
 	CallList                  // Query → Rows, Masked
+	CallBody                  // Run, Inputs: of its body
+	CallConsult               // Run → Bodies.Consult
 )
 
 // Call is one request to a partition and its answer. Who waits for the answer gets it through Done, once what it tells
@@ -26,6 +28,7 @@ type Call struct {
 	Op       CallOp
 	Run      core.RunID
 	Input    core.Input
+	Inputs   []core.Input
 	Start    StartRequest
 	Compiled core.Definition // of Start.Definition; nil: the partition compiles it
 	Waiter   *Waiter
@@ -61,6 +64,8 @@ func (c *Call) op() string {
 		return "list"
 	case CallFind:
 		return "find"
+	case CallBody, CallConsult:
+		return "body"
 	default:
 		return "read"
 	}

@@ -79,7 +79,7 @@ func (p *Partition) recover(r *run) {
 	for _, e := range r.state.Offers() {
 		p.effect(r, e)
 	}
-	if r.state.Live() > 0 {
+	if r.state.Live() > 0 || r.state.Owed() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.alive})
 	}
 }

@@ -36,6 +36,7 @@ type Partition struct {
 	lost     ring[*run]          // restored at open, still to be recovered
 	alive    map[core.Token]bool // attempts that outlived the partition's memory
 	stored   map[core.DefinitionID]bool
+	riding   bool // rows ride in the batches until none is left
 	flushing bool
 	probing  bool
 
@@ -79,8 +80,9 @@ type batch struct {
 
 // effect is a machine's effect on the world outside, and whose.
 type effect struct {
-	run core.RunID
-	eff core.Effect
+	run  core.RunID
+	eff  core.Effect
+	news *News // of a core.Consult
 }
 
 // ended is a run that closed in a batch.
@@ -162,6 +164,10 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.find(c)
 	case CallList:
 		p.list(c)
+	case CallBody:
+		p.body(c)
+	case CallConsult:
+		p.consult(c)
 	}
 	p.settle()
 }
@@ -241,6 +247,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		if n++; n > tickRuns {
 			return true
 		}
+		if TickHook != nil { TickHook(p.now.Sub(r.wake)) }
 		p.fire(r)
 		p.settle()
 	}
@@ -355,6 +362,10 @@ func (p *Partition) carryOut(e *effect) {
 		}
 	case core.Revoke:
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
+	case core.Consult:
+		p.cfg.Bodies.Consult(*e.news)
+	case core.Closed:
+		p.cfg.Bodies.Forget(e.run)
 	default:
 	}
 }
@@ -363,3 +374,5 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{Loaded: len(p.runs), Queued: len(p.offers), Live: len(p.held), Seq: p.durable, Behind: p.behind.count}
 }
+
+var TickHook func(time.Duration)

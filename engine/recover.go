@@ -176,6 +176,9 @@ func (p *Partition) Failed(err error) {
 		}
 	}
 	p.kept = append(kept, p.kept...)
+	if p.cfg.Bodies != nil {
+		p.cfg.Bodies.Reset()
+	}
 	for _, q := range p.queues {
 		q.busy = 0
 	}

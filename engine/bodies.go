@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Bodies are workflows whose decisions are made by functions outside the machine. All methods are called by the loop:
+// they must not block, and must not call the engine but by Do, Consult and Report.
+type Bodies interface {
+	// Consult brings durable news of a run whose body is to go on.
+	Consult(n News)
+	// Forget says that a run is closed durably: its body is of no more use.
+	Forget(run core.RunID)
+	// Reset says that what was not durable is void: all bodies are of no more use. Those that have something to do are
+	// consulted again.
+	Reset()
+}
+
+// News is what a run's body has to know.
+type News struct {
+	Run   core.RunID
+	Whole bool   // Steps are all of the run's; else those that closed since the last news
+	Head  *Head  // with Whole
+	Steps []Step // their slices are shared and never changed
+}
+
+// Head is what a body may know of its run besides the steps.
+type Head struct {
+	Workflow, WorkflowID, Key string
+	Input                     []byte
+	CreatedAt, StartedAt      core.Time
+	Execution, Deadline       core.RunLimit
+	Parent                    core.Parent
+	Chain                     core.Chain
+}
+
+// Step is a step as a body sees it.
+type Step struct {
+	ID          core.StepID
+	Spec        *core.StepSpec
+	Phase       core.StepPhase
+	Reason      policy.Reason
+	Attempts    int // that used up the budget
+	ScheduledAt core.Time
+	EndedAt     core.Time
+	Output      []byte
+	Failure     *policy.Failure
+	Dropped     bool
+}
+
+// news reads from the state, as it is with the entry at hand, what a body is to know.
+func news(s *core.Run, closed []core.StepID) News {
+	n := News{Run: s.ID}
+	if closed == nil {
+		n.Whole = true
+		n.Head = &Head{
+			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
+			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
+		}
+		n.Steps = make([]Step, len(s.Steps))
+		for i := range s.Steps {
+			n.Steps[i] = stepNews(&s.Steps[i])
+		}
+		return n
+	}
+	n.Steps = make([]Step, len(closed))
+	for i, id := range closed {
+		n.Steps[i] = stepNews(&s.Steps[id])
+	}
+	return n
+}
+
+func stepNews(s *core.Step) Step {
+	return Step{
+		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
+		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped,
+	}
+}
+
+// bodyEffect has a run's body consulted or forgotten once the open batch is durable.
+func (p *Partition) bodyEffect(r *run, e core.Effect) {
+	if p.cfg.Bodies == nil {
+		return
+	}
+	eff := effect{run: r.id(), eff: e}
+	if c, ok := e.(core.Consult); ok {
+		n := news(r.state, c.Closed)
+		eff.news = &n
+	}
+	p.open.after = append(p.open.after, eff)
+}
+
+// Do lets several inputs happen to one run in one commit, in order; the first that is refused ends it. The attempts that
+// the inputs end are over for their worker. done is called by the loop, with nil when all of it is durable; it must not
+// block. It may be nil.
+func (e *Engine) Do(run core.RunID, inputs []core.Input, done func(error)) {
+	c := &Call{Op: CallBody, Run: run, Inputs: inputs}
+	if done != nil {
+		c.Done = func(c *Call) { done(c.Err) }
+	}
+	if !e.inbox.put(item{call: c}) && done != nil {
+		done(ErrClosed)
+	}
+}
+
+// Consult asks for whole news of a run, which come by Bodies.Consult if the run is open.
+func (e *Engine) Consult(run core.RunID) { e.inbox.put(item{call: &Call{Op: CallConsult, Run: run}}) }
+
+// body feeds the inputs of a body to its run.
+func (p *Partition) body(c *Call) {
+	r, err := p.get(c.Run)
+	if err != nil {
+		c.Err = failure(c.op(), c.Run.String(), err)
+	}
+	for _, in := range c.Inputs {
+		rep := report{c.Run, in}
+		tok, over := rep.token()
+		if over {
+			p.remember(rep)
+		}
+		if c.Err == nil {
+			if err := p.advance(r, nil, in); err != nil {
+				c.Err = refused(c.op(), c.Run, err)
+			}
+		}
+		if over {
+			p.release(tok)
+		}
+	}
+	p.reply(c)
+}
+
+// consult answers with whole news. They wait for what is on its way to the disk, as every answer does.
+func (p *Partition) consult(c *Call) {
+	r, err := p.get(c.Run)
+	if err != nil {
+		p.cfg.Log.Warn("a run whose body asks for it cannot be read", "run", c.Run.String(), "error", err)
+		return
+	}
+	if r.state.Phase.Closed() || r.state.Closing != nil || r.state.CancelAsked || r.state.Phase == core.RunPending || p.cfg.Bodies == nil {
+		return
+	}
+	n := news(r.state, nil)
+	c.Done = func(*Call) { p.cfg.Bodies.Consult(n) }
+	p.reply(c)
+}
