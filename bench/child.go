@@ -92,7 +92,7 @@ func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error
 	if mode == "resume" {
 		close(l.gate)
 	}
-	st, err := openStack(ctx, dir, map[string]worker.Executor{"bench.line": l, "bench.broken": flaky{fails: 3}})
+	st, err := openStack(ctx, dir, map[string]worker.Executor{"bench.line": l, "bench.broken": flaky(3)})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func latency(ctx context.Context, s *session) (Row, error) {
 
 // rate measures how many runs of a flow end in a second while so many clients start and await them.
 func (s *session) rate(ctx context.Context, source, unit string, steps, clients int) (Row, error) {
-	st, err := openStack(ctx, s.dir, map[string]worker.Executor{"bench.flaky": flaky{fails: 2}})
+	st, err := openStack(ctx, s.dir, map[string]worker.Executor{"bench.flaky": flaky(2)})
 	if err != nil {
 		return Row{}, err
 	}

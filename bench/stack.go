@@ -3,13 +3,14 @@ package bench
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
+	"time"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/journal"
 	"github.com/pawl-dev/pawl/journal/sqlite"
-	"github.com/pawl-dev/pawl/policy"
 	"github.com/pawl-dev/pawl/worker"
 )
 
@@ -20,7 +21,7 @@ const databaseFile = "pawl.db"
 type stack struct {
 	dir     string
 	journal journal.Journal
-	pool    *directPool
+	pool    *worker.Pool
 	engine  *engine.Engine
 }
 
@@ -46,13 +47,29 @@ func openStack(ctx context.Context, dir string, types map[string]worker.Executor
 
 // openOn opens the engine on a journal.
 func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Executor) (*stack, error) {
-	pool := newDirectPool(types)
+	executors := map[string]worker.Executor{"noop": worker.Noop{}}
+	maps.Copy(executors, types)
+	r := &relay{ready: make(chan struct{})}
+	pool := worker.NewPool(worker.PoolConfig{Executors: executors, Reporter: r})
 	e, err := engine.Open(ctx, engine.Config{Journal: j, Workers: pool, Compile: compile})
 	if err != nil {
 		return nil, err
 	}
-	pool.to(e)
+	r.to = e
+	close(r.ready)
 	return &stack{journal: j, pool: pool, engine: e}, nil
+}
+
+// relay passes reports on to an engine that is made after its workers: an engine that recovers runs hands out attempts
+// before Open has returned.
+type relay struct {
+	ready chan struct{}
+	to    worker.Reporter
+}
+
+func (r *relay) Report(run core.RunID, in core.Input) {
+	<-r.ready
+	r.to.Report(run, in)
 }
 
 // close ends the stack. A second close does nothing.
@@ -62,7 +79,9 @@ func (st *stack) close() error {
 	}
 	j := st.journal
 	st.journal = nil
-	return errors.Join(st.engine.Close(), j.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return errors.Join(st.pool.Close(ctx), st.engine.Close(), j.Close())
 }
 
 // fail closes the stack after an error, which it returns.
@@ -104,11 +123,13 @@ func (e *unsuccessfulError) Error() string {
 }
 
 // flaky is a step that fails a number of times before it succeeds.
-type flaky struct{ fails int }
-
-func (f flaky) Execute(_ context.Context, t core.Task, _ worker.Alive) worker.Result {
-	if t.Count > f.fails {
-		return worker.Result{}
-	}
-	return worker.Result{Failure: &policy.Failure{Kind: policy.KindError, Message: "not yet"}}
+func flaky(fails int) worker.Executor {
+	return worker.FuncExecutor(func(_ context.Context, t core.Task, _ worker.Alive) ([]byte, error) {
+		if t.Count > fails {
+			return nil, nil
+		}
+		return nil, errNotYet
+	})
 }
+
+var errNotYet = errors.New("not yet")
