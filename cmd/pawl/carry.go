@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the exit
+// status.
+func (a *app) carry(ctx context.Context, m *machine, ids []core.RunID, how telling) error {
+	f := a.newFollower(m, m, how)
+	f.others = a.others(ctx, m, ids)
+	err := f.follow(ctx, ids)
+	left := errors.Is(err, errLeft)
+	if left {
+		f.leave()
+	} else if err == nil {
+		f.conclude()
+	}
+	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends what
+	// is left of them.
+	impatient := make(chan os.Signal, 1)
+	signal.Notify(impatient, os.Interrupt)
+	go func() {
+		if _, ok := <-impatient; ok {
+			os.Exit(exitCancelled)
+		}
+	}()
+	closeErr := m.close()
+	signal.Stop(impatient)
+	close(impatient)
+	switch {
+	case left:
+		return &statusError{status: exitCancelled}
+	case err != nil:
+		return errors.Join(err, closeErr)
+	case closeErr != nil:
+		return closeErr
+	case f.status() != exitOK:
+		return &statusError{status: f.status()}
+	default:
+		return nil
+	}
+}
+
+// openPhases are the phases of runs that go on.
+var openPhases = []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting, core.RunPaused}
+
+// others counts the open runs that are carried along: an engine carries all of its database.
+func (a *app) others(ctx context.Context, h histories, ids []core.RunID) int {
+	page, err := h.List(ctx, journal.Query{Phases: openPhases, Limit: 1000})
+	if err != nil {
+		return 0 // it is a remark, not worth failing for
+	}
+	n := 0
+	for _, row := range page.Runs {
+		mine := row.Parent != (core.RunID{})
+		for _, id := range ids {
+			mine = mine || row.ID == id
+		}
+		if !mine {
+			n++
+		}
+	}
+	return n
+}
+
+func isClosed(err error) bool { return errors.Is(err, engine.ErrRunClosed) }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// taken are variables that mean something else: Pawl sets them for the processes of steps, where a person may well call
+// pawl again. A flag of that name has another variable, or none.
+var taken = map[string]string{"output": "PAWL_OUTPUT_FORMAT", "step": "", "run": ""}
+
+// variable is the environment variable of a flag; "": none.
+func variable(flag string) string {
+	if name, ok := taken[flag]; ok {
+		return name
+	}
+	return "PAWL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// personal are the flags that make sense for one call only and are not read from anywhere else.
+var personal = []string{"help", "input", "id", "key", "file", "from", "steps", "data", "limit", "to", "by"}
+
+// configure gives the flags that were not on the command line their values: environment, then configuration file.
+func configure(cmd *cobra.Command) error {
+	path := configPath()
+	settings, err := readConfig(path, allFlags(cmd.Root()))
+	if err != nil {
+		return err
+	}
+	var failed error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || failed != nil || slices.Contains(personal, f.Name) {
+			return
+		}
+		if name := variable(f.Name); name != "" {
+			if value, ok := os.LookupEnv(name); ok && value != "" {
+				if err := cmd.Flags().Set(f.Name, value); err != nil {
+					failed = fmt.Errorf("the environment variable %s: %w", name, err)
+				}
+				return
+			}
+		}
+		for _, value := range settings[f.Name] {
+			if err := cmd.Flags().Set(f.Name, value); err != nil {
+				failed = fmt.Errorf("%s: %s: %w", path, f.Name, err)
+			}
+		}
+	})
+	return failed
+}
+
+func configPath() string {
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "pawl", "config.yaml")
+}
+
+// readConfig reads the configuration file; one that is not there is empty.
+func readConfig(path string, known []string) (map[string][]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var raw map[string]any
+	if err := yaml.Unmarshal(src, &raw); err != nil {
+		return nil, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+	}
+	out := map[string][]string{}
+	keys := make([]string, 0, len(raw))
+	for key := range raw {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		if !slices.Contains(known, key) {
+			return nil, fmt.Errorf("%s: unknown key %q; %s", path, key, nearestOr(key, known))
+		}
+		if list, ok := raw[key].([]any); ok {
+			for _, v := range list {
+				out[key] = append(out[key], fmt.Sprint(v))
+			}
+			continue
+		}
+		out[key] = []string{fmt.Sprint(raw[key])}
+	}
+	return out, nil
+}
+
+// allFlags are the names that a configuration file may hold.
+func allFlags(root *cobra.Command) []string {
+	var names []string
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		add := func(f *pflag.Flag) {
+			if !slices.Contains(names, f.Name) && !slices.Contains(personal, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+		cmd.PersistentFlags().VisitAll(add)
+		cmd.LocalNonPersistentFlags().VisitAll(add)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	sort.Strings(names)
+	return names
+}
+
+// nearestOr hints at the known word that was most likely meant, or at all of them.
+func nearestOr(word string, known []string) string {
+	probe := &cobra.Command{Use: "probe", SuggestionsMinimumDistance: 2}
+	for _, name := range known {
+		probe.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	if near := probe.SuggestionsFor(word); len(near) > 0 {
+		return fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return "known are the names of flags: " + strings.Join(known, ", ")
+}

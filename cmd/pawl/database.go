@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+const defaultPathHint = "$XDG_STATE_HOME/pawl/pawl.db"
+
+// place is a parsed --database.
+type place struct {
+	memory bool
+	path   string
+}
+
+// where parses --database and finds the default.
+func (a *app) where() (place, error) {
+	text := a.database
+	if text == "" {
+		dir, err := stateDir()
+		if err != nil {
+			return place{}, err
+		}
+		return place{path: filepath.Join(dir, "pawl.db")}, nil
+	}
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch {
+	case text == "memory:" || text == "memory":
+		return place{memory: true}, nil
+	case scheme == "postgres" || scheme == "postgresql":
+		return place{}, usage("--database %s: this build has no PostgreSQL journal, it comes with pawl server; use sqlite:PATH", scheme+"://…")
+	case ok && scheme == "sqlite":
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" {
+			return place{}, usage("--database sqlite: names no file; write sqlite:PATH")
+		}
+		return place{path: path}, nil
+	default:
+		return place{}, usage("--database %q is not understood; write sqlite:PATH, or memory: for a database that ends with the command", text)
+	}
+}
+
+// stateDir is where a person's own database lies.
+func stateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "pawl"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("where is the database? There is no home directory: %w; give --database sqlite:PATH", err)
+	}
+	return filepath.Join(home, ".local", "state", "pawl"), nil
+}
+
+// logDir is where the attempts' logs lie: beside the database.
+func (p place) logDir() string {
+	if p.memory {
+		dir, err := stateDir()
+		if err != nil {
+			return ""
+		}
+		return filepath.Join(dir, "logs")
+	}
+	return p.path + ".logs"
+}
+
+// openToRead opens the database for looking, whoever holds it.
+func (a *app) openToRead() (reader, func(), error) {
+	p, err := a.where()
+	if err != nil {
+		return reader{}, nil, err
+	}
+	if p.memory {
+		return reader{}, nil, usage("a database in memory: ends with its command, so there is nothing to look at; use --database sqlite:PATH")
+	}
+	j, err := sqlite.OpenReadOnly(p.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return reader{}, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, or name another one with --database", p.path)
+	}
+	if err != nil {
+		return reader{}, nil, err
+	}
+	return reader{j}, func() { j.Close() }, nil
+}
+
+// openToWrite opens the database and holds it.
+func (p place) openToWrite() (journal.Journal, error) {
+	if p.memory {
+		return memory.New(), nil
+	}
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
+		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
+	}
+	j, err := sqlite.Open(p.path, sqlite.Options{Since: now()})
+	if errors.Is(err, journal.ErrHeld) {
+		return nil, &heldError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// heldError says what a person can do while another process has the database.
+type heldError struct{ err error }
+
+func (e *heldError) Error() string {
+	return strings.TrimPrefix(e.err.Error(), "journal: ") +
+		"\nMeanwhile pawl run list, show, events and watch work: they only read."
+}
+
+func (e *heldError) Unwrap() error { return e.err }
+
+// reading calls fn with the database opened for looking.
+func (a *app) reading(ctx context.Context, fn func(ctx context.Context, h reader) error) error {
+	h, closeIt, err := a.openToRead()
+	if err != nil {
+		return err
+	}
+	defer closeIt()
+	return fn(ctx, h)
+}
+
+// now is the wall clock, as the command line reads it.
+func now() core.Time { return policy.At(clockNow()) }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/journal/sqlite"
+)
+
+// diagnosis is what programs get.
+type diagnosis struct {
+	Database string         `json:"database"`
+	File     *sqlite.Report `json:"file,omitempty"` // nil: there is none
+	Runs     int            `json:"runsCompared"`   // rows held against their history
+	SyncP50  float64        `json:"syncP50Ms"`      // how long the disk takes to make a write durable
+	Version  string         `json:"version"`
+	Problems []string       `json:"problems"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
+		Long: `Checks the database file: SQLite's integrity check, that every batch and every history decodes, and that each run's row says
+what its history says. Tells who holds the file, and how long the disk takes to make a write durable. It only reads the
+database. Exit status 1 if something is wrong.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := a.diagnose(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.structured() {
+				err = a.print(d)
+			} else {
+				a.tellDiagnosis(d)
+			}
+			if err == nil && len(d.Problems) > 0 {
+				return &statusError{status: exitFailed}
+			}
+			return err
+		},
+	}
+}
+
+func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
+	p, err := a.where()
+	if err != nil {
+		return nil, err
+	}
+	if p.memory {
+		return nil, usage("a database in memory: has nothing to check; use --database sqlite:PATH")
+	}
+	d := &diagnosis{Database: p.path, Version: buildVersion(), Problems: []string{}}
+	if d.SyncP50, err = syncFloor(filepath.Dir(p.path)); err != nil {
+		d.Problems = append(d.Problems, err.Error())
+	}
+	if d.File, err = sqlite.Check(ctx, p.path); errors.Is(err, fs.ErrNotExist) {
+		d.File = nil
+		return d, nil
+	} else if err != nil {
+		d.Problems = append(d.Problems, err.Error())
+		return d, nil
+	}
+	d.Problems = append(d.Problems, d.File.Problems...)
+	d.File.Problems = nil
+	d.compare(ctx, p.path)
+	return d, nil
+}
+
+// compare holds every run's row against the fold of its history.
+func (d *diagnosis) compare(ctx context.Context, path string) {
+	j, err := sqlite.OpenReadOnly(path)
+	if err != nil {
+		d.Problems = append(d.Problems, err.Error())
+		return
+	}
+	defer j.Close()
+	flows := &flows{j: j, known: map[core.DefinitionID]*compiled{}}
+	err = j.EachRun(ctx, func(row journal.RunRow, h journal.History, steps []journal.StepRow) error {
+		def, err := j.Definition(ctx, row.Definition)
+		if err != nil {
+			d.problem("run %s: its definition: %v", row.ID, err)
+			return nil
+		}
+		c, err := flows.get(def)
+		if err != nil {
+			return nil // another program's workflow: its steps have no names here
+		}
+		d.Runs++
+		for _, text := range differences(core.Restore(row.ID, c.def, h.Entries), row, steps) {
+			d.problem("run %s: %s", row.ID, text)
+		}
+		return nil
+	})
+	if err != nil {
+		d.Problems = append(d.Problems, err.Error())
+	}
+}
+
+func (d *diagnosis) problem(format string, args ...any) {
+	if len(d.Problems) < 100 {
+		d.Problems = append(d.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// differences are the columns in which rows do not say what the fold says.
+func differences(r *core.Run, row journal.RunRow, steps []journal.StepRow) []string {
+	var out []string
+	differ := func(what string, in, from any) {
+		if in != from {
+			out = append(out, fmt.Sprintf("%s is %v in its row and %v in its history", what, in, from))
+		}
+	}
+	differ("the phase", row.Phase, r.Phase)
+	differ("the workflow", row.Workflow, r.Workflow)
+	differ("the start", row.CreatedAt, r.CreatedAt)
+	differ("the end", row.EndedAt, r.EndedAt)
+	rows := make(map[core.StepID]journal.StepRow, len(steps))
+	for _, s := range steps {
+		rows[s.Step] = s
+	}
+	if len(steps) == 0 {
+		return out // rows of steps may be left out to save room
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		step, ok := rows[s.ID]
+		if !ok {
+			continue
+		}
+		differ(fmt.Sprintf("step %q: the phase", s.Key()), step.Phase, s.Phase)
+		differ(fmt.Sprintf("step %q: the attempt", s.Key()), step.Attempt, s.Attempt)
+		differ(fmt.Sprintf("step %q: the end", s.Key()), step.EndedAt, s.EndedAt)
+	}
+	return out
+}
+
+// syncFloor measures how long the disk takes to make 4 KiB durable, in milliseconds: the least that a step can cost.
+func syncFloor(dir string) (float64, error) {
+	if _, err := os.Stat(dir); err != nil {
+		dir = os.TempDir()
+	}
+	f, err := os.CreateTemp(dir, "pawl-doctor-*")
+	if err != nil {
+		return 0, fmt.Errorf("the database's directory takes no files: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	block := make([]byte, 4096)
+	var took []time.Duration
+	for range 50 {
+		from := clockNow()
+		if _, err := f.Write(block); err != nil {
+			return 0, fmt.Errorf("the database's directory takes no writes: %w", err)
+		}
+		if err := f.Sync(); err != nil {
+			return 0, fmt.Errorf("the disk does not sync: %w", err)
+		}
+		took = append(took, clockNow().Sub(from))
+	}
+	slices.Sort(took)
+	return float64(took[len(took)/2].Microseconds()) / 1000, nil
+}
+
+func (a *app) tellDiagnosis(d *diagnosis) {
+	a.say("pawl      %s", d.Version)
+	a.say("database  %s", d.Database)
+	if d.File == nil {
+		a.say("          there is none yet; the first run creates it")
+	} else {
+		f := d.File
+		a.say("file      %s, %s log, %s free; SQLite %s, format %d", fileSize(f.Bytes), fileSize(f.Log), fileSize(f.Free), f.SQLite, f.Format)
+		a.say("holds     %s, %d of them open; %d steps, %d attempts", count(int(f.Runs), "run"), f.Open, f.Steps, f.Attempts)
+		for _, p := range f.Partitions {
+			a.say("journal   partition %d: batches %d to %d, the view has all up to %d; last owner %s", p.Partition, p.First, p.Last, p.Through, screen.Clean(p.Owner))
+		}
+		a.say("compared  %s with what its history says", count(d.Runs, "run"))
+		if f.Holder.PID != 0 {
+			since := ""
+			if f.Holder.Since != 0 {
+				since = ", for " + screen.For(now().Sub(f.Holder.Since))
+			}
+			a.say("held by   pid %d (%s)%s", f.Holder.PID, screen.Clean(f.Holder.Command), since)
+		} else {
+			a.say("held by   nobody")
+		}
+	}
+	a.say("disk      %.2f ms to make a write durable", d.SyncP50)
+	if len(d.Problems) == 0 {
+		a.say("\nNothing is wrong.")
+		return
+	}
+	a.say("\n%s:", count(len(d.Problems), "problem"))
+	for _, p := range d.Problems {
+		a.say("  - %s", screen.Clean(p))
+	}
+}
+
+func fileSize(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+}

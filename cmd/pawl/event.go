@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/core"
+)
+
+func (a *app) eventCommand() *cobra.Command {
+	return noun("event", "Send events to runs", "", a.eventSendCommand())
+}
+
+func (a *app) eventSendCommand() *cobra.Command {
+	var data, id string
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "send RUN NAME", Short: "Send an event to a run", Args: cobra.ExactArgs(2),
+		Long: `Delivers an event to an open run. A step that waits for it ends with the data as its output; an event that nothing waits for
+yet is kept. A second delivery with the same --id changes nothing.`,
+		Example: "  pawl event send change-7 approved --data '{\"by\":\"ada\"}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			payload, err := a.readJSON("--data", data)
+			if err != nil {
+				return err
+			}
+			if args[1] == "" {
+				return usage("the event has no name")
+			}
+			return a.send(cmd.Context(), args[0], core.SignalReceived{Name: args[1], ID: id, Payload: payload, Actor: a.who()}, follow)
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, or @file.json")
+	cmd.Flags().StringVar(&id, "id", "", "the event's own id, for telling a second delivery")
+	cmd.Flags().BoolVar(&follow, "follow", false, "carry the run on at once, with the live view")
+	return cmd
+}
+
+func (a *app) send(ctx context.Context, name string, s core.SignalReceived, follow bool) error {
+	var id core.RunID
+	err := a.reading(ctx, func(ctx context.Context, h reader) (err error) {
+		id, err = findRun(ctx, h, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m, err := a.start(ctx, follow)
+	if err != nil {
+		return err
+	}
+	if err := m.Signal(ctx, id, s); err != nil {
+		m.close()
+		return plainly(err)
+	}
+	if follow {
+		return a.carry(ctx, m, []core.RunID{id}, a.chooseTelling(false, false))
+	}
+	t, err := loadTrail(ctx, m, id)
+	if err := errors.Join(err, m.close()); err != nil {
+		return err
+	}
+	if a.structured() {
+		return a.print(map[string]any{"run": id.String(), "event": s.Name, "phase": t.Run.Phase.String()})
+	}
+	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(id), t.Run.Phase)
+	if !t.Run.Phase.Closed() {
+		a.say("it goes on with: pawl resume %s", live.Short(id))
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// warning is a finding for people and programs.
+type warning struct {
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Col      int    `json:"col,omitempty"`
+	Severity string `json:"severity"`
+	Code     string `json:"code,omitempty"`
+	Step     string `json:"step,omitempty"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+	Excerpt  string `json:"-"`
+}
+
+func (w warning) String() string {
+	place := w.File
+	if w.Line > 0 {
+		place = fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Col)
+	}
+	if place != "" {
+		place += ": "
+	}
+	return fmt.Sprintf("%s%s: %s", place, w.Severity, w.Message)
+}
+
+// checked is what programs get of a file that was validated.
+type checked struct {
+	File     string    `json:"file"`
+	Valid    bool      `json:"valid"`
+	Workflow string    `json:"workflow,omitempty"`
+	Steps    int       `json:"steps"`
+	Findings []warning `json:"findings"`
+}
+
+func (a *app) flowCommand() *cobra.Command {
+	return noun("flow", "Check flow files", "", a.flowValidateCommand())
+}
+
+func (a *app) flowValidateCommand() *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{
+		Use: "validate FILE…", Short: "Check flow files, and warn of limits that contradict each other", Args: cobra.MinimumNArgs(1),
+		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; with --strict also if there is a warning.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			var all []checked
+			bad, warned := false, false
+			for _, file := range args {
+				c, err := a.validate(file)
+				if err != nil {
+					return err
+				}
+				bad, warned = bad || !c.Valid, warned || len(c.Findings) > 0
+				all = append(all, c)
+			}
+			if a.structured() {
+				if err := a.print(all); err != nil {
+					return err
+				}
+			}
+			if bad || (strict && warned) {
+				return &statusError{status: exitUsage}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as errors")
+	return cmd
+}
+
+// validate checks one file and tells people what it found.
+func (a *app) validate(file string) (checked, error) {
+	out := checked{File: file, Findings: []warning{}}
+	name, src, err := a.readFile(file)
+	if err != nil {
+		return out, asUsage(err)
+	}
+	doc, err := flow.Parse(name, src)
+	var problems flow.Errors
+	switch {
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			out.Findings = append(out.Findings, warning{
+				File: p.File, Line: p.Line, Col: p.Col, Severity: "error", Step: p.Step, Message: p.Msg, Hint: p.Hint,
+			})
+			if !a.structured() {
+				fmt.Fprintln(a.Out, p.Error())
+			}
+		}
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	out.Valid, out.Workflow, out.Steps, out.Findings = true, doc.Name, len(doc.Steps), append(out.Findings, lint(doc)...)
+	if _, err := a.children(name, doc); err != nil {
+		out.Findings = append(out.Findings, warning{File: name, Severity: "warning", Message: err.Error()})
+	}
+	for _, w := range out.Findings {
+		a.say("%s", w)
+	}
+	a.say("%s: flow %q is valid: %s", file, doc.Name, count(len(doc.Steps), "step"))
+	return out, nil
+}
+
+func lint(doc *flow.Document) []warning {
+	var out []warning
+	for _, f := range flow.Lint(doc) {
+		out = append(out, warning{
+			File: f.File, Line: f.Pos.Line, Col: f.Pos.Col, Severity: string(f.Severity), Code: f.Code, Step: f.Step, Message: f.Msg,
+		})
+	}
+	return out
+}
+
+func warningOf(step string, f policy.Finding) warning {
+	return warning{Severity: "warning", Code: f.Code, Step: step, Message: f.Message}
+}
+
+// warnings tells findings; any of them ends the command with status 1.
+func (a *app) warnings(all []warning) error {
+	if a.structured() {
+		if all == nil {
+			all = []warning{}
+		}
+		if err := a.print(all); err != nil {
+			return err
+		}
+	}
+	for _, w := range all {
+		a.say("%s", w)
+	}
+	if len(all) > 0 {
+		return &statusError{status: exitFailed}
+	}
+	a.say("Nothing to find fault with.")
+	return nil
+}
+
+// compileFile reads a flow file.
+func (a *app) compileFile(file string) (*flow.Document, core.Definition, error) {
+	name, src, err := a.readFile(file)
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	doc, err := flow.Parse(name, src)
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	def, err := flow.Compile(doc)
+	return doc, def, asUsage(err)
+}
+
+// specs are the steps of a definition that do something: of a forEach what its items do, not the group.
+func specs(def core.Definition) iter.Seq[*core.StepSpec] {
+	return func(yield func(*core.StepSpec) bool) {
+		for _, s := range trail.Specs(def) {
+			if s.Kind != core.KindGroup && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// runLimit is the shortest amount of time that a flow gives its runs; 0: none.
+func runLimit(doc *flow.Document) time.Duration {
+	shortest := time.Duration(0)
+	for _, l := range []*policy.Limit{doc.Limits.Run, doc.Limits.Execution} {
+		if l != nil && l.After > 0 && (shortest == 0 || l.After < shortest) {
+			shortest = l.After
+		}
+	}
+	return shortest
+}

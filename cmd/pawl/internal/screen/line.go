@@ -1,0 +1,124 @@
+package screen
+
+import (
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Style is how a span looks. Meaning never hangs on it alone: a line reads the same without colour.
+type Style uint8
+
+// The styles.
+const (
+	Plain Style = iota
+	Bold
+	Dim
+	Good    // it succeeded
+	Bad     // it failed
+	Warn    // it backs off, or little time is left
+	Active  // it runs
+	Reverse // a question
+)
+
+var codes = [...]string{"", "1", "2", "32", "31", "33", "36", "7"}
+
+// Span is a piece of text in one style.
+type Span struct {
+	Text  string
+	Style Style
+}
+
+// Line is one line on the screen.
+type Line []Span
+
+// T makes a line of one plain text.
+func T(text string) Line { return Line{{Text: text}} }
+
+// Add appends a span; an empty text adds nothing.
+func (l Line) Add(style Style, text string) Line {
+	if text == "" {
+		return l
+	}
+	return append(l, Span{text, style})
+}
+
+// Width is the number of cells the line takes.
+func (l Line) Width() int {
+	n := 0
+	for _, s := range l {
+		n += Width(s.Text)
+	}
+	return n
+}
+
+// Pad adds blanks until the line is width cells wide.
+func (l Line) Pad(width int) Line {
+	return l.Add(Plain, strings.Repeat(" ", max(width-l.Width(), 0)))
+}
+
+// Cut shortens the line to width cells; an ellipsis says that something is missing.
+func (l Line) Cut(width int) Line {
+	if l.Width() <= width {
+		return l
+	}
+	var out Line
+	left := width
+	for _, s := range l {
+		w := Width(s.Text)
+		if w < left {
+			out, left = append(out, s), left-w
+			continue
+		}
+		return append(out, Span{Cut(s.Text+"…", left), s.Style})
+	}
+	return out
+}
+
+// String is the line without styles and without blanks at its end.
+func (l Line) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.Text)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// Render is the line as a terminal shows it.
+func (l Line) Render(color bool) string {
+	if !color {
+		return l.String()
+	}
+	var b strings.Builder
+	for _, s := range l {
+		if codes[s.Style] == "" {
+			b.WriteString(s.Text)
+			continue
+		}
+		b.WriteString("\x1b[" + codes[s.Style] + "m" + s.Text + "\x1b[0m")
+	}
+	return b.String()
+}
+
+// cells measures characters as a terminal outside East Asia does; one that has them wider is wrong about bars and
+// arrows only.
+var cells = &runewidth.Condition{}
+
+// Width is the number of cells a text takes.
+func Width(text string) int { return cells.StringWidth(text) }
+
+// Cut shortens a text to width cells, with an ellipsis where something is missing.
+func Cut(text string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	if Width(text) <= width {
+		return text
+	}
+	return cells.Truncate(text, width, "…")
+}
+
+// Pad fills a text up to width cells.
+func Pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-Width(text), 0))
+}

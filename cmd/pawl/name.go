@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// minPrefix is how much of a run id must be given.
+const minPrefix = 6
+
+// findRun resolves what a person calls a run: its id, the unique beginning of one, a workflow id, or @last.
+func findRun(ctx context.Context, h histories, name string) (core.RunID, error) {
+	if name == "@last" {
+		page, err := h.List(ctx, journal.Query{Limit: 1})
+		if err == nil && len(page.Runs) == 0 {
+			err = errors.New("there is no run yet; start one with pawl run FILE")
+		}
+		if err != nil {
+			return core.RunID{}, err
+		}
+		return page.Runs[0].ID, nil
+	}
+	if _, err := core.ParseRunID(name); err == nil {
+		id, err := h.Lookup(ctx, name)
+		return id, noSuchRun(name, err)
+	}
+	page, err := h.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
+	if err != nil {
+		return core.RunID{}, err
+	}
+	if len(page.Runs) > 0 {
+		return page.Runs[0].ID, nil
+	}
+	low, high, ok := prefixRange(name)
+	if !ok {
+		return core.RunID{}, noSuchRun(name, journal.ErrNotFound)
+	}
+	return findPrefix(ctx, h, name, low, high)
+}
+
+func findPrefix(ctx context.Context, h histories, name string, low, high core.RunID) (core.RunID, error) {
+	page, err := h.List(ctx, journal.Query{After: high, Limit: 2})
+	if err != nil {
+		return core.RunID{}, err
+	}
+	var found []core.RunID
+	for _, row := range page.Runs {
+		if string(row.ID[:]) >= string(low[:]) {
+			found = append(found, row.ID)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return core.RunID{}, noSuchRun(name, journal.ErrNotFound)
+	case len(found) > 1:
+		return core.RunID{}, usage("%q is the beginning of several run ids, %s and %s among them; write more of it", name, live.Short(found[0]), live.Short(found[1]))
+	case len(compact(name)) < minPrefix:
+		return core.RunID{}, usage("%q is too short for a run id: write at least %d characters of it", name, minPrefix)
+	}
+	return found[0], nil
+}
+
+func noSuchRun(name string, err error) error {
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, engine.ErrNotFound) {
+		return fmt.Errorf("there is no run %q: it is no run id, no beginning of one and no workflow id (pawl run list shows them)", name)
+	}
+	return err
+}
+
+func compact(prefix string) string { return strings.ToLower(strings.ReplaceAll(prefix, "-", "")) }
+
+// prefixRange are the first and the last id that begin so.
+func prefixRange(prefix string) (low, high core.RunID, ok bool) {
+	text := compact(prefix)
+	if text == "" || len(text) > 32 || strings.Trim(text, "0123456789abcdef") != "" {
+		return low, high, false
+	}
+	fill := func(with string) (id core.RunID) {
+		_, _ = hex.Decode(id[:], []byte(text+strings.Repeat(with, 32-len(text)))) // its characters were checked
+		return id
+	}
+	return fill("0"), fill("f"), true
+}
+
+// loadTrail reads a run with everything that happened in it.
+func loadTrail(ctx context.Context, h histories, id core.RunID) (*trail.Trail, error) {
+	t, _, err := loadRun(ctx, h, id)
+	return t, err
+}
+
+// loadRun reads a run and the flow it runs.
+func loadRun(ctx context.Context, h histories, id core.RunID) (*trail.Trail, *compiled, error) {
+	entries, err := h.Entries(ctx, id)
+	if err != nil {
+		return nil, nil, noSuchRun(id.String(), err)
+	}
+	c, err := definitionOf(ctx, h, entries[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	return trail.Of(id, c.def, entries), c, nil
+}
+
+// definitionOf compiles the flow of the run that an entry, its first one, creates.
+func definitionOf(ctx context.Context, h histories, first core.Entry) (*compiled, error) {
+	for _, rec := range first.Records {
+		if created, ok := rec.(core.RunCreated); ok {
+			d, err := h.Definition(ctx, created.Definition)
+			if err != nil {
+				return nil, fmt.Errorf("run %s: its workflow %q: %w", first.Run, created.Workflow, err)
+			}
+			return readBundle(d)
+		}
+	}
+	return nil, fmt.Errorf("run %s: its history does not begin with its start", first.Run)
+}
+
+// findStep resolves a step's key, with the nearest one where there is none of that name.
+func findStep(t *trail.Trail, key string) (*core.Step, error) {
+	if s, ok := t.Find(key); ok {
+		return s, nil
+	}
+	return nil, fmt.Errorf("run %s has no step %q; %s", live.Short(t.Run.ID), key, nearestStep(key, t.Keys()))
+}
+
+func nearestStep(key string, keys []string) string {
+	if len(keys) == 0 {
+		return "no step has begun yet"
+	}
+	if len(keys) > 20 {
+		keys = keys[:20]
+	}
+	hint := nearestOr(key, keys)
+	return strings.Replace(hint, "known are the names of flags:", "there are", 1)
+}

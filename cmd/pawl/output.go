@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+)
+
+// The output formats.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+	formatPlot  = "plot"
+)
+
+// plotting marks the commands that also draw.
+const plotting = "plot"
+
+// checkOutput refuses an unknown format before anything is done.
+func (a *app) checkOutput(cmd *cobra.Command) error {
+	formats := []string{formatTable, formatJSON, formatYAML}
+	if cmd.Annotations[plotting] != "" {
+		formats = append(formats, formatPlot)
+	}
+	if a.output == "" {
+		a.output = formatTable
+	}
+	if !slices.Contains(formats, a.output) {
+		return fmt.Errorf("unknown output format %q; use %s", a.output, strings.Join(formats, ", "))
+	}
+	return nil
+}
+
+// structured reports whether the output is for programs.
+func (a *app) structured() bool { return a.output == formatJSON || a.output == formatYAML }
+
+// print writes a value for programs, in the chosen format.
+func (a *app) print(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if a.output == formatYAML {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+		_, err = a.Out.Write(text)
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "%s\n", text)
+	return err
+}
+
+// table writes rows for people, aligned in columns.
+func (a *app) table(head []string, rows [][]string) error {
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	if len(head) > 0 {
+		fmt.Fprintln(w, strings.Join(head, "\t"))
+	}
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+// say writes a line for people; nothing where the output is for programs.
+func (a *app) say(format string, args ...any) {
+	if !a.structured() {
+		fmt.Fprintf(a.Out, format+"\n", args...)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// histories is where runs are read from: an engine, or a database that another process may be writing.
+type histories interface {
+	Entries(ctx context.Context, id core.RunID) ([]core.Entry, error)
+	Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error
+	List(ctx context.Context, q journal.Query) (journal.Page, error)
+	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
+	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
+}
+
+// reader reads a journal without an engine: nothing is started, nothing recovered. What the view does not have yet it
+// folds from the journal's tail.
+type reader struct{ j journal.Journal }
+
+// pollEvery is how often a run that another process carries is looked at.
+const pollEvery = 200 * time.Millisecond
+
+// Entries returns a run's history: what the view has, then what the tail adds. A writer may move batches from the one to the
+// other between the two reads; then they are read again.
+func (r reader) Entries(ctx context.Context, id core.RunID) ([]core.Entry, error) {
+	for {
+		h, err := r.j.History(ctx, id)
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return nil, err
+		}
+		entries := h.Entries
+		err = r.j.Tail(ctx, 0, h.Applied, func(_ uint64, batch []core.Entry) error {
+			for _, e := range batch {
+				if e.Run == id {
+					entries = append(entries, e)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		again, err := r.j.History(ctx, id)
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return nil, err
+		}
+		if again.Applied != h.Applied {
+			continue
+		}
+		if len(entries) == 0 {
+			return nil, fmt.Errorf("%w: there is no run %s", journal.ErrNotFound, id)
+		}
+		return entries, nil
+	}
+}
+
+// Watch looks at the run again and again until it has ended.
+func (r reader) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error {
+	seen := 0
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		entries, err := r.Entries(ctx, id)
+		if err != nil {
+			return err
+		}
+		ended := false
+		for ; seen < len(entries); seen++ {
+			if err := fn(entries[seen]); err != nil {
+				return err
+			}
+		}
+		for _, rec := range entries[len(entries)-1].Records {
+			_, over := rec.(core.RunEnded)
+			ended = ended || over
+		}
+		if ended {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// List lists runs, those not yet in the view included.
+func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	if q.Limit <= 0 {
+		q.Limit = 50
+	}
+	page, err := r.j.List(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	newer := map[core.RunID]bool{}
+	err = r.j.Tail(ctx, 0, 0, func(_ uint64, batch []core.Entry) error {
+		for _, e := range batch {
+			newer[e.Run] = true
+		}
+		return nil
+	})
+	if err != nil || len(newer) == 0 {
+		return page, err
+	}
+	var oldest core.RunID // what is older than the page's last row belongs to a later page
+	if n := len(page.Runs); page.More && n > 0 {
+		oldest = page.Runs[n-1].ID
+	}
+	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { return newer[row.ID] })
+	for id := range newer {
+		row, err := r.row(ctx, id)
+		if err != nil {
+			return page, err
+		}
+		if selects(q, row) && slices.Compare(row.ID[:], oldest[:]) >= 0 {
+			page.Runs = append(page.Runs, row)
+		}
+	}
+	slices.SortFunc(page.Runs, func(a, b journal.RunRow) int { return slices.Compare(b.ID[:], a.ID[:]) })
+	if len(page.Runs) > q.Limit {
+		page.Runs, page.More = page.Runs[:q.Limit], true
+	}
+	return page, nil
+}
+
+func selects(q journal.Query, row journal.RunRow) bool {
+	return (q.Workflow == "" || q.Workflow == row.Workflow) && (q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
+		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase)) &&
+		(q.After == (core.RunID{}) || slices.Compare(row.ID[:], q.After[:]) < 0)
+}
+
+// row makes a run's row as the view will have it.
+func (r reader) row(ctx context.Context, id core.RunID) (journal.RunRow, error) {
+	t, err := loadTrail(ctx, r, id)
+	if err != nil {
+		return journal.RunRow{}, err
+	}
+	run := t.Run
+	row := journal.RunRow{
+		ID: id, Workflow: run.Workflow, WorkflowID: run.WorkflowID, Key: run.Key, Definition: run.Definition, Phase: run.Phase,
+		CreatedAt: run.CreatedAt, EndedAt: run.EndedAt, Deadline: policy.Earliest(run.Execution.At, run.Deadline.At),
+		Parent: run.Parent.Run, Message: t.RunWhy(),
+	}
+	if !run.Phase.Closed() {
+		if row.Wake = run.Wake(); run.Active() {
+			row.Wake = 1
+		}
+	}
+	return row, nil
+}
+
+// Lookup resolves a run id or a workflow id of an open run.
+func (r reader) Lookup(ctx context.Context, name string) (core.RunID, error) {
+	if id, err := core.ParseRunID(name); err == nil {
+		_, err := r.Entries(ctx, id)
+		return id, err
+	}
+	return r.j.Find(ctx, journal.Lookup{WorkflowID: name})
+}
+
+// Definition returns a stored definition.
+func (r reader) Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error) {
+	return r.j.Definition(ctx, id)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use: "resume [RUN…]", Short: "Carry open runs on to their end",
+		Long: `Carries the open runs of the database on, all of them or those named, and shows them like "pawl run" does, with the same exit
+statuses; of several runs the worst counts. What is left open by a stop, a crash or a kill -9 goes on where it was: no finished step runs
+again, and every deadline is where it was.
+
+A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
+		Example: "  pawl resume\n  pawl resume order-42",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.resume(cmd.Context(), args, a.chooseTelling(asJSON, quiet))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object an event")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print the outputs and nothing else")
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, names []string, how telling) error {
+	ids, err := a.toResume(ctx, names)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		if how != tellJSON {
+			a.say("Nothing is open: all runs have ended.")
+		}
+		return nil
+	}
+	m, err := a.start(ctx, true)
+	if err != nil {
+		return err
+	}
+	return a.carry(ctx, m, ids, how)
+}
+
+// toResume finds the runs to carry on. It only reads, so that a mistyped name starts nothing.
+func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, err error) {
+	err = a.reading(ctx, func(ctx context.Context, h reader) error {
+		if len(names) == 0 {
+			ids, err = openRuns(ctx, h)
+			return err
+		}
+		for _, name := range names {
+			id, err := findRun(ctx, h, name)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// openRuns lists the runs that go on, the oldest first; child runs belong to their parents. A paused run waits for its
+// operator, and alone it keeps nobody busy.
+func openRuns(ctx context.Context, h histories) ([]core.RunID, error) {
+	var ids []core.RunID
+	q := journal.Query{Phases: []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting}, Limit: 500}
+	for {
+		page, err := h.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Runs {
+			if row.Parent == (core.RunID{}) {
+				ids = append(ids, row.ID)
+			}
+		}
+		if !page.More || len(page.Runs) == 0 {
+			slices.Reverse(ids)
+			return ids, nil
+		}
+		if len(ids) > maxFollowed {
+			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go on as well)", maxFollowed)
+		}
+		q.After = page.Runs[len(page.Runs)-1].ID
+	}
+}
+
+// maxFollowed bounds the runs that one command follows.
+const maxFollowed = 5000

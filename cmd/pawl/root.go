@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pawl-dev/pawl/bench"
+)
+
+// streams are the command's input and outputs; tests give their own.
+type streams struct {
+	In       *os.File
+	Out, Err io.Writer
+}
+
+// app is one call of the command: its streams and the flags that every verb has.
+type app struct {
+	streams
+	database string
+	output   string
+	noColor  bool
+	actor    string
+	reason   string
+}
+
+const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries, which survive a kill of the engine.
+
+Start a flow file and watch it:        pawl run flow.yaml
+Go on with what was left:              pawl resume
+See what ran, and why it ended:        pawl run list; pawl run show @last
+
+A RUN is a run id, the unique beginning of one (six characters or more), a workflow id, or @last.
+
+A flag that is not given is read from the environment (--database: PAWL_DATABASE), then from the configuration file
+($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names).
+
+Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 124 timed out, 130 cancelled or left.`
+
+// execute runs one command line and returns its exit status.
+func execute(ctx context.Context, std streams, args []string) int {
+	a := &app{streams: std}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var status *statusError
+	if !errors.As(err, &status) || status.err != nil {
+		fmt.Fprintf(a.Err, "pawl: %s\n", strings.TrimSuffix(err.Error(), "\n"))
+	}
+	return statusOf(err)
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use: "pawl", Short: "Durable workflows with exact timeouts and retries", Long: rootLong,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: unknownVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := configure(cmd); err != nil {
+				return asUsage(err)
+			}
+			return asUsage(a.checkOutput(cmd))
+		},
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%w\nSee %q.", err, cmd.CommandPath()+" --help")
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.database, "database", "", "the database: sqlite:PATH or memory: (default sqlite:"+defaultPathHint+")")
+	flags.StringVarP(&a.output, "output", "o", "", "output format: table, json or yaml (default table)")
+	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
+	flags.StringVar(&a.actor, "actor", "", "who asks, in the history of audited operations (default $USER)")
+	flags.StringVar(&a.reason, "reason", "", "why, in the history of audited operations")
+	root.AddCommand(
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.flowCommand(), a.policyCommand(),
+		a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
+	)
+	root.InitDefaultCompletionCmd()
+	guard(root)
+	return root
+}
+
+// guard has every command's wrong arguments end in the status of wrong usage.
+func guard(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return asUsage(check(cmd, args)) }
+	}
+	for _, sub := range cmd.Commands() {
+		guard(sub)
+	}
+}
+
+// noun makes a command that only groups verbs.
+func noun(use, short, long string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: unknownVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
+			return usage("%s what? Choose a verb", cmd.CommandPath())
+		},
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// unknownVerb refuses a word that is no verb of the command, with the nearest one.
+func unknownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if near := suggest(cmd, args[0]); near != "" {
+		return fmt.Errorf("%s; did you mean %q?", text, near)
+	}
+	return fmt.Errorf("%s\nSee %q.", text, cmd.CommandPath()+" --help")
+}
+
+// suggest returns the command line that a misspelt verb most likely stands for, or "".
+func suggest(cmd *cobra.Command, word string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		return cmd.CommandPath() + " " + near[0]
+	}
+	return ""
+}
+
+// color reports whether an output takes styles.
+func (a *app) color(w io.Writer) bool {
+	return !a.noColor && os.Getenv("NO_COLOR") == "" && isTerminal(w) && os.Getenv("TERM") != "dumb"
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// width is the number of columns of the output; 100 where it is not a terminal.
+func (a *app) width() int {
+	if f, ok := a.Out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return 100
+}
+
+// who is the actor of audited operations.
+func (a *app) who() string {
+	for _, name := range []string{a.actor, os.Getenv("USER"), os.Getenv("LOGNAME")} {
+		if name != "" {
+			return name
+		}
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
+}

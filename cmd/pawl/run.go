@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// startFlags are what `pawl run FILE` takes.
+type startFlags struct {
+	input    []string
+	id, key  string
+	timeout  string
+	deadline string
+	detach   bool
+	json     bool
+	quiet    bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f startFlags
+	cmd := &cobra.Command{
+		Use: "run FILE", Short: "Start a flow and watch it; or look at runs and operate on them",
+		Long: `Starts a flow file on the embedded database and shows it until it ends: each step with its attempt, the countdown to the
+next one and why, a bar against the deadline that binds it. What happened is on disk before it is shown: kill the
+process, pull the plug, and "pawl resume" goes on, every deadline where it was.
+
+Where the output is not a terminal, each event is a line; with --json a JSON object. Ctrl-C asks whether to cancel the run
+or to leave it for later.
+
+A file that is called like a verb is given as ./list.`,
+		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 --timeout 30m\n" +
+			"  pawl run show @last",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
+				return usage("name a flow file, or a verb such as list")
+			case len(args) > 1:
+				return usage("pawl run takes one file, not %d: %s; values for its input are given as --input name=value", len(args), strings.Join(args, " "))
+			}
+			return a.runFile(cmd, args[0], &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.input, "input", nil, "a value of the input, name=value (JSON, else text), or the whole of it: @file.json, @- ; may be given several times")
+	flags.StringVar(&f.id, "id", "", "workflow id: unique among open runs")
+	flags.StringVar(&f.key, "key", "", "idempotency key: a second start with the same one shows the first run")
+	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
+	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
+	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
+	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
+	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
+	cmd.AddCommand(
+		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(), a.runCancelCommand(), a.runTerminateCommand(),
+		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(), a.runRerunCommand(), a.runExtendCommand(),
+	)
+	return cmd
+}
+
+func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
+	if _, err := os.Stat(file); err != nil && file != "-" && !strings.ContainsAny(file, "./") {
+		if near := suggest(cmd, file); near != "" {
+			return usage("there is no file %q, and no verb of that name; did you mean %q?", file, near)
+		}
+		return usage("there is no file %q, and no verb of that name\nSee %q.", file, "pawl run --help")
+	}
+	c, err := a.loadBundle(file)
+	if err != nil {
+		return err
+	}
+	req, err := a.startRequest(c, f)
+	if err != nil {
+		return err
+	}
+	return a.startRun(cmd.Context(), req, !f.detach, a.chooseTelling(f.json, f.quiet))
+}
+
+// startRun starts a run and, where it is not detached, carries it to its end.
+func (a *app) startRun(ctx context.Context, req engine.StartRequest, carry bool, how telling) error {
+	m, err := a.start(ctx, carry)
+	if err != nil {
+		return err
+	}
+	if m.place.memory && !carry {
+		m.close()
+		return usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
+	}
+	started, err := m.Start(ctx, req)
+	if err != nil {
+		m.close()
+		return startError(err, req)
+	}
+	if carry {
+		if started.Existing && how != tellQuiet && how != tellJSON {
+			fmt.Fprintf(a.Err, "pawl: the idempotency key was used before: this is run %s\n", started.Run)
+		}
+		return a.carry(ctx, m, []core.RunID{started.Run}, how)
+	}
+	if err := m.close(); err != nil {
+		return err
+	}
+	return a.tellStarted(started)
+}
+
+func (a *app) tellStarted(started engine.Started) error {
+	if a.structured() {
+		return a.print(map[string]any{"run": started.Run, "existing": started.Existing})
+	}
+	state := "started"
+	if started.Existing {
+		state = "was started before"
+	}
+	a.say("%s", started.Run)
+	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, started.Run.String()[:13])
+	return nil
+}
+
+// startRequest puts together what starts the run.
+func (a *app) startRequest(c *compiled, f *startFlags) (engine.StartRequest, error) {
+	var req engine.StartRequest
+	input, err := a.readInput(c, f.input)
+	if err != nil {
+		return req, asUsage(err)
+	}
+	s, err := c.doc.Start(input)
+	if err != nil {
+		return req, asUsage(err)
+	}
+	if req.Definition, err = c.bundle.definition(c.doc.Name); err != nil {
+		return req, err
+	}
+	req.Input, req.WorkflowID, req.Key, req.Actor, req.Reason = s.Input, f.id, f.key, a.who(), a.reason
+	req.Execution, req.Run, req.ExecutionAt = s.Execution, s.Run, s.ExecutionAt
+	if f.timeout != "" {
+		if req.Run, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {
+			return req, usage("--timeout: %w", err)
+		}
+		req.Run.Origin = "--timeout"
+	}
+	if f.deadline != "" {
+		at, err := time.Parse(time.RFC3339, f.deadline)
+		if err != nil {
+			return req, usage("--deadline %q is no instant; write it as 2026-01-02T15:04:05Z", f.deadline)
+		}
+		if !at.After(clockNow()) {
+			return req, usage("--deadline %s lies in the past", f.deadline)
+		}
+		req.ExecutionAt = core.RunLimit{At: policy.At(at), Origin: "--deadline"}
+	}
+	return req, nil
+}
+
+// startError adds what a person can do to a refused start.
+func startError(err error, req engine.StartRequest) error {
+	if isConflict(err) && req.WorkflowID != "" {
+		return fmt.Errorf("a run with the workflow id %q is open: see it with pawl run show %s, carry it on with pawl resume %s, or choose another --id",
+			req.WorkflowID, req.WorkflowID, req.WorkflowID)
+	}
+	return err
+}
+
+// again makes the request for a run like an earlier one: same flow, same input, fresh deadlines.
+func again(t *trail.Trail, c *compiled) (engine.StartRequest, error) {
+	var req engine.StartRequest
+	var err error
+	if req.Definition, err = c.bundle.definition(c.doc.Name); err != nil {
+		return req, err
+	}
+	s, err := c.doc.Start(t.Run.Input)
+	if err != nil {
+		return req, err
+	}
+	req.Input, req.Execution, req.Run, req.ExecutionAt = t.Run.Input, s.Execution, s.Run, s.ExecutionAt
+	if d := t.Run.Deadline; d.Origin == "--timeout" && d.After > 0 {
+		req.Run = &policy.Limit{After: d.After, Origin: d.Origin}
+	}
+	req.WorkflowID = t.Run.WorkflowID
+	return req, nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+func (a *app) stepCommand() *cobra.Command {
+	return noun("step", "Decide about one step of a run",
+		"Operations on one step. A STEP is its name, and with forEach name[item], as pawl run show prints it. Each is kept in the run's history\nwith --actor and --reason.",
+		a.stepRetryCommand(), a.stepSkipCommand(), a.stepCompleteCommand(), a.stepFailCommand(), a.stepNowCommand(), a.stepPolicyCommand())
+}
+
+// stepVerb makes a verb that is one operation on a step.
+func (a *app) stepVerb(use, short, long string, w *wish) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use + " RUN STEP", Short: short, Long: long, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w.run, w.step = args[0], args[1]
+			return a.operate(cmd.Context(), *w)
+		},
+	}
+	followFlag(cmd, w)
+	return cmd
+}
+
+func (a *app) stepRetryCommand() *cobra.Command {
+	return a.stepVerb("retry", "Try a failed step again", "The step begins again with a fresh budget of attempts and fresh deadlines; a run that had ended is opened again.",
+		&wish{op: core.Operation{Op: core.OpRetryStep}, done: "it begins again"})
+}
+
+func (a *app) stepSkipCommand() *cobra.Command {
+	return a.stepVerb("skip", "Skip an open step", "The step is skipped; for what needs it that counts like a condition that is false.",
+		&wish{op: core.Operation{Op: core.OpSkip}, done: "skipped"})
+}
+
+func (a *app) stepNowCommand() *cobra.Command {
+	return a.stepVerb("now", "End a step's backoff: its next attempt is due now", "",
+		&wish{op: core.Operation{Op: core.OpNow}, done: "its next attempt is due now"})
+}
+
+func (a *app) stepCompleteCommand() *cobra.Command {
+	var result string
+	w := &wish{op: core.Operation{Op: core.OpComplete}, done: "completed"}
+	cmd := a.stepVerb("complete", "Complete an open step with a result of yours", "The step succeeds with the given result; work of its that runs is stopped.", w)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if w.op.Output, err = a.readJSON("--result", result); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	cmd.Flags().StringVar(&result, "result", "", "the step's output: JSON, or @file.json")
+	return cmd
+}
+
+func (a *app) stepFailCommand() *cobra.Command {
+	var message, kind string
+	f := &policy.Failure{}
+	w := &wish{op: core.Operation{Op: core.OpFail, Failure: f}, done: "failed"}
+	cmd := a.stepVerb("fail", "Fail an open step", "The step ends failed, whatever attempts it has left.", w)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch kind {
+		case "failed":
+			f.Kind = policy.KindFailed
+		case "error":
+			f.Kind = policy.KindError
+		default:
+			return usage("--kind is failed or error, not %q", kind)
+		}
+		if f.Message = message; message == "" {
+			f.Message = "failed by " + a.who()
+		}
+		return run(cmd, args)
+	}
+	cmd.Flags().StringVar(&message, "message", "", "what to say about it")
+	cmd.Flags().StringVar(&f.Type, "type", "operator", "the failure's type")
+	cmd.Flags().StringVar(&kind, "kind", "failed", "the failure's kind: failed or error")
+	return cmd
+}
+
+func (a *app) stepPolicyCommand() *cobra.Command {
+	var given policyFlags
+	var file string
+	w := &wish{op: core.Operation{Op: core.OpSetPolicy}, done: "it has another policy"}
+	cmd := a.stepVerb("set-policy", "Replace the policy of an open step",
+		`Replaces retry and timeout as a whole. Deadlines that run are moved to the new amounts, counted from where their clocks started.`, w)
+	cmd.Example = "  pawl step set-policy @last charge --retry 'exponential(8, 1s, max=30s)' --timeout scheduleToClose=10m"
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := a.newPolicy(&given, file)
+		if err != nil {
+			return err
+		}
+		w.op.Policy = &p
+		return run(cmd, args)
+	}
+	given.add(cmd)
+	cmd.Flags().StringVarP(&file, "file", "f", "", "a file with retry: and timeout:")
+	return cmd
+}
+
+func (a *app) newPolicy(given *policyFlags, file string) (policy.Policy, error) {
+	switch {
+	case given.given() && file != "":
+		return policy.Policy{}, usage("give -f or --retry and --timeout, not both")
+	case given.given():
+		p, err := given.policy()
+		return originate(p, "set-policy"), asUsage(err)
+	case file == "":
+		return policy.Policy{}, usage("say what the policy is: --retry, --timeout or -f FILE")
+	}
+	name, src, err := a.readFile(file)
+	if err != nil {
+		return policy.Policy{}, asUsage(err)
+	}
+	var v any
+	if err := yaml.Unmarshal(src, &v); err != nil {
+		return policy.Policy{}, usage("%s: %s", name, yaml.FormatError(err, false, true))
+	}
+	p, err := policy.DecodePolicy(v)
+	if err != nil {
+		return p, usage("%s: %s", name, strings.TrimPrefix(err.Error(), "policy: "))
+	}
+	return originate(p, fmt.Sprintf("set-policy %s", name)), nil
+}
+
+// originate says of each part of a policy where it was configured.
+func originate(p policy.Policy, origin string) policy.Policy {
+	if p.Retry != nil {
+		p.Retry.Origin = origin
+	}
+	for _, kind := range policy.StepLimits {
+		if l := p.Get(kind); l != nil {
+			l.Origin = origin
+		}
+	}
+	return p
+}

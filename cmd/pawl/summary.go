@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/core"
+)
+
+// conclude tells how the followed runs ended.
+func (f *follower) conclude() {
+	for _, id := range f.roots {
+		r := f.runs[id]
+		if r == nil || !r.Run.Phase.Closed() || r.Run.Next != (core.RunID{}) {
+			continue
+		}
+		switch f.telling {
+		case tellJSON:
+		case tellQuiet:
+			if r.Run.Phase == core.RunSucceeded {
+				if out := indented(r.Run.Output); out != "" {
+					fmt.Fprintln(f.Out, out)
+				}
+			} else {
+				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r.Trail))
+			}
+		default:
+			f.lines(f.ending(r.Trail))
+		}
+	}
+}
+
+// ending is the last word about a run.
+func (a *app) ending(t *trail.Trail) []screen.Line {
+	r := t.Run
+	style, glyph := screen.Bad, "✗"
+	switch r.Phase {
+	case core.RunSucceeded:
+		style, glyph = screen.Good, "✓"
+	case core.RunCancelled, core.RunTerminated:
+		style, glyph = screen.Warn, "⊘"
+	default:
+	}
+	lines := []screen.Line{screen.Line{}.Add(style, glyph+" ").Add(screen.Plain, summary(t))}
+	if out := indented(r.Output); out != "" {
+		for i, line := range strings.Split(out, "\n") {
+			label := "  output  "
+			if i > 0 {
+				label = "          "
+			}
+			lines = append(lines, screen.Line{}.Add(screen.Dim, label).Add(screen.Plain, line))
+		}
+	}
+	id := live.Short(r.ID)
+	switch r.Phase {
+	case core.RunFailed, core.RunTimedOut:
+		lines = append(lines, screen.Line{}.Add(screen.Dim, "  every attempt: pawl run show "+id+"    try again: pawl run retry "+id+" --follow"))
+	case core.RunCancelled, core.RunTerminated:
+		lines = append(lines, screen.Line{}.Add(screen.Dim, "  start it afresh: pawl run restart "+id+" --follow"))
+	default:
+	}
+	return lines
+}
+
+// summary says in one sentence how a closed run ended.
+func summary(t *trail.Trail) string {
+	r := t.Run
+	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.ID), strings.ReplaceAll(r.Phase.String(), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
+	n := t.Totals()
+	if n.Attempts > 0 {
+		text += fmt.Sprintf(", %s in %s", count(n.Attempts, "attempt"), count(n.Steps, "step"))
+	}
+	if why := t.RunWhy(); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// indented writes JSON for people: in one line where it is short. Nothing where there is none.
+func indented(payload []byte) string {
+	if len(payload) == 0 || string(payload) == "null" {
+		return ""
+	}
+	var b bytes.Buffer
+	if len(payload) > 60 && json.Indent(&b, payload, "", "  ") == nil {
+		return b.String()
+	}
+	return screen.Clean(string(payload))
+}
+
+// leave says how the runs that were left go on.
+func (f *follower) leave() {
+	for _, id := range f.roots {
+		r := f.runs[id]
+		if f.over[id] || (r != nil && r.Run.Phase.Closed()) {
+			continue
+		}
+		name := ""
+		if r != nil {
+			name = " (" + screen.Clean(r.Run.Workflow) + ")"
+		}
+		if f.m == nil {
+			fmt.Fprintf(f.Err, "pawl: run %s%s is not ended; it goes on where it runs\n", id, name)
+			continue
+		}
+		fmt.Fprintf(f.Err, "pawl: left run %s%s as it is, nothing is lost; it goes on with: pawl resume %s\n", id, name, live.Short(id))
+	}
+}

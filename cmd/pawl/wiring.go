@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/worker"
+)
+
+func clockNow() time.Time { return time.Now() }
+
+// machine is an open engine with everything it stands on.
+type machine struct {
+	*engine.Engine
+	place   place
+	journal journal.Journal
+	pool    *worker.Pool // nil: attempts wait in their queues
+}
+
+// closeWithin is how long attempts that are left behind may take to stop.
+const closeWithin = 30 * time.Second
+
+// start opens the database and an engine on it. With work set, attempts are executed; without, operations are applied and
+// everything else stays as it is until a pawl that works comes along.
+func (a *app) start(ctx context.Context, work bool) (*machine, error) {
+	p, err := a.where()
+	if err != nil {
+		return nil, err
+	}
+	j, err := p.openToWrite()
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{place: p, journal: j}
+	flows := &flows{j: j, known: map[core.DefinitionID]*compiled{}}
+	cfg := engine.Config{
+		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
+		Compile: flows.compile, Resolve: flows.resolve,
+		BeforeRecovery: func(context.Context) error { return endLeftovers(p) },
+	}
+	reports := &lateReporter{ready: make(chan struct{})}
+	if work {
+		m.pool = worker.NewPool(worker.PoolConfig{
+			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}), Reporter: reports,
+		})
+		cfg.Workers = m.pool
+	}
+	m.Engine, err = engine.Open(ctx, cfg)
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	reports.engine = m.Engine
+	close(reports.ready)
+	return m, nil
+}
+
+// lateReporter passes reports to an engine that is made after its workers. The engine may hand out work before Open has
+// returned; a report of that waits the moment it takes.
+type lateReporter struct {
+	ready  chan struct{}
+	engine *engine.Engine
+}
+
+func (r *lateReporter) Report(run core.RunID, in core.Input) {
+	<-r.ready
+	r.engine.Report(run, in)
+}
+
+// endLeftovers ends the processes that outlived a killed engine of the same database: before anything is tried again, what
+// was tried before is gone.
+func endLeftovers(p place) error {
+	_, err := worker.KillLeftovers(p.owner())
+	return err
+}
+
+// close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever carries the runs
+// on.
+func (m *machine) close() error {
+	var errs []error
+	if m.pool != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+		defer cancel()
+		errs = append(errs, m.pool.Close(ctx))
+	}
+	return errors.Join(append(errs, m.Engine.Close(), m.journal.Close())...)
+}
+
+// owner marks the processes of this database's steps.
+func (p place) owner() string {
+	path, err := filepath.Abs(p.path)
+	if err != nil || p.memory {
+		path = fmt.Sprintf("memory %d", os.Getpid())
+	}
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:8])
+}
+
+// flows compiles stored definitions, each once, and finds child flows.
+type flows struct {
+	j     journal.Journal
+	mu    sync.Mutex
+	known map[core.DefinitionID]*compiled
+}
+
+func (f *flows) compile(d journal.Definition) (core.Definition, error) {
+	c, err := f.get(d)
+	if err != nil {
+		return nil, err
+	}
+	return c.def, nil
+}
+
+func (f *flows) get(d journal.Definition) (*compiled, error) {
+	f.mu.Lock()
+	c := f.known[d.ID]
+	f.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	c, err := readBundle(d)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known[d.ID] = c
+	return c, nil
+}
+
+func (f *flows) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
+	f.mu.Lock()
+	c := f.known[parent]
+	f.mu.Unlock()
+	if c == nil {
+		d, err := f.j.Definition(context.Background(), parent)
+		if err == nil {
+			c, err = f.get(d)
+		}
+		if err != nil {
+			return journal.Definition{}, err
+		}
+	}
+	return c.child(name)
+}
