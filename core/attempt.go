@@ -34,6 +34,10 @@ func (m *machine) taskStarted(in TaskStarted) error {
 		m.tick()
 		return nil
 	}
+	if m.passed(s) {
+		m.expire(s, policy.LimitDeadline)
+		return nil
+	}
 	m.emit(AttemptStarted{Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s)})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)
 	if failure != nil {
@@ -159,7 +163,7 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 
 func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Verdict, string) {
 	h := policy.History{
-		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond, Closed: m.r.CancelAsked || (m.r.Closing != nil && !s.Spec.Hook),
+		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond, Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
 	}
 	if f.Kind == policy.KindLost {
 		h.Counted, h.Lost = s.Counted-1, s.Lost+1

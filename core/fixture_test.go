@@ -111,6 +111,9 @@ func fixtureLimit(key, value string) (func(*policy.Policy), error) {
 		return func(p *policy.Policy) { p.ScheduleToClose = l }, nil
 	case "deadline":
 		return func(p *policy.Policy) { p.Deadline = l }, nil
+	case "deadlineAt": // an instant, as an offset from the epoch
+		l.At, l.After = epoch.Add(l.After), 0
+		return func(p *policy.Policy) { p.Deadline = l }, nil
 	case "heartbeat":
 		l.Retry = true
 		return func(p *policy.Policy) { p.Heartbeat = l }, nil

@@ -36,7 +36,7 @@ func (r *Run) Fold(e Entry) {
 func (r *Run) finish(at Time) {
 	r.last = max(r.last, at)
 	r.Seq++
-	if r.Phase.Closed() || r.Phase == RunPending {
+	if r.Phase.Closed() || r.dormant() {
 		return
 	}
 	switch {
@@ -97,12 +97,15 @@ func (r *Run) retime() {
 	}
 }
 
+// dormant reports whether the run waits for its start. One that is closed before does not: its hooks run.
+func (r *Run) dormant() bool { return r.Phase == RunPending && r.Closing == nil }
+
 // Wake returns the instant at which the run wants a Tick; zero: never.
 func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
 	}
-	if r.Phase == RunPending {
+	if r.dormant() {
 		return policy.Earliest(r.StartAt, r.limitWake())
 	}
 	wake := r.limitWake()

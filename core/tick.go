@@ -7,7 +7,7 @@ import (
 // tick lets everything happen that is due, in due order; at one instant the run's own limits come first.
 func (m *machine) tick() {
 	for !m.r.Phase.Closed() {
-		if m.r.Phase == RunPending && m.r.StartAt <= m.now && !m.limitDue() {
+		if m.r.dormant() && m.r.StartAt <= m.now && !m.limitDue() {
 			m.begun()
 			return
 		}
