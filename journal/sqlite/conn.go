@@ -32,7 +32,7 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*sqlite.Conn, err
 		"PRAGMA temp_store = MEMORY",
 		"PRAGMA wal_autocheckpoint = 0",
 	} {
-		if err := exec(conn, q); err != nil {
+		if err := execute(conn, q); err != nil {
 			conn.Close()
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func openReader(path string) (*sqlite.Conn, error) {
 	const cache = 8 << 20
 	conn, err := openConn(path, sqlite.OpenReadOnly, cache)
 	if err == nil {
-		if err = exec(conn, "SELECT count(*) FROM sqlite_schema"); err == nil {
+		if err = execute(conn, "SELECT count(*) FROM sqlite_schema"); err == nil {
 			return conn, nil
 		}
 		conn.Close()
@@ -75,7 +75,7 @@ func makeDurable(conn *sqlite.Conn) error {
 	if !atLeast(version, oldestSQLite) {
 		return fmt.Errorf("journal: built with SQLite %s, 3.51.3 or later is needed: build Pawl with a newer driver", version)
 	}
-	if err := exec(conn, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil { // of a new file
+	if err := execute(conn, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil { // of a new file
 		return err
 	}
 	mode, err := queryText(conn, "PRAGMA journal_mode = WAL")
@@ -85,7 +85,7 @@ func makeDurable(conn *sqlite.Conn) error {
 	if mode != "wal" {
 		return fmt.Errorf("journal: the file system of the database does not support write-ahead logs (journal mode is %s)", mode)
 	}
-	if err := exec(conn, "PRAGMA synchronous = FULL"); err != nil {
+	if err := execute(conn, "PRAGMA synchronous = FULL"); err != nil {
 		return err
 	}
 	if level, err := queryText(conn, "PRAGMA synchronous"); err != nil || level != "2" {
@@ -144,10 +144,10 @@ func create(conn *sqlite.Conn) (err error) {
 	if err := sqlitex.ExecuteScript(conn, schema, nil); err != nil {
 		return err
 	}
-	if err := exec(conn, fmt.Sprintf("INSERT INTO meta VALUES ('format', %d)", format)); err != nil {
+	if err := execute(conn, fmt.Sprintf("INSERT INTO meta VALUES ('format', %d)", format)); err != nil {
 		return err
 	}
-	if err := exec(conn, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+	if err := execute(conn, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
 		return err
 	}
 	return refreshViews(conn)
@@ -168,17 +168,19 @@ func refreshViews(conn *sqlite.Conn) (err error) {
 		if have == want {
 			continue
 		}
-		if err := exec(conn, "DROP VIEW IF EXISTS "+name); err != nil {
+		if err := execute(conn, "DROP VIEW IF EXISTS "+name); err != nil {
 			return err
 		}
-		if err := exec(conn, want); err != nil {
+		if err := execute(conn, want); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func exec(conn *sqlite.Conn, query string) error { return sqlitex.ExecuteTransient(conn, query, nil) }
+func execute(conn *sqlite.Conn, query string) error {
+	return sqlitex.ExecuteTransient(conn, query, nil)
+}
 
 func queryText(conn *sqlite.Conn, query string) (text string, err error) {
 	err = sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{
