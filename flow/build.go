@@ -266,6 +266,7 @@ func (b *builder) settings(s *Step) Settings {
 		out.Policy = policy.Policy{}
 	case *Wait:
 		out.Policy = policy.Policy{Limits: policy.Limits{Wait: out.Policy.Wait}}
+	default:
 	}
 	return overlay(out, Settings{Policy: s.Policy, Queue: s.Queue, Priority: s.Priority})
 }

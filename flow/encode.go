@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
@@ -268,14 +269,18 @@ func encodeRetry(r *policy.Retry) Value {
 	if r == nil {
 		return Value{}
 	}
-	out := object{}
+	out, usual := object{}, policy.DefaultRetry()
 	if r.MaxAttempts == policy.Unlimited {
 		out.put("maxAttempts", V("unlimited"))
 	} else {
 		out.put("maxAttempts", V(r.MaxAttempts))
 	}
-	out.put("initialInterval", V(r.InitialInterval))
-	out.put("backoffCoefficient", V(max(r.BackoffCoefficient, 1)))
+	if r.InitialInterval != usual.InitialInterval {
+		out.put("initialInterval", V(r.InitialInterval))
+	}
+	if r.BackoffCoefficient != usual.BackoffCoefficient {
+		out.put("backoffCoefficient", V(max(r.BackoffCoefficient, 1)))
+	}
 	if r.MaxInterval > 0 {
 		out.put("maxInterval", V(r.MaxInterval))
 	}
@@ -284,7 +289,7 @@ func encodeRetry(r *policy.Retry) Value {
 	} else if r.Jitter > 0 {
 		out.put("jitter", V(r.Jitter))
 	}
-	if r.On != nil {
+	if r.On != nil && (r.When != "" || !slices.Equal(r.On, usual.On)) {
 		kinds := make([]string, len(r.On))
 		for i, kind := range r.On {
 			kinds[i] = kind.String()
@@ -294,6 +299,9 @@ func encodeRetry(r *policy.Retry) Value {
 	out.text("when", r.When)
 	if len(r.NonRetryable) > 0 {
 		out.put("nonRetryable", V(r.NonRetryable))
+	}
+	if r.MaxAttempts == 1 && len(out.n.fields) == 1 {
+		return V("none")
 	}
 	return out.value()
 }

@@ -148,6 +148,7 @@ func (l *linter) step(s *Step, p *plan) {
 		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.isConstant() {
 			l.sleep(s, p)
 		}
+	default:
 	}
 }
 

@@ -418,8 +418,11 @@ func (p *parsing) hooks(n *node) Hooks {
 		name  string
 		steps *[]*Step
 	}{
-		{"onSuccess", &h.OnSuccess}, {"onFailure", &h.OnFailure}, {"onTimeout", &h.OnTimeout},
-		{"onCancel", &h.OnCancel}, {"onExit", &h.OnExit},
+		{"onSuccess", &h.OnSuccess},
+		{"onFailure", &h.OnFailure},
+		{"onTimeout", &h.OnTimeout},
+		{"onCancel", &h.OnCancel},
+		{"onExit", &h.OnExit},
 	} {
 		*place.steps = p.hook(n.get(place.name), place.name)
 	}

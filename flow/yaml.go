@@ -75,7 +75,7 @@ func readYAML(r *reports, text string) (n *node) {
 		r.fail(at, "", "nested more than %d levels deep", maxDepth)
 		return nil
 	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	file, err := parser.Parse(withNulls(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		at, msg := Pos{1, 1}, err.Error()
 		var syntax yaml.Error

@@ -169,8 +169,8 @@ func inBrackets(open, end string, n, room int, item func(int) (string, bool)) (s
 
 // plainText are the texts that need no quotes anywhere; what reads as something else is taken out.
 var (
-	plainText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./ -]*[A-Za-z0-9_./-]$|^[A-Za-z_]$`)
-	looksElse = regexp.MustCompile(`(?i)^(true|false|null|yes|no|on|off|y|n|\.inf|\.nan|[.0-9_eE+-]+|---.*|\.\.\..*)$`)
+	plainText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./ -]*[A-Za-z0-9_./-]$|^[A-Za-z_]$|^([0-9]+(ms|[smhd]))+$`)
+	looksElse = regexp.MustCompile(`(?i)^(true|false|null|yes|no|off|y|n|\.inf|\.nan|[.0-9_eE+-]+|---.*|\.\.\..*)$`)
 )
 
 func scalarText(text string) string {
