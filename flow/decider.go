@@ -299,7 +299,11 @@ func (t *turn) outcome() core.Close {
 		}
 	}
 	if first != nil {
-		return core.Close{Phase: phase, Failure: t.runFailure(first)}
+		f := t.runFailure(first)
+		if f.Limit == policy.LimitExecution || f.Limit == policy.LimitRun {
+			phase = core.RunTimedOut // the run had no time left for the step: it ends as its deadline would end it
+		}
+		return core.Close{Phase: phase, Failure: f}
 	}
 	cmd := core.Close{Phase: core.RunSucceeded}
 	if t.def.output == nil {
