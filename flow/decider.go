@@ -316,7 +316,7 @@ func (t *turn) outcome() core.Close {
 	return cmd
 }
 
-// runFailure says which step it was, and keeps that step's failure as the cause.
+// runFailure is the step's failure, saying which step it was.
 func (t *turn) runFailure(s *core.Step) *policy.Failure {
 	def, _ := t.def.ordinal(s)
 	text := fmt.Sprintf("step %q %s", s.Key(), t.ending(def))
@@ -327,7 +327,7 @@ func (t *turn) runFailure(s *core.Step) *policy.Failure {
 	if f.Message != "" {
 		text += ": " + f.Message
 	}
-	f.Message, f.Cause, f.RetryAfter = text, s.Failure, nil
+	f.Message, f.RetryAfter = text, nil
 	return &f
 }
 
