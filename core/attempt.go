@@ -86,9 +86,7 @@ func (m *machine) taskEnded(in TaskEnded) error {
 }
 
 func (m *machine) taskStopped(in TaskStopped) error {
-	if m.r.Phase.Closed() {
-		return m.refuse(CodeClosed, "stop of an attempt", "the run is %s", m.r.Phase)
-	}
+	// Also of a run that has ended: one that was terminated may be retried, and then waits for the work that still runs.
 	if int(in.Step) >= len(m.r.Steps) {
 		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
 	}

@@ -14,8 +14,19 @@ func (m *machine) failedStep(s *Step) bool {
 	return !ok || !d.Tolerated(m.r, s)
 }
 
+// followed refuses to open a run again that its chain has left behind.
+func (m *machine) followed() error {
+	if m.r.Next == (RunID{}) {
+		return nil
+	}
+	return m.refuse(CodeConflict, "retry", "the run is %s and its chain goes on with run %s; retry that one", m.r.Phase, m.r.Next)
+}
+
 // retryRun restarts what failed in a run.
 func (m *machine) retryRun(in Operation) error {
+	if err := m.followed(); err != nil {
+		return err
+	}
 	var ids []StepID
 	for i := range m.r.Steps {
 		if m.failedStep(&m.r.Steps[i]) {
@@ -39,6 +50,9 @@ func (m *machine) retryRun(in Operation) error {
 
 // retryStep restarts one failed step, and with a group its failed items, with an item its group.
 func (m *machine) retryStep(in Operation, s *Step) error {
+	if err := m.followed(); err != nil {
+		return err
+	}
 	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
 		return m.refuse(CodeConflict, "retry", "step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
 	}
