@@ -34,8 +34,12 @@ func (c *clock) read() core.Time {
 	}
 	passed := wall.Sub(c.wall) // monotonic
 	c.wall = wall
+	return c.step(passed, policy.At(wall))
+}
+
+// step moves the clock on by what the monotonic clock counted, or to what the wall shows where that is later.
+func (c *clock) step(passed time.Duration, shown core.Time) core.Time {
 	expected := c.now.Add(passed)
-	shown := policy.At(wall)
 	if skew := shown.Sub(expected); skew > jump || skew < c.skew-jump {
 		c.log.Warn("the wall clock was set; time goes on from the later of both", "by", skew.String())
 		c.skew = min(skew, 0)

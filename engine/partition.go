@@ -247,7 +247,6 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		if n++; n > tickRuns {
 			return true
 		}
-		if TickHook != nil { TickHook(p.now.Sub(r.wake)) }
 		p.fire(r)
 		p.settle()
 	}
@@ -317,6 +316,9 @@ func (p *Partition) Pending() int {
 
 // Next returns when the partition wants a Tick or a Cut though nothing else happens; zero: never.
 func (p *Partition) Next() core.Time {
+	if p.lost.len() > 0 {
+		return p.now
+	}
 	at := p.viewDue()
 	if r := p.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
@@ -374,5 +376,3 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{Loaded: len(p.runs), Queued: len(p.offers), Live: len(p.held), Seq: p.durable, Behind: p.behind.count}
 }
-
-var TickHook func(time.Duration)

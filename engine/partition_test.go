@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -454,4 +455,112 @@ func TestClockSetBack(t *testing.T) {
 	r.now += 3_600_000_000
 	r.pass(2 * time.Minute)
 	r.wantPhase(id, core.RunSucceeded)
+}
+
+// An outcome is told when it is durable, not when it is known.
+func TestOutcomeWaitsForItsBatch(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("one", task()))
+	r.settle()
+	r.p.Report(id, succeed(r.crew.took()[0]), r.now)
+	w := NewWaiter()
+	r.call(&Call{Op: CallResult, Run: id, Waiter: w, Done: func(c *Call) { t.Errorf("told at once: %+v", c.Outcome) }})
+	b := r.p.Cut(r.now)
+	if _, ok := w.Ended(); ok {
+		t.Fatal("told before the append")
+	}
+	if err := r.journal.Append(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	r.p.Committed(r.now)
+	if out, ok := w.Ended(); !ok || out.Phase != core.RunSucceeded {
+		t.Fatalf("not told after the append: %+v", out)
+	}
+}
+
+// What a reader read of a run is void once the run was in memory and left it again.
+func TestLateHandOver(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("wait", nap(time.Hour), nap(2*time.Hour)))
+	r.pass(time.Minute)
+	r.now += core.Time((time.Hour - time.Minute - 2*time.Second) / time.Microsecond)
+	w, ok := r.p.Window(r.now)
+	if !ok {
+		t.Fatal("no window though a run comes due")
+	}
+	var read []Loaded
+	far, err := ReadWindow(context.Background(), r.journal, 0, w, func(l []Loaded) error { read = append(read, l...); return nil })
+	if err != nil || len(read) != 1 {
+		t.Fatal(read, err)
+	}
+	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	for range 10 {
+		r.now += 1_000_000
+		r.commit()
+	}
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("it has not left memory")
+	}
+	r.p.Loaded(w, read, r.now)
+	r.p.WindowDone(w, far, nil)
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("a run was taken in as it was, not as it is")
+	}
+	r.pass(24 * time.Hour)
+	r.wantPhase(id, core.RunTerminated)
+}
+
+func TestRematch(t *testing.T) {
+	r := newRig(t, 0)
+	r.start(flow("one", task()))
+	r.pass(time.Minute)
+	if r.p.Stats().Queued != 1 {
+		t.Fatalf("%+v", r.p.Stats())
+	}
+	r.crew.slots = 1
+	r.p.Rematch(r.now)
+	r.settle()
+	if len(r.crew.took()) != 1 {
+		t.Fatal("new workers were not asked")
+	}
+}
+
+// A sleeping run holds no memory of the partition's.
+func TestSleepersHoldNoMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts 100,000 runs")
+	}
+	const n = 100_000
+	r := newRig(t, -1)
+	def := flow("sleep", nap(24*time.Hour)).definition()
+	r.journal.Fault = nil
+	for i := range n {
+		r.call(&Call{Op: CallStart, Start: StartRequest{Definition: def}})
+		if i%200 == 199 {
+			for r.commit() {
+			}
+			r.now += 10_000
+		}
+		if l := r.p.Stats().Loaded; l > 20_000 {
+			t.Fatalf("%d runs in memory", l)
+		}
+	}
+	r.pass(time.Minute)
+	if s := r.p.Stats(); s.Loaded != 0 || s.Behind != 0 {
+		t.Fatalf("%+v", s)
+	}
+	with := heap()
+	r.p = nil
+	if held := int64(with) - int64(heap()); held > 64*n {
+		t.Fatalf("%d sleeping runs hold %d bytes of the partition's memory", n, held)
+	}
+	runtime.KeepAlive(r) // the journal is not the partition's
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -14,9 +14,13 @@ const (
 	settleAge = time.Second
 	// quietAge is how long the partition must have recorded nothing before rows are written on their own.
 	quietAge = 20 * time.Millisecond
-	// gatherAge and gatherRuns say when rows begin to ride: few at a time are dear.
+	// gatherAge and gatherRuns say when rows begin to ride, until none is left: now and then rather than in every commit.
 	gatherAge  = 200 * time.Millisecond
 	gatherRuns = 64
+	// fewRuns ride in a commit that is small itself, so that it stays quick.
+	fewRuns = 8
+	// idleRuns are written in a commit of their own. What arrives meanwhile waits for it.
+	idleRuns = 32
 	// tailSoft and tailHard are sizes of the journal that the view lacks, from which on it hurries.
 	tailSoft = 8 << 20
 	tailHard = 32 << 20
@@ -78,17 +82,19 @@ func (p *Partition) quota(entries int) int {
 	}
 	head := p.behind.head
 	tail := p.total - head.offset
+	gathered := p.ripe.len() >= gatherRuns || p.now >= head.since.Add(gatherAge)
+	p.riding = p.behind.count > 0 && (gathered || (p.riding && p.ripe.len() > 0))
 	switch {
 	case tail > tailHard:
 		return 2048
 	case tail > tailSoft:
 		return 2*entries + 256
 	case entries == 0:
-		return 256
-	case p.ripe.len() < gatherRuns && p.now < head.since.Add(gatherAge):
+		return idleRuns
+	case !p.riding:
 		return 0
 	default:
-		return entries + gatherRuns
+		return entries + fewRuns
 	}
 }
 
@@ -121,12 +127,20 @@ func (p *Partition) attach(b *batch, n int) {
 		bytes += p.write(b, r)
 		n--
 	}
+	p.trim()
 	if len(b.viewed) == 0 {
 		return
 	}
 	v.Through = b.seq
 	if head := p.behind.head; head != nil {
 		v.Through = head.first - 1
+	}
+}
+
+// trim drops runs from the front of the ripe that were written out of turn, so that the list does not keep them alive.
+func (p *Partition) trim() {
+	for p.ripe.len() > 0 && p.ripe.items[p.ripe.head].first == 0 {
+		p.ripe.pop().ripe = false
 	}
 }
 
