@@ -164,7 +164,7 @@ func same(a, b reflect.Value) bool {
 // alive checks that an open run waits for something that can come.
 func (b *book) alive(n *node, a *account) {
 	m := &a.model
-	if m.pending || m.paused != 0 {
+	if (m.pending && !m.closing) || m.paused != 0 {
 		return // it has a start's instant, or waits for a resume
 	}
 	open := 0
@@ -188,7 +188,7 @@ func (b *book) alive(n *node, a *account) {
 			}
 		case s.backing && s.next == 0 || s.kind == core.KindSleep && s.next == 0:
 			b.u.violate(NoHang, a.id, "step %s waits for no instant", m.name(i))
-		case s.kind == core.KindGroup && !m.groupOpen(core.StepID(i)):
+		case s.kind == core.KindGroup && !m.cancelled && !m.groupOpen(core.StepID(i)):
 			b.u.violate(NoHang, a.id, "group %s is open and none of its items is", m.name(i))
 		}
 	}

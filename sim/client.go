@@ -59,7 +59,7 @@ func (c *clients) send(r *request) {
 	}
 	if !n.up() {
 		if u.calm || u.chance(0.5) {
-			u.after(u.span(time.Millisecond, time.Second), "a client tries again", func() { c.send(r) })
+			u.after(u.span(100*time.Millisecond, time.Minute), "a client tries again", func() { c.send(r) })
 		}
 		return
 	}

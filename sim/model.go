@@ -27,7 +27,7 @@ type runModel struct {
 	operated bool
 	op       core.Op
 	reopened bool
-	due      core.Time // the first instant that a timer of the entry stands for
+	due      core.Time // what the entry's first timer stands for
 	outside  bool      // something else than a timer made the entry
 }
 
@@ -97,7 +97,9 @@ func (m *runModel) timer(due core.Time, what string) {
 	if due == 0 || due > m.at {
 		m.bad(DueOrder, "%s at %s, it is due at %s", what, offset(m.at), offset(due))
 	}
-	m.due = policy.Earliest(m.due, due)
+	if m.due == 0 {
+		m.due = due
+	}
 }
 
 func (m *runModel) take(rec core.Record) {
@@ -200,6 +202,12 @@ func (m *runModel) reopen(rec core.RunReopened) {
 	m.needs(core.OpRetryRun, "a run is opened again", core.OpRetryStep)
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
+	if name := m.a.shadow.WorkflowID; name != "" {
+		if other := m.b.openNames[name]; other != m.a && !other.model.closed {
+			m.bad(Unique, "the run is opened again while run %s has its workflow id %q", other.id, name)
+		}
+		m.b.openNames[name] = m.a
+	}
 	for _, id := range rec.Drop {
 		m.steps[id].dropped = true
 	}

@@ -51,7 +51,7 @@ func (m *runModel) working(what string, hook bool) {
 	switch {
 	case m.closed:
 		m.bad(TerminalOnce, "%s in a run that has ended", what)
-	case m.pending:
+	case m.pending && !m.closing:
 		m.bad(Recorded, "%s before the run's start", what)
 	case m.paused != 0 && !m.closing:
 		m.bad(Recorded, "%s in a paused run", what)
@@ -146,6 +146,9 @@ func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 	}
 	if rec.Deadline != 0 {
 		s.deadline = rec.Deadline
+		if rec.Deadline <= m.at {
+			m.bad(NotAfter, "attempt %d of step %s starts at %s, the deadline it sets is %s", s.attempt, m.name(i), offset(m.at), offset(rec.Deadline))
+		}
 	}
 	s.ready, s.live, s.began, s.started, s.beat, s.output = false, true, true, m.at, 0, 0
 	if n := len(s.attempts); n > 0 {
@@ -163,7 +166,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	f := rec.Failure
 	switch {
 	case f != nil && f.Kind == policy.KindTimeout && f.Limit != policy.LimitNone:
-		m.timer(m.limitOf(s, f.Limit), "the "+f.Limit.String()+" limit of step "+m.name(i)+" expires")
+		m.expire(s, i, f.Limit)
 	default:
 		m.outside = true
 	}
@@ -203,7 +206,7 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	case s.kind == core.KindSleep && rec.Phase == core.StepSucceeded && !m.operated:
 		m.timer(s.next, "sleep "+m.name(i)+" ends")
 	case f != nil && f.Kind == policy.KindTimeout && f.Limit != policy.LimitNone && rec.Reason == policy.ReasonTimeoutNotRetryable && s.group == core.NoStep:
-		m.timer(m.limitOf(s, f.Limit), "the "+f.Limit.String()+" limit of step "+m.name(i)+" expires")
+		m.expire(s, i, f.Limit)
 	default:
 		m.outside = true
 	}
@@ -234,13 +237,22 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 		}
 		return
 	}
-	if !s.closed || s.live || s.stopping {
+	if !s.closed || s.live {
 		m.bad(OneAttempt, "step %s restarts while an attempt lives", m.name(i))
 	}
 	s.closed = false
 	if s.kind == core.KindTask || s.kind == core.KindChild {
 		s.backing, s.next = true, m.at
 	}
+}
+
+// expire takes the expiry of a limit. An instant that had passed before the first attempt is found when that would start,
+// in no order.
+func (m *runModel) expire(s *stepModel, i int, kind policy.LimitKind) {
+	if kind == policy.LimitDeadline && s.deadline == 0 {
+		m.outside = true
+	}
+	m.timer(m.limitOf(s, kind), "the "+kind.String()+" limit of step "+m.name(i)+" expires")
 }
 
 // limitOf is when a limit ends the step or its attempt; zero: it does not.
@@ -259,6 +271,9 @@ func (m *runModel) limitOf(s *stepModel, kind policy.LimitKind) core.Time {
 	case policy.LimitScheduleToClose:
 		return s.toClose
 	case policy.LimitDeadline:
+		if s.deadline == 0 && s.policy.Deadline != nil {
+			return s.policy.Deadline.At // an instant counts before the first attempt, too
+		}
 		return s.deadline
 	case policy.LimitScheduleToStart:
 		return after(s.policy.ScheduleToStart, s.readyAt)
@@ -300,7 +315,7 @@ func (m *runModel) wants() core.Time {
 	switch {
 	case m.closed:
 		return 0
-	case m.pending:
+	case m.pending && !m.closing:
 		return policy.Earliest(m.startAt, m.runLimit())
 	}
 	at := m.runLimit()

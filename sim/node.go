@@ -25,6 +25,7 @@ type node struct {
 	opening bool      // in Open
 	frozen  core.Time // it does nothing until then
 	more    bool      // Tick has more to do
+	waiting []func()  // reports, until it is open again
 	asked   core.Time // the instant at which the node last woke by itself
 
 	// What its ticks made, for the check of their order.
@@ -63,6 +64,10 @@ func (n *node) open() {
 	}
 	n.u.book.acquired(n)
 	n.down = false
+	for _, say := range n.waiting {
+		n.u.after(n.u.between(0, 100*time.Millisecond), "what waited is said", say)
+	}
+	n.waiting = nil
 	n.p.Probe()
 	if !n.u.calm && n.u.chance(n.u.mood.crashAtBoundary*5) {
 		n.crash("during recovery")
@@ -267,8 +272,10 @@ func (n *node) call(c *engine.Call) {
 func (n *node) report(run core.RunID, in core.Input) {
 	switch {
 	case n.dead:
+	case n.down:
+		n.waiting = append(n.waiting, func() { n.report(run, in) })
 	case !n.up():
-		n.u.after(max(n.frozen.Sub(n.u.now), 10*time.Millisecond), "a report waits", func() { n.report(run, in) })
+		n.u.agenda.add(n.frozen, "a report that waited", func() { n.report(run, in) })
 	default:
 		n.u.say("%s hears of %s: %s", n.name, short(run), inputText(in))
 		n.workers.told(run, in)

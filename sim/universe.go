@@ -188,9 +188,13 @@ func (u *universe) over() bool {
 // becalm ends the faults; from here on every run that can end has to.
 func (u *universe) becalm() {
 	u.calm, u.full = true, 0
+	u.mood.latency = min(u.mood.latency, time.Millisecond)
 	u.say("calm")
 	if u.zombie != nil {
 		u.zombie.vanish()
+	}
+	if u.node.dead {
+		u.boot()
 	}
 	u.node.workers.behave()
 	u.clients.nudge()

@@ -65,10 +65,12 @@ func (j *job) begin() {
 	if u.chance(0.3) {
 		length = u.span(time.Microsecond, 10*time.Millisecond)
 	}
-	j.signs(length)
+	if !u.calm {
+		j.signs(length)
+	}
 	switch {
 	case u.calm:
-		length = u.between(0, time.Second)
+		length = u.between(0, 20*time.Millisecond) // shorter than every limit
 	case u.chance(u.mood.hang):
 		j.silent = true // it hangs, or works and nobody ever hears of it
 		if u.chance(0.5) {
@@ -163,6 +165,9 @@ func (j *job) failure() *policy.Failure {
 func (j *job) tell(in core.Input) {
 	u := j.w.n.u
 	lag := u.between(0, u.mood.lag)
+	if u.calm {
+		lag = 0
+	}
 	if _, over := in.(core.TaskEnded); over && !u.calm && u.chance(u.mood.forget) {
 		lag += u.span(time.Second, time.Minute) // the first one was lost on its way
 	}
