@@ -20,6 +20,9 @@ type window struct {
 // rate is how often it was done in a second.
 func (w *window) rate() float64 { return float64(len(w.all)) / w.took.Seconds() }
 
+// cost is the processor time of one of them, in milliseconds.
+func (w *window) cost() float64 { return w.cpu.Seconds() * 1e3 / float64(max(len(w.all), 1)) }
+
 // row tells the window.
 func (w *window) row(unit string, steps int) Row {
 	s := summarize(w.all)

@@ -16,7 +16,7 @@ const parkedRuns = 100_000
 func parked(ctx context.Context, s *session) (Row, error) {
 	names := [2]string{"empty", "full"}
 	var stacks [2]*stack
-	var rates [2][]float64
+	var rates, costs [2][]float64
 	for i, name := range names {
 		dir := filepath.Join(s.dir, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -42,6 +42,7 @@ func parked(ctx context.Context, s *session) (Row, error) {
 			return Row{}, err
 		}
 		rates[i] = append(rates[i], w.rate())
+		costs[i] = append(costs[i], w.cost())
 		if i == 1 {
 			row = w.row("of the empty rate", 1)
 		}
@@ -58,7 +59,8 @@ func parked(ctx context.Context, s *session) (Row, error) {
 	}
 	row.Value = median(ratios)
 	row.reached = row.Value >= 0.95
-	row.detail = fmt.Sprintf("%.0f of %.0f runs/s, medians of %d rounds", median(rates[1]), median(rates[0]), rounds)
+	row.detail = fmt.Sprintf("%.0f of %.0f runs/s at %.3g of %.3g ms cpu a run, medians of %d rounds",
+		median(rates[1]), median(rates[0]), median(costs[1]), median(costs[0]), rounds)
 	var err error
 	row.DB, err = folderBytes(stacks[1].dir)
 	return row, err

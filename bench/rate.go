@@ -46,7 +46,7 @@ func (s *session) rate(ctx context.Context, source, unit string, steps, clients 
 		return Row{}, err
 	}
 	row := w.row(unit, steps)
-	row.detail = fmt.Sprintf("cpu %.3g ms a run%s", w.cpu.Seconds()*1e3/float64(max(len(w.all), 1)), w.usage)
+	row.detail = fmt.Sprintf("cpu %.3g ms a run%s", w.cost(), w.usage)
 	row.DB, err = folderBytes(s.dir)
 	return row, err
 }
