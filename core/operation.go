@@ -204,6 +204,7 @@ func (m *machine) complete(s *Step, output []byte) {
 	switch {
 	case s.Phase == StepScheduled:
 		m.effect(Withdraw{Step: s.ID, Attempt: s.Attempt})
+		m.emit(AttemptEnded{Step: s.ID, Failure: cancelled("completed by an operator")})
 	case s.Phase == StepRunning, s.Spec.Kind == KindChild && s.Started != 0:
 		m.revoke(s, policy.KindCancelled)
 		m.emit(AttemptEnded{Step: s.ID, Failure: cancelled("completed by an operator"), Stopping: true})
