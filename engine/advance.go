@@ -8,7 +8,7 @@ import (
 // errand is an effect within the partition: it joins the batch of the input it follows from.
 type errand struct {
 	run *run
-	eff core.Effect // nil: tell the parent of run that it has ended
+	eff core.Effect
 }
 
 // advance lets an input happen to a run and takes in what was recorded. The error is the machine's refusal.
@@ -110,6 +110,7 @@ func (p *Partition) perform(e errand) {
 		p.stopChild(e.run, eff)
 	case core.Closed:
 		p.closed(e.run, eff)
+	default: // the others wait for their batch
 	}
 }
 

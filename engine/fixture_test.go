@@ -43,6 +43,7 @@ func nap(d time.Duration) planStep { return planStep{Kind: core.KindSleep, Sleep
 func child(payload string) planStep {
 	return planStep{Kind: core.KindChild, Child: payload, Attempts: 1}
 }
+
 func (s planStep) tries(n int, backoff time.Duration) planStep {
 	s.Attempts, s.Backoff = n, backoff
 	return s

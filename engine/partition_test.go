@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -76,81 +75,6 @@ func TestEffectsWaitForTheirBatch(t *testing.T) {
 	}
 }
 
-func TestSlotsFirstComeFirstServed(t *testing.T) {
-	r := newRig(t, 1)
-	urgent := task()
-	urgent.Priority = 5
-	var ids []core.RunID
-	for i := range 4 {
-		p := flow("one", task())
-		if i == 3 {
-			p = flow("urgent", urgent)
-		}
-		ids = append(ids, r.start(p))
-		r.settle()
-	}
-	want := []core.RunID{ids[0], ids[3], ids[1], ids[2]}
-	for i, id := range want {
-		got := r.crew.took()
-		if len(got) != 1 || got[0].Token.Run != id {
-			t.Fatalf("task %d: %v, want one of run %s", i, got, id)
-		}
-		if n := r.p.Stats(); n.Live != 1 || n.Queued != 3-i {
-			t.Fatalf("task %d: %+v", i, n)
-		}
-		r.p.Report(id, succeed(got[0]), r.now)
-		r.settle()
-	}
-	for _, id := range ids {
-		r.wantPhase(id, core.RunSucceeded)
-	}
-}
-
-// A step that backs off holds no slot; an attempt whose deadline comes while it waits is withdrawn and never executes.
-func TestSlotsAndDeadlines(t *testing.T) {
-	r := newRig(t, 1)
-	holder := r.start(flow("retry", task().tries(2, time.Hour)))
-	r.settle()
-	late := task()
-	late.Queued = time.Minute
-	waiter := r.start(flow("late", late))
-	r.settle()
-	first := r.crew.took()[0]
-	r.pass(2 * time.Minute)
-	r.wantPhase(waiter, core.RunFailed)
-	if got := r.crew.took(); len(got) != 0 {
-		t.Fatalf("an attempt was picked up after its deadline: %v", got)
-	}
-	r.p.Report(holder, failTask(first), r.now)
-	third := r.start(flow("one", task()))
-	r.settle()
-	if got := r.crew.took(); len(got) != 1 || got[0].Token.Run != third {
-		t.Fatalf("the slot of a step that backs off is not free: %v", got)
-	}
-}
-
-// An expired attempt keeps its slot until its work is gone.
-func TestExpiredAttemptHoldsItsSlot(t *testing.T) {
-	r := newRig(t, 1)
-	slow := task()
-	slow.Timeout = time.Second
-	var stopped []report
-	r.crew.report = func(id core.RunID, in core.Input) { stopped = append(stopped, report{id, in}) }
-	id := r.start(flow("slow", slow))
-	next := r.start(flow("one", task()))
-	r.pass(10 * time.Second)
-	if len(stopped) != 1 || r.p.Stats().Live != 1 {
-		t.Fatalf("revoked %d, %+v", len(stopped), r.p.Stats())
-	}
-	r.crew.took()
-	r.p.Report(id, stopped[0].in, r.now)
-	r.settle()
-	if got := r.crew.took(); len(got) != 1 || got[0].Token.Run != next {
-		t.Fatalf("after the stop: %v", got)
-	}
-	r.wantPhase(id, core.RunFailed)
-}
-
 func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	r := newRig(t, -1)
 	r.crew.act = succeed
@@ -209,131 +133,6 @@ func TestSleepersSurviveARestart(t *testing.T) {
 	r.settle()
 	for _, id := range ids {
 		r.wantPhase(id, core.RunSucceeded)
-	}
-}
-
-func TestNames(t *testing.T) {
-	r := newRig(t, -1)
-	p := flow("wait", nap(time.Hour))
-	wid := func(s *StartRequest) { s.WorkflowID = "order-1" }
-	key := func(s *StartRequest) { s.Key = "k" }
-	try := func(opts ...func(*StartRequest)) *Call {
-		req := StartRequest{Definition: p.definition()}
-		for _, o := range opts {
-			o(&req)
-		}
-		return r.call(&Call{Op: CallStart, Start: req})
-	}
-	id := r.start(p, wid, key)
-	check := func(where string) {
-		t.Helper()
-		if c := try(wid); !errors.Is(c.Err, ErrConflict) {
-			t.Fatalf("%s: same workflow id: %v", where, c.Err)
-		}
-		if c := try(wid, func(s *StartRequest) { s.OnConflict = ConflictUse }); c.Started != (Started{id, true}) {
-			t.Fatalf("%s: use existing: %+v %v", where, c.Started, c.Err)
-		}
-		if c := try(key); c.Started != (Started{id, true}) {
-			t.Fatalf("%s: same key: %+v %v", where, c.Started, c.Err)
-		}
-		if c := try(func(s *StartRequest) { s.RunID = id }); c.Started != (Started{id, true}) {
-			t.Fatalf("%s: same run id: %+v %v", where, c.Started, c.Err)
-		}
-	}
-	check("not durable")
-	r.commit()
-	check("in memory")
-	r.restart()
-	check("in the tail")
-	r.pass(10 * time.Second)
-	if r.p.Stats().Loaded != 0 {
-		t.Fatal("still in memory")
-	}
-	check("in the view")
-	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
-	if c := try(wid); c.Err != nil || c.Started.Existing {
-		t.Fatalf("the name of an ended run is not free: %+v %v", c.Started, c.Err)
-	}
-	if c := try(key); !c.Started.Existing {
-		t.Fatalf("the key of an ended run was forgotten: %+v", c.Started)
-	}
-}
-
-func TestChain(t *testing.T) {
-	r := newRig(t, -1)
-	r.crew.act = func(c core.Task) core.Input {
-		if len(r.crew.begun) < 3 {
-			return failTask(c)
-		}
-		return succeed(c)
-	}
-	p := flow("chain", task())
-	p.Again = 5
-	id := r.start(p)
-	w := NewWaiter()
-	r.call(&Call{Op: CallResult, Run: id, Waiter: w})
-	r.settle()
-	out, ok := w.Ended()
-	if !ok || out.Phase != core.RunSucceeded || out.Run == id {
-		t.Fatalf("the chain: %v %+v", ok, out)
-	}
-	if out2, ok := r.outcome(id); !ok || out2.Run != out.Run {
-		t.Fatalf("asked in memory: %v %+v", ok, out2)
-	}
-}
-
-func payload(name string) string {
-	b, _ := json.Marshal(map[string]any{"name": name, "input": 1})
-	return string(b)
-}
-
-func TestChildren(t *testing.T) {
-	r := newRig(t, -1)
-	r.crew.act = succeed
-	inner := flow("inner", nap(time.Hour), task())
-	r.plans["inner"] = inner.definition()
-	id := r.start(flow("outer", child(payload("inner")), task()))
-	r.pass(time.Minute)
-	if r.p.Stats().Loaded != 0 {
-		t.Fatal("a waiting parent stays in memory")
-	}
-	r.restart()
-	r.pass(2 * time.Hour)
-	r.wantPhase(id, core.RunSucceeded)
-	if n := len(r.crew.begun); n != 2 {
-		t.Fatalf("%d tasks, want 2", n)
-	}
-}
-
-func TestChildOfUnknownName(t *testing.T) {
-	r := newRig(t, -1)
-	id := r.start(flow("outer", child(payload("nobody"))))
-	r.settle()
-	r.wantPhase(id, core.RunFailed)
-	id = r.start(flow("broken", child(`{`)))
-	r.settle()
-	r.wantPhase(id, core.RunFailed)
-}
-
-func TestCancelReachesChildren(t *testing.T) {
-	for _, op := range []core.Op{core.OpInterrupt, core.OpTerminate} {
-		t.Run(op.String(), func(t *testing.T) {
-			r := newRig(t, -1)
-			r.plans["inner"] = flow("inner", nap(time.Hour)).definition()
-			id := r.start(flow("outer", child(payload("inner"))))
-			r.pass(time.Minute)
-			r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
-			r.pass(time.Second)
-			page, err := r.journal.List(context.Background(), journal.Query{Limit: 10})
-			if err != nil || len(page.Runs) != 2 {
-				t.Fatal(err, page)
-			}
-			for _, row := range page.Runs {
-				if !row.Phase.Closed() {
-					t.Errorf("%s is %s", row.Workflow, row.Phase)
-				}
-			}
-		})
 	}
 }
 
@@ -508,21 +307,6 @@ func TestLateHandOver(t *testing.T) {
 	}
 	r.pass(24 * time.Hour)
 	r.wantPhase(id, core.RunTerminated)
-}
-
-func TestRematch(t *testing.T) {
-	r := newRig(t, 0)
-	r.start(flow("one", task()))
-	r.pass(time.Minute)
-	if r.p.Stats().Queued != 1 {
-		t.Fatalf("%+v", r.p.Stats())
-	}
-	r.crew.slots = 1
-	r.p.Rematch(r.now)
-	r.settle()
-	if len(r.crew.took()) != 1 {
-		t.Fatal("new workers were not asked")
-	}
 }
 
 // A sleeping run holds no memory of the partition's.
