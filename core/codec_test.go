@@ -18,9 +18,29 @@ import (
 
 // recordTypes has one value of every record type.
 var recordTypes = []Record{
-	RunCreated{}, RunStarted{}, RunClosing{}, RunHooks{}, RunEnded{}, RunReopened{}, PauseBegan{}, PauseEnded{},
-	CancelAsked{}, SignalKept{}, StepBegan{}, StepOmitted{}, AttemptReady{}, AttemptStarted{}, AttemptBeat{},
-	AttemptEnded{}, AttemptStopped{}, StepEnded{}, StepWarned{}, StepReset{}, StepPolicy{}, DeadlineMoved{}, Operated{},
+	RunCreated{},
+	RunStarted{},
+	RunClosing{},
+	RunHooks{},
+	RunEnded{},
+	RunReopened{},
+	PauseBegan{},
+	PauseEnded{},
+	CancelAsked{},
+	SignalKept{},
+	StepBegan{},
+	StepOmitted{},
+	AttemptReady{},
+	AttemptStarted{},
+	AttemptBeat{},
+	AttemptEnded{},
+	AttemptStopped{},
+	StepEnded{},
+	StepWarned{},
+	StepReset{},
+	StepPolicy{},
+	DeadlineMoved{},
+	Operated{},
 	BodyWaits{},
 }
 
@@ -279,8 +299,10 @@ func oneStep() []Entry {
 			AttemptStarted{Step: 0, Worker: "w1"},
 		}},
 		{Run: run, At: at + 900, Records: []Record{
-			AttemptEnded{Step: 0}, StepEnded{Step: 0, Phase: StepSucceeded, Output: []byte(`{"ok":true}`)},
-			RunClosing{Phase: RunSucceeded}, RunEnded{Phase: RunSucceeded},
+			AttemptEnded{Step: 0},
+			StepEnded{Step: 0, Phase: StepSucceeded, Output: []byte(`{"ok":true}`)},
+			RunClosing{Phase: RunSucceeded},
+			RunEnded{Phase: RunSucceeded},
 		}},
 	}
 }

@@ -117,7 +117,7 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 
 // writer is the one connection that writes, with its statements. It is used under the journal's lock.
 type writer struct {
-	conn                                      *sqlite.Conn
+	conn                                      *conn
 	begin, commit, rollback                   *sqlite.Stmt
 	insert, trim                              *sqlite.Stmt
 	run, step, attempt, piece                 *sqlite.Stmt
@@ -152,7 +152,7 @@ func (w *writer) prepare() error {
 		{&w.define, "INSERT INTO definitions (id, kind, name, source) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE" +
 			" SET kind = excluded.kind, name = excluded.name, source = excluded.source RETURNING num"},
 	} {
-		stmt, err := w.conn.Prepare(s.query)
+		stmt, err := w.conn.stmt(s.query)
 		if err != nil {
 			return err
 		}

@@ -37,8 +37,10 @@ func created(n int, sleep bool) core.Entry {
 
 func ended1(n int) core.Entry {
 	return core.Entry{Run: journaltest.RunID(n), At: instant0 + core.Time(n)*1000 + 900, Records: []core.Record{
-		core.AttemptEnded{}, core.StepEnded{Phase: core.StepSucceeded, Output: []byte(`{}`)},
-		core.RunClosing{Phase: core.RunSucceeded}, core.RunEnded{Phase: core.RunSucceeded},
+		core.AttemptEnded{},
+		core.StepEnded{Phase: core.StepSucceeded, Output: []byte(`{}`)},
+		core.RunClosing{Phase: core.RunSucceeded},
+		core.RunEnded{Phase: core.RunSucceeded},
 	}}
 }
 
@@ -201,7 +203,7 @@ func BenchmarkFloor(b *testing.B) {
 
 // TestSleeperSize measures what a sleeping run takes in the file.
 func TestSleeperSize(t *testing.T) {
-	const runs, size, most = 100_000, 200, 500
+	const runs, size, most = 20_000, 200, 500
 	a := newAppender(t)
 	for n := 0; n < runs; {
 		v := &journal.View{Through: a.lease.Last}
@@ -228,4 +230,43 @@ func TestSleeperSize(t *testing.T) {
 	if os.Getenv("PAWL_KEEP") != "" {
 		copyFiles(t, path, os.Getenv("PAWL_KEEP"))
 	}
+}
+
+// BenchmarkLoad reads runs back: one at a time as the engine loads them, and all of them as doctor does.
+func BenchmarkLoad(b *testing.B) {
+	const runs, size = 20_000, 200
+	a := newAppender(b)
+	for n := 0; n < runs; {
+		v := &journal.View{Through: a.lease.Last}
+		for range size {
+			viewRun(v, n, a.lease.Last+1, false)
+			n++
+		}
+		a.append(journal.Batch{View: v})
+	}
+	b.Run("history", func(b *testing.B) {
+		n := 0
+		for b.Loop() {
+			if _, err := a.j.History(b.Context(), journaltest.RunID(n%runs)); err != nil {
+				b.Fatal(err)
+			}
+			n += 7919
+		}
+	})
+	b.Run("each", func(b *testing.B) {
+		for b.Loop() {
+			n := 0
+			if err := a.j.EachRun(b.Context(), func(journal.RunRow, journal.History, []journal.StepRow) error { n++; return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*runs), "µs/run")
+	})
+	b.Run("due", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := a.j.Due(b.Context(), 0, 0, core.Time(1)<<60, 1000); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

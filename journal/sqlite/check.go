@@ -59,14 +59,14 @@ func Check(ctx context.Context, path string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer j.Close()
+	defer func() { _ = j.Close() }()
 	r := &Report{Path: path, Format: format}
 	if h, held := Held(path); held {
 		r.Holder = h
 	}
 	for _, part := range []struct {
 		name  string
-		check func(*sqlite.Conn, *Report) error
+		check func(*conn, *Report) error
 	}{
 		{"the file", checkFile},
 		{"the partitions", checkPartitions},
@@ -77,7 +77,7 @@ func Check(ctx context.Context, path string) (*Report, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		err := j.read(ctx, func(c *sqlite.Conn) error {
+		err := j.read(ctx, func(c *conn) error {
 			c.SetInterrupt(ctx.Done())
 			defer c.SetInterrupt(nil)
 			return part.check(c, r)
@@ -89,7 +89,7 @@ func Check(ctx context.Context, path string) (*Report, error) {
 	return r, ctx.Err()
 }
 
-func checkFile(c *sqlite.Conn, r *Report) error {
+func checkFile(c *conn, r *Report) error {
 	if info, err := os.Stat(r.Path); err == nil {
 		r.Bytes = info.Size()
 	}
@@ -113,7 +113,7 @@ func checkFile(c *sqlite.Conn, r *Report) error {
 		return err
 	}
 	r.Format = int(version)
-	return sqlitex.ExecuteTransient(c, "PRAGMA integrity_check", &sqlitex.ExecOptions{
+	return sqlitex.ExecuteTransient(c.Conn, "PRAGMA integrity_check", &sqlitex.ExecOptions{
 		ResultFunc: func(s *sqlite.Stmt) error {
 			if text := s.ColumnText(0); text != "ok" {
 				r.problem("SQLite's integrity check: %s", text)
@@ -123,7 +123,7 @@ func checkFile(c *sqlite.Conn, r *Report) error {
 	})
 }
 
-func checkPartitions(c *sqlite.Conn, r *Report) error {
+func checkPartitions(c *conn, r *Report) error {
 	return query(c, "SELECT partition, epoch, owner FROM partitions ORDER BY partition", nil,
 		func(s *sqlite.Stmt) (bool, error) {
 			r.Partitions = append(r.Partitions, PartitionReport{
@@ -134,7 +134,7 @@ func checkPartitions(c *sqlite.Conn, r *Report) error {
 }
 
 // checkJournal decodes every batch: numbers are dense, watermarks do not fall nor run ahead.
-func checkJournal(c *sqlite.Conn, r *Report) error {
+func checkJournal(c *conn, r *Report) error {
 	var p *PartitionReport
 	return query(c, "SELECT id, through, sum, entries FROM journal ORDER BY id", nil, func(s *sqlite.Stmt) (bool, error) {
 		partition, seq := int(s.ColumnInt64(0)>>seqBits), uint64(s.ColumnInt64(0))&seqMask
@@ -172,7 +172,7 @@ func checkJournal(c *sqlite.Conn, r *Report) error {
 }
 
 // checkHistories decodes every piece: they belong to rows and are not ahead of them.
-func checkHistories(c *sqlite.Conn, r *Report) error {
+func checkHistories(c *conn, r *Report) error {
 	return query(c, "SELECT h.run, h.seq, r.applied, h.sum, h.entries FROM history h LEFT JOIN runs_data r ON r.id = h.run", nil,
 		func(s *sqlite.Stmt) (bool, error) {
 			var run core.RunID
@@ -198,7 +198,7 @@ func checkHistories(c *sqlite.Conn, r *Report) error {
 		})
 }
 
-func checkRows(c *sqlite.Conn, r *Report) (err error) {
+func checkRows(c *conn, r *Report) (err error) {
 	for _, count := range []struct {
 		n     *int64
 		query string
@@ -263,8 +263,8 @@ func (j *Journal) EachRun(
 	var after core.RunID
 	for first := true; ; first = false {
 		var runs []run
-		err := j.read(ctx, func(c *sqlite.Conn) (err error) {
-			defer sqlitex.Transaction(c)(&err)
+		err := j.read(ctx, func(c *conn) (err error) {
+			defer sqlitex.Transaction(c.Conn)(&err)
 			at := " WHERE r.id > ?"
 			if first {
 				at = " WHERE r.id >= ?"

@@ -21,7 +21,7 @@ const (
 // checkpointer folds the write-ahead log into the file, on a connection and a goroutine of its own: an append never
 // does it, nor waits for more than its last few pages.
 type checkpointer struct {
-	conn    *sqlite.Conn
+	conn    *conn
 	poke    chan struct{}
 	done    chan struct{}
 	written atomic.Int64 // bytes since the last look, about
@@ -49,7 +49,7 @@ func (c *checkpointer) run(j *Journal) {
 		case <-c.poke:
 			if err := c.fold(j); isLost(sqlite.ErrCode(err)) {
 				j.mu.Lock()
-				err = j.failed("checkpoint", err)
+				_ = j.failed("checkpoint", err) // the next Append answers it
 				j.mu.Unlock()
 			}
 			// Any other error is one of space: the log stays, grows, and is folded when there is room.

@@ -55,11 +55,7 @@ func (j *Journal) wrap(op string, err error) error {
 // on the file's size) is the same to a caller: it was rolled back, and a later one may succeed. A write that was taken
 // and then failed to sync is another matter, see isLost.
 func isFull(r sqlite.ResultCode) bool {
-	switch r {
-	case sqlite.ResultFull, sqlite.ResultIOErrWrite, sqlite.ResultIOErrSHMSize:
-		return true
-	}
-	return r.ToPrimary() == sqlite.ResultFull
+	return r.ToPrimary() == sqlite.ResultFull || r == sqlite.ResultIOErrWrite || r == sqlite.ResultIOErrSHMSize
 }
 
 // isLost reports whether the storage failed in a way after which nobody knows what is durable: the process must stop

@@ -173,9 +173,9 @@ func TestHeldByThisProcess(t *testing.T) {
 
 // TestKill kills the other process at random instants: what it printed as acknowledged is there.
 func TestKill(t *testing.T) {
-	rounds := 20
+	rounds := 6
 	if testing.Short() {
-		rounds = 3
+		rounds = 2
 	}
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	for range rounds {

@@ -42,7 +42,7 @@ func (j *Journal) prune(ctx context.Context, partition int, before core.Time, mo
 			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?", "DELETE FROM steps_data WHERE run = ?",
 			"DELETE FROM runs_data WHERE id = ?",
 		} {
-			s, err := j.w.conn.Prepare(table)
+			s, err := j.w.conn.stmt(table)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func (j *Journal) prune(ctx context.Context, partition int, before core.Time, mo
 }
 
 // ended returns closed runs that ended before the instant, the earliest first.
-func ended(c *sqlite.Conn, partition int, before core.Time, most int) (ids []core.RunID, err error) {
+func ended(c *conn, partition int, before core.Time, most int) (ids []core.RunID, err error) {
 	err = query(c, "SELECT id FROM runs_data WHERE partition = ? AND ended_at > 0 AND ended_at < ?"+
 		" ORDER BY ended_at, id LIMIT ?",
 		func(s *sqlite.Stmt) {

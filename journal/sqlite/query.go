@@ -15,7 +15,7 @@ import (
 func (j *Journal) Due(
 	ctx context.Context, partition int, from, before core.Time, limit int,
 ) (due []journal.Due, err error) {
-	err = j.read(ctx, func(c *sqlite.Conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		// "wake > 0" is what lets SQLite use the partial index.
 		return j.wrap("due", query(c, "SELECT id, wake FROM runs_data WHERE partition = ? AND wake > 0 AND wake >= ?"+
 			" AND wake < ? ORDER BY wake, id LIMIT ?",
@@ -84,7 +84,7 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 // listStretch adds to the page what is found among the next rows, and returns the last of them; zero: there are no more.
 func (j *Journal) listStretch(ctx context.Context, q journal.Query, rows int, page *journal.Page) (next core.RunID, err error) {
 	text, args := listQuery(q)
-	err = j.read(ctx, func(c *sqlite.Conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
 		defer c.SetInterrupt(nil)
 		if rows > 0 {
@@ -123,7 +123,7 @@ func (j *Journal) listStretch(ctx context.Context, q journal.Query, rows int, pa
 }
 
 // stretchEnd returns the id that lies so many rows after another, in the list's order; zero: there are not so many.
-func stretchEnd(c *sqlite.Conn, after core.RunID, rows int) (end core.RunID, err error) {
+func stretchEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
 	if after == (core.RunID{}) {
 		for i := range after {
 			after[i] = 0xff
@@ -161,7 +161,7 @@ func listQuery(q journal.Query) (text string, args []any) {
 
 // Steps returns a run's steps in the view, in order.
 func (j *Journal) Steps(ctx context.Context, run core.RunID) (rows []journal.StepRow, err error) {
-	err = j.read(ctx, func(c *sqlite.Conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		rows, err = stepsOf(c, run)
 		return j.wrap("steps", err)
 	})
@@ -170,14 +170,14 @@ func (j *Journal) Steps(ctx context.Context, run core.RunID) (rows []journal.Ste
 
 // Attempts returns a run's attempts in the view, in order.
 func (j *Journal) Attempts(ctx context.Context, run core.RunID) (rows []journal.AttemptRow, err error) {
-	err = j.read(ctx, func(c *sqlite.Conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		rows, err = attemptsOf(c, run)
 		return j.wrap("attempts", err)
 	})
 	return rows, err
 }
 
-func stepsOf(c *sqlite.Conn, run core.RunID) (rows []journal.StepRow, err error) {
+func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
 	err = query(c, "SELECT step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message"+
 		" FROM steps_data WHERE run = ? ORDER BY step",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
@@ -193,7 +193,7 @@ func stepsOf(c *sqlite.Conn, run core.RunID) (rows []journal.StepRow, err error)
 	return rows, err
 }
 
-func attemptsOf(c *sqlite.Conn, run core.RunID) (rows []journal.AttemptRow, err error) {
+func attemptsOf(c *conn, run core.RunID) (rows []journal.AttemptRow, err error) {
 	err = query(c, `SELECT a.step, a.attempt, a.ready_at, a.started_at, a.ended_at, w.name, o.name, a."limit", a.message`+
 		" FROM attempts_data a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
 		" WHERE a.run = ? ORDER BY a.step, a.attempt",

@@ -12,7 +12,7 @@ import (
 
 // read lends a reading connection to fn. Every call is one short read: a snapshot that is held keeps the log from being
 // folded into the file, and the log grows.
-func (j *Journal) read(ctx context.Context, fn func(c *sqlite.Conn) error) error {
+func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -32,14 +32,13 @@ func (j *Journal) read(ctx context.Context, fn func(c *sqlite.Conn) error) error
 		}
 	}
 	err = fn(conn)
-	conn.CheckReset() // a panic's or an error's half-read statement would hold its snapshot
 	j.readers <- conn
 	return err
 }
 
 // query runs a prepared statement on a reading connection. bind sets its parameters, row takes each row; true stops.
-func query(c *sqlite.Conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt) (stop bool, err error)) error {
-	s, err := c.Prepare(text)
+func query(c *conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt) (stop bool, err error)) error {
+	s, err := c.stmt(text)
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func (j *Journal) Tail(
 // tail reads some batches after one.
 func (j *Journal) tail(ctx context.Context, partition int, after uint64) (batches []tailBatch, err error) {
 	size := 0
-	err = j.read(ctx, func(c *sqlite.Conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		return j.wrap("tail", query(c, "SELECT id, sum, entries FROM journal WHERE id > ? AND id <= ? ORDER BY id",
 			func(s *sqlite.Stmt) {
 				s.BindInt64(1, rowID(partition, after))
@@ -159,7 +158,7 @@ func readPiece(run core.RunID, entries []core.Entry, src []byte) ([]core.Entry, 
 // History implements journal.Journal.
 func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History, err error) {
 	found := false
-	err = j.read(ctx, func(c *sqlite.Conn) (err error) {
+	err = j.read(ctx, func(c *conn) (err error) {
 		h, found, err = historyOf(c, id)
 		return j.wrap("history", err)
 	})
@@ -173,7 +172,7 @@ func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History
 }
 
 // historyOf reads row and history in one statement, so of one moment.
-func historyOf(c *sqlite.Conn, id core.RunID) (h journal.History, found bool, err error) {
+func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error) {
 	err = query(c, "SELECT r.applied, h.seq, h.sum, h.entries FROM runs_data r LEFT JOIN history h ON h.run = r.id"+
 		" WHERE r.id = ? ORDER BY h.seq",
 		func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
@@ -198,7 +197,7 @@ func historyOf(c *sqlite.Conn, id core.RunID) (h journal.History, found bool, er
 // Definition implements journal.Journal.
 func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journal.Definition, err error) {
 	found := false
-	err = j.read(ctx, func(c *sqlite.Conn) error {
+	err = j.read(ctx, func(c *conn) error {
 		return j.wrap("definition", query(c, "SELECT kind, name, source FROM definitions WHERE id = ? AND kind IS NOT NULL",
 			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
 			func(s *sqlite.Stmt) (bool, error) {
@@ -222,7 +221,7 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 	}
 	found := false
 	if arg != "" {
-		err = j.read(ctx, func(c *sqlite.Conn) error {
+		err = j.read(ctx, func(c *conn) error {
 			return j.wrap("find", query(c, text,
 				func(s *sqlite.Stmt) { s.BindText(1, arg) },
 				func(s *sqlite.Stmt) (bool, error) {

@@ -34,8 +34,8 @@ type Journal struct {
 	partitions map[int]*partition
 	lost       error // why nothing is written any more
 
-	readers chan *sqlite.Conn // nil: to be opened by whoever takes it
-	closing chan struct{}     // closed by Close
+	readers chan *conn    // nil: to be opened by whoever takes it
+	closing chan struct{} // closed by Close
 	check   checkpointer
 }
 
@@ -84,7 +84,7 @@ func OpenReadOnly(path string) (*Journal, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("journal: open %s: %w", path, err)
 	}
-	err := j.read(context.Background(), func(c *sqlite.Conn) error {
+	err := j.read(context.Background(), func(c *conn) error {
 		empty, err := j.identify(c)
 		if err == nil && empty {
 			err = fmt.Errorf("%w: %s is empty", journal.ErrNoJournal, path)
@@ -102,7 +102,7 @@ func newJournal(path string) *Journal {
 	j := &Journal{
 		path:       path,
 		partitions: map[int]*partition{},
-		readers:    make(chan *sqlite.Conn, readerCount),
+		readers:    make(chan *conn, readerCount),
 		closing:    make(chan struct{}),
 	}
 	for range readerCount {
@@ -186,11 +186,11 @@ func (j *Journal) Close() error {
 
 func (j *Journal) close() {
 	if j.check.conn != nil {
-		j.check.conn.Close()
+		_ = j.check.conn.Close()
 		j.check.conn = nil
 	}
 	if j.w != nil {
-		j.w.conn.Close()
+		_ = j.w.conn.Close()
 		j.w = nil
 	}
 	if j.lock != nil {
@@ -202,7 +202,7 @@ func (j *Journal) close() {
 func (j *Journal) closeReaders() {
 	for range readerCount {
 		if conn := <-j.readers; conn != nil {
-			conn.Close()
+			_ = conn.Close() // it only read
 		}
 	}
 	close(j.readers)
