@@ -251,8 +251,11 @@ func (m *machine) extendStep(in Operation, s *Step) error {
 			}
 		}
 	}
+	if limit == policy.LimitNone {
+		return m.refuse(CodeConflict, "extend", "step %q has no stored deadline; name the one to set: scheduleToClose or deadline", s.Key())
+	}
 	at, known := stored[limit]
-	if !known && limit != policy.LimitNone {
+	if !known {
 		return m.refuse(CodeInvalid, "extend", "step %q has no stored %s deadline; name scheduleToClose, deadline or wait", s.Key(), limit)
 	}
 	to, err := m.extended(in, limit, at)

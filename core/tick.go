@@ -51,14 +51,25 @@ func (m *machine) fire(s *Step) {
 		m.emit(StepWarned{Step: s.ID, Limit: w.limit})
 		return
 	}
+	sleeps := s.Phase == StepSuspended && s.Spec.Kind == KindSleep
+	due := d.at != 0 && d.at <= m.now
 	switch {
-	case d.at != 0 && d.at <= m.now:
+	case sleeps && s.NextAt <= m.now && (!due || s.NextAt < d.at):
+		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
+	case s.Phase == StepBackingOff && m.runFirst(d):
+		m.expireRun(m.r.runLimit())
+	case due:
 		m.expire(s, d.limit)
 	case s.Phase == StepBackingOff:
 		m.readyAgain(s.ID)
-	case s.Phase == StepSuspended && s.Spec.Kind == KindSleep:
-		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
 	}
+}
+
+// runFirst reports whether the run's own limit has come, and not after the step's. After a long downtime both may have,
+// and the backoff that ended before them leads nowhere.
+func (m *machine) runFirst(d due) bool {
+	run := m.r.runLimit()
+	return run.at != 0 && run.at <= m.now && (d.at == 0 || run.at <= d.at)
 }
 
 // expire lets a limit of the step fire: the attempt ends, its work is stopped, the policy judges.
