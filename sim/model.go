@@ -21,6 +21,7 @@ type runModel struct {
 	steps              []stepModel
 	last               core.Time
 	next               core.RunID
+	ends               []core.RunPhase // more than one where it was opened again
 
 	// Of the entry at hand.
 	at       core.Time
@@ -135,7 +136,9 @@ func (m *runModel) take(rec core.Record) {
 		m.move(rec)
 	case core.Operated:
 		m.operated, m.op = true, rec.Op
-	case core.RunHooks, core.StepWarned:
+	case core.StepWarned:
+		m.outside = true // what a warning is due at is not modelled
+	case core.RunHooks:
 	default:
 		m.takeStep(rec)
 	}
@@ -186,6 +189,7 @@ func (m *runModel) end(rec core.RunEnded) {
 	if m.closed {
 		m.bad(TerminalOnce, "the run ends a second time, as %s", rec.Phase)
 	}
+	m.ends = append(m.ends, rec.Phase)
 	m.closed, m.closing, m.paused, m.next = true, false, 0, rec.Next
 	for i := range m.steps {
 		s := &m.steps[i]

@@ -65,6 +65,9 @@ func Run(seed uint64, opt Options) (Report, error) {
 		return r, nil
 	}
 	v := u.broken
+	if opt.Trace != nil {
+		b.tail(opt.Trace, 3)
+	}
 	v.Seed, v.Step, v.At, v.Story = seed, u.steps, u.now, b.story(v.Run)
 	return r, v
 }

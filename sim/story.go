@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 
@@ -29,6 +30,20 @@ func (b *book) story(id core.RunID) string {
 	}
 	fmt.Fprintf(&s, "  = %s\n", a.shadow.Phase)
 	return s.String()
+}
+
+// tail writes the last batches of all runs.
+func (b *book) tail(w io.Writer, batches uint64) {
+	for _, a := range b.order {
+		for i, e := range a.entries {
+			if a.seqs[i]+batches <= b.seq {
+				continue
+			}
+			for _, rec := range e.Records {
+				fmt.Fprintf(w, "batch %d %s %s %s\n", a.seqs[i], offset(e.At), short(a.id), a.recordText(rec))
+			}
+		}
+	}
 }
 
 // recordText is recordText with the step's name.
