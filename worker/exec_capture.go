@@ -127,7 +127,7 @@ func (s *stream) look(block []byte, alive Alive) {
 			block, line = nil, block
 		}
 		line = bytes.TrimSpace(line)
-		if !mayBeJSON(line) || found && !bytes.Contains(line, []byte(`"pawl"`)) {
+		if !mayBeJSON(line) || len(line) > lineSize || found && !bytes.Contains(line, []byte(`"pawl"`)) {
 			continue
 		}
 		heartbeat, word := addressed(line)

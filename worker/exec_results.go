@@ -18,23 +18,19 @@ const resultsSize = 1 << 20
 // resultFile is the file $PAWL_OUTPUT of one attempt.
 type resultFile struct{ path string }
 
-// newResultFile makes the file: beside the attempt's log, or among the temporary files.
+// newResultFile makes the file: beside the attempt's log, or among the temporary files where that is not possible.
 func newResultFile(logDir string, tok core.Token, step string) (*resultFile, error) {
-	if logDir == "" {
-		f, err := os.CreateTemp("", "pawl-output-*")
-		if err != nil {
-			return nil, err
+	if logDir != "" {
+		path, err := filepath.Abs(strings.TrimSuffix(LogPath(logDir, tok, step), ".log") + ".out")
+		if err == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil && os.WriteFile(path, nil, 0o600) == nil {
+			return &resultFile{path}, nil
 		}
-		return &resultFile{f.Name()}, f.Close()
 	}
-	path, err := filepath.Abs(strings.TrimSuffix(LogPath(logDir, tok, step), ".log") + ".out")
+	f, err := os.CreateTemp("", "pawl-output-*")
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	return &resultFile{path}, os.WriteFile(path, nil, 0o600)
+	return &resultFile{f.Name()}, f.Close()
 }
 
 func (r *resultFile) remove() { _ = os.Remove(r.path) }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,12 +27,13 @@ type HTTPConfig struct {
 
 // HTTPPayload is the payload of an http task.
 type HTTPPayload struct {
-	Method  string            `json:"method,omitempty"` // default: GET, or POST with json or body
+	Method  string            `json:"method,omitempty"` // default: GET, or POST with a body
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Query   map[string]Texts  `json:"query,omitempty"` // added to the URL's
 	JSON    json.RawMessage   `json:"json,omitempty"`  // the request's body as data, or
-	Body    string            `json:"body,omitempty"`  // as text
+	Body    string            `json:"body,omitempty"`  // as text, or
+	File    string            `json:"file,omitempty"`  // as the content of a file
 	// Timeout bounds the request, in milliseconds, besides the step's own limits; 0: no bound.
 	Timeout int64 `json:"timeout,omitempty"`
 	// Expect lists the status codes that are a success; default 2xx.
@@ -120,7 +120,7 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 		inner, cancel = context.WithTimeoutCause(ctx, time.Duration(p.Timeout)*time.Millisecond, errTimeout)
 	}
 	defer cancel()
-	req, failure := p.request(inner)
+	req, failure := p.request(inner, alive)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
@@ -138,8 +138,8 @@ func (p *HTTPPayload) check() error {
 	switch {
 	case p.URL == "":
 		return errors.New("there is no url")
-	case len(p.JSON) > 0 && p.Body != "":
-		return errors.New("json and body exclude each other; give one of them")
+	case len(p.JSON) > 0 && p.Body != "", p.File != "" && (len(p.JSON) > 0 || p.Body != ""):
+		return errors.New("json, body and file exclude each other; give one of them")
 	case p.Timeout < 0:
 		return fmt.Errorf("timeout is %dms; it cannot be negative", p.Timeout)
 	case p.ResponseLimit < 0:
@@ -149,7 +149,7 @@ func (p *HTTPPayload) check() error {
 }
 
 // request builds the request the payload describes.
-func (p *HTTPPayload) request(ctx context.Context) (*http.Request, *policy.Failure) {
+func (p *HTTPPayload) request(ctx context.Context, alive Alive) (*http.Request, *policy.Failure) {
 	u, err := url.Parse(p.URL)
 	switch {
 	case err != nil:
@@ -168,14 +168,14 @@ func (p *HTTPPayload) request(ctx context.Context) (*http.Request, *policy.Failu
 		}
 		u.RawQuery = query.Encode()
 	}
-	body, contentType := []byte(p.Body), "text/plain; charset=utf-8"
-	if len(p.JSON) > 0 {
-		body, contentType = bytes.Clone(p.JSON), "application/json"
+	body, failure := p.body(alive)
+	if failure != nil {
+		return nil, failure
 	}
 	method := strings.ToUpper(p.Method)
 	if method == "" {
 		method = http.MethodGet
-		if len(body) > 0 {
+		if body.size > 0 {
 			method = http.MethodPost
 		}
 	}
@@ -183,10 +183,8 @@ func (p *HTTPPayload) request(ctx context.Context) (*http.Request, *policy.Failu
 	if err != nil {
 		return nil, &policy.Failure{Kind: policy.KindFailed, Type: "invalid_request", Message: underlying(err).Error()}
 	}
-	if len(body) > 0 {
-		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		req.Header.Set("Content-Type", contentType)
+	if failure := body.attach(req); failure != nil {
+		return nil, failure
 	}
 	for name, value := range p.Headers {
 		if strings.EqualFold(name, "Host") {

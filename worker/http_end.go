@@ -32,8 +32,6 @@ func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive A
 	}
 	body, err := readBody(resp.Body, limit, alive)
 	switch {
-	case ctx.Err() != nil:
-		return Result{Failure: stopped(ctx)}
 	case !expected:
 		return Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}
 	case err != nil:

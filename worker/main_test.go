@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The test binary is also the worker that is killed and the process that has something to hide; see TestHelperProcess.
+// The test binary is also the worker that is killed: see play.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("WORKER_TEST_ROLE"); role != "" {
 		play(role)
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // patience bounds the wait for what should come at once.
 const patience = 20 * time.Second
 
-// journal is a Reporter that keeps what it is told.
+// reports is a Reporter that keeps what it is told.
 type reports struct {
 	mu   sync.Mutex
 	all  []core.Input
@@ -76,10 +76,26 @@ type signs struct {
 	beats   chan string
 }
 
-func newSigns() *signs { return &signs{make(chan struct{}, 1<<20), make(chan string, 100)} }
+func newSigns() *signs { return &signs{make(chan struct{}, 1<<12), make(chan string, 100)} }
 
-func (s *signs) Output()                  { s.outputs <- struct{}{} }
+func (s *signs) Output() {
+	select {
+	case s.outputs <- struct{}{}:
+	default: // enough
+	}
+}
+
 func (s *signs) Heartbeat(details []byte) { s.beats <- string(details) }
+
+// await waits for a sign of life.
+func (s *signs) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.outputs:
+	case <-time.After(patience):
+		t.Fatal("no sign of life")
+	}
+}
 
 func testTask(taskType, payload string) core.Task {
 	return core.Task{

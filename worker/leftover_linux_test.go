@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// startWorker starts a worker as a process of its own, which executes the shell line.
+func startWorker(t *testing.T, owner, line string, f *fifo) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "WORKER_TEST_ROLE=worker", "WORKER_TEST_SHELL="+line, "WORKER_TEST_OWNER="+owner, "FIFO="+f.path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	f.line()
+	return cmd
+}
+
+func TestProcessDiesWithItsWorker(t *testing.T) {
+	f := newFIFO(t)
+	w := startWorker(t, "dies", `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, f)
+	if err := w.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	f.dead()
+}
+
+// TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started a process ends, and the
+// runtime ends threads.
+func TestProcessOutlivesThreads(t *testing.T) {
+	f := newFIFO(t)
+	gate := newFIFO(t)
+	r := begin(t, ExecConfig{}, shellTask(t, `exec 9>$FIFO; echo ready >&9; read word <$GATE; echo "$word"`,
+		map[string]any{"env": map[string]string{"FIFO": f.path, "GATE": gate.path}}))
+	f.line()
+	var threads sync.WaitGroup
+	for range 50 {
+		threads.Go(runtime.LockOSThread) // a goroutine that ends locked takes its thread along
+	}
+	threads.Wait()
+	w, err := os.OpenFile(gate.path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("go\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if res := r.wait(t); res.Failure != nil || field(t, res.Output, "stdout") != `"go\n"` {
+		t.Errorf("%s, %v", res.Output, res.Failure)
+	}
+}
+
+func TestKillLeftovers(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("this machine has no setsid")
+	}
+	// A child in the group, one that left it, and one that left it and has no mark but leads the group of one that has.
+	f, other := newFIFO(t), newFIFO(t)
+	w := startWorker(t, "leaves", `exec 9>$FIFO
+		sleep 1000 & setsid sleep 1000 & setsid sh -c 'env -u PAWL_OWNER sleep 1000 & wait' &
+		echo ready >&9; wait`, f)
+	alike := startWorker(t, "leaves too", `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, other)
+	if err := w.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Wait()
+
+	killed, err := KillLeftovers("leaves")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.dead()
+	if len(killed) < 3 {
+		t.Errorf("killed %+v", killed)
+	}
+	for _, l := range killed {
+		if l.PID == 0 || l.Run != "01020300-0000-0000-0000-000000000000" || l.Step != "build" || l.Attempt != 2 {
+			t.Errorf("killed %+v", l)
+		}
+	}
+	if !other.alive() {
+		t.Error("a process of an owner with a similar name was killed")
+	}
+	if killed, err := KillLeftovers("leaves"); err != nil || len(killed) != 0 {
+		t.Errorf("a second time: %+v, %v", killed, err)
+	}
+	if _, err := KillLeftovers(""); err == nil {
+		t.Error("an empty owner was accepted")
+	}
+	_ = alike
+}
+
+// TestKillLeftoversSparesItself: a worker may run as a step of another worker with the same owner.
+func TestKillLeftoversSparesItself(t *testing.T) {
+	if os.Getenv("WORKER_TEST_INNER") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKillLeftoversSparesItself$", "-test.v")
+		cmd.Env = append(os.Environ(), "WORKER_TEST_INNER=1", "PAWL_OWNER=spared")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	if killed, err := KillLeftovers("spared"); err != nil || len(killed) != 0 {
+		t.Errorf("killed %+v, %v", killed, err)
+	}
+}
+
+// TestStopsWhatLeftTheGroup: processes that lead groups of their own, as those that timeout(1) starts do, are found by
+// the attempt's marks.
+func TestStopsWhatLeftTheGroup(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("this machine has no setsid")
+	}
+	f := newFIFO(t)
+	r := begin(t, ExecConfig{}, shellTask(t, `exec 9>$FIFO; setsid sh -c 'trap "" TERM; echo ready >&9; sleep 1000' & wait`,
+		map[string]any{"grace": 100, "env": map[string]string{"FIFO": f.path}}))
+	f.line()
+	r.stop()
+	if res := r.wait(t); res.Abandoned {
+		t.Error("it was abandoned")
+	}
+	f.dead()
+}
+
+// TestLeavesAloneWhatWasMeantToStay: the documented way to leave something running.
+func TestLeavesAloneWhatWasMeantToStay(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("this machine has no setsid")
+	}
+	f := newFIFO(t)
+	res := begin(t, ExecConfig{Owner: "stay"}, shellTask(t, `exec 9>$FIFO; setsid sleep 1000 >/dev/null 2>&1 & echo ready >$FIFO; echo $!`,
+		map[string]any{"env": map[string]string{"FIFO": f.path}})).wait(t)
+	f.line()
+	if res.Failure != nil || !f.alive() {
+		t.Errorf("%s, %v, alive: %v", res.Output, res.Failure, f.alive())
+	}
+	if killed, err := KillLeftovers("stay"); err != nil || len(killed) != 1 {
+		t.Errorf("killed %+v, %v", killed, err)
+	}
+	f.dead()
+}
