@@ -180,7 +180,7 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 	} else {
 		f := d.File
 		a.say("file      %s, %s log, %s free; SQLite %s, format %d", fileSize(f.Bytes), fileSize(f.Log), fileSize(f.Free), f.SQLite, f.Format)
-		a.say("holds     %s, %d of them open; %d steps, %d attempts", count(int(f.Runs), "run"), f.Open, f.Steps, f.Attempts)
+		a.say("view      %s, %d of them open; %d steps, %d attempts", count(int(f.Runs), "run"), f.Open, f.Steps, f.Attempts)
 		for _, p := range f.Partitions {
 			a.say("journal   partition %d: batches %d to %d, the view has all up to %d; last owner %s", p.Partition, p.First, p.Last, p.Through, screen.Clean(p.Owner))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,6 +164,9 @@ func (a *app) who() string {
 		if name != "" {
 			return name
 		}
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
 	}
 	return fmt.Sprintf("uid %d", os.Getuid())
 }

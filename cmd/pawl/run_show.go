@@ -115,11 +115,7 @@ func (a *app) show(r *live.Run) error {
 	if a.structured() {
 		return a.print(showRun(r.Trail))
 	}
-	width := a.width()
-	if !isTerminal(a.Out) {
-		width = 10_000 // a pipe has no edge
-	}
-	a.lines(live.Show(r, now(), width))
+	a.lines(live.Show(r, now(), a.textWidth()))
 	if r.Run.Phase.Closed() {
 		a.say("")
 		a.lines(a.ending(r.Trail))

@@ -46,37 +46,54 @@ func (a *app) ending(t *trail.Trail) []screen.Line {
 		style, glyph = screen.Warn, "⊘"
 	default:
 	}
-	lines := []screen.Line{screen.Line{}.Add(style, glyph+" ").Add(screen.Plain, summary(t))}
-	if out := indented(r.Output); out != "" {
-		for i, line := range strings.Split(out, "\n") {
-			label := "  output  "
-			if i > 0 {
-				label = "          "
-			}
-			lines = append(lines, screen.Line{}.Add(screen.Dim, label).Add(screen.Plain, line))
+	lines := []screen.Line{screen.Line{}.Add(style, glyph+" ").Add(screen.Plain, totals(t))}
+	for _, line := range screen.Wrap(t.RunWhy(), a.textWidth()-2) {
+		lines = append(lines, screen.Line{}.Add(style, "  "+line))
+	}
+	label := func(name, text string) {
+		lines = append(lines, screen.Line{}.Add(screen.Dim, "  "+screen.Pad(name, 15)).Add(screen.Plain, text))
+	}
+	for i, line := range strings.Split(indented(r.Output), "\n") {
+		switch {
+		case i > 0:
+			label("", line)
+		case line != "":
+			label("output", line)
 		}
 	}
 	id := live.Short(r.ID)
 	switch r.Phase {
 	case core.RunFailed, core.RunTimedOut:
-		lines = append(lines, screen.Line{}.Add(screen.Dim, "  every attempt: pawl run show "+id+"    try again: pawl run retry "+id+" --follow"))
+		label("every attempt", "pawl run show "+id)
+		label("try again", "pawl run retry "+id+" --follow")
 	case core.RunCancelled, core.RunTerminated:
-		lines = append(lines, screen.Line{}.Add(screen.Dim, "  start it afresh: pawl run restart "+id+" --follow"))
+		label("start afresh", "pawl run restart "+id+" --follow")
 	default:
 	}
 	return lines
 }
 
+// textWidth is the room for text; a pipe has no edge.
+func (a *app) textWidth() int {
+	if !isTerminal(a.Out) {
+		return 1 << 20
+	}
+	return a.width()
+}
+
 // summary says in one sentence how a closed run ended.
 func summary(t *trail.Trail) string {
+	if why := t.RunWhy(); why != "" {
+		return totals(t) + ": " + why
+	}
+	return totals(t)
+}
+
+func totals(t *trail.Trail) string {
 	r := t.Run
 	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.ID), strings.ReplaceAll(r.Phase.String(), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
-	n := t.Totals()
-	if n.Attempts > 0 {
+	if n := t.Totals(); n.Attempts > 0 {
 		text += fmt.Sprintf(", %s in %s", count(n.Attempts, "attempt"), count(n.Steps, "step"))
-	}
-	if why := t.RunWhy(); why != "" {
-		text += ": " + why
 	}
 	return text
 }

@@ -39,11 +39,11 @@ type class uint8
 const (
 	done    class = iota // closed, and well
 	coming               // has not begun
+	item                 // of a forEach: its group counts them
 	detail               // a second line of an open step
 	active               // open
 	problem              // closed, and not well
 	head                 // of a run
-	classes
 )
 
 // row is a line, and what it is.
@@ -90,9 +90,15 @@ type drawing struct {
 	now   core.Time
 	width int
 	rows  []row
+	items bool // what is drawn are items
 }
 
-func (d *drawing) add(c class, line screen.Line) { d.rows = append(d.rows, row{c, line}) }
+func (d *drawing) add(c class, line screen.Line) {
+	if d.items && c != head {
+		c = item
+	}
+	d.rows = append(d.rows, row{c, line})
+}
 
 // fit leaves rows out, class by class, until the others fit; where one is left out stands how many.
 func fit(rows []row, height int, bounded bool) []screen.Line {
@@ -129,7 +135,9 @@ func leaveOut(rows []row, out class, excess int) []row {
 	case out == detail:
 		return append(kept[:at], kept[at+1:]...)
 	}
-	words := [...]string{done: "✓ %d done", coming: "· %d to come", active: "● %d more open", problem: "✗ %d more ended badly"}
+	words := [...]string{
+		done: "✓ %d done", coming: "· %d to come", item: "… %d more lines of items", active: "● %d more open", problem: "✗ %d more ended badly",
+	}
 	kept[at] = row{head, screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(words[out], gone))}
 	return kept
 }
@@ -217,7 +225,7 @@ func (d *drawing) header(r *Run) {
 	case run.Phase.Closed():
 		line = line.Add(screen.Plain, " in "+screen.For(run.EndedAt.Sub(run.CreatedAt)))
 	default:
-		line = line.Add(screen.Plain, " "+screen.For(d.now.Sub(run.CreatedAt)))
+		line = line.Add(screen.Plain, " "+screen.Clock(d.now.Sub(run.CreatedAt)))
 	}
 	if total := len(r.Steps); total > 0 {
 		line = line.Add(screen.Dim, fmt.Sprintf("  %d of %s done", closedSteps(r), plural(total, "step")))
@@ -301,5 +309,5 @@ func nameWidth(r *Run, width, depth int) int {
 			most = max(most, screen.Width(s.Spec.Name))
 		}
 	}
-	return min(most, max(width/4, 12)-2*depth)
+	return min(most, max(width/3, 12)-2*depth)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // maxItems is how many open items of a forEach are drawn; the others are counted.
@@ -12,11 +13,13 @@ const maxItems = 6
 
 // groupStatus counts the items of a forEach.
 func groupStatus(s *core.Step, items []*core.Step) screen.Line {
-	var ok, bad, running, backing, waiting int
+	var ok, bad, stopped, running, backing, waiting int
 	for _, it := range items {
 		switch {
 		case it.Phase == core.StepSucceeded || it.Phase == core.StepSkipped:
 			ok++
+		case it.Phase == core.StepCancelled && it.Reason == policy.ReasonCancelled:
+			stopped++
 		case it.Phase.Closed():
 			bad++
 		case it.Phase == core.StepRunning:
@@ -32,13 +35,18 @@ func groupStatus(s *core.Step, items []*core.Step) screen.Line {
 		_, style := mark(s)
 		line = line.Add(style, words(s.Phase)).Add(screen.Plain, "  ")
 	}
-	line = line.Add(screen.Plain, fmt.Sprintf("%d of %s done", ok, plural(len(items), "item")))
+	if s.Phase.Closed() {
+		line = line.Add(screen.Plain, fmt.Sprintf("%d of %s done", ok, plural(len(items), "item")))
+	} else {
+		line = line.Add(screen.Plain, plural(ok, "item")+" done") // how many there will be is not known from those that began
+	}
 	count := func(style screen.Style, n int, what string) {
 		if n > 0 {
 			line = line.Add(style, fmt.Sprintf("  %d %s", n, what))
 		}
 	}
 	count(screen.Bad, bad, "failed")
+	count(screen.Warn, stopped, "cancelled")
 	count(screen.Active, running, "running")
 	count(screen.Warn, backing, "backing off")
 	count(screen.Dim, waiting, "waiting")
@@ -51,6 +59,8 @@ func groupStatus(s *core.Step, items []*core.Step) screen.Line {
 // items draws the open items of a forEach, and those that failed.
 func (d *drawing) items(r *Run, items []*core.Step, name, depth int) {
 	shown, open, bad := 0, 0, 0
+	d.items = len(items) > 0
+	defer func() { d.items = false }()
 	for _, it := range items {
 		switch classOf(it) {
 		case active:

@@ -17,16 +17,21 @@ func Show(r *Run, now core.Time, width int) []screen.Line {
 	d.header(r)
 	d.facts(r)
 	name := nameWidth(r, width, 0)
+	items := map[core.StepID][]*core.Step{}
+	for i := range r.Run.Steps {
+		if s := &r.Run.Steps[i]; !s.Dropped && s.Group != core.NoStep {
+			items[s.Group] = append(items[s.Group], s)
+		}
+	}
 	for i := range r.Run.Steps {
 		s := &r.Run.Steps[i]
-		if s.Dropped {
+		if s.Dropped || s.Group != core.NoStep {
 			continue
 		}
-		depth := 0
-		if s.Group != core.NoStep {
-			depth = 1
+		d.shown(r, s, items[s.ID], name, 0)
+		for _, it := range items[s.ID] {
+			d.shown(r, it, nil, name, 1)
 		}
-		d.shown(r, s, name, depth)
 	}
 	for _, op := range r.Operations {
 		text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), strings.ReplaceAll(op.Op.String(), "_", " "))
@@ -102,10 +107,12 @@ func amountOf(l core.RunLimit) string {
 }
 
 // shown draws a step with its attempts.
-func (d *drawing) shown(r *Run, s *core.Step, name, depth int) {
+func (d *drawing) shown(r *Run, s *core.Step, items []*core.Step, name, depth int) {
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(screen.Bold, label(s, name)).Add(screen.Plain, "  ")
-	if s.Phase.Closed() {
+	if s.Spec.Kind == core.KindGroup {
+		line = append(line, groupStatus(s, items)...)
+	} else if s.Phase.Closed() {
 		line = append(line, ended(r, s)...)
 	} else {
 		line = append(line, d.status(r, s)...)
@@ -126,7 +133,7 @@ func (d *drawing) shown(r *Run, s *core.Step, name, depth int) {
 			d.add(head, d.bar(b, 2*depth+4))
 		}
 	}
-	if why := r.StepWhy(s); why != "" && s.Phase.Closed() && s.Phase != core.StepSkipped {
+	if why := r.StepWhy(s); why != "" && s.Phase.Closed() && s.Phase != core.StepSkipped && s.Reason != policy.ReasonCancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
 	if out := result(s); out != "" && s.Spec.Kind != core.KindGroup {
@@ -185,7 +192,7 @@ func (d *drawing) attempt(r *Run, s *core.Step, a *trail.Attempt, depth int) {
 	}
 	switch {
 	case a.Ended == 0:
-		d.add(head, line.Add(screen.Active, "  running "+screen.For(d.now.Sub(a.Started))))
+		d.add(head, line.Add(screen.Active, "  running "+screen.Clock(d.now.Sub(a.Started))))
 		return
 	case a.Failure == nil:
 		line = line.Add(screen.Plain, "  "+screen.Pad(screen.For(a.Ended.Sub(a.Started)), 6)).Add(screen.Good, "  succeeded")

@@ -111,14 +111,14 @@ func (d *drawing) status(r *Run, s *core.Step) screen.Line {
 		return screen.Line{}.Add(screen.Warn, next+" in "+screen.Left(s.NextAt.Sub(d.now))+paused).
 			Add(screen.Dim, "  backoff "+screen.For(millis(s.Delay)))
 	case s.Phase == core.StepScheduled:
-		return screen.Line{}.Add(screen.Plain, count+" waits for a worker"+paused+"  "+screen.For(d.now.Sub(s.ReadyAt))).
+		return screen.Line{}.Add(screen.Plain, count+" waits for a worker"+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
 			Add(screen.Dim, queueOf(s))
 	case s.Phase == core.StepRunning:
-		return screen.Line{}.Add(screen.Plain, count+"  "+screen.For(d.now.Sub(s.Started))).Add(screen.Dim, lost(s))
+		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.Started))).Add(screen.Dim, lost(s))
 	case s.Spec.Kind == core.KindSleep:
 		return screen.Line{}.Add(screen.Plain, "sleeps, "+screen.Left(s.NextAt.Sub(d.now))+" left"+paused)
 	case s.Spec.Kind == core.KindWait:
-		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Spec.Event)).Add(screen.Dim, "  "+screen.For(d.now.Sub(s.ScheduledAt)))
+		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Spec.Event)).Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
 	case s.Spec.Kind == core.KindChild && s.Started != 0:
 		return screen.Line{}.Add(screen.Plain, "run "+Short(s.Child)).Add(screen.Dim, "  "+count)
 	default:

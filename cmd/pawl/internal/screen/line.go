@@ -122,3 +122,31 @@ func Cut(text string, width int) string {
 func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-Width(text), 0))
 }
+
+// Wrap breaks a text into lines of at most width cells, between words where it can.
+func Wrap(text string, width int) []string {
+	width = max(width, 10)
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		for Width(word) > width {
+			head := cells.Truncate(word, width, "")
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			lines, word = append(lines, head), word[len(head):]
+		}
+		switch {
+		case line == "":
+			line = word
+		case Width(line)+1+Width(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -2,14 +2,28 @@ package screen
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
-// For writes a duration for people, three digits of it: 320ms, 4.2s, 42s, 3m10s, 2h05m, 6d23h.
+// For writes a duration for people, three digits of it: 320ms, 4.2s, 42s, 3m10s, 2h05m, 6d23h, and 5m where nothing follows.
 func For(d time.Duration) string {
+	text := digits(d)
+	for zero, unit := range map[string]string{".0s": "s", "m00s": "m", "h00m": "h", "d00h": "d"} {
+		if whole, ok := strings.CutSuffix(text, zero); ok {
+			return whole + unit
+		}
+	}
+	return text
+}
+
+// Clock writes a duration that grows as one looks: always with both units, so that it keeps its width.
+func Clock(d time.Duration) string { return digits(max(d, 0)) }
+
+func digits(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + For(-d)
+		return "-" + digits(-d)
 	case d < time.Millisecond:
 		return "0s"
 	case d < time.Second:
@@ -37,7 +51,7 @@ func Left(d time.Duration) string {
 		tenths := (d + 100*time.Millisecond - 1) / (100 * time.Millisecond)
 		return fmt.Sprintf("%d.%ds", tenths/10, tenths%10)
 	default:
-		return For((d + time.Second - 1).Truncate(time.Second))
+		return digits((d + time.Second - 1).Truncate(time.Second))
 	}
 }
 

@@ -91,7 +91,11 @@ func (t *Trail) StepWhy(s *core.Step) string {
 		}
 		return "its condition is false"
 	case policy.ReasonOperator:
-		return "decided by " + t.lastActor(s.Key())
+		text := "decided by " + t.lastActor(s.Key())
+		if s.Failure != nil && s.Phase == core.StepFailed {
+			text += ": " + sentence(s.Failure)
+		}
+		return text
 	default:
 		return sentence(s.Failure)
 	}

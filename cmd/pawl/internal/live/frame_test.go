@@ -1,0 +1,235 @@
+package live
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+var update = flag.Bool("update", false, "write the golden frames anew")
+
+const document = `
+pawl: 1
+name: nightly-build
+timeout: 5m
+services:
+  store: {retry: "exponential(4, 3s)", timeout: {startToClose: 4s, scheduleToClose: 40s}}
+steps:
+  - {name: fetch, exec: {command: [fetch]}}
+  - {name: compile, needs: [fetch], exec: {command: [compile]}, timeout: {inactivity: 6s, startToClose: 1m}, retry: "fixed(2, 2s)"}
+  - {name: upload-to-the-artifact-store, needs: [fetch], service: store, exec: {command: [upload]}}
+  - {name: pages, needs: [fetch], forEach: "${{ 1..12 }}", concurrency: 9, exec: {command: [page]}, retry: "fixed(2, 1s)"}
+  - {name: approval, needs: [fetch], wait: {event: approved}, timeout: 1h}
+  - {name: nap, needs: [fetch], sleep: 90s}
+  - {name: publish, needs: [compile, pages, nap, approval], exec: {command: [publish]}}
+hooks: {onFailure: {exec: {command: [sorry]}}}
+`
+
+// player plays a run on the machine, in virtual time.
+type player struct {
+	t     *testing.T
+	trail *trail.Trail
+	run   *Run
+	state *core.Run
+	def   core.Definition
+	now   core.Time
+}
+
+var epoch = policy.At(time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC))
+
+func play(t *testing.T) *player {
+	doc, err := flow.Parse("build.yaml", []byte(strings.TrimPrefix(document, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, err := flow.Compile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := core.ParseRunID("01a1fb50-f6b1-7624-89a6-58b4e29b356e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &player{t: t, trail: trail.New(id, def), state: core.NewRun(id), def: def, now: epoch}
+	p.run = &Run{Trail: p.trail}
+	for _, s := range doc.Steps {
+		p.run.Steps = append(p.run.Steps, Step{Name: s.Name, Needs: s.Needs})
+	}
+	start, err := doc.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.do(start)
+	return p
+}
+
+func (p *player) do(in core.Input) {
+	p.t.Helper()
+	out, err := core.Advance(p.state, p.def, in, p.now)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if len(out.Entry.Records) > 0 {
+		p.trail.Fold(out.Entry)
+	}
+	for _, e := range out.Effects {
+		if r, ok := e.(core.Revoke); ok {
+			p.do(core.TaskStopped{Step: r.Step, Attempt: r.Attempt})
+		}
+	}
+}
+
+func (p *player) pass(d time.Duration) {
+	p.now = p.now.Add(d)
+	p.do(core.Tick{})
+}
+
+func (p *player) step(key string) *core.Step {
+	s, ok := p.state.Lookup(key)
+	if !ok {
+		p.t.Fatalf("no step %s", key)
+	}
+	return s
+}
+
+func (p *player) start(keys ...string) {
+	for _, key := range keys {
+		s := p.step(key)
+		p.do(core.TaskStarted{Step: s.ID, Attempt: s.Attempt, Worker: "here"})
+	}
+}
+
+func (p *player) end(key string, f *policy.Failure) {
+	s := p.step(key)
+	p.do(core.TaskEnded{Step: s.ID, Attempt: s.Attempt, Output: []byte(`{}`), Failure: f})
+}
+
+// middle is a run in the middle of everything.
+func middle(t *testing.T) *player {
+	p := play(t)
+	p.start("fetch")
+	p.pass(300 * time.Millisecond)
+	p.end("fetch", nil)
+	p.start("compile", "upload-to-the-artifact-store")
+	for _, key := range []string{"pages[0]", "pages[1]", "pages[2]", "pages[3]", "pages[4]", "pages[5]", "pages[6]", "pages[7]"} {
+		p.start(key)
+	}
+	p.pass(2500 * time.Millisecond)
+	p.end("upload-to-the-artifact-store", &policy.Failure{Kind: policy.KindError, Type: "exit", Code: 7, Message: "exit code 7: connection refused by artifacts.example.com port 443:\x1b[31m the server did not answer"})
+	p.end("pages[0]", nil)
+	p.end("pages[1]", nil)
+	p.end("pages[2]", &policy.Failure{Kind: policy.KindError, Type: "exit", Code: 3, Message: "exit code 3"})
+	p.pass(700 * time.Millisecond)
+	return p
+}
+
+func TestFrame(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		width, height int
+		make          func(*testing.T) (*player, View)
+	}{
+		{"middle-80", 80, 0, func(t *testing.T) (*player, View) { return middle(t), View{} }},
+		{"middle-120", 120, 0, func(t *testing.T) (*player, View) { return middle(t), View{} }},
+		{"middle-40", 40, 0, func(t *testing.T) (*player, View) { return middle(t), View{} }},
+		{"low", 80, 12, func(t *testing.T) (*player, View) { return middle(t), View{} }},
+		{"stalled", 80, 14, func(t *testing.T) (*player, View) {
+			return middle(t), View{Stalled: "no space left on the storage", Others: 3}
+		}},
+		{"question", 80, 14, func(t *testing.T) (*player, View) {
+			return middle(t), View{Question: screen.T("Stop?"), Note: "a note"}
+		}},
+		{"paused", 80, 0, func(t *testing.T) (*player, View) {
+			p := middle(t)
+			p.do(core.Operation{Op: core.OpPause, StopClock: true, Step: core.NoStep, Actor: "ada"})
+			p.pass(time.Second)
+			return p, View{}
+		}},
+		{"failed", 80, 0, func(t *testing.T) (*player, View) {
+			p := middle(t)
+			p.pass(3 * time.Second) // the silent compile
+			p.pass(2 * time.Second)
+			p.start("compile")
+			p.pass(6 * time.Second)
+			return p, View{}
+		}},
+		{"cancelled", 80, 0, func(t *testing.T) (*player, View) {
+			p := middle(t)
+			p.do(core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "ada", Reason: "enough"})
+			return p, View{}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, v := c.make(t)
+			v.Runs = []*Run{p.run}
+			lines := Frame(v, p.now, c.width, c.height)
+			if c.height > 0 && len(lines) > c.height {
+				t.Errorf("%d lines on a screen of %d", len(lines), c.height)
+			}
+			golden(t, c.name, c.width, lines)
+		})
+	}
+}
+
+func TestShow(t *testing.T) {
+	p := middle(t)
+	p.do(core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "ada", Reason: "enough"})
+	local := time.Local
+	time.Local = time.UTC
+	defer func() { time.Local = local }()
+	golden(t, "show", 100, Show(p.run, p.now, 100))
+}
+
+// golden compares lines with a file, each within the width and free of control characters.
+func golden(t *testing.T, name string, width int, lines []screen.Line) {
+	t.Helper()
+	var b strings.Builder
+	for _, l := range lines {
+		if w := screen.Width(l.String()); w > width {
+			t.Errorf("%d cells on a screen of %d: %s", w, width, l)
+		}
+		b.WriteString(l.String() + "\n")
+	}
+	if strings.ContainsRune(b.String(), 0x1b) {
+		t.Error("a control character of a process's output reaches the screen")
+	}
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("the frame is not as in %s (-update writes it anew):\n%s\nwant:\n%s", path, b.String(), want)
+	}
+}
+
+// BenchmarkFrame draws a forEach of 100,000 items: the live view looks at it ten times a second.
+func BenchmarkFrame(b *testing.B) {
+	spec := &core.StepSpec{Name: "each", Kind: core.KindGroup}
+	item := &core.StepSpec{Name: "each", Kind: core.KindTask, Type: "exec"}
+	t := trail.New(core.RunID{1}, nil)
+	t.Run.Phase, t.Run.CreatedAt = core.RunRunning, epoch
+	t.Run.Steps = append(t.Run.Steps, core.Step{Spec: spec, Item: -1, Group: core.NoStep, Phase: core.StepSuspended})
+	for i := range 100_000 {
+		t.Run.Steps = append(t.Run.Steps, core.Step{ID: core.StepID(i + 1), Spec: item, Item: int32(i), Group: 0, Phase: core.StepSucceeded})
+	}
+	v := View{Runs: []*Run{{Trail: t, Steps: []Step{{Name: "each"}}}}}
+	for b.Loop() {
+		Frame(v, epoch.Add(time.Minute), 80, 24)
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(run()) }})
+}
+
+// patience bounds the waiting for a condition.
+const patience = time.Minute
+
+// TestScript runs testdata/script: every verb, with real flows.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("USER", "tester")
+			env.Setenv("NO_COLOR", "")
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"until": until,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+// until runs a command again and again until what it prints matches: until PATTERN COMMAND ARGS…
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until pattern command args...")
+	}
+	pattern := regexp.MustCompile("(?m)" + args[0])
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	var out []byte
+	for from := time.Now(); time.Since(from) < patience; {
+		cmd := exec.Command(path, args[2:]...)
+		cmd.Dir = ts.Getenv("WORK")
+		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"))
+		var all bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &all, &all
+		_ = cmd.Run() // it may well fail until the condition holds
+		if out = all.Bytes(); pattern.Match(out) {
+			return
+		}
+	}
+	ts.Fatalf("%s never printed %s; at last:\n%s", args[1], args[0], out)
+}
