@@ -86,15 +86,15 @@ func Frame(v View, now core.Time, width, height int) []screen.Line {
 
 // drawing collects rows.
 type drawing struct {
-	view  View
-	now   core.Time
-	width int
-	rows  []row
-	items bool // what is drawn are items
+	view    View
+	now     core.Time
+	width   int
+	rows    []row
+	inItems bool // what is drawn are items
 }
 
 func (d *drawing) add(c class, line screen.Line) {
-	if d.items && c != head {
+	if d.inItems && c != head {
 		c = item
 	}
 	d.rows = append(d.rows, row{c, line})

@@ -59,8 +59,8 @@ func groupStatus(s *core.Step, items []*core.Step) screen.Line {
 // items draws the open items of a forEach, and those that failed.
 func (d *drawing) items(r *Run, items []*core.Step, name, depth int) {
 	shown, open, bad := 0, 0, 0
-	d.items = len(items) > 0
-	defer func() { d.items = false }()
+	d.inItems = len(items) > 0
+	defer func() { d.inItems = false }()
 	for _, it := range items {
 		switch classOf(it) {
 		case active:
