@@ -53,6 +53,9 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	if err := m.followed(); err != nil {
 		return err
 	}
+	if s.Spec.Hook {
+		return m.refuse(CodeConflict, "retry", "step %q is a hook, which runs again when the run that was retried ends", s.Key())
+	}
 	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
 		return m.refuse(CodeConflict, "retry", "step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
 	}
