@@ -28,8 +28,8 @@ type runModel struct {
 	operated bool
 	op       core.Op
 	reopened bool
-	due      core.Time // what the entry's first timer stands for
-	outside  bool      // something else than a timer made the entry
+	timed    bool // a timer had a part in the entry
+	outside  bool // something else than a timer made the entry
 }
 
 // stepModel is the checker's own idea of a step.
@@ -58,10 +58,11 @@ type stepModel struct {
 
 type attemptModel struct{ ready, started, ended core.Time }
 
-// fold takes an entry and returns the instant that its timer stood for; zero where no timer made it.
+// fold takes an entry and returns since when the run wanted it; zero where something else than a timer made it.
 func (m *runModel) fold(b *book, a *account, e core.Entry) core.Time {
 	m.b, m.a, m.at = b, a, e.At
-	m.operated, m.reopened, m.due, m.outside = false, false, 0, false
+	m.operated, m.reopened, m.timed, m.outside = false, false, false, false
+	wanted := m.wants()
 	if len(e.Records) == 0 {
 		m.bad(Recorded, "an entry without records")
 	}
@@ -83,10 +84,10 @@ func (m *runModel) fold(b *book, a *account, e core.Entry) core.Time {
 		m.take(rec)
 	}
 	m.settled()
-	if m.outside || m.operated {
+	if m.outside || m.operated || !m.timed {
 		return 0
 	}
-	return m.due
+	return wanted
 }
 
 func (m *runModel) bad(inv Invariant, format string, args ...any) {
@@ -98,9 +99,7 @@ func (m *runModel) timer(due core.Time, what string) {
 	if due == 0 || due > m.at {
 		m.bad(DueOrder, "%s at %s, it is due at %s", what, offset(m.at), offset(due))
 	}
-	if m.due == 0 {
-		m.due = due
-	}
+	m.timed = true
 }
 
 func (m *runModel) take(rec core.Record) {
