@@ -79,6 +79,7 @@ func (b *builder) http(a *HTTP, vars varset) *template {
 	o.text("query", a.Query)
 	o.data("json", a.JSON)
 	o.text("body", a.Body)
+	o.text("file", a.File)
 	o.data("expect", a.Expect)
 	return o.done()
 }

@@ -120,7 +120,8 @@ type (
 	HTTP struct {
 		Method, URL    Value
 		Headers, Query Value
-		JSON, Body     Value // the request's body, as data or as text
+		JSON, Body     Value // the request's body, as data or as text, or
+		File           Value // the file it is read from
 		Expect         Value // a list of status codes that are a success: 200, "2xx"
 	}
 
@@ -184,7 +185,7 @@ var (
 	}
 	execKeys         = []string{"command", "shell", "env", "dir", "stdin", "grace"}
 	execSettingsKeys = []string{"env", "dir", "grace"}
-	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "expect"}
+	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "file", "expect"}
 	httpSettingsKeys = []string{"headers", "expect"}
 	taskKeys         = []string{"queue", "type", "input"}
 	sleepKeys        = []string{"for", "until"}

@@ -175,6 +175,7 @@ func encodeAction(a Action) Value {
 			out.must("json", a.JSON)
 		}
 		out.put("body", a.Body)
+		out.put("file", a.File)
 		out.put("expect", a.Expect)
 	case *Task:
 		out.text("queue", a.Queue)

@@ -227,9 +227,17 @@ func (p *parsing) http(n *node) Action {
 		p.fail(n.pos, "", "http has no url")
 	}
 	h.Query = p.mapping(n.get("query"), "query")
-	h.JSON, h.Body = valueOf(n.get("json")), p.textValue(n.get("body"), "body")
-	if n.get("json") != nil && n.get("body") != nil {
-		p.fail(n.key("body"), "", "http takes json or body, not both")
+	h.JSON = valueOf(n.get("json"))
+	h.Body, h.File = p.textValue(n.get("body"), "body"), p.textValue(n.get("file"), "file")
+	var given string
+	for _, key := range []string{"json", "body", "file"} {
+		switch {
+		case n.get(key) == nil:
+		case given != "":
+			p.fail(n.key(key), "", "http takes json, body or file, not both %s and %s", given, key)
+		default:
+			given = key
+		}
 	}
 	return h
 }

@@ -71,15 +71,18 @@ func readYAML(r *reports, text string) (n *node) {
 		}
 	}()
 	tokens := lexer.Tokenize(text)
-	if at, deep := tooDeep(tokens); deep {
-		r.fail(at, "", "nested more than %d levels deep", maxDepth)
+	if at, why := hostile(tokens); why != "" {
+		r.fail(at, "", "%s", why)
 		return nil
 	}
 	file, err := parser.Parse(withNulls(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		at, msg := Pos{1, 1}, err.Error()
+		// The library's own text of an error holds an excerpt of the document, made at great cost.
+		at, msg := Pos{1, 1}, ""
 		var syntax yaml.Error
-		if errors.As(err, &syntax) {
+		if !errors.As(err, &syntax) {
+			msg = err.Error()
+		} else {
 			msg = syntax.GetMessage()
 			if t := syntax.GetToken(); t != nil && t.Position != nil {
 				at = Pos{t.Position.Line, t.Position.Column}
@@ -110,39 +113,11 @@ func readYAML(r *reports, text string) (n *node) {
 	return n
 }
 
-// tooDeep looks for nesting before it is parsed. Brackets nest, and so do the entries and keys that begin on one line;
-// what is nested by indentation alone needs more bytes for each level and is bounded by the size.
-func tooDeep(tokens token.Tokens) (Pos, bool) {
-	depth, line, inLine := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position == nil {
-			continue
-		}
-		if t.Position.Line != line {
-			line, inLine = t.Position.Line, 0
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			depth++
-		case token.SequenceEndType, token.MappingEndType:
-			depth--
-		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
-			if depth <= 0 {
-				inLine++
-			}
-		default:
-		}
-		if depth > maxDepth || inLine > maxDepth || t.Position.Column > 1000 && t.Type == token.MappingValueType && depth <= 0 {
-			return Pos{t.Position.Line, t.Position.Column}, true
-		}
-	}
-	return Pos{}, false
-}
-
 // yamlReader makes nodes of the library's syntax tree.
 type yamlReader struct {
 	*reports
 	anchors  map[string]*node
+	merged   *node // the mapping that a << was last laid into
 	tooLarge bool
 }
 
@@ -272,7 +247,12 @@ func (y *yamlReader) pair(out *node, pair *ast.MappingValueNode) {
 		value = y.node(pair.Value)
 	}
 	if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
+		if y.merged == out {
+			y.fail(key, "write <<: [*a, *b]", "a mapping takes << once")
+			return
+		}
 		y.merge(out, value)
+		y.merged = out
 		return
 	}
 	name, ok := keyText(pair.Key)
