@@ -41,7 +41,7 @@ func fileName(step string) string {
 	return name
 }
 
-// attemptLog is the raw output of one attempt on disk, stdout and stderr as they came. The first part is written
+// attemptLog is the raw output of one attempt on disk, stdout and stderr as they were read. The first part is written
 // through. Of what is beyond the limit the end is kept in memory and written when the attempt ends, so that endless
 // output fills neither the disk nor its bandwidth.
 type attemptLog struct {

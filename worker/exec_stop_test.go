@@ -25,7 +25,7 @@ func shellTask(t *testing.T, line string, more map[string]any) core.Task {
 // running is an attempt that executes while the test goes on.
 type runningExec struct {
 	cancel context.CancelCauseFunc
-	signs  *signs
+	signs  *lifeSigns
 	result chan Result
 }
 
@@ -62,7 +62,9 @@ func TestExecStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFIFO(t)
-			r := begin(t, ExecConfig{}, shellTask(t, line, map[string]any{"grace": 100, "env": map[string]string{"FIFO": f.path}}))
+			task := shellTask(t, line, map[string]any{"grace": 100, "env": map[string]string{"FIFO": f.path}})
+			task.StepName = name // by which an attempt's processes are known
+			r := begin(t, ExecConfig{}, task)
 			f.line()
 			r.stop()
 			res := r.wait(t)
@@ -168,8 +170,8 @@ func TestExecTellsTheProcess(t *testing.T) {
 	res := begin(t, ExecConfig{Owner: "me"}, task).wait(t)
 	got := field(t, res.Output, "stdout")
 	for _, want := range []string{
-		"PAWL_RUN_ID=01020300-0000-0000-0000-000000000000", "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1", "HOME=/h",
-		"PAWL_IDEMPOTENCY_KEY=01020300-0000-0000-0000-000000000000-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
+		"PAWL_RUN_ID=" + testRun.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1", "HOME=/h",
+		"PAWL_IDEMPOTENCY_KEY=" + testRun.String() + "-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)

@@ -73,7 +73,7 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/json", "X-Mine": "1", "User-Agent": "other", "Pawl-Attempt": "2",
-		"Idempotency-Key": "01020300-0000-0000-0000-000000000000-4",
+		"Idempotency-Key": testRun.String() + "-4",
 	} {
 		if got := first.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -300,7 +300,7 @@ func TestHTTPBodies(t *testing.T) {
 		}
 	})
 	h := newTestHTTP(t)
-	get := func(path string, limit int) (Result, *signs) {
+	get := func(path string, limit int) (Result, *lifeSigns) {
 		signs := newSigns()
 		payload := map[string]any{"url": s.URL + path}
 		if limit > 0 {

@@ -4,10 +4,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 )
+
+// ownOwner is an owner that no other run of the tests has.
+func ownOwner(name string) string { return name + " " + strconv.Itoa(os.Getpid()) }
 
 // startWorker starts a worker as a process of its own, which executes the shell line.
 func startWorker(t *testing.T, owner, line string, f *fifo) *exec.Cmd {
@@ -31,7 +35,7 @@ func startWorker(t *testing.T, owner, line string, f *fifo) *exec.Cmd {
 
 func TestProcessDiesWithItsWorker(t *testing.T) {
 	f := newFIFO(t)
-	w := startWorker(t, "dies", `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, f)
+	w := startWorker(t, ownOwner("dies"), `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, f)
 	if err := w.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -70,16 +74,16 @@ func TestKillLeftovers(t *testing.T) {
 	}
 	// A child in the group, one that left it, and one that left it and has no mark but leads the group of one that has.
 	f, other := newFIFO(t), newFIFO(t)
-	w := startWorker(t, "leaves", `exec 9>$FIFO
+	w := startWorker(t, ownOwner("leaves"), `exec 9>$FIFO
 		sleep 1000 & setsid sleep 1000 & setsid sh -c 'env -u PAWL_OWNER sleep 1000 & wait' &
 		echo ready >&9; wait`, f)
-	alike := startWorker(t, "leaves too", `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, other)
+	alike := startWorker(t, ownOwner("leaves")+" too", `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, other)
 	if err := w.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = w.Wait()
 
-	killed, err := KillLeftovers("leaves")
+	killed, err := KillLeftovers(ownOwner("leaves"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +92,14 @@ func TestKillLeftovers(t *testing.T) {
 		t.Errorf("killed %+v", killed)
 	}
 	for _, l := range killed {
-		if l.PID == 0 || l.Run != "01020300-0000-0000-0000-000000000000" || l.Step != "build" || l.Attempt != 2 {
+		if l.PID == 0 || l.Run == "" || l.Step != "build" || l.Attempt != 2 {
 			t.Errorf("killed %+v", l)
 		}
 	}
 	if !other.alive() {
 		t.Error("a process of an owner with a similar name was killed")
 	}
-	if killed, err := KillLeftovers("leaves"); err != nil || len(killed) != 0 {
+	if killed, err := KillLeftovers(ownOwner("leaves")); err != nil || len(killed) != 0 {
 		t.Errorf("a second time: %+v, %v", killed, err)
 	}
 	if _, err := KillLeftovers(""); err == nil {
@@ -108,13 +112,13 @@ func TestKillLeftovers(t *testing.T) {
 func TestKillLeftoversSparesItself(t *testing.T) {
 	if os.Getenv("WORKER_TEST_INNER") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKillLeftoversSparesItself$", "-test.v")
-		cmd.Env = append(os.Environ(), "WORKER_TEST_INNER=1", "PAWL_OWNER=spared")
+		cmd.Env = append(os.Environ(), "WORKER_TEST_INNER=1", "PAWL_OWNER="+ownOwner("spared"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return
 	}
-	if killed, err := KillLeftovers("spared"); err != nil || len(killed) != 0 {
+	if killed, err := KillLeftovers(os.Getenv("PAWL_OWNER")); err != nil || len(killed) != 0 {
 		t.Errorf("killed %+v, %v", killed, err)
 	}
 }
@@ -142,13 +146,13 @@ func TestLeavesAloneWhatWasMeantToStay(t *testing.T) {
 		t.Skip("this machine has no setsid")
 	}
 	f := newFIFO(t)
-	res := begin(t, ExecConfig{Owner: "stay"}, shellTask(t, `exec 9>$FIFO; setsid sleep 1000 >/dev/null 2>&1 & echo ready >$FIFO; echo $!`,
+	res := begin(t, ExecConfig{Owner: ownOwner("stay")}, shellTask(t, `exec 9>$FIFO; setsid sleep 1000 >/dev/null 2>&1 & echo ready >$FIFO; echo $!`,
 		map[string]any{"env": map[string]string{"FIFO": f.path}})).wait(t)
 	f.line()
 	if res.Failure != nil || !f.alive() {
 		t.Errorf("%s, %v, alive: %v", res.Output, res.Failure, f.alive())
 	}
-	if killed, err := KillLeftovers("stay"); err != nil || len(killed) != 1 {
+	if killed, err := KillLeftovers(ownOwner("stay")); err != nil || len(killed) != 1 {
 		t.Errorf("killed %+v, %v", killed, err)
 	}
 	f.dead()

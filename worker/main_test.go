@@ -70,25 +70,25 @@ func next[T core.Input](t *testing.T, r *reports) T {
 	}
 }
 
-// signs is an Alive that counts.
-type signs struct {
+// lifeSigns is an Alive that counts.
+type lifeSigns struct {
 	outputs chan struct{}
 	beats   chan string
 }
 
-func newSigns() *signs { return &signs{make(chan struct{}, 1<<12), make(chan string, 100)} }
+func newSigns() *lifeSigns { return &lifeSigns{make(chan struct{}, 1<<12), make(chan string, 100)} }
 
-func (s *signs) Output() {
+func (s *lifeSigns) Output() {
 	select {
 	case s.outputs <- struct{}{}:
 	default: // enough
 	}
 }
 
-func (s *signs) Heartbeat(details []byte) { s.beats <- string(details) }
+func (s *lifeSigns) Heartbeat(details []byte) { s.beats <- string(details) }
 
 // await waits for a sign of life.
-func (s *signs) await(t *testing.T) {
+func (s *lifeSigns) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.outputs:
@@ -97,9 +97,13 @@ func (s *signs) await(t *testing.T) {
 	}
 }
 
+// testRun is this process's own: attempts are stopped by what their processes' environment says, and the tests may run
+// twice on a machine at the same time.
+var testRun = core.RunID{1, 2, 3, 12: byte(os.Getpid() >> 24), 13: byte(os.Getpid() >> 16), 14: byte(os.Getpid() >> 8), 15: byte(os.Getpid())}
+
 func testTask(taskType, payload string) core.Task {
 	return core.Task{
-		Token:    core.Token{Run: core.RunID{1, 2, 3}, Step: 4, Attempt: 2},
+		Token:    core.Token{Run: testRun, Step: 4, Attempt: 2},
 		StepName: "build", Workflow: "w", Type: taskType, Payload: []byte(payload), Count: 2,
 	}
 }
