@@ -1,0 +1,94 @@
+package pawl
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/worker"
+)
+
+// attempt is the context of a step's function.
+type attempt struct {
+	context.Context
+	task     core.Task
+	alive    worker.Alive
+	codec    Codec
+	deadline time.Time
+}
+
+// Deadline returns when the attempt's time is over, as far as known at its start. An operator may move it, so it is the
+// engine that ends the attempt then: the context is done when it does.
+func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, !a.deadline.IsZero() }
+
+type attemptKey struct{}
+
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// Heartbeat says that the step's attempt is alive, and keeps details that its next attempt reads by [LastHeartbeat]. It is
+// cheap: call it often. Outside of a step it does nothing.
+func Heartbeat(ctx context.Context, details any) {
+	a := attemptOf(ctx)
+	if a == nil {
+		return
+	}
+	var b []byte
+	if details != nil {
+		var err error
+		if b, err = encode(a.codec, "the details of a heartbeat", details); err != nil {
+			b = nil // a sign of life is worth more than what came with it
+		}
+	}
+	a.alive.Heartbeat(b)
+}
+
+// LastHeartbeat returns the details of the last heartbeat of the step's attempt before; false: there are none.
+func LastHeartbeat[T any](ctx context.Context) (T, bool) {
+	var zero T
+	a := attemptOf(ctx)
+	if a == nil || len(a.task.Details) == 0 {
+		return zero, false
+	}
+	v, err := decode[T](a.codec, "the details of a heartbeat", a.task.Details)
+	return v, err == nil
+}
+
+// AttemptNumber returns the number of the step's attempt, from 1; zero outside of a step.
+func AttemptNumber(ctx context.Context) int {
+	if a := attemptOf(ctx); a != nil {
+		return a.task.Count
+	}
+	return 0
+}
+
+// AttemptInfo is what a step's function may know of its attempt.
+type AttemptInfo struct {
+	RunID    string
+	Workflow string
+	Step     string
+	Attempt  int // from 1
+	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
+	IdempotencyKey string
+}
+
+// Attempt returns what there is to know of the step's attempt; false outside of a step.
+func Attempt(ctx context.Context) (AttemptInfo, bool) {
+	a := attemptOf(ctx)
+	if a == nil {
+		return AttemptInfo{}, false
+	}
+	run := a.task.Token.Run.String()
+	return AttemptInfo{
+		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count, IdempotencyKey: run + "/" + a.task.StepName,
+	}, true
+}

@@ -1,0 +1,320 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Client is what callers do with runs. [Engine] is one. Runs are named by their run id or by their workflow id, which
+// means the open run of that id or else its newest.
+type Client interface {
+	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict, ErrTooLarge, ErrClosed.
+	StartRun(ctx context.Context, r StartRequest) (Started, error)
+	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
+	AwaitRun(ctx context.Context, id string) (Outcome, error)
+	// SendEvent delivers an event. A second one with the same id changes nothing. Errors: ErrNotFound, ErrRunClosed.
+	SendEvent(ctx context.Context, id string, e Event) error
+	// Operate applies an operation. It returns when that is durable. Errors: ErrNotFound, ErrRunClosed, ErrConflict.
+	Operate(ctx context.Context, id string, op Operation) error
+	// DescribeRun returns a run as it stands. Errors: ErrNotFound.
+	DescribeRun(ctx context.Context, id string) (Description, error)
+	// ListRuns lists runs, the newest first.
+	ListRuns(ctx context.Context, q Query) ([]Summary, error)
+	// Codec encodes what the client sends.
+	Codec() Codec
+}
+
+var _ Client = (*Engine)(nil)
+
+// StartRequest starts a run.
+type StartRequest struct {
+	Workflow      string
+	ID            string // workflow id; empty: the run's own
+	Key           string // idempotency key
+	Input         []byte // encoded
+	UseExisting   bool
+	At            time.Time // zero: now
+	Deadline      time.Time // of the chain; zero: what the workflow says
+	Actor, Reason string
+}
+
+// Started answers a start.
+type Started struct {
+	ID       string
+	Existing bool // the run was there before
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	ID      string // of the chain's last run
+	Phase   string // succeeded, failed, timed_out, cancelled or terminated
+	Output  []byte // encoded
+	Failure *Failure
+}
+
+// Event is something a run may wait for.
+type Event struct {
+	Name    string
+	ID      string // of the sender's choice; empty: duplicates cannot be told
+	Payload []byte // encoded
+	Actor   string
+}
+
+// Description is a run as it stands.
+type Description struct {
+	Summary
+	Input   []byte
+	Output  []byte
+	Failure *Failure
+	Steps   []StepDescription
+}
+
+// Summary is a run in a list.
+type Summary struct {
+	ID, Workflow, WorkflowID string
+	Phase                    string
+	CreatedAt, EndedAt       time.Time
+	Deadline                 time.Time // the earlier one of the run's
+}
+
+// StepDescription is a step as it stands.
+type StepDescription struct {
+	Name      string
+	Phase     string
+	Reason    string // why it was not tried again
+	Attempts  int    // that count
+	Scheduled time.Time
+	Ended     time.Time
+	Next      time.Time // of the next attempt, or when a sleep or a wait ends
+	Deadline  time.Time // stored: the earlier one of scheduleToClose and deadline
+	Output    []byte
+	Failure   *Failure
+}
+
+// Query selects runs.
+type Query struct {
+	Workflow, WorkflowID string
+	After                string // run id: the last of the page before
+	Limit                int    // default 50
+}
+
+// Op is an operation.
+type Op = core.Op
+
+// The operations. Those on a step name it by its key.
+const (
+	OpCancel    = core.OpCancel    // running steps finish
+	OpInterrupt = core.OpInterrupt // running steps are told to stop
+	OpTerminate = core.OpTerminate // closed at once
+	OpPause     = core.OpPause
+	OpResume    = core.OpResume
+	OpRetryRun  = core.OpRetryRun // every failed step of a run that has ended
+	OpRetryStep = core.OpRetryStep
+	OpSkip      = core.OpSkip
+	OpComplete  = core.OpComplete
+	OpFail      = core.OpFail
+	OpNow       = core.OpNow // ends a backoff
+	OpSetPolicy = core.OpSetPolicy
+	OpExtend    = core.OpExtend
+)
+
+// Operation is an operator's or a caller's wish. Each is an event in the run's history.
+type Operation struct {
+	Op            Op
+	Step          string        // of operations on a step
+	Output        any           // OpComplete: the step's result
+	Err           error         // OpFail: the step's error
+	Policy        []StepOption  // OpSetPolicy
+	By            time.Duration // OpExtend: by how much, or
+	To            time.Time     // OpExtend: until when
+	Limit         string        // OpExtend: which deadline; empty: the one there is
+	StopClock     bool          // OpPause: the run's own deadlines stand still
+	Actor, Reason string
+}
+
+// Codec returns the engine's codec.
+func (e *Engine) Codec() Codec { return e.host.codec }
+
+// StartRun makes a run.
+func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) {
+	if e.host.definition(r.Workflow) == nil {
+		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", r.Workflow)
+	}
+	req := engine.StartRequest{
+		Definition: source(r.Workflow), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
+	}
+	if r.UseExisting {
+		req.OnConflict = engine.ConflictUse
+	}
+	if !r.At.IsZero() {
+		req.At = policy.At(r.At)
+	}
+	if !r.Deadline.IsZero() {
+		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
+	}
+	started, err := e.engine.Start(ctx, req)
+	if err != nil {
+		return Started{}, err
+	}
+	return Started{ID: started.Run.String(), Existing: started.Existing}, nil
+}
+
+// AwaitRun waits for the end of a run's chain.
+func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
+	run, err := e.find(ctx, id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out, err := e.engine.Result(ctx, run)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{ID: out.Run.String(), Phase: out.Phase.String(), Output: out.Output, Failure: out.Failure}, nil
+}
+
+// find resolves a name. A run id needs no look-up.
+func (e *Engine) find(ctx context.Context, id string) (RunID, error) {
+	if run, err := core.ParseRunID(id); err == nil {
+		return run, nil
+	}
+	return e.engine.Lookup(ctx, id)
+}
+
+// SendEvent sends a run an event with a payload that the client's codec encodes.
+func SendEvent(ctx context.Context, c Client, id, event string, payload any) error {
+	b, err := encode(c.Codec(), "the payload of event "+event, payload)
+	if err != nil {
+		return err
+	}
+	return c.SendEvent(ctx, id, Event{Name: event, Payload: b})
+}
+
+// SendEvent delivers an event.
+func (e *Engine) SendEvent(ctx context.Context, id string, ev Event) error {
+	run, err := e.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	return e.engine.Signal(ctx, run, core.SignalReceived{Name: ev.Name, ID: ev.ID, Payload: ev.Payload, Actor: ev.Actor})
+}
+
+// Operate applies an operation.
+func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
+	run, err := e.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	in := core.Operation{
+		Op: op.Op, Step: core.NoStep, By: op.By, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
+	}
+	if !op.To.IsZero() {
+		in.To = policy.At(op.To)
+	}
+	if op.Limit != "" {
+		if err := in.Limit.UnmarshalText([]byte(op.Limit)); err != nil {
+			return err
+		}
+	}
+	if op.Output != nil {
+		if in.Output, err = encode(e.host.codec, "the result", op.Output); err != nil {
+			return err
+		}
+	}
+	if op.Err != nil {
+		in.Failure = failureOf(op.Err)
+	}
+	if op.Policy != nil {
+		o, err := stepPolicy(op.Policy)
+		if err != nil {
+			return fmt.Errorf("pawl: %s: %w", op.Op, err)
+		}
+		in.Policy = &o.policy
+	}
+	if op.Step != "" {
+		if in.Step, err = e.step(ctx, run, op.Step); err != nil {
+			return err
+		}
+	}
+	return e.engine.Operate(ctx, run, in)
+}
+
+func (e *Engine) step(ctx context.Context, run RunID, key string) (core.StepID, error) {
+	r, err := e.engine.Inspect(ctx, run)
+	if err != nil {
+		return core.NoStep, err
+	}
+	s, ok := r.Lookup(key)
+	if !ok {
+		return core.NoStep, fmt.Errorf("pawl: run %s has no step %q: %w", run, key, ErrNotFound)
+	}
+	return s.ID, nil
+}
+
+// DescribeRun returns a run as it stands.
+func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error) {
+	run, err := e.find(ctx, id)
+	if err != nil {
+		return Description{}, err
+	}
+	r, err := e.engine.Inspect(ctx, run)
+	if err != nil {
+		return Description{}, err
+	}
+	d := Description{
+		Summary: Summary{
+			ID: run.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(), CreatedAt: r.CreatedAt.Std(),
+			EndedAt: r.EndedAt.Std(), Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
+		},
+		Input: r.Input, Output: r.Output, Failure: r.Failure,
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Dropped || s.Spec.Type == typeMark {
+			continue
+		}
+		d.Steps = append(d.Steps, StepDescription{
+			Name: s.Key(), Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Counted, Scheduled: s.ScheduledAt.Std(),
+			Ended: s.EndedAt.Std(), Next: s.NextAt.Std(), Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(),
+			Output: s.Output, Failure: s.Failure,
+		})
+	}
+	return d, nil
+}
+
+// ListRuns lists runs, the newest first.
+func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
+	query := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit}
+	if q.After != "" {
+		var err error
+		if query.After, err = core.ParseRunID(q.After); err != nil {
+			return nil, err
+		}
+	}
+	page, err := e.engine.List(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Summary, len(page.Runs))
+	for i, r := range page.Runs {
+		out[i] = Summary{
+			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(), CreatedAt: r.CreatedAt.Std(),
+			EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(),
+		}
+	}
+	return out, nil
+}
+
+// History returns what is recorded of a run, as package pawltest replays it.
+func (e *Engine) History(ctx context.Context, id string) ([]core.Entry, error) {
+	run, err := e.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return e.engine.Entries(ctx, run)
+}

@@ -1,0 +1,49 @@
+package pawl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Codec turns values into what the history holds and back. What it makes must be JSON, for that is what people and tools
+// expect in a history; a codec that encrypts makes a JSON string. A codec must read what it wrote years ago.
+type Codec interface {
+	Encode(v any) ([]byte, error)
+	Decode(data []byte, v any) error
+}
+
+// JSON is the default codec.
+type JSON struct{}
+
+// Encode makes JSON.
+func (JSON) Encode(v any) ([]byte, error) { return json.Marshal(v) }
+
+// Decode reads JSON.
+func (JSON) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+var null = []byte("null")
+
+// encode makes a payload, and says whose it was where that fails.
+func encode(c Codec, what string, v any) ([]byte, error) {
+	b, err := c.Encode(v)
+	if err != nil {
+		return nil, NonRetryable(fmt.Errorf("pawl: %s cannot be encoded: %w", what, err))
+	}
+	if _, plain := c.(JSON); !plain && !json.Valid(b) {
+		return nil, NonRetryable(fmt.Errorf("pawl: %s: the codec made no JSON: it has to return at least a JSON string", what))
+	}
+	return b, nil
+}
+
+// decode reads a payload; an empty one and null give the zero value.
+func decode[T any](c Codec, what string, b []byte) (T, error) {
+	var v T
+	if len(b) == 0 || bytes.Equal(b, null) {
+		return v, nil
+	}
+	if err := c.Decode(b, &v); err != nil {
+		return v, NonRetryable(fmt.Errorf("pawl: %s cannot be read as %T: %w", what, v, err))
+	}
+	return v, nil
+}

@@ -1,0 +1,225 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// maxTask is the longest task limit: what takes longer belongs into a step.
+const maxTask = 2 * time.Minute
+
+// Definition is a workflow of any types, for [Config.Workflows] and [Engine.Register].
+type Definition interface {
+	// Name returns the name under which its runs are recorded.
+	Name() string
+	// Err returns what is wrong with the definition: a bad name, policy or hook. Register, Open and Start return it, too.
+	Err() error
+	definition() *definition
+}
+
+// Workflow is a function from In to Out that runs durably. Make one with [Define].
+type Workflow[In, Out any] struct{ def *definition }
+
+// definition is a workflow without its types.
+type definition struct {
+	name      string
+	err       error
+	run       func(st *strand, input []byte) ([]byte, error)
+	hooks     map[string]*hookDefinition
+	retry     *policy.Retry
+	execution *policy.Limit
+	runLimit  *policy.Limit
+	task      time.Duration
+	defaults  []StepOption
+	byStep    map[string][]StepOption
+}
+
+// hookDefinition is a function that runs while a run closes.
+type hookDefinition struct {
+	spec *core.StepSpec
+	bind func(c Codec, p hookPayload) stepFunc
+	in   func() any // a zero input, to compare types at Define
+}
+
+// Option configures a workflow.
+type Option func(*definition)
+
+// Define makes a workflow of a function. The name is what its runs are recorded under: it must stay when the code
+// changes. What is wrong with the name or the options is not a panic but [Workflow.Err], which Open, Register and Start
+// return.
+func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), opts ...Option) *Workflow[In, Out] {
+	d := &definition{name: name, hooks: map[string]*hookDefinition{}, byStep: map[string][]StepOption{}}
+	d.note(checkName(name))
+	if fn == nil {
+		d.note(errors.New("it has no function"))
+	}
+	for _, opt := range opts {
+		opt(d)
+	}
+	for hook, h := range d.hooks {
+		if _, ok := h.in().(In); !ok && fmt.Sprintf("%T", h.in()) != fmt.Sprintf("%T", *new(In)) {
+			d.note(fmt.Errorf("%s takes %T, the workflow takes %T", hook, h.in(), *new(In)))
+		}
+	}
+	d.run = func(st *strand, input []byte) ([]byte, error) {
+		codec := st.session.host.codec
+		in, err := decode[In](codec, "the input of workflow "+name, input)
+		if err != nil {
+			return nil, err
+		}
+		out, err := fn(st, in)
+		if err != nil {
+			return nil, err
+		}
+		return encode(codec, "the result of workflow "+name, out)
+	}
+	if d.err != nil {
+		d.err = fmt.Errorf("pawl: workflow %q: %w", name, d.err)
+	}
+	return &Workflow[In, Out]{def: d}
+}
+
+// Name returns the workflow's name.
+func (w *Workflow[In, Out]) Name() string { return w.def.name }
+
+// Err returns what is wrong with the definition; nil: nothing.
+func (w *Workflow[In, Out]) Err() error { return w.def.err }
+
+func (w *Workflow[In, Out]) definition() *definition { return w.def }
+
+func (d *definition) note(err error) {
+	if err != nil {
+		d.err = errors.Join(d.err, err)
+	}
+}
+
+// checkName refuses what keys are put together with.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case len(name) > 200:
+		return fmt.Errorf("the name has %d bytes, more than 200", len(name))
+	case strings.ContainsAny(name, "/#[]\n"):
+		return fmt.Errorf("the name %q contains one of / # [ ] or a line break, which Pawl uses in keys", name)
+	}
+	return nil
+}
+
+// RunTimeout bounds each run of the workflow (run.run); a retry or a continuation gets a fresh one.
+func RunTimeout[D Amount](after D, opts ...LimitOption) Option {
+	l, err := limitOf(policy.LimitRun, after, opts)
+	return func(d *definition) {
+		d.note(wrap("run timeout", err))
+		d.runLimit = l
+	}
+}
+
+// ExecutionTimeout bounds a run with its retries and continuations (run.execution).
+func ExecutionTimeout[D Amount](after D, opts ...LimitOption) Option {
+	l, err := limitOf(policy.LimitExecution, after, opts)
+	return func(d *definition) {
+		d.note(wrap("execution timeout", err))
+		d.execution = l
+	}
+}
+
+// TaskTimeout bounds the body's time outside of its steps, each time it goes on (run.task). Default 10s, at most 2m.
+func TaskTimeout[D Amount](after D) Option {
+	v, err := amount(after)
+	if err == nil && (v <= 0 || v > maxTask) {
+		err = fmt.Errorf("%s is not above 0 and at most %s: what takes longer belongs into a step", v, maxTask)
+	}
+	return func(d *definition) {
+		d.note(wrap("task timeout", err))
+		d.task = v
+	}
+}
+
+// RunRetry lets a run that failed or timed out be followed by a new one with the same input. Default: none.
+func RunRetry(preset string) Option {
+	r, err := policy.ParsePreset(preset)
+	return func(d *definition) {
+		d.note(wrap("run retry", err))
+		d.retry = r
+	}
+}
+
+// Defaults are the options of all steps of the workflow. A step's own replace them one by one.
+func Defaults(opts ...StepOption) Option {
+	_, err := stepPolicy(opts)
+	return func(d *definition) {
+		d.note(wrap("defaults", err))
+		d.defaults = append(d.defaults, opts...)
+	}
+}
+
+// ForStep are the options of one step, in the definition instead of the body, where they are checked before anything
+// runs.
+func ForStep(name string, opts ...StepOption) Option {
+	_, err := stepPolicy(opts)
+	return func(d *definition) {
+		d.note(wrap("step "+name, err))
+		d.byStep[name] = append(d.byStep[name], opts...)
+	}
+}
+
+// OnFailure runs fn once when a run is about to end as failed or timed out, before it is marked so. cause is what ended
+// it. The hook is a step: it has attempts, by default one within a minute, and a place in the history.
+func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
+	return hook(hookFailure, fn, opts)
+}
+
+// OnCancel runs fn once when a run is about to end as cancelled. cause matches ErrCancelled.
+func OnCancel[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
+	return hook(hookCancel, fn, opts)
+}
+
+// OnExit runs fn once when a run is about to end, after the hook of its outcome. cause is nil where it succeeds.
+func OnExit[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
+	return hook(hookExit, fn, opts)
+}
+
+func hook[In any](name string, fn func(context.Context, In, error) error, opts []StepOption) Option {
+	o, err := stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
+	return func(d *definition) {
+		d.note(wrap(name, err))
+		if d.hooks[name] != nil {
+			d.note(fmt.Errorf("%s is given twice", name))
+		}
+		d.hooks[name] = &hookDefinition{
+			spec: &core.StepSpec{Name: name, Def: -1, Kind: core.KindTask, Hook: true, Type: typeHook, Policy: o.policy},
+			in:   func() any { return *new(In) },
+			bind: func(c Codec, p hookPayload) stepFunc {
+				return func(ctx context.Context) ([]byte, error) {
+					in, err := decode[In](c, "the input", p.Input)
+					if err != nil {
+						return nil, err
+					}
+					return nil, fn(ctx, in, causeOf(p))
+				}
+			},
+		}
+	}
+}
+
+// causeOf is the error of a run that closes.
+func causeOf(p hookPayload) error {
+	if p.Phase == core.RunSucceeded {
+		return nil
+	}
+	return &RunError{Phase: p.Phase.String(), Failure: p.Failure, own: decodeFailure(p.Failure)}
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

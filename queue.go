@@ -1,0 +1,72 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/worker"
+)
+
+// Handler is a function that [Call] names. Make one with [Handle].
+type Handler struct {
+	name string
+	run  func(ctx context.Context, c Codec, input []byte) ([]byte, error)
+}
+
+// handlerType is the task type of a handler; the prefix keeps it apart from the built-in types.
+func handlerType(name string) string { return "fn:" + name }
+
+// Handle makes a handler of a function. What holds for a [Step]'s function holds for this one.
+func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) Handler {
+	return Handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
+		in, err := decode[In](c, "the input of handler "+name, input)
+		if err != nil {
+			return nil, err
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return encode(c, "the result of handler "+name, out)
+	}}
+}
+
+// Serve lets the engine's process execute the calls of a task queue, at most slots at once of each handler. Calls for
+// which nobody serves wait; [QueueTimeout] bounds that.
+func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
+	if slots <= 0 {
+		return fmt.Errorf("pawl: serve %q: %d slots: give at least 1", queue, slots)
+	}
+	executors, limits := map[string]worker.Executor{}, map[string]int{}
+	for _, h := range handlers {
+		name := handlerType(h.name)
+		if err := checkName(h.name); err != nil {
+			return fmt.Errorf("pawl: serve %q: %w", queue, err)
+		}
+		if executors[name] != nil {
+			return fmt.Errorf("pawl: serve %q: handler %q is given twice", queue, h.name)
+		}
+		executors[name], limits[name] = &remote{e.host, h}, slots
+	}
+	p := worker.NewPool(worker.PoolConfig{
+		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.crew, Log: e.host.log,
+	})
+	e.mu.Lock()
+	e.served = append(e.served, p)
+	e.mu.Unlock()
+	e.engine.Rematch()
+	return nil
+}
+
+// remote executes a handler.
+type remote struct {
+	host    *host
+	handler Handler
+}
+
+func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+	return r.host.call(ctx, t, alive, func(ctx context.Context) ([]byte, error) {
+		return r.handler.run(ctx, r.host.codec, t.Payload)
+	})
+}

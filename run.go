@@ -1,0 +1,114 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Run is a run that was started, or found: its result has the workflow's type.
+type Run[Out any] struct {
+	ID       string
+	Existing bool // it was there before
+	client   Client
+}
+
+// StartOption refines a start.
+type StartOption func(*StartRequest)
+
+// IdempotencyKey lets a repeated start with the same key return the run that the first one made, also when that has
+// ended.
+func IdempotencyKey(key string) StartOption { return func(r *StartRequest) { r.Key = key } }
+
+// UseExisting lets a start whose workflow id is taken by an open run return that run. Default: [ErrConflict].
+func UseExisting() StartOption { return func(r *StartRequest) { r.UseExisting = true } }
+
+// StartAt delays the start.
+func StartAt(t time.Time) StartOption { return func(r *StartRequest) { r.At = t } }
+
+// StartAfter delays the start.
+func StartAfter(d time.Duration) StartOption { return func(r *StartRequest) { r.At = time.Now().Add(d) } }
+
+// RunDeadline bounds the chain of runs by an instant.
+func RunDeadline(t time.Time) StartOption { return func(r *StartRequest) { r.Deadline = t } }
+
+// By says who starts the run and why; it is kept with the run.
+func By(actor, reason string) StartOption {
+	return func(r *StartRequest) { r.Actor, r.Reason = actor, reason }
+}
+
+// Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs; empty:
+// the run's own.
+func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In, opts ...StartOption) (Run[Out], error) {
+	if w.def.err != nil {
+		return Run[Out]{}, w.def.err
+	}
+	if r, ok := c.(interface{ Register(...Definition) error }); ok {
+		if err := r.Register(w); err != nil {
+			return Run[Out]{}, err
+		}
+	}
+	input, err := encode(c.Codec(), "the input of workflow "+w.def.name, in)
+	if err != nil {
+		return Run[Out]{}, err
+	}
+	req := StartRequest{Workflow: w.def.name, ID: id, Input: input}
+	for _, opt := range opts {
+		opt(&req)
+	}
+	started, err := c.StartRun(ctx, req)
+	if err != nil {
+		return Run[Out]{}, err
+	}
+	return Run[Out]{ID: started.ID, Existing: started.Existing, client: c}, nil
+}
+
+// Find returns a run of the workflow by its run id or its workflow id.
+func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[Out], error) {
+	d, err := c.DescribeRun(ctx, id)
+	if err != nil {
+		return Run[Out]{}, err
+	}
+	if d.Workflow != w.def.name {
+		return Run[Out]{}, fmt.Errorf("pawl: run %s is of workflow %q, not of %q", d.ID, d.Workflow, w.def.name)
+	}
+	return Run[Out]{ID: d.ID, Existing: true, client: c}, nil
+}
+
+// Result waits for the run's end, or the end of its chain, and returns what the body returned. The error is a *RunError
+// where the run ended otherwise; behind it is the body's own error.
+func (r Run[Out]) Result(ctx context.Context) (Out, error) {
+	var zero Out
+	out, err := r.client.AwaitRun(ctx, r.ID)
+	if err != nil {
+		return zero, err
+	}
+	if out.Phase != core.RunSucceeded.String() {
+		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: out.Failure, own: ownOf(out.Failure)}
+	}
+	return decode[Out](r.client.Codec(), "the result of run "+out.ID, out.Output)
+}
+
+// ownOf is the body's error; a timeout or a cancel is nobody's.
+func ownOf(f *Failure) error {
+	if f == nil || (f.Kind == policy.KindTimeout && f.Cause == nil) {
+		return nil
+	}
+	if f.Kind == policy.KindTimeout {
+		f = f.Cause
+	}
+	return decodeFailure(f)
+}
+
+// Cancel asks the run to stop: nothing new begins, waits end at once, running steps finish and their results are kept.
+func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
+	return r.client.Operate(ctx, r.ID, Operation{Op: OpCancel, Reason: reason})
+}
+
+// Send sends the run an event.
+func (r Run[Out]) Send(ctx context.Context, event string, payload any) error {
+	return SendEvent(ctx, r.client, r.ID, event, payload)
+}

@@ -1,0 +1,137 @@
+package pawl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Step runs fn, durably: once it has succeeded it is not run again, whatever becomes of the process, and Step returns
+// the recorded result. fn may touch the world. It should heed its context, which is done when a limit fires or the run is
+// cancelled, and whose deadline tells what is left of the step's time.
+//
+// The error is a [*StepError], or of the kind that says what is wrong with the call.
+func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error), opts ...StepOption) (Out, error) {
+	return Async(ctx, name, fn, opts...).Get(ctx)
+}
+
+// Do is Step for a function without a result.
+func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...StepOption) error {
+	_, err := Step(ctx, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
+	return err
+}
+
+// Async begins a step and does not wait for it.
+func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error), opts ...StepOption) *Future[Out] {
+	codec := ctx.of().session.host.codec
+	run := func(ctx context.Context) ([]byte, error) {
+		out, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return encode(codec, fmt.Sprintf("the result of step %q", name), out)
+	}
+	o, err := ctx.of().options(name, opts)
+	if err == nil && o.queue != "" {
+		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q", o.queue)
+	}
+	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: typeLocal}, core.Schedule{}, run, o, err)
+}
+
+// Call runs a handler of that name on a task queue, perhaps in another process; see [Engine.Serve].
+func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption) (Out, error) {
+	return CallAsync[Out](ctx, name, handler, in, opts...).Get(ctx)
+}
+
+// CallAsync begins a Call and does not wait for it.
+func CallAsync[Out any](ctx Context, name, handler string, in any, opts ...StepOption) *Future[Out] {
+	st := ctx.of()
+	o, err := st.options(name, opts)
+	spec := &core.StepSpec{Kind: core.KindTask, Type: handlerType(handler)}
+	if err == nil {
+		spec.Input, err = encode(st.session.host.codec, fmt.Sprintf("the input of step %q", name), in)
+	}
+	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
+}
+
+// Child runs another workflow as a run of its own and waits for its result. It inherits what is left of this run's time;
+// see [ParentClose] for what becomes of it when this run ends first.
+func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) (Out, error) {
+	return ChildAsync(ctx, name, w, in, opts...).Get(ctx)
+}
+
+// ChildAsync begins a child run and does not wait for it.
+func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) *Future[Out] {
+	st := ctx.of()
+	o, err := st.options(name, opts)
+	if err == nil {
+		err = st.session.host.register(w.def)
+	}
+	var input []byte
+	if err == nil {
+		input, err = encode(st.session.host.codec, fmt.Sprintf("the input of child %q", name), in)
+	}
+	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name}
+	if err == nil {
+		spec.Input, err = json.Marshal(map[string]any{"name": w.def.name, "input": json.RawMessage(input), "close": o.close})
+	}
+	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
+}
+
+// Sleep waits for d. The run holds neither memory nor a goroutine meanwhile.
+func Sleep[D Amount](ctx Context, name string, d D) error {
+	length, err := amount(d)
+	_, err = begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil, stepOptions{}, err).Get(ctx)
+	return err
+}
+
+// SleepUntil waits until t; it returns at once where that has passed.
+func SleepUntil(ctx Context, name string, t time.Time) error {
+	cmd := core.Schedule{Until: max(policy.At(t), 1)}
+	_, err := begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, cmd, nil, stepOptions{}, nil).Get(ctx)
+	return err
+}
+
+// WaitEvent waits for an event that [Client.SendEvent] sends; one that came before is kept and taken at once. The name
+// is the event's. With [Within] it ends as ErrDeadlineExceeded where none comes in time.
+func WaitEvent[T any](ctx Context, event string, opts ...StepOption) (T, error) {
+	return EventAsync[T](ctx, event, opts...).Get(ctx)
+}
+
+// EventAsync begins to wait for an event and returns.
+func EventAsync[T any](ctx Context, event string, opts ...StepOption) *Future[T] {
+	o, err := ctx.of().options(event, opts)
+	return begin[T](ctx, event, &core.StepSpec{Kind: core.KindWait, Event: event}, core.Schedule{}, nil, o, err)
+}
+
+// options are those of the workflow, of its step, and of the call.
+func (st *strand) options(name string, opts []StepOption) (stepOptions, error) {
+	d := st.session.def
+	return stepPolicy(d.defaults, d.byStep[name], opts)
+}
+
+// begin asks for a step.
+func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Schedule, fn stepFunc, o stepOptions, err error) *Future[Out] {
+	st := ctx.of()
+	if err == nil {
+		err = checkName(name)
+	}
+	if err != nil {
+		return failed[Out](NonRetryable(fmt.Errorf("pawl: step %q: %w", name, err)))
+	}
+	if err := st.enter("step " + name); err != nil {
+		return failed[Out](err)
+	}
+	spec.Def, spec.Policy, spec.Queue, spec.Priority = -1, o.policy, o.queue, o.priority
+	spec.Name = st.key(name)
+	if spec.Kind == core.KindSleep && cmd.For == 0 && cmd.Until == 0 {
+		cmd.Until = 1
+	}
+	e := st.ask(spec, cmd, fn)
+	st.session.mu.Unlock()
+	return &Future[Out]{entry: e, session: st.session, codec: st.session.host.codec}
+}
