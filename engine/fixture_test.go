@@ -211,8 +211,9 @@ type rig struct {
 	seed    uint64
 	inbox   []report
 	plans   map[string]journal.Definition
-	failed  error // what the last append said
-	crash   bool  // a failed append is a crash of the process
+	failed  error  // what the last append said
+	unknown string // the name of a plan that cannot be compiled
+	crash   bool   // a failed append is a crash of the process
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -226,7 +227,13 @@ func newRig(t testing.TB, slots int) *rig {
 
 func (r *rig) config() Config {
 	return Config{
-		Journal: r.journal, Workers: r.crew, Owner: "test", Compile: compilePlan,
+		Journal: r.journal, Workers: r.crew, Owner: "test",
+		Compile: func(d journal.Definition) (core.Definition, error) {
+			if d.Name == r.unknown {
+				return nil, fmt.Errorf("plan %q is not registered here", d.Name)
+			}
+			return compilePlan(d)
+		},
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) {
 			d, ok := r.plans[name]

@@ -13,6 +13,9 @@ import (
 func (p *Partition) get(id core.RunID) (*run, error) {
 	r := p.runs[id]
 	if r == nil {
+		if err := p.broken[id]; err != nil {
+			return nil, err
+		}
 		h, err := p.cfg.Journal.History(p.ctx, id)
 		if err != nil {
 			return nil, err
@@ -39,6 +42,11 @@ func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
 	return r, nil
 }
 
+// unusable is the error of a run whose definition cannot be compiled, by this version or in this process.
+type unusable struct{ error }
+
+func (u *unusable) Unwrap() error { return u.error }
+
 // restore folds entries into a run.
 func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
 	if len(entries) == 0 || len(entries[0].Records) == 0 {
@@ -50,7 +58,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
 	}
 	def, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
+		return nil, &unusable{fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)}
 	}
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range entries {
@@ -132,7 +140,7 @@ func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 	}
 	for i := range runs {
 		id := runs[i].Run
-		if _, gone := p.gone[id]; gone || p.runs[id] != nil {
+		if _, gone := p.gone[id]; gone || p.runs[id] != nil || p.broken[id] != nil {
 			continue
 		}
 		r, err := p.adopt(id, runs[i].History.Entries)

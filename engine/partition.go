@@ -27,6 +27,8 @@ type Partition struct {
 	total     int64  // bytes of entries so far
 
 	runs     map[core.RunID]*run
+	broken   map[core.RunID]error  // runs of the tail that cannot be restored
+	hold     uint64                // the first batch with an entry of theirs; the view does not pass it. 0: none
 	byName   map[string]core.RunID // open runs in memory by the workflow id their caller chose
 	byKey    map[string]core.RunID // runs in memory by idempotency key
 	wakes    wakes
@@ -128,6 +130,7 @@ func newPartition(cfg Config, defs *definitions) *Partition {
 // forget empties the memory. What workers hold, who waits and who watches stays.
 func (p *Partition) forget() {
 	p.runs = make(map[core.RunID]*run)
+	p.broken, p.hold = make(map[core.RunID]error), 0
 	p.byName, p.byKey = make(map[string]core.RunID), make(map[string]core.RunID)
 	p.stored = make(map[core.DefinitionID]bool)
 	p.offers = make(map[core.Token]*offered)

@@ -348,3 +348,27 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// A run whose definition is unknown to this process stands still; the others go on, and a process that knows it goes on
+// with it.
+func TestUnknownDefinition(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	strange := flow("strange", nap(time.Second), task())
+	a := r.start(strange)
+	b := r.start(flow("known", nap(time.Second), task()))
+	r.commit()
+	r.unknown = "strange"
+	r.restart()
+	r.pass(time.Minute)
+	r.wantPhase(b, core.RunSucceeded)
+	if c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}}); c.Err == nil {
+		t.Fatal("an input for a run that stands still")
+	}
+	r.restart()
+	r.pass(time.Minute)
+	r.unknown = ""
+	r.restart()
+	r.pass(time.Minute)
+	r.wantPhase(a, core.RunSucceeded)
+}

@@ -58,6 +58,16 @@ func (p *Partition) revokeAgain() {
 	p.settle()
 }
 
+// setAside leaves a run as it is in the journal, since nobody can say what it would do next. The others go on without it;
+// the journal is kept from its first batch on, until a start that knows its definition.
+func (p *Partition) setAside(id core.RunID, first uint64, err error) {
+	p.cfg.Log.Error("a run stands still", "run", id.String(), "error", err)
+	p.broken[id] = err
+	if p.hold == 0 || first < p.hold {
+		p.hold = first
+	}
+}
+
 // tailRun is what the tail holds of one run.
 type tailRun struct {
 	id      core.RunID
@@ -89,8 +99,11 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	}
 	var dirty []*run
 	for _, t := range order {
+		first := t.seqs[0]
 		r, err := p.restoreTail(ctx, t)
-		if err != nil {
+		if broken := (*unusable)(nil); errors.As(err, &broken) {
+			p.setAside(t.id, first, err)
+		} else if err != nil {
 			return err
 		}
 		if r != nil {

@@ -135,6 +135,9 @@ func (p *Partition) attach(b *batch, n int) {
 	if head := p.behind.head; head != nil {
 		v.Through = head.first - 1
 	}
+	if p.hold != 0 {
+		v.Through = min(v.Through, p.hold-1)
+	}
 }
 
 // trim drops runs from the front of the ripe that were written out of turn, so that the list does not keep them alive.
