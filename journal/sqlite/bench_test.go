@@ -203,7 +203,7 @@ func BenchmarkFloor(b *testing.B) {
 
 // TestSleeperSize measures what a sleeping run takes in the file.
 func TestSleeperSize(t *testing.T) {
-	const runs, size, most = 20_000, 200, 500
+	const runs, size, most = 10_000, 200, 500
 	a := newAppender(t)
 	for n := 0; n < runs; {
 		v := &journal.View{Through: a.lease.Last}

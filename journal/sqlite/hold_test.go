@@ -173,7 +173,7 @@ func TestHeldByThisProcess(t *testing.T) {
 
 // TestKill kills the other process at random instants: what it printed as acknowledged is there.
 func TestKill(t *testing.T) {
-	rounds := 6
+	rounds := 5
 	if testing.Short() {
 		rounds = 2
 	}
