@@ -130,7 +130,7 @@ func leaveOut(rows []row, out class, excess int) []row {
 		kept = append(kept, r)
 	}
 	switch {
-	case gone == 0:
+	case gone == 0, gone == 1 && out != detail: // a line that says so would take as much room
 		return rows
 	case out == detail:
 		return append(kept[:at], kept[at+1:]...)

@@ -59,8 +59,9 @@ func groupStatus(s *core.Step, items []*core.Step) screen.Line {
 // items draws the open items of a forEach, and those that failed.
 func (d *drawing) items(r *Run, items []*core.Step, name, depth int) {
 	shown, open, bad := 0, 0, 0
-	d.inItems = len(items) > 0
-	defer func() { d.inItems = false }()
+	before := d.inItems
+	d.inItems = before || len(items) > 0
+	defer func() { d.inItems = before }()
 	for _, it := range items {
 		switch classOf(it) {
 		case active:
