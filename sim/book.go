@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // book is the truth about what became durable, kept apart from the engine: the storage tells it each batch it stored.
@@ -86,9 +87,13 @@ func (b *book) enter(e core.Entry, encoded []byte, seq uint64) {
 		}
 	}
 	a.entries, a.encoded, a.seqs = append(a.entries, e), append(a.encoded, encoded), append(a.seqs, seq)
+	wake := a.shadow.Wake() // warnings wake a run, too, and the model does not know them
 	a.shadow.Fold(e)
 	b.entries++
 	due := a.model.fold(b, a, e)
+	if due != 0 {
+		due = policy.Earliest(due, wake)
+	}
 	b.fired(b.writer, a, due)
 	b.remark(a, e)
 }
