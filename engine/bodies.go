@@ -49,8 +49,8 @@ type Step struct {
 	Dropped     bool
 }
 
-// news reads from the state, as it is with the entry at hand, what a body is to know.
-func news(s *core.Run, closed []core.StepID) News {
+// NewsOf reads from a run's state what its body is to know: of the steps that closed, or with nil of all there is.
+func NewsOf(s *core.Run, closed []core.StepID) News {
 	n := News{Run: s.ID}
 	if closed == nil {
 		n.Whole = true
@@ -85,7 +85,7 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 	}
 	eff := effect{run: r.id(), eff: e}
 	if c, ok := e.(core.Consult); ok {
-		n := news(r.state, c.Closed)
+		n := NewsOf(r.state, c.Closed)
 		eff.news = &n
 	}
 	p.open.after = append(p.open.after, eff)
@@ -141,7 +141,7 @@ func (p *Partition) consult(c *Call) {
 	if r.state.Phase.Closed() || r.state.Closing != nil || r.state.CancelAsked || r.state.Phase == core.RunPending || p.cfg.Bodies == nil {
 		return
 	}
-	n := news(r.state, nil)
+	n := NewsOf(r.state, nil)
 	c.Done = func(*Call) { p.cfg.Bodies.Consult(n) }
 	p.reply(c)
 }

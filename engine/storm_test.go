@@ -159,7 +159,7 @@ func (s *storm) step() {
 }
 
 func TestStorm(t *testing.T) {
-	seeds := uint64(300)
+	seeds := uint64(100)
 	if testing.Short() {
 		seeds = 30
 	}
