@@ -90,7 +90,7 @@ func (a *app) openToRead() (reader, func(), error) {
 	if err != nil {
 		return reader{}, nil, err
 	}
-	return reader{j}, func() { j.Close() }, nil
+	return reader{j}, func() { _ = j.Close() }, nil
 }
 
 // openToWrite opens the database and holds it.

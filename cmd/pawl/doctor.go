@@ -84,7 +84,7 @@ func (d *diagnosis) compare(ctx context.Context, path string) {
 		d.Problems = append(d.Problems, err.Error())
 		return
 	}
-	defer j.Close()
+	defer func() { _ = j.Close() }() // it only read
 	flows := &flows{j: j, known: map[core.DefinitionID]*compiled{}}
 	err = j.EachRun(ctx, func(row journal.RunRow, h journal.History, steps []journal.StepRow) error {
 		def, err := j.Definition(ctx, row.Definition)
@@ -92,9 +92,13 @@ func (d *diagnosis) compare(ctx context.Context, path string) {
 			d.problem("run %s: its definition: %v", row.ID, err)
 			return nil
 		}
+		if def.Kind != kindFlow && def.Kind != kindBundle {
+			return nil // another program's workflow: its steps have no names here
+		}
 		c, err := flows.get(def)
 		if err != nil {
-			return nil // another program's workflow: its steps have no names here
+			d.problem("run %s: its definition: %v", row.ID, err)
+			return nil
 		}
 		d.Runs++
 		for _, text := range differences(core.Restore(row.ID, c.def, h.Entries), row, steps) {

@@ -53,8 +53,7 @@ func (a *app) send(ctx context.Context, name string, s core.SignalReceived, foll
 		return err
 	}
 	if err := m.Signal(ctx, id, s); err != nil {
-		m.close()
-		return plainly(err)
+		return errors.Join(plainly(err), m.close())
 	}
 	if follow {
 		return a.carry(ctx, m, []core.RunID{id}, a.chooseTelling(false, false))

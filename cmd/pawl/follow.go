@@ -230,7 +230,7 @@ func (f *follower) tell(ev core.Event) error {
 // tick looks whether the engine has stalled, and redraws.
 func (f *follower) tick() error {
 	if f.m != nil {
-		if s := f.m.Stats().Stalled; s != f.stalled {
+		if s := f.m.stalled(); s != f.stalled {
 			f.tellStalled(s)
 			f.stalled = s
 		}

@@ -37,8 +37,7 @@ func (a *app) operate(ctx context.Context, w wish) error {
 	}
 	w.op.Actor, w.op.Reason = a.who(), a.reason
 	if err := m.Operate(ctx, id, w.op); err != nil {
-		m.close()
-		return plainly(err)
+		return errors.Join(plainly(err), m.close())
 	}
 	if w.follow {
 		return a.carry(ctx, m, []core.RunID{id}, a.chooseTelling(false, false))

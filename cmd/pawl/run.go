@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -93,13 +94,12 @@ func (a *app) startRun(ctx context.Context, req engine.StartRequest, carry bool,
 		return err
 	}
 	if m.place.memory && !carry {
-		m.close()
-		return usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
+		refused := usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
+		return errors.Join(refused, m.close())
 	}
 	started, err := m.Start(ctx, req)
 	if err != nil {
-		m.close()
-		return startError(err, req)
+		return errors.Join(startError(err, req), m.close())
 	}
 	if carry {
 		if started.Existing && how != tellQuiet && how != tellJSON {

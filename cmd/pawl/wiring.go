@@ -58,8 +58,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	}
 	m.Engine, err = engine.Open(ctx, cfg)
 	if err != nil {
-		j.Close()
-		return nil, err
+		return nil, errors.Join(err, j.Close())
 	}
 	reports.engine = m.Engine
 	close(reports.ready)
@@ -95,6 +94,24 @@ func (m *machine) close() error {
 		errs = append(errs, m.pool.Close(ctx))
 	}
 	return errors.Join(append(errs, m.Engine.Close(), m.journal.Close())...)
+}
+
+// stalled says why no work is taken at present; "": it is.
+func (m *machine) stalled() string {
+	text := m.Stats().Stalled
+	if text == "" {
+		return ""
+	}
+	switch err := m.Err(); {
+	case err == nil:
+		return ""
+	case errors.Is(err, journal.ErrFull):
+		return "no space left for " + m.place.path
+	case errors.Is(err, journal.ErrReadOnly):
+		return m.place.path + " cannot be written"
+	default:
+		return text
+	}
 }
 
 // owner marks the processes of this database's steps.

@@ -163,6 +163,7 @@ func (t *Trail) RunWhy() string {
 			}
 		}
 		return sentence(r.Failure)
+	default:
 	}
 	if guilty := t.Guilty(); r.Phase == core.RunFailed && len(guilty) > 0 {
 		first := guilty[0]
