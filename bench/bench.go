@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -75,8 +76,12 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
+	switch o.Log.(type) {
+	case nil:
 		o.Log = io.Discard
+	case *os.File:
+	default:
+		o.Log = &lockedWriter{to: o.Log}
 	}
 	rows := make([]Row, 0, len(chosen))
 	for _, w := range chosen {
@@ -136,7 +141,7 @@ func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 		return Row{}, err
 	}
 	row.Name = w.name
-	floor := summarize(s.floor)
+	floor := summarise(s.floor)
 	row.Floor = floor.p50
 	if w.name == "latency" { // its target is relative to the floor, which is known only now
 		row.reached = row.P50 <= 4*row.Floor
@@ -156,7 +161,19 @@ type session struct {
 }
 
 func (s *session) logf(format string, args ...any) {
-	fmt.Fprintf(s.Log, "%-9s "+format+"\n", append([]any{s.name}, args...)...) //nolint:errcheck // progress only
+	fmt.Fprintf(s.Log, "%-9s "+format+"\n", append([]any{s.name}, args...)...)
+}
+
+// lockedWriter lets child processes write beside the rows.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(b)
 }
 
 // pick returns the full or the quick number.

@@ -19,10 +19,12 @@ import (
 // childCommand is the subcommand that makes this program a row's child.
 const childCommand = "child"
 
-// process is a child process that tells on its standard output, a word a line, what it has reached and when.
+// process is a child process that tells on its standard output, a word a line, what it has reached and when. It ends
+// when its standard input does, so that it does not outlive its parent.
 type process struct {
 	cmd   *exec.Cmd
-	lines *bufio.Scanner
+	stdin io.Closer   // held open
+	lines chan string // closed when the child has ended
 }
 
 // child starts this program again.
@@ -41,29 +43,55 @@ func (s *session) child(ctx context.Context, mode, dir string, n int) (*process,
 	if err != nil {
 		return nil, err
 	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &process{cmd, bufio.NewScanner(out)}, nil
+	const words = 8 // more than a child says: its reader never waits
+	p := &process{cmd, in, make(chan string, words)}
+	go func() {
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			p.lines <- scan.Text()
+		}
+		close(p.lines)
+	}()
+	return p, nil
 }
 
 // expect reads on until the child tells the word, and returns when it was so.
 func (p *process) expect(word string) (time.Time, error) {
-	for p.lines.Scan() {
-		said, when, _ := strings.Cut(p.lines.Text(), " ")
+	for line := range p.lines {
+		said, when, _ := strings.Cut(line, " ")
 		if said != word {
 			continue
 		}
 		ns, err := strconv.ParseInt(when, 10, 64)
 		return time.Unix(0, ns), err
 	}
-	return time.Time{}, fmt.Errorf("the child process ended before it said %q", word)
+	return time.Time{}, fmt.Errorf("%w before it said %q", errChildEnded, word)
+}
+
+var errChildEnded = errors.New("the child process ended")
+
+// ended reports whether the child has ended by itself.
+func (p *process) ended() bool {
+	select {
+	case _, more := <-p.lines:
+		return !more
+	default:
+		return false
+	}
 }
 
 // kill ends the child as a power cut would end the program, and waits until it is gone.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended by itself
-	_ = p.cmd.Wait()         // its status says that it was killed
+	for range p.lines {
+	}
+	_ = p.cmd.Wait() // its status says that it was killed
 }
 
 // fail ends the child after something went wrong with it.
@@ -72,9 +100,9 @@ func (p *process) fail(err error) error {
 	return fmt.Errorf("%w (%s)", err, p.cmd.ProcessState)
 }
 
+// wait waits until the child has ended by itself.
 func (p *process) wait() error {
-	for p.lines.Scan() { // what it still says must be read before Wait closes the pipe
-		continue
+	for range p.lines { // what it still says must be read before Wait closes the pipe
 	}
 	return p.cmd.Wait()
 }
@@ -82,7 +110,7 @@ func (p *process) wait() error {
 // runChild is the child's side. n is how many runs.
 func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error {
 	say := func(word string, at time.Time) {
-		fmt.Fprintf(out, "%s %d\n", word, at.UnixNano()) //nolint:errcheck // the parent is gone then, and ends this
+		fmt.Fprintf(out, "%s %d\n", word, at.UnixNano())
 	}
 	l, err := newLiner(dir)
 	if err != nil {

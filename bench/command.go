@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,7 +79,13 @@ func childOf(usage func(error) error) *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			return runChild(cmd.Context(), cmd.OutOrStdout(), args[0], args[1], n)
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			go func() {
+				_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // its end is the parent's
+				cancel()
+			}()
+			return runChild(ctx, cmd.OutOrStdout(), args[0], args[1], n)
 		},
 	}
 }
@@ -88,9 +95,9 @@ func table() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range works {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", row.name, row.what, row.target) //nolint:errcheck // into memory
+		fmt.Fprintf(w, "%s\t%s\t%s\n", row.name, row.what, row.target)
 	}
-	w.Flush() //nolint:errcheck // into memory
+	w.Flush()
 	return b.String()
 }
 
@@ -108,7 +115,7 @@ func startProfile(path string) (func(), error) {
 	}
 	return func() {
 		pprof.StopCPUProfile()
-		f.Close() //nolint:errcheck // a profile that is cut short shows itself
+		f.Close()
 	}, nil
 }
 
@@ -128,13 +135,13 @@ func Write(w io.Writer, rows []Row, asJSON bool) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tVALUE\tUNIT\tP50 MS\tP99 MS\tCPU S\tRSS\tDB\tFDATASYNC MS\tREACH\t") //nolint:errcheck // Flush tells
+	fmt.Fprintln(t, "NAME\tVALUE\tUNIT\tP50 MS\tP99 MS\tCPU S\tRSS\tDB\tFDATASYNC MS\tREACH\t")
 	for _, r := range rows {
 		reach := "yes"
 		if !r.reached {
 			reach = "no"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%.3g\t%.3g\t%s\t%s\t%.3g\t%s: %s\t\n", //nolint:errcheck // Flush tells
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%.3g\t%.3g\t%s\t%s\t%.3g\t%s: %s\t\n",
 			r.Name, number(r.Value), r.Unit, r.P50, r.P99, r.CPU, size(r.RSS), size(r.DB), r.Floor, reach, find(r.Name).target)
 	}
 	if err := t.Flush(); err != nil {

@@ -45,7 +45,7 @@ type summary struct {
 	p50, p99 float64
 }
 
-func summarize(all []time.Duration) summary {
+func summarise(all []time.Duration) summary {
 	if len(all) == 0 {
 		return summary{}
 	}

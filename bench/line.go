@@ -155,7 +155,7 @@ func copyFile(to, from string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer src.Close() //nolint:errcheck // only read
+	defer src.Close()
 	dst, err := os.Create(to)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func (w *window) cost() float64 { return w.cpu.Seconds() * 1e3 / float64(max(len
 
 // row tells the window.
 func (w *window) row(unit string, steps int) Row {
-	s := summarize(w.all)
+	s := summarise(w.all)
 	return Row{
 		Value: w.rate() * float64(steps), Unit: unit, P50: s.p50, P99: s.p99, CPU: w.cpu.Seconds(), RSS: w.rss,
 	}

@@ -46,11 +46,16 @@ func (s *session) killed(ctx context.Context, dir string) (Row, error) {
 	}
 	lines := filepath.Join(dir, linesFile)
 	const steps = 2 * recoveryRuns
+	over := false
 	err = until(ctx, func() bool {
 		info, err := os.Stat(lines)
-		return err == nil && info.Size() >= int64(steps*55/100*lineBytes)
+		over = first.ended()
+		return over || err == nil && info.Size() >= int64(steps*55/100*lineBytes)
 	})
 	first.kill()
+	if err == nil && over {
+		err = errChildEnded
+	}
 	if err != nil {
 		return Row{}, err
 	}

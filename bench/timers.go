@@ -67,7 +67,7 @@ func timers(ctx context.Context, s *session) (Row, error) {
 	if err := st.close(); err != nil {
 		return Row{}, err
 	}
-	sum := summarize(clock.all)
+	sum := summarise(clock.all)
 	row.P50, row.P99, row.Value = sum.p50, sum.p99, sum.p99
 	row.reached = ahead > 0 && sum.p99 <= 5
 	row.detail = fmt.Sprintf("%d runs over %s, worst %.3g ms%s", sum.count, spread, slices.Max(clock.all).Seconds()*1e3, used)
