@@ -33,7 +33,8 @@ type builder struct {
 // reference is a step's use of another one's result.
 type reference struct {
 	from, to int32
-	at       Pos
+	in       *node // the text, and where in it
+	offset   int
 	name     string
 }
 

@@ -261,7 +261,7 @@ func (b *builder) textTemplate(n *node, vars varset, texts bool) *template {
 	t.parts = make([]*template, 0, len(parts))
 	for _, part := range parts {
 		if part.expression {
-			t.parts = append(t.parts, &template{at: b.src.inside(n, part.offset), expr: b.expression(n, part, vars)})
+			t.parts = append(t.parts, &template{at: n.pos, expr: b.expression(n, part, vars)})
 		} else {
 			t.parts = append(t.parts, &template{value: part.text, constant: appendString(nil, part.text)})
 		}
@@ -294,7 +294,7 @@ func (b *builder) program(n *node, text string, offset int, vars varset, truth b
 	}
 	if b.ordinal >= 0 {
 		for _, ref := range p.steps {
-			b.refs = append(b.refs, reference{b.ordinal, ref.def, b.src.inside(n, offset+ref.offset), ref.name})
+			b.refs = append(b.refs, reference{b.ordinal, ref.def, n, offset + ref.offset, ref.name})
 		}
 	}
 	return p
@@ -359,11 +359,12 @@ func (b *builder) upstream() {
 			continue
 		}
 		b.step = b.doc.Steps[ref.from].Name
+		at := b.src.inside(ref.in, ref.offset)
 		if ref.to == ref.from {
-			b.stepFail(ref.at, "", "step %q uses its own result", ref.name)
+			b.stepFail(at, "", "step %q uses its own result", ref.name)
 			continue
 		}
-		b.stepFail(ref.at, "add "+ref.name+" to its needs", "steps.%s is used but not needed by %q", ref.name, b.step)
+		b.stepFail(at, "add "+ref.name+" to its needs", "steps.%s is used but not needed by %q", ref.name, b.step)
 	}
 }
 

@@ -25,6 +25,10 @@ func (p *parsing) steps(doc *node) []*Step {
 	if len(n.items) == 0 {
 		p.fail(n.pos, "", "the flow has no steps")
 	}
+	if len(n.items) > maxSteps {
+		p.fail(n.items[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(n.items), maxSteps)
+		return nil
+	}
 	steps := make([]*Step, 0, len(n.items))
 	for _, item := range n.items {
 		if item.kind == nodeNull {

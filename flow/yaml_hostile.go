@@ -58,7 +58,12 @@ func (h *hostility) look(t *token.Token) string {
 			h.inLine++
 			h.leave(t.Position.Column)
 		}
-	case token.MappingKeyType, token.AnchorType, token.TagType:
+	case token.MappingKeyType:
+		if len(h.brackets) == 0 {
+			h.inLine++
+			h.key(t.Position.Column)
+		}
+	case token.AnchorType, token.TagType:
 		if len(h.brackets) == 0 {
 			h.inLine++
 		}
