@@ -129,7 +129,7 @@ type AttemptRow struct {
 	Message string
 }
 
-// HistoryRow is a piece of a run's history: entries encoded by core.AppendEntry.
+// HistoryRow is a piece of a run's history: entries encoded by core.AppendHistory, or by core.AppendEntry.
 type HistoryRow struct {
 	Run     core.RunID
 	Seq     uint64 // of the first entry's batch; pieces of a run sort by it
