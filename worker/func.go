@@ -38,7 +38,7 @@ func failureOf(ctx context.Context, err error) *policy.Failure {
 		if f.Kind == 0 {
 			f.Kind = policy.KindError
 		}
-		if error(said) != err { // what was wrapped around it says more
+		if said.Error() != err.Error() { // what was wrapped around it says more
 			f.Message = err.Error()
 		}
 		return &f

@@ -32,10 +32,12 @@ func KillLeftovers(owner string) (killed []Leftover, err error) {
 			return killed, nil
 		}
 		for _, pid := range left {
-			if !known[pid] {
+			if l, there := leftover(pid); there && !known[pid] { // before one takes others along
 				known[pid] = true
-				killed = append(killed, leftover(pid))
+				killed = append(killed, l)
 			}
+		}
+		for _, pid := range left {
 			killLeftover(pid, entries)
 		}
 		if time.Now().After(deadline) {
@@ -57,9 +59,11 @@ func killLeftover(pid int, entries []string) {
 	killMarked(pid, entries)
 }
 
-func leftover(pid int) Leftover {
+// leftover describes a process; false: it is gone.
+func leftover(pid int) (Leftover, bool) {
 	l := Leftover{PID: pid}
-	for _, e := range environmentOf(pid) {
+	env := environmentOf(pid)
+	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
 		switch name {
 		case "PAWL_RUN_ID":
@@ -73,5 +77,5 @@ func leftover(pid int) Leftover {
 	if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil {
 		l.Command = cut(text(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), 200)
 	}
-	return l
+	return l, env != nil
 }

@@ -21,7 +21,8 @@ func startWorker(t *testing.T, owner, line string, f *fifo) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "WORKER_TEST_ROLE=worker", "WORKER_TEST_SHELL="+line, "WORKER_TEST_OWNER="+owner, "FIFO="+f.path)
+	cmd.Env = append(os.Environ(), "WORKER_TEST_ROLE=worker", "WORKER_TEST_SHELL="+line, "WORKER_TEST_OWNER="+owner, "FIFO="+f.path,
+		"TMPDIR="+t.TempDir()) // which it cannot tidy up
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -178,8 +178,13 @@ func TestPoolSlots(t *testing.T) {
 		queue, taskType string
 		want            int
 	}{
-		{"", "exec", max(16, 4*runtime.GOMAXPROCS(0))}, {"", "http", 7}, {"mail", "http", 7}, {"", "noop", -1}, {"", "fail", -1},
-		{"other", "http", 0}, {"", "unknown", 0},
+		{"", "exec", max(16, 4*runtime.GOMAXPROCS(0))},
+		{"", "http", 7},
+		{"mail", "http", 7},
+		{"", "noop", -1},
+		{"", "fail", -1},
+		{"other", "http", 0},
+		{"", "unknown", 0},
 	} {
 		if got := p.Slots(c.queue, c.taskType); got != c.want {
 			t.Errorf("Slots(%q, %q) = %d, want %d", c.queue, c.taskType, got, c.want)

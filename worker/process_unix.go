@@ -46,8 +46,9 @@ func groupLives(id int) bool {
 // signal is the signal that ended the process.
 func (p *process) signal() (syscall.Signal, bool) {
 	status, ok := p.state.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
+	if !ok {
 		return 0, false
 	}
-	return status.Signal(), true
+	sig := status.Signal() // -1: none
+	return max(sig, 0), sig >= 0
 }
