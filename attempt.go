@@ -87,8 +87,12 @@ func Attempt(ctx context.Context) (AttemptInfo, bool) {
 	if a == nil {
 		return AttemptInfo{}, false
 	}
+	return a.info(), true
+}
+
+func (a *attempt) info() AttemptInfo {
 	run := a.task.Token.Run.String()
 	return AttemptInfo{
 		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count, IdempotencyKey: run + "/" + a.task.StepName,
-	}, true
+	}
 }

@@ -367,7 +367,11 @@ func decodeFailure(f *policy.Failure) error {
 	decode := errorTypes.byName[f.Type]
 	errorTypes.RUnlock()
 	if decode != nil {
-		if err, ok := decode(f.Details); ok {
+		holder := f
+		for len(holder.Details) == 0 && holder.Cause != nil && holder.Cause.Type == f.Type {
+			holder = holder.Cause // of a child run
+		}
+		if err, ok := decode(holder.Details); ok {
 			if err.Error() == f.Message {
 				return err
 			}

@@ -28,9 +28,10 @@ const (
 // host runs the bodies of an engine's Go workflows: it is the engine's Bodies, the executor of local steps, and stands
 // between the workers and the engine so that the end of an attempt and what the body makes of it are one commit.
 type host struct {
-	engine     *engine.Engine
+	engine     machineRoom
 	log        *slog.Logger
 	observer   Observer
+	intercept  Interceptor
 	codec      Codec
 	maxPayload int
 	task       time.Duration
@@ -44,6 +45,13 @@ type host struct {
 	sessions  map[core.RunID]*session
 	troubles  map[core.RunID]*trouble
 	closed    bool
+}
+
+// machineRoom is what a host needs of an engine.
+type machineRoom interface {
+	Do(run core.RunID, inputs []core.Input, done func(error))
+	Consult(run core.RunID)
+	Report(run core.RunID, in core.Input)
 }
 
 // trouble is what keeps a run's body from going on.
@@ -326,7 +334,11 @@ func (h *host) call(ctx context.Context, t core.Task, alive worker.Alive, fn ste
 			}
 			done <- res
 		}()
-		out, err := fn(at)
+		began := time.Now()
+		out, err := h.around(at, fn)
+		if h.observer != nil {
+			h.observer.AttemptEnded(at.info(), time.Since(began), err)
+		}
 		switch {
 		case err != nil:
 			res = worker.Result{Failure: failureOf(err)}
@@ -349,6 +361,14 @@ func (h *host) call(ctx context.Context, t core.Task, alive worker.Alive, fn ste
 	case <-grace.C:
 		return worker.Result{Abandoned: true}
 	}
+}
+
+// around runs a step's function within the interceptor.
+func (h *host) around(at *attempt, fn stepFunc) ([]byte, error) {
+	if h.intercept == nil {
+		return fn(at)
+	}
+	return h.intercept(at, at.info(), fn)
 }
 
 func (h *host) close() {

@@ -52,6 +52,9 @@ func (d *machineDefinition) Decide(r *core.Run, closed []core.StepID, _ core.Tim
 	if def == nil {
 		return nil
 	}
+	if r.Closing.Phase == core.RunContinued {
+		return nil // the chain goes on
+	}
 	name := hookExit
 	if r.Closing.Hook == 0 {
 		name = hookOf(r.Closing.Phase)

@@ -40,9 +40,14 @@ type Config struct {
 	Grace time.Duration
 	// Retention is how long closed runs are kept. Default: for ever.
 	Retention time.Duration
-	Observer  Observer     // default none
+	Observer  Observer // default none
+	// Intercept runs around the functions of steps, hooks and handlers: for traces, or to stand in for them in tests.
+	Intercept Interceptor
 	Log       *slog.Logger // default discards
 }
+
+// Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
+type Interceptor func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error)) ([]byte, error)
 
 // Observer hears what metrics and traces are made of. Its methods are called from many goroutines and must not block.
 type Observer interface {
@@ -78,7 +83,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout, grace: cfg.Grace,
-		sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, observer: cfg.Observer,
+		sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, observer: cfg.Observer, intercept: cfg.Intercept,
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.host = h

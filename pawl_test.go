@@ -114,7 +114,7 @@ func TestWaitEvent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if err := pawl.SendEvent(t.Context(), e, "order-1", "shipped", "by train"); err != nil {
 			t.Fatal(err)
 		}

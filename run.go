@@ -30,7 +30,9 @@ func UseExisting() StartOption { return func(r *StartRequest) { r.UseExisting = 
 func StartAt(t time.Time) StartOption { return func(r *StartRequest) { r.At = t } }
 
 // StartAfter delays the start.
-func StartAfter(d time.Duration) StartOption { return func(r *StartRequest) { r.At = time.Now().Add(d) } }
+func StartAfter(d time.Duration) StartOption {
+	return func(r *StartRequest) { r.At = time.Now().Add(d) }
+}
 
 // RunDeadline bounds the chain of runs by an instant.
 func RunDeadline(t time.Time) StartOption { return func(r *StartRequest) { r.Deadline = t } }
@@ -112,3 +114,6 @@ func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
 func (r Run[Out]) Send(ctx context.Context, event string, payload any) error {
 	return SendEvent(ctx, r.client, r.ID, event, payload)
 }
+
+// RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked up.
+func RunOf[Out any](c Client, id string) Run[Out] { return Run[Out]{ID: id, Existing: true, client: c} }

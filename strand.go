@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
@@ -26,9 +27,9 @@ type Context interface {
 // not disturb each other's keys.
 type strand struct {
 	session *session
-	prefix  string // of the keys of its steps
-	id      string // goroutine's number, to find its stack
-	cursor  int    // recorded steps asked for so far
+	prefix  string       // of the keys of its steps
+	id      atomic.Value // goroutine's number, to find its stack
+	cursor  int          // recorded steps asked for so far
 	counts  map[string]int
 	last    *entry    // the last step it has seen the end of
 	now     core.Time // the instant of what it has seen last
@@ -56,7 +57,7 @@ func (s *session) launch(st *strand, fn func(*strand)) {
 	s.strands[st] = struct{}{}
 	s.run1()
 	go func() {
-		st.id = goroutine()
+		st.id.Store(goroutine())
 		fn(st)
 	}()
 }
@@ -279,7 +280,9 @@ func (s *session) overdue() {
 	var where []string
 	for st := range s.strands {
 		if _, waits := s.blocked[st]; !waits {
-			where = append(where, st.id)
+			if id, ok := st.id.Load().(string); ok {
+				where = append(where, id)
+			}
 		}
 	}
 	s.stop(&TaskTimeoutError{Run: s.run.String(), Workflow: s.def.name, Limit: s.def.task, Stack: stacks(where)})

@@ -88,7 +88,16 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 		n := NewsOf(r.state, c.Closed)
 		eff.news = &n
 	}
-	p.open.after = append(p.open.after, eff)
+	// What recorded nothing waits for what is on its way to the disk, as every answer does.
+	switch {
+	case p.open.entries > 0:
+		p.open.after = append(p.open.after, eff)
+	case p.flight.len() > 0:
+		last := p.flight.items[len(p.flight.items)-1]
+		last.after = append(last.after, eff)
+	default:
+		p.carryOut(&eff)
+	}
 }
 
 // Do lets several inputs happen to one run in one commit, in order; the first that is refused ends it. The attempts that

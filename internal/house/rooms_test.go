@@ -39,6 +39,7 @@ var rooms = map[string]room{
 	"worker":              {mayImport: []string{"core", "policy"}},
 	"sim":                 {mayImport: []string{"engine", "journal/memory", "core"}},
 	root:                  {mayImport: []string{"engine", "worker", "core", "policy", "duration"}},
+	"pawltest":            {mayImport: []string{root, "journal/memory", "core"}},
 	"api":                 {mayImport: []string{"core", "policy", "flow"}},
 	"web":                 {},
 	"cmd":                 {all: true},

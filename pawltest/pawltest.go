@@ -1,0 +1,199 @@
+package pawltest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// Env is an engine under test. It is a [pawl.Client].
+type Env struct {
+	*pawl.Engine
+	t       *testing.T
+	journal journal.Journal
+	config  pawl.Config
+
+	mu    sync.Mutex
+	fakes map[string]Fake
+}
+
+// Fake stands in for a step's function.
+type Fake func(ctx context.Context, a pawl.AttemptInfo) (any, error)
+
+// Run runs a test in virtual time with an engine that knows the workflows.
+func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Definition) {
+	t.Helper()
+	RunWith(t, pawl.Config{Workflows: workflows}, test)
+}
+
+// RunWith is Run with a configuration. Its Journal is a fresh one in memory where it has none.
+func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}}
+		if e.journal == nil {
+			e.journal = memory.New()
+		}
+		e.config.Journal = e.journal
+		if e.config.Log == nil {
+			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
+		}
+		next := cfg.Intercept
+		e.config.Intercept = func(ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+			if fake := e.fake(a); fake != nil {
+				fn = func(ctx context.Context) ([]byte, error) {
+					out, err := fake(ctx, a)
+					if err != nil {
+						return nil, err
+					}
+					return e.Codec().Encode(out)
+				}
+			}
+			if next != nil {
+				return next(ctx, a, fn)
+			}
+			return fn(ctx)
+		}
+		e.open()
+		defer func() { _ = e.Engine.Close() }()
+		test(t, e)
+	})
+}
+
+func (e *Env) open() {
+	e.t.Helper()
+	opened, err := pawl.Open(context.WithoutCancel(e.t.Context()), e.config)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.Engine = opened
+}
+
+func (e *Env) fake(a pawl.AttemptInfo) Fake {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.fakes[a.Step]
+}
+
+// Fake lets fn stand in for a step's function in all runs, from the next attempt on; nil: no longer. The step is named by
+// its key: "charge", "charge#2" the second time, "items[3]/charge" in a strand.
+func (e *Env) Fake(step string, fn Fake) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fakes[step] = fn
+}
+
+// Skip lets time pass, with all that happens in it.
+func (e *Env) Skip(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Settle waits until all goroutines wait for time to pass, or for each other.
+func (e *Env) Settle() { synctest.Wait() }
+
+// Restart closes the engine and opens it again on the same journal, with other workflows where some are given: a deploy.
+func (e *Env) Restart(workflows ...pawl.Definition) {
+	e.t.Helper()
+	if err := e.Close(); err != nil {
+		e.t.Fatal(err)
+	}
+	if workflows != nil {
+		e.config.Workflows = workflows
+	}
+	e.open()
+}
+
+// Step returns a step of a run as it stands.
+func (e *Env) Step(run, step string) pawl.StepDescription {
+	e.t.Helper()
+	d, err := e.DescribeRun(e.t.Context(), run)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	var known []string
+	for _, s := range d.Steps {
+		if s.Name == step {
+			return s
+		}
+		known = append(known, s.Name)
+	}
+	e.t.Fatalf("run %s has no step %q, only %q", run, step, known)
+	return pawl.StepDescription{}
+}
+
+// WantPhase fails the test where the run is not in that phase.
+func (e *Env) WantPhase(run, phase string) {
+	e.t.Helper()
+	d, err := e.DescribeRun(e.t.Context(), run)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if d.Phase != phase {
+		e.t.Errorf("run %s is %s, want %s", run, d.Phase, phase)
+	}
+}
+
+// WantAttempts fails the test where the step has not had that many attempts.
+func (e *Env) WantAttempts(run, step string, n int) {
+	e.t.Helper()
+	if s := e.Step(run, step); s.Attempts != n {
+		e.t.Errorf("step %q of run %s has had %d attempts, want %d", step, run, s.Attempts, n)
+	}
+}
+
+// WantDeadline fails the test where the step's stored deadline is not that far from its first scheduling.
+func (e *Env) WantDeadline(run, step string, after time.Duration) {
+	e.t.Helper()
+	s := e.Step(run, step)
+	if got := s.Deadline.Sub(s.Scheduled); s.Deadline.IsZero() || got != after {
+		e.t.Errorf("step %q of run %s has its deadline %s after its scheduling (%s), want %s", step, run, got, s.Deadline, after)
+	}
+}
+
+// Replay fails the test where the workflow's code does not decide what the history holds.
+func Replay(t *testing.T, w pawl.Definition, history []core.Entry) {
+	t.Helper()
+	if err := pawl.Replay(t.Context(), w, history); err != nil {
+		t.Error(err)
+	}
+}
+
+// Marshal writes a history down, to be kept beside the code and replayed by later versions of it.
+func Marshal(history []core.Entry) []byte {
+	var b []byte
+	for i := range history {
+		b = core.AppendEntry(b, &history[i])
+	}
+	return b
+}
+
+// Unmarshal reads what Marshal wrote.
+func Unmarshal(b []byte) ([]core.Entry, error) {
+	var out []core.Entry
+	for len(b) > 0 {
+		e, rest, err := core.ReadEntry(b)
+		if err != nil {
+			return nil, err
+		}
+		out, b = append(out, e), rest
+	}
+	return out, nil
+}
+
+// logWriter writes log lines into the test's log.
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.t.Log(string(bytes.TrimSpace(b)))
+	return len(b), nil
+}

@@ -1,0 +1,69 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+)
+
+// Replay calls a workflow's body with a recorded history, as [Engine.History] returns it, and nothing else: no step's
+// function runs. It returns a *ChangedError where the code no longer decides what the history holds, and nil when the body
+// has come to the end of what is recorded.
+func Replay(ctx context.Context, w Definition, history []core.Entry) error {
+	if len(history) == 0 {
+		return errors.New("pawl: replay: the history is empty")
+	}
+	cfg := Config{}.withDefaults()
+	room := &rehearsal{ended: make(chan struct{})}
+	h := &host{
+		engine: room, log: slog.New(slog.DiscardHandler), codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout,
+		observer: room, sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, grace: cfg.Grace,
+	}
+	h.ctx, h.cancel = context.WithCancel(ctx)
+	defer h.cancel()
+	if err := h.register(w.definition()); err != nil {
+		return err
+	}
+	id := history[0].Run
+	def := &machineDefinition{host: h, name: w.Name()}
+	state := core.Restore(id, def, history)
+	if state.Workflow != w.Name() {
+		return fmt.Errorf("pawl: replay: the history is of workflow %q, not of %q", state.Workflow, w.Name())
+	}
+	s := newSession(h, id)
+	s.take(engine.NewsOf(state, nil))
+	select {
+	case <-room.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	h.discard(s)
+	return room.err
+}
+
+// rehearsal stands for the engine of a body that is only replayed: the first thing the body decides is the end.
+type rehearsal struct {
+	once  sync.Once
+	ended chan struct{}
+	err   error
+}
+
+func (r *rehearsal) end(err error) {
+	r.once.Do(func() {
+		r.err = err
+		close(r.ended)
+	})
+}
+
+func (r *rehearsal) Do(core.RunID, []core.Input, func(error)) { r.end(nil) }
+func (r *rehearsal) Consult(core.RunID)                       {}
+func (r *rehearsal) Report(core.RunID, core.Input)            {}
+
+func (r *rehearsal) BodyStopped(_ string, err error)                { r.end(err) }
+func (r *rehearsal) AttemptEnded(AttemptInfo, time.Duration, error) {}
