@@ -46,7 +46,7 @@ type stepModel struct {
 	began              bool // the attempt has started
 	ready, live        bool
 	backing, stopping  bool
-	relaxed            bool // an operator changed the policy since the last attempt was made ready
+	allowed            int // attempts granted before an operator replaced the policy
 	readyAt, started   core.Time
 	beat, output       core.Time
 	toClose, deadline  core.Time

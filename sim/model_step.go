@@ -42,7 +42,11 @@ func (m *runModel) takeStep(rec core.Record) {
 		m.reset(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.StepPolicy:
 		m.needs(core.OpSetPolicy, "a policy is replaced")
-		m.steps[rec.Step].policy, m.steps[rec.Step].relaxed = rec.Policy, true
+		s := &m.steps[rec.Step]
+		s.policy, s.allowed = rec.Policy, s.counted
+		if s.backing {
+			s.allowed++ // the next attempt was granted under the former policy
+		}
 	}
 }
 
@@ -99,10 +103,9 @@ func (m *runModel) number(s *stepModel, i int) {
 	if r := s.policy.Retry; r != nil {
 		limit = r.MaxAttempts
 	}
-	if limit >= 0 && s.counted > limit && !s.relaxed {
+	if limit >= 0 && s.counted > max(limit, s.allowed) {
 		m.bad(Counted, "attempt %d of step %s is the %dth that counts, the limit is %d", s.attempt, m.name(i), s.counted, limit)
 	}
-	s.relaxed = false
 	if s.backing {
 		if !m.operated && !m.outside {
 			m.timer(s.next, "the next attempt of step "+m.name(i))
@@ -226,7 +229,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 		s.next = rec.NextAt
 	}
 	if rec.Budget {
-		s.counted = 0
+		s.counted, s.allowed = 0, 0
 	}
 	if s.ready {
 		s.readyAt = m.at

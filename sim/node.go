@@ -53,6 +53,10 @@ func (n *node) open() {
 	if n.dead {
 		return
 	}
+	if n == n.u.zombie {
+		n.vanish() // somebody holds the file; it would not get it back
+		return
+	}
 	n.opening = true
 	err := n.p.Open(n.u.ctx, n.u.clock())
 	n.opening = false

@@ -182,7 +182,8 @@ func (u *universe) step() {
 
 // over reports whether all runs have ended and all is said.
 func (u *universe) over() bool {
-	return u.node.up() && u.zombie == nil && u.clients.silent() && u.node.quiet() && u.book.open() == 0 && len(u.executing) == 0
+	return u.node.up() && u.zombie == nil && u.clients.silent() && u.node.quiet() && u.book.open() == 0 &&
+		len(u.executing) == 0 && len(u.node.workers.jobs) == 0 && len(u.node.workers.owes) == 0
 }
 
 // becalm ends the faults; from here on every run that can end has to.
