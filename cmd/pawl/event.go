@@ -36,6 +36,7 @@ yet is kept. A second delivery with the same --id changes nothing.`,
 	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, or @file.json")
 	cmd.Flags().StringVar(&id, "id", "", "the event's own id, for telling a second delivery")
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry the run on at once, with the live view")
+	a.completeFor(cmd, 1)
 	return cmd
 }
 

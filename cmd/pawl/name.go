@@ -20,14 +20,7 @@ const minPrefix = 6
 // findRun resolves what a person calls a run: its id, the unique beginning of one, a workflow id, or @last.
 func findRun(ctx context.Context, h histories, name string) (core.RunID, error) {
 	if name == "@last" {
-		page, err := h.List(ctx, journal.Query{Limit: 1})
-		if err == nil && len(page.Runs) == 0 {
-			err = errors.New("there is no run yet; start one with pawl run FILE")
-		}
-		if err != nil {
-			return core.RunID{}, err
-		}
-		return page.Runs[0].ID, nil
+		return lastRun(ctx, h)
 	}
 	if _, err := core.ParseRunID(name); err == nil {
 		id, err := h.Lookup(ctx, name)
@@ -45,6 +38,26 @@ func findRun(ctx context.Context, h histories, name string) (core.RunID, error) 
 		return core.RunID{}, noSuchRun(name, journal.ErrNotFound)
 	}
 	return findPrefix(ctx, h, name, low, high)
+}
+
+// lastRun is the newest run that a person started: child runs are not meant.
+func lastRun(ctx context.Context, h histories) (core.RunID, error) {
+	q := journal.Query{Limit: 100}
+	for {
+		page, err := h.List(ctx, q)
+		if err != nil {
+			return core.RunID{}, err
+		}
+		for _, row := range page.Runs {
+			if row.Parent == (core.RunID{}) {
+				return row.ID, nil
+			}
+		}
+		if !page.More || len(page.Runs) == 0 {
+			return core.RunID{}, errors.New("there is no run yet; start one with pawl run FILE")
+		}
+		q.After = page.Runs[len(page.Runs)-1].ID
+	}
 }
 
 func findPrefix(ctx context.Context, h histories, name string, low, high core.RunID) (core.RunID, error) {

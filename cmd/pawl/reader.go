@@ -65,9 +65,8 @@ func (r reader) Entries(ctx context.Context, id core.RunID) ([]core.Entry, error
 // Watch looks at the run again and again until it has ended.
 func (r reader) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error {
 	seen := 0
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
 	for {
+		from := clockNow()
 		entries, err := r.Entries(ctx, id)
 		if err != nil {
 			return err
@@ -85,10 +84,13 @@ func (r reader) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) er
 		if ended {
 			return nil
 		}
+		// A long history takes a while to read; it is not to keep a core busy.
+		timer := time.NewTimer(max(pollEvery, 5*clockNow().Sub(from)))
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return ctx.Err()
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }

@@ -24,6 +24,7 @@ func (a *app) runRestartCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
+	a.completeFor(cmd, 1)
 	return cmd
 }
 
@@ -57,6 +58,7 @@ func (a *app) runRerunCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
 	cmd.Flags().StringVar(&from, "from", "", "this step and everything that depends on it")
 	cmd.Flags().StringSliceVar(&steps, "steps", nil, "these steps only")
+	a.completeFor(cmd, 1)
 	return cmd
 }
 

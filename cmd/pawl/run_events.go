@@ -39,6 +39,7 @@ JSON object a line; with -o json, a list.`,
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the run has ended")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	a.completeFor(cmd, 1)
 	return cmd
 }
 
@@ -92,6 +93,7 @@ exit status is the run's.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object an event")
+	a.completeFor(cmd, 1)
 	return cmd
 }
 

@@ -21,6 +21,7 @@ func (a *app) runVerb(use, short, long string, w *wish) *cobra.Command {
 		},
 	}
 	followFlag(cmd, w)
+	a.completeFor(cmd, 1)
 	return cmd
 }
 

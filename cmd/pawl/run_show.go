@@ -47,6 +47,7 @@ func (a *app) runShowCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&logs, "logs", "", "print what this step's attempts printed")
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "with --logs: of this attempt only")
+	a.completeFor(cmd, 1)
 	return cmd
 }
 

@@ -27,6 +27,7 @@ func (a *app) stepVerb(use, short, long string, w *wish) *cobra.Command {
 		},
 	}
 	followFlag(cmd, w)
+	a.completeFor(cmd, 2)
 	return cmd
 }
 

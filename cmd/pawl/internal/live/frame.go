@@ -4,6 +4,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -44,6 +45,7 @@ const (
 	active               // open
 	problem              // closed, and not well
 	head                 // of a run
+	note                 // what was left out
 )
 
 // row is a line, and what it is.
@@ -115,30 +117,41 @@ func fit(rows []row, height int, bounded bool) []screen.Line {
 	return lines
 }
 
-// leaveOut takes the rows of a class away, the first ones first, at least excess of them, and says how many went.
+// words of what was left out.
+var leftOut = [...]string{
+	done: "✓ %d done", coming: "· %d to come", item: "… %d more lines of items", active: "● %d more open", problem: "✗ %d more ended badly",
+}
+
+// leaveOut takes rows of a class away, the first ones first, about excess of them, and says in each run how many went.
 func leaveOut(rows []row, out class, excess int) []row {
-	var kept []row
-	gone, at := 0, -1
+	kept := make([]row, 0, len(rows))
+	var gone []row // of the run at hand
+	at := 0        // where the first of them stood
+	flush := func() {
+		switch {
+		case len(gone) == 0 || out == detail:
+		case len(gone) == 1: // a line that says so would take as much room
+			kept = slices.Insert(kept, at, gone[0])
+		default:
+			kept = slices.Insert(kept, at, row{note, screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(leftOut[out], len(gone)))})
+		}
+		gone = nil
+	}
+	taken := 0
 	for _, r := range rows {
-		if r.class == out && (gone <= excess || out == detail) {
-			if gone++; at < 0 {
-				at = len(kept)
-				kept = append(kept, row{})
-			}
+		if r.class == head {
+			flush()
+		}
+		if r.class != out || (taken > excess && out != detail) {
+			kept = append(kept, r)
 			continue
 		}
-		kept = append(kept, r)
+		if len(gone) == 0 {
+			at = len(kept)
+		}
+		gone, taken = append(gone, r), taken+1
 	}
-	switch {
-	case gone == 0, gone == 1 && out != detail: // a line that says so would take as much room
-		return rows
-	case out == detail:
-		return append(kept[:at], kept[at+1:]...)
-	}
-	words := [...]string{
-		done: "✓ %d done", coming: "· %d to come", item: "… %d more lines of items", active: "● %d more open", problem: "✗ %d more ended badly",
-	}
-	kept[at] = row{head, screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(words[out], gone))}
+	flush()
 	return kept
 }
 
