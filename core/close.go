@@ -101,7 +101,7 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	asRun.Kind, asRun.Limit = policy.KindError, policy.LimitNone
 	h := policy.History{Counted: m.r.Chain.Attempt, Deadline: m.r.Execution.At, Bound: policy.LimitExecution}
 	u := policy.Random(m.r.ID, "", m.r.Chain.Attempt)
-	v := policy.Judge(&policy.Policy{Retry: retry}, h, &asRun, policy.Match{Matched: true}, m.now, u)
+	v := policy.Judge(&policy.Policy{Retry: retry}, h, &asRun, m.matchRun(retry, f), m.now, u)
 	if !v.Retry {
 		return nil
 	}
@@ -126,6 +126,18 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		s.Run = &policy.Limit{After: d.After, Origin: d.Origin}
 	}
 	return s
+}
+
+// matchRun evaluates the condition of a run retry policy.
+func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match {
+	if retry.When == "" {
+		return policy.Match{}
+	}
+	d, ok := m.r.decide().(RunMatcher)
+	if !ok {
+		return policy.Match{Error: "the workflow cannot evaluate conditions on runs"}
+	}
+	return d.MatchRun(m.r, retry.When, f, m.now)
 }
 
 // settleCancel moves a run on whose cancel was asked: once nothing runs any more it closes. It reports whether to go on.

@@ -86,6 +86,11 @@ type Bounded interface {
 // Consult; the run counts as active until the body has said that it waits.
 type Bodied interface{ Bodied() }
 
+// RunMatcher is a Decider that evaluates the condition of a run retry policy.
+type RunMatcher interface {
+	MatchRun(r *Run, when string, f *policy.Failure, now Time) policy.Match
+}
+
 // Decider decides for one run. Its methods are pure functions of the run's state and its own derived state.
 type Decider interface {
 	// Decide returns what the run does now. closed lists the steps that closed since the last call. While the run closes

@@ -280,7 +280,7 @@ func (m *machine) recovered(in Recovered) {
 		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] {
 			continue
 		}
-		if s.Stopping {
+		if s.Stopping && s.Spec.Kind != KindChild { // a child run goes on closing, and says when it has
 			m.emit(AttemptStopped{Step: s.ID})
 			m.readyAgain(s.ID)
 		}

@@ -191,6 +191,7 @@ type Step struct {
 	Child    RunID // of a child step: the run its attempt started
 	Upstream bool  // skipped because what it needs did not succeed
 	Kept     bool  // its result was taken over from an earlier run
+	items    int32 // of a group: its items that are open
 	Dropped  bool  // forgotten by a retry of the run: another step took its place
 
 	Details []byte          // of the last heartbeat; the next attempt reads them

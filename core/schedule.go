@@ -119,6 +119,9 @@ func (m *machine) finishGroup(cmd Finish) {
 
 // stopItems cancels the open items of a group that has ended.
 func (m *machine) stopItems(group StepID) {
+	if m.r.Steps[group].items == 0 {
+		return
+	}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; s.Group == group && !s.Phase.Closed() {
 			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("its group has ended"))

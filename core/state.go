@@ -81,6 +81,9 @@ func (r *Run) change(id StepID, f func(*Step)) {
 func (r *Run) tally(s *Step, by int) {
 	if !s.Phase.Closed() {
 		r.open += by
+		if s.Group != NoStep {
+			r.Steps[s.Group].items += int32(by)
+		}
 	}
 	if s.Phase == StepRunning || s.Stopping {
 		r.live += by

@@ -141,7 +141,11 @@ func (w *world) run() {
 		w.now = max(w.now, wake)
 		w.take(core.Tick{})
 	}
-	w.say("run %s%s%s", w.run_.Phase, text(w.run_.Output), failureText(w.run_.Failure))
+	again := ""
+	if w.run_.Next != (core.RunID{}) {
+		again = "; another run follows"
+	}
+	w.say("run %s%s%s%s", w.run_.Phase, text(w.run_.Output), failureText(w.run_.Failure), again)
 }
 
 func text(b []byte) string {

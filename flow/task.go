@@ -104,3 +104,16 @@ func (s *scope) truth(p *program) (bool, error) {
 	}
 	return b, nil
 }
+
+// MatchRun evaluates the condition of the run retry policy for the failure of a run.
+func (d *decider) MatchRun(r *core.Run, when string, f *policy.Failure, now core.Time) policy.Match {
+	p := d.def.whens[when]
+	if p == nil {
+		return policy.Match{Error: fmt.Sprintf("the flow has no condition %q", when)}
+	}
+	matched, err := (&scope{decider: d, run: r, now: now, attempt: r.Chain.Attempt, failure: f}).truth(p)
+	if err != nil {
+		return policy.Match{Error: err.Error()}
+	}
+	return policy.Match{Matched: matched}
+}
