@@ -223,6 +223,15 @@ func (d placedDecider) Tolerated(r *core.Run, s *core.Step) bool {
 	return ok && t.Tolerated(r, s)
 }
 
+// MatchRun passes the condition of the run retry policy on.
+func (d placedDecider) MatchRun(r *core.Run, when string, f *policy.Failure, now core.Time) policy.Match {
+	m, ok := d.Decider.(core.RunMatcher)
+	if !ok {
+		return policy.Match{Error: "the flow cannot evaluate conditions on runs"}
+	}
+	return m.MatchRun(r, when, f, now)
+}
+
 // Task gives a process its directory and an upload its file.
 func (d placedDecider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.Failure) {
 	payload, failure := d.Decider.Task(r, s, now)
