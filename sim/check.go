@@ -181,7 +181,10 @@ func (b *book) alive(n *node, a *account) {
 		if s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
 			b.u.violate(NoHang, a.id, "attempt %s is thought to be alive, and no worker has it", tokenText(tok))
 		}
-		if s.kind == core.KindChild && (s.live || s.stopping) && s.live {
+		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil {
+			b.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and it has ended", m.name(i))
+		}
+		if s.kind == core.KindChild && s.live {
 			b.child(a, s, i)
 		}
 		if !s.closed || s.stopping {
@@ -213,22 +216,23 @@ func (m *runModel) groupOpen(group core.StepID) bool {
 	return false
 }
 
+// openEnd follows a run's chain and returns the run at its end if that is open; nil: all have ended.
+func (b *book) openEnd(id core.RunID) *account {
+	for a := b.accounts[id]; a != nil; a = b.accounts[a.model.next] {
+		if !a.model.closed {
+			return a
+		}
+	}
+	return nil
+}
+
 // child checks that the run a child step waits for is there and has not ended.
 func (b *book) child(a *account, s *stepModel, i int) {
-	id := s.child
-	for {
-		c := b.accounts[id]
-		switch {
-		case c == nil:
-			b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which is not in the journal", a.model.name(i), id)
-			return
-		case !c.model.closed:
-			return
-		case c.model.next == core.RunID{}:
-			b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which has ended", a.model.name(i), id)
-			return
-		}
-		id = c.model.next
+	switch {
+	case b.accounts[s.child] == nil:
+		b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which is not in the journal", a.model.name(i), s.child)
+	case b.openEnd(s.child) == nil:
+		b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which has ended", a.model.name(i), s.child)
 	}
 }
 

@@ -51,7 +51,7 @@ type stepModel struct {
 	beat, output       core.Time
 	toClose, deadline  core.Time
 	next               core.Time
-	child              core.RunID
+	child, last        core.RunID // the run of the live attempt, of the last one
 	attempts           []attemptModel
 	endedNow, resetNow bool // in the entry at hand
 }

@@ -137,7 +137,10 @@ func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 		}
 	} else {
 		m.number(s, i)
-		s.readyAt, s.next, s.child = m.at, 0, rec.Child
+		if open := m.b.openEnd(s.last); open != nil {
+			m.bad(OneAttempt, "attempt %d of step %s starts while run %s of the one before is open", s.attempt, m.name(i), open.id)
+		}
+		s.readyAt, s.next, s.child, s.last = m.at, 0, rec.Child, rec.Child
 	}
 	m.outside = m.outside || s.kind == core.KindTask
 	want := core.Time(0)
