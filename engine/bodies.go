@@ -8,7 +8,8 @@ import (
 // Bodies are workflows whose decisions are made by functions outside the machine. All methods are called by the loop:
 // they must not block, and must not call the engine but by Do, Consult and Report.
 type Bodies interface {
-	// Consult brings durable news of a run whose body is to go on.
+	// Consult brings news of a run whose body is to go on, at once: a body touches nothing outside, and what it decides
+	// has effects when that is durable.
 	Consult(n News)
 	// Forget says that a run is closed durably: its body is of no more use.
 	Forget(run core.RunID)
@@ -78,16 +79,16 @@ func stepNews(s *core.Step) Step {
 	}
 }
 
-// bodyEffect has a run's body consulted or forgotten once the open batch is durable.
+// bodyEffect has a run's body consulted, or forgotten once the open batch is durable.
 func (p *Partition) bodyEffect(r *run, e core.Effect) {
 	if p.cfg.Bodies == nil {
 		return
 	}
-	eff := effect{run: r.id(), eff: e}
 	if c, ok := e.(core.Consult); ok {
-		n := NewsOf(r.state, c.Closed)
-		eff.news = &n
+		p.cfg.Bodies.Consult(NewsOf(r.state, c.Closed))
+		return
 	}
+	eff := effect{run: r.id(), eff: e}
 	// What recorded nothing waits for what is on its way to the disk, as every answer does.
 	switch {
 	case p.open.entries > 0:
@@ -109,7 +110,7 @@ func (e *Engine) Do(run core.RunID, inputs []core.Input, done func(error)) {
 		c.Done = func(c *Call) { done(c.Err) }
 	}
 	if !e.inbox.put(item{call: c}) && done != nil {
-		done(ErrClosed)
+		go done(ErrClosed) // the caller may hold what done needs
 	}
 }
 

@@ -82,9 +82,8 @@ type batch struct {
 
 // effect is a machine's effect on the world outside, and whose.
 type effect struct {
-	run  core.RunID
-	eff  core.Effect
-	news *News // of a core.Consult
+	run core.RunID
+	eff core.Effect
 }
 
 // ended is a run that closed in a batch.
@@ -367,8 +366,6 @@ func (p *Partition) carryOut(e *effect) {
 		}
 	case core.Revoke:
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
-	case core.Consult:
-		p.cfg.Bodies.Consult(*e.news)
 	case core.Closed:
 		p.cfg.Bodies.Forget(e.run)
 	default:
