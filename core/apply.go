@@ -148,6 +148,7 @@ func (r *Run) applyStep(at Time, rec Record) {
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:
 		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })
+	default: // Apply has folded the others
 	}
 }
 

@@ -130,6 +130,7 @@ type Kept struct {
 	Item   int32
 	Phase  StepPhase
 	Output []byte
+	Spec   *StepSpec // where Def is -1: the spec the earlier run recorded
 }
 
 // Op is an operation on a run or a step.

@@ -195,7 +195,10 @@ func (m *machine) start(def Definition, in Start) error {
 	}
 	m.emit(rec)
 	for _, k := range in.Keep {
-		spec := def.Spec(k.Def)
+		spec := k.Spec
+		if k.Def >= 0 {
+			spec = def.Spec(k.Def)
+		}
 		if spec == nil {
 			continue // the definition no longer has the step: there is nothing to keep it for
 		}

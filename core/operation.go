@@ -19,6 +19,7 @@ func (m *machine) operate(in Operation) error {
 		if in.Step == NoStep {
 			return m.extendRun(in)
 		}
+	default: // the operations on a step
 	}
 	if int(in.Step) >= len(m.r.Steps) || m.r.Steps[in.Step].Dropped {
 		return m.refuse(CodeNotFound, in.Op.String(), "there is no such step")

@@ -235,6 +235,7 @@ func (s *simulation) note(rec Record, now Time) {
 		if f := rec.Failure; f != nil {
 			a.End, a.Limit = f.Kind.String(), f.Limit
 		}
+	default: // nothing of an attempt
 	}
 	s.out.At = at
 }

@@ -67,7 +67,11 @@ func TestDecodeNumbers(t *testing.T) {
 	}
 	for _, n := range []any{
 		3.5, math.NaN(), math.Inf(1), math.Inf(-1), 1e300, uint64(math.MaxUint64), json.Number("3.5"), json.Number("1e99"),
-		json.Number("no"), true, "3", []any{3}, map[string]any{}, struct{}{}, int64(math.MaxInt64), float64(1 << 63),
+		json.Number("no"), true, "3",
+		[]any{3},
+		map[string]any{},
+		struct{}{},
+		int64(math.MaxInt64), float64(1 << 63),
 	} {
 		if r, err := policy.DecodeRetry(map[string]any{"maxAttempts": n}); err == nil {
 			t.Errorf("maxAttempts %v (%T) was read as %v", n, n, r)
