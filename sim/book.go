@@ -139,6 +139,7 @@ func (b *book) remark(a *account, e core.Entry) {
 			mark = rec.Reason
 		case core.SignalKept:
 			mark = string(rec.Payload)
+		default: // nobody asked for it
 		}
 		if mark == "" || rec == nil {
 			continue

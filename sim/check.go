@@ -258,6 +258,7 @@ func (b *book) answered(r *request) {
 		}
 	case engine.CallResult:
 		b.outcome(r)
+	default: // clients ask for nothing else
 	}
 }
 

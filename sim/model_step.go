@@ -47,6 +47,7 @@ func (m *runModel) takeStep(rec core.Record) {
 		if s.backing {
 			s.allowed++ // the next attempt was granted under the former policy
 		}
+	default: // of the run
 	}
 }
 
@@ -81,6 +82,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 		if want := deadlineOf(spec.Policy.Wait, m.at); rec.NextAt != want {
 			m.bad(FixedDeadline, "wait %s ends at %s, its limit says %s", spec.Name, offset(rec.NextAt), offset(want))
 		}
+	default: // nothing of its own starts with it
 	}
 	m.steps = append(m.steps, s)
 }

@@ -217,6 +217,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		if u.node != nil && u.node.opening && !u.calm && u.chance(u.mood.uncertain/4) {
 			return errDisk
 		}
+	default: // the rest reads, and a failed read is asked again
 	}
 	return nil
 }
