@@ -104,13 +104,7 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 	if err != nil {
 		return page, err
 	}
-	newer := map[core.RunID]bool{}
-	err = r.j.Tail(ctx, 0, 0, func(_ uint64, batch []core.Entry) error {
-		for _, e := range batch {
-			newer[e.Run] = true
-		}
-		return nil
-	})
+	newer, err := r.newer(ctx, page.Runs, q)
 	if err != nil || len(newer) == 0 {
 		return page, err
 	}
@@ -120,11 +114,14 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 	}
 	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { return newer[row.ID] })
 	for id := range newer {
+		if slices.Compare(id[:], oldest[:]) < 0 {
+			continue
+		}
 		row, err := r.row(ctx, id)
 		if err != nil {
 			return page, err
 		}
-		if selects(q, row) && slices.Compare(row.ID[:], oldest[:]) >= 0 {
+		if selects(q, row) {
 			page.Runs = append(page.Runs, row)
 		}
 	}
@@ -133,6 +130,38 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 		page.Runs, page.More = page.Runs[:q.Limit], true
 	}
 	return page, nil
+}
+
+// newer returns the runs of which the journal may know more than their rows say. The journal keeps batches for a while after
+// the view has them; a run whose row is as new as its last batch is left out.
+func (r reader) newer(ctx context.Context, rows []journal.RunRow, q journal.Query) (map[core.RunID]bool, error) {
+	type known struct {
+		seq   uint64
+		ended bool
+	}
+	tail := map[core.RunID]known{}
+	err := r.j.Tail(ctx, 0, 0, func(seq uint64, batch []core.Entry) error {
+		for _, e := range batch {
+			k := known{seq: seq}
+			for _, rec := range e.Records {
+				_, k.ended = rec.(core.RunEnded)
+			}
+			tail[e.Run] = k
+		}
+		return nil
+	})
+	open := len(q.Phases) > 0 && !slices.ContainsFunc(q.Phases, core.RunPhase.Closed)
+	newer := make(map[core.RunID]bool, len(tail))
+	for id, k := range tail {
+		i := slices.IndexFunc(rows, func(row journal.RunRow) bool { return row.ID == id })
+		switch {
+		case i >= 0 && rows[i].Applied >= k.seq:
+		case i < 0 && open && k.ended: // it is not asked for
+		default:
+			newer[id] = true
+		}
+	}
+	return newer, err
 }
 
 func selects(q journal.Query, row journal.RunRow) bool {

@@ -122,17 +122,20 @@ func about(r journal.RunRow, now core.Time) string {
 	if r.Parent != (core.RunID{}) {
 		parts = append(parts, "child of "+live.Short(r.Parent))
 	}
-	if r.Phase.Closed() {
-		return strings.Join(append(parts, r.Message), "; ")
-	}
 	switch {
+	case r.Phase.Closed():
+		parts = append(parts, r.Message)
 	case r.Wake > 1 && r.Wake > now:
 		parts = append(parts, "next in "+screen.For(r.Wake.Sub(now)))
 	case r.Wake > 1:
 		parts = append(parts, "due since "+screen.For(now.Sub(r.Wake)))
 	}
-	if r.Deadline != 0 {
+	switch {
+	case r.Deadline == 0 || r.Phase.Closed():
+	case r.Deadline > now:
 		parts = append(parts, "deadline in "+screen.For(r.Deadline.Sub(now)))
+	default:
+		parts = append(parts, "deadline passed "+screen.For(now.Sub(r.Deadline))+" ago")
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
 }
