@@ -305,8 +305,12 @@ func (f *follower) view() live.View {
 		}
 	}
 	if f.asking {
+		what, it := "the run", "it"
+		if len(v.Runs) > 1 {
+			what, it = "all of these runs", "them"
+		}
 		v.Question = screen.Line{}.Add(screen.Reverse, " Stop? ").Add(screen.Plain,
-			"  c cancel the run   l leave it for later (pawl resume)   g go on")
+			"  c cancel "+what+"   l leave "+it+" for later (pawl resume)   g go on")
 	}
 	return v
 }

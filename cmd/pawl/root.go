@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-dev/pawl/bench"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 )
 
 // streams are the command's input and outputs; tests give their own.
@@ -80,11 +81,11 @@ func (a *app) rootCommand() *cobra.Command {
 		return usage("%w\nSee %q.", err, cmd.CommandPath()+" --help")
 	})
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.database, "database", "", "the database: sqlite:PATH or memory: (default sqlite:"+defaultPathHint+")")
-	flags.StringVarP(&a.output, "output", "o", "", "output format: table, json or yaml (default table)")
+	flags.StringVar(&a.database, "database", "", "sqlite:PATH or memory: (default "+defaultPathHint+")")
+	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
-	flags.StringVar(&a.actor, "actor", "", "who asks, in the history of audited operations (default $USER)")
-	flags.StringVar(&a.reason, "reason", "", "why, in the history of audited operations")
+	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
+	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.flowCommand(), a.policyCommand(),
 		a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
@@ -94,14 +95,26 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// guard has every command's wrong arguments end in the status of wrong usage.
+// guard has every command's wrong arguments end in the status of wrong usage, and its text fit a terminal.
 func guard(cmd *cobra.Command) {
+	cmd.Long = folded(cmd.Long)
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error { return asUsage(check(cmd, args)) }
 	}
 	for _, sub := range cmd.Commands() {
 		guard(sub)
 	}
+}
+
+// folded breaks the paragraphs of a text at 80 columns; what is laid out by hand stays as it is.
+func folded(text string) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.Contains(p, "  ") {
+			paragraphs[i] = strings.Join(screen.Wrap(p, 80), "\n")
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // noun makes a command that only groups verbs.

@@ -54,9 +54,9 @@ A file that is called like a verb is given as ./list.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.input, "input", nil, "a value of the input, name=value (JSON, else text), or the whole of it: @file.json, @- ; may be given several times")
+	flags.StringArrayVar(&f.input, "input", nil, "name=value (JSON, else text), or @file.json; repeatable")
 	flags.StringVar(&f.id, "id", "", "workflow id: unique among open runs")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second start with the same one shows the first run")
+	flags.StringVar(&f.key, "key", "", "idempotency key: a second start shows the first run")
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")

@@ -92,7 +92,10 @@ func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) 
 	cells := make([][]string, len(rows))
 	for i, r := range rows {
 		id := r.WorkflowID
-		if id == "" || id == r.ID.String() {
+		if first, err := core.ParseRunID(id); err == nil {
+			id = live.Short(first) // the first run of a chain that nobody named
+		}
+		if id == "" || id == live.Short(r.ID) {
 			id = "-"
 		}
 		cells[i] = []string{
