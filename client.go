@@ -143,6 +143,10 @@ func (e *Engine) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
 func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) {
+	return e.startRun(ctx, r, func(*engine.StartRequest) {})
+}
+
+func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engine.StartRequest)) (Started, error) {
 	if e.host.definition(r.Workflow) == nil {
 		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", r.Workflow)
 	}
@@ -158,6 +162,7 @@ func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) 
 	if !r.Deadline.IsZero() {
 		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
 	}
+	refine(&req)
 	started, err := e.engine.Start(ctx, req)
 	if err != nil {
 		return Started{}, err

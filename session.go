@@ -157,7 +157,7 @@ func (s *session) begin(n engine.News) {
 		e.step, e.closed, e.mark = *st, st.Phase.Closed(), st.Spec.Type == typeMark
 		e.confirmed = e.closed
 		s.byID[st.ID] = e
-		if !e.mark {
+		if !e.mark && !st.Kept {
 			strand := strandOf(e.key)
 			s.recorded[strand] = append(s.recorded[strand], e)
 		}

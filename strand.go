@@ -134,6 +134,10 @@ func (st *strand) key(name string) string {
 func (st *strand) ask(spec *core.StepSpec, cmd core.Schedule, fn stepFunc) *entry {
 	s := st.session
 	recorded := s.recorded[st.prefix]
+	if e := s.steps[spec.Name]; e != nil && e.step.Kept {
+		e.asked = true // found by its key alone: others of that run are made again
+		return e
+	}
 	if st.cursor >= len(recorded) {
 		e := s.steps[spec.Name]
 		if e == nil {

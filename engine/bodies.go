@@ -48,6 +48,7 @@ type Step struct {
 	Output      []byte
 	Failure     *policy.Failure
 	Dropped     bool
+	Kept        bool // taken over from an earlier run
 }
 
 // NewsOf reads from a run's state what its body is to know: of the steps that closed, or with nil of all there is.
@@ -75,7 +76,7 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 func stepNews(s *core.Step) Step {
 	return Step{
 		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
-		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped,
+		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped, Kept: s.Kept,
 	}
 }
 

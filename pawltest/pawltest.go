@@ -35,12 +35,13 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 	RunWith(t, pawl.Config{Workflows: workflows}, test)
 }
 
-// RunWith is Run with a configuration. Its Journal is a fresh one in memory where it has none.
+// RunWith is Run with a configuration. Its Journal is a fresh one in memory where it names neither one nor a database,
+// which is opened within the bubble.
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}}
-		if e.journal == nil {
+		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
 		e.config.Journal = e.journal

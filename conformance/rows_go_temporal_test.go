@@ -1,0 +1,324 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+func init() {
+	addGo("T1", temporalExecutionTimeout)
+	addGo("T2", temporalRunTimeout)
+	addGo("T3", temporalTaskTimeout)
+	addGo("T4", temporalScheduleToStart)
+	addGo("T5", temporalStartToClose)
+	addGo("T6", temporalScheduleToClose)
+	addGo("T7", temporalHeartbeat)
+	addGo("T8", temporalDefaults)
+	addGo("T9", temporalCoefficient)
+	addGo("T10", temporalNonRetryable)
+	addGo("T11", temporalRunRetry)
+}
+
+// temporalExecutionTimeout: it spans retries of the run and continuations.
+func temporalExecutionTimeout(t *testing.T) {
+	runs := map[string]bool{}
+	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
+		runs[pawl.Info(ctx).ID] = true
+		if err := pawl.Sleep(ctx, "s", "25m"); err != nil {
+			return 0, err
+		}
+		if n%2 == 0 {
+			return 0, errors.New("again")
+		}
+		return 0, pawl.ContinueAsNew(ctx, n+2)
+	}, pawl.ExecutionTimeout("1h"), pawl.RunRetry("fixed(9, 1m)"))
+	for _, n := range []int{0, 1} {
+		clear(runs)
+		goEnv(t, func(t *testing.T, e *pawltest.Env) {
+			start := time.Now()
+			_, err := result(t, e, begin(t, e, w, n))
+			isErr(t, err, pawl.ErrTimedOut)
+			took(t, start, time.Hour)
+			if len(runs) != 3 {
+				t.Errorf("%d runs, want three", len(runs))
+			}
+		}, w)
+	}
+}
+
+// temporalRunTimeout bounds one run of the chain; the next one has a fresh one. Without one it is the execution's.
+func temporalRunTimeout(t *testing.T) {
+	runs := map[string]bool{}
+	w := pawl.Define("w", func(ctx pawl.Context, left int) (int, error) {
+		runs[pawl.Info(ctx).ID] = true
+		if left == 0 {
+			return 0, pawl.Sleep(ctx, "too long", "1d")
+		}
+		if err := pawl.Sleep(ctx, "s", "20m"); err != nil {
+			return 0, err
+		}
+		return 0, pawl.ContinueAsNew(ctx, left-1)
+	}, pawl.RunTimeout("30m"))
+	whole := pawl.Define("whole", func(ctx pawl.Context, _ nothing) (time.Duration, error) {
+		at, _ := ctx.Deadline()
+		return at.Sub(pawl.Now(ctx)), nil
+	}, pawl.ExecutionTimeout("2h"))
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		_, err := result(t, e, begin(t, e, w, 3))
+		isErr(t, err, pawl.ErrTimedOut)
+		took(t, start, 90*time.Minute)
+		if len(runs) != 4 {
+			t.Errorf("%d runs, want 4", len(runs))
+		}
+		if got, err := result(t, e, begin(t, e, whole, nothing{})); err != nil || got != 2*time.Hour {
+			t.Errorf("the run has %s, %v", got, err)
+		}
+	}, w, whole)
+}
+
+// temporalTaskTimeout: a body that does not come to its next step is handed to another goroutine, without end.
+func temporalTaskTimeout(t *testing.T) {
+	calls := 0
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
+		if calls++; calls <= 2 {
+			<-ctx.Done() // it blocks outside of steps
+		}
+		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return calls, nil })
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		r := begin(t, e, w, nothing{})
+		e.Skip(10*time.Second + time.Millisecond)
+		err := e.Problem(r.ID)
+		var late *pawl.TaskTimeoutError
+		if !errors.As(err, &late) || !strings.Contains(late.Stack, "temporalTaskTimeout") {
+			t.Errorf("the problem does not say where: %v", err)
+		}
+		if got, err := result(t, e, r); err != nil || got != 3 {
+			t.Errorf("%d, %v", got, err)
+		}
+		took(t, start, 40*time.Second) // 10s, at once again 10s, then after a pause
+	}, w)
+}
+
+// temporalScheduleToStart is per attempt and never retried.
+func temporalScheduleToStart(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
+		_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"), pawl.Retry("fixed(5, 2m)"))
+		isErr(t, err, pawl.ErrTimedOut)
+		var step *pawl.StepError
+		if !errors.As(err, &step) || step.Limit != "scheduleToStart" {
+			t.Errorf("%v", err)
+		}
+		return fmt.Sprint(step.Attempts), nil
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "1" {
+			t.Errorf("%s attempts, %v", got, err)
+		}
+		took(t, start, time.Minute)
+		// The clock is the attempt's: with a worker that fails the first one, the second has its own minute.
+		calls := 0
+		handler := pawl.Handle("handler", func(ctx context.Context, _ nothing) (int, error) { calls++; return 0, errors.New("no") })
+		if err := e.Serve("q", 1, handler); err != nil {
+			t.Fatal(err)
+		}
+		r := begin(t, e, exhausts, nothing{})
+		if got, err := result(t, e, r); err != nil || got != 3 || calls != 3 {
+			t.Errorf("%d attempts, %d calls, %v", got, calls, err)
+		}
+	}, w, exhausts)
+}
+
+var exhausts = pawl.Define("exhausts", func(ctx pawl.Context, _ nothing) (int, error) {
+	_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"), pawl.Retry("fixed(3, 2m)"))
+	var step *pawl.StepError
+	if !errors.As(err, &step) || !errors.Is(err, pawl.ErrRetriesExhausted) {
+		return 0, err
+	}
+	return step.Attempts, nil
+})
+
+// temporalStartToClose is per attempt, is retried, and its timer starts again.
+func temporalStartToClose(t *testing.T) {
+	var budgets []time.Duration
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			at, _ := ctx.Deadline()
+			budgets = append(budgets, time.Until(at).Round(time.Second))
+			if pawl.AttemptNumber(ctx) < 3 {
+				return 0, idle(ctx, time.Hour)
+			}
+			return 7, nil
+		}, pawl.AttemptTimeout("1m"), pawl.Retry("fixed(3, 10s)"))
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != 7 {
+			t.Errorf("%d, %v", got, err)
+		}
+		took(t, start, 140*time.Second)
+		if fmt.Sprint(budgets) != "[1m0s 1m0s 1m0s]" {
+			t.Errorf("the attempts had %v", budgets)
+		}
+	}, w)
+}
+
+// temporalScheduleToClose spans all attempts, and its expiry is not retried.
+func temporalScheduleToClose(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
+		_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, 40*time.Second) },
+			pawl.Timeout("1m"), pawl.AttemptTimeout("30s"), pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: time.Second}))
+		var step *pawl.StepError
+		if !errors.As(err, &step) || !errors.Is(err, pawl.ErrTimedOut) {
+			return "", err
+		}
+		return fmt.Sprint(step.Limit, step.Attempts), nil
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToClose2" {
+			t.Errorf("%s, %v", got, err)
+		}
+		took(t, start, time.Minute)
+	}, w)
+}
+
+// temporalHeartbeat: silence fails the attempt, which is retried; the next one reads the details of the last heartbeat.
+func temporalHeartbeat(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
+			if last, ok := pawl.LastHeartbeat[string](ctx); ok {
+				return last, nil
+			}
+			for i := range 5 {
+				pawl.Heartbeat(ctx, fmt.Sprint("page ", i))
+				if err := idle(ctx, 5*time.Second); err != nil {
+					return "", err
+				}
+			}
+			<-ctx.Done() // silent
+			return "", context.Cause(ctx)
+		}, pawl.HeartbeatTimeout("10s"), pawl.Retry("fixed(2, 1s)"))
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "page 4" {
+			t.Errorf("%q, %v", got, err)
+		}
+		took(t, start, 31*time.Second) // the last sign at 20s, 10s of silence, 1s of backoff
+	}, w)
+}
+
+// temporalDefaults: 1s, doubled for each further attempt, without end.
+func temporalDefaults(t *testing.T) {
+	var at []float64
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
+		start := pawl.Now(ctx)
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			at = append(at, time.Since(start).Round(time.Second).Seconds())
+			if pawl.AttemptNumber(ctx) == 7 {
+				return 1, nil
+			}
+			return 0, errors.New("no")
+		}, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: 100 * time.Second}))
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := result(t, e, begin(t, e, w, nothing{})); err != nil || fmt.Sprint(at) != "[0 1 3 7 15 31 63]" {
+			t.Errorf("attempts at %v; %v", at, err)
+		}
+	}, w)
+}
+
+// temporalCoefficient: 1.0 is constant; one attempt is no retry; negative numbers are refused at the call.
+func temporalCoefficient(t *testing.T) {
+	var at []float64
+	body := func(p pawl.RetryPolicy) func(ctx pawl.Context, _ nothing) (int, error) {
+		return func(ctx pawl.Context, _ nothing) (int, error) {
+			start := pawl.Now(ctx)
+			return pawl.Step(ctx, "s", func(context.Context) (int, error) {
+				at = append(at, time.Since(start).Round(time.Second).Seconds())
+				return 0, errors.New("no")
+			}, pawl.RetryWith(p))
+		}
+	}
+	constant := pawl.Define("constant", body(pawl.RetryPolicy{MaxAttempts: 4, BackoffCoefficient: 1, InitialInterval: 3 * time.Second}))
+	once := pawl.Define("once", body(pawl.RetryPolicy{MaxAttempts: 1}))
+	negative := pawl.Define("negative", body(pawl.RetryPolicy{MaxAttempts: -5}))
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		for w, want := range map[*pawl.Workflow[nothing, int]]string{constant: "[0 3 6 9]", once: "[0]", negative: "[]"} {
+			at = nil
+			_, err := result(t, e, begin(t, e, w, nothing{}))
+			if err == nil || fmt.Sprint(at) != want {
+				t.Errorf("%s: attempts at %v, want %s; %v", w.Name(), at, want, err)
+			}
+			if w == negative && !strings.Contains(err.Error(), "maxAttempts") {
+				t.Errorf("negative: %v", err)
+			}
+		}
+	}, constant, once, negative)
+}
+
+// temporalNonRetryable: listed types, and errors that say so, stop at once.
+func temporalNonRetryable(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, listed bool) (int, error) {
+		p := pawl.RetryPolicy{MaxAttempts: 5}
+		if listed {
+			p.NonRetryable = []string{"card_declined"}
+		}
+		calls := 0
+		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) {
+			if calls++; listed {
+				return 0, fmt.Errorf("charging: %w", &cardDeclined{"4711"})
+			}
+			return 0, pawl.NonRetryable(&cardDeclined{"4711"})
+		}, pawl.RetryWith(p))
+		var own *cardDeclined
+		if !errors.As(err, &own) || errors.Is(err, pawl.ErrRetriesExhausted) {
+			t.Errorf("the error is %v", err)
+		}
+		return calls, nil
+	})
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		for _, listed := range []bool{true, false} {
+			if got, err := result(t, e, begin(t, e, w, listed)); err != nil || got != 1 {
+				t.Errorf("listed %t: %d attempts, %v", listed, got, err)
+			}
+		}
+	}, w)
+}
+
+// temporalRunRetry: runs are not retried by default, and are where a policy says so.
+func temporalRunRetry(t *testing.T) {
+	runs := 0
+	body := func(ctx pawl.Context, _ nothing) (int, error) {
+		if runs++; pawl.Info(ctx).Attempt < 3 {
+			return 0, errors.New("no")
+		}
+		return pawl.Info(ctx).Attempt, nil
+	}
+	plain, retried := pawl.Define("plain", body), pawl.Define("retried", body, pawl.RunRetry("fixed(3, 1m)"))
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := result(t, e, begin(t, e, plain, nothing{})); err == nil || runs != 1 {
+			t.Errorf("%d runs, %v", runs, err)
+		}
+		start := time.Now()
+		runs = 0
+		r := begin(t, e, retried, nothing{})
+		e.Skip(30 * time.Second)
+		e.Restart()
+		if got, err := result(t, e, r); err != nil || got != 3 || runs != 3 {
+			t.Errorf("attempt %d, %d runs, %v", got, runs, err)
+		}
+		took(t, start, 2*time.Minute)
+	}, plain, retried)
+}

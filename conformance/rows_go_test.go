@@ -1,0 +1,81 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	_ "github.com/pawl-dev/pawl/journal/sqlite" // the database of these rows
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+type nothing = struct{}
+
+// addGo shows a row with a Go workflow, besides what else shows it.
+func addGo(id string, test func(t *testing.T)) {
+	before := rows[id]
+	rows[id] = func(t *testing.T) {
+		if before != nil {
+			before(t)
+		}
+		t.Run("go", test)
+	}
+}
+
+// goEnv runs a test in virtual time against an engine on SQLite.
+func goEnv(t *testing.T, test func(t *testing.T, e *pawltest.Env), workflows ...pawl.Definition) {
+	t.Helper()
+	cfg := pawl.Config{Database: "sqlite:" + filepath.Join(t.TempDir(), "go.db"), Workflows: workflows}
+	pawltest.RunWith(t, cfg, test)
+}
+
+// begin starts a run under the id "run".
+func begin[In, Out any](t *testing.T, e *pawltest.Env, w *pawl.Workflow[In, Out], in In) pawl.Run[Out] {
+	t.Helper()
+	r, err := w.Start(t.Context(), e, "run", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// result waits for a run of the engine of now.
+func result[Out any](t *testing.T, e *pawltest.Env, r pawl.Run[Out]) (Out, error) {
+	t.Helper()
+	return pawl.RunOf[Out](e, r.ID).Result(t.Context())
+}
+
+func operate(t *testing.T, e *pawltest.Env, op pawl.Operation) {
+	t.Helper()
+	if err := e.Operate(t.Context(), "run", op); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// idle waits in a step for d, or until the step is told to stop.
+func idle(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// took fails the test where it is not d since start, give or take what a commit costs.
+func took(t *testing.T, start time.Time, d time.Duration) {
+	t.Helper()
+	if got := time.Since(start); got < d || got > d+time.Second {
+		t.Errorf("it took %s, want %s", got, d)
+	}
+}
+
+func isErr(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("the error is %v, want %v", err, want)
+	}
+}
