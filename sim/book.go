@@ -186,7 +186,7 @@ func (b *book) dispatched(n *node, t core.Task) {
 	if t.Token.Attempt > s.attempt || (t.Token.Attempt == s.attempt && !s.began) {
 		b.u.violate(Acknowledged, a.id, "attempt %s is dispatched before its start is in the journal", tokenText(t.Token))
 	}
-	if d := a.model.effective(s); n == b.owner && t.Token.Attempt == s.attempt && s.live && !a.model.operated && (t.Deadline == 0) != (d == 0) {
+	if d := a.model.effective(s); n == b.owner && t.Token.Attempt == s.attempt && s.live && !a.model.operated && a.model.paused == 0 && (t.Deadline == 0) != (d == 0) {
 		b.u.violate(NotAfter, a.id, "attempt %s is given the deadline %s, it has %s", tokenText(t.Token), offset(t.Deadline), offset(d))
 	}
 }

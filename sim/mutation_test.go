@@ -48,7 +48,7 @@ func TestChecksBite(t *testing.T) {
 		opt  Options
 		see  []Invariant
 	}{
-		{"an acknowledged batch is dropped", Options{Wrap: dropping()}, []Invariant{Acknowledged, Replay}},
+		{"an acknowledged batch is dropped", Options{Wrap: dropping()}, []Invariant{Acknowledged, Replay, NoHang}},
 		{"a deadline moves in memory", Options{Tamper: func(r *core.Run) {
 			if r.Execution.At != 0 {
 				r.Execution.At = r.Execution.At.Add(time.Second)
