@@ -17,7 +17,7 @@ import (
 
 // taken are variables that mean something else: Pawl sets them for the processes of steps, where a person may well call
 // pawl again. A flag of that name has another variable, or none.
-var taken = map[string]string{"output": "PAWL_OUTPUT_FORMAT", "step": "", "run": ""}
+var taken = map[string]string{"output": "PAWL_OUTPUT_FORMAT", "step": "", "attempt": "", "run": ""}
 
 // variable is the environment variable of a flag; "": none.
 func variable(flag string) string {
