@@ -82,7 +82,7 @@ func (p *Partition) settle() {
 			p.perform(p.todo.pop())
 			continue
 		}
-		if n := len(p.matches); n > 0 {
+		if n := len(p.matches); n > 0 && !p.ticking {
 			q := p.matches[0]
 			copy(p.matches, p.matches[1:])
 			p.matches = p.matches[:n-1]

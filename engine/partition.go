@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
@@ -40,6 +41,7 @@ type Partition struct {
 	stored   map[core.DefinitionID]bool
 	riding   bool // rows ride in the batches until none is left
 	flushing bool
+	ticking  bool // what is due comes before what waits for a worker
 	probing  bool
 
 	todo    ring[errand]
@@ -208,10 +210,34 @@ func (p *Partition) input(c *Call) {
 		c.Err = notFound(c.op(), c.Run.String())
 	} else if err != nil {
 		c.Err = failure(c.op(), c.Run.String(), err)
+	} else if err := p.reopens(r, c.Input); err != nil {
+		c.Err = err
 	} else if err := p.advance(r, nil, c.Input); err != nil {
 		c.Err = refused(c.op(), c.Run, err)
+	} else {
+		p.name(r) // it may have been opened again
 	}
 	p.reply(c)
+}
+
+// reopens refuses to open a run again whose workflow id another run has by now.
+func (p *Partition) reopens(r *run, in core.Input) error {
+	op, ok := in.(core.Operation)
+	s := r.state
+	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) || s.WorkflowID == "" || !s.Phase.Closed() {
+		return nil
+	}
+	id, taken, err := p.openRun(s.WorkflowID)
+	if err != nil {
+		return failure(op.Op.String(), s.ID.String(), err)
+	}
+	if !taken || id == s.ID {
+		return nil
+	}
+	return &Error{
+		Code: CodeConflict, Op: op.Op.String(), ID: s.ID.String(), Hint: "wait until that run has ended",
+		Err: fmt.Errorf("the open run %s has its workflow id %q by now", id, s.WorkflowID),
+	}
 }
 
 // reply answers a call as soon as everything it may tell about is durable.
@@ -233,7 +259,19 @@ const tickRuns = 512
 // Tick lets what is due by now happen, in due order, and reports whether there is more of it than one batch should hold.
 func (p *Partition) Tick(now core.Time) (more bool) {
 	p.at(now)
+	p.ticking = true
+	defer func() {
+		p.ticking = false
+		p.settle()
+	}()
 	n := 0
+	for r := p.wakes.first(); r != nil && r.wake <= p.now; r = p.wakes.first() {
+		if n++; n > tickRuns {
+			return true
+		}
+		p.fire(r)
+		p.settle()
+	}
 	for p.lost.len() > 0 {
 		if n++; n > tickRuns {
 			return true
@@ -241,17 +279,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		p.recover(p.lost.pop())
 		p.settle()
 	}
-	for {
-		r := p.wakes.first()
-		if r == nil || r.wake > p.now {
-			return false
-		}
-		if n++; n > tickRuns {
-			return true
-		}
-		p.fire(r)
-		p.settle()
-	}
+	return false
 }
 
 func (p *Partition) fire(r *run) {

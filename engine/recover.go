@@ -29,12 +29,36 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.at(now)
+	if err := p.reload(); err != nil {
+		p.forget()
+		return failure("open", "", err)
+	}
 	kept := p.kept
 	p.kept = nil
 	for _, rep := range kept {
 		p.Report(rep.run, rep.in, p.now)
 	}
 	p.revokeAgain()
+	return nil
+}
+
+// reload reads the runs that workers' reports and void revokes are about. Where one cannot be read now, both are kept.
+func (p *Partition) reload() error {
+	about := make([]core.RunID, 0, len(p.kept)+len(p.revokes))
+	for _, rep := range p.kept {
+		about = append(about, rep.run)
+	}
+	for _, e := range p.revokes {
+		about = append(about, e.run)
+	}
+	for _, id := range about {
+		if p.broken[id] != nil {
+			continue // it stands still anyway
+		}
+		if _, err := p.get(id); err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -47,12 +71,12 @@ func (p *Partition) revokeAgain() {
 			continue
 		}
 		r, err := p.get(e.run)
-		if err == nil && int(eff.Step) < len(r.state.Steps) {
-			if s := &r.state.Steps[eff.Step]; s.Phase == core.StepRunning && s.Attempt == eff.Attempt {
-				continue // it is not, and will come to its end again
-			}
+		if err != nil || int(eff.Step) >= len(r.state.Steps) {
+			continue // what it ended is as void as the end
 		}
-		p.carryOut(&e)
+		if s := &r.state.Steps[eff.Step]; s.Stopping && s.Attempt == eff.Attempt {
+			p.carryOut(&e)
+		}
 	}
 	p.revokes = nil
 	p.settle()

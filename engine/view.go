@@ -187,7 +187,8 @@ func (p *Partition) written(b *batch) {
 
 // evict drops a run from memory if the view knows all of it and nothing is due soon.
 func (p *Partition) evict(r *run) {
-	if !r.clean() || r.lost || p.runs[r.id()] != r {
+	// Work that still stops belongs to its run also after the run's end: a retry has to know of it.
+	if !r.clean() || r.lost || r.state.Live() > 0 || p.runs[r.id()] != r {
 		return
 	}
 	if !r.state.Phase.Closed() {
