@@ -190,7 +190,9 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 		s.Details = rec.Details
 	}
 	if rec.Failure != nil && rec.Failure.Kind == policy.KindLost {
-		s.Lost++
+		if rec.Failure.Type != TypeWorkerClosed {
+			s.Lost++
+		}
 		s.Counted--
 	} else {
 		s.Lost = 0

@@ -6,6 +6,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// TypeWorkerClosed is the type of the failure of an attempt that was lost because its worker was closed in good order.
+// It is not among the lost attempts that stop a step: whoever leaves does not die of the step.
+const TypeWorkerClosed = "worker_closed"
+
 // attempt finds the step a report is about; a report for an attempt that is not in that phase is stale.
 func (m *machine) attempt(op string, id StepID, attempt int, phase StepPhase) (*Step, error) {
 	if m.r.Phase.Closed() {
@@ -164,7 +168,10 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Ve
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond, Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
 	}
 	if f.Kind == policy.KindLost {
-		h.Counted, h.Lost = s.Counted-1, s.Lost+1
+		h.Counted, h.Lost = s.Counted-1, s.Lost
+		if f.Type != TypeWorkerClosed {
+			h.Lost++
+		}
 	}
 	d := m.r.spanning(s)
 	h.Deadline, h.Bound = d.at, d.limit

@@ -57,7 +57,7 @@ func (r *Run) stepLimit(s *Step) due {
 
 // runLimit returns the run's own next limit; hooks have their own budget and are not bounded by it.
 func (r *Run) runLimit() due {
-	if r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
+	if r.Phase.Closed() || r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
 		return due{}
 	}
 	var d due
@@ -72,9 +72,24 @@ func (r *Run) spanning(s *Step) due {
 
 // binding returns the effective deadline of the step's attempt, the earliest of all that apply.
 func (r *Run) binding(s *Step) due {
-	d := r.runLimit()
 	own := r.stepLimit(s)
-	return d.earlier(own.limit, own.at)
+	if s.Phase.Closed() {
+		return own
+	}
+	return r.runLimit().earlier(own.limit, own.at)
+}
+
+// Binding returns the limit that fires first for an open step, the outer one of two at the same instant, and its
+// instant; zero: nothing bounds the step.
+func (r *Run) Binding(s *Step) (policy.LimitKind, Time) {
+	d := r.binding(s)
+	return d.limit, d.at
+}
+
+// Limit returns the run's own limit that fires first, and its instant; zero: the run has none.
+func (r *Run) Limit() (policy.LimitKind, Time) {
+	d := r.runLimit()
+	return d.limit, d.at
 }
 
 // stepWake returns when the step wants something; zero: never.

@@ -89,6 +89,8 @@ func (tr *transcript) parse(t *testing.T, d *datadriven.TestData) Input {
 		return TaskEnded{Step: id, Attempt: n, Output: []byte(`"out"`)}
 	case "fail":
 		return TaskEnded{Step: id, Attempt: n, Failure: parseFailure(t, d)}
+	case "leave":
+		return TaskEnded{Step: id, Attempt: n, Failure: &policy.Failure{Kind: policy.KindLost, Type: TypeWorkerClosed}}
 	case "stopped":
 		return TaskStopped{Step: id, Attempt: n, Abandoned: d.HasArg("abandoned")}
 	case "beat":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -59,7 +60,7 @@ func Lint(doc *Document) []Finding {
 	}
 	for _, stage := range def.stages {
 		for _, ordinal := range stage {
-			l.policy(def.plans[ordinal].spec.Name, Pos{}, &def.plans[ordinal].spec.Policy)
+			l.hook(def.plans[ordinal].spec)
 		}
 	}
 	return l.findings
@@ -79,9 +80,19 @@ func (l *linter) add(severity Severity, at Pos, code, step, format string, args 
 	l.findings = append(l.findings, f)
 }
 
+// hook looks at a hook's policy. The run's limit does not bound it, and of the limit that every hook has nobody needs to
+// be told.
+func (l *linter) hook(spec *core.StepSpec) {
+	p := spec.Policy
+	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == "" {
+		p.ScheduleToClose = nil
+	}
+	l.policy(spec.Name, Pos{}, &p, 0)
+}
+
 // policy reports what package policy finds, at the place where that part of the policy was configured.
-func (l *linter) policy(step string, at Pos, p *policy.Policy) {
-	for _, f := range policy.Lint(p, l.runLimit()) {
+func (l *linter) policy(step string, at Pos, p *policy.Policy, runLimit time.Duration) {
+	for _, f := range policy.Lint(p, runLimit) {
 		origin := originOf(p, f.Path)
 		key := origin + f.Code + f.Message
 		if origin != "" && l.seen[key] {
@@ -138,7 +149,7 @@ func (l *linter) services() {
 }
 
 func (l *linter) step(s *Step, p *plan) {
-	l.policy(s.Name, s.pos, &p.spec.Policy)
+	l.policy(s.Name, s.pos, &p.spec.Policy, l.runLimit())
 	switch s.Action.(type) {
 	case *Wait:
 		if p.spec.Policy.Wait == nil && p.spec.Policy.ScheduleToClose == nil && !l.bounded() {

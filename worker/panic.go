@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -40,7 +41,7 @@ func unfinished() *policy.Failure {
 
 func lostToClosing(cause *policy.Failure) *policy.Failure {
 	return &policy.Failure{
-		Kind: policy.KindLost, Type: "worker_closed", Cause: cause,
+		Kind: policy.KindLost, Type: core.TypeWorkerClosed, Cause: cause,
 		Message: "the worker was closed while the attempt ran",
 	}
 }
