@@ -14,7 +14,10 @@ import (
 const maxSteps = 20_000
 
 // defaultHookLimit bounds a hook that says nothing itself: a run must not hang in its farewell.
-const defaultHookLimit = time.Minute
+const (
+	defaultHookLimit = time.Minute
+	hookOrigin       = "default of hooks"
+)
 
 // builder compiles a document. It reports what is wrong and goes on, so that all errors are found.
 type builder struct {
@@ -361,7 +364,7 @@ func (b *builder) hook(stage hookStage, s *Step) {
 	p := plan{item: -1, place: b.src.place(s.pos), spec: b.spec(s)}
 	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
 	if p.spec.Policy.ScheduleToClose == nil {
-		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: "default of hooks"}
+		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
 	}
 	if !s.When.IsZero() {
 		p.when = b.condition(s.When.n, varsHook)

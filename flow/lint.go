@@ -84,7 +84,7 @@ func (l *linter) add(severity Severity, at Pos, code, step, format string, args 
 // be told.
 func (l *linter) hook(spec *core.StepSpec) {
 	p := spec.Policy
-	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == "" {
+	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == hookOrigin {
 		p.ScheduleToClose = nil
 	}
 	l.policy(spec.Name, Pos{}, &p, 0)
