@@ -87,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.host = h
-	for _, w := range cfg.Workflows {
+	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return nil, errors.Join(err, e.closeJournal())
 		}

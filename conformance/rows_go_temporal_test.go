@@ -24,6 +24,7 @@ func init() {
 	addGo("T9", temporalCoefficient)
 	addGo("T10", temporalNonRetryable)
 	addGo("T11", temporalRunRetry)
+	addGo("T12", temporalCron)
 }
 
 // temporalExecutionTimeout: it spans retries of the run and continuations.
@@ -321,4 +322,31 @@ func temporalRunRetry(t *testing.T) {
 		}
 		took(t, start, 2*time.Minute)
 	}, plain, retried)
+}
+
+// temporalCron: the run timeout is per run, the execution timeout over all that a schedule starts.
+func temporalCron(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") }, pawl.RunTimeout("7m"))
+	goEnv(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		s := pawl.Schedule{Cron: "*/10 * * * *"}
+		if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, nothing{}, pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(15 * time.Minute)
+		e.Restart()
+		e.Skip(2 * time.Hour)
+		runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range runs {
+			got = append(got, fmt.Sprint(r.CreatedAt.Sub(start), " ", r.EndedAt.Sub(start), " ", r.Phase))
+		}
+		if want := "[30m0s 35m0s timed_out 20m0s 27m0s timed_out 10m0s 17m0s timed_out]"; fmt.Sprint(got) != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+		e.WantPhase("schedule:s", "timed_out")
+	}, w)
 }

@@ -114,6 +114,9 @@ func (e *Env) Restart(workflows ...pawl.Definition) {
 	e.open()
 }
 
+// Reopen opens the engine again after Close.
+func (e *Env) Reopen() { e.open() }
+
 // Step returns a step of a run as it stands.
 func (e *Env) Step(run, step string) pawl.StepDescription {
 	e.t.Helper()

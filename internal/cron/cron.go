@@ -1,0 +1,253 @@
+// Package cron evaluates cron expressions in time zones, with a rule for the hours that daylight-saving changes skip and
+// repeat. The usual libraries skip or repeat firings there without saying so.
+package cron
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+)
+
+// Gap says what becomes of a local time that a change of the clock skips.
+type Gap uint8
+
+// The rules for gaps.
+const (
+	Shift Gap = iota // it fires at the instant of the change
+	Skip             // it does not fire that day
+)
+
+// Fold says what becomes of a local time that a change of the clock repeats.
+type Fold uint8
+
+// The rules for folds.
+const (
+	First Fold = iota // it fires the first time only
+	Both              // it fires both times
+)
+
+// Spec is a parsed expression.
+type Spec struct {
+	minutes, hours, days, months, weekdays []bool
+	everyHour                              bool // the hour is not restricted: it runs by elapsed time
+	anyDay, anyWeekday                     bool
+	every                                  time.Duration // @every
+}
+
+var shorthands = map[string]string{
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
+	"@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}
+
+var (
+	monthNames   = strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")
+	weekdayNames = strings.Fields("sun mon tue wed thu fri sat")
+)
+
+// Parse reads five fields (minute, hour, day of month, month, day of week), one of @hourly @daily @weekly @monthly @yearly,
+// or "@every 90m". Fields hold *, numbers, names, ranges a-b, steps /n and lists. Where both days are restricted, either
+// matches.
+func Parse(text string) (*Spec, error) {
+	trimmed := strings.ToLower(strings.TrimSpace(text))
+	if rest, ok := strings.CutPrefix(trimmed, "@every "); ok {
+		d, err := duration.Parse(strings.TrimSpace(rest))
+		if err != nil {
+			return nil, fmt.Errorf("cron: %q: %w", text, err)
+		}
+		if d < time.Second {
+			return nil, fmt.Errorf("cron: %q: less than a second between firings", text)
+		}
+		return &Spec{every: d}, nil
+	}
+	if full, ok := shorthands[trimmed]; ok {
+		trimmed = full
+	}
+	fields := strings.Fields(trimmed)
+	if len(fields) != 5 {
+		return nil, fmt.Errorf("cron: %q has %d fields where 5 are expected: minute hour day month weekday", text, len(fields))
+	}
+	s := &Spec{everyHour: fields[1] == "*", anyDay: strings.HasPrefix(fields[2], "*"), anyWeekday: strings.HasPrefix(fields[4], "*")}
+	for i, f := range []struct {
+		name     string
+		to       *[]bool
+		low, top int
+		names    []string
+	}{
+		{"minute", &s.minutes, 0, 59, nil}, {"hour", &s.hours, 0, 23, nil}, {"day", &s.days, 1, 31, nil},
+		{"month", &s.months, 1, 12, monthNames}, {"weekday", &s.weekdays, 0, 7, weekdayNames},
+	} {
+		set, err := parseField(fields[i], f.low, f.top, f.names)
+		if err != nil {
+			return nil, fmt.Errorf("cron: %q: %s: %w", text, f.name, err)
+		}
+		*f.to = set
+	}
+	s.weekdays[0] = s.weekdays[0] || s.weekdays[7]
+	if !s.possible() {
+		return nil, fmt.Errorf("cron: %q never fires: no such day in these months", text)
+	}
+	return s, nil
+}
+
+func parseField(text string, low, top int, names []string) ([]bool, error) {
+	set := make([]bool, top+1)
+	for part := range strings.SplitSeq(text, ",") {
+		span, stepText, stepped := strings.Cut(part, "/")
+		step := 1
+		if stepped {
+			n, err := strconv.Atoi(stepText)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("step %q is not a number from 1 on", stepText)
+			}
+			step = n
+		}
+		from, to := low, top
+		if span != "*" {
+			first, last, ranged := strings.Cut(span, "-")
+			var err error
+			if from, err = number(first, low, top, names); err != nil {
+				return nil, err
+			}
+			switch {
+			case ranged:
+				if to, err = number(last, low, top, names); err != nil {
+					return nil, err
+				}
+			case !stepped:
+				to = from
+			}
+			if to < from {
+				return nil, fmt.Errorf("range %q ends before it begins", span)
+			}
+		}
+		for i := from; i <= to; i += step {
+			set[i] = true
+		}
+	}
+	return set, nil
+}
+
+func number(text string, low, top int, names []string) (int, error) {
+	if i := slices.Index(names, text); i >= 0 {
+		return i + low, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > top {
+		return 0, fmt.Errorf("%q is not a number from %d to %d", text, low, top)
+	}
+	return n, nil
+}
+
+// possible reports whether any date matches at all; 30 February does not.
+func (s *Spec) possible() bool {
+	if !s.anyWeekday && slices.Contains(s.weekdays[:7], true) {
+		return slices.Contains(s.months, true)
+	}
+	longest := [...]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
+	for m := 1; m <= 12; m++ {
+		for d := 1; s.months[m] && d <= longest[m]; d++ {
+			if s.days[d] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Next returns the first firing after t in t's location.
+//
+// A schedule whose hour is * runs by elapsed time: a change of the clock adds or takes nothing. Any other names local
+// times, and gap and fold say what becomes of those that a change skips or repeats.
+func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
+	if s.every > 0 {
+		return t.Truncate(time.Second).Add(s.every)
+	}
+	if s.everyHour {
+		gap, fold = Skip, Both
+	}
+	loc := t.Location()
+	y, m, d := t.Date()
+	var found time.Time
+	// The day before may repeat its last hour after midnight; 29 February may be eight years away.
+	for day := -1; day < 9*366; day++ {
+		date := time.Date(y, m, d+day, 0, 0, 0, 0, time.UTC)
+		if s.matches(date) {
+			for _, at := range s.firings(date, loc, gap, fold) {
+				if at.After(t) && (found.IsZero() || at.Before(found)) {
+					found = at
+				}
+			}
+		}
+		if !found.IsZero() && date.After(time.Date(found.Year(), found.Month(), found.Day(), 0, 0, 0, 0, time.UTC)) {
+			return found
+		}
+	}
+	return found
+}
+
+// matches reports whether the date, given in UTC, is one of the days.
+func (s *Spec) matches(date time.Time) bool {
+	if !s.months[date.Month()] {
+		return false
+	}
+	day, weekday := s.days[date.Day()], s.weekdays[date.Weekday()]
+	if s.anyDay || s.anyWeekday {
+		return day && weekday
+	}
+	return day || weekday
+}
+
+// firings lists the instants of a date's local times.
+func (s *Spec) firings(date time.Time, loc *time.Location, gap Gap, fold Fold) []time.Time {
+	var out []time.Time
+	for h := range 24 {
+		for m := range 60 {
+			if !s.hours[h] || !s.minutes[m] {
+				continue
+			}
+			wall := date.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
+			at, skipped := instants(wall, loc)
+			switch {
+			case len(at) > 1 && fold == First:
+				at = at[:1]
+			case len(at) == 0 && gap == Shift:
+				at = []time.Time{skipped}
+			}
+			for _, t := range at {
+				if !slices.ContainsFunc(out, t.Equal) {
+					out = append(out, t)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// instants returns when a location's clocks show a local time, given as if in UTC: once, twice, or never, and then the
+// instant of the change that skips it.
+func instants(wall time.Time, loc *time.Location) (at []time.Time, skipped time.Time) {
+	shows := func(t time.Time) bool {
+		_, offset := t.Zone()
+		return t.Add(time.Duration(offset) * time.Second).Equal(wall)
+	}
+	const day = 24 * time.Hour
+	for _, near := range []time.Time{wall.Add(-day), wall, wall.Add(day)} {
+		_, offset := near.In(loc).Zone()
+		t := wall.Add(-time.Duration(offset) * time.Second).In(loc)
+		if shows(t) && !slices.ContainsFunc(at, t.Equal) {
+			at = append(at, t)
+		}
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	if len(at) > 0 {
+		return at, time.Time{}
+	}
+	// With the offset from before the change the instant lies behind it.
+	_, offset := wall.Add(-day).In(loc).Zone()
+	start, _ := wall.Add(-time.Duration(offset) * time.Second).In(loc).ZoneBounds()
+	return nil, start.In(loc)
+}

@@ -1,0 +1,254 @@
+package pawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/cron"
+)
+
+// scheduler is the name of the workflow that every engine has: a schedule is a run of it.
+const scheduler = "pawl.schedule"
+
+// schedulePrefix begins the workflow id of a schedule's run.
+const schedulePrefix = "schedule:"
+
+// historyLength is after how many firings a schedule continues as a new run, so that its history stays short.
+const historyLength = 100
+
+// Overlap says what a schedule does when the run before has not ended.
+type Overlap string
+
+// The overlap policies.
+const (
+	OverlapSkip   Overlap = "skip"   // this firing is left out (the default)
+	OverlapQueue  Overlap = "queue"  // it waits for its turn
+	OverlapCancel Overlap = "cancel" // the run before is told to stop, then it begins
+	OverlapAllow  Overlap = "allow"  // both run
+)
+
+// Schedule starts runs of a workflow again and again.
+type Schedule struct {
+	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
+	Cron string `json:"cron"`
+	Zone string `json:"zone,omitempty"` // IANA name; default UTC
+	// Skipped says what becomes of a local time that the clocks skip: "shift" to the instant of the change (the default),
+	// or "skip". Repeated says what becomes of one that they show twice: "first" (the default) or "both". A schedule
+	// whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
+	Skipped  string  `json:"skipped,omitempty"`
+	Repeated string  `json:"repeated,omitempty"`
+	Overlap  Overlap `json:"overlap,omitempty"`
+	// CatchUp is how late a firing may be, after an outage: "10m". Later ones are left out. Default 1m.
+	CatchUp string `json:"catchUp,omitempty"`
+}
+
+// scheduled is the state of a schedule, the input of its runs.
+type scheduled struct {
+	Schedule
+	Name     string          `json:"name"`
+	Workflow string          `json:"workflow"`
+	Input    json.RawMessage `json:"input"`
+	Due      time.Time       `json:"due"`      // the last firing, zero: none
+	Previous string          `json:"previous"` // the last run; empty: none
+}
+
+// timetable is a schedule, parsed.
+type timetable struct {
+	spec    *cron.Spec
+	zone    *time.Location
+	gap     cron.Gap
+	fold    cron.Fold
+	catchUp time.Duration
+}
+
+func (s Schedule) parse() (timetable, error) {
+	t := timetable{catchUp: time.Minute}
+	spec, err := cron.Parse(s.Cron)
+	zone, zoneErr := time.LoadLocation(s.Zone)
+	err = errors.Join(err, zoneErr)
+	t.spec, t.zone = spec, zone
+	switch s.Skipped {
+	case "", "shift":
+	case "skip":
+		t.gap = cron.Skip
+	default:
+		err = errors.Join(err, fmt.Errorf("skipped: %q where shift or skip is expected", s.Skipped))
+	}
+	switch s.Repeated {
+	case "", "first":
+	case "both":
+		t.fold = cron.Both
+	default:
+		err = errors.Join(err, fmt.Errorf("repeated: %q where first or both is expected", s.Repeated))
+	}
+	switch s.Overlap {
+	case "", OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow:
+	default:
+		err = errors.Join(err, fmt.Errorf("overlap: %q where skip, queue, cancel or allow is expected", s.Overlap))
+	}
+	if s.CatchUp != "" {
+		d, catchErr := duration.Parse(s.CatchUp)
+		err = errors.Join(err, wrap("catchUp", catchErr))
+		t.catchUp = d
+	}
+	return t, err
+}
+
+// next is the first firing after t.
+func (t timetable) next(after time.Time) time.Time {
+	return t.spec.Next(after.In(t.zone), t.gap, t.fold)
+}
+
+// Next returns the first n firings after t. It is how to look at a schedule before it is made.
+func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
+	table, err := s.parse()
+	if err != nil {
+		return nil, err
+	}
+	var out []time.Time
+	for range n {
+		t = table.next(t)
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// CreateSchedule begins to start runs of the workflow. Each is a run of its own, with the workflow id "name@instant". The
+// schedule itself is a run with the workflow id "schedule:name": pause, resume, cancel and describe it as any run.
+// Of the options, RunDeadline ends the schedule with all its runs. A schedule of that name that exists is ErrConflict.
+func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s Schedule, w *Workflow[In, Out], in In, opts ...StartOption) error {
+	if _, err := s.parse(); err != nil {
+		return fmt.Errorf("pawl: schedule %q: %w", name, err)
+	}
+	if err := errors.Join(w.def.err, wrap("schedule", checkName(name))); err != nil {
+		return err
+	}
+	if r, ok := c.(interface{ Register(...Definition) error }); ok {
+		if err := r.Register(w); err != nil {
+			return err
+		}
+	}
+	input, err := encode(c.Codec(), "the input of workflow "+w.def.name, in)
+	if err != nil {
+		return err
+	}
+	state, err := encode(c.Codec(), "the schedule", scheduled{Schedule: s, Name: name, Workflow: w.def.name, Input: input})
+	if err != nil {
+		return err
+	}
+	req := StartRequest{Workflow: scheduler, ID: schedulePrefix + name, Input: state}
+	for _, opt := range opts {
+		opt(&req)
+	}
+	_, err = c.StartRun(ctx, req)
+	return err
+}
+
+// DeleteSchedule ends a schedule. Runs that it has started go on.
+func DeleteSchedule(ctx context.Context, c Client, name string) error {
+	return c.Operate(ctx, schedulePrefix+name, Operation{Op: OpTerminate, Reason: "the schedule was deleted"})
+}
+
+// scheduleWorkflow is the workflow that schedules are runs of.
+func scheduleWorkflow(c Client) *Workflow[scheduled, struct{}] {
+	return Define(scheduler, func(ctx Context, s scheduled) (struct{}, error) {
+		table, err := s.parse()
+		if err != nil {
+			return struct{}{}, err
+		}
+		if s.Due.IsZero() {
+			s.Due = Now(ctx)
+		}
+		for range historyLength {
+			// Of what an outage has missed, only what is not too late is made up for.
+			s.Due = table.next(later(s.Due, Now(ctx).Add(-table.catchUp-time.Nanosecond)))
+			if s.Due.IsZero() {
+				return struct{}{}, nil
+			}
+			if err := SleepUntil(ctx, "until", s.Due); err != nil {
+				return struct{}{}, err
+			}
+			if Now(ctx).Sub(s.Due) > table.catchUp {
+				continue
+			}
+			if err := s.fire(ctx, c); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, ContinueAsNew(ctx, s)
+	})
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// fire starts the run that is due, as the overlap policy allows.
+func (s *scheduled) fire(ctx Context, c Client) error {
+	patient := RetryWith(RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute})
+	if s.Previous != "" && s.Overlap != OverlapAllow {
+		free, err := s.free(ctx, c, patient)
+		if err != nil || !free {
+			return err
+		}
+	}
+	deadline := Info(ctx).Deadline
+	started, err := Step(ctx, "start", func(ctx context.Context) (Started, error) {
+		id := s.Name + "@" + s.Due.UTC().Format(time.RFC3339)
+		started, err := c.StartRun(ctx, StartRequest{
+			Workflow: s.Workflow, ID: id, Key: schedulePrefix + id, Input: s.Input, Deadline: deadline, Actor: "schedule " + s.Name,
+		})
+		if errors.Is(err, ErrTooLarge) {
+			err = NonRetryable(err)
+		}
+		return started, err
+	}, patient)
+	if err != nil {
+		return err
+	}
+	s.Previous = started.ID
+	return nil
+}
+
+// free waits until the run before has ended, or reports that this firing is to be left out.
+func (s *scheduled) free(ctx Context, c Client, patient StepOption) (bool, error) {
+	pause, stop := time.Second, s.Overlap == OverlapCancel
+	for {
+		ended, err := Step(ctx, "previous", func(ctx context.Context) (bool, error) {
+			d, err := c.DescribeRun(ctx, s.Previous)
+			switch {
+			case errors.Is(err, ErrNotFound):
+				return true, nil // it was removed, having ended
+			case err != nil:
+				return false, err
+			case !d.EndedAt.IsZero():
+				return true, nil
+			case stop:
+				err = c.Operate(ctx, s.Previous, Operation{Op: core.OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
+				if errors.Is(err, ErrRunClosed) {
+					return true, nil
+				}
+			}
+			return false, err
+		}, patient)
+		if err != nil || ended {
+			return ended, err
+		}
+		if s.Overlap == "" || s.Overlap == OverlapSkip {
+			return false, nil
+		}
+		stop = false
+		if err := Sleep(ctx, "turn", pause); err != nil {
+			return false, err
+		}
+		pause = min(2*pause, time.Minute)
+	}
+}

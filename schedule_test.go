@@ -1,0 +1,135 @@
+package pawl_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// job is a workflow that takes as long as its input says.
+func job() *pawl.Workflow[string, string] {
+	return pawl.Define("job", func(ctx pawl.Context, d string) (string, error) { return "done", pawl.Sleep(ctx, "work", d) })
+}
+
+// times lists when the job's runs were started, and how they stand.
+func times(t *testing.T, e *pawltest.Env) string {
+	t.Helper()
+	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for i := len(runs) - 1; i >= 0; i-- {
+		out = append(out, runs[i].CreatedAt.Format("15:04:05")+" "+runs[i].Phase)
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestScheduleOverlap(t *testing.T) {
+	for overlap, want := range map[pawl.Overlap]string{
+		pawl.OverlapSkip:   "00:10:00 succeeded, 00:30:00 succeeded, 00:50:00 waiting",
+		pawl.OverlapAllow:  "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, 00:50:00 waiting",
+		pawl.OverlapCancel: "00:10:00 cancelled, 00:20:01 cancelled, 00:30:01 cancelled, 00:40:01 cancelled, 00:50:01 waiting",
+		pawl.OverlapQueue:  "00:10:00 succeeded, 00:25:03 succeeded, 00:40:03 waiting",
+	} {
+		w := job()
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			s := pawl.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "1d"}
+			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, "15m"); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(55 * time.Minute)
+			if got := times(t, e); got != want {
+				t.Errorf("%s: got %s, want %s", overlap, got, want)
+			}
+		}, w)
+	}
+}
+
+func TestScheduleCatchesUp(t *testing.T) {
+	for catchUp, want := range map[string]int{"": 6, "25m": 9, "2h": 12} {
+		w := job()
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			s := pawl.Schedule{Cron: "*/10 * * * *", Overlap: pawl.OverlapAllow, CatchUp: catchUp}
+			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, "1s"); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(35 * time.Minute) // three firings
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(60 * time.Minute) // six more, until 01:35
+			e.Reopen()
+			e.Skip(30 * time.Minute)
+			if got := strings.Count(times(t, e), "succeeded"); got != want {
+				t.Errorf("catch up %q: %d runs, want %d: %s", catchUp, got, want, times(t, e))
+			}
+		}, w)
+	}
+}
+
+func TestScheduleGoesOnForLong(t *testing.T) {
+	w := job()
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "@hourly"}, w, "1s"); err != nil {
+			t.Fatal(err)
+		}
+		if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "@hourly"}, w, "1s"); err == nil {
+			t.Error("two schedules of one name")
+		}
+		e.Skip(10*24*time.Hour + time.Minute)
+		if got := strings.Count(times(t, e), "succeeded"); got != 240 {
+			t.Errorf("%d runs in ten days, want 240", got)
+		}
+		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: pawl.OpPause}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(24*time.Hour + 30*time.Minute)
+		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: pawl.OpResume}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(2 * time.Hour)
+		if got := strings.Count(times(t, e), "succeeded"); got != 242 {
+			t.Errorf("%d runs, want 242", got)
+		}
+		if err := pawl.DeleteSchedule(t.Context(), e, "s"); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(24 * time.Hour)
+		if got := strings.Count(times(t, e), "succeeded"); got != 242 {
+			t.Errorf("%d runs after the schedule was deleted, want 242", got)
+		}
+	}, w)
+}
+
+func TestScheduleRefuses(t *testing.T) {
+	w := job()
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for want, s := range map[string]pawl.Schedule{
+			"fields": {Cron: "daily"}, "unknown time zone": {Cron: "@daily", Zone: "Mars/Base"}, "overlap": {Cron: "@daily", Overlap: "maybe"},
+			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"}, "catchUp": {Cron: "@daily", CatchUp: "soon"},
+		} {
+			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, ""); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v", s, err)
+			}
+		}
+	}, w)
+}
+
+func ExampleSchedule_Next() {
+	s := pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin"}
+	times, err := s.Next(time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC), 3)
+	for _, at := range times {
+		fmt.Println(at.Format(time.RFC3339))
+	}
+	fmt.Println(err)
+	// Output:
+	// 2026-03-28T02:30:00+01:00
+	// 2026-03-29T03:00:00+02:00
+	// 2026-03-30T02:30:00+02:00
+	// <nil>
+}
