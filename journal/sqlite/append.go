@@ -120,7 +120,7 @@ type writer struct {
 	conn                                      *conn
 	begin, commit, rollback                   *sqlite.Stmt
 	insert, trim                              *sqlite.Stmt
-	run, step, attempt, piece                 *sqlite.Stmt
+	run, step, attempt, piece                 rowStmt
 	addName, findName, define, findDefinition *sqlite.Stmt
 
 	buf []byte // the batch's entries, where they come not encoded
@@ -142,10 +142,6 @@ func (w *writer) prepare() error {
 		{&w.rollback, "ROLLBACK"},
 		{&w.insert, "INSERT INTO journal (id, through, sum, entries) VALUES (?, ?, ?, ?)"},
 		{&w.trim, "DELETE FROM journal WHERE id BETWEEN ? AND ?"},
-		{&w.run, "REPLACE INTO runs_data VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&w.step, "REPLACE INTO steps_data VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&w.attempt, "REPLACE INTO attempts_data VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&w.piece, "INSERT INTO history (run, seq, sum, entries) VALUES (?, ?, ?, ?)"},
 		{&w.findName, "SELECT id FROM names WHERE name = ?"},
 		{&w.addName, "INSERT INTO names (name) VALUES (?) RETURNING id"},
 		{&w.findDefinition, "SELECT num, kind IS NOT NULL FROM definitions WHERE id = ?"},
@@ -157,6 +153,20 @@ func (w *writer) prepare() error {
 			return err
 		}
 		*s.stmt = stmt
+	}
+	for _, s := range []struct {
+		stmt    *rowStmt
+		into    string
+		columns int
+	}{
+		{&w.run, "REPLACE INTO runs_data", 14},
+		{&w.step, "REPLACE INTO steps_data", 12},
+		{&w.attempt, "REPLACE INTO attempts_data", 10},
+		{&w.piece, "INSERT INTO history (run, seq, sum, entries)", 4},
+	} {
+		if err := s.stmt.prepare(w.conn, s.into, s.columns); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -15,31 +15,28 @@ const rowCost = 1 << 10
 
 // view writes a part of the view and returns about how many bytes that put into the log.
 func (w *writer) view(v *journal.View) (size int, err error) {
-	for i := range v.Runs {
-		if err := w.writeRun(&v.Runs[i]); err != nil {
-			return 0, err
-		}
+	if err := writeRows(&w.run, v.Runs, w.bindRun); err != nil {
+		return 0, err
 	}
-	for i := range v.Steps {
-		if err := w.writeStep(&v.Steps[i]); err != nil {
-			return 0, err
-		}
+	if err := writeRows(&w.step, v.Steps, w.bindStep); err != nil {
+		return 0, err
 	}
-	for i := range v.Attempts {
-		if err := w.writeAttempt(&v.Attempts[i]); err != nil {
-			return 0, err
+	if err := writeRows(&w.attempt, v.Attempts, w.bindAttempt); err != nil {
+		return 0, err
+	}
+	if err := writeRows(&w.piece, v.History, w.bindPiece); err != nil {
+		if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultConstraint {
+			err = fmt.Errorf("a run's history has a piece of its batch already: %w", err)
 		}
+		return 0, err
 	}
 	for i := range v.History {
-		if err := w.writePiece(&v.History[i]); err != nil {
-			return 0, err
-		}
 		size += len(v.History[i].Entries)
 	}
 	return size + rowCost*(len(v.Runs)+len(v.Steps)+len(v.Attempts)+len(v.History)), nil
 }
 
-func (w *writer) writeRun(r *journal.RunRow) error {
+func (w *writer) bindRun(s *sqlite.Stmt, at int, r *journal.RunRow) error {
 	workflow, err := w.nameOf(r.Workflow)
 	if err != nil {
 		return err
@@ -48,49 +45,48 @@ func (w *writer) writeRun(r *journal.RunRow) error {
 	if err != nil {
 		return err
 	}
-	s, wake := w.run, r.Wake
+	wake := r.Wake
 	if r.Phase.Closed() {
 		wake = 0 // Due is about open runs
 	}
-	s.BindBytes(1, r.ID[:])
-	s.BindInt64(2, int64(r.Partition))
-	s.BindInt64(3, workflow)
-	bindText(s, 4, r.WorkflowID)
-	bindText(s, 5, r.Key)
-	s.BindInt64(6, def)
-	s.BindInt64(7, int64(r.Phase))
-	s.BindInt64(8, int64(r.CreatedAt))
-	s.BindInt64(9, int64(r.EndedAt))
-	s.BindInt64(10, int64(r.Deadline))
-	s.BindInt64(11, int64(wake))
+	s.BindBytes(at+1, r.ID[:])
+	s.BindInt64(at+2, int64(r.Partition))
+	s.BindInt64(at+3, workflow)
+	bindText(s, at+4, r.WorkflowID)
+	bindText(s, at+5, r.Key)
+	s.BindInt64(at+6, def)
+	s.BindInt64(at+7, int64(r.Phase))
+	s.BindInt64(at+8, int64(r.CreatedAt))
+	s.BindInt64(at+9, int64(r.EndedAt))
+	s.BindInt64(at+10, int64(r.Deadline))
+	s.BindInt64(at+11, int64(wake))
 	if (r.Parent == core.RunID{}) {
-		s.BindNull(12)
+		s.BindNull(at + 12)
 	} else {
-		s.BindBytes(12, r.Parent[:])
+		s.BindBytes(at+12, r.Parent[:])
 	}
-	bindText(s, 13, r.Message)
-	s.BindInt64(14, int64(r.Applied))
-	return do(s)
+	bindText(s, at+13, r.Message)
+	s.BindInt64(at+14, int64(r.Applied))
+	return nil
 }
 
-func (w *writer) writeStep(r *journal.StepRow) error {
-	s := w.step
-	s.BindBytes(1, r.Run[:])
-	s.BindInt64(2, int64(r.Step))
-	s.BindText(3, r.Name)
-	s.BindInt64(4, int64(r.Kind))
-	s.BindInt64(5, int64(r.Phase))
-	s.BindInt64(6, int64(r.Reason))
-	s.BindInt64(7, int64(r.Attempt))
-	s.BindInt64(8, int64(r.ScheduledAt))
-	s.BindInt64(9, int64(r.EndedAt))
-	s.BindInt64(10, int64(r.NextAt))
-	s.BindInt64(11, int64(r.Deadline))
-	bindText(s, 12, r.Message)
-	return do(s)
+func (w *writer) bindStep(s *sqlite.Stmt, at int, r *journal.StepRow) error {
+	s.BindBytes(at+1, r.Run[:])
+	s.BindInt64(at+2, int64(r.Step))
+	s.BindText(at+3, r.Name)
+	s.BindInt64(at+4, int64(r.Kind))
+	s.BindInt64(at+5, int64(r.Phase))
+	s.BindInt64(at+6, int64(r.Reason))
+	s.BindInt64(at+7, int64(r.Attempt))
+	s.BindInt64(at+8, int64(r.ScheduledAt))
+	s.BindInt64(at+9, int64(r.EndedAt))
+	s.BindInt64(at+10, int64(r.NextAt))
+	s.BindInt64(at+11, int64(r.Deadline))
+	bindText(s, at+12, r.Message)
+	return nil
 }
 
-func (w *writer) writeAttempt(r *journal.AttemptRow) error {
+func (w *writer) bindAttempt(s *sqlite.Stmt, at int, r *journal.AttemptRow) error {
 	worker, err := w.nameOf(r.Worker)
 	if err != nil {
 		return err
@@ -99,31 +95,25 @@ func (w *writer) writeAttempt(r *journal.AttemptRow) error {
 	if err != nil {
 		return err
 	}
-	s := w.attempt
-	s.BindBytes(1, r.Run[:])
-	s.BindInt64(2, int64(r.Step))
-	s.BindInt64(3, int64(r.Attempt))
-	s.BindInt64(4, int64(r.ReadyAt))
-	s.BindInt64(5, int64(r.Started))
-	s.BindInt64(6, int64(r.Ended))
-	s.BindInt64(7, worker)
-	s.BindInt64(8, outcome)
-	s.BindInt64(9, int64(r.Limit))
-	bindText(s, 10, r.Message)
-	return do(s)
+	s.BindBytes(at+1, r.Run[:])
+	s.BindInt64(at+2, int64(r.Step))
+	s.BindInt64(at+3, int64(r.Attempt))
+	s.BindInt64(at+4, int64(r.ReadyAt))
+	s.BindInt64(at+5, int64(r.Started))
+	s.BindInt64(at+6, int64(r.Ended))
+	s.BindInt64(at+7, worker)
+	s.BindInt64(at+8, outcome)
+	s.BindInt64(at+9, int64(r.Limit))
+	bindText(s, at+10, r.Message)
+	return nil
 }
 
-func (w *writer) writePiece(h *journal.HistoryRow) error {
-	s := w.piece
-	s.BindBytes(1, h.Run[:])
-	s.BindInt64(2, int64(h.Seq))
-	s.BindInt64(3, sum(h.Entries))
-	s.BindBytes(4, h.Entries)
-	err := do(s)
-	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultConstraint {
-		return fmt.Errorf("the history of run %s has a piece of batch %d already: %w", h.Run, h.Seq, err)
-	}
-	return err
+func (w *writer) bindPiece(s *sqlite.Stmt, at int, h *journal.HistoryRow) error {
+	s.BindBytes(at+1, h.Run[:])
+	s.BindInt64(at+2, int64(h.Seq))
+	s.BindInt64(at+3, sum(h.Entries))
+	s.BindBytes(at+4, h.Entries)
+	return nil
 }
 
 // bindText stores empty text as NULL, which takes no room in the row and none in an index.
