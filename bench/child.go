@@ -37,7 +37,7 @@ func (s *session) child(ctx context.Context, mode, dir string, n int) (*process,
 		}
 		self = []string{path, "bench"}
 	}
-	cmd := exec.CommandContext(ctx, self[0], append(self[1:len(self):len(self)], childCommand, mode, dir, strconv.Itoa(n))...) //nolint:gosec // this program
+	cmd := exec.CommandContext(ctx, self[0], append(self[1:len(self):len(self)], childCommand, mode, dir, strconv.Itoa(n))...)
 	cmd.Stderr = s.Log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
