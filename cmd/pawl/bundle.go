@@ -28,6 +28,7 @@ type bundle struct {
 	Dir      string   `json:"dir,omitempty"` // where the command was called: relative paths count from here
 	Flow     source   `json:"flow"`
 	Children []source `json:"children,omitempty"` // flows that its steps may start
+	Dialect  string   `json:"dialect,omitempty"`  // the system whose document it was made of
 }
 
 // source is one flow file.
@@ -72,7 +73,7 @@ func (b bundle) compile() (*compiled, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	return &compiled{b, doc, placed{def, b.Dir}}, nil
+	return &compiled{b, doc, placed{def, b.Dir, b.Dialect}}, nil
 }
 
 // definition is the bundle as it is stored.
@@ -195,7 +196,8 @@ func (c *compiled) steps() []live.Step {
 // placed is a flow that belongs to a directory: what its steps name relative to no place, they name relative to that one.
 type placed struct {
 	core.Definition
-	dir string
+	dir     string
+	dialect string
 }
 
 func (p placed) Decider(r *core.Run) core.Decider {

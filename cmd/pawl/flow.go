@@ -48,7 +48,7 @@ type checked struct {
 }
 
 func (a *app) flowCommand() *cobra.Command {
-	return noun("flow", "Check flow files", "", a.flowValidateCommand())
+	return noun("flow", "Check flow files", "", a.flowValidateCommand(), a.flowConvertCommand())
 }
 
 func (a *app) flowValidateCommand() *cobra.Command {

@@ -25,6 +25,7 @@ type startFlags struct {
 	detach   bool
 	json     bool
 	quiet    bool
+	foreign  foreign
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -37,6 +38,9 @@ process, pull the plug, and "pawl resume" goes on, every deadline where it was.
 
 Where the output is not a terminal, each event is a line; with --json a JSON object. Ctrl-C asks whether to cancel the run
 or to leave it for later.
+
+A workflow of another system is run as what it becomes, see "pawl flow convert": its name follows the system's, as in
+steep:workflow.yaml.
 
 A file that is called like a verb is given as ./list.`,
 		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 --timeout 30m\n" +
@@ -62,6 +66,7 @@ A file that is called like a verb is given as ./list.`,
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
 	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
+	f.foreign.flags(flags)
 	cmd.AddCommand(
 		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(), a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(), a.runRerunCommand(), a.runExtendCommand(),
@@ -76,7 +81,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 		}
 		return usage("there is no file %q, and no verb of that name\nSee %q.", file, "pawl run --help")
 	}
-	c, err := a.loadBundle(file)
+	c, err := a.load(file, &f.foreign)
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,9 @@ func (a *app) ending(t *trail.Trail) []screen.Line {
 			label("output", line)
 		}
 	}
+	if system, status := inWords(r); status != "" {
+		label("in "+system, status)
+	}
 	id := live.Short(r.ID)
 	switch r.Phase {
 	case core.RunFailed, core.RunTimedOut:

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/dialect/steep"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// foreign are the files that belong to a document of another system.
+type foreign struct {
+	services string
+	macros   string
+}
+
+func (f *foreign) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.services, "services", "", "of a Steep workflow: the file of its services")
+	flags.StringVar(&f.macros, "macros", "", "of a Steep workflow: the file of its macros")
+}
+
+// systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml.
+var systemNames = []string{"steep"}
+
+// foreignFile cuts steep:workflow.yaml; system is "" where a file is an ordinary one.
+func foreignFile(file string) (system, path string) {
+	system, path, ok := strings.Cut(file, ":")
+	if !ok || !slices.Contains(systemNames, system) {
+		return "", file
+	}
+	return system, path
+}
+
+// translate reads a document of another system.
+func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, error) {
+	name, src, err := a.readFile(path)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	var c *dialect.Conversion
+	switch system {
+	case "steep":
+		c, err = a.translateSteep(name, src, f)
+	default:
+		return nil, usage("documents of %q are not known; known are those of %s", system, strings.Join(systemNames, ", "))
+	}
+	return c, asUsage(err)
+}
+
+func (a *app) translateSteep(name string, src []byte, f *foreign) (*dialect.Conversion, error) {
+	if f.services == "" {
+		return nil, usage("a Steep workflow needs its services: --services services.yaml")
+	}
+	in := steep.Sources{Workflow: steep.Source{Name: name, Text: src}}
+	var err error
+	if in.Services.Name, in.Services.Text, err = a.readFile(f.services); err != nil {
+		return nil, err
+	}
+	if f.macros != "" {
+		if in.Macros.Name, in.Macros.Text, err = a.readFile(f.macros); err != nil {
+			return nil, err
+		}
+	}
+	return steep.Convert(in)
+}
+
+// load reads what is to run: a flow file, or a document of another system, which is stored as the flows it becomes.
+func (a *app) load(file string, f *foreign) (*compiled, error) {
+	system, path := foreignFile(file)
+	if system == "" {
+		return a.loadBundle(file)
+	}
+	c, err := a.translate(system, path, f)
+	if err != nil {
+		return nil, err
+	}
+	a.tellNotes(c.Notes)
+	b := bundle{Dialect: system}
+	if b.Dir, err = os.Getwd(); err != nil {
+		return nil, err
+	}
+	text, err := flow.Encode(c.Flow)
+	if err != nil {
+		return nil, err
+	}
+	b.Flow = source{path, string(text)}
+	for _, child := range c.Children {
+		if text, err = flow.Encode(child); err != nil {
+			return nil, err
+		}
+		b.Children = append(b.Children, source{child.Name, string(text)})
+	}
+	return b.compile()
+}
+
+// tellNotes says what of a document has no counterpart.
+func (a *app) tellNotes(notes []dialect.Note) {
+	for _, n := range notes {
+		fmt.Fprintf(a.Err, "pawl: %s\n", n)
+	}
+}
+
+// inWords is a run's status in the words of the system that its document is from; "" where it is a flow.
+func inWords(r *core.Run) (system, status string) {
+	def, ok := r.Attached().(placed)
+	if !ok {
+		return "", ""
+	}
+	switch def.dialect {
+	case "steep":
+		return "Steep", steep.Status(r)
+	default:
+		return "", ""
+	}
+}

@@ -1,0 +1,232 @@
+// Package form reads documents of other systems: it reports what is wrong at its place, and notes what has no
+// counterpart.
+package form
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// File is one file of a document.
+type File struct {
+	*flow.Tree
+	notes []dialect.Note
+}
+
+// Read reads a file; what makes it unreadable is reported by its Err.
+func Read(name string, src []byte) *File { return &File{Tree: flow.ReadTree(name, src)} }
+
+// Note says that a field has no counterpart.
+func (f *File) Note(at flow.Pos, format string, args ...any) {
+	f.notes = append(f.notes, dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
+}
+
+// Ignored notes every named field that is there.
+func (f *File) Ignored(v flow.Value, why string, names ...string) {
+	for _, name := range names {
+		if !v.Get(name).IsZero() {
+			f.Note(v.Key(name), "%s has no counterpart: %s", name, why)
+		}
+	}
+}
+
+// Finish gathers the notes and the errors of several files; nil files are left out.
+func Finish(files ...*File) ([]dialect.Note, error) {
+	var notes []dialect.Note
+	var all flow.Errors
+	for _, f := range files {
+		if f == nil {
+			continue
+		}
+		notes = append(notes, f.notes...)
+		var errs flow.Errors
+		if errors.As(f.Err(), &errs) {
+			all = append(all, errs...)
+		}
+	}
+	if len(all) > 0 {
+		return nil, all
+	}
+	return notes, nil
+}
+
+// Object checks that a value is a mapping of known keys only.
+func (f *File) Object(v flow.Value, what string, known ...string) bool {
+	if v.IsZero() {
+		return false
+	}
+	if !v.IsMapping() {
+		f.Fail(v.Pos(), "", "%s is a mapping, not %s", what, v)
+		return false
+	}
+	for _, field := range v.Fields() {
+		if contains(known, field.Name) {
+			continue
+		}
+		hint := flow.Nearest(field.Name, known)
+		if hint == "" {
+			hint = "known are " + strings.Join(known, ", ")
+		}
+		f.Fail(field.Pos, hint, "%s has no key %q", what, field.Name)
+	}
+	return true
+}
+
+func contains(words []string, word string) bool {
+	for _, w := range words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// List returns a list's items; what is no list is reported.
+func (f *File) List(v flow.Value, what string) []flow.Value {
+	if !v.IsZero() && !v.IsList() {
+		f.Fail(v.Pos(), "", "%s is a list, not %s", what, v)
+	}
+	return v.Items()
+}
+
+// Text reads a text field; "" where it is absent.
+func (f *File) Text(v flow.Value, key string) string {
+	field := v.Get(key)
+	if field.IsZero() {
+		return ""
+	}
+	text, ok := field.Text()
+	if !ok {
+		f.Fail(field.Pos(), "", "%s is a text, not %s", key, field)
+	}
+	return text
+}
+
+// Need reads a text field that must be there.
+func (f *File) Need(v flow.Value, what, key string) string {
+	if v.Get(key).IsZero() {
+		f.Fail(v.Pos(), "", "%s has no %s", what, key)
+		return ""
+	}
+	text := f.Text(v, key)
+	if _, ok := v.Get(key).Text(); ok && text == "" {
+		f.Fail(v.Get(key).Pos(), "", "the %s of %s is empty", key, what)
+	}
+	return text
+}
+
+// Whole reads a whole number from low to high; otherwise where it is absent.
+func (f *File) Whole(v flow.Value, key string, otherwise, low, high int) int {
+	field := v.Get(key)
+	if field.IsZero() {
+		return otherwise
+	}
+	n, ok := field.Any().(int)
+	if number, real := field.Any().(float64); real && number == math.Trunc(number) && math.Abs(number) < 1<<53 {
+		n, ok = int(number), true
+	}
+	switch {
+	case !ok:
+		f.Fail(field.Pos(), "", "%s is a whole number, not %s", key, field)
+	case n < low:
+		f.Fail(field.Pos(), "", "%s is %d; it must be at least %d", key, n, low)
+	case n > high:
+		f.Fail(field.Pos(), "", "%s is %d; it must be at most %d", key, n, high)
+	default:
+		return n
+	}
+	return otherwise
+}
+
+// Bool reads true or false; false where it is absent.
+func (f *File) Bool(v flow.Value, key string) bool {
+	field := v.Get(key)
+	if field.IsZero() {
+		return false
+	}
+	b, ok := field.Any().(bool)
+	if !ok {
+		f.Fail(field.Pos(), "", "%s is true or false, not %s", key, field)
+	}
+	return b
+}
+
+// Policy reports what is wrong with a policy, at the field that its path names below the value.
+func (f *File) Policy(v flow.Value, err error) {
+	var field *policy.FieldError
+	if errors.As(err, &field) {
+		at := v.At(field.Path...).Pos()
+		if n := len(field.Path); n > 0 {
+			if parent := v.At(field.Path[:n-1]...); parent.Get(field.Path[n-1]).IsZero() {
+				at = parent.Key(field.Path[n-1]) // an unknown key, or one that is missing
+			}
+			f.Fail(at, "", "%s: %s", field.Path[n-1], field.Msg)
+			return
+		}
+		f.Fail(at, "", "%s", field.Msg)
+		return
+	}
+	if err != nil {
+		f.Fail(v.Pos(), "", "%s", err)
+	}
+}
+
+// Pick makes a mapping of the named fields that are there, as a decoder yields them.
+func Pick(v flow.Value, names ...string) map[string]any {
+	out := map[string]any{}
+	for _, name := range names {
+		if field := v.Get(name); !field.IsZero() {
+			out[name] = field.Any()
+		}
+	}
+	return out
+}
+
+// Literal writes text so that no expression is found in it.
+func Literal(text string) string { return strings.ReplaceAll(text, "${{", "$${{") }
+
+// Namer makes names that steps and flows may have, each once.
+type Namer struct{ used map[string]bool }
+
+// Name returns a name like the wished one.
+func (n *Namer) Name(wish string) string {
+	var b strings.Builder
+	for _, c := range wish {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+			b.WriteRune(c)
+		case b.Len() > 0 && (c == '-' || c == '.'):
+			b.WriteRune(c)
+		case b.Len() > 0:
+			b.WriteByte('.')
+		}
+	}
+	base := b.String()
+	if len(base) > 80 {
+		base = base[:80]
+	}
+	if base == "" {
+		base = "step"
+	}
+	name := base
+	for i := 2; n.used[name] || reserved[name]; i++ {
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+	if n.used == nil {
+		n.used = map[string]bool{}
+	}
+	n.used[name] = true
+	return name
+}
+
+// Taken says that a name is in use.
+func (n *Namer) Taken(name string) bool { return n.used[name] }
+
+// reserved are the names of hooks.
+var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true, "onExit": true}

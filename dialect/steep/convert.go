@@ -1,0 +1,158 @@
+package steep
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Source is one file.
+type Source struct {
+	Name string // as errors call it
+	Text []byte
+}
+
+// Sources are the files of a workflow. Macros may be absent.
+type Sources struct{ Workflow, Services, Macros Source }
+
+// The input's properties that name the folders in which files are made.
+const (
+	tmpPath = "tmpPath" // for what only other actions read
+	outPath = "outPath" // for outputs with store: true
+)
+
+// Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
+func Convert(src Sources) (*dialect.Conversion, error) {
+	main := &reader{File: form.Read(src.Workflow.Name, src.Workflow.Text)}
+	meta := &reader{File: form.Read(src.Services.Name, src.Services.Text)}
+	files := []*form.File{main.File, meta.File}
+	macros := map[string]*macro{}
+	if src.Macros.Name != "" {
+		r := &reader{File: form.Read(src.Macros.Name, src.Macros.Text)}
+		files = append(files, r.File)
+		macros = r.macros(r.Root())
+	}
+	w := main.workflow(main.Root())
+	services := meta.services(meta.Root())
+	if _, err := form.Finish(files...); err != nil {
+		return nil, err
+	}
+	circle := includeCircle(macros)
+	for _, m := range macros {
+		check(m.vars, m.actions, services, macros, m)
+	}
+	check(w.vars, w.actions, services, macros, nil)
+	if _, err := form.Finish(files...); err != nil || circle {
+		return nil, err
+	}
+	c := &converter{file: main.File, w: w, services: services, constants: map[string]*variable{}}
+	out := c.convert(macros)
+	notes, err := form.Finish(files...)
+	if err != nil {
+		return nil, err
+	}
+	out.Notes = notes
+	if err := compile(out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// compile checks the flows. That one of them is wrong is a limit of flows that the workflow exceeds.
+func compile(c *dialect.Conversion) error {
+	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
+		if _, err := flow.Compile(doc); err != nil {
+			return fmt.Errorf("the workflow makes a flow that is not valid: %w", err)
+		}
+	}
+	return nil
+}
+
+// converter makes flows of a workflow that is known to be right.
+type converter struct {
+	file      *form.File
+	w         *workflow
+	services  map[string]*service
+	constants map[string]*variable
+	targets   *targets
+	chains    *policy.Retry // of process chains
+	flows     form.Namer
+	children  []*flow.Document
+	paths     bool // files are made
+}
+
+func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
+	e := &expander{macros: macros}
+	actions := e.actions(c.w.actions)
+	for _, v := range slices.Concat(c.w.vars, e.vars) {
+		if !v.value.IsZero() {
+			c.constants[v.id] = v
+		}
+	}
+	c.targets = newTargets(actions)
+	c.chainRetry()
+	name := c.w.name
+	if name == "" {
+		name = "workflow"
+	}
+	s := c.scope(nil, c.flows.Name(name), actions)
+	s.all(true)
+	if c.paths {
+		folder := func(name string) map[string]any { return map[string]any{"type": "string", "default": name} }
+		s.doc.Input = flow.V(map[string]any{
+			"type": "object", "additionalProperties": false,
+			"properties": map[string]any{tmpPath: folder("tmp"), outPath: folder("out")},
+		})
+	}
+	return &dialect.Conversion{Flow: s.doc, Children: c.children}
+}
+
+// chainRetry reads how process chains are retried: their number of attempts is at least 1, as Steep's is.
+func (c *converter) chainRetry() {
+	if c.w.chains.IsZero() {
+		return
+	}
+	p, err := dialect.Policy("steep", map[string]any{"action": map[string]any{"retries": c.w.chains.Any()}})
+	if err != nil {
+		c.file.Policy(c.w.chains, below(err, 2))
+		return
+	}
+	if p.Retry.MaxAttempts == 0 {
+		p.Retry.MaxAttempts = 1
+		c.file.Note(c.w.chains.Key("maxAttempts"), "maxAttempts: 0 of process chains means one attempt, as it does in Steep")
+	}
+	if p.Retry.MaxAttempts != 1 {
+		c.chains = p.Retry
+	}
+}
+
+// below takes the first names off a field's path.
+func below(err error, n int) error {
+	field, ok := err.(*policy.FieldError) //nolint:errorlint // dialect.Policy returns it as it is
+	if !ok || len(field.Path) < n {
+		return err
+	}
+	return &policy.FieldError{Path: field.Path[n:], Msg: field.Msg}
+}
+
+// policy reads an action's timeouts and retries over its service's.
+func (c *converter) policy(a *action, s *service) policy.Policy {
+	fields := []string{"retries", "maxInactivity", "maxRuntime", "deadline"}
+	p, err := dialect.Policy("steep", map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
+	if err == nil {
+		if p.Retry.MaxAttempts == 1 {
+			p.Retry = nil // as every step of a flow
+		}
+		return p
+	}
+	file, in := s.file, s.in
+	if field, ok := err.(*policy.FieldError); ok && field.Path[0] == "action" { //nolint:errorlint // as above
+		file, in = a.file, a.in
+	}
+	file.Policy(in, below(err, 1))
+	return policy.Policy{}
+}

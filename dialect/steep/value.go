@@ -1,0 +1,156 @@
+package steep
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// shape says how many values a variable holds.
+type shape uint8
+
+const (
+	shapeAny  shape = iota // known when the flow runs
+	shapeOne               // a text, a number, true or false
+	shapeMany              // a list of such
+)
+
+// fileKind says what an output's path stands for.
+type fileKind uint8
+
+const (
+	plainValue   fileKind = iota
+	directory             // the files in it
+	optionalFile          // the file, if there is one
+)
+
+// value is what is known about a variable in one flow: a constant, a text with expressions in it, or an expression.
+type value struct {
+	constant flow.Value
+	parts    []part // of a generated file name
+	expr     string
+	shape    shape
+	kind     fileKind
+	needs    []string // steps that must have ended
+}
+
+// part is a piece of a text: characters, or an expression.
+type part struct{ text, expr string }
+
+// expression gives the value as an expression.
+func (v *value) expression() string {
+	switch {
+	case !v.constant.IsZero():
+		return literal(v.constant.Any())
+	case v.parts == nil:
+		return v.expr
+	}
+	pieces := make([]string, len(v.parts))
+	for i, p := range v.parts {
+		if pieces[i] = p.expr; p.expr == "" {
+			pieces[i] = literal(p.text)
+		}
+	}
+	return strings.Join(pieces, " + ")
+}
+
+// template gives the value as a document holds it.
+func (v *value) template() flow.Value {
+	switch {
+	case !v.constant.IsZero():
+		return literals(v.constant.Any())
+	case v.parts == nil:
+		return flow.V("${{ " + v.expr + " }}")
+	}
+	var b strings.Builder
+	for _, p := range v.parts {
+		if p.expr != "" {
+			b.WriteString("${{ " + p.expr + " }}")
+		} else {
+			b.WriteString(form.Literal(p.text))
+		}
+	}
+	return flow.V(b.String())
+}
+
+// literals writes constants so that no expression is found in them.
+func literals(v any) flow.Value {
+	switch v := v.(type) {
+	case string:
+		return flow.V(form.Literal(v))
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = literals(item)
+		}
+		return flow.V(list)
+	default:
+		return flow.V(v)
+	}
+}
+
+// folder is the folder of a generated file.
+func (v *value) folder() *value {
+	last := len(v.parts) - 1
+	cut := strings.LastIndexByte(v.parts[last].text, '/')
+	for cut < 0 && last > 0 { // the name begins with an expression
+		last--
+		cut = strings.LastIndexByte(v.parts[last].text, '/')
+	}
+	parts := append([]part{}, v.parts[:last]...)
+	if text := v.parts[last].text[:max(cut, 0)]; text != "" {
+		parts = append(parts, part{text: text})
+	}
+	return &value{parts: parts, shape: shapeOne}
+}
+
+// constantValue is a constant as a variable holds it.
+func constantValue(v flow.Value) *value {
+	if v.IsList() {
+		return &value{constant: v, shape: shapeMany}
+	}
+	return &value{constant: v, shape: shapeOne}
+}
+
+// argument is a piece of a command line: one text, or a list that an expression gives.
+type argument struct {
+	value *value
+	list  bool
+}
+
+func word(text string) argument {
+	return argument{value: &value{constant: flow.V(text), shape: shapeOne}}
+}
+
+// command joins arguments: a list of texts where it is known how many there are, else one expression.
+func command(args []argument) flow.Value {
+	dynamic := false
+	for _, a := range args {
+		dynamic = dynamic || a.list
+	}
+	if !dynamic {
+		list := make([]any, len(args))
+		for i, a := range args {
+			list[i] = a.value.template()
+		}
+		return flow.V(list)
+	}
+	var lists, words []string
+	flush := func() {
+		if words != nil {
+			lists = append(lists, "["+strings.Join(words, ", ")+"]")
+			words = nil
+		}
+	}
+	for _, a := range args {
+		if a.list {
+			flush()
+			lists = append(lists, a.value.expr)
+		} else {
+			words = append(words, a.value.expression())
+		}
+	}
+	flush()
+	return flow.V("${{ concat(" + strings.Join(lists, ", ") + ") }}")
+}
