@@ -82,6 +82,12 @@ type Bounded interface {
 	Bounds() (execution, run, deadline *policy.Limit)
 }
 
+// Checked is a Definition that checks what its runs start with; child runs are started by the engine alone, so it asks.
+type Checked interface {
+	// CheckInput returns the input with what it leaves out, or an error that says what is wrong with it.
+	CheckInput(input []byte) ([]byte, error)
+}
+
 // Bodied is a Definition whose decisions are made by a body outside the machine, a Go function. Its Decider answers with
 // Consult; the run counts as active until the body has said that it waits.
 type Bodied interface{ Bodied() }

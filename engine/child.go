@@ -54,10 +54,16 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 	if err != nil {
 		return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", payload.Name, err))
 	}
+	input := []byte(payload.Input)
+	if c, ok := def.(core.Checked); ok {
+		if input, err = c.CheckInput(input); err != nil {
+			return failed("input", err.Error())
+		}
+	}
 	p.define(&src)
 	child := p.create(e.Child)
 	err = p.advance(child, def, core.Start{
-		Definition: src.ID, Workflow: src.Name, Input: payload.Input, ExecutionAt: e.Execution,
+		Definition: src.ID, Workflow: src.Name, Input: input, ExecutionAt: e.Execution,
 		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing}, Actor: "parent",
 	})
 	if err != nil {

@@ -114,6 +114,31 @@ func TestChildOfUnknownName(t *testing.T) {
 	r.wantPhase(id, core.RunFailed)
 }
 
+// TestChildInputIsChecked: a child run begins with a checked input like any other, or its step fails without a run.
+func TestChildInputIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		payload string
+		phase   core.RunPhase
+		runs    int
+	}{
+		{`{"name":"inner","input":1}`, core.RunSucceeded, 2},
+		{`{"name":"inner"}`, core.RunSucceeded, 2},
+		{`{"name":"inner","input":2}`, core.RunFailed, 1},
+	} {
+		r := newRig(t, -1)
+		inner := flow("inner", nap(time.Second))
+		inner.Wants = "1"
+		r.plans["inner"] = inner.definition()
+		id := r.start(flow("outer", child(c.payload)))
+		r.pass(time.Minute)
+		r.wantPhase(id, c.phase)
+		page, err := r.journal.List(context.Background(), journal.Query{Limit: 10})
+		if err != nil || len(page.Runs) != c.runs {
+			t.Errorf("%s: %d runs, want %d (%v)", c.payload, len(page.Runs), c.runs, err)
+		}
+	}
+}
+
 func TestCancelReachesChildren(t *testing.T) {
 	for _, op := range []core.Op{core.OpInterrupt, core.OpTerminate} {
 		t.Run(op.String(), func(t *testing.T) {

@@ -20,6 +20,18 @@ type plan struct {
 	Name  string     `json:"name"`
 	Steps []planStep `json:"steps"`
 	Again int        `json:"again,omitempty"` // attempts of the run
+	Wants string     `json:"wants,omitempty"` // the only input it takes
+}
+
+// CheckInput fills an input that is left out, and refuses any but the one the plan wants.
+func (p *plan) CheckInput(input []byte) ([]byte, error) {
+	if len(input) == 0 {
+		return []byte(p.Wants), nil
+	}
+	if p.Wants != "" && string(input) != p.Wants {
+		return nil, fmt.Errorf("the input is %s, not %s", input, p.Wants)
+	}
+	return input, nil
 }
 
 type planStep struct {

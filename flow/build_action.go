@@ -41,6 +41,9 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 		o := b.object(vars)
 		o.text("name", a.Name)
 		o.data("input", a.Input)
+		if a.ParentClose != "" {
+			o.data("close", V(a.ParentClose))
+		}
 		p.payload = o.done()
 	case *Fail:
 		p.payload = b.failure(a, vars)

@@ -62,6 +62,9 @@ const (
 	onExit
 )
 
+// CheckInput checks the input of a child run like that of any other.
+func (d *definition) CheckInput(input []byte) ([]byte, error) { return d.doc.CheckInput(input) }
+
 // Compile makes a definition of a document. What Parse returned always compiles; what was built in code is checked
 // here. Errors are an [Errors] value.
 func Compile(doc *Document) (core.Definition, error) {

@@ -138,8 +138,12 @@ type (
 	// Wait waits for an event.
 	Wait struct{ Event Value }
 
-	// Child runs another flow.
-	Child struct{ Name, Input Value }
+	// Child runs another flow. ParentClose says what becomes of that run when this one closes before it: cancel, which
+	// is the default, terminate or abandon.
+	Child struct {
+		Name, Input Value
+		ParentClose string
+	}
 
 	// Fail fails, for good or as another kind of failure.
 	Fail struct {
@@ -190,7 +194,8 @@ var (
 	taskKeys         = []string{"queue", "type", "input"}
 	sleepKeys        = []string{"for", "until"}
 	waitKeys         = []string{"event"}
-	flowKeys         = []string{"name", "input"}
+	flowKeys         = []string{"name", "input", "parentClose"}
+	parentCloses     = []string{"cancel", "terminate", "abandon"}
 	failKeys         = []string{"type", "message", "code", "kind", "nonRetryable", "retryAfter"}
 	noopKeys         = []string{"output"}
 )

@@ -195,6 +195,9 @@ func encodeAction(a Action) Value {
 		if !a.Input.IsZero() {
 			out.must("input", a.Input)
 		}
+		if a.ParentClose != "" {
+			out.put("parentClose", V(a.ParentClose))
+		}
 	case *Fail:
 		out.put("type", a.Type)
 		out.put("message", a.Message)

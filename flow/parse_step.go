@@ -347,6 +347,11 @@ func (p *parsing) child(n *node) Action {
 		c.Name = valueOf(n)
 	} else if p.object(n, "flow", flowKeys) {
 		c.Name, c.Input = p.textValue(n.get("name"), "name"), valueOf(n.get("input"))
+		if closing := n.get("parentClose"); closing != nil {
+			if c.ParentClose = closing.text; closing.kind != nodeText || !contains(parentCloses, closing.text) {
+				p.fail(closing.pos, "", "parentClose is cancel, terminate or abandon, not %s", describe(closing))
+			}
+		}
 	}
 	if c.Name.text() == "" {
 		p.fail(n.pos, "name the flow to run: name: audit", "the child flow has no name")

@@ -212,6 +212,14 @@ func (p placed) Bounds() (execution, run, deadline *policy.Limit) {
 	return nil, nil, nil
 }
 
+// CheckInput passes the check of a child run's input on.
+func (p placed) CheckInput(input []byte) ([]byte, error) {
+	if c, ok := p.Definition.(core.Checked); ok {
+		return c.CheckInput(input)
+	}
+	return input, nil
+}
+
 type placedDecider struct {
 	core.Decider
 	dir string
