@@ -49,27 +49,13 @@ func openStack(ctx context.Context, dir string, types map[string]worker.Executor
 func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Executor) (*stack, error) {
 	executors := map[string]worker.Executor{"noop": worker.Noop{}}
 	maps.Copy(executors, types)
-	r := &relay{ready: make(chan struct{})}
-	pool := worker.NewPool(worker.PoolConfig{Executors: executors, Reporter: r})
+	pool := worker.NewPool(worker.PoolConfig{Executors: executors})
 	e, err := engine.Open(ctx, engine.Config{Journal: j, Workers: pool, Compile: compile})
 	if err != nil {
 		return nil, err
 	}
-	r.to = e
-	close(r.ready)
+	pool.ReportTo(e)
 	return &stack{journal: j, pool: pool, engine: e}, nil
-}
-
-// relay passes reports on to an engine that is made after its workers: an engine that recovers runs hands out attempts
-// before Open has returned.
-type relay struct {
-	ready chan struct{}
-	to    worker.Reporter
-}
-
-func (r *relay) Report(run core.RunID, in core.Input) {
-	<-r.ready
-	r.to.Report(run, in)
 }
 
 // close ends the stack. A second close does nothing.

@@ -38,7 +38,7 @@ type PoolConfig struct {
 type Pool struct {
 	cfg     PoolConfig
 	slots   map[string]int
-	reports Reporter
+	reports reporting
 	instant instants
 
 	mu      sync.Mutex
@@ -70,7 +70,10 @@ func NewPool(cfg PoolConfig) *Pool {
 		start := time.Now()
 		cfg.Now = func() core.Time { return policy.At(start).Add(time.Since(start)) }
 	}
-	p := &Pool{cfg: cfg, slots: map[string]int{}, reports: cfg.Reporter, running: map[core.Token]*attempt{}}
+	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}}
+	if cfg.Reporter != nil {
+		p.ReportTo(cfg.Reporter)
+	}
 	p.instant.pool = p
 	for name, executor := range cfg.Executors {
 		p.slots[name] = defaultSlots(name, executor)
@@ -96,8 +99,8 @@ func defaultSlots(name string, executor Executor) int {
 	return 256
 }
 
-// ReportTo sets the reporter. It must be called before the first Dispatch.
-func (p *Pool) ReportTo(r Reporter) { p.reports = r }
+// ReportTo sets the reporter, once. It is given what there was to report before.
+func (p *Pool) ReportTo(r Reporter) { p.reports.begin(r) }
 
 // Slots returns how many tasks of the type may run at once: 0 where the pool does not serve the queue or the type, or
 // closes; -1 for no bound.
@@ -179,13 +182,13 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 }
 
 func (p *Pool) ended(tok core.Token, res Result, details []byte) {
-	p.reports.Report(tok.Run, core.TaskEnded{
+	p.reports.report(tok.Run, core.TaskEnded{
 		Step: tok.Step, Attempt: tok.Attempt, Output: res.Output, Failure: res.Failure, Details: details,
 	})
 }
 
 func (p *Pool) stopped(tok core.Token, abandoned bool) {
-	p.reports.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+	p.reports.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
 }
 
 // Revoke stops an attempt that has ended. TaskStopped is reported when its work is gone or abandoned, at once for an

@@ -49,10 +49,9 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 		Compile: flows.compile, Resolve: flows.resolve,
 		BeforeRecovery: func(context.Context) error { return endLeftovers(p) },
 	}
-	reports := &lateReporter{ready: make(chan struct{})}
 	if work {
 		m.pool = worker.NewPool(worker.PoolConfig{
-			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}), Reporter: reports,
+			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}),
 		})
 		cfg.Workers = m.pool
 	}
@@ -60,21 +59,10 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	reports.engine = m.Engine
-	close(reports.ready)
+	if work {
+		m.pool.ReportTo(m.Engine)
+	}
 	return m, nil
-}
-
-// lateReporter passes reports to an engine that is made after its workers. The engine may hand out work before Open has
-// returned; a report of that waits the moment it takes.
-type lateReporter struct {
-	ready  chan struct{}
-	engine *engine.Engine
-}
-
-func (r *lateReporter) Report(run core.RunID, in core.Input) {
-	<-r.ready
-	r.engine.Report(run, in)
 }
 
 // endLeftovers ends the processes that outlived a killed engine of the same database: before anything is tried again, what
