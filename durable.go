@@ -26,7 +26,7 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 	if minVersion > maxVersion {
 		return 0, fmt.Errorf("pawl: version %q: %d is above %d", change, minVersion, maxVersion)
 	}
-	if err := st.enter("version " + change); err != nil {
+	if err := st.enter(named("version", change)); err != nil {
 		return 0, err
 	}
 	s := st.session
@@ -62,12 +62,12 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 // start. It is the same each time the body is called, and stands still in between.
 func Now(ctx Context) time.Time {
 	st := ctx.of()
-	if st.enter("pawl.Now") != nil {
+	if st.enter(named("pawl.Now")) != nil {
 		return st.now.Std()
 	}
 	if e := st.last; e != nil {
 		if !e.confirmed {
-			st.wait("pawl.Now", func() bool { return e.confirmed }, &e.changed)
+			st.wait(named("pawl.Now"), func() bool { return e.confirmed }, &e.changed)
 		}
 		st.now, st.last = max(st.now, e.step.EndedAt), nil
 	}

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+
+	"github.com/pawl-dev/pawl/core"
 )
 
 // Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync] or [Go].
 type Future[T any] struct {
 	session *session
 	entry   *entry // of a step; nil: of a strand
+	spec    *core.StepSpec
 	codec   Codec
 
 	// Of a strand, guarded by the session's lock.
@@ -55,7 +58,7 @@ func (f *Future[T]) outcome() error {
 
 func (f *Future[T]) what() string {
 	if f.entry != nil {
-		return describe(f.entry.step.Spec)
+		return describe(f.spec)
 	}
 	return fmt.Sprintf("strand %q", f.name)
 }
@@ -68,14 +71,14 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if f.session == nil {
 		return f.value, f.err
 	}
-	if err := st.enter(f.what()); err != nil {
+	if err := st.enter(f.what); err != nil {
 		return f.value, err
 	}
 	if f.session != st.session {
 		st.session.mu.Unlock()
 		return f.value, fmt.Errorf("pawl: %s belongs to another run: %w", f.what(), ErrContextEnded)
 	}
-	st.wait(f.what(), f.settled, f.signal())
+	st.wait(f.what, f.settled, f.signal())
 	if f.entry == nil {
 		defer st.session.mu.Unlock()
 		return f.value, f.err
@@ -98,7 +101,7 @@ func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Futur
 	if err := checkName(name); err != nil {
 		return failed[T](fmt.Errorf("pawl: strand %q: %w", name, err))
 	}
-	if err := st.enter("strand " + name); err != nil {
+	if err := st.enter(named("strand", name)); err != nil {
 		return failed[T](err)
 	}
 	defer st.session.mu.Unlock()
@@ -166,10 +169,10 @@ func waitFor(ctx Context, f Waitable) error {
 	if f.home() == nil {
 		return nil
 	}
-	if err := st.enter("pawl.All"); err != nil {
+	if err := st.enter(named("pawl.All")); err != nil {
 		return err
 	}
-	st.wait("pawl.All", f.settled, f.signal())
+	st.wait(named("pawl.All"), f.settled, f.signal())
 	st.session.mu.Unlock()
 	return nil
 }
@@ -181,7 +184,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 	if len(futures) == 0 {
 		return -1, errors.New("pawl: Any without a future waits for nothing")
 	}
-	if err := st.enter("pawl.Any"); err != nil {
+	if err := st.enter(named("pawl.Any")); err != nil {
 		return -1, err
 	}
 	key := st.key("any")
@@ -195,7 +198,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 			st.leave()
 		}
 		f := futures[n]
-		st.wait("pawl.Any", func() bool { return f.home() == nil || f.settled() }, f.signal())
+		st.wait(named("pawl.Any"), func() bool { return f.home() == nil || f.settled() }, f.signal())
 		st.session.mu.Unlock()
 		return n, nil
 	}
@@ -211,7 +214,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 	for i, f := range futures {
 		signals[i] = f.signal()
 	}
-	st.wait("pawl.Any", func() bool { return first() >= 0 }, signals...)
+	st.wait(named("pawl.Any"), func() bool { return first() >= 0 }, signals...)
 	n := first()
 	st.mark(key, []byte(strconv.Itoa(n)))
 	st.session.mu.Unlock()
@@ -229,7 +232,7 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In, fn func(
 	if atOnce <= 0 || atOnce > len(items) {
 		atOnce = len(items)
 	}
-	if err := st.enter("pawl.Map"); err != nil {
+	if err := st.enter(named("pawl.Map")); err != nil {
 		return nil, err
 	}
 	key := st.key(name)
@@ -248,7 +251,7 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In, fn func(
 			futures[begun] = spawn(st, name, key+"["+strconv.Itoa(begun)+"]", one, over)
 		}
 		seen := ended
-		st.wait("pawl.Map", func() bool { return ended > seen }, &changed)
+		st.wait(named("pawl.Map"), func() bool { return ended > seen }, &changed)
 	}
 	defer st.session.mu.Unlock()
 	out := make([]Out, len(items))

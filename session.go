@@ -264,13 +264,10 @@ func (s *session) answered(err error) {
 		return
 	}
 	s.mu.Lock()
-	again := !s.over || s.finished
 	s.kill()
 	s.mu.Unlock()
 	s.host.drop(s)
-	if again {
-		s.host.later(s.run, againTime)
-	}
+	s.host.later(s.run, againTime)
 }
 
 // release unwinds an idle session.

@@ -123,7 +123,7 @@ func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Sche
 	if err != nil {
 		return failed[Out](NonRetryable(fmt.Errorf("pawl: step %q: %w", name, err)))
 	}
-	if err := st.enter("step " + name); err != nil {
+	if err := st.enter(named("step", name)); err != nil {
 		return failed[Out](err)
 	}
 	spec.Def, spec.Policy, spec.Queue, spec.Priority = -1, o.policy, o.queue, o.priority
@@ -133,5 +133,5 @@ func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Sche
 	}
 	e := st.ask(spec, cmd, fn)
 	st.session.mu.Unlock()
-	return &Future[Out]{entry: e, session: st.session, codec: st.session.host.codec}
+	return &Future[Out]{entry: e, spec: spec, session: st.session, codec: st.session.host.codec}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,10 +32,10 @@ type strand struct {
 	id      atomic.Value // goroutine's number, to find its stack
 	cursor  int          // recorded steps asked for so far
 	counts  map[string]int
-	last    *entry    // the last step it has seen the end of
-	now     core.Time // the instant of what it has seen last
-	draws   uint64    // random numbers so far
-	busy    string    // the step it waits for
+	last    *entry        // the last step it has seen the end of
+	now     core.Time     // the instant of what it has seen last
+	draws   uint64        // random numbers so far
+	busy    func() string // what it waits for; nil: it runs
 	until   func() bool
 	woken   chan struct{}
 }
@@ -71,7 +72,7 @@ func goroutine() string {
 
 // wait blocks the strand until ok, which is asked under the session's lock, holds. One of the signals fires whenever it
 // may have become true. It does not return where the session ends first.
-func (st *strand) wait(what string, ok func() bool, signals ...*signal) {
+func (st *strand) wait(what func() string, ok func() bool, signals ...*signal) {
 	s := st.session
 	if ok() && !s.over {
 		return
@@ -90,7 +91,7 @@ func (st *strand) wait(what string, ok func() bool, signals ...*signal) {
 		s.mu.Unlock()
 		<-st.woken
 		s.mu.Lock()
-		st.busy = ""
+		st.busy = nil
 		if !s.over && ok() {
 			return
 		}
@@ -105,21 +106,24 @@ func (st *strand) leave() {
 }
 
 // enter locks the session for a call of the strand's. It returns an error where the context may not be used now.
-func (st *strand) enter(what string) error {
+func (st *strand) enter(what func() string) error {
 	s := st.session
 	s.mu.Lock()
 	switch {
 	case s.finished:
 		s.mu.Unlock()
-		return fmt.Errorf("pawl: %s: %w", what, ErrContextEnded)
+		return fmt.Errorf("pawl: %s: %w", what(), ErrContextEnded)
 	case s.over:
 		st.leave()
-	case st.busy != "":
+	case st.busy != nil:
 		s.mu.Unlock()
-		return fmt.Errorf("pawl: %s while %s is waited for: %w", what, st.busy, ErrNested)
+		return fmt.Errorf("pawl: %s while %s is waited for: %w", what(), st.busy(), ErrNested)
 	}
 	return nil
 }
+
+// named is a call's name, for errors.
+func named(parts ...string) func() string { return func() string { return strings.Join(parts, " ") } }
 
 // key is the key of the strand's next step of that name.
 func (st *strand) key(name string) string {
@@ -185,12 +189,6 @@ func describe(spec *core.StepSpec) string {
 		}
 		return fmt.Sprintf("call %q of %q on queue %q", spec.Name, spec.Type, spec.Queue)
 	}
-}
-
-// await waits for the step's end.
-func (st *strand) await(e *entry) {
-	st.wait(describe(e.step.Spec), func() bool { return e.closed }, &e.changed)
-	st.last = e
 }
 
 // replays reports whether the strand is still in what is recorded.

@@ -142,7 +142,7 @@ func (p *Partition) body(c *Call) {
 	p.reply(c)
 }
 
-// consult answers with whole news. They wait for what is on its way to the disk, as every answer does.
+// consult answers with whole news.
 func (p *Partition) consult(c *Call) {
 	r, err := p.get(c.Run)
 	if err != nil {
@@ -152,7 +152,5 @@ func (p *Partition) consult(c *Call) {
 	if r.state.Phase.Closed() || r.state.Closing != nil || r.state.CancelAsked || r.state.Phase == core.RunPending || p.cfg.Bodies == nil {
 		return
 	}
-	n := NewsOf(r.state, nil)
-	c.Done = func(*Call) { p.cfg.Bodies.Consult(n) }
-	p.reply(c)
+	p.cfg.Bodies.Consult(NewsOf(r.state, nil)) // at once: news of what follows must not pass it
 }

@@ -1,0 +1,201 @@
+package pawl_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl"
+	_ "github.com/pawl-dev/pawl/journal/sqlite" // the database that survives
+)
+
+// crashDir, where set, makes the test binary the program that is killed: its database and what it did lie there.
+const crashDir = "PAWL_TEST_CRASH_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		if err := takeOrders(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	crashOrders = 1000
+	crashSteps  = 5
+)
+
+// order is a workflow whose steps leave a line each in a file outside.
+func order(trace *os.File) *pawl.Workflow[int, int] {
+	return pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
+		for i := range crashSteps {
+			_, err := pawl.Step(ctx, fmt.Sprint("step", i), func(ctx context.Context) (int, error) {
+				_, err := fmt.Fprintln(trace, n, i, pawl.AttemptNumber(ctx)) // one write, appended
+				return i, err
+			}, pawl.Timeout("1h"), pawl.Retry("fixed(3, 10ms)"))
+			if err != nil {
+				return 0, err
+			}
+			if i == 2 {
+				if err := pawl.Sleep(ctx, "settle", 20*time.Millisecond); err != nil {
+					return 0, err
+				}
+			}
+		}
+		return n, nil
+	}, pawl.ExecutionTimeout("1h"))
+}
+
+// takeOrders is the program: it takes all orders, those of an earlier life among them, and ends when they have.
+func takeOrders(dir string) error {
+	trace, err := os.OpenFile(filepath.Join(dir, "trace"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w := order(trace)
+	ctx := context.Background()
+	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w}})
+	if err != nil {
+		return err
+	}
+	results := make(chan error)
+	limit := make(chan struct{}, 64)
+	for n := range crashOrders {
+		go func() {
+			limit <- struct{}{}
+			r, err := w.Start(ctx, e, "", n, pawl.IdempotencyKey(strconv.Itoa(n)))
+			<-limit
+			if err == nil {
+				var got int
+				if got, err = r.Result(ctx); err == nil && got != n {
+					err = fmt.Errorf("order %d returned %d", n, got)
+				}
+			}
+			results <- err
+		}()
+	}
+	for range crashOrders {
+		err = errors.Join(err, <-results)
+	}
+	return errors.Join(err, e.Close())
+}
+
+// TestCrash kills a program at random instants. PAWL_TEST_CRASHES sets how often; default 10.
+func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	crashes := 10
+	if text := os.Getenv("PAWL_TEST_CRASHES"); text != "" {
+		crashes, _ = strconv.Atoi(text)
+	}
+	dir := t.TempDir()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	ended := false
+	for i := 0; !ended; i++ {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), crashDir+"="+dir)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		life := time.Duration(20+rng.IntN(100)) * time.Millisecond
+		if i >= crashes {
+			life = time.Minute
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatalf("life %d: %v\n%s", i, err, stderr.String())
+			}
+			ended = i >= crashes // else it was too quick; it finds all done and ends again
+		case <-time.After(life):
+			if i >= crashes {
+				t.Error("it does not end")
+				ended = true
+			}
+			_ = cmd.Process.Kill()
+			<-done
+		}
+	}
+	checkTrace(t, filepath.Join(dir, "trace"))
+	checkRuns(t, dir)
+}
+
+// checkTrace holds what happened outside against the promise: a finished step is not run again. A step begins only
+// after the one before is durably finished, so no line of that one may follow.
+func checkTrace(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	last := map[int]int{}
+	repeated, lines := 0, 0
+	for s := bufio.NewScanner(f); s.Scan(); lines++ {
+		var n, step, attempt int
+		if _, err := fmt.Sscan(s.Text(), &n, &step, &attempt); err != nil {
+			t.Fatalf("%q: %v", s.Text(), err)
+		}
+		before, seen := last[n]
+		switch {
+		case seen && step < before:
+			t.Errorf("order %d: step %d ran again after step %d", n, step, before)
+		case seen && step == before:
+			repeated++ // it was in flight when the program died
+		}
+		last[n] = step
+	}
+	if len(last) != crashOrders {
+		t.Errorf("%d orders left a trace, want %d", len(last), crashOrders)
+	}
+	t.Logf("%d lines, %d of them by attempts after a crash", lines, repeated)
+}
+
+// checkRuns holds the database against the promise: every order has ended once, and no deadline has moved.
+func checkRuns(t *testing.T, dir string) {
+	t.Helper()
+	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{order(nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "order", Limit: 2 * crashOrders})
+	if err != nil || len(runs) != crashOrders {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	for _, r := range runs {
+		if r.Phase != "succeeded" || !r.Deadline.Equal(r.CreatedAt.Add(time.Hour)) {
+			t.Errorf("run %s is %s, created %s, deadline %s", r.ID, r.Phase, r.CreatedAt, r.Deadline)
+		}
+		d, err := e.DescribeRun(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range d.Steps {
+			if s.Name != "settle" && !s.Deadline.Equal(s.Scheduled.Add(time.Hour)) {
+				t.Errorf("run %s, step %s: scheduled %s, deadline %s", r.ID, s.Name, s.Scheduled, s.Deadline)
+			}
+		}
+	}
+}
