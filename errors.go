@@ -136,7 +136,10 @@ type RunError struct {
 }
 
 func (e *RunError) Error() string {
-	text := "run " + e.Run + " " + e.Phase
+	text := "the run " + e.Phase
+	if e.Run != "" {
+		text = "run " + e.Run + " " + e.Phase
+	}
 	if e.own != nil {
 		return text + ": " + e.own.Error()
 	}

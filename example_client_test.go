@@ -1,0 +1,272 @@
+package pawl_test
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+func ExampleIdempotencyKey() {
+	w := pawl.Define("import", func(_ pawl.Context, file string) (string, error) { return file + " imported", nil })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	first, _ := w.Start(ctx, eng, "", "a.csv", pawl.IdempotencyKey("import of a.csv"))
+	fmt.Println(first.Result(ctx))
+	again, _ := w.Start(ctx, eng, "", "a.csv", pawl.IdempotencyKey("import of a.csv"))
+	fmt.Println(again.Existing, again.ID == first.ID)
+	// Output:
+	// a.csv imported <nil>
+	// true true
+}
+
+func ExampleUseExisting() {
+	w := pawl.Define("wait", func(ctx pawl.Context, _ any) (int, error) { return pawl.WaitEvent[int](ctx, "go") })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	first, _ := w.Start(ctx, eng, "customer-7", nil)
+	_, err := w.Start(ctx, eng, "customer-7", nil)
+	fmt.Println(errors.Is(err, pawl.ErrConflict))
+	same, _ := w.Start(ctx, eng, "customer-7", nil, pawl.UseExisting())
+	fmt.Println(same.ID == first.ID)
+	// Output:
+	// true
+	// true
+}
+
+func ExampleStartAfter() {
+	w := pawl.Define("later", func(ctx pawl.Context, _ any) (string, error) { return "began", nil })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	run, _ := w.Start(context.Background(), eng, "", nil, pawl.StartAfter(5*time.Millisecond))
+	fmt.Println(run.Result(context.Background()))
+	// Output: began <nil>
+}
+
+func ExampleRun_Cancel() {
+	w := pawl.Define("long", func(ctx pawl.Context, _ any) (any, error) { return nil, pawl.Sleep(ctx, "nap", "30d") })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := w.Start(ctx, eng, "", nil)
+	if err := run.Cancel(ctx, "changed my mind"); err != nil {
+		fmt.Println(err)
+	}
+	_, err := run.Result(ctx)
+	fmt.Println(errors.Is(err, pawl.ErrCancelled))
+	// Output: true
+}
+
+func ExampleEngine_Operate() {
+	w := pawl.Define("pay", func(ctx pawl.Context, _ any) (string, error) {
+		return pawl.Step(ctx, "charge", func(context.Context) (string, error) { return "", errors.New("the bank is down") })
+	})
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := w.Start(ctx, eng, "order-1", nil)
+	_, err := run.Result(ctx)
+	fmt.Println(err != nil)
+	// An operator has the failed step tried again, with a fresh budget: the run goes on.
+	err = eng.Operate(ctx, "order-1", pawl.Operation{Op: pawl.OpRetryStep, Step: "charge", Actor: "ann", Reason: "the bank is up"})
+	fmt.Println(err)
+	_, _ = run.Result(ctx)
+	d, _ := eng.DescribeRun(ctx, "order-1")
+	fmt.Println(d.Phase, d.Steps[0].Name, d.Steps[0].Attempts)
+	// Output:
+	// true
+	// <nil>
+	// failed charge 1
+}
+
+func ExampleEngine_RerunSteps() {
+	calls := map[string]int{}
+	w := pawl.Define("report", func(ctx pawl.Context, _ any) (string, error) {
+		for _, name := range []string{"collect", "render"} {
+			if err := pawl.Do(ctx, name, func(context.Context) error { calls[name]++; return nil }); err != nil {
+				return "", err
+			}
+		}
+		return "report", nil
+	})
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := w.Start(ctx, eng, "", nil)
+	_, _ = run.Result(ctx)
+	id, err := eng.RerunSteps(ctx, run.ID, []string{"render"})
+	fmt.Println(err)
+	fmt.Println(pawl.RunOf[string](eng, id).Result(ctx))
+	fmt.Println(calls)
+	// Output:
+	// <nil>
+	// report <nil>
+	// map[collect:1 render:2]
+}
+
+func ExampleEngine_ListRuns() {
+	w := pawl.Define("job", func(_ pawl.Context, _ any) (any, error) { return nil, nil })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	for _, id := range []string{"a", "b"} {
+		run, _ := w.Start(ctx, eng, id, nil)
+		_, _ = run.Result(ctx)
+	}
+	runs, err := eng.ListRuns(ctx, pawl.Query{Workflow: "job"})
+	for _, r := range runs {
+		fmt.Println(r.WorkflowID, r.Phase)
+	}
+	fmt.Println(err)
+	// Output:
+	// b succeeded
+	// a succeeded
+	// <nil>
+}
+
+func ExampleCreateSchedule() {
+	w := pawl.Define("backup", func(_ pawl.Context, what string) (string, error) { return what + " saved", nil })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	err := pawl.CreateSchedule(ctx, eng, "nightly", pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip}, w, "home")
+	fmt.Println(err)
+	d, _ := eng.DescribeRun(ctx, "schedule:nightly")
+	fmt.Println(d.WorkflowID)
+	fmt.Println(pawl.DeleteSchedule(ctx, eng, "nightly"))
+	// Output:
+	// <nil>
+	// schedule:nightly
+	// <nil>
+}
+
+// sealed is a codec that encrypts: AES-GCM around JSON, as a JSON string.
+type sealed struct{ aead cipher.AEAD }
+
+func newSealed(key []byte) (sealed, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return sealed{}, err
+	}
+	aead, err := cipher.NewGCM(block)
+	return sealed{aead}, err
+}
+
+func (s sealed) Encode(v any) ([]byte, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, s.aead.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, err
+	}
+	return json.Marshal(s.aead.Seal(nonce, nonce, plain, nil)) // bytes become a base64 string
+}
+
+func (s sealed) Decode(data []byte, v any) error {
+	var box []byte
+	if err := json.Unmarshal(data, &box); err != nil {
+		return err
+	}
+	if len(box) < s.aead.NonceSize() {
+		return errors.New("too short to be sealed")
+	}
+	nonce, cipherText := box[:s.aead.NonceSize()], box[s.aead.NonceSize():]
+	plain, err := s.aead.Open(nil, nonce, cipherText, nil)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, v)
+}
+
+func ExampleCodec() {
+	codec, err := newSealed([]byte("0123456789abcdef"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w := pawl.Define("secret", func(ctx pawl.Context, in string) (string, error) {
+		return pawl.Step(ctx, "s", func(context.Context) (string, error) { return "top " + in, nil })
+	})
+	ctx := context.Background()
+	eng, err := pawl.Open(ctx, pawl.Config{Database: "memory:", Codec: codec})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = eng.Close() }()
+	run, err := w.Start(ctx, eng, "", "secret")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(run.Result(ctx))
+	d, _ := eng.DescribeRun(ctx, run.ID)
+	fmt.Println(json.Valid(d.Output), string(d.Output) == `"top secret"`)
+	// Output:
+	// top secret <nil>
+	// true false
+}
+
+func ExampleOutbox() {
+	w := pawl.Define("fulfil", func(_ pawl.Context, order string) (string, error) { return order + " fulfilled", nil })
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	db, _ := sql.Open("sqlite", ":memory:") // the shop's own database
+	db.SetMaxOpenConns(1)
+	defer func() { _ = db.Close() }()
+	outbox, _ := pawl.NewOutbox(db, pawl.OutboxConfig{})
+	if err := outbox.Create(ctx); err != nil {
+		fmt.Println(err)
+	}
+	tx, _ := db.BeginTx(ctx, nil)
+	// … the shop's own rows …
+	if err := pawl.StartIn(ctx, outbox, pawl.SQLTx(tx), w, "order-1", "order-1"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(tx.Commit())
+	if _, err := outbox.RelayOnce(ctx, eng); err != nil { // a service has Relay run beside
+		fmt.Println(err)
+	}
+	fmt.Println(pawl.RunOf[string](eng, "order-1").Result(ctx))
+	// Output:
+	// <nil>
+	// order-1 fulfilled <nil>
+}
+
+func ExampleInterceptor() {
+	w := pawl.Define("traced", func(ctx pawl.Context, _ any) (int, error) {
+		return pawl.Step(ctx, "work", func(context.Context) (int, error) { return 1, nil })
+	})
+	ctx := context.Background()
+	eng, err := pawl.Open(ctx, pawl.Config{
+		Database: "memory:",
+		Intercept: func(ctx context.Context, a pawl.AttemptInfo, next func(context.Context) ([]byte, error)) ([]byte, error) {
+			fmt.Println("begin", a.Workflow, a.Step, a.Attempt)
+			defer fmt.Println("end")
+			return next(ctx)
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = eng.Close() }()
+	run, _ := w.Start(ctx, eng, "", nil)
+	fmt.Println(run.Result(ctx))
+	// Output:
+	// begin traced work 1
+	// end
+	// 1 <nil>
+}

@@ -1,0 +1,187 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+func ExampleAsync() {
+	w := pawl.Define("both", func(ctx pawl.Context, _ any) (int, error) {
+		a := pawl.Async(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+		b := pawl.Async(ctx, "b", func(context.Context) (int, error) { return 2, nil })
+		if err := pawl.All(ctx, a, b); err != nil {
+			return 0, err
+		}
+		x, _ := a.Get(ctx)
+		y, _ := b.Get(ctx)
+		return x + y, nil
+	})
+	fmt.Println(must(w, nil))
+	// Output: 3 <nil>
+}
+
+func ExampleAny() {
+	w := pawl.Define("race", func(ctx pawl.Context, _ any) (string, error) {
+		answer := pawl.EventAsync[string](ctx, "answer")
+		patience := pawl.Go(ctx, "patience", func(ctx pawl.Context) (any, error) {
+			return nil, pawl.Sleep(ctx, "wait", "10ms")
+		})
+		first, err := pawl.Any(ctx, answer, patience) // recorded: the same each time
+		if err != nil {
+			return "", err
+		}
+		return []string{"answered", "out of patience"}[first], nil
+	})
+	fmt.Println(must(w, nil))
+	// Output: out of patience <nil>
+}
+
+func ExampleGo() {
+	w := pawl.Define("branches", func(ctx pawl.Context, _ any) (string, error) {
+		mail := pawl.Go(ctx, "mail", func(ctx pawl.Context) (string, error) {
+			if err := pawl.Sleep(ctx, "pause", "1ms"); err != nil {
+				return "", err
+			}
+			return pawl.Step(ctx, "send", func(context.Context) (string, error) { return "mailed", nil })
+		})
+		stored, err := pawl.Step(ctx, "store", func(context.Context) (string, error) { return "stored", nil })
+		if err != nil {
+			return "", err
+		}
+		mailed, err := mail.Get(ctx)
+		return stored + " and " + mailed, err
+	})
+	fmt.Println(must(w, nil))
+	// Output: stored and mailed <nil>
+}
+
+func ExampleMap() {
+	w := pawl.Define("resize", func(ctx pawl.Context, images []string) ([]string, error) {
+		return pawl.Map(ctx, "images", 2, images, func(ctx pawl.Context, image string) (string, error) {
+			return pawl.Step(ctx, "resize", func(context.Context) (string, error) { return "small " + image, nil })
+		})
+	})
+	fmt.Println(must(w, []string{"a.png", "b.png", "c.png"}))
+	// Output: [small a.png small b.png small c.png] <nil>
+}
+
+func ExampleSleep() {
+	w := pawl.Define("remind", func(ctx pawl.Context, _ any) (bool, error) {
+		start := pawl.Now(ctx)
+		err := pawl.Sleep(ctx, "pause", "10ms") // "30d" costs no more
+		return pawl.Now(ctx).Sub(start) >= 10*time.Millisecond, err
+	})
+	fmt.Println(must(w, nil))
+	// Output: true <nil>
+}
+
+func ExampleWaitEvent() {
+	w := pawl.Define("approve", func(ctx pawl.Context, _ any) (string, error) {
+		who, err := pawl.WaitEvent[string](ctx, "approved", pawl.Within("7d"))
+		if errors.Is(err, pawl.ErrDeadlineExceeded) {
+			return "nobody did", nil
+		}
+		return "approved by " + who, err
+	})
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := w.Start(ctx, eng, "contract-7", nil)
+	if err := pawl.SendEvent(ctx, eng, "contract-7", "approved", "ann"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(run.Result(ctx))
+	// Output: approved by ann <nil>
+}
+
+func ExampleChild() {
+	audit := pawl.Define("audit", func(_ pawl.Context, order string) (string, error) { return order + " audited", nil })
+	w := pawl.Define("order", func(ctx pawl.Context, order string) (string, error) {
+		return pawl.Child(ctx, "audit", audit, order, pawl.Timeout("1h"))
+	})
+	fmt.Println(must(w, "order-1"))
+	// Output: order-1 audited <nil>
+}
+
+func ExampleOnFailure() {
+	refund := func(_ context.Context, order string, cause error) error {
+		fmt.Println("refund", order, "because", cause)
+		return nil
+	}
+	w := pawl.Define("order", func(ctx pawl.Context, _ string) (any, error) {
+		return nil, pawl.Do(ctx, "ship", func(context.Context) error { return errors.New("no ship") })
+	}, pawl.OnFailure(refund, pawl.Retry("fixed(3, 1s)")))
+	_, err := must(w, "order-1")
+	fmt.Println(err != nil)
+	// Output:
+	// refund order-1 because the run failed: step "ship" failed: no ship
+	// true
+}
+
+func ExampleRunTimeout() {
+	w := pawl.Define("hasty", func(ctx pawl.Context, _ any) (any, error) {
+		return nil, pawl.Sleep(ctx, "long", "365d")
+	}, pawl.RunTimeout("10ms"))
+	_, err := must(w, nil)
+	fmt.Println(errors.Is(err, pawl.ErrTimedOut))
+	// Output: true
+}
+
+func ExampleRunRetry() {
+	w := pawl.Define("again", func(ctx pawl.Context, _ any) (int, error) {
+		if n := pawl.Info(ctx).Attempt; n < 3 {
+			return 0, errors.New("the whole run starts over")
+		}
+		return pawl.Info(ctx).Attempt, nil
+	}, pawl.RunRetry("fixed(3, 1ms)"))
+	fmt.Println(must(w, nil))
+	// Output: 3 <nil>
+}
+
+func ExampleForStep() {
+	w := pawl.Define("order", func(ctx pawl.Context, _ any) (any, error) { return nil, nil },
+		pawl.Defaults(pawl.Retry("fixed(3, 1s)")),
+		pawl.ForStep("charge", pawl.Retry("exponential(0.5, 1s)")))
+	fmt.Println(w.Err()) // before anything runs
+	// Output: pawl: workflow "order": step charge: retry: "exponential(0.5, 1s)": maxAttempts: 0.5 where a whole number is expected
+}
+
+func ExampleVersion() {
+	w := pawl.Define("wrap", func(ctx pawl.Context, _ any) (string, error) {
+		v, err := pawl.Version(ctx, "gift wrap", 1, 2)
+		if err != nil {
+			return "", err
+		}
+		if v >= 2 { // runs that were beyond this point before the change keep to version 1
+			return pawl.Step(ctx, "wrap", func(context.Context) (string, error) { return "wrapped", nil })
+		}
+		return "plain", nil
+	})
+	fmt.Println(must(w, nil))
+	// Output: wrapped <nil>
+}
+
+func ExampleContinueAsNew() {
+	w := pawl.Define("countdown", func(ctx pawl.Context, n int) (string, error) {
+		if n > 0 {
+			return "", pawl.ContinueAsNew(ctx, n-1) // with a fresh history
+		}
+		return "lift off", nil
+	})
+	fmt.Println(must(w, 3))
+	// Output: lift off <nil>
+}
+
+func ExampleUUID() {
+	w := pawl.Define("draw", func(ctx pawl.Context, _ any) (bool, error) {
+		a, b := pawl.UUID(ctx), pawl.UUID(ctx)
+		dice := pawl.Random(ctx).IntN(6) + 1
+		return a != b && dice >= 1 && dice <= 6, nil
+	})
+	fmt.Println(must(w, nil))
+	// Output: true <nil>
+}
