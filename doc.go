@@ -1,0 +1,48 @@
+// Package pawl runs Go functions durably: a workflow survives crashes and deploys, waits for a minute or a month, and
+// says exactly how long everything may take and how often it is tried.
+//
+//	eng, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:shop.db"})
+//	fulfil := pawl.Define("fulfil-order", func(ctx pawl.Context, in Order) (Receipt, error) {
+//		txn, err := pawl.Step(ctx, "charge", charge, pawl.Retry("exponential(5, 1s)"), pawl.Timeout("5m"))
+//		…
+//	}, pawl.RunTimeout("30m"), pawl.OnFailure(refund))
+//	run, err := fulfil.Start(ctx, eng, "order-42", Order{…})
+//	receipt, err := run.Result(ctx)
+//
+// The database's package is imported for its side effect, as with database/sql:
+//
+//	import _ "github.com/pawl-dev/pawl/journal/sqlite"
+//
+// # The model
+//
+// A workflow's function is its body. What the body does with the world, it does in steps: [Step] runs a function and
+// records its result, [Sleep], [WaitEvent], [Child] and [Call] wait for something and record what came. When the process
+// dies, or when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning, and each
+// step that is recorded returns its result at once. So
+//
+//   - a step's function runs until it has succeeded, and never again after that. An attempt that a crash interrupts is
+//     made again: give [AttemptInfo.IdempotencyKey] to what must not happen twice;
+//   - the body itself must do the same each time: clocks, dice and the world belong into steps, or come from [Now],
+//     [Random] and [UUID]. Deferred functions run each time the body is unwound;
+//   - a body that is changed under open runs must keep the order of its steps, or branch by [Version]. A change that
+//     does not fit is noticed: the run waits, and a [ChangedError] shows what is recorded and what was asked for;
+//   - between steps a body must be quick ([TaskTimeout], 10s). Otherwise a [TaskTimeoutError] says where it is.
+//
+// Steps are told apart by name and occurrence: the second "charge" of a body is "charge#2". A body does one thing at a
+// time; to do several use [Async], [Go] and [Map], whose parts have keys of their own.
+//
+// # Time
+//
+// [Timeout] bounds a step with all its attempts and is a deadline: an instant that is stored when the step is first
+// scheduled and survives everything. [AttemptTimeout] bounds each attempt and is retried. [RunTimeout] bounds a run,
+// [ExecutionTimeout] a run with its retries and continuations. Nothing outlives what it is part of; a step's context says by its
+// deadline what is left.
+//
+// # Outcomes
+//
+// A step returns its value; or its own error, which errors.As finds with its type and data where [RegisterError] knows it; or
+// what the engine decided: [ErrTimedOut], [ErrRetriesExhausted], [ErrDeadlineExceeded] of an event wait, [ErrCancelled].
+// The last real failure is always behind it. This is the same before and after a restart.
+//
+// Package pawltest tests workflows in virtual time.
+package pawl

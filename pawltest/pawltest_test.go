@@ -1,0 +1,77 @@
+package pawltest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var renew = pawl.Define("renew", func(ctx pawl.Context, customer string) (int, error) {
+	paid := 0
+	for range 12 {
+		if err := pawl.Sleep(ctx, "month", "30d"); err != nil {
+			return paid, err
+		}
+		cents, err := pawl.Step(ctx, "charge", func(context.Context) (int, error) {
+			return 0, errors.New("tests do not reach the bank")
+		}, pawl.Retry("exponential(4, 1h)"), pawl.Timeout("1d"))
+		if err != nil {
+			return paid, err
+		}
+		paid += cents
+	}
+	return paid, nil
+})
+
+func TestAYearPasses(t *testing.T) {
+	began := time.Now()
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.Fake("charge", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
+			if a.Attempt < 3 {
+				return nil, errors.New("the bank is closed")
+			}
+			return 999, nil
+		})
+		for _, step := range []string{"#2", "#3", "#4", "#5", "#6", "#7", "#8", "#9", "#10", "#11", "#12"} {
+			e.Fake("charge"+step, func(context.Context, pawl.AttemptInfo) (any, error) { return 999, nil })
+		}
+		run, err := renew.Start(t.Context(), e, "ann", "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(100 * 24 * time.Hour)
+		e.WantPhase("ann", "waiting")
+		e.WantAttempts("ann", "charge", 3)
+		e.WantAttempts("ann", "charge#2", 1)
+		e.WantDeadline("ann", "charge", 24*time.Hour)
+		if got, err := run.Result(t.Context()); err != nil || got != 12*999 {
+			t.Errorf("%d, %v", got, err)
+		}
+		history, err := e.History(t.Context(), "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := pawltest.Unmarshal(pawltest.Marshal(history))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pawltest.Replay(t, renew, kept)
+	}, renew)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("a year took %s", took)
+	}
+}
+
+func TestUnmarshalRefuses(t *testing.T) {
+	if _, err := pawltest.Unmarshal([]byte("not a history")); err == nil {
+		t.Error("garbage is taken for a history")
+	}
+}
