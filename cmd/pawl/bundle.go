@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/core"
@@ -42,6 +43,9 @@ type compiled struct {
 	bundle bundle
 	doc    *flow.Document
 	def    core.Definition
+
+	mu    sync.Mutex
+	found map[string]journal.Definition // child flows by name: a forEach starts the same one many times
 }
 
 // loadBundle reads a flow file, and the flows its steps start from beside it.
@@ -73,7 +77,7 @@ func (b bundle) compile() (*compiled, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	return &compiled{b, doc, placed{def, b.Dir, b.Dialect}}, nil
+	return &compiled{bundle: b, doc: doc, def: placed{def, b.Dir, b.Dialect}}, nil
 }
 
 // definition is the bundle as it is stored.
@@ -103,6 +107,22 @@ func readBundle(d journal.Definition) (*compiled, error) {
 
 // child finds the flow that a step starts by name.
 func (c *compiled) child(name string) (journal.Definition, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d, ok := c.found[name]; ok {
+		return d, nil
+	}
+	d, err := c.search(name)
+	if err == nil {
+		if c.found == nil {
+			c.found = map[string]journal.Definition{}
+		}
+		c.found[name] = d
+	}
+	return d, err
+}
+
+func (c *compiled) search(name string) (journal.Definition, error) {
 	candidates := append([]source{c.bundle.Flow}, c.bundle.Children...)
 	var names []string
 	for i, s := range candidates {
@@ -131,6 +151,7 @@ func (a *app) children(file string, doc *flow.Document) ([]source, error) {
 		return nil, errors.New("a flow from the standard input cannot start child flows: there is no directory to find them in")
 	}
 	var out []source
+	docs := []*flow.Document{doc}
 	found := []string{doc.Name}
 	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(file), pattern))
@@ -153,7 +174,7 @@ func (a *app) children(file string, doc *flow.Document) ([]source, error) {
 				continue
 			}
 			found = append(found, child.Name)
-			out = append(out, source{path, string(src)})
+			docs, out = append(docs, child), append(out, source{path, string(src)})
 		}
 	}
 	for _, name := range wanted {
@@ -161,7 +182,38 @@ func (a *app) children(file string, doc *flow.Document) ([]source, error) {
 			return nil, fmt.Errorf("%s starts flow %q, and no file beside it holds one of that name; found: %s", file, name, strings.Join(found, ", "))
 		}
 	}
-	return out, nil
+	reached, any := reachable(docs)
+	if any {
+		return out, nil
+	}
+	var kept []source
+	for i, child := range docs[1:] {
+		if reached[child.Name] {
+			kept = append(kept, out[i])
+		}
+	}
+	return kept, nil
+}
+
+// reachable lists the flows that the first one starts, and those that they start; dynamic is set where one of them makes
+// a name by an expression.
+func reachable(docs []*flow.Document) (names map[string]bool, dynamic bool) {
+	names = map[string]bool{docs[0].Name: true}
+	for again := true; again && !dynamic; {
+		again = false
+		for _, doc := range docs {
+			if !names[doc.Name] {
+				continue
+			}
+			started, any := childNames(doc)
+			dynamic = dynamic || any
+			for _, name := range started {
+				again = again || !names[name]
+				names[name] = true
+			}
+		}
+	}
+	return names, dynamic
 }
 
 // childNames lists the flows that a document's steps start; dynamic is set where an expression makes a name.
