@@ -129,9 +129,17 @@ func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 	return f.paint()
 }
 
+// allOver reports whether everything is told: the runs followed and their children have ended. A child that its parent
+// has abandoned goes on without us.
 func (f *follower) allOver() bool {
 	for _, id := range f.roots {
 		if !f.over[id] {
+			return false
+		}
+	}
+	for id := range f.watched {
+		r := f.runs[id]
+		if !f.over[id] && (r == nil || r.Run.Parent.Close != core.ChildAbandon) {
 			return false
 		}
 	}

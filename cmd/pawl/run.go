@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
@@ -127,7 +128,7 @@ func (a *app) tellStarted(started engine.Started) error {
 		state = "was started before"
 	}
 	a.say("%s", started.Run)
-	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, started.Run.String()[:13])
+	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, live.Short(started.Run))
 	return nil
 }
 

@@ -287,8 +287,9 @@ func runStyle(r *core.Run) screen.Style {
 	}
 }
 
-// Short is a run's id as people see it: its beginning, long enough to tell runs of one database apart.
-func Short(id core.RunID) string { return id.String()[:13] }
+// Short is a run's id as people see it: its beginning, the millisecond of its creation, and enough of the rest to tell it
+// from others of that millisecond, such as its own child.
+func Short(id core.RunID) string { return id.String()[:18] }
 
 // words writes a phase for people.
 func words(p fmt.Stringer) string { return strings.ReplaceAll(p.String(), "_", " ") }
