@@ -26,6 +26,8 @@ type diagnosis struct {
 	SyncP50  float64        `json:"syncP50Ms"`      // how long the disk takes to make a write durable
 	Version  string         `json:"version"`
 	Problems []string       `json:"problems"`
+
+	missing bool // there is no file yet
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -65,9 +67,10 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 		d.Problems = append(d.Problems, err.Error())
 	}
 	if d.File, err = sqlite.Check(ctx, p.path); errors.Is(err, fs.ErrNotExist) {
-		d.File = nil
+		d.File, d.missing = nil, true
 		return d, nil
 	} else if err != nil {
+		d.File = nil
 		d.Problems = append(d.Problems, err.Error())
 		return d, nil
 	}
@@ -179,10 +182,12 @@ func syncFloor(dir string) (float64, error) {
 func (a *app) tellDiagnosis(d *diagnosis) {
 	a.say("pawl      %s", d.Version)
 	a.say("database  %s", d.Database)
-	if d.File == nil {
+	switch f := d.File; {
+	case d.missing:
 		a.say("          there is none yet; the first run creates it")
-	} else {
-		f := d.File
+	case f == nil:
+		a.say("          it cannot be opened")
+	default:
 		a.say("file      %s, %s log, %s free; SQLite %s, format %d", fileSize(f.Bytes), fileSize(f.Log), fileSize(f.Free), f.SQLite, f.Format)
 		a.say("view      %s, %d of them open; %d steps, %d attempts", count(int(f.Runs), "run"), f.Open, f.Steps, f.Attempts)
 		for _, p := range f.Partitions {

@@ -153,7 +153,7 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 			j.path, version, format)
 	}
 	if version < 1 {
-		return false, fmt.Errorf("%w: %s has no format version", journal.ErrCorrupt, j.path)
+		return false, fmt.Errorf("%w: %s has no format version: restore a backup", journal.ErrCorrupt, j.path)
 	}
 	return false, nil
 }

@@ -17,8 +17,8 @@ var ErrClosed = errors.New("journal: closed")
 
 // wrap says what the storage did, as one of the journal's errors with what to do about it.
 func (j *Journal) wrap(op string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || isOurs(err) {
+		return err
 	}
 	text, code := "", error(nil)
 	switch result := sqlite.ErrCode(err); {
@@ -49,6 +49,18 @@ func (j *Journal) wrap(op string, err error) error {
 	default:
 		return fmt.Errorf("journal: %s %s: %w", op, j.path, err)
 	}
+}
+
+// isOurs reports whether the error is one of the journal's already, with what it is about and what to do.
+func isOurs(err error) bool {
+	for _, ours := range []error{
+		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal,
+	} {
+		if errors.Is(err, ours) {
+			return true
+		}
+	}
+	return false
 }
 
 // isFull reports whether the storage had no room. A write that the system refused for another reason (a quota, a limit

@@ -61,6 +61,9 @@ func Open(path string, o Options) (*Journal, error) {
 	if dir := filepath.Dir(path); !isDir(dir) {
 		return nil, fmt.Errorf("journal: open %s: there is no directory %s: create it first", path, dir)
 	}
+	if isDir(path) {
+		return nil, isDirectory(path)
+	}
 	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s: %w (make the file writable for this user)", journal.ErrReadOnly, path, err)
 	}
@@ -88,10 +91,13 @@ func OpenReadOnly(path string) (*Journal, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("journal: open %s: %w", path, err)
 	}
+	if isDir(path) {
+		return nil, isDirectory(path)
+	}
 	err := j.read(context.Background(), func(c *conn) error {
 		empty, err := j.identify(c)
 		if err == nil && empty {
-			err = fmt.Errorf("%w: %s is empty", journal.ErrNoJournal, path)
+			err = fmt.Errorf("%w: %s is empty; the first run that is started with it makes it one", journal.ErrNoJournal, path)
 		}
 		return err
 	})
@@ -118,6 +124,10 @@ func newJournal(path string) *Journal {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+func isDirectory(path string) error {
+	return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
 }
 
 // Path returns the file's path.

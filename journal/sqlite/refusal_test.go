@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/journal"
+)
+
+// TestRefusalsSayItOnce: what is no journal is named once, with what it is instead and what to do.
+func TestRefusalsSayItOnce(t *testing.T) {
+	write := func(text string) func(path string) error {
+		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
+	}
+	for _, c := range []struct {
+		name       string
+		make       func(path string) error
+		code       error
+		text, hint string
+		readOnly   bool // to write, it is as good as none
+	}{
+		{"text", write("hello, this is no database\n"), journal.ErrNoJournal, "file is not a database", "not a SQLite file", false},
+		{"empty", write(""), journal.ErrNoJournal, "empty is empty", "the first run", true},
+		{"folder", func(path string) error { return os.Mkdir(path, 0o700) }, journal.ErrNoJournal, "is a directory", "name a file in it", false},
+	} {
+		path := filepath.Join(t.TempDir(), c.name)
+		if err := c.make(path); err != nil {
+			t.Fatal(err)
+		}
+		check := func(err error) {
+			t.Helper()
+			if !errors.Is(err, c.code) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%s: %v", c.name, err)
+				return
+			}
+			for _, once := range []string{"journal:", c.hint, path} {
+				if n := strings.Count(err.Error(), once); n != 1 {
+					t.Errorf("%s: %q stands %d times in %q", c.name, once, n, err)
+				}
+			}
+		}
+		j, err := OpenReadOnly(path)
+		if err == nil {
+			_ = j.Close()
+		}
+		check(err)
+		if c.readOnly {
+			continue
+		}
+		if j, err = Open(path, Options{}); err == nil {
+			_ = j.Close()
+		}
+		check(err)
+	}
+}
