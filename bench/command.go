@@ -27,6 +27,7 @@ func Command(usage func(error) error) *cobra.Command {
 		o       Options
 		output  string
 		profile string
+		library bool
 	)
 	cmd := &cobra.Command{
 		Use:       "bench [NAME...]",
@@ -37,6 +38,9 @@ func Command(usage func(error) error) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return usage(fmt.Errorf("bench: --output %s: there is table and json", output))
+			}
+			if library && len(args) == 0 {
+				args = goRows()
 			}
 			o.Names = args
 			if _, err := choose(args); err != nil {
@@ -57,6 +61,7 @@ func Command(usage func(error) error) *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&library, "go", false, "the rows of the Go library only")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "short windows and small numbers, for trends")
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "folder on the disk to measure (default: the folder for temporary files)")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")

@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// The rows of the library: the same questions, asked of Go functions.
+var (
+	goOneStep = pawl.Define("bench-one", func(ctx pawl.Context, n int) (int, error) {
+		return pawl.Step(ctx, "step", func(context.Context) (int, error) { return n, nil })
+	})
+	goTenStep = pawl.Define("bench-ten", func(ctx pawl.Context, n int) (int, error) {
+		for range 10 {
+			if _, err := pawl.Step(ctx, "step", func(context.Context) (int, error) { return n, nil }); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+	goSleep = pawl.Define("bench-sleep", func(ctx pawl.Context, _ int) (int, error) { return 0, pawl.Sleep(ctx, "sleep", time.Hour) })
+	goLong  = pawl.Define("bench-long", func(ctx pawl.Context, steps int) (int, error) {
+		for i := range steps {
+			name := "step " + strconv.Itoa(i)
+			if _, err := pawl.Step(ctx, name, func(context.Context) (int, error) { return i, nil }); err != nil {
+				return 0, err
+			}
+		}
+		_, err := pawl.WaitEvent[int](ctx, "end")
+		return steps, err
+	})
+)
+
+// goRows are the names of these rows.
+func goRows() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return !strings.HasPrefix(name, "go-") })
+}
+
+func (s *session) openGo(ctx context.Context) (*pawl.Engine, error) {
+	return pawl.Open(ctx, pawl.Config{
+		Database:  "sqlite:" + filepath.Join(s.dir, databaseFile),
+		Workflows: []pawl.Definition{goOneStep, goTenStep, goSleep, goLong},
+	})
+}
+
+func goRate(ctx context.Context, s *session, w *pawl.Workflow[int, int], unit string, steps, clients int) (Row, error) {
+	eng, err := s.openGo(ctx)
+	if err != nil {
+		return Row{}, err
+	}
+	warm := pick(s, 3*time.Second, 500*time.Millisecond)
+	win, err := closedLoop(ctx, clients, warm, s.length(), func(ctx context.Context) error {
+		run, err := w.Start(ctx, eng, "", 1)
+		if err == nil {
+			_, err = run.Result(ctx)
+		}
+		return err
+	})
+	if closed := eng.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	row := win.row(unit, steps)
+	row.detail = fmt.Sprintf("cpu %.3g ms a run%s", win.cost(), win.usage)
+	row.DB, err = folderBytes(s.dir)
+	return row, err
+}
+
+func goTenSteps(ctx context.Context, s *session) (Row, error) {
+	row, err := goRate(ctx, s, goTenStep, "steps/s", 10, inFlight)
+	row.reached = row.Value >= 20000
+	return row, err
+}
+
+func goLatency(ctx context.Context, s *session) (Row, error) {
+	row, err := goRate(ctx, s, goOneStep, "runs/s", 1, 1)
+	row.Value, row.Unit = row.P50, "ms"
+	return row, err
+}
+
+// goSleepers measures what Go runs that wait cost in memory.
+func goSleepers(ctx context.Context, s *session) (Row, error) {
+	n := pick(s, 100_000, 20_000)
+	eng, err := s.openGo(ctx)
+	if err != nil {
+		return Row{}, err
+	}
+	before := settledMemory()
+	stop := meter()
+	err = each(ctx, n, inFlight, func(ctx context.Context, _ int) error {
+		_, err := goSleep.Start(ctx, eng, "", 0)
+		return err
+	})
+	took := stop()
+	var added int64
+	if err == nil {
+		rest(ctx, 3*time.Second) // bodies linger a little, the view follows
+		added = max(settledMemory()-before, 0)
+	}
+	if closed := eng.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	row := Row{Value: float64(added) / (1 << 20), Unit: "MiB", RSS: added, CPU: took.cpu.Seconds()}
+	row.detail = fmt.Sprintf("%d runs", n)
+	row.reached = row.Value <= 200
+	row.DB, err = folderBytes(s.dir)
+	return row, err
+}
+
+// goResume measures how long a body of ten thousand steps takes to come back after a restart.
+func goResume(ctx context.Context, s *session) (Row, error) {
+	const steps = 10_000
+	eng, err := s.openGo(ctx)
+	if err != nil {
+		return Row{}, err
+	}
+	run, err := goLong.Start(ctx, eng, "long", steps)
+	if err != nil {
+		return Row{}, err
+	}
+	err = until(ctx, func() bool {
+		d, err := eng.DescribeRun(ctx, run.ID)
+		return err == nil && d.Phase == "waiting"
+	})
+	if closed := eng.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	debug.FreeOSMemory()
+	stop := meter()
+	began := time.Now()
+	if eng, err = s.openGo(ctx); err != nil {
+		return Row{}, err
+	}
+	run = pawl.RunOf[int](eng, run.ID)
+	if err = run.Send(ctx, "end", 1); err == nil {
+		_, err = run.Result(ctx)
+	}
+	row := Row{Value: float64(time.Since(began).Milliseconds()), Unit: "ms", CPU: stop().cpu.Seconds()}
+	if closed := eng.Close(); err == nil {
+		err = closed
+	}
+	row.detail = fmt.Sprintf("%d steps, the engine's start included", steps)
+	row.reached = row.Value <= 1000
+	return row, err
+}
