@@ -44,16 +44,16 @@ func order(trace *os.File) *pawl.Workflow[int, int] {
 	return pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
 		for i := range crashSteps {
 			_, err := pawl.Step(ctx, fmt.Sprint("step", i), func(ctx context.Context) (int, error) {
-				_, err := fmt.Fprintln(trace, n, i, pawl.AttemptNumber(ctx)) // one write, appended
-				return i, err
+				if _, err := fmt.Fprintln(trace, n, i, pawl.AttemptNumber(ctx)); err != nil { // one write, appended
+					return 0, err
+				}
+				return i, wait(ctx, time.Duration(n%10)*time.Millisecond)
 			}, pawl.Timeout("1h"), pawl.Retry("fixed(3, 10ms)"))
 			if err != nil {
 				return 0, err
 			}
-			if i == 2 {
-				if err := pawl.Sleep(ctx, "settle", 20*time.Millisecond); err != nil {
-					return 0, err
-				}
+			if err := pawl.Sleep(ctx, "settle", time.Duration(50+n%1000)*time.Millisecond); err != nil {
+				return 0, err
 			}
 		}
 		return n, nil
@@ -193,7 +193,7 @@ func checkRuns(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		for _, s := range d.Steps {
-			if s.Name != "settle" && !s.Deadline.Equal(s.Scheduled.Add(time.Hour)) {
+			if !strings.HasPrefix(s.Name, "settle") && !s.Deadline.Equal(s.Scheduled.Add(time.Hour)) {
 				t.Errorf("run %s, step %s: scheduled %s, deadline %s", r.ID, s.Name, s.Scheduled, s.Deadline)
 			}
 		}

@@ -1,0 +1,264 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+func TestOperationsOnSteps(t *testing.T) {
+	w := pawl.Define("ops", func(ctx pawl.Context, _ none) (string, error) {
+		v, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			if pawl.AttemptNumber(ctx) == 2 {
+				return 2, nil
+			}
+			return 0, errors.New("no")
+		}, pawl.Retry("fixed(5, 10h)"), pawl.Timeout("30d"))
+		return fmt.Sprintf("%d %v", v, err), nil
+	})
+	far := time.Date(2000, 6, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		op   pawl.Operation
+		want string
+		took time.Duration
+	}{
+		"complete": {pawl.Operation{Op: pawl.OpComplete, Output: 42}, "42 <nil>", time.Hour},
+		"fail":     {pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")}, `0 step "s" failed: given up`, time.Hour},
+		"skip":     {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
+		"now":      {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
+		"extend":   {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
+		"policy":   {pawl.Operation{Op: pawl.OpSetPolicy, Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")}}, "timed out", 3 * time.Hour},
+	} {
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			start := time.Now()
+			r, _ := w.Start(t.Context(), e, "o", none{})
+			e.Skip(time.Hour)
+			c.op.Step, c.op.Actor, c.op.Reason = "s", "ann", "test"
+			if err := e.Operate(t.Context(), "o", c.op); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if name == "extend" && !e.Step("o", "s").Deadline.Equal(far) {
+				t.Errorf("extend: the deadline is %s", e.Step("o", "s").Deadline)
+			}
+			got, err := r.Result(t.Context())
+			if err != nil || !strings.Contains(got, c.want) || time.Since(start).Round(time.Minute) != c.took {
+				t.Errorf("%s: %q, %v after %s", name, got, err, time.Since(start))
+			}
+		}, w)
+	}
+}
+
+func TestOperationsRefused(t *testing.T) {
+	w := pawl.Define("ops", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1h") })
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, _ := w.Start(t.Context(), e, "o", none{})
+		for want, op := range map[string]pawl.Operation{
+			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"}, "unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
+			"retry:": {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}}, "not paused": {Op: pawl.OpResume},
+		} {
+			if err := e.Operate(t.Context(), "o", op); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", want, err)
+			}
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Cancel(t.Context(), ""); !errors.Is(err, pawl.ErrRunClosed) {
+			t.Errorf("cancel after the end: %v", err)
+		}
+		if err := r.Send(t.Context(), "late", 1); !errors.Is(err, pawl.ErrRunClosed) {
+			t.Errorf("an event after the end: %v", err)
+		}
+		if _, err := e.DescribeRun(t.Context(), "nobody"); !errors.Is(err, pawl.ErrNotFound) {
+			t.Errorf("nobody: %v", err)
+		}
+	}, w)
+}
+
+func TestInterruptAndTerminate(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) })
+	})
+	for op, is := range map[pawl.Op]error{pawl.OpInterrupt: pawl.ErrCancelled, pawl.OpTerminate: pawl.ErrTerminated} {
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			start := time.Now()
+			r, _ := w.Start(t.Context(), e, "w", none{})
+			e.Skip(time.Hour)
+			if err := e.Operate(t.Context(), "w", pawl.Operation{Op: op, Reason: "enough"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Result(t.Context()); !errors.Is(err, is) || time.Since(start) > time.Hour+time.Minute {
+				t.Errorf("%s: %v after %s", op, err, time.Since(start))
+			}
+		}, w)
+	}
+}
+
+func TestAbandonedStep(t *testing.T) {
+	release := make(chan struct{})
+	w := pawl.Define("deaf", func(ctx pawl.Context, _ none) (string, error) {
+		_, err := pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
+			if pawl.AttemptNumber(ctx) == 1 {
+				<-release // it does not heed its context
+			}
+			return "second", nil
+		}, pawl.AttemptTimeout("1m"), pawl.Retry("fixed(2, 1s)"))
+		return "went on", err
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		release = make(chan struct{})
+		got, err := run(t, e.Engine, w, none{})
+		if took := time.Since(start); err != nil || got != "went on" || took != 65*time.Second {
+			t.Errorf("%q, %v after %s; want 1m and 5s of grace", got, err, took)
+		}
+		close(release)
+	}, w)
+}
+
+func TestLimits(t *testing.T) {
+	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
+	beats := func(ctx context.Context) (int, error) {
+		for range 10 {
+			pawl.Heartbeat(ctx, nil)
+			if err := wait(ctx, 20*time.Second); err != nil {
+				return 0, err
+			}
+		}
+		return 1, nil
+	}
+	for name, c := range map[string]struct {
+		fn   func(context.Context) (int, error)
+		opts []pawl.StepOption
+		is   error
+		took time.Duration
+	}{
+		"cancelled":  {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.Cancel)}, pawl.ErrCancelled, time.Minute},
+		"deadline":   {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
+		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry), pawl.Retry("fixed(3, 1s)")}, pawl.ErrTimedOut, 3 * time.Minute},
+		"active":     {beats, []pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")}, nil, 200 * time.Second},
+		"warned":     {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
+		"skipped":    {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
+	} {
+		var seen error
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+			_, seen = pawl.Step(ctx, "s", c.fn, c.opts...)
+			return 0, nil
+		})
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			start := time.Now()
+			if _, err := run(t, e.Engine, w, none{}); err != nil {
+				t.Fatal(name, err)
+			}
+			if !errors.Is(seen, c.is) || time.Since(start) != c.took {
+				t.Errorf("%s: %v after %s, want %v after %s", name, seen, time.Since(start), c.is, c.took)
+			}
+		}, w)
+	}
+}
+
+func TestParentClose(t *testing.T) {
+	child := pawl.Define("child", func(ctx pawl.Context, _ string) (int, error) { return 0, pawl.Sleep(ctx, "s", "10h") })
+	parent := pawl.Define("parent", func(ctx pawl.Context, how string) (int, error) {
+		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
+		return 7, pawl.Sleep(ctx, "s", "1h")
+	})
+	for how, want := range map[string]string{"cancel": "cancelled", "terminate": "terminated", "abandon": "waiting"} {
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			if got, err := run(t, e.Engine, parent, how); err != nil || got != 7 {
+				t.Errorf("%s: %d, %v", how, got, err)
+			}
+			e.Skip(time.Minute)
+			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "child"})
+			if err != nil || len(runs) != 1 || runs[0].Phase != want {
+				t.Errorf("%s: the child is %v, want %s; %v", how, runs, want, err)
+			}
+		}, parent, child)
+	}
+}
+
+// recorder is an Observer.
+type recorder struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (r *recorder) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, fmt.Sprint(a.Step, a.Attempt, " ", took, " ", err))
+}
+
+func (r *recorder) BodyStopped(string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, "stopped")
+}
+
+func TestObserver(t *testing.T) {
+	r := &recorder{}
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			_ = wait(ctx, time.Second)
+			if pawl.AttemptNumber(ctx) == 1 {
+				return 0, errors.New("no")
+			}
+			return 1, nil
+		}, pawl.Retry("fixed(2, 1s)"))
+	})
+	pawltest.RunWith(t, pawl.Config{Observer: r, Workflows: []pawl.Definition{w}}, func(t *testing.T, e *pawltest.Env) {
+		if _, err := run(t, e.Engine, w, none{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(r.seen); got != "[s1 1s no s2 1s <nil>]" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// notJSON is a codec that breaks the rule.
+type notJSON struct{ pawl.JSON }
+
+func (notJSON) Encode(any) ([]byte, error) { return []byte("<xml/>"), nil }
+
+func TestCodecMustMakeJSON(t *testing.T) {
+	w := pawl.Define("w", func(pawl.Context, int) (int, error) { return 1, nil })
+	pawltest.RunWith(t, pawl.Config{Codec: notJSON{}}, func(t *testing.T, e *pawltest.Env) {
+		if _, err := w.Start(t.Context(), e, "", 1); err == nil || !strings.Contains(err.Error(), "made no JSON") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for want, cfg := range map[string]pawl.Config{
+		"no scheme": {Database: "shop.db"}, "is linked": {Database: "oracle:x"},
+		"the name is empty": {Database: "memory:", Workflows: []pawl.Definition{pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil })}},
+	} {
+		if _, err := pawl.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestWideMap(t *testing.T) {
+	const n = 5000
+	w := pawl.Define("wide", func(ctx pawl.Context, _ none) (int, error) {
+		out, err := pawl.Map(ctx, "m", 0, make([]int, n), func(ctx pawl.Context, _ int) (int, error) {
+			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil })
+		})
+		return len(out), err
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if got, err := run(t, e.Engine, w, none{}); err != nil || got != n {
+			t.Errorf("%d, %v", got, err)
+		}
+	}, w)
+}
