@@ -291,6 +291,7 @@ func (s *session) kill() {
 	default:
 	}
 	s.over = true
+	s.report()
 	close(s.done)
 	s.cancel()
 	stopTimer(s.linger)
@@ -300,6 +301,14 @@ func (s *session) kill() {
 		delete(s.blocked, st)
 		st.woken <- struct{}{}
 	}
+}
+
+// report hands on the ends of attempts that waited for the body's answer: they happened, whatever becomes of it.
+func (s *session) report() {
+	for _, in := range s.ends {
+		s.host.engine.Report(s.run, in)
+	}
+	s.ends, s.buffer = nil, nil
 }
 
 // stop ends the session because its body cannot go on. It stays known, so that the run's attempts wait and it is not
@@ -312,7 +321,7 @@ func (s *session) stop(err error) {
 	stopTimer(s.watch)
 	stopTimer(s.linger)
 	stopTimer(s.late)
-	s.ends, s.buffer = nil, nil
+	s.report()
 	for st := range s.blocked {
 		delete(s.blocked, st)
 		st.woken <- struct{}{}
