@@ -54,20 +54,22 @@ var (
 // stage runs documents on a real engine in virtual time. Workers play the script: the tries of each step, of which the
 // last is repeated; a step without a line succeeds.
 type stage struct {
-	t      *testing.T
-	script map[string][]try
-	mu     sync.Mutex
-	played map[string]int
-	seen   []core.Task
-	docs   map[string]*flow.Document
-	defs   map[string]journal.Definition
-	engine *engine.Engine
-	pool   *worker.Pool
-	root   core.RunID
-	began  time.Time
-	input  string
-	real   bool // processes, in real time
-	stops  int  // attempts that were told to stop
+	t       *testing.T
+	script  map[string][]try
+	mu      sync.Mutex
+	played  map[string]int
+	seen    []core.Task
+	docs    map[string]*flow.Document
+	defs    map[string]journal.Definition
+	engine  *engine.Engine
+	pool    *worker.Pool
+	root    core.RunID
+	journal *memory.Journal
+	began   time.Time
+	input   string
+	real    bool // processes, in real time
+	slots   int  // how many attempts run at once; 0: the pool's default
+	stops   int  // attempts that were told to stop
 }
 
 // Execute plays a step's next try.
@@ -124,12 +126,15 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 }
 
 // perform runs a conversion from its start to what act makes of it; act may be nil.
-func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage), check func(s *stage, r *core.Run)) {
+func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage), check func(s *stage, r *core.Run), setup ...func(s *stage)) {
 	t.Helper()
 	var direct, converted []string
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, c)
 		s.script = script
+		for _, set := range setup {
+			set(s)
+		}
 		s.perform(c, act, func(s *stage, r *core.Run) {
 			direct = append(s.attempts(), r.Phase.String())
 			check(s, r)
@@ -143,6 +148,9 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, again)
 		s.script = script
+		for _, set := range setup {
+			set(s)
+		}
 		s.perform(again, act, func(s *stage, r *core.Run) { converted = append(s.attempts(), r.Phase.String()) })
 	})
 	if !slices.Equal(direct, converted) {
@@ -180,7 +188,7 @@ func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *
 }
 
 func newStage(t *testing.T, c *dialect.Conversion) *stage {
-	s := &stage{t: t, played: map[string]int{}, docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
+	s := &stage{t: t, journal: memory.New(), played: map[string]int{}, docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
 	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
 		s.docs[doc.Name] = doc
 		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect", Name: doc.Name, Source: []byte(doc.Name)}
@@ -190,7 +198,7 @@ func newStage(t *testing.T, c *dialect.Conversion) *stage {
 
 func (s *stage) perform(c *dialect.Conversion, act func(s *stage), check func(s *stage, r *core.Run)) {
 	s.t.Helper()
-	s.open(memory.New(), c.Flow)
+	s.open(c.Flow)
 	if act != nil {
 		act(s)
 	}
@@ -201,18 +209,23 @@ func (s *stage) perform(c *dialect.Conversion, act func(s *stage), check func(s 
 	s.close()
 }
 
-func (s *stage) open(j journal.Journal, doc *flow.Document) {
+// open opens an engine on the stage's journal, and starts a run of doc, if there is one.
+func (s *stage) open(doc *flow.Document) {
 	ctx := s.t.Context()
 	builtin := worker.Builtin(worker.ExecConfig{})
 	if !s.real {
 		builtin["exec"], builtin["http"] = s, s
 	}
-	s.pool = worker.NewPool(worker.PoolConfig{Executors: builtin})
+	cfg := worker.PoolConfig{Executors: builtin}
+	if s.slots > 0 {
+		cfg.Slots = map[string]int{"exec": s.slots}
+	}
+	s.pool = worker.NewPool(cfg)
 	var err error
 	drawn := uint64(0)
 	s.engine, err = engine.Open(ctx, engine.Config{
-		Journal: j, Workers: s.pool,
-		Random: func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
+		Journal: s.journal, Workers: s.pool,
+		Random:  func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
 		Compile: func(d journal.Definition) (core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
 		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
 	})
@@ -220,6 +233,9 @@ func (s *stage) open(j journal.Journal, doc *flow.Document) {
 		s.t.Fatal(err)
 	}
 	s.pool.ReportTo(s.engine)
+	if doc == nil {
+		return
+	}
 	start, err := doc.Start([]byte(s.input))
 	if err != nil {
 		s.t.Fatal(err)

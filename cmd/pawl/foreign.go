@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/flow"
 )
@@ -18,15 +19,17 @@ import (
 type foreign struct {
 	services string
 	macros   string
+	handlers string
 }
 
 func (f *foreign) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.services, "services", "", "of a Steep workflow: the file of its services")
 	flags.StringVar(&f.macros, "macros", "", "of a Steep workflow: the file of its macros")
+	flags.StringVar(&f.handlers, "handlers", "", "of an Aether workflow: the file that says what its executors run")
 }
 
 // systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml.
-var systemNames = []string{"steep"}
+var systemNames = []string{"aether", "steep"}
 
 // foreignFile cuts steep:workflow.yaml; system is "" where a file is an ordinary one.
 func foreignFile(file string) (system, path string) {
@@ -45,6 +48,8 @@ func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, e
 	}
 	var c *dialect.Conversion
 	switch system {
+	case "aether":
+		c, err = a.translateAether(name, src, f)
 	case "steep":
 		c, err = a.translateSteep(name, src, f)
 	default:
@@ -68,6 +73,17 @@ func (a *app) translateSteep(name string, src []byte, f *foreign) (*dialect.Conv
 		}
 	}
 	return steep.Convert(in)
+}
+
+func (a *app) translateAether(name string, src []byte, f *foreign) (*dialect.Conversion, error) {
+	if f.handlers == "" {
+		return nil, usage("an Aether workflow needs a file that says what its executors run: --handlers handlers.yaml")
+	}
+	file, text, err := a.readFile(f.handlers)
+	if err != nil {
+		return nil, err
+	}
+	return aether.Convert(aether.Source{Name: name, Text: src}, aether.Source{Name: file, Text: text})
 }
 
 // load reads what is to run: a flow file, or a document of another system, which is stored as the flows it becomes.
@@ -113,6 +129,8 @@ func inWords(r *core.Run) (system, status string) {
 		return "", ""
 	}
 	switch def.dialect {
+	case "aether":
+		return "Aether", aether.Status(r)
 	case "steep":
 		return "Steep", steep.Status(r)
 	default:

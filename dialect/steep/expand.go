@@ -3,7 +3,7 @@ package steep
 import (
 	"strings"
 
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/dialect/internal/form"
 )
 
 // maxExpanded bounds what includes blow a small workflow up to.
@@ -160,5 +160,5 @@ func (t *targets) find(id string) []*action {
 
 // literal writes a constant as an expression.
 func literal(v any) string {
-	return string(flow.JSON(v))
+	return form.Expr(v)
 }

@@ -5,7 +5,9 @@ package form
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect"
@@ -186,6 +188,37 @@ func Pick(v flow.Value, names ...string) map[string]any {
 		}
 	}
 	return out
+}
+
+// Expr writes plain data as an expression.
+func Expr(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nil"
+	case []any:
+		items := make([]string, len(v))
+		for i, item := range v {
+			items[i] = Expr(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case map[string]any:
+		fields := make(map[string]string, len(v))
+		for name, value := range v {
+			fields[name] = Expr(value)
+		}
+		return Object(fields)
+	default:
+		return string(flow.JSON(v))
+	}
+}
+
+// Object writes a mapping whose values are expressions as an expression.
+func Object(fields map[string]string) string {
+	parts := make([]string, 0, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		parts = append(parts, string(flow.JSON(name))+": "+fields[name])
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 // Literal writes text so that no expression is found in it.

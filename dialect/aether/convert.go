@@ -1,0 +1,201 @@
+package aether
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/dialect/internal/handlers"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Source is one file.
+type Source struct {
+	Name string // as errors call it
+	Text []byte
+}
+
+// defaultTimeout bounds a workflow that says nothing itself.
+const defaultTimeout = time.Hour
+
+// converter makes flows of a workflow that is known to be right.
+type converter struct {
+	file     *form.File
+	w        *workflow
+	handlers map[string]*handlers.Handler
+	flows    form.Namer
+	children []*flow.Document
+	byName   map[string]string      // the child flow of a dag template
+	places   map[[2]string]flow.Pos // of the expressions of a flow's step
+}
+
+// Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
+func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
+	r := &reader{form.Read(src.Name, src.Text)}
+	hf := form.Read(handlerFile.Name, handlerFile.Text)
+	files := []*form.File{r.File, hf}
+	w := r.workflow(r.Root())
+	known := handlers.Read(hf, "flow", "wait")
+	if _, err := form.Finish(files...); err != nil {
+		return nil, err
+	}
+	r.check(w)
+	if _, err := form.Finish(files...); err != nil {
+		return nil, err
+	}
+	c := &converter{file: r.File, w: w, handlers: known, byName: map[string]string{}, places: map[[2]string]flow.Pos{}}
+	doc := c.root()
+	if _, err := form.Finish(files...); err != nil {
+		return nil, err
+	}
+	for _, d := range append([]*flow.Document{doc}, c.children...) {
+		_, err := flow.Compile(d)
+		c.place(d, err)
+	}
+	notes, err := form.Finish(files...)
+	if err != nil {
+		return nil, err
+	}
+	return &dialect.Conversion{Flow: doc, Children: c.children, Notes: notes}, nil
+}
+
+// place reports what is wrong with a flow where the expression stands that it was made of.
+func (c *converter) place(doc *flow.Document, err error) {
+	var errs flow.Errors
+	if !errors.As(err, &errs) {
+		return
+	}
+	for _, e := range errs {
+		at, known := c.places[[2]string{doc.Name, e.Step}]
+		if !known {
+			at = c.w.spec.Pos()
+		}
+		c.file.Fail(at, e.Hint, "task %q: %s", e.Step, e.Msg)
+	}
+}
+
+// root is the flow of the entrypoint.
+func (c *converter) root() *flow.Document {
+	s := c.scope(c.flows.Name(c.w.name), c.w.templates[c.w.entrypoint])
+	s.args, s.inputs = "input", "input"
+	properties := map[string]any{}
+	for _, p := range c.w.arguments {
+		property := map[string]any{}
+		if !p.value.IsZero() {
+			property["default"] = p.value.Any()
+		}
+		properties[p.name] = property
+	}
+	if s.t.kind == "dag" {
+		// The entrypoint's own inputs are arguments of the same name, or have a value.
+		for _, p := range s.t.inputs {
+			if _, given := properties[p.name]; !given && !p.value.IsZero() {
+				properties[p.name] = map[string]any{"default": p.value.Any()}
+			}
+		}
+	}
+	s.doc.Input = flow.V(map[string]any{"type": "object", "properties": properties})
+	c.limit(s.doc)
+	if !c.w.spec.Get("priority").IsZero() {
+		priority := int32((&reader{c.file}).Whole(c.w.spec, "priority", 500, -1000, 1000))
+		s.doc.Defaults.Priority = &priority
+	}
+	if s.t.kind == "dag" {
+		s.dag()
+	} else {
+		s.only()
+	}
+	s.hooks()
+	return s.doc
+}
+
+// only makes a step of an entrypoint that is no dag. Its inputs are the workflow's arguments of the same name.
+func (s *scope) only() {
+	k := &task{name: s.t.name, template: s.t.name, in: flow.V(map[string]any{})}
+	for _, p := range s.w.arguments {
+		k.arguments = append(k.arguments, &param{name: p.name, from: "workflow.arguments.parameters." + p.name, pos: p.pos})
+	}
+	s.step(k)
+}
+
+// limit reads the workflow's timeout: an hour by default, none with 0s.
+func (c *converter) limit(doc *flow.Document) {
+	after := defaultTimeout
+	if text, ok := c.w.spec.Get("timeout").Text(); ok && text == "0s" {
+		return
+	}
+	if p, err := dialect.Policy("aether", form.Pick(c.w.spec, "timeout")); err != nil {
+		c.file.Policy(c.w.spec, err)
+	} else if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
+		after = limit.After
+	}
+	doc.Limits.Run = &policy.Limit{After: after, Origin: "spec.timeout"}
+}
+
+func (c *converter) scope(name string, t *template) *scope {
+	return &scope{
+		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]func(string) string{},
+		needs: map[string]map[string]bool{}, inputs: "input.inputs", args: "input.workflow",
+	}
+}
+
+// dag makes a step of each task.
+func (s *scope) dag() {
+	done := map[string]bool{}
+	byName := map[string]*task{}
+	for _, k := range s.t.tasks {
+		byName[k.name] = k
+	}
+	var make func(k *task)
+	make = func(k *task) {
+		if done[k.name] {
+			return
+		}
+		done[k.name] = true
+		may := map[string]bool{}
+		for _, need := range k.needs {
+			make(byName[need])
+			may[need] = true
+			for further := range s.needs[need] {
+				may[further] = true
+			}
+		}
+		s.needs[k.name] = may
+		s.step(k)
+	}
+	for _, k := range s.t.tasks {
+		make(k)
+	}
+	all := map[string]bool{}
+	for _, k := range s.t.tasks {
+		all[k.name] = true
+	}
+	outputs := map[string]any{}
+	for _, p := range (&reader{s.file}).params(s.t.in.Get("outputs"), "outputs") {
+		if p.from != "" || !p.value.IsZero() {
+			outputs[p.name] = "${{ " + s.param(p, all) + " }}"
+		}
+	}
+	if len(outputs) > 0 {
+		s.doc.Output = flow.V(outputs)
+	}
+}
+
+// child is the flow of a dag template, made once.
+func (c *converter) child(t *template) string {
+	if name := c.byName[t.name]; name != "" {
+		return name
+	}
+	s := c.scope(c.flows.Name(c.w.name+"."+t.name), t)
+	c.byName[t.name] = s.doc.Name
+	s.dag()
+	c.children = append(c.children, s.doc)
+	return s.doc.Name
+}
+
+// hand is what a child flow is given.
+func (s *scope) hand(inputs string) flow.Value {
+	return flow.V(map[string]any{"inputs": "${{ " + inputs + " }}", "workflow": "${{ " + s.args + " }}"})
+}

@@ -1,0 +1,6 @@
+// Package aether translates workflows of the Aether workflow engine into flows.
+//
+// The tasks of the entrypoint become steps; a task that calls a dag becomes a child flow, one that calls a loop a forEach
+// or, with a condition, a child flow that starts itself again. What an executor is here says a file of handlers. A task
+// that suspends waits for the event resume.<task>, whose payload is its output.
+package aether

@@ -1,0 +1,316 @@
+package aether
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// template is a dag, a task or a loop.
+type template struct {
+	kind, name string
+	in         flow.Value // what stands below dag, task or loop
+	tasks      []*task    // of a dag
+	inputs     []*param
+}
+
+// task is a node of a dag, or what calls a template elsewhere.
+type task struct {
+	name, template string
+	in             flow.Value
+	arguments      []*param
+	needs          []string
+}
+
+// param is a parameter with a value or the name of where its value is.
+type param struct {
+	name  string
+	value flow.Value
+	from  string
+	pos   flow.Pos
+}
+
+// workflow is a workflow as it is written.
+type workflow struct {
+	name       string
+	spec       flow.Value
+	arguments  []*param
+	templates  map[string]*template
+	order      []*template
+	entrypoint string
+	depth      int
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+type reader struct{ *form.File }
+
+func (r *reader) name(v flow.Value, what string) string {
+	name := r.Need(v, what, "name")
+	r.checkName(name, what, v.Get("name").Pos())
+	return name
+}
+
+func (r *reader) checkName(name, what string, at flow.Pos) {
+	if name != "" && (len(name) > 63 || !nameForm.MatchString(name)) {
+		r.Fail(at, "use up to 63 small letters, digits and dashes, a letter or digit first and last", "the name of %s, %q, is not allowed", what, name)
+	}
+}
+
+func (r *reader) workflow(root flow.Value) *workflow {
+	w := &workflow{templates: map[string]*template{}}
+	if !r.Object(root, "a workflow", "apiVersion", "kind", "metadata", "spec") {
+		return w
+	}
+	if version := r.Need(root, "the workflow", "apiVersion"); version != "" && version != "aether/v1" {
+		r.Fail(root.Get("apiVersion").Pos(), "", "apiVersion %q is not known; aether/v1 is", version)
+	}
+	if kind := r.Need(root, "the workflow", "kind"); kind != "" && kind != "Workflow" {
+		r.Fail(root.Get("kind").Pos(), "give its workflowSpec as a Workflow, and start that by a schedule", "a document of kind %q is not run", kind)
+	}
+	meta := root.Get("metadata")
+	if meta.IsZero() {
+		r.Fail(root.Pos(), "", "the workflow has no metadata")
+	} else if r.Object(meta, "metadata", "name", "namespace", "labels", "annotations", "uid") {
+		w.name = r.name(meta, "the workflow")
+		r.Ignored(meta, "a run has a name and an id", "namespace", "labels", "annotations", "uid")
+	}
+	w.spec = root.Get("spec")
+	if w.spec.IsZero() {
+		r.Fail(root.Pos(), "", "the workflow has no spec")
+		return w
+	}
+	r.Object(w.spec, "spec", "entrypoint", "arguments", "timeout", "priority", "maxNestedDepth", "templates", "hooks")
+	w.depth = r.Whole(w.spec, "maxNestedDepth", 3, 0, 10)
+	if w.depth == 0 {
+		w.depth = 10
+	}
+	w.arguments = r.params(w.spec.Get("arguments"), "arguments")
+	for _, item := range r.List(w.spec.Get("templates"), "templates") {
+		r.template(w, item)
+	}
+	w.entrypoint = r.Need(w.spec, "spec", "entrypoint")
+	if w.entrypoint != "" && w.templates[w.entrypoint] == nil {
+		r.Fail(w.spec.Get("entrypoint").Pos(), w.nearest(w.entrypoint), "there is no template %q", w.entrypoint)
+	}
+	return w
+}
+
+func (w *workflow) nearest(name string) string {
+	var names []string
+	for _, t := range w.order {
+		names = append(names, t.name)
+	}
+	return flow.Nearest(name, names)
+}
+
+func (r *reader) template(w *workflow, v flow.Value) {
+	if !r.Object(v, "a template", "dag", "task", "loop") {
+		return
+	}
+	fields := v.Fields()
+	if len(fields) != 1 || !fields[0].Value.IsMapping() {
+		r.Fail(v.Pos(), "", "a template is one of dag, task and loop")
+		return
+	}
+	t := &template{kind: fields[0].Name, in: fields[0].Value}
+	t.name = r.name(t.in, "the template")
+	if w.templates[t.name] != nil {
+		r.Fail(t.in.Get("name").Pos(), "", "there already is a template %q", t.name)
+		return
+	}
+	w.templates[t.name] = t
+	w.order = append(w.order, t)
+	t.inputs = r.params(t.in.Get("inputs"), "inputs")
+	switch t.kind {
+	case "dag":
+		r.dag(t)
+	case "task":
+		r.Object(t.in, "a task template", "name", "executor", "inputs", "outputs", "timeout", "resources", "phaseConditions")
+		r.executor(t.in)
+	case "loop":
+		r.Object(t.in, "a loop", "name", "items", "itemsFrom", "repeatCondition", "maxIterations", "concurrency", "body", "arguments",
+			"aggregate", "inputs", "outputs", "timeout", "phaseConditions")
+		r.loop(t.in)
+	}
+	r.refuse(t.in, "phaseConditions", "decide in the executor how a task ends")
+	r.Ignored(t.in, "where a process runs is up to Pawl's workers", "resources")
+}
+
+// refuse reports a field that would change what the workflow does, and that flows cannot express.
+func (r *reader) refuse(v flow.Value, key, hint string) {
+	if !v.Get(key).IsZero() {
+		r.Fail(v.Key(key), hint, "%s has no counterpart in a flow", key)
+	}
+}
+
+func (r *reader) executor(v flow.Value) {
+	e := v.Get("executor")
+	if r.Object(e, "an executor", "type", "config") {
+		r.Need(e, "the executor", "type")
+	}
+}
+
+func (r *reader) params(v flow.Value, what string) []*param {
+	var out []*param
+	if !r.Object(v, what, "parameters", "artifacts") {
+		return nil
+	}
+	r.refuse(v, "artifacts", "hand over the path of a file as a parameter")
+	for _, item := range r.List(v.Get("parameters"), "parameters") {
+		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required", "default") {
+			continue
+		}
+		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), pos: item.Pos()}
+		if p.value.IsZero() {
+			p.value = item.Get("default")
+		}
+		if from := item.Get("valueFrom"); r.Object(from, "valueFrom", "parameter") {
+			p.from, p.pos = r.Need(from, "valueFrom", "parameter"), from.Get("parameter").Pos()
+		}
+		if slices.ContainsFunc(out, func(o *param) bool { return o.name == p.name }) {
+			r.Fail(item.Get("name").Pos(), "", "the parameter %q is given twice", p.name)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (r *reader) dag(t *template) {
+	r.Object(t.in, "a dag", "name", "tasks", "entrypoints", "continueOn", "phaseConditions", "timeout", "inputs", "outputs")
+	r.refuse(t.in, "entrypoints", "leave tasks out that are not to run, or give them a when")
+	items := r.List(t.in.Get("tasks"), "tasks")
+	if len(items) == 0 {
+		r.Fail(t.in.Pos(), "", "dag %q has no tasks", t.name)
+	}
+	names := []string{}
+	for _, item := range items {
+		if !r.Object(item, "a task", "name", "template", "executor", "dependencies", "arguments", "inputs", "outputs", "when", "timeout",
+			"retry", "continueOn", "hooks") {
+			continue
+		}
+		k := &task{name: r.name(item, "the task"), template: r.Text(item, "template"), in: item}
+		if slices.Contains(names, k.name) {
+			r.Fail(item.Get("name").Pos(), "", "there already is a task %q", k.name)
+			continue
+		}
+		names = append(names, k.name)
+		if k.template == "" && item.Get("executor").IsZero() {
+			r.Fail(item.Pos(), "", "task %q has neither a template nor an executor", k.name)
+		}
+		r.executor(item)
+		k.arguments = append(r.params(item.Get("arguments"), "arguments"), r.params(item.Get("inputs"), "inputs")...)
+		r.Ignored(item, "a notification is an event of the run here", "hooks")
+		t.tasks = append(t.tasks, k)
+	}
+	for _, k := range t.tasks {
+		for _, need := range r.List(k.in.Get("dependencies"), "dependencies") {
+			text, _ := need.Text()
+			switch {
+			case !slices.Contains(names, text):
+				r.Fail(need.Pos(), flow.Nearest(text, names), "there is no task %q to depend on", text)
+			case !slices.Contains(k.needs, text):
+				k.needs = append(k.needs, text)
+			}
+		}
+	}
+}
+
+func (r *reader) loop(v flow.Value) {
+	r.Need(v, "the loop", "body")
+	modes := 0
+	for _, mode := range []string{"items", "itemsFrom", "repeatCondition"} {
+		if !v.Get(mode).IsZero() {
+			modes++
+		}
+	}
+	if modes != 1 {
+		r.Fail(v.Pos(), "", "a loop has exactly one of items, itemsFrom and repeatCondition; this one has %d", modes)
+	}
+	if items := v.Get("items"); !items.IsZero() && !items.IsList() {
+		r.Fail(items.Pos(), "", "items is a list, not %s", items)
+	}
+	r.Text(v, "itemsFrom")
+	r.Text(v, "repeatCondition")
+	r.Whole(v, "concurrency", 0, 0, 1_000_000)
+	r.Whole(v, "maxIterations", 1, 1, 100_000)
+	if !v.Get("repeatCondition").IsZero() {
+		if v.Get("maxIterations").IsZero() {
+			r.Fail(v.Pos(), "", "a loop with repeatCondition needs maxIterations")
+		}
+		if !v.Get("concurrency").IsZero() {
+			r.Fail(v.Key("concurrency"), "", "a loop with repeatCondition makes one iteration after the other")
+		}
+	}
+	if a := v.Get("aggregate"); r.Object(a, "aggregate", "strategy", "parameters") {
+		if s := r.Text(a, "strategy"); s != "" && !slices.Contains([]string{"last", "first", "list"}, s) {
+			r.Fail(a.Get("strategy").Pos(), "", "the strategy %q is not known; last, first and list are", s)
+		}
+	}
+}
+
+// check follows the references between templates, and measures how deep they go.
+func (r *reader) check(w *workflow) {
+	for _, t := range w.order {
+		for _, k := range t.tasks {
+			if k.template != "" && w.templates[k.template] == nil {
+				r.Fail(k.in.Get("template").Pos(), w.nearest(k.template), "there is no template %q", k.template)
+			}
+		}
+		if body := r.Text(t.in, "body"); body != "" && w.templates[body] == nil {
+			r.Fail(t.in.Get("body").Pos(), w.nearest(body), "there is no template %q", body)
+		}
+		r.circle(t)
+	}
+	if w.templates[w.entrypoint] != nil {
+		r.depth(w, w.entrypoint, 0, w.spec.Get("entrypoint").Pos())
+	}
+}
+
+// depth reports a nesting that is too deep, templates that call themselves among them; once.
+func (r *reader) depth(w *workflow, name string, depth int, at flow.Pos) bool {
+	t := w.templates[name]
+	if t == nil {
+		return true
+	}
+	if depth > w.depth {
+		r.Fail(at, "raise maxNestedDepth, up to 10, or flatten the templates", "the templates are nested more than %d deep here", w.depth)
+		return false
+	}
+	for _, k := range t.tasks {
+		if k.template != "" && !r.depth(w, k.template, depth+1, k.in.Get("template").Pos()) {
+			return false
+		}
+	}
+	if body, ok := t.in.Get("body").Text(); ok && t.kind == "loop" {
+		return r.depth(w, body, depth+1, t.in.Get("body").Pos())
+	}
+	return true
+}
+
+// circle reports tasks that wait for each other.
+func (r *reader) circle(t *template) {
+	waiting, done := map[string]*task{}, map[string]bool{}
+	for _, k := range t.tasks {
+		waiting[k.name] = k
+	}
+	for again := true; again; {
+		again = false
+		for _, k := range t.tasks {
+			if waiting[k.name] == nil || slices.ContainsFunc(k.needs, func(n string) bool { return !done[n] }) {
+				continue
+			}
+			delete(waiting, k.name)
+			done[k.name], again = true, true
+		}
+	}
+	for _, k := range t.tasks {
+		if waiting[k.name] != nil {
+			r.Fail(k.in.Get("dependencies").Pos(), "", "the dependencies of dag %q go in a circle through task %q", t.name, k.name)
+			return
+		}
+	}
+}

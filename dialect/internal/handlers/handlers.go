@@ -1,0 +1,143 @@
+// Package handlers reads the file that says what the executors or handlers of another system are here: a command, a
+// request, or a worker's function.
+//
+//	handlers:
+//	  charge: {exec: {command: [./charge.sh]}}
+//	  notify: {http: {url: "http://localhost:8080/notify"}}
+//	  render: {task: {queue: media, type: Render}}
+package handlers
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// Handler is one entry of the file.
+type Handler struct {
+	kind  string
+	value flow.Value
+	file  *form.File
+	// Flow is the name of what the handler runs as a flow; Wait says that it waits for an event.
+	Flow string
+	Wait bool
+	Pos  flow.Pos
+}
+
+// Read reads the file. kinds are further ones that the system allows: flow, wait.
+func Read(f *form.File, kinds ...string) map[string]*Handler {
+	out := map[string]*Handler{}
+	root := f.Root()
+	if !f.Object(root, "a file of handlers", "handlers") {
+		return out
+	}
+	list := root.Get("handlers")
+	if !list.IsMapping() {
+		f.Fail(root.Pos(), "write handlers: and below it a name and what it runs", "the file has no handlers")
+		return out
+	}
+	known := append([]string{"exec", "http", "task"}, kinds...)
+	for _, field := range list.Fields() {
+		v := field.Value
+		if !f.Object(v, "a handler", known...) {
+			if v.Fields() == nil {
+				f.Fail(field.Pos, "write exec: {command: [./program]}, or http: {url: …}", "handler %q does nothing", field.Name)
+			}
+			continue
+		}
+		if len(v.Fields()) != 1 {
+			f.Fail(field.Pos, "", "handler %q is one of exec, http and task", field.Name)
+			continue
+		}
+		h := &Handler{kind: v.Fields()[0].Name, value: v.Fields()[0].Value, file: f, Pos: field.Pos}
+		h.check(v)
+		out[field.Name] = h
+	}
+	return out
+}
+
+func (h *Handler) check(in flow.Value) {
+	f, v := h.file, h.value
+	switch h.kind {
+	case "exec":
+		if v.IsMapping() {
+			f.Object(v, "exec", "command", "shell", "env", "dir")
+			if command := v.Get("command"); !command.IsZero() && len(command.Items()) == 0 {
+				f.Fail(command.Pos(), "write [program, argument]", "command is a list of texts, not %s", command)
+			}
+			if v.Get("command").IsZero() == v.Get("shell").IsZero() {
+				f.Fail(v.Pos(), "", "exec takes command or shell, one of them")
+			}
+		} else if _, ok := v.Text(); !ok && len(v.Items()) == 0 {
+			f.Fail(v.Pos(), "", "exec is a command, not %s", v)
+		}
+	case "http":
+		if _, ok := v.Text(); !ok && f.Object(v, "http", "method", "url", "headers", "expect") {
+			f.Need(v, "http", "url")
+		}
+	case "task":
+		if f.Object(v, "task", "queue", "type") {
+			f.Need(v, "task", "type")
+		}
+	case "flow":
+		h.Flow = f.Text(in, "flow")
+	case "wait":
+		h.Wait = true
+	}
+}
+
+// Nearest hints at the handler whose name is closest.
+func Nearest(name string, all map[string]*Handler) string {
+	return flow.Nearest(name, slices.Sorted(maps.Keys(all)))
+}
+
+// Action makes a step's action. input is an expression for what the handler is given: a process reads it as JSON from
+// its standard input, a request carries it as its body, a function takes it as its input.
+func (h *Handler) Action(input string) flow.Action {
+	v := h.value
+	data := flow.V("${{ " + input + " }}")
+	switch h.kind {
+	case "http":
+		a := &flow.HTTP{Method: flow.V("POST"), URL: plain(v), JSON: data}
+		if v.IsMapping() {
+			a.URL, a.Headers, a.Expect = plain(v.Get("url")), plain(v.Get("headers")), plain(v.Get("expect"))
+			if method := v.Get("method"); !method.IsZero() {
+				a.Method = plain(method)
+			}
+		}
+		return a
+	case "task":
+		kind, _ := v.Get("type").Text()
+		queue, _ := v.Get("queue").Text()
+		return &flow.Task{Type: kind, Queue: queue, Input: data}
+	}
+	a := &flow.Exec{Stdin: data}
+	switch {
+	case v.IsList():
+		a.Command = plain(v)
+	case v.IsMapping():
+		a.Command, a.Shell, a.Env, a.Dir = plain(v.Get("command")), plain(v.Get("shell")), plain(v.Get("env")), plain(v.Get("dir"))
+	default:
+		a.Shell = plain(v)
+	}
+	return a
+}
+
+// plain takes a value out of its file: its places are not the flow's.
+func plain(v flow.Value) flow.Value {
+	if v.IsZero() {
+		return v
+	}
+	return flow.V(v.Any())
+}
+
+// Output gives the expression of what a step with the handler returned.
+func (h *Handler) Output(step string) string {
+	out := "steps[" + form.Expr(step) + "].output"
+	if h.kind == "http" {
+		return out + ".json"
+	}
+	return out
+}
