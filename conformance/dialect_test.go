@@ -54,22 +54,23 @@ var (
 // stage runs documents on a real engine in virtual time. Workers play the script: the tries of each step, of which the
 // last is repeated; a step without a line succeeds.
 type stage struct {
-	t       *testing.T
-	script  map[string][]try
-	mu      sync.Mutex
-	played  map[string]int
-	seen    []core.Task
-	docs    map[string]*flow.Document
-	defs    map[string]journal.Definition
-	engine  *engine.Engine
-	pool    *worker.Pool
-	root    core.RunID
-	journal *memory.Journal
-	began   time.Time
-	input   string
-	real    bool // processes, in real time
-	slots   int  // how many attempts run at once; 0: the pool's default
-	stops   int  // attempts that were told to stop
+	t         *testing.T
+	script    map[string][]try
+	mu        sync.Mutex
+	played    map[string]int
+	seen      []core.Task
+	docs      map[string]*flow.Document
+	defs      map[string]journal.Definition
+	engine    *engine.Engine
+	pool      *worker.Pool
+	root      core.RunID
+	journal   *memory.Journal
+	began     time.Time
+	input     string
+	real      bool     // processes, in real time
+	slots     int      // how many attempts run at once; 0: the pool's default
+	taskTypes []string // of workers' functions
+	stops     int      // attempts that were told to stop
 }
 
 // Execute plays a step's next try.
@@ -216,6 +217,9 @@ func (s *stage) open(doc *flow.Document) {
 	if !s.real {
 		builtin["exec"], builtin["http"] = s, s
 	}
+	for _, name := range s.taskTypes {
+		builtin[name] = s
+	}
 	cfg := worker.PoolConfig{Executors: builtin}
 	if s.slots > 0 {
 		cfg.Slots = map[string]int{"exec": s.slots}
@@ -341,6 +345,23 @@ func (s *stage) wantAttempts(want ...string) {
 	if got := s.attempts(); !slices.Equal(got, want) {
 		s.t.Errorf("attempts:\n  %s\nwant:\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
+}
+
+// starts lists when a step's attempts began.
+func (s *stage) starts(step string) []time.Duration {
+	s.t.Helper()
+	var out []time.Duration
+	for _, line := range s.attempts() {
+		name, rest, _ := strings.Cut(line, "@")
+		if at, _, _ := strings.Cut(rest, "-"); name == step {
+			d, err := duration.Parse(at)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // command is the command line of the nth attempt that a worker was given.

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
+	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/flow"
 )
 
@@ -25,11 +26,11 @@ type foreign struct {
 func (f *foreign) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.services, "services", "", "of a Steep workflow: the file of its services")
 	flags.StringVar(&f.macros, "macros", "", "of a Steep workflow: the file of its macros")
-	flags.StringVar(&f.handlers, "handlers", "", "of an Aether workflow: the file that says what its executors run")
+	flags.StringVar(&f.handlers, "handlers", "", "of an Aether or Stevora workflow: the file that says what its steps run")
 }
 
 // systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml.
-var systemNames = []string{"aether", "steep"}
+var systemNames = []string{"aether", "steep", "stevora"}
 
 // foreignFile cuts steep:workflow.yaml; system is "" where a file is an ordinary one.
 func foreignFile(file string) (system, path string) {
@@ -48,8 +49,8 @@ func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, e
 	}
 	var c *dialect.Conversion
 	switch system {
-	case "aether":
-		c, err = a.translateAether(name, src, f)
+	case "aether", "stevora":
+		c, err = a.translateHandled(system, name, src, f)
 	case "steep":
 		c, err = a.translateSteep(name, src, f)
 	default:
@@ -75,15 +76,19 @@ func (a *app) translateSteep(name string, src []byte, f *foreign) (*dialect.Conv
 	return steep.Convert(in)
 }
 
-func (a *app) translateAether(name string, src []byte, f *foreign) (*dialect.Conversion, error) {
+// translateHandled reads a document that leaves to its surroundings what its steps run.
+func (a *app) translateHandled(system, name string, src []byte, f *foreign) (*dialect.Conversion, error) {
 	if f.handlers == "" {
-		return nil, usage("an Aether workflow needs a file that says what its executors run: --handlers handlers.yaml")
+		return nil, usage("%s does not say what its steps run; a file of handlers does: --handlers handlers.yaml", name)
 	}
 	file, text, err := a.readFile(f.handlers)
 	if err != nil {
 		return nil, err
 	}
-	return aether.Convert(aether.Source{Name: name, Text: src}, aether.Source{Name: file, Text: text})
+	if system == "aether" {
+		return aether.Convert(aether.Source{Name: name, Text: src}, aether.Source{Name: file, Text: text})
+	}
+	return stevora.Convert(stevora.Source{Name: name, Text: src}, stevora.Source{Name: file, Text: text})
 }
 
 // load reads what is to run: a flow file, or a document of another system, which is stored as the flows it becomes.
@@ -133,6 +138,8 @@ func inWords(r *core.Run) (system, status string) {
 		return "Aether", aether.Status(r)
 	case "steep":
 		return "Steep", steep.Status(r)
+	case "stevora":
+		return "Stevora", stevora.Status(r)
 	default:
 		return "", ""
 	}

@@ -14,7 +14,7 @@ func Status(r *core.Run) string {
 		return "Created"
 	case core.RunWaiting:
 		for i := range r.Steps {
-			if r.Steps[i].Phase == core.StepSuspended {
+			if TaskPhase(&r.Steps[i]) == "Suspended" {
 				return "Suspended"
 			}
 		}
@@ -43,7 +43,10 @@ func TaskPhase(s *core.Step) string {
 	case core.StepScheduled, core.StepBackingOff:
 		return "Ready"
 	case core.StepSuspended:
-		return "Suspended"
+		if s.Spec.Kind == core.KindWait {
+			return "Suspended"
+		}
+		return "Running"
 	case core.StepSucceeded:
 		return "Succeeded"
 	case core.StepTimedOut:

@@ -1,0 +1,229 @@
+package stevora
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/dialect/internal/handlers"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Source is one file.
+type Source struct {
+	Name string // as errors call it
+	Text []byte
+}
+
+// llmHandler is the handler of steps that ask a language model.
+const llmHandler = "llm"
+
+// Convert makes a flow of a definition. The error is a [flow.Errors], each at its place.
+func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
+	r := &reader{form.Read(src.Name, src.Text)}
+	hf := form.Read(handlerFile.Name, handlerFile.Text)
+	name, description, steps := r.definition(r.Root())
+	known := handlers.Read(hf)
+	if _, err := form.Finish(r.File, hf); err != nil {
+		return nil, err
+	}
+	c := &converter{reader: r, steps: steps, handlers: known, doc: &flow.Document{File: src.Name, Description: description}}
+	c.doc.Name = (&form.Namer{}).Name(name)
+	var names form.Namer
+	for _, s := range steps {
+		c.names = append(c.names, names.Name(s.name))
+	}
+	for _, s := range steps {
+		c.step(s, &names)
+	}
+	notes, err := form.Finish(r.File, hf)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := flow.Compile(c.doc); err != nil {
+		var errs flow.Errors
+		if !errors.As(err, &errs) {
+			return nil, err
+		}
+		for _, e := range errs {
+			r.Fail(r.Root().Pos(), e.Hint, "step %q: %s", e.Step, e.Msg)
+		}
+		_, err = form.Finish(r.File, hf)
+		return nil, err
+	}
+	return &dialect.Conversion{Flow: c.doc, Notes: notes}, nil
+}
+
+// converter makes a flow of a definition that is known to be right.
+type converter struct {
+	*reader
+	steps    []*step
+	names    []string // of the flow's steps
+	handlers map[string]*handlers.Handler
+	doc      *flow.Document
+	updates  []string // expressions for what the steps so far write into the state
+}
+
+func (c *converter) ref(i int) string { return "steps[" + form.Expr(c.names[i]) + "]" }
+
+// step makes a step that runs after the one before, where the walk comes by.
+func (c *converter) step(s *step, names *form.Namer) {
+	out := &flow.Step{Name: c.names[s.index]}
+	if s.index > 0 {
+		out.Needs = []string{c.doc.Steps[len(c.doc.Steps)-1].Name}
+		if reach := c.reached(s.index); reach != "" {
+			out.When = flow.V(reach)
+		}
+	}
+	p, err := dialect.Policy("stevora", form.Pick(s.in, "retry"))
+	c.Policy(s.in, err)
+	state := c.state()
+	switch s.kind {
+	case typeTask, typeLLM:
+		c.task(s, out, p, state)
+	case typeWait:
+		out.Action = &flow.Sleep{For: flow.V(c.milliseconds(s.in, "durationMs", 0))}
+		if until := c.Text(s.in, "untilTimestamp"); until != "" {
+			out.Action = &flow.Sleep{Until: flow.V(until)}
+		}
+	case typeCondition:
+		c.condition(s, out, state)
+	case typeEvent:
+		event, _ := s.in.Get("signalType").Text()
+		c.wait(s, out, event)
+	case typeApproval:
+		c.approval(s, out, state, names)
+	}
+	c.doc.Steps = append(c.doc.Steps, out)
+}
+
+func (c *converter) task(s *step, out *flow.Step, p policy.Policy, state string) {
+	if p.Retry != nil && p.Retry.MaxAttempts == 1 {
+		p.Retry = nil
+	}
+	out.Policy = p
+	name, at := llmHandler, s.in.Get("type")
+	config := form.Pick(s.in, keysOf[typeLLM]...)
+	if s.kind == typeTask {
+		name, at = c.Text(s.in, "handler"), s.in.Get("handler")
+		config = map[string]any{}
+		if v := s.in.Get("config"); c.Object(v, "config", fieldNames(v)...) {
+			config = form.Pick(v, fieldNames(v)...)
+		}
+	}
+	h := c.handlers[name]
+	if h == nil {
+		c.Fail(at.Pos(), handlers.Nearest(name, c.handlers), "there is no handler %q", name)
+		out.Action = &flow.Noop{}
+		return
+	}
+	out.Action = h.Action(form.Object(map[string]string{
+		"step": form.Expr(s.name), "input": "input", "state": state, "config": form.Expr(config), "attempt": "attempt",
+	}))
+	c.updates = append(c.updates, c.made(s, h.Output(out.Name)+`?.["stateUpdates"]`))
+}
+
+func fieldNames(v flow.Value) []string {
+	var names []string
+	for _, f := range v.Fields() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// made is what a step writes into the state, where it ran.
+func (c *converter) made(s *step, expr string) string {
+	return "(" + c.ref(s.index) + `.phase == "succeeded" ? (` + expr + " ?? {}) : {})"
+}
+
+// state puts together what the steps before have written, the later ones winning.
+func (c *converter) state() string {
+	if len(c.updates) == 0 {
+		return "{}"
+	}
+	pairs := make([]string, len(c.updates))
+	for i, u := range c.updates {
+		pairs[i] = "toPairs(" + u + ")"
+	}
+	if len(pairs) == 1 {
+		return "fromPairs(" + pairs[0] + ")"
+	}
+	return "fromPairs(concat(" + strings.Join(pairs, ", ") + "))"
+}
+
+// reached says whether the walk comes by a step; "": always.
+func (c *converter) reached(i int) string {
+	var ways []string
+	if before := c.steps[i-1]; before.kind != typeCondition {
+		if i == 1 || c.doc.Steps[len(c.doc.Steps)-1].When.IsZero() {
+			return ""
+		}
+		ways = append(ways, c.ref(i-1)+`.phase == "succeeded"`)
+	}
+	for j := range i {
+		if c.steps[j].kind == typeCondition {
+			ways = append(ways, c.ref(j)+`.phase == "succeeded" && `+c.ref(j)+".output.next == "+form.Expr(c.steps[i].name))
+		}
+	}
+	return strings.Join(ways, " || ")
+}
+
+// condition works out where the walk goes on. A path is true where JavaScript would take its value for true.
+func (c *converter) condition(s *step, out *flow.Step, state string) {
+	path := strings.Split(c.Text(s.in, "expression"), ".")
+	value := state
+	switch path[0] {
+	case "input":
+		value, path = "input", path[1:]
+	case "state":
+		path = path[1:]
+	}
+	for _, name := range path {
+		value += "?.[" + form.Expr(name) + "]"
+	}
+	next := func(key string) string {
+		if name := c.Text(s.in, key); name != "" {
+			return form.Expr(name)
+		}
+		if s.index+1 < len(c.steps) {
+			return form.Expr(c.steps[s.index+1].name)
+		}
+		return `""`
+	}
+	out.Action = &flow.Noop{Output: flow.V(map[string]any{
+		"next": "${{ (" + value + `) in [nil, false, 0, ""] ? ` + next("falseStep") + " : " + next("trueStep") + " }}",
+	})}
+}
+
+func (c *converter) wait(s *step, out *flow.Step, event string) {
+	out.Action = &flow.Wait{Event: flow.V(form.Literal(event))}
+	if after := c.milliseconds(s.in, "timeoutMs", 1); after > 0 {
+		out.Policy.Set(policy.LimitWait, &policy.Limit{After: after, Origin: "timeoutMs"})
+	}
+	c.updates = append(c.updates, c.made(s, c.ref(s.index)+".output"))
+}
+
+// approval waits for the event approval.<name>, once there is something to approve.
+func (c *converter) approval(s *step, out *flow.Step, state string, names *form.Namer) {
+	key := c.Text(s.in, "contentKey")
+	check := &flow.Step{
+		Name: names.Name(out.Name + ".content"), Needs: out.Needs, When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
+		Action: &flow.Fail{
+			Type: flow.V("APPROVAL_CONTENT_MISSING"), Message: flow.V("nothing was written into the state under " + form.Literal(key)),
+			Kind: flow.V("failed"), NonRetryable: true,
+		},
+	}
+	if !out.When.IsZero() {
+		reach, _ := out.When.Text()
+		missing, _ := check.When.Text()
+		check.When = flow.V("(" + reach + ") && " + missing)
+	}
+	c.doc.Steps = append(c.doc.Steps, check)
+	out.Needs = []string{check.Name}
+	c.wait(s, out, "approval."+s.name)
+	if prompt := s.in.Get("prompt"); !prompt.IsZero() {
+		out.Description = c.Text(s.in, "prompt")
+	}
+}
