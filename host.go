@@ -45,11 +45,13 @@ type host struct {
 	sessions  map[core.RunID]*session
 	troubles  map[core.RunID]*trouble
 	closed    bool
+
+	generation int // of new sessions
 }
 
 // machineRoom is what a host needs of an engine.
 type machineRoom interface {
-	Do(run core.RunID, inputs []core.Input, done func(error))
+	Do(run core.RunID, generation int, inputs []core.Input, done func(error))
 	Consult(run core.RunID)
 	Report(run core.RunID, in core.Input)
 }
@@ -178,8 +180,9 @@ func (h *host) Forget(run core.RunID) {
 }
 
 // Reset ends all sessions.
-func (h *host) Reset() {
+func (h *host) Reset(generation int) {
 	h.mu.Lock()
+	h.generation = generation
 	all := h.sessions
 	h.sessions = map[core.RunID]*session{}
 	h.mu.Unlock()
@@ -374,7 +377,8 @@ func (h *host) around(at *attempt, fn stepFunc) ([]byte, error) {
 func (h *host) close() {
 	h.mu.Lock()
 	h.closed = true
+	generation := h.generation
 	h.mu.Unlock()
-	h.Reset()
+	h.Reset(generation)
 	h.cancel()
 }

@@ -61,9 +61,9 @@ func (r *rehearsal) end(err error) {
 	})
 }
 
-func (r *rehearsal) Do(core.RunID, []core.Input, func(error)) { r.end(nil) }
-func (r *rehearsal) Consult(core.RunID)                       {}
-func (r *rehearsal) Report(core.RunID, core.Input)            {}
+func (r *rehearsal) Do(core.RunID, int, []core.Input, func(error)) { r.end(nil) }
+func (r *rehearsal) Consult(core.RunID)                            {}
+func (r *rehearsal) Report(core.RunID, core.Input)                 {}
 
 func (r *rehearsal) BodyStopped(_ string, err error)                { r.end(err) }
 func (r *rehearsal) AttemptEnded(AttemptInfo, time.Duration, error) {}

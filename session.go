@@ -44,17 +44,20 @@ type session struct {
 	said     int                 // closed when it was last said that the body waits; -1: never
 	running  int                 // strands in the user's code
 	tasks    int                 // attempts of local steps
-	buffer   []core.Command
-	ends     []core.Input
-	over     bool // unwound, or finished
-	finished bool // the body returned
-	stuck    error
-	blocked  map[*strand]struct{}
-	strands  map[*strand]struct{} // all that have not ended
-	linger   *time.Timer
-	late     *time.Timer
-	watch    *time.Timer
-	versions map[string]int
+	pending  int                 // decisions under way to the engine
+
+	generation int
+	buffer     []core.Command
+	ends       []core.Input
+	over       bool // unwound, or finished
+	finished   bool // the body returned
+	stuck      error
+	blocked    map[*strand]struct{}
+	strands    map[*strand]struct{} // all that have not ended
+	linger     *time.Timer
+	late       *time.Timer
+	watch      *time.Timer
+	versions   map[string]int
 }
 
 // entry is a step as the session knows it.
@@ -75,9 +78,10 @@ type stepFunc func(ctx context.Context) ([]byte, error)
 // signal is what strands wait for.
 type signal struct{ waiting []*strand }
 
+// newSession returns a session that waits for news. The host is locked.
 func newSession(h *host, run core.RunID) *session {
 	s := &session{
-		host: h, run: run, done: make(chan struct{}), steps: map[string]*entry{}, byID: map[core.StepID]*entry{},
+		host: h, run: run, generation: h.generation, done: make(chan struct{}), steps: map[string]*entry{}, byID: map[core.StepID]*entry{},
 		recorded: map[string][]*entry{}, said: -1, blocked: map[*strand]struct{}{}, strands: map[*strand]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
@@ -255,15 +259,22 @@ func (s *session) flush() {
 	}
 	s.ends, s.buffer = nil, nil
 	stopTimer(s.late)
-	s.host.engine.Do(s.run, inputs, s.answered)
+	s.send(inputs)
+}
+
+func (s *session) send(inputs []core.Input) {
+	s.pending++
+	s.host.engine.Do(s.run, s.generation, inputs, s.answered)
 }
 
 // answered hears whether the engine took what was decided. If not, the run is not what the body believes it to be.
 func (s *session) answered(err error) {
+	s.mu.Lock()
+	s.pending--
 	if err == nil {
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
 	s.kill()
 	s.mu.Unlock()
 	s.host.drop(s)
@@ -274,7 +285,11 @@ func (s *session) answered(err error) {
 func (s *session) release() {
 	s.mu.Lock()
 	idle := !s.over && s.running == 0 && s.tasks == 0
-	if idle {
+	switch {
+	case idle && s.pending > 0: // its successor must not decide anew what is under way
+		idle = false
+		s.arm(&s.linger, lingerTime, s.release)
+	case idle:
 		s.kill()
 	}
 	s.mu.Unlock()

@@ -268,7 +268,7 @@ func (s *session) flushEnd() {
 	inputs := append(s.ends, core.Commands{Commands: s.buffer})
 	s.ends, s.buffer = nil, nil
 	stopTimer(s.late)
-	s.host.engine.Do(s.run, inputs, s.answered)
+	s.send(inputs)
 }
 
 // overdue ends a session whose body has been in the user's code for longer than the task limit. The goroutine cannot be

@@ -118,6 +118,7 @@ func (p *Partition) perform(e errand) {
 // than until the batch is durable.
 func (p *Partition) closed(r *run, e core.Closed) {
 	p.unname(r, false)
+	r.ended = p.open.seq
 	p.bodyEffect(r, e)
 	p.open.ended = append(p.open.ended, ended{r.outcome(), r.state.Next})
 	switch {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -13,9 +15,9 @@ type Bodies interface {
 	Consult(n News)
 	// Forget says that a run is closed durably: its body is of no more use.
 	Forget(run core.RunID)
-	// Reset says that what was not durable is void: all bodies are of no more use. Those that have something to do are
-	// consulted again.
-	Reset()
+	// Reset says that what was not durable is void: all bodies are of no more use, and what they have decided since is not
+	// taken. Those that have something to do are consulted again, and belong to the generation.
+	Reset(generation int)
 }
 
 // News is what a run's body has to know.
@@ -104,9 +106,9 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 
 // Do lets several inputs happen to one run in one commit, in order; the first that is refused ends it. The attempts that
 // the inputs end are over for their worker. done is called by the loop, with nil when all of it is durable; it must not
-// block. It may be nil.
-func (e *Engine) Do(run core.RunID, inputs []core.Input, done func(error)) {
-	c := &Call{Op: CallBody, Run: run, Inputs: inputs}
+// block. It may be nil. Decisions of a body of an earlier generation are refused.
+func (e *Engine) Do(run core.RunID, generation int, inputs []core.Input, done func(error)) {
+	c := &Call{Op: CallBody, Run: run, Inputs: inputs, generation: generation}
 	if done != nil {
 		c.Done = func(c *Call) { done(c.Err) }
 	}
@@ -129,6 +131,9 @@ func (p *Partition) body(c *Call) {
 		tok, over := rep.token()
 		if over {
 			p.remember(rep)
+		}
+		if _, decided := in.(core.Commands); decided && c.generation != p.generation && c.Err == nil {
+			c.Err = &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
 		}
 		if c.Err == nil {
 			if err := p.advance(r, nil, in); err != nil {

@@ -47,7 +47,8 @@ type Call struct {
 	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
 	Done func(*Call)
 
-	ch chan struct{} // of the engine's own calls
+	ch         chan struct{} // of the engine's own calls
+	generation int           // of the body
 }
 
 // op names the operation in errors.

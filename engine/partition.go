@@ -21,6 +21,8 @@ type Partition struct {
 	defs *definitions
 	ctx  context.Context // of reads of the journal
 
+	generation int // of the bodies: how often the memory was forgotten
+
 	now       core.Time // never runs backwards
 	lastEntry core.Time
 	epoch     uint64

@@ -214,7 +214,8 @@ func (p *Partition) Failed(err error) {
 	}
 	p.kept = append(kept, p.kept...)
 	if p.cfg.Bodies != nil {
-		p.cfg.Bodies.Reset()
+		p.generation++
+		p.cfg.Bodies.Reset(p.generation)
 	}
 	for _, q := range p.queues {
 		q.busy = 0

@@ -12,6 +12,7 @@ type run struct {
 	state *core.Run
 	rows  rows
 	last  uint64 // the last batch that holds an entry of the run
+	ended uint64 // the batch of its end; entries of attempts that stop may follow
 	lost  bool   // restored from a predecessor's batches, its attempts not yet looked at
 
 	// What the view lacks. first is 0 where it lacks nothing that is not on its way.

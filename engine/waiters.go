@@ -19,7 +19,7 @@ func (p *Partition) result(c *Call) {
 		if r == nil || !r.state.Phase.Closed() {
 			break
 		}
-		if r.last > p.durable {
+		if r.ended > p.durable {
 			p.enrol(id, c.Waiter) // its end is on its way to the disk
 			return
 		}
