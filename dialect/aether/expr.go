@@ -2,6 +2,7 @@ package aether
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
@@ -70,11 +71,11 @@ func (s *scope) reference(name, self string, may map[string]bool, at flow.Pos) s
 		if parts[1] == self {
 			return own(parts[2])
 		}
-		if s.outs[parts[1]] == nil {
+		if s.outs[parts[1]] == nil && !s.t.has(parts[1]) {
 			s.file.Fail(at, s.nearestTask(parts[1]), "there is no task %q", parts[1])
 			return "nil"
 		}
-		if !may[parts[1]] {
+		if !may[parts[1]] || s.outs[parts[1]] == nil {
 			s.file.Fail(at, "add it to the task's dependencies", "task %q need not have ended here", parts[1])
 			return "nil"
 		}
@@ -86,10 +87,14 @@ func (s *scope) reference(name, self string, may map[string]bool, at flow.Pos) s
 
 func (s *scope) nearestTask(name string) string {
 	var names []string
-	for known := range s.outs {
-		names = append(names, known)
+	for _, k := range s.t.tasks {
+		names = append(names, k.name)
 	}
 	return flow.Nearest(name, names)
+}
+
+func (t *template) has(name string) bool {
+	return slices.ContainsFunc(t.tasks, func(k *task) bool { return k.name == name })
 }
 
 // own is what a retry's expression sees of the task that just ended badly.

@@ -1,0 +1,72 @@
+package aether
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// TestConvert converts the documents of testdata/convert, each with its handlers after a line of ---.
+// `go test ./dialect/aether -rewrite` writes what becomes of them anew.
+func TestConvert(t *testing.T) {
+	datadriven.Walk(t, "testdata/convert", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			document, handlers, _ := strings.Cut(d.Input, "\n---\n")
+			c, err := Convert(Source{"doc.json", []byte(document)}, Source{"handlers.yaml", []byte(handlers)})
+			if err != nil {
+				return strings.TrimRight(err.Error(), "\n") + "\n"
+			}
+			return write(t, c)
+		})
+	})
+}
+
+func write(t testing.TB, c *dialect.Conversion) string {
+	t.Helper()
+	var b strings.Builder
+	for _, n := range c.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	for i, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
+		text, err := flow.Encode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := flow.Parse(doc.Name+".yaml", text); err != nil {
+			t.Errorf("what was written is not valid: %v\n%s", err, text)
+		}
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		b.Write(text)
+	}
+	return b.String()
+}
+
+// FuzzConvert gives it broken documents: no panic, and what is converted can be written and read again.
+func FuzzConvert(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add(seed, "handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
+	}
+	f.Fuzz(func(t *testing.T, document, handlers string) {
+		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})
+		var errs flow.Errors
+		switch {
+		case err == nil:
+			write(t, c)
+		case !errors.As(err, &errs):
+			t.Error(err)
+		}
+	})
+}
+
+var seeds = []string{
+	`{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main","timeout":"30m","priority":5,"templates":[{"dag":{"name":"main","tasks":[{"name":"a","template":"t","retry":{"limit":3,"expression":"tasks.a.phase != 'Succeeded'"}},{"name":"b","template":"l","dependencies":["a"],"when":"tasks.a.outputs.parameters.x == 1"},{"name":"c","template":"inner","continueOn":{"failed":true}}]}},{"task":{"name":"t","executor":{"type":"echo","config":{"k":"{{workflow.arguments.parameters.y}}"}}}},{"loop":{"name":"l","items":[1],"body":"t"}},{"dag":{"name":"inner","tasks":[{"name":"z","executor":{"type":"w"}}],"outputs":{"parameters":[{"name":"r","valueFrom":{"parameter":"tasks.z.outputs.parameters.q"}}]}}}],"hooks":{"onExit":{"template":"t"}}}}`,
+	`{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"l","templates":[{"loop":{"name":"l","repeatCondition":"loop_iter.index != 2","maxIterations":9,"body":"t"}},{"task":{"name":"t","executor":{"type":"sub"}}},{"dag":{"name":"inner","tasks":[{"name":"z","template":"l"}]}}]}}`,
+}
