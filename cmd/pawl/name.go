@@ -37,8 +37,14 @@ func findRun(ctx context.Context, h histories, name string) (core.RunID, error) 
 	if !ok {
 		return core.RunID{}, noSuchRun(name, journal.ErrNotFound)
 	}
+	if len(compact(name)) < shortestPrefix {
+		return core.RunID{}, usage("%q is too short for a run id: write at least %d characters, or @last", name, shortestPrefix)
+	}
 	return findPrefix(ctx, h, name, low, high)
 }
+
+// shortestPrefix is how much of a run id a person writes at least: what is shorter is a slip, and hits whatever there is.
+const shortestPrefix = 6
 
 // lastRun is the newest run that a person started: child runs are not meant.
 func lastRun(ctx context.Context, h histories) (core.RunID, error) {
@@ -61,21 +67,27 @@ func lastRun(ctx context.Context, h histories) (core.RunID, error) {
 }
 
 func findPrefix(ctx context.Context, h histories, name string, low, high core.RunID) (core.RunID, error) {
-	page, err := h.List(ctx, journal.Query{After: high, Limit: 2})
+	page, err := h.List(ctx, journal.Query{After: high, Limit: 1000})
 	if err != nil {
 		return core.RunID{}, err
 	}
-	var found []core.RunID
+	var found, roots []core.RunID
 	for _, row := range page.Runs {
 		if string(row.ID[:]) >= string(low[:]) {
 			found = append(found, row.ID)
+			if row.Parent == (core.RunID{}) {
+				roots = append(roots, row.ID)
+			}
 		}
+	}
+	if len(roots) == 1 && live.Short(found[0]) == live.Short(found[len(found)-1]) {
+		return roots[0], nil // the others are child runs, begun in the same instant as the run that is meant
 	}
 	switch {
 	case len(found) == 0:
 		return core.RunID{}, noSuchRun(name, journal.ErrNotFound)
 	case len(found) > 1:
-		return core.RunID{}, usage("%q is the beginning of several run ids, %s and %s among them; write more of it", name, live.Short(found[0]), live.Short(found[1]))
+		return core.RunID{}, usage("%q is the beginning of several run ids, %s and %s among them; write more of it", name, found[0], found[1])
 	case len(compact(name)) < minPrefix:
 		return core.RunID{}, usage("%q is too short for a run id: write at least %d characters of it", name, minPrefix)
 	}

@@ -90,7 +90,15 @@ func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) 
 	}
 	now := now()
 	cells := make([][]string, len(rows))
+	alike := map[string]int{}
+	for _, r := range rows {
+		alike[live.Short(r.ID)]++
+	}
 	for i, r := range rows {
+		name := live.Short(r.ID)
+		if alike[name] > 1 {
+			name = r.ID.String() // child runs begun in one instant differ at the end only
+		}
 		id := r.WorkflowID
 		if first, err := core.ParseRunID(id); err == nil {
 			id = live.Short(first) // the first run of a chain that nobody named
@@ -99,7 +107,7 @@ func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) 
 			id = "-"
 		}
 		cells[i] = []string{
-			live.Short(r.ID), screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24), strings.ReplaceAll(r.Phase.String(), "_", " "),
+			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24), strings.ReplaceAll(r.Phase.String(), "_", " "),
 			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Cut(screen.Clean(about(r, now)), max(a.width()-88, 24)),
 		}
 	}

@@ -89,6 +89,9 @@ func (t *Trail) StepWhy(s *core.Step) string {
 		if s.Upstream {
 			return "what it needs did not succeed"
 		}
+		if retry := s.Spec.Policy.Retry; retry != nil && retry.MaxAttempts == 0 {
+			return "its maxAttempts is 0"
+		}
 		return "its condition is false"
 	case policy.ReasonOperator:
 		text := "decided by " + t.lastActor(s.Key())
