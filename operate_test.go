@@ -59,6 +59,7 @@ func TestOperationsRefused(t *testing.T) {
 	w := pawl.Define("ops", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1h") })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, _ := w.Start(t.Context(), e, "o", none{})
+		e.Settle()
 		for want, op := range map[string]pawl.Operation{
 			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"}, "unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
 			"retry:": {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}}, "not paused": {Op: pawl.OpResume},
