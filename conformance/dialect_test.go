@@ -279,6 +279,12 @@ func (s *stage) operate(op core.Operation) {
 	}
 }
 
+// pass lets virtual time pass, and everything happen that follows from it.
+func (s *stage) pass(d time.Duration) {
+	<-time.NewTimer(d).C
+	synctest.Wait()
+}
+
 // send delivers an event to the run.
 func (s *stage) send(name, payload string) {
 	s.t.Helper()

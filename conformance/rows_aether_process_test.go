@@ -27,7 +27,7 @@ func aetherOneWriter(t *testing.T) {
 		first := newStage(t, c)
 		first.script = map[string][]try{"work": {{run: 10 * time.Second}}}
 		first.open(c.Flow)
-		time.Sleep(time.Second)
+		first.pass(time.Second)
 		second := newStage(t, c)
 		second.script, second.journal, second.root = map[string][]try{"work": {{run: 2 * time.Second}}}, first.journal, first.root
 		second.open(nil)
@@ -35,7 +35,7 @@ func aetherOneWriter(t *testing.T) {
 		if err != nil || out.Phase != core.RunSucceeded {
 			t.Errorf("the second engine: %v %v", out.Phase, err)
 		}
-		time.Sleep(20 * time.Second) // the first one's worker ends, and its engine may write no more
+		first.pass(20 * time.Second) // the first one's worker ends, and its engine may write no more
 		if first.engine.Err() == nil {
 			err := first.engine.Operate(t.Context(), first.root, core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
 			if err == nil {

@@ -100,8 +100,7 @@ func aetherInProgress(t *testing.T) {
 	c := aetherFlow(t, `"arguments": {"parameters": [{"name": "order", "value": 42}]}, "hooks": {"onSuccess": {"template": "work"}, "onError": {"template": "work"}},`,
 		`{"name": "flaky", "template": "work", "retry": {"limit": 2}, "arguments": {"parameters": [{"name": "id", "valueFrom": {"parameter": "workflow.arguments.parameters.order"}}]}}`, "")
 	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError}, {run: time.Second, kind: policy.KindError}, {run: time.Second}}}, func(s *stage) {
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
+		s.pass(1500 * time.Millisecond)
 		step, _ := s.run().Lookup("flaky")
 		if step.Phase.Closed() || aether.TaskPhase(step) != "Running" || aether.Retries(step) != 1 {
 			t.Errorf("between the attempts the task is %s with %d retries", aether.TaskPhase(step), aether.Retries(step))
@@ -158,7 +157,7 @@ func aetherWait(t *testing.T, continueOn string) *dialect.Conversion {
 	t.Helper()
 	return aetherFlow(t, "", `{"name": "wait-external", "timeout": "1s", `+continueOn+`
 "inputs": {"parameters": [{"name": "suspend", "value": true}]}, "executor": {"type": "echo"}},
-{"name": "finalize", "template": "work", "dependencies": ["wait-external"], "arguments": {"parameters": [{"name": "phase", "value": "{{tasks.wait-external.phase}}"}]}}`, "")
+{"name": "finish", "template": "work", "dependencies": ["wait-external"], "arguments": {"parameters": [{"name": "phase", "value": "{{tasks.wait-external.phase}}"}]}}`, "")
 }
 
 func aetherSuspended(t *testing.T) {
@@ -178,7 +177,7 @@ func aetherSuspended(t *testing.T) {
 	})
 	perform(t, aetherWait(t, ""), nil, nil, func(s *stage, r *core.Run) {
 		wantPhase(t, r, core.RunFailed)
-		if step, _ := r.Lookup("finalize"); aether.TaskPhase(step) != "Skipped" {
+		if step, _ := r.Lookup("finish"); aether.TaskPhase(step) != "Skipped" {
 			t.Errorf("what follows is %s", aether.TaskPhase(step))
 		}
 	})
@@ -186,14 +185,14 @@ func aetherSuspended(t *testing.T) {
 
 func aetherResume(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "approve", "timeout": "1h", "executor": {"type": "wait"}},
-{"name": "finalize", "template": "work", "dependencies": ["approve"], "arguments": {"parameters": [{"name": "by", "valueFrom": {"parameter": "tasks.approve.outputs.parameters.by"}}]}}`, "")
-	perform(t, c, map[string][]try{"finalize": {{run: time.Minute}}}, func(s *stage) {
-		time.Sleep(time.Second)
+{"name": "finish", "template": "work", "dependencies": ["approve"], "arguments": {"parameters": [{"name": "by", "valueFrom": {"parameter": "tasks.approve.outputs.parameters.by"}}]}}`, "")
+	perform(t, c, map[string][]try{"finish": {{run: time.Minute}}}, func(s *stage) {
+		s.pass(time.Second)
 		s.send("resume.approve", `{"by": "ada"}`)
 		s.send("resume.approve", `{"by": "bob"}`)
 	}, func(s *stage, r *core.Run) {
 		wantPhase(t, r, core.RunSucceeded)
-		s.wantAttempts("finalize@1s-1m1s ok")
+		s.wantAttempts("finish@1s-1m1s ok")
 		if len(s.seen) == 1 && !strings.Contains(string(s.seen[0].Payload), "ada") {
 			t.Errorf("the payload did not arrive: %s", s.seen[0].Payload)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
@@ -212,8 +211,7 @@ func steepMaxDelay(t *testing.T) {
 func steepCancel(t *testing.T) {
 	c := steepFlow(t, "retries: {maxAttempts: 2, delay: 10m}", "")
 	perform(t, c, map[string][]try{"work": {broken}}, func(s *stage) {
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		s.pass(3 * time.Second)
 		s.operate(core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
 	}, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error")

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -61,7 +62,17 @@ func stevoraDefaults(t *testing.T) {
 		`{"maxBackoffMs": 60000}`: {MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 2, MaxInterval: time.Minute},
 	} {
 		c := stevoraTask(t, text)
-		got := c.Flow.Steps[0].Policy.Retry
+		var form map[string]any
+		if text != "" {
+			if err := json.Unmarshal([]byte(text), &form); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := dialect.Policy("stevora", map[string]any{"retry": form})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Retry
 		if got.MaxAttempts != want.MaxAttempts || got.InitialInterval != want.InitialInterval || got.BackoffCoefficient != want.BackoffCoefficient || got.MaxInterval != want.MaxInterval || got.Jitter != 0.25 {
 			t.Errorf("%s: %+v", text, got)
 		}
@@ -132,8 +143,7 @@ func stevoraShouldRetry(t *testing.T) {
 
 func stevoraBetween(t *testing.T) {
 	perform(t, stevoraTask(t, ""), map[string][]try{"work": {failed, ok}}, func(s *stage) {
-		time.Sleep(100 * time.Millisecond)
-		synctest.Wait()
+		s.pass(100 * time.Millisecond)
 		r := s.run()
 		step, _ := r.Lookup("work")
 		if stevora.StepStatus(step.Phase) != "FAILED" || step.Failure == nil || step.Failure.Message != "known trouble" {
@@ -217,8 +227,7 @@ func stevoraRestart(t *testing.T) {
 		first := newStage(t, c)
 		first.script = map[string][]try{"work": {failed}}
 		first.open(c.Flow)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		first.pass(time.Second)
 		step, _ := first.run().Lookup("work")
 		due := step.NextAt.Std()
 		first.close()
@@ -257,8 +266,7 @@ func TestStevoraWalk(t *testing.T) {
 	big := map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": 1}, "draft": "text"}}`}}}
 	queue := func(s *stage) { s.taskTypes = []string{"Ask"} }
 	perform(t, c, big, func(s *stage) {
-		time.Sleep(time.Second)
-		synctest.Wait()
+		s.pass(time.Second)
 		if stevora.Status(s.run()) != "WAITING" {
 			t.Errorf("the run is %s", stevora.Status(s.run()))
 		}

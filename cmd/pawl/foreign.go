@@ -110,12 +110,13 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Flow = source{path, string(text)}
+	// Places that are told later are places in the flow, so it is not to have the document's name.
+	b.Flow = source{c.Flow.Name + ".yaml", string(text)}
 	for _, child := range c.Children {
 		if text, err = flow.Encode(child); err != nil {
 			return nil, err
 		}
-		b.Children = append(b.Children, source{child.Name, string(text)})
+		b.Children = append(b.Children, source{child.Name + ".yaml", string(text)})
 	}
 	return b.compile()
 }

@@ -155,10 +155,10 @@ func (r *reader) executor(v flow.Value) {
 
 func (r *reader) params(v flow.Value, what string) []*param {
 	var out []*param
-	if !r.Object(v, what, "parameters", "artifacts") {
+	if !r.Object(v, what, "parameters", "artifacts") { //nolint:misspell // its own word
 		return nil
 	}
-	r.refuse(v, "artifacts", "hand over the path of a file as a parameter")
+	r.refuse(v, "artifacts", "hand over the path of a file as a parameter") //nolint:misspell // as above
 	for _, item := range r.List(v.Get("parameters"), "parameters") {
 		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required", "default") {
 			continue

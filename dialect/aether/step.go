@@ -87,9 +87,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 		text, _ := expr.Text()
 		p.Retry.When = s.expression(text, k.name, s.needs[k.name], expr.Pos())
 	}
-	if p.Retry.MaxAttempts == 1 {
-		p.Retry = nil
-	}
+	p.Retry = form.Tidy(p.Retry)
 	return p
 }
 

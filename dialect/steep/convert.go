@@ -125,9 +125,7 @@ func (c *converter) chainRetry() {
 		p.Retry.MaxAttempts = 1
 		c.file.Note(c.w.chains.Key("maxAttempts"), "maxAttempts: 0 of process chains means one attempt, as it does in Steep")
 	}
-	if p.Retry.MaxAttempts != 1 {
-		c.chains = p.Retry
-	}
+	c.chains = form.Tidy(p.Retry)
 }
 
 // below takes the first names off a field's path.
@@ -144,9 +142,7 @@ func (c *converter) policy(a *action, s *service) policy.Policy {
 	fields := []string{"retries", "maxInactivity", "maxRuntime", "deadline"}
 	p, err := dialect.Policy("steep", map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
 	if err == nil {
-		if p.Retry.MaxAttempts == 1 {
-			p.Retry = nil // as every step of a flow
-		}
+		p.Retry = form.Tidy(p.Retry)
 		return p
 	}
 	file, in := s.file, s.in

@@ -100,9 +100,7 @@ func (c *converter) step(s *step, names *form.Namer) {
 }
 
 func (c *converter) task(s *step, out *flow.Step, p policy.Policy, state string) {
-	if p.Retry != nil && p.Retry.MaxAttempts == 1 {
-		p.Retry = nil
-	}
+	p.Retry = form.Tidy(p.Retry)
 	out.Policy = p
 	name, at := llmHandler, s.in.Get("type")
 	config := form.Pick(s.in, keysOf[typeLLM]...)

@@ -179,6 +179,25 @@ func (f *File) Policy(v flow.Value, err error) {
 	}
 }
 
+// Tidy makes of a translated policy what a person would write: nothing where there is one attempt, no bound that no delay
+// reaches, no filter where a condition takes its place. It behaves the same.
+func Tidy(r *policy.Retry) *policy.Retry {
+	if r == nil || r.MaxAttempts == 1 {
+		return nil
+	}
+	tidy := *r
+	if tidy.When != "" {
+		tidy.On = nil
+	}
+	if unbounded := tidy; tidy.MaxAttempts > 1 && tidy.MaxInterval > 0 {
+		unbounded.MaxInterval, unbounded.Jitter = 0, 0
+		if unbounded.Delay(tidy.MaxAttempts-1, 0, 0) <= tidy.MaxInterval {
+			tidy.MaxInterval = 0
+		}
+	}
+	return &tidy
+}
+
 // Pick makes a mapping of the named fields that are there, as a decoder yields them.
 func Pick(v flow.Value, names ...string) map[string]any {
 	out := map[string]any{}
