@@ -99,7 +99,13 @@ func (a *app) rootCommand() *cobra.Command {
 func guard(cmd *cobra.Command) {
 	cmd.Long = folded(cmd.Long)
 	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return asUsage(check(cmd, args)) }
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err != nil && strings.Contains(err.Error(), "arg(s)") { // cobra counts; a person wants to know what to write
+				return usage("%d arguments are not what it takes; write %s\nSee %q.", len(args), cmd.UseLine(), cmd.CommandPath()+" --help")
+			}
+			return asUsage(err)
+		}
 	}
 	for _, sub := range cmd.Commands() {
 		guard(sub)
