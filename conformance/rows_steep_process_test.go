@@ -102,3 +102,45 @@ func steepConversion(t *testing.T, workflow, services, macros string) *dialect.C
 	}
 	return c
 }
+
+// TestSteepYieldProcesses splits a text in halves until a part is one letter: each part is given back to the for action.
+func TestSteepYieldProcesses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"halve": `text=$1; [ -f "$1" ] && text=$(cat "$1"); [ ${#text} -gt 1 ] || exit 0; printf %s "${text%?}" > "$2"` + "\n",
+		"count": `echo "n=$#" >> "$PAWL_OUTPUT"` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := steepConversion(t, `
+api: 4.7.0
+name: halves
+vars: [{id: texts, value: [abcd, xy]}, {id: rest}, {id: rests}]
+actions:
+  - {type: execute, service: count, inputs: [{id: in, var: rests}]}
+  - type: for
+    id: each
+    input: texts
+    enumerator: text
+    output: rests
+    yieldToInput: rest
+    yieldToOutput: rest
+    actions: [{type: execute, service: halve, inputs: [{id: in, var: text}], outputs: [{id: out, var: rest}]}]
+`, `
+- {id: halve, path: `+filepath.Join(dir, "halve")+`, runtime: other, parameters: [
+    {id: in, type: input, cardinality: 1..1}, {id: out, type: output, cardinality: 1..1, dataType: fileOrEmptyList}]}
+- {id: count, path: `+filepath.Join(dir, "count")+`, runtime: other, parameters: [{id: in, type: input, cardinality: 0..n}]}
+`, "")
+	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp")})
+	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		if n := strings.Count(strings.Join(s.attempts(), " "), "halve@"); n != 6 { // abcd, abc, ab, a; xy, x
+			t.Errorf("%d iterations, want 6", n)
+		}
+		if step, _ := r.Lookup("count"); !strings.Contains(string(step.Output), `"n":"4"`) {
+			t.Errorf("what was yielded is counted as %s, want 4", step.Output)
+		}
+	})
+}
