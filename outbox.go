@@ -91,7 +91,8 @@ type Tx func(ctx context.Context, query string, args ...any) error
 // SQLTx is a transaction of database/sql, or anything that executes like it.
 func SQLTx(tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}) Tx {
+},
+) Tx {
 	return func(ctx context.Context, query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
@@ -101,7 +102,8 @@ func SQLTx(tx interface {
 // PgxTx is a transaction of pgx, which this package does not import: pawl.PgxTx(tx).
 func PgxTx[Tag any](tx interface {
 	Exec(ctx context.Context, query string, args ...any) (Tag, error)
-}) Tx {
+},
+) Tx {
 	return func(ctx context.Context, query string, args ...any) error {
 		_, err := tx.Exec(ctx, query, args...)
 		return err

@@ -77,8 +77,11 @@ func Parse(text string) (*Spec, error) {
 		low, top int
 		names    []string
 	}{
-		{"minute", &s.minutes, 0, 59, nil}, {"hour", &s.hours, 0, 23, nil}, {"day", &s.days, 1, 31, nil},
-		{"month", &s.months, 1, 12, monthNames}, {"weekday", &s.weekdays, 0, 7, weekdayNames},
+		{"minute", &s.minutes, 0, 59, nil},
+		{"hour", &s.hours, 0, 23, nil},
+		{"day", &s.days, 1, 31, nil},
+		{"month", &s.months, 1, 12, monthNames},
+		{"weekday", &s.weekdays, 0, 7, weekdayNames},
 	} {
 		set, err := parseField(fields[i], f.low, f.top, f.names)
 		if err != nil {
