@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 const (
 	crashOrders = 1000
 	crashSteps  = 5
+	// crashAtOnce is how many steps are in flight. A life begins many times more before it is killed, so those that
+	// the last kill caught get through: five lost in a row would stop a step, on a slow machine too.
+	crashAtOnce = 3
 )
 
 // order is a workflow whose steps leave a line each in a file outside.
@@ -47,6 +50,7 @@ func order(trace *os.File) *pawl.Workflow[int, int] {
 				if _, err := fmt.Fprintln(trace, n, i, pawl.AttemptNumber(ctx)); err != nil { // one write, appended
 					return 0, err
 				}
+				fmt.Println(n) // whoever kills us counts along
 				return i, wait(ctx, time.Duration(n%10)*time.Millisecond)
 			}, pawl.Timeout("1h"), pawl.Retry("fixed(3, 10ms)"))
 			if err != nil {
@@ -68,7 +72,9 @@ func takeOrders(dir string) error {
 	}
 	w := order(trace)
 	ctx := context.Background()
-	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w}})
+	e, err := pawl.Open(ctx, pawl.Config{
+		Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w}, Concurrency: crashAtOnce,
+	})
 	if err != nil {
 		return err
 	}
@@ -111,34 +117,44 @@ func TestCrash(t *testing.T) {
 	for i := 0; !ended; i++ {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), crashDir+"="+dir)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		kill := 0 // in the last life: never
+		if i < crashes {
+			kill = 14*crashAtOnce + rng.IntN(8)
 		}
-		done := make(chan error, 1)
-		go func() { done <- cmd.Wait() }()
-		life := time.Duration(20+rng.IntN(100)) * time.Millisecond
-		if i >= crashes {
-			life = time.Minute
+		killed, err := live(cmd, kill)
+		if err != nil {
+			t.Fatalf("life %d: %v", i, err)
 		}
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Fatalf("life %d: %v\n%s", i, err, stderr.String())
-			}
-			ended = i >= crashes // else it was too quick; it finds all done and ends again
-		case <-time.After(life):
-			if i >= crashes {
-				t.Error("it does not end")
-				ended = true
-			}
-			_ = cmd.Process.Kill()
-			<-done
-		}
+		ended = !killed && i >= crashes // else it was too quick; it finds all done and ends again
 	}
 	checkTrace(t, filepath.Join(dir, "trace"))
 	checkRuns(t, dir)
+}
+
+// live runs the program until it has begun that many steps, and kills it then; with 0 until it ends.
+func live(cmd *exec.Cmd, kill int) (killed bool, err error) {
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	begun := 0
+	for s := bufio.NewScanner(out); s.Scan(); {
+		if begun++; begun == kill {
+			killed = true
+			if err := cmd.Process.Kill(); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil && !killed {
+		return false, fmt.Errorf("%w\n%s", err, stderr.String())
+	}
+	return killed, nil
 }
 
 // checkTrace holds what happened outside against the promise: a finished step is not run again. A step begins only
