@@ -49,7 +49,8 @@ type OutboxConfig struct {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
-// NewOutbox returns an outbox in the caller's database. Create makes its table.
+// NewOutbox returns an outbox in the caller's database. Create makes its table. Those who use pgx have a db for it in
+// stdlib.OpenDBFromPool(pool).
 func NewOutbox(db *sql.DB, cfg OutboxConfig) (*Outbox, error) {
 	if cfg.Table == "" {
 		cfg.Table = "pawl_outbox"
@@ -81,8 +82,24 @@ func (o *Outbox) Schema() string {
 
 // Create makes the outbox's table where there is none.
 func (o *Outbox) Create(ctx context.Context) error {
-	_, err := o.db.ExecContext(ctx, o.Schema())
-	return wrap("pawl: outbox", err)
+	if o.dialect != Postgres {
+		_, err := o.db.ExecContext(ctx, o.Schema())
+		return wrap("pawl: outbox", err)
+	}
+	tx, err := o.db.BeginTx(ctx, nil)
+	if err != nil {
+		return wrap("pawl: outbox", err)
+	}
+	// PostgreSQL's IF NOT EXISTS fails where two processes that start together both find no table: one after the other.
+	_, err = tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtext('pawl outbox'))")
+	if err == nil {
+		_, err = tx.ExecContext(ctx, o.Schema())
+	}
+	if err != nil {
+		_ = tx.Rollback() // the server did it already
+		return wrap("pawl: outbox", err)
+	}
+	return wrap("pawl: outbox", tx.Commit())
 }
 
 // Tx executes a statement in the caller's transaction; see [SQLTx] and [PgxTx].
@@ -99,7 +116,7 @@ func SQLTx(tx interface {
 	}
 }
 
-// PgxTx is a transaction of pgx, which this package does not import: pawl.PgxTx(tx).
+// PgxTx is a transaction of pgx (pgx.Tx), or anything that executes like it. This package imports no driver.
 func PgxTx[Tag any](tx interface {
 	Exec(ctx context.Context, query string, args ...any) (Tag, error)
 },

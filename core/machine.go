@@ -233,15 +233,15 @@ func bound(def Definition, in *Start) {
 func (m *machine) begun() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
 
 func (m *machine) signal(in SignalReceived) error {
-	if m.r.Phase.Closed() {
-		return m.refuse(CodeClosed, "event send", "the run is %s", m.r.Phase)
-	}
-	if in.ID != "" {
+	if in.ID != "" { // before the phase: the event that ended the run may be the one whose answer got lost
 		for i := range m.r.Signals {
 			if m.r.Signals[i].ID == in.ID && m.r.Signals[i].Name == in.Name {
 				return nil
 			}
 		}
+	}
+	if m.r.Phase.Closed() {
+		return m.refuse(CodeClosed, "event send", "the run is %s", m.r.Phase)
 	}
 	m.expireWaits()
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})
