@@ -85,8 +85,26 @@ func (c *checkpointer) fold(j *Journal) error {
 	if pages >= longLogPages {
 		mode = "TRUNCATE"
 	}
-	_, _, err = c.checkpoint(mode)
-	return err
+	if _, _, err = c.checkpoint(mode); err != nil {
+		return err
+	}
+	return c.slacken()
+}
+
+// slackCache is the cache of the checkpointer's connection, which has no use for it.
+const slackCache = writerCache
+
+// slacken makes room for the pages that the writer reads until the next fold. SQLite keeps one list of idle pages for all
+// connections of the process: a reader whose own share is used up takes over the writer's pages, and the writer, whose
+// share then is not used up, gets new ones. Beyond the sum of all shares SQLite drops the next page that is put back,
+// be it a table's root, while the pages that nobody has asked for since stay. Lowering a share for a moment lets go of these.
+func (c *checkpointer) slacken() error {
+	for _, size := range []int{slackCache / 64, slackCache} {
+		if err := execute(c.conn, fmt.Sprintf("PRAGMA cache_size = -%d", size>>10)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkpoint returns how many pages the log holds and how many of them are folded.

@@ -159,7 +159,7 @@ func (j *Journal) open() error {
 	if err := j.w.prepare(); err != nil {
 		return err
 	}
-	j.check.conn, err = openConn(j.path, sqlite.OpenReadWrite, 1<<20)
+	j.check.conn, err = openConn(j.path, sqlite.OpenReadWrite, slackCache)
 	if err != nil {
 		return err
 	}
