@@ -18,7 +18,10 @@ type Client interface {
 	StartRun(ctx context.Context, r StartRequest) (Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
 	AwaitRun(ctx context.Context, id string) (Outcome, error)
-	// SendEvent delivers an event. A second one with the same id changes nothing. Errors: ErrNotFound, ErrRunClosed.
+	// SendEvent delivers an event. It returns when the event is durable: it stays with the run, and with those that follow
+	// it in its chain (continue-as-new, run retries), until it is waited for. A second one with the same name and id changes
+	// nothing; of the events that a chain has taken, the ids of the last 1,000 are known. An event sent to a run that others
+	// have followed reaches the last one. Errors: ErrNotFound, ErrRunClosed, ErrFull, ErrTooLarge, ErrClosed.
 	SendEvent(ctx context.Context, id string, e Event) error
 	// Operate applies an operation. It returns when that is durable. Errors: ErrNotFound, ErrRunClosed, ErrConflict.
 	Operate(ctx context.Context, id string, op Operation) error
@@ -61,7 +64,7 @@ type Outcome struct {
 // Event is something a run may wait for.
 type Event struct {
 	Name    string
-	ID      string // of the sender's choice; empty: duplicates cannot be told
+	ID      string // of the sender's choice, for telling a repetition; empty: each is a new event
 	Payload []byte // encoded
 	Actor   string
 }

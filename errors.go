@@ -36,6 +36,7 @@ var (
 	ErrClosed    error = engine.ErrClosed
 	ErrTooLarge  error = engine.ErrTooLarge
 	ErrRunClosed error = engine.ErrRunClosed
+	ErrFull      error = engine.ErrFull // the run keeps 10,000 events, or 64 MiB of them, that it has not waited for
 )
 
 // Failure is how a failure is recorded.

@@ -263,3 +263,42 @@ func TestWideMap(t *testing.T) {
 		}
 	}, w)
 }
+
+// TestKeysGoWithTheirRuns: a key is known while the last run of its chain is kept, and no longer.
+func TestKeysGoWithTheirRuns(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
+		if err := pawl.Sleep(ctx, "s", "10h"); err != nil || n == 3 {
+			return n, err
+		}
+		return n, pawl.ContinueAsNew(ctx, n+1)
+	})
+	cfg := pawl.Config{Retention: 5 * time.Hour, Workflows: []pawl.Definition{w}}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		start := func() pawl.Run[int] {
+			t.Helper()
+			r, err := w.Start(t.Context(), e, "", 1, pawl.IdempotencyKey("k"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		first := start()
+		e.Skip(25 * time.Hour) // the chain's third run sleeps
+		if _, err := e.DescribeRun(t.Context(), first.ID); !errors.Is(err, pawl.ErrNotFound) {
+			t.Errorf("the first run is kept: %v", err)
+		}
+		if r := start(); !r.Existing {
+			t.Error("a second chain while the first one is open")
+		}
+		e.Skip(8 * time.Hour) // the third run has ended, three hours ago
+		if r := start(); !r.Existing {
+			t.Error("a second chain while the first one is kept")
+		} else if got, err := r.Result(t.Context()); err != nil || got != 3 {
+			t.Errorf("%d, %v", got, err)
+		}
+		e.Skip(8 * time.Hour)
+		if r := start(); r.Existing {
+			t.Error("a key outlives its run, unlike the documentation says")
+		}
+	})
+}

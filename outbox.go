@@ -28,7 +28,8 @@ const (
 
 // Outbox lets a caller start runs and send events within a transaction of its own database, so that "row written" and
 // "workflow started" cannot part: both are in the transaction, or neither. [Outbox.Relay] hands them to an engine, each
-// exactly once however often it is interrupted.
+// exactly once however often it is interrupted. What it repeats is known by its id as long as the engine keeps the run: let
+// [Config.Retention] be longer than a relay may stand still.
 type Outbox struct {
 	db      *sql.DB
 	dialect Dialect
@@ -193,7 +194,7 @@ func (o *Outbox) sql(query string) string {
 }
 
 // Relay hands what is committed to the client, in order, until ctx is done. What cannot be delivered ever (the workflow id is
-// taken by another run, the run has ended) stays in the table with the reason, and the log says so. Several may run.
+// taken by another run, the run has ended or takes no more events) stays in the table with the reason, and the log says so. Several may run.
 func (o *Outbox) Relay(ctx context.Context, c Client) error {
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
@@ -282,7 +283,7 @@ func (o *Outbox) deliver(ctx context.Context, c Client, row outboxRow) error {
 	} else {
 		err = c.SendEvent(ctx, m.Run, Event{Name: m.Event, ID: "outbox:" + row.id, Payload: m.Body})
 	}
-	for _, final := range []error{ErrConflict, ErrNotFound, ErrRunClosed, ErrTooLarge} {
+	for _, final := range []error{ErrConflict, ErrNotFound, ErrRunClosed, ErrTooLarge, ErrFull} {
 		if errors.Is(err, final) {
 			return &undeliverable{err}
 		}

@@ -190,3 +190,39 @@ func TestOutboxSpeaksPostgres(t *testing.T) {
 		t.Error("a table name with a statement in it is taken")
 	}
 }
+
+// TestOutboxReachesTheChain relays events to a workflow id while its runs follow one another, with every third answer lost.
+func TestOutboxReachesTheChain(t *testing.T) {
+	const events = 20
+	w := collector(events, continueWith)
+	e, err := pawl.Open(t.Context(), pawl.Config{Journal: memory.New(), Workflows: []pawl.Definition{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	db, o := shop(t)
+	if err := pawl.StartIn(t.Context(), o, pawl.SQLTx(db), w, "order-1", ledger{}); err != nil {
+		t.Fatal(err)
+	}
+	var want []int
+	for i := range events {
+		want = append(want, i)
+		if err := pawl.SendIn(t.Context(), o, pawl.SQLTx(db), "order-1", "paid", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := &cut{Client: e, every: 3}
+	for more := true; more; {
+		var left int
+		if _, err := o.RelayOnce(t.Context(), client); err != nil && !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pawl_outbox").Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		more = left > 0
+	}
+	if got, err := pawl.RunOf[string](e, "order-1").Result(t.Context()); err != nil || got != fmt.Sprint(want) {
+		t.Errorf("%s, %v", got, err)
+	}
+}

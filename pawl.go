@@ -38,7 +38,8 @@ type Config struct {
 	// Grace is how long a step's function may take to return after its context is done, before it is abandoned and its
 	// next attempt may begin. Default 5s.
 	Grace time.Duration
-	// Retention is how long closed runs are kept. Default: for ever.
+	// Retention is how long closed runs are kept. With a run go its result and its idempotency key, which of a chain of
+	// runs is that of the last one: a start that is repeated later makes another run. Default: for ever.
 	Retention time.Duration
 	Observer  Observer // default none
 	// Intercept runs around the functions of steps, hooks and handlers: for traces, or to stand in for them in tests.

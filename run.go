@@ -19,8 +19,9 @@ type Run[Out any] struct {
 // StartOption refines a start.
 type StartOption func(*StartRequest)
 
-// IdempotencyKey lets a repeated start with the same key return the run that the first one made, also when that has
-// ended.
+// IdempotencyKey lets a repeated start with the same key return the run that the first one made, or the one that has
+// followed it in its chain, also when that has ended. The key is known for as long as that run is kept; see
+// [Config.Retention].
 func IdempotencyKey(key string) StartOption { return func(r *StartRequest) { r.Key = key } }
 
 // UseExisting lets a start whose workflow id is taken by an open run return that run. Default: [ErrConflict].

@@ -35,7 +35,7 @@ func Apply(r *Run, at Time, rec Record) {
 	case CancelAsked:
 		r.CancelAsked = true
 	case SignalKept:
-		r.Signals = append(r.Signals, Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at})
+		r.Signals = append(r.Signals, Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken})
 	case StepBegan:
 		r.applyBegan(at, rec)
 	case StepOmitted:
@@ -232,19 +232,5 @@ func (s *Step) reset(at Time, rec StepReset) {
 	s.Phase = StepSuspended
 	if s.Spec.Kind == KindTask || s.Spec.Kind == KindChild {
 		s.Phase, s.NextAt = StepBackingOff, at
-	}
-}
-
-// takeSignal marks the first kept event of that name as taken; one without an id is forgotten.
-func (r *Run) takeSignal(name string) {
-	for i := range r.Signals {
-		if sig := &r.Signals[i]; sig.Name == name && !sig.Taken {
-			if sig.ID == "" {
-				r.Signals = append(r.Signals[:i:i], r.Signals[i+1:]...)
-			} else {
-				sig.Taken, sig.Payload = true, nil
-			}
-			return
-		}
 	}
 }

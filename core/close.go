@@ -108,16 +108,17 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	return m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
 }
 
-// following is the start of the chain's next run: a run limit of its own, the same execution deadline.
+// following is the start of the chain's next run: a run limit of its own, the same execution deadline, and the events that
+// were kept: whoever sent them was told that they are safe.
 func (m *machine) following(input []byte, at Time, attempt int, actor string) *Start {
 	first := m.r.Chain.First
 	if first == (RunID{}) {
 		first = m.r.ID
 	}
 	s := &Start{
-		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Input: input, At: at,
+		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key, Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
-		Actor: actor,
+		Signals: m.r.Signals, Actor: actor,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

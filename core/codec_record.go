@@ -320,6 +320,8 @@ func (r *SignalKept) fields(c *coder) {
 	c.text(&r.Name)
 	c.text(&r.ID)
 	c.bytes(&r.Payload)
+	c.flag(&r.Carried)
+	c.flag(&r.Taken)
 }
 
 func (r *StepBegan) fields(c *coder) {

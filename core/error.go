@@ -12,9 +12,10 @@ const (
 	CodeStale                    // a report for an attempt that has ended
 	CodeClosed                   // the run has ended
 	CodeConflict                 // the run or step is not in the phase the input needs
+	CodeFull                     // the run keeps as many events as it may
 )
 
-var codeNames = [...]string{"", "invalid", "not_found", "stale", "closed", "conflict"}
+var codeNames = [...]string{"", "invalid", "not_found", "stale", "closed", "conflict", "full"}
 
 func (c Code) String() string { return name(codeNames[:], c) }
 

@@ -25,7 +25,8 @@ type (
 		ExecutionAt, RunAt RunLimit
 		Parent             Parent
 		Chain              Chain
-		Keep               []Kept // results of an earlier run that this one does not repeat
+		Keep               []Kept   // results of an earlier run that this one does not repeat
+		Signals            []Signal // what the run before it in the chain knew of events
 		Actor, Reason      string
 	}
 

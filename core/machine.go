@@ -194,6 +194,7 @@ func (m *machine) start(def Definition, in Start) error {
 		rec.Chain.Attempt = 1
 	}
 	m.emit(rec)
+	m.inherit(in.Signals)
 	for _, k := range in.Keep {
 		spec := k.Spec
 		if k.Def >= 0 {
@@ -231,51 +232,6 @@ func bound(def Definition, in *Start) {
 
 // begun starts a run whose start was delayed.
 func (m *machine) begun() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
-
-func (m *machine) signal(in SignalReceived) error {
-	if in.ID != "" { // before the phase: the event that ended the run may be the one whose answer got lost
-		for i := range m.r.Signals {
-			if m.r.Signals[i].ID == in.ID && m.r.Signals[i].Name == in.Name {
-				return nil
-			}
-		}
-	}
-	if m.r.Phase.Closed() {
-		return m.refuse(CodeClosed, "event send", "the run is %s", m.r.Phase)
-	}
-	m.expireWaits()
-	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})
-	for i := range m.r.Steps {
-		s := &m.r.Steps[i]
-		if s.Phase == StepSuspended && s.Spec.Kind == KindWait && s.Spec.Event == in.Name {
-			m.takeKept(s)
-			break
-		}
-	}
-	return nil
-}
-
-// expireWaits ends the waits whose deadline lies before now: an event after the deadline does not revive a wait.
-func (m *machine) expireWaits() {
-	for m.r.PausedAt == 0 {
-		t, ok := m.r.timers.first()
-		if !ok || t.at >= m.now {
-			return
-		}
-		m.fire(&m.r.Steps[t.step])
-	}
-}
-
-// takeKept ends a wait with the first kept event of its name, if there is one.
-func (m *machine) takeKept(s *Step) bool {
-	for i := range m.r.Signals {
-		if sig := &m.r.Signals[i]; sig.Name == s.Spec.Event && !sig.Taken {
-			m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: sig.Payload, Signal: sig.Name})
-			return true
-		}
-	}
-	return false
-}
 
 func (m *machine) recovered(in Recovered) {
 	for i := range m.r.Steps {

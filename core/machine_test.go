@@ -17,6 +17,7 @@ const epoch Time = 1_700_000_000_000_000
 type transcript struct {
 	def     *fixture
 	run     *Run
+	next    *Start // the run that follows it in its chain
 	entries []Entry
 	hold    bool // workers do not take what is offered
 	stick   bool // revoked work does not stop by itself
@@ -50,6 +51,9 @@ func (tr *transcript) do(t *testing.T, d *datadriven.TestData) string {
 	case "crash":
 		tr.run = Restore(tr.run.ID, tr.def, tr.entries)
 		tr.input(&b, Recovered{}, now)
+	case "next":
+		tr.run, tr.entries = NewRun(RunID{6: 0x70, 15: tr.run.ID[15] + 1}), nil
+		tr.input(&b, *tr.next, now)
 	case "wake":
 	default:
 		tr.input(&b, tr.parse(t, d), now)
@@ -220,6 +224,8 @@ func (tr *transcript) input(b *strings.Builder, in Input, now Time) {
 			if !tr.hold {
 				tr.input(b, TaskStarted{Step: e.Step, Attempt: e.Attempt, Worker: "w"}, now)
 			}
+		case Closed:
+			tr.next = e.Next
 		case Revoke:
 			if !tr.stick && !tr.run.Phase.Closed() {
 				tr.input(b, TaskStopped{Step: e.Step, Attempt: e.Attempt}, now)

@@ -68,6 +68,8 @@ type (
 	SignalKept struct {
 		Name, ID string
 		Payload  []byte
+		Carried  bool // it came with the chain: the run before had kept it
+		Taken    bool // Carried: a wait of that run took it, and only its id is known
 	}
 
 	// StepBegan begins a step; the first attempt of a task is ready with it.

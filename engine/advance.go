@@ -147,7 +147,7 @@ func (p *Partition) name(r *run) {
 	if s.WorkflowID != "" && !s.Phase.Closed() {
 		p.byName[s.WorkflowID] = s.ID
 	}
-	if s.Key != "" {
+	if s.Key != "" && s.Next == (core.RunID{}) { // the key goes with the chain
 		p.byKey[s.Key] = s.ID
 	}
 }

@@ -96,7 +96,7 @@ type API interface {
 	Result(ctx context.Context, id core.RunID) (Outcome, error)
 	// Operate applies an operation. It returns when the operation is durable.
 	Operate(ctx context.Context, id core.RunID, op core.Operation) error
-	// Signal delivers an event.
+	// Signal delivers an event to the run, or the last one of its chain.
 	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error
 	// Lookup resolves a run id or a workflow id.
 	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)

@@ -88,10 +88,7 @@ func (p *Partition) tellParent(child *run) {
 
 // stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
 func (p *Partition) stopChild(parent *run, e core.StopChild) {
-	child, err := p.get(e.Child)
-	for err == nil && child.state.Phase.Closed() && child.state.Next != (core.RunID{}) {
-		child, err = p.get(child.state.Next)
-	}
+	child, err := p.current(e.Child)
 	if err != nil {
 		p.cfg.Log.Error("a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String(), "error", err)
 		return

@@ -62,7 +62,8 @@ func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) 
 	return e.input(ctx, id, op)
 }
 
-// Signal delivers an event. It returns when the event is durable. Errors: those of Operate.
+// Signal delivers an event. It returns when the event is durable. Where other runs have followed the run in its chain, it
+// is for the last one. Errors: those of Operate, CodeFull.
 func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error {
 	if len(s.Payload) == 0 {
 		s.Payload = null

@@ -28,11 +28,12 @@ const (
 	CodeFenced                // a newer owner has taken the partition
 	CodeStorage               // the storage is corrupt, from a newer version, or must not be written any more
 	CodeCancelled             // the caller's context ended first
+	CodeFull                  // the run keeps as many events as it may; nothing was saved
 )
 
 var codeNames = [...]string{
 	"internal", "invalid", "too_large", "not_found", "conflict", "stale", "run_closed", "closed", "stalled", "uncertain", "held",
-	"fenced", "storage", "cancelled",
+	"fenced", "storage", "cancelled", "full",
 }
 
 func (c Code) String() string {
@@ -51,6 +52,7 @@ var (
 	ErrUncertain = &Error{Code: CodeUncertain}
 	ErrTooLarge  = &Error{Code: CodeTooLarge}
 	ErrRunClosed = &Error{Code: CodeRunClosed}
+	ErrFull      = &Error{Code: CodeFull}
 )
 
 // Error is what an engine's methods return: a code, the operation, whom it was about, the cause, and what to do.
@@ -104,6 +106,8 @@ func refused(op string, id core.RunID, err error) error {
 		code = CodeRunClosed
 	case core.CodeConflict:
 		code = CodeConflict
+	case core.CodeFull:
+		code = CodeFull
 	}
 	return &Error{Code: code, Op: op, ID: id.String(), Err: errors.New(c.Msg)}
 }

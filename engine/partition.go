@@ -207,7 +207,11 @@ func (p *Partition) remember(rep report) {
 
 // input feeds a caller's input to a run.
 func (p *Partition) input(c *Call) {
-	r, err := p.get(c.Run)
+	find := p.get
+	if _, event := c.Input.(core.SignalReceived); event {
+		find = p.current
+	}
+	r, err := find(c.Run)
 	if errors.Is(err, journal.ErrNotFound) {
 		c.Err = notFound(c.op(), c.Run.String())
 	} else if err != nil {

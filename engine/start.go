@@ -84,6 +84,26 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 	}
 }
 
+// current returns the run that an id stands for by now: where its chain has gone on, the last one of the chain. The first run
+// of a chain lends the chain its id as workflow id where it has none, so that the chain is found when that run is pruned.
+func (p *Partition) current(id core.RunID) (*run, error) {
+	r, err := p.get(id)
+	for err == nil && r.state.Phase.Closed() && r.state.Next != (core.RunID{}) {
+		r, err = p.get(r.state.Next)
+	}
+	if !errors.Is(err, journal.ErrNotFound) {
+		return r, err
+	}
+	open, ok, lookErr := p.openRun(id.String())
+	switch {
+	case lookErr != nil:
+		return nil, lookErr
+	case !ok:
+		return nil, err
+	}
+	return p.get(open)
+}
+
 // openRun finds the open run of a workflow id.
 func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
 	if id, ok := p.byName[workflowID]; ok {

@@ -41,7 +41,8 @@ type Journal interface {
 	History(ctx context.Context, id core.RunID) (History, error)
 	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
 	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
-	// Find returns the run that is open under a workflow id, or that an idempotency key made. ErrNotFound.
+	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
+	// share the key, the newest. ErrNotFound.
 	Find(ctx context.Context, by Lookup) (core.RunID, error)
 	// List returns rows of the view, newest first.
 	List(ctx context.Context, q Query) (Page, error)

@@ -24,8 +24,9 @@ type book struct {
 
 	openNames map[string]*account // open runs by workflow id
 	keys      map[string]*account
-	marks     map[string]*account // marks of clients' requests that are in the journal
-	denied    map[string]string   // marks of requests whose callers were told that nothing was saved, and what they were told
+	events    map[core.RunID]map[string]bool // names and ids of the events of a chain, by its first run
+	marks     map[string]*account            // marks of clients' requests that are in the journal
+	denied    map[string]string              // marks of requests whose callers were told that nothing was saved, and what they were told
 }
 
 // account is what the book knows of a run.
@@ -45,7 +46,7 @@ type account struct {
 func newBook(u *universe) *book {
 	return &book{
 		u: u, accounts: map[core.RunID]*account{}, hash: fnv.New64a(), openNames: map[string]*account{},
-		keys: map[string]*account{}, marks: map[string]*account{}, denied: map[string]string{},
+		keys: map[string]*account{}, events: map[core.RunID]map[string]bool{}, marks: map[string]*account{}, denied: map[string]string{},
 	}
 }
 
@@ -114,7 +115,7 @@ func (b *book) open1(e core.Entry) *account {
 	b.accounts[e.Run] = a
 	b.order = append(b.order, a)
 	if key := created.Key; key != "" {
-		if other := b.keys[key]; other != nil {
+		if other := b.keys[key]; other != nil && other.id != created.Chain.Previous {
 			b.u.violate(Unique, e.Run, "the key %q has made run %s before", key, other.id)
 		}
 		b.keys[key] = a
@@ -138,7 +139,9 @@ func (b *book) remark(a *account, e core.Entry) {
 		case core.Operated:
 			mark = rec.Reason
 		case core.SignalKept:
-			mark = string(rec.Payload)
+			if !rec.Carried {
+				mark = string(rec.Payload)
+			}
 		default: // nobody asked for it
 		}
 		if mark == "" || rec == nil {

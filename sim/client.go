@@ -211,7 +211,12 @@ func (c *clients) signal() {
 	r := &request{mark: fmt.Sprintf(`"#%d"`, c.count)}
 	c.count++
 	in := core.SignalReceived{Name: pick(u.random, events), Payload: []byte(r.mark), Actor: "client"}
-	if u.chance(0.4) {
+	for i := range a.model.steps {
+		if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && u.chance(0.7) {
+			in.Name = s.spec.Event
+		}
+	}
+	if u.chance(0.6) {
 		in.ID = fmt.Sprintf("event-%d", u.IntN(6))
 		r.repeated = true // another signal may have had the id
 	}

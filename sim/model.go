@@ -22,6 +22,9 @@ type runModel struct {
 	last               core.Time
 	next               core.RunID
 	ends               []core.RunPhase // more than one where it was opened again
+	chain              core.RunID      // its first run
+	events             []eventModel    // kept, and not taken yet
+	left               []eventModel    // those of the run before that have still to come
 
 	// Of the entry at hand.
 	at       core.Time
@@ -83,6 +86,7 @@ func (m *runModel) fold(b *book, a *account, e core.Entry) core.Time {
 		}
 		m.take(rec)
 	}
+	m.joined()
 	m.settled()
 	if m.outside || m.operated || !m.timed {
 		return 0
@@ -130,7 +134,7 @@ func (m *runModel) take(rec core.Record) {
 		m.needs(core.OpCancel, "a cancel", core.OpInterrupt)
 		m.cancelled = true
 	case core.SignalKept:
-		m.outside = true
+		m.keep(rec)
 	case core.DeadlineMoved:
 		m.move(rec)
 	case core.Operated:
@@ -167,6 +171,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.created, m.pending, m.startAt = true, rec.StartAt != 0, rec.StartAt
 	m.execution, m.limit, m.limitAfter = rec.Execution.At, rec.Deadline.At, rec.Deadline.After > 0
 	m.outside = true
+	m.join(rec.Chain)
 	if rec.Deadline.After > 0 && rec.Deadline.At != max(m.at, rec.StartAt).Add(rec.Deadline.After) {
 		m.bad(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
 	}

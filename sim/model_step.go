@@ -219,6 +219,9 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	default:
 		m.outside = true
 	}
+	if rec.Signal != "" {
+		m.taken(rec)
+	}
 	s.closed, s.phase, s.backing = true, rec.Phase, false
 	if s.kind != core.KindSleep {
 		s.next = 0

@@ -100,6 +100,20 @@ func TestChecksBite(t *testing.T) {
 				e.Records = append(e.Records, core.SignalKept{Name: "nothing"})
 			}
 		}), []Invariant{OneAttempt, EndsOnce, Replay, Acknowledged}},
+		{"an event is left behind in its chain", bending(func(e *core.Entry) {
+			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
+				kept, ok := rec.(core.SignalKept)
+				return ok && kept.Carried
+			})
+		}), []Invariant{Events}},
+		{"an event is taken twice in its chain", bending(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				if kept, ok := rec.(core.SignalKept); ok && kept.Taken {
+					kept.Taken, kept.Carried = false, false
+					e.Records[i] = kept
+				}
+			}
+		}), []Invariant{Events}},
 		{"the view says something else", Options{Calm: true, Wrap: bend(func(b *journal.Batch) bool {
 			if b.View != nil && len(b.View.Runs) > 0 {
 				v := *b.View
@@ -123,7 +137,7 @@ func TestChecksBite(t *testing.T) {
 // bites lives universes until one is caught.
 func bites(t *testing.T, opt Options, see []Invariant) {
 	t.Helper()
-	for seed := uint64(1); seed <= 40; seed++ {
+	for seed := uint64(1); seed <= 100; seed++ {
 		_, err := Run(seed, opt)
 		var v *Violation
 		if !errors.As(err, &v) {

@@ -149,6 +149,13 @@ func (c *clients) nudge() {
 
 func (c *clients) operateSignal(id core.RunID, event string) {
 	r := &request{mark: `"` + c.mark() + `"`}
-	r.call = &engine.Call{Op: engine.CallInput, Run: id, Input: core.SignalReceived{Name: event, Payload: []byte(r.mark)}}
-	c.send(r)
+	in := core.SignalReceived{Name: event, Payload: []byte(r.mark)}
+	if c.u.chance(0.5) {
+		in.ID = "nudge " + r.mark
+	}
+	r.call = &engine.Call{Op: engine.CallInput, Run: id, Input: in}
+	if c.send(r); in.ID != "" && c.u.chance(0.5) {
+		again := &request{call: &engine.Call{Op: engine.CallInput, Run: id, Input: in}, mark: r.mark, repeated: true}
+		c.u.after(c.u.span(time.Second, time.Hour), "an event comes again", func() { c.send(again) })
+	}
 }

@@ -28,6 +28,7 @@ const (
 	Slots     Invariant = "no more attempts run than there are slots"
 	Recorded  Invariant = "records follow one another as the contract says"
 	Liveness  Invariant = "when the faults have ended every run ends"
+	Events    Invariant = "an event is kept once and taken once in its chain, and stays with it until then"
 	Untouched Invariant = "what a caller was told was not saved is not in the journal"
 )
 

@@ -62,6 +62,7 @@ type author struct {
 	strings.Builder
 	n     int
 	steps int
+	again bool // it has a run retry policy
 }
 
 func newSource(n int) journal.Definition {
@@ -83,7 +84,7 @@ func (a *author) line(indent int, format string, args ...any) {
 func (a *author) write() {
 	a.line(0, "pawl: 1")
 	a.line(0, "name: %s", workflowName(a.n))
-	if a.chance(0.25) {
+	if a.again = a.chance(0.25); a.again {
 		a.line(0, "retry: %s", a.runRetry())
 	}
 	if a.chance(0.15) {
@@ -128,12 +129,17 @@ func (a *author) step(i int) {
 		a.line(2, "continueOn: [%s]", strings.Join(a.some("error", "failed", "timeout", "cancelled"), ", "))
 	}
 	switch x := a.Float64(); {
+	case a.again && x < 0.3: // so that events are taken in chains
+		a.event()
 	case x < 0.62:
 		a.task(2)
 	case x < 0.72:
 		a.line(2, "sleep: %s", a.amount(time.Millisecond, 20*time.Minute))
 	case x < 0.84:
-		a.wait()
+		a.event()
+		if a.chance(0.5) {
+			a.line(2, "timeout: {wait: %s}", a.limit("wait", time.Second, 30*time.Minute))
+		}
 	case x < 0.92 && a.parent():
 		a.line(2, `flow: {name: %s, input: {n: "${{ input.n }}", list: [1, 2]}}`, workflowName(a.IntN(workflows/3)*3+1))
 		a.policy(2, "scheduleToClose", "deadline", "startToClose")
@@ -162,12 +168,7 @@ func (a *author) task(indent int) {
 
 func (a *author) taskType() string { return pick(a.random, []string{"a", "a", "b", "c"}) }
 
-func (a *author) wait() {
-	a.line(2, "wait: {event: %s}", pick(a.random, events))
-	if a.chance(0.5) {
-		a.line(2, "timeout: {wait: %s}", a.limit("wait", time.Second, 30*time.Minute))
-	}
-}
+func (a *author) event() { a.line(2, "wait: {event: %s}", pick(a.random, events)) }
 
 // events are the names of the events that workflows wait for and clients send.
 var events = []string{"go", "approved", "paid"}

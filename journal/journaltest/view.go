@@ -162,10 +162,11 @@ func testDue(f *fixture) {
 
 func testFind(f *fixture) {
 	f.acquire(0)
-	closed, open := row(1), row(2)
+	closed, open, former := row(1), row(2), row(0)
+	former.Key, former.Phase, former.EndedAt, former.Wake = "key-1", core.RunContinued, at(1), 0 // its chain shares the key
 	closed.WorkflowID, closed.Phase, closed.EndedAt, closed.Wake = "nightly", core.RunFailed, at(2), 0
 	open.WorkflowID = "nightly"
-	f.append(&journal.View{Runs: []journal.RunRow{closed}})
+	f.append(&journal.View{Runs: []journal.RunRow{closed, former}})
 	_, err := f.j.Find(f.ctx, journal.Lookup{WorkflowID: "nightly"})
 	f.fails("a closed run", err, journal.ErrNotFound)
 	f.append(&journal.View{Runs: []journal.RunRow{open}})
