@@ -172,22 +172,6 @@ func (r *Run) offer(s *Step) Offer {
 	return Offer{Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority}
 }
 
-// Children returns the starts of all child runs that steps wait for; a child that was started already is not started
-// again. Payloads are evaluated as they were the first time.
-func (r *Run) Children() []StartChild {
-	var out []StartChild
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		if s.Spec.Kind == KindChild && s.Phase == StepSuspended && s.Started != 0 {
-			payload, failure := r.decide().Task(r, s, s.Started)
-			if failure == nil {
-				out = append(out, StartChild{Step: s.ID, Attempt: s.Attempt, Child: s.Child, Payload: payload, Execution: r.inherited(s)})
-			}
-		}
-	}
-	return out
-}
-
 // Lookup finds a step by its key.
 func (r *Run) Lookup(key string) (*Step, bool) {
 	if r.byKey == nil {
