@@ -18,10 +18,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestPolicy translates the forms in testdata, one file a system, and shows the policies, or where a form is wrong.
+// TestPolicy translates the forms in testdata/policy, one file a system, and shows the policies, or where a form is wrong.
 // A translation's JSON is read back as itself, so that it can be journaled.
 func TestPolicy(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/policy", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var out strings.Builder
 			for line := range strings.Lines(d.Input) {
@@ -155,6 +155,14 @@ func TestAetherEnv(t *testing.T) {
 	}
 }
 
+// shorter is the shorter of two amounts, of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // TestTemporalNests: whatever timeouts are given, what comes out nests as Temporal's server nests them.
 func TestTemporalNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -182,9 +190,19 @@ func TestTemporalNests(t *testing.T) {
 			}
 			return 0
 		}
-		outer, inner := length(policy.LimitScheduleToClose), length(policy.LimitStartToClose)
-		if inner == 0 || (outer > 0 && (inner > outer || length(policy.LimitScheduleToStart) > outer)) ||
-			length(policy.LimitHeartbeat) > inner {
+		// The shortest limits that hold, what its server would have filled in or cut among them.
+		whole := length(policy.LimitScheduleToClose)
+		attempt := shorter(length(policy.LimitStartToClose), whole)
+		given := func(key string) time.Duration {
+			ms, _ := form[key].(int)
+			return time.Duration(ms) * time.Millisecond
+		}
+		wantWhole := given("scheduleToCloseTimeout")
+		wantAttempt := shorter(given("startToCloseTimeout"), wantWhole)
+		if whole != wantWhole || attempt != wantAttempt ||
+			shorter(length(policy.LimitScheduleToStart), whole) != shorter(given("scheduleToStartTimeout"), wantWhole) ||
+			shorter(length(policy.LimitHeartbeat), attempt) != shorter(given("heartbeatTimeout"), wantAttempt) ||
+			length(policy.LimitHeartbeat) > attempt {
 			t.Fatalf("%v became %s", form, summary(&p))
 		}
 	})

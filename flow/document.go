@@ -16,20 +16,27 @@ type Document struct {
 	Name        string // of the workflow
 	Description string
 	Input       Value // JSON Schema of the input; absent: any input
-	Limits      RunLimits
-	Retry       *policy.Retry // of the run; nil: none
-	Defaults    Settings
-	Services    []*Service
-	Steps       []*Step
-	Hooks       Hooks
-	Output      Value
+	RunSettings
+	Defaults Settings
+	Services []*Service
+	Steps    []*Step
+	Hooks    Hooks
+	Output   Value
 	// Variables are more variables for the document's expressions, as a dialect's own language knows them.
 	Variables []Variable
+	// Notes are the fields that Parse read in another system's words and that have no counterpart.
+	Notes []Note
 
 	pos   Pos
 	src   *source
 	whens map[*policy.Retry]*node // where the conditions of retry policies stand
 	built *definition
+}
+
+// RunSettings bound the runs of a flow and say when another one follows.
+type RunSettings struct {
+	Limits RunLimits
+	Retry  *policy.Retry // of the run; nil: none
 }
 
 // RunLimits bound a run.
@@ -172,6 +179,7 @@ var (
 	documentKeys = []string{
 		"pawl", "name", "description", "input", "timeout", "retry", "defaults", "services", "steps", "hooks", "output",
 	}
+	runKeys      = []string{"timeout", "retry"} // what bounds a run
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "exec", "http"}
 	serviceKeys  = append([]string{"description"}, settingsKeys...)
 	stepKeys     = []string{

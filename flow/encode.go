@@ -230,7 +230,11 @@ func encodeRunLimits(l RunLimits) Value {
 func encodeLimits(l *policy.Limits, alone policy.LimitKind) Value {
 	out := object{}
 	for _, kind := range policy.StepLimits {
-		out.put(kind.String(), encodeLimit(kind, l.Get(kind)))
+		limit := l.Get(kind)
+		if l.Removed(kind) {
+			limit = &policy.Limit{Removed: true}
+		}
+		out.put(kind.String(), encodeLimit(kind, limit))
 	}
 	if v := out.value(); !v.IsZero() {
 		if only := v.n.get(alone.String()); only != nil && len(v.n.fields) == 1 && only.kind == nodeText {

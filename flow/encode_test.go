@@ -11,7 +11,8 @@ import (
 
 // TestEncodeReadsBack: what is written reads back to the same document.
 func TestEncodeReadsBack(t *testing.T) {
-	for _, src := range append(goodFlows(t), orderFlow) {
+	takesAway := "pawl: 1\nname: x\ndefaults: {timeout: {startToClose: 5s}}\nsteps: [{name: a, timeout: {startToClose: none}, noop: {}}]\n"
+	for _, src := range append(goodFlows(t), orderFlow, takesAway) {
 		doc := mustParse(t, src)
 		text, err := Encode(doc)
 		if err != nil {

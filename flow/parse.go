@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,11 +9,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Parse reads a flow from YAML or JSON and checks it whole. name is what errors call it. Every error is an [Errors]
-// value, sorted by place, with the first of them if there are very many.
-func Parse(name string, src []byte) (*Document, error) {
+// Parse reads a flow from YAML or JSON and checks it whole. name is what errors call it; forms are the words of other
+// systems that it understands. Every error is an [Errors] value, sorted by place, with the first of them if there are very
+// many.
+func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	text := string(src)
-	p := &parsing{reports: &reports{src: newSource(name, text)}}
+	p := &parsing{reports: &reports{src: newSource(name, text)}, forms: forms, noted: map[string]bool{}}
 	root := read(p.reports, text)
 	if root == nil {
 		return nil, p.err()
@@ -22,7 +24,8 @@ func Parse(name string, src []byte) (*Document, error) {
 	if doc == nil {
 		return nil, p.err()
 	}
-	doc.whens = p.whens
+	doc.whens, doc.Notes = p.whens, p.notes
+	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col) })
 	doc.built = build(doc, p.reports)
 	if err := p.err(); err != nil {
 		return nil, err
@@ -33,7 +36,20 @@ func Parse(name string, src []byte) (*Document, error) {
 // parsing decodes the tree of a document into its model.
 type parsing struct {
 	*reports
+	doc   *Document
 	whens map[*policy.Retry]*node // where retry conditions stand
+
+	forms    []Form
+	defaults *formed // what the steps inherit in the words of a form
+	services map[string]service
+	notes    []Note
+	noted    map[string]bool
+}
+
+// service is a service as its steps inherit it.
+type service struct {
+	policy policy.Policy
+	formed *formed
 }
 
 // duplicates reports every key that stands twice in one mapping.
@@ -176,8 +192,9 @@ func (p *parsing) document(n *node) *Document {
 	if !p.version(n) {
 		return nil
 	}
-	p.object(n, "a flow", documentKeys)
+	p.object(n, "a flow", p.withForms(documentKeys))
 	doc := &Document{File: p.src.name, pos: n.pos, src: p.src}
+	p.doc = doc
 	doc.Name = p.text(n.get("name"), "name")
 	if name := n.get("name"); name == nil || name.kind == nodeNull || name.kind == nodeText && name.text == "" {
 		p.fail(n.pos, "give the flow a name: name: order", "the flow has no name")
@@ -188,10 +205,12 @@ func (p *parsing) document(n *node) *Document {
 	doc.Input = valueOf(n.get("input"))
 	doc.Limits = p.runLimits(n.get("timeout"))
 	doc.Retry = p.retry(n.get("retry"))
-	if d := n.get("defaults"); p.object(d, "defaults", settingsKeys) {
+	p.formOfRun(n)
+	if d := n.get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)
+		p.defaults = p.shared(d, &doc.Defaults, "the defaults", nil, policy.Policy{})
 	}
-	doc.Services = p.services(n.get("services"))
+	doc.Services = p.readServices(n.get("services"))
 	doc.Steps = p.steps(n)
 	doc.Hooks = p.hooks(n.get("hooks"))
 	doc.Output = valueOf(n.get("output"))
@@ -243,7 +262,7 @@ func (p *parsing) name(n *node, what string) {
 	}
 }
 
-func (p *parsing) services(n *node) []*Service {
+func (p *parsing) readServices(n *node) []*Service {
 	if n == nil || n.kind == nodeNull {
 		return nil
 	}
@@ -252,15 +271,19 @@ func (p *parsing) services(n *node) []*Service {
 		return nil
 	}
 	var services []*Service
+	p.services = map[string]service{}
 	for _, f := range n.fields {
 		s := &Service{Name: f.name, pos: f.pos}
 		if problem := nameProblem(f.name); problem != "" {
 			p.fail(f.pos, "", "a service's name, %q, %s", shorten(f.name), problem)
 		}
-		if p.object(f.value, "a service", serviceKeys) {
+		inherits := p.defaults
+		if p.object(f.value, "a service", p.withForms(serviceKeys)) {
 			s.Description = p.text(f.value.get("description"), "description")
 			s.Settings = p.settings(f.value)
+			inherits = p.shared(f.value, &s.Settings, "the service", p.defaults, p.doc.Defaults.Policy)
 		}
+		p.services[s.Name] = service{s.Policy, inherits}
 		if !slices.ContainsFunc(services, func(o *Service) bool { return o.Name == s.Name }) {
 			services = append(services, s)
 		}

@@ -70,6 +70,11 @@ func (p *parsing) field(n *node, what string, err error) {
 		p.fail(n.pos, "", "%s: %s", what, err)
 		return
 	}
+	if f.Key {
+		last := len(f.Path) - 1
+		p.fail(n.at(f.Path[:last]).key(f.Path[last]), "", "%s: %s", what, f.Msg)
+		return
+	}
 	if len(f.Path) > 0 {
 		what = f.Path[len(f.Path)-1]
 		if len(f.Path) > 1 && isIndex(what) {

@@ -35,7 +35,7 @@ func (p *parsing) steps(doc *node) []*Step {
 			p.fail(item.pos, "", "a step is a mapping, not nothing")
 			continue
 		}
-		if !p.object(item, "a step", stepKeys) {
+		if !p.object(item, "a step", p.withForms(stepKeys)) {
 			continue
 		}
 		s := p.step(item)
@@ -77,6 +77,7 @@ func (p *parsing) step(n *node) *Step {
 	p.action(n, s)
 	_, wait := s.Action.(*Wait)
 	s.Policy = p.policy(n, wait)
+	p.formOfStep(n, s)
 	return s
 }
 
@@ -457,7 +458,7 @@ func (p *parsing) hook(n *node, name string) []*Step {
 	}
 	var steps []*Step
 	for i, item := range items {
-		if !p.object(item, "a hook's step", hookStepKeys) {
+		if !p.object(item, "a hook's step", p.withForms(hookStepKeys)) {
 			continue
 		}
 		s := p.step(item)

@@ -40,6 +40,17 @@ func (r *Retry) Delay(n int, previous time.Duration, u float64) time.Duration {
 	return floor(min(grown, limit) * (float64(1-jitter) + float64(jitter*u)))
 }
 
+// Longest is the longest delay there would be without cap and jitter: the last one, or with unlimited attempts the one that
+// all of them come to.
+func (r *Retry) Longest() time.Duration {
+	last := math.MaxInt32
+	if r.MaxAttempts > 0 {
+		last = r.MaxAttempts - 1
+	}
+	uncapped := Retry{InitialInterval: r.InitialInterval, BackoffCoefficient: r.BackoffCoefficient}
+	return uncapped.Delay(last, 0, 0)
+}
+
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func floor(ms float64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -18,6 +18,7 @@ import (
 // can point at the place.
 type FieldError struct {
 	Path []string // from the decoded value down to the field; list items by their index from 0
+	Key  bool     // it is about the field's name, which is not known there, rather than its value
 	Msg  string
 }
 
@@ -36,7 +37,7 @@ func Under(err error, prefix ...string) error {
 	}
 	var field *FieldError
 	if errors.As(err, &field) {
-		return &FieldError{Path: slices.Concat(prefix, field.Path), Msg: field.Msg}
+		return &FieldError{Path: slices.Concat(prefix, field.Path), Key: field.Key, Msg: field.Msg}
 	}
 	return &FieldError{Path: slices.Clone(prefix), Msg: err.Error()}
 }
@@ -63,7 +64,7 @@ func ReadFields(value any, known ...string) *Fields {
 	f.values = values
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			f.Fail(key, "%s", unknownName("key", key, known))
+			f.Keep(key, &FieldError{Key: true, Msg: unknownName("key", key, known)})
 			break
 		}
 	}

@@ -54,6 +54,12 @@ func (l *Limits) Get(kind LimitKind) *Limit {
 	return *place
 }
 
+// Removed reports whether the limit of a kind is one that takes an inherited one away.
+func (l *Limits) Removed(kind LimitKind) bool {
+	place := l.place(kind)
+	return place != nil && *place != nil && (*place).Removed
+}
+
 // Set puts a limit in its place; the kinds that are not a step's are left out. A nil limit clears the place.
 func (l *Limits) Set(kind LimitKind, limit *Limit) {
 	if place := l.place(kind); place != nil {

@@ -121,13 +121,7 @@ func (l *linter) lintDelays() {
 	if r.JitterKind == JitterDecorrelated {
 		return
 	}
-	// The longest delay there would be without the cap; without a bound on attempts, that of the furthest one.
-	last := math.MaxInt32
-	if r.MaxAttempts > 0 {
-		last = r.MaxAttempts - 1
-	}
-	uncapped := Retry{InitialInterval: r.InitialInterval, BackoffCoefficient: r.BackoffCoefficient}
-	if longest := uncapped.Delay(last, 0, 0); longest <= r.MaxInterval {
+	if longest := r.Longest(); longest <= r.MaxInterval {
 		message := fmt.Sprintf("maxInterval of %s has no effect: no delay is longer than %s",
 			duration.Format(r.MaxInterval), duration.Format(longest))
 		l.find(LintCapNoEffect, message, "retry", "maxInterval")

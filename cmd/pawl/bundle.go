@@ -58,18 +58,19 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	if b.Dir, err = os.Getwd(); err != nil {
 		return nil, err
 	}
-	doc, err := flow.Parse(name, src)
+	doc, err := parseFlow(name, src)
 	if err != nil {
 		return nil, asUsage(err)
 	}
 	if b.Children, err = a.children(name, doc); err != nil {
 		return nil, asUsage(err)
 	}
+	a.tellNotes(notes(doc))
 	return b.compile()
 }
 
 func (b bundle) compile() (*compiled, error) {
-	doc, err := flow.Parse(b.Flow.File, []byte(b.Flow.Text))
+	doc, err := parseFlow(b.Flow.File, []byte(b.Flow.Text))
 	if err != nil {
 		return nil, asUsage(err)
 	}
@@ -126,7 +127,7 @@ func (c *compiled) search(name string) (journal.Definition, error) {
 	candidates := append([]source{c.bundle.Flow}, c.bundle.Children...)
 	var names []string
 	for i, s := range candidates {
-		doc, err := flow.Parse(s.File, []byte(s.Text))
+		doc, err := parseFlow(s.File, []byte(s.Text))
 		if err != nil {
 			continue // it was read along because it lies beside the flow; only the one that is asked for must be right
 		}
@@ -166,7 +167,7 @@ func (a *app) children(file string, doc *flow.Document) ([]source, error) {
 			if err != nil {
 				continue // not a file, or not ours to read
 			}
-			child, err := flow.Parse(path, src)
+			child, err := parseFlow(path, src)
 			if err != nil {
 				if slices.ContainsFunc(wanted, func(name string) bool { return strings.Contains(string(src), "name: "+name) }) {
 					return nil, err

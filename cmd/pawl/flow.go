@@ -89,7 +89,7 @@ func (a *app) validate(file string) (checked, error) {
 	if err != nil {
 		return out, asUsage(err)
 	}
-	doc, err := flow.Parse(name, src)
+	doc, err := parseFlow(name, src)
 	var problems flow.Errors
 	switch {
 	case errors.As(err, &problems):
@@ -106,6 +106,11 @@ func (a *app) validate(file string) (checked, error) {
 		return out, err
 	}
 	out.Valid, out.Workflow, out.Steps, out.Findings = true, doc.Name, len(doc.Steps), append(out.Findings, lint(doc)...)
+	for _, n := range doc.Notes {
+		out.Findings = append(out.Findings, warning{
+			File: doc.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info), Code: "no-counterpart", Message: n.Msg,
+		})
+	}
 	if _, err := a.children(name, doc); err != nil {
 		out.Findings = append(out.Findings, warning{File: name, Severity: "warning", Message: err.Error()})
 	}
@@ -156,7 +161,7 @@ func (a *app) compileFile(file string) (*flow.Document, core.Definition, error) 
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
-	doc, err := flow.Parse(name, src)
+	doc, err := parseFlow(name, src)
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}

@@ -29,8 +29,9 @@ func (f *foreign) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.handlers, "handlers", "", "of an Aether or Stevora workflow: the file that says what its steps run")
 }
 
-// systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml.
-var systemNames = []string{"aether", "steep", "stevora"}
+// systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml. Those of the
+// last two are flow files, in which the system's policies stand below its name; they need no such word.
+var systemNames = []string{"aether", "steep", "stevora", "temporal", "zart"}
 
 // foreignFile cuts steep:workflow.yaml; system is "" where a file is an ordinary one.
 func foreignFile(file string) (system, path string) {
@@ -53,6 +54,12 @@ func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, e
 		c, err = a.translateHandled(system, name, src, f)
 	case "steep":
 		c, err = a.translateSteep(name, src, f)
+	case "temporal", "zart":
+		doc, parseErr := parseFlow(name, src)
+		if parseErr != nil {
+			return nil, asUsage(parseErr)
+		}
+		c = &dialect.Conversion{Flow: doc, Notes: notes(doc)}
 	default:
 		return nil, usage("documents of %q are not known; known are those of %s", system, strings.Join(systemNames, ", "))
 	}
@@ -94,8 +101,9 @@ func (a *app) translateHandled(system, name string, src []byte, f *foreign) (*di
 // load reads what is to run: a flow file, or a document of another system, which is stored as the flows it becomes.
 func (a *app) load(file string, f *foreign) (*compiled, error) {
 	system, path := foreignFile(file)
-	if system == "" {
-		return a.loadBundle(file)
+	switch system {
+	case "", "temporal", "zart":
+		return a.loadBundle(path)
 	}
 	c, err := a.translate(system, path, f)
 	if err != nil {
@@ -119,6 +127,15 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 		b.Children = append(b.Children, source{child.Name + ".yaml", string(text)})
 	}
 	return b.compile()
+}
+
+// notes are the fields of a flow file that stand in another system's words and have no counterpart.
+func notes(doc *flow.Document) []dialect.Note {
+	var out []dialect.Note
+	for _, n := range doc.Notes {
+		out = append(out, dialect.Note{File: doc.File, Pos: n.Pos, Msg: n.Msg})
+	}
+	return out
 }
 
 // tellNotes says what of a document has no counterpart.

@@ -41,7 +41,7 @@ Where the output is not a terminal, each event is a line; with --json a JSON obj
 or to leave it for later.
 
 A workflow of another system is run as what it becomes, see "pawl flow convert": its name follows the system's, as in
-steep:workflow.yaml.
+steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and zart:.
 
 A file that is called like a verb is given as ./list.`,
 		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 --timeout 30m\n" +

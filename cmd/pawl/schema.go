@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
 )
 
@@ -17,7 +18,7 @@ func (a *app) schemaCommand() *cobra.Command {
 			if len(args) == 1 && args[0] != "flow" {
 				return usage("there is no schema %q; there is flow", args[0])
 			}
-			_, err := a.Out.Write(flow.Schema())
+			_, err := a.Out.Write(flow.Schema(dialect.Forms()...))
 			return err
 		},
 	}

@@ -189,11 +189,8 @@ func Tidy(r *policy.Retry) *policy.Retry {
 	if tidy.When != "" {
 		tidy.On = nil
 	}
-	if unbounded := tidy; tidy.MaxAttempts > 1 && tidy.MaxInterval > 0 {
-		unbounded.MaxInterval, unbounded.Jitter = 0, 0
-		if unbounded.Delay(tidy.MaxAttempts-1, 0, 0) <= tidy.MaxInterval {
-			tidy.MaxInterval = 0
-		}
+	if tidy.Longest() <= tidy.MaxInterval {
+		tidy.MaxInterval = 0
 	}
 	return &tidy
 }

@@ -1,0 +1,184 @@
+package dialect_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// TestForms reads the flows of testdata/flow, in which policies stand in the words of other systems, and shows the native
+// flow, with what has no counterpart, or where the document is wrong. "settings" shows what bounds each step instead, and
+// where that was configured.
+func TestForms(t *testing.T) {
+	datadriven.Walk(t, "testdata/flow", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			doc, err := flow.Parse("order.yaml", []byte(d.Input), dialect.Forms()...)
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			if d.Cmd == "settings" {
+				return settings(t, doc)
+			}
+			return converted(t, doc)
+		})
+	})
+}
+
+// converted writes a flow in native words and reads it back.
+func converted(t testing.TB, doc *flow.Document) string {
+	t.Helper()
+	var b strings.Builder
+	for _, n := range doc.Notes {
+		fmt.Fprintf(&b, "note: %d:%d: %s\n", n.Pos.Line, n.Pos.Col, n.Msg)
+	}
+	text, err := flow.Encode(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := flow.Parse("native.yaml", text)
+	if err != nil {
+		t.Fatalf("what was written is not valid: %v\n%s", err, text)
+	}
+	if before, after := bound(t, doc, false), bound(t, again, false); before != after {
+		t.Errorf("bound by\n%swhat was written by\n%s%s", before, after, text)
+	}
+	b.Write(text)
+	return b.String()
+}
+
+func settings(t testing.TB, doc *flow.Document) string { return bound(t, doc, true) }
+
+// bound lists what bounds the run and each step.
+func bound(t testing.TB, doc *flow.Document, places bool) string {
+	t.Helper()
+	var b strings.Builder
+	if l := doc.Limits; l.Execution != nil || l.Run != nil || doc.Retry != nil {
+		fmt.Fprintf(&b, "run: %s", doc.Retry)
+		for _, limit := range []*policy.Limit{l.Execution, l.Run} {
+			if limit != nil {
+				fmt.Fprintf(&b, "; %s", limit.After)
+				if places {
+					fmt.Fprintf(&b, " by %s", limit.Origin)
+				}
+			}
+		}
+		b.WriteString("\n")
+	}
+	def, err := flow.Compile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := int32(0); def.Spec(i) != nil; i++ {
+		spec := def.Spec(i)
+		p := spec.Policy
+		text := summary(&p)
+		if !places {
+			text = strings.Join(slices.DeleteFunc(strings.Split(text, " "), func(word string) bool {
+				return strings.Contains(word, ".yaml:") || word == "by"
+			}), " ")
+		}
+		fmt.Fprintf(&b, "%s: %s", spec.Name, text)
+		if spec.Queue != "" || spec.Priority != 0 {
+			fmt.Fprintf(&b, "; queue %q, priority %d", spec.Queue, spec.Priority)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// TestFormSchemas holds the schemas against the readers: what one knows the other knows.
+func TestFormSchemas(t *testing.T) {
+	for _, form := range dialect.Forms() {
+		var schema struct {
+			Step, Run struct {
+				Properties map[string]struct{ Description string }
+			}
+		}
+		if err := json.Unmarshal(form.Schema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for what, read := range map[string]func(any) error{
+			"step": func(v any) error { _, _, err := form.Step(v, "exec"); return err },
+			"run":  func(v any) error { _, _, err := form.Run(v); return err },
+		} {
+			properties := schema.Step.Properties
+			if what == "run" {
+				properties = schema.Run.Properties
+			}
+			for key, p := range properties {
+				if p.Description == "" {
+					t.Errorf("%s.%s of %s has no description", what, key, form.Key)
+				}
+				if err := read(map[string]any{key: nil}); err != nil {
+					t.Errorf("%s.%s of %s stands in the schema, and is refused: %v", what, key, form.Key, err)
+				}
+			}
+			var field *policy.FieldError
+			if err := read(map[string]any{"no": "such key"}); !errors.As(err, &field) || !field.Key {
+				t.Errorf("%s of %s: %v", what, form.Key, err)
+			}
+			for _, key := range knownKeys(t, read) {
+				if _, ok := properties[key]; !ok {
+					t.Errorf("%s.%s of %s is known, and not in the schema", what, key, form.Key)
+				}
+			}
+		}
+	}
+}
+
+// knownKeys reads the keys out of the refusal of one that resembles none.
+func knownKeys(t *testing.T, read func(any) error) []string {
+	t.Helper()
+	_, list, ok := strings.Cut(read(map[string]any{"?": 1}).Error(), "; use ")
+	if !ok {
+		t.Fatal("the refusal of an unknown key does not list those that are known")
+	}
+	return strings.Split(strings.ReplaceAll(list, " or ", ", "), ", ")
+}
+
+// FuzzForms gives flows whatever in the words of other systems: no panic, every error with its place, and what is accepted
+// can be written in native words, which bound the same.
+func FuzzForms(f *testing.F) {
+	files, err := filepath.Glob("testdata/flow/*")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(text), "\n----\n") {
+			if at := strings.LastIndex(part, "pawl: 1\n"); at >= 0 {
+				f.Add([]byte(part[at:]))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		doc, err := flow.Parse("fuzz.yaml", src, dialect.Forms()...)
+		if err == nil {
+			converted(t, doc)
+			return
+		}
+		var all flow.Errors
+		if !errors.As(err, &all) {
+			t.Fatalf("%T is not flow.Errors: %v", err, err)
+		}
+		for _, e := range all {
+			if e.Line < 1 || e.Col < 1 {
+				t.Errorf("no place: %v", e)
+			}
+		}
+	})
+}

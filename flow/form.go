@@ -1,0 +1,240 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Form is another system's way of writing what bounds steps and runs: a mapping below a key of its own, where retry and
+// timeout may stand.
+//
+//	temporal: {startToCloseTimeout: 10s}
+//
+// Parse translates it while it reads, so nothing behind Parse knows of the system. In defaults, services and steps the
+// fields of the lower mapping replace those of the upper one, each as a whole. What comes of them is the whole policy of the
+// place: nothing that is written in other words shows through from above.
+//
+// The functions get a mapping as [Value.Any] gives it. The errors they return are [*policy.FieldError] values, and the
+// Origin of every limit and retry policy is the name of the field that set it; Parse makes places of both.
+type Form struct {
+	Key   string   // of the mapping
+	Kinds []string // of the steps it bounds: exec, task, …
+	// Step translates what bounds a step of that kind; the kind is "" for what several share.
+	Step func(fields any, kind string) (Settings, []Note, error)
+	// Complete checks the policy of a step that the form bounds, with what the step inherits; nil: every policy will do.
+	Complete func(p policy.Policy) error
+	// Run translates what stands at the top of a flow.
+	Run func(fields any) (RunSettings, []Note, error)
+	// Schema is a JSON object of two JSON Schemas: "step" for the mapping in steps, services and defaults, "run" for the one
+	// at the top.
+	Schema []byte
+}
+
+// Note says that a field of a form has no counterpart.
+type Note struct {
+	Path []string // down to the field, from the form's mapping
+	Pos  Pos      // set by Parse
+	Msg  string
+}
+
+// formed is what one place says in the words of a form, with what it inherits.
+type formed struct {
+	form     *Form
+	fields   *node // each with the place where it stands
+	settings Settings
+}
+
+// withForms are the keys of a mapping that may hold those of forms, too.
+func (p *parsing) withForms(native []string) []string {
+	if len(p.forms) == 0 {
+		return native
+	}
+	keys := slices.Clone(native)
+	for i := range p.forms {
+		keys = append(keys, p.forms[i].Key)
+	}
+	return keys
+}
+
+// form finds the mapping in another system's words, and reports what contradicts it: a second one, or rivals, native keys
+// that say the same thing.
+func (p *parsing) form(n *node, what string, rivals ...string) (*Form, *node) {
+	var found *Form
+	var fields *node
+	for _, field := range n.fields {
+		i := slices.IndexFunc(p.forms, func(f Form) bool { return f.Key == field.name })
+		switch {
+		case i < 0 || field.value.kind == nodeNull:
+		case found == &p.forms[i]: // given twice, which is reported
+		case found != nil:
+			p.fail(field.pos, "keep one of them", "%s and %s both bound %s", found.Key, field.name, what)
+		case field.value.kind != nodeObject:
+			p.fail(field.value.pos, "", "%s is a mapping, not %s", field.name, describe(field.value))
+		default:
+			found, fields = &p.forms[i], field.value
+		}
+	}
+	if found != nil {
+		p.rivals(n, found, rivals...)
+	}
+	return found, fields
+}
+
+func (p *parsing) rivals(n *node, form *Form, keys ...string) {
+	for _, key := range keys {
+		if value := n.get(key); value != nil && value.kind != nodeNull {
+			p.fail(n.key(key), "keep one of them", "%s says here what %s says already", key, form.Key)
+		}
+	}
+}
+
+// translate translates the fields of a mapping laid over those it inherits; nil if they are wrong.
+func (p *parsing) translate(form *Form, n, fields *node, above *formed, kind string) *formed {
+	if above != nil && above.form == form {
+		fields = overMapping(Value{above.fields}, Value{fields}).n
+	}
+	settings, notes, err := form.Step(fields.value(), kind)
+	if err != nil {
+		p.field(fields, form.Key, err)
+		return nil
+	}
+	if settings.Queue != "" {
+		p.rivals(n, form, "queue")
+	}
+	if settings.Priority != nil {
+		p.rivals(n, form, "priority")
+	}
+	p.note(form, fields, notes)
+	p.origin(fields, settings.Policy.Retry)
+	for _, kind := range policy.StepLimits {
+		p.limitOrigin(fields, settings.Policy.Get(kind))
+	}
+	return &formed{form, fields, settings}
+}
+
+// note keeps what has no counterpart, once: what defaults say every step says.
+func (p *parsing) note(form *Form, fields *node, notes []Note) {
+	for _, n := range notes {
+		n.Pos, n.Msg = fields.at(n.Path).pos, form.Key+": "+n.Msg
+		key := fmt.Sprint(n.Pos, n.Msg)
+		if !p.noted[key] {
+			p.noted[key] = true
+			p.notes = append(p.notes, n)
+		}
+	}
+}
+
+// origin makes a place of the name of the field that set a retry policy.
+func (p *parsing) origin(fields *node, r *policy.Retry) {
+	if r != nil {
+		r.Origin = p.src.place(fields.at([]string{r.Origin}).pos)
+	}
+}
+
+func (p *parsing) limitOrigin(fields *node, l *policy.Limit) {
+	if l != nil {
+		l.Origin = p.src.place(fields.at([]string{l.Origin}).pos)
+	}
+}
+
+// shared reads what defaults or a service say in the words of a form, into their settings. above is what they inherit so,
+// and base the policy they inherit. It returns what their steps inherit.
+func (p *parsing) shared(n *node, s *Settings, what string, above *formed, base policy.Policy) *formed {
+	form, fields := p.form(n, what, "retry", "timeout")
+	if form == nil {
+		return above
+	}
+	b := p.translate(form, n, fields, above, "")
+	if b == nil {
+		return nil
+	}
+	b.lay(&s.Policy, &s.Queue, &s.Priority, base)
+	return b
+}
+
+// lay makes the translation the whole policy of a place: limits that it would inherit are taken away where the form sets
+// none.
+func (b *formed) lay(p *policy.Policy, queue *string, priority **int32, base policy.Policy) {
+	*p = b.settings.Policy
+	for _, kind := range policy.StepLimits {
+		if base.Get(kind) != nil && p.Get(kind) == nil {
+			p.Set(kind, &policy.Limit{Removed: true})
+		}
+	}
+	if b.settings.Queue != "" {
+		*queue = b.settings.Queue
+	}
+	if b.settings.Priority != nil {
+		*priority = b.settings.Priority
+	}
+}
+
+// formOfStep bounds a step in the words of a form: by a mapping of its own, or by what it inherits.
+func (p *parsing) formOfStep(n *node, s *Step) {
+	kind := ""
+	if s.Action != nil {
+		kind = s.Action.kind()
+	}
+	above, base := p.defaults, p.doc.Defaults.Policy
+	if service, ok := p.services[s.Service]; ok {
+		above, base = service.formed, policy.Overlay(base, service.policy)
+	}
+	form, fields := p.form(n, "the step", "retry", "timeout")
+	switch {
+	case kind == "": // reported
+	case form != nil && !slices.Contains(form.Kinds, kind):
+		p.fail(n.key(form.Key), "", "%s bounds steps that are %s, not %s", form.Key, orList(form.Kinds), kind)
+	case form != nil:
+		if own := p.translate(form, n, fields, above, kind); own != nil {
+			own.lay(&s.Policy, &s.Queue, &s.Priority, base)
+			p.complete(form, s.Policy, fields.pos)
+		}
+	case above == nil || kind == "sleep" || kind == "wait": // these inherit no policy
+	case slices.Contains(above.form.Kinds, kind):
+		p.complete(above.form, policy.Overlay(base, s.Policy), s.pos)
+	default:
+		above.withdraw(&s.Policy, base)
+	}
+}
+
+func (p *parsing) complete(form *Form, whole policy.Policy, at Pos) {
+	if form.Complete == nil {
+		return
+	}
+	if err := form.Complete(whole); err != nil {
+		p.fail(at, "", "%s: %s", form.Key, err)
+	}
+}
+
+// withdraw takes from a step what it inherits in words that do not bound steps of its kind.
+func (b *formed) withdraw(p *policy.Policy, base policy.Policy) {
+	if p.Retry == nil && base.Retry != nil && base.Retry == b.settings.Policy.Retry {
+		p.Retry = policy.DefaultRetry()
+	}
+	for _, kind := range policy.StepLimits {
+		if inherited := base.Get(kind); inherited != nil && inherited == b.settings.Policy.Get(kind) && p.Get(kind) == nil {
+			p.Set(kind, &policy.Limit{Removed: true})
+		}
+	}
+}
+
+// formOfRun reads what stands at the top of a flow in the words of a form.
+func (p *parsing) formOfRun(n *node) {
+	form, fields := p.form(n, "the run", runKeys...)
+	if form == nil {
+		return
+	}
+	settings, notes, err := form.Run(fields.value())
+	if err != nil {
+		p.field(fields, form.Key, err)
+		return
+	}
+	p.note(form, fields, notes)
+	p.origin(fields, settings.Retry)
+	for _, limit := range []*policy.Limit{settings.Limits.Execution, settings.Limits.Run, settings.Limits.Deadline} {
+		p.limitOrigin(fields, limit)
+	}
+	p.doc.RunSettings = settings
+}
