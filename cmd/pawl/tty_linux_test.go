@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -114,19 +113,6 @@ func (c *terminal) status() int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// command is pawl with a state of its own in dir.
-func command(t *testing.T, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := exec.LookPath("pawl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "USER=tester")
-	return cmd
-}
-
 const waiting = `
 pawl: 1
 name: waits
@@ -141,13 +127,6 @@ steps:
 `
 
 const ctrlC = "\x03"
-
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestTerminal(t *testing.T) {
 	for _, c := range []struct {
