@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,37 +18,15 @@ const module = "github.com/pawl-dev/pawl"
 
 // A room is one row of ARCHITECTURE.md's table: a package with everything below it that is not a room of its own.
 type room struct {
-	mayImport []string // rooms; what those may import is allowed as well, since imports run downwards
-	all       bool     // wiring and measuring: may import every room
-	pure      bool     // a small part of the standard library and nothing from outside
+	imports []string // rooms; what those may import is allowed as well, since imports run downwards
+	all     bool     // wiring and measuring: may import every room
 }
 
 // root is the name of the room of the module's own package.
 const root = "."
 
-var rooms = map[string]room{
-	"duration":            {pure: true},
-	"policy":              {mayImport: []string{"duration"}, pure: true},
-	"core":                {mayImport: []string{"policy"}, pure: true},
-	"flow":                {mayImport: []string{"policy", "core"}},
-	"dialect":             {mayImport: []string{"policy", "flow"}},
-	"journal":             {mayImport: []string{"core"}},
-	"journal/journaltest": {mayImport: []string{"journal", "core"}},
-	"journal/memory":      {mayImport: []string{"journal", "core"}},
-	"journal/sqlite":      {mayImport: []string{"journal", "core"}},
-	"journal/postgres":    {mayImport: []string{"journal", "core"}},
-	"engine":              {mayImport: []string{"core", "policy", "flow", "journal"}},
-	"worker":              {mayImport: []string{"core", "policy"}},
-	"sim":                 {mayImport: []string{"engine", "journal/memory", "core"}},
-	root:                  {mayImport: []string{"engine", "worker", "core", "policy", "duration"}},
-	"pawltest":            {mayImport: []string{root, "journal/memory", "core"}},
-	"api":                 {mayImport: []string{"core", "policy", "flow"}},
-	"web":                 {},
-	"cmd":                 {all: true},
-	"bench":               {all: true},
-	"conformance":         {all: true},
-	"examples":            {all: true},
-}
+// pure are the rooms that import a small part of the standard library and nothing from outside.
+var pure = []string{"duration", "policy", "core"}
 
 // notPure are the standard packages, with everything below them, that a pure room may not import: they hold a clock's
 // cousin, a goroutine's tool, a device or a dice.
@@ -62,10 +42,10 @@ var drivers = []string{
 }
 
 // mayLinkDriver are the rooms that choose a journal or are one.
-var mayLinkDriver = []string{"journal/sqlite", "journal/postgres", "cmd", "bench", "conformance", "examples"}
+var mayLinkDriver = []string{"journal/sqlite", "cmd/pawl", "bench", "conformance"}
 
 // adapters never import each other: what two of them share lives in a package beside them.
-var adapters = []string{"journal/memory", "journal/sqlite", "journal/postgres"}
+var adapters = []string{"journal/memory", "journal/sqlite"}
 
 // A pkg is what `go list` tells about one package.
 type pkg struct {
@@ -75,36 +55,48 @@ type pkg struct {
 	Standard   bool
 }
 
+// TestRooms holds the imports against the table, and the table against the imports: a room that is listed without being
+// imported is a door nobody uses, and the next one who goes through it is not noticed.
 func TestRooms(t *testing.T) {
-	packages := list(t)
+	packages, h := list(t), house(t)
+	used := map[string]bool{} // rooms, and "room imports room"
 	for _, p := range packages {
-		name := roomOf(p.ImportPath)
-		if isInternal(p.ImportPath) {
-			continue // judged through whoever links it
-		}
-		r, known := rooms[name]
+		name := h.roomOf(p.ImportPath)
+		r, known := h[name]
 		if !known {
-			t.Errorf("%s is in no room: give it a row in ARCHITECTURE.md and in internal/house", p.ImportPath)
+			t.Errorf("%s is in no room: give it a row in ARCHITECTURE.md", p.ImportPath)
 			continue
 		}
-		if r.all {
-			continue
+		used[name] = true
+		for _, imported := range p.Imports {
+			used[name+" imports "+h.roomOf(imported)] = true
 		}
-		allowed := below(name)
+		allowed := h.below(name)
 		for _, dep := range p.Deps {
-			if !inModule(dep) || isInternal(dep) || slices.Contains(allowed, roomOf(dep)) {
+			if r.all || !inModule(dep) || isInternal(dep) || slices.Contains(allowed, h.roomOf(dep)) {
 				continue
 			}
 			t.Errorf("%s links %s (%s): room %s may import %s", p.ImportPath, dep, via(packages, p, dep), name,
 				strings.Join(allowed, ", "))
 		}
 	}
+	for name, r := range h {
+		if !used[name] {
+			t.Errorf("ARCHITECTURE.md has a row for %s, where no package is", name)
+			continue
+		}
+		for _, next := range r.imports {
+			if !used[name+" imports "+next] {
+				t.Errorf("ARCHITECTURE.md says that %s may import %s, and nothing in it does", name, next)
+			}
+		}
+	}
 }
 
 func TestPureRooms(t *testing.T) {
-	packages := list(t)
-	for _, p := range packages {
-		if isInternal(p.ImportPath) || !rooms[roomOf(p.ImportPath)].pure {
+	h := house(t)
+	for _, p := range list(t) {
+		if !slices.Contains(pure, h.roomOf(p.ImportPath)) {
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -121,8 +113,9 @@ func TestPureRooms(t *testing.T) {
 }
 
 func TestDrivers(t *testing.T) {
+	h := house(t)
 	for _, p := range list(t) {
-		if isInternal(p.ImportPath) || slices.Contains(mayLinkDriver, roomOf(p.ImportPath)) {
+		if isInternal(p.ImportPath) || slices.Contains(mayLinkDriver, h.roomOf(p.ImportPath)) {
 			continue
 		}
 		for _, dep := range p.Deps {
@@ -134,13 +127,14 @@ func TestDrivers(t *testing.T) {
 }
 
 func TestAdaptersDoNotImportEachOther(t *testing.T) {
+	h := house(t)
 	for _, p := range list(t) {
-		name := roomOf(p.ImportPath)
+		name := h.roomOf(p.ImportPath)
 		if !slices.Contains(adapters, name) {
 			continue
 		}
 		for _, dep := range p.Deps {
-			if other := roomOf(dep); inModule(dep) && other != name && slices.Contains(adapters, other) {
+			if other := h.roomOf(dep); inModule(dep) && other != name && slices.Contains(adapters, other) {
 				t.Errorf("%s links %s: journals know the seam, not each other", p.ImportPath, dep)
 			}
 		}
@@ -148,12 +142,13 @@ func TestAdaptersDoNotImportEachOther(t *testing.T) {
 }
 
 func TestTableOfRoomsRunsDownwards(t *testing.T) {
-	for name := range rooms {
-		for _, next := range rooms[name].mayImport {
-			if _, known := rooms[next]; !known {
+	h := house(t)
+	for name, r := range h {
+		for _, next := range r.imports {
+			if _, known := h[next]; !known {
 				t.Errorf("room %s may import %s, which is no room", name, next)
 			}
-			if slices.Contains(below(next), name) {
+			if slices.Contains(h.below(next), name) {
 				t.Errorf("rooms %s and %s may import each other", name, next)
 			}
 		}
@@ -197,14 +192,63 @@ func top(t *testing.T) string {
 	return dir
 }
 
+// rooms are the rows of the table by their names.
+type rooms map[string]room
+
+// row is a row of the table: the rooms in the first cell, what they may import in the last.
+var row = regexp.MustCompile(`^\| (.*` + "`" + `.*) \| .* \| (.*) \|$`)
+
+// house reads the table of rooms.
+func house(t *testing.T) rooms {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top(t), "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "\n## Rooms\n")
+	table, _, ended := strings.Cut(table, "\n## ")
+	if !found || !ended {
+		t.Fatal("ARCHITECTURE.md has no part about rooms")
+	}
+	h := rooms{}
+	for line := range strings.Lines(table) {
+		cells := row.FindStringSubmatch(strings.TrimSpace(line))
+		if cells == nil {
+			continue
+		}
+		r := room{all: cells[2] == "all"}
+		if !r.all && cells[2] != "–" {
+			r.imports = strings.Split(cells[2], ", ")
+		}
+		for i, name := range r.imports {
+			if name == "the root" {
+				r.imports[i] = root
+			}
+		}
+		for name := range strings.SplitSeq(strings.ReplaceAll(cells[1], "`", ""), ", ") {
+			if name == "the root" {
+				name = root
+			}
+			if _, twice := h[name]; twice {
+				t.Errorf("ARCHITECTURE.md lists the room %s twice", name)
+			}
+			h[name] = r
+		}
+	}
+	if len(h) == 0 {
+		t.Fatal("ARCHITECTURE.md's table of rooms has no rows")
+	}
+	return h
+}
+
 // roomOf returns the longest room that holds the import path, or its path below the module when there is none.
-func roomOf(importPath string) string {
+func (h rooms) roomOf(importPath string) string {
 	if importPath == module {
 		return root
 	}
 	path := strings.TrimPrefix(importPath, module+"/")
 	for name := path; name != "."; name = filepath.ToSlash(filepath.Dir(name)) {
-		if _, known := rooms[name]; known {
+		if _, known := h[name]; known {
 			return name
 		}
 	}
@@ -212,10 +256,10 @@ func roomOf(importPath string) string {
 }
 
 // below returns the room with all the rooms it may import, straight or through another.
-func below(name string) []string {
+func (h rooms) below(name string) []string {
 	found := []string{name}
 	for i := 0; i < len(found); i++ {
-		for _, next := range rooms[found[i]].mayImport {
+		for _, next := range h[found[i]].imports {
 			if !slices.Contains(found, next) {
 				found = append(found, next)
 			}
