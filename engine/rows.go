@@ -21,6 +21,19 @@ type attempt struct {
 	changed bool
 }
 
+// Rows returns what the view has to say of a run with that history: its row, steps and attempts. Whoever checks a journal
+// compares them with what it says.
+func Rows(id core.RunID, partition int, def core.Definition, h journal.History) journal.View {
+	r := &run{state: core.Restore(id, def, nil)}
+	for i := range h.Entries {
+		r.state.Fold(h.Entries[i])
+		r.rows.note(r.state, &h.Entries[i])
+	}
+	v := journal.View{Runs: []journal.RunRow{r.row(partition, h.Applied)}}
+	r.rows.take(r.state, &v)
+	return v
+}
+
 // manyAttempts is from how many attempts on a search for one is worth an index.
 const manyAttempts = 16
 

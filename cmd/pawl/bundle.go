@@ -17,11 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The kinds of stored definitions.
-const (
-	kindFlow   = "flow"   // a flow file's text
-	kindBundle = "bundle" // a flow file with what it takes to run it elsewhere and later
-)
+// kindBundle is the kind of the definitions that the command line stores: a flow file with what it takes to run it
+// elsewhere and later.
+const kindBundle = "bundle"
 
 // bundle is a flow as it was started from the command line. It is stored whole with the run, so that a run can be resumed
 // anywhere: errors still name the file, commands run in the same directory, child flows are the ones of that day.
@@ -90,20 +88,20 @@ func (b bundle) definition(name string) (journal.Definition, error) {
 	return journal.Definition{ID: flow.ID(src), Kind: kindBundle, Name: name, Source: src}, nil
 }
 
-// readBundle reads a stored definition.
+// readBundle reads a stored definition. It is named by the hash of its bytes, so what the storage has changed in them is
+// noticed here, and never run.
 func readBundle(d journal.Definition) (*compiled, error) {
-	switch d.Kind {
-	case kindBundle:
-		var b bundle
-		if err := json.Unmarshal(d.Source, &b); err != nil {
-			return nil, fmt.Errorf("definition %s: %w", d.ID, err)
-		}
-		return b.compile()
-	case kindFlow:
-		return bundle{Flow: source{d.Name, string(d.Source)}}.compile()
-	default:
+	if d.Kind != kindBundle {
 		return nil, fmt.Errorf("workflow %q is written in %s: this command runs flows only; resume it with the program that started it", d.Name, d.Kind)
 	}
+	if flow.ID(d.Source) != d.ID {
+		return nil, fmt.Errorf("%w: the stored text of flow %q is not the one it was started with; restore a backup of the file", journal.ErrCorrupt, d.Name)
+	}
+	var b bundle
+	if err := json.Unmarshal(d.Source, &b); err != nil {
+		return nil, fmt.Errorf("definition %s: %w", d.ID, err)
+	}
+	return b.compile()
 }
 
 // child finds the flow that a step starts by name.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/journal"
 	"github.com/pawl-dev/pawl/journal/sqlite"
 )
@@ -23,7 +25,7 @@ type diagnosis struct {
 	Database string         `json:"database"`
 	File     *sqlite.Report `json:"file,omitempty"` // nil: there is none
 	Runs     int            `json:"runsCompared"`   // rows held against their history
-	SyncP50  float64        `json:"syncP50Ms"`      // how long the disk takes to make a write durable
+	SyncP50  float64        `json:"syncP50Ms"`      // how long the disk takes to make a write durable; 0: it takes none
 	Version  string         `json:"version"`
 	Problems []string       `json:"problems"`
 
@@ -33,7 +35,7 @@ type diagnosis struct {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
-		Long: `Checks the database file: SQLite's integrity check, that every batch and every history decodes, and that each run's row says
+		Long: `Checks the database file: SQLite's integrity check, that every batch and every history decodes, and that each run's rows say
 what its history says. Tells who holds the file, and how long the disk takes to make a write durable. It only reads the
 database. Exit status 1 if something is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,28 +91,33 @@ func (d *diagnosis) compare(ctx context.Context, path string) {
 	}
 	defer func() { _ = j.Close() }() // it only read
 	flows := &flows{j: j, known: map[core.DefinitionID]*compiled{}}
-	err = j.EachRun(ctx, func(row journal.RunRow, h journal.History, steps []journal.StepRow) error {
-		def, err := j.Definition(ctx, row.Definition)
-		if err != nil {
-			d.problem("run %s: its definition: %v", row.ID, err)
-			return nil
-		}
-		if def.Kind != kindFlow && def.Kind != kindBundle {
-			return nil // another program's workflow: its steps have no names here
-		}
-		c, err := flows.get(def)
-		if err != nil {
-			d.problem("run %s: its definition: %v", row.ID, err)
-			return nil
-		}
-		d.Runs++
-		for _, text := range differences(core.Restore(row.ID, c.def, h.Entries), row, steps) {
-			d.problem("run %s: %s", row.ID, text)
+	err = j.EachRun(ctx, func(r sqlite.Stored) error {
+		if r.Broken == nil { // else the check of the file has said so
+			d.compareRun(ctx, j, flows, r)
 		}
 		return nil
 	})
 	if err != nil {
 		d.Problems = append(d.Problems, err.Error())
+	}
+}
+
+func (d *diagnosis) compareRun(ctx context.Context, j *sqlite.Journal, flows *flows, r sqlite.Stored) {
+	def, err := j.Definition(ctx, r.Row.Definition)
+	if err == nil && def.Kind != kindBundle {
+		return // another program's workflow: its steps have no names here
+	}
+	var c *compiled
+	if err == nil {
+		c, err = flows.get(def)
+	}
+	if err != nil {
+		d.problem("run %s: its definition: %v", r.Row.ID, err)
+		return
+	}
+	d.Runs++
+	for _, text := range differences(r, engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)) {
+		d.problem("run %s: %s", r.Row.ID, text)
 	}
 }
 
@@ -120,34 +127,40 @@ func (d *diagnosis) problem(format string, args ...any) {
 	}
 }
 
-// differences are the columns in which rows do not say what the fold says.
-func differences(r *core.Run, row journal.RunRow, steps []journal.StepRow) []string {
+// differences are the columns in which a run's rows do not say what the fold of its history says.
+func differences(r sqlite.Stored, fold journal.View) []string {
+	out := columns("", r.Row, fold.Runs[0])
+	steps := make(map[core.StepID]journal.StepRow, len(r.Steps))
+	for _, s := range r.Steps {
+		steps[s.Step] = s
+	}
+	for _, want := range fold.Steps {
+		out = append(out, columns(fmt.Sprintf("step %q: ", want.Name), steps[want.Step], want)...)
+		delete(steps, want.Step)
+	}
+	attempts := make(map[core.Token]journal.AttemptRow, len(r.Attempts))
+	for _, a := range r.Attempts {
+		attempts[core.Token{Step: a.Step, Attempt: a.Attempt}] = a
+	}
+	for _, want := range fold.Attempts {
+		key := core.Token{Step: want.Step, Attempt: want.Attempt}
+		out = append(out, columns(fmt.Sprintf("attempt %d of step %d: ", want.Attempt, want.Step), attempts[key], want)...)
+		delete(attempts, key)
+	}
+	if n := len(steps) + len(attempts); n > 0 {
+		out = append(out, count(n, "row")+" of steps or attempts that its history does not know")
+	}
+	return out
+}
+
+// columns compares two rows of the same kind, field by field.
+func columns[R any](what string, row, fold R) []string {
 	var out []string
-	differ := func(what string, in, from any) {
-		if in != from {
-			out = append(out, fmt.Sprintf("%s is %v in its row and %v in its history", what, in, from))
+	in, from := reflect.ValueOf(row), reflect.ValueOf(fold)
+	for i := range in.NumField() {
+		if a, b := in.Field(i).Interface(), from.Field(i).Interface(); a != b {
+			out = append(out, fmt.Sprintf("%s%s is %v in its row and %v in its history", what, in.Type().Field(i).Name, a, b))
 		}
-	}
-	differ("the phase", row.Phase, r.Phase)
-	differ("the workflow", row.Workflow, r.Workflow)
-	differ("the start", row.CreatedAt, r.CreatedAt)
-	differ("the end", row.EndedAt, r.EndedAt)
-	rows := make(map[core.StepID]journal.StepRow, len(steps))
-	for _, s := range steps {
-		rows[s.Step] = s
-	}
-	if len(steps) == 0 {
-		return out // rows of steps may be left out to save room
-	}
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		step, ok := rows[s.ID]
-		if !ok {
-			continue
-		}
-		differ(fmt.Sprintf("step %q: the phase", s.Key()), step.Phase, s.Phase)
-		differ(fmt.Sprintf("step %q: the attempt", s.Key()), step.Attempt, s.Attempt)
-		differ(fmt.Sprintf("step %q: the end", s.Key()), step.EndedAt, s.EndedAt)
 	}
 	return out
 }
@@ -176,7 +189,7 @@ func syncFloor(dir string) (float64, error) {
 		took = append(took, clockNow().Sub(from))
 	}
 	slices.Sort(took)
-	return float64(took[len(took)/2].Microseconds()) / 1000, nil
+	return max(float64(took[len(took)/2].Microseconds()), 1) / 1000, nil
 }
 
 func (a *app) tellDiagnosis(d *diagnosis) {
@@ -204,7 +217,9 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 			a.say("held by   nobody")
 		}
 	}
-	a.say("disk      %.2f ms to make a write durable", d.SyncP50)
+	if d.SyncP50 > 0 {
+		a.say("disk      %.2f ms to make a write durable", d.SyncP50)
+	}
 	if len(d.Problems) == 0 {
 		a.say("\nNothing is wrong.")
 		return

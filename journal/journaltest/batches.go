@@ -242,7 +242,15 @@ func testCrash(f *fixture) {
 // testConcurrent reads while one owner appends: each reader sees whole batches, rows and history of one commit.
 func testConcurrent(f *fixture) {
 	f.acquire(0)
-	f.append(&journal.View{Runs: []journal.RunRow{row(0)}}, signal(0, "a"))
+	write := func(n int) {
+		r := row(0)
+		r.Applied = uint64(n)
+		f.append(&journal.View{
+			Runs: []journal.RunRow{r}, History: []journal.HistoryRow{piece(0, uint64(n), signal(0, fmt.Sprint(n)))},
+			Through: uint64(n - 1),
+		}, signal(0, "a"))
+	}
+	write(1)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -266,12 +274,7 @@ func testConcurrent(f *fixture) {
 		})
 	}
 	for n := range 100 {
-		r := row(0)
-		r.Applied = uint64(n + 1)
-		f.append(&journal.View{
-			Runs: []journal.RunRow{r}, History: []journal.HistoryRow{piece(0, uint64(n+1), signal(0, fmt.Sprint(n)))},
-			Through: uint64(n),
-		}, signal(0, "a"))
+		write(n + 2)
 	}
 	close(done)
 	readers.Wait()

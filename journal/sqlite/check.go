@@ -214,16 +214,16 @@ func checkRows(c *conn, r *Report) (err error) {
 		}
 	}
 	for _, wrong := range []struct{ query, text string }{
-		{"SELECT count(*) FROM runs_data r WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.run = r.id)", "runs have no history"},
-		{"SELECT count(*) FROM steps_data s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)", "steps belong to no run"},
+		{"SELECT count(*) FROM runs_data r WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.run = r.id)", "runs without history"},
+		{"SELECT count(*) FROM steps_data s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)", "steps of no run"},
 		{
 			"SELECT count(*) FROM attempts_data a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
-			"attempts belong to no run",
+			"attempts of no run",
 		},
 		{
 			"SELECT count(*) FROM runs_data r WHERE r.definition <> 0 AND NOT EXISTS" +
 				" (SELECT 1 FROM definitions d WHERE d.num = r.definition AND d.kind IS NOT NULL)",
-			"runs have a definition that is not stored",
+			"runs whose definition is not stored",
 		},
 	} {
 		n, err := queryInt(c, wrong.query)
@@ -231,7 +231,7 @@ func checkRows(c *conn, r *Report) (err error) {
 			return err
 		}
 		if n > 0 {
-			r.problem("%d %s", n, wrong.text)
+			r.problem("%s: %d", wrong.text, n)
 		}
 	}
 	for _, p := range r.Partitions {
@@ -250,19 +250,20 @@ func checkRows(c *conn, r *Report) (err error) {
 // eachRun is how many runs EachRun reads at once.
 const eachRun = 256
 
-// EachRun calls fn with every run in the view, the oldest first: its row, what the view holds of its history, and its
-// steps, all of one moment. Entries of later batches are in the tail. It stops at fn's first error.
-func (j *Journal) EachRun(
-	ctx context.Context, fn func(row journal.RunRow, h journal.History, steps []journal.StepRow) error,
-) error {
-	type run struct {
-		row     journal.RunRow
-		history journal.History
-		steps   []journal.StepRow
-	}
+// Stored is what the view holds of a run, all of one moment.
+type Stored struct {
+	Row      journal.RunRow
+	History  journal.History // entries of later batches are in the tail
+	Broken   error           // not nil: why the history cannot be read
+	Steps    []journal.StepRow
+	Attempts []journal.AttemptRow
+}
+
+// EachRun calls fn with every run in the view, the oldest first. It stops at fn's first error.
+func (j *Journal) EachRun(ctx context.Context, fn func(Stored) error) error {
 	var after core.RunID
 	for first := true; ; first = false {
-		var runs []run
+		var runs []Stored
 		err := j.read(ctx, func(c *conn) (err error) {
 			defer sqlitex.Transaction(c.Conn)(&err)
 			at := " WHERE r.id > ?"
@@ -271,14 +272,17 @@ func (j *Journal) EachRun(
 			}
 			err = query(c, "SELECT "+runColumns+" FROM "+runTables+at+" ORDER BY r.id LIMIT ?",
 				func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, eachRun) },
-				func(s *sqlite.Stmt) (bool, error) { runs = append(runs, run{row: scanRun(s)}); return false, nil })
+				func(s *sqlite.Stmt) (bool, error) { runs = append(runs, Stored{Row: scanRun(s)}); return false, nil })
 			for i := range runs {
 				r := &runs[i]
-				if err == nil {
-					r.history, _, err = historyOf(c, r.row.ID)
+				if r.History, _, r.Broken = historyOf(c, r.Row.ID); r.Broken != nil {
+					continue
 				}
 				if err == nil {
-					r.steps, err = stepsOf(c, r.row.ID)
+					r.Steps, err = stepsOf(c, r.Row.ID)
+				}
+				if err == nil {
+					r.Attempts, err = attemptsOf(c, r.Row.ID)
 				}
 			}
 			return err
@@ -287,10 +291,10 @@ func (j *Journal) EachRun(
 			return j.wrap("each run", err)
 		}
 		for _, r := range runs {
-			if err := fn(r.row, r.history, r.steps); err != nil {
+			if err := fn(r); err != nil {
 				return err
 			}
-			after = r.row.ID
+			after = r.Row.ID
 		}
 		if len(runs) < eachRun {
 			return nil

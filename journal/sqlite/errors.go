@@ -15,6 +15,9 @@ import (
 // ErrClosed is what a closed journal answers.
 var ErrClosed = errors.New("journal: closed")
 
+// damaged is what to do about a file that is.
+const damaged = "pawl doctor says what is damaged; restore a backup of the file"
+
 // wrap says what the storage did, as one of the journal's errors with what to do about it.
 func (j *Journal) wrap(op string, err error) error {
 	if err == nil || isOurs(err) {
@@ -25,11 +28,11 @@ func (j *Journal) wrap(op string, err error) error {
 	case errors.Is(err, core.ErrNewerEntry):
 		code, text = journal.ErrNewer, "open the file with the version of Pawl that wrote it, or a newer one"
 	case errors.Is(err, core.ErrBroken):
-		code, text = journal.ErrCorrupt, "run pawl doctor on a copy of the file, restore a backup"
+		code, text = journal.ErrCorrupt, damaged
 	case isFull(result):
 		code, text = journal.ErrFull, "nothing was written; free some space on its file system"
 	case result.ToPrimary() == sqlite.ResultCorrupt:
-		code, text = journal.ErrCorrupt, "run pawl doctor on a copy of the file, restore a backup"
+		code, text = journal.ErrCorrupt, damaged
 	case result.ToPrimary() == sqlite.ResultNotADB:
 		code, text = journal.ErrNoJournal, "it is not a SQLite file, or its first bytes are damaged"
 	case result.ToPrimary() == sqlite.ResultReadOnly || errors.Is(err, fs.ErrPermission):

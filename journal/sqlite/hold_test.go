@@ -78,10 +78,10 @@ func checkNumbered(t *testing.T, j *Journal, acknowledged uint64) journal.Lease 
 		t.Fatalf("the tail ends with batch %d of %d: %v", next, lease.Last, err)
 	}
 	rows := 0
-	err = j.EachRun(t.Context(), func(row journal.RunRow, h journal.History, steps []journal.StepRow) error {
+	err = j.EachRun(t.Context(), func(r Stored) error {
 		rows++
-		if row.ID != journaltest.RunID(rows) || h.Applied != uint64(rows) || len(h.Entries) != 2 || len(steps) != 1 {
-			return fmt.Errorf("run %d: %+v with %d entries, %d steps", rows, row, len(h.Entries), len(steps))
+		if r.Row.ID != journaltest.RunID(rows) || r.History.Applied != uint64(rows) || len(r.History.Entries) != 2 || len(r.Steps) != 1 {
+			return fmt.Errorf("run %d: %+v with %d entries, %d steps", rows, r.Row, len(r.History.Entries), len(r.Steps))
 		}
 		return nil
 	})

@@ -191,6 +191,9 @@ func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error
 			}
 			return false, nil
 		})
+	if err == nil && found && len(h.Entries) == 0 { // row and history are written in one commit
+		err = fmt.Errorf("%w: run %s has a row and no history", core.ErrBroken, id)
+	}
 	return h, found, err
 }
 
