@@ -194,7 +194,7 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 			d.note(fmt.Errorf("%s is given twice", name))
 		}
 		d.hooks[name] = &hookDefinition{
-			spec: &core.StepSpec{Name: name, Def: -1, Kind: core.KindTask, Hook: true, Type: typeHook, Policy: o.policy},
+			spec: hookSpec(name, o.policy),
 			in:   func() any { return *new(In) },
 			bind: func(c Codec, p hookPayload) stepFunc {
 				return func(ctx context.Context) ([]byte, error) {
@@ -214,7 +214,7 @@ func causeOf(p hookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	return &RunError{Phase: p.Phase.String(), Failure: p.Failure, own: decodeFailure(p.Failure)}
+	return &RunError{Phase: p.Phase.String(), Failure: p.Failure, own: ownOf(p.Failure)}
 }
 
 func wrap(what string, err error) error {

@@ -53,6 +53,8 @@ type host struct {
 type machineRoom interface {
 	Do(run core.RunID, generation int, inputs []core.Input, done func(error))
 	Consult(run core.RunID)
+	Begin(run core.RunID, step core.StepID)
+	Rematch()
 	Report(run core.RunID, in core.Input)
 }
 
@@ -136,6 +138,9 @@ func (h *host) register(d *definition) error {
 			h.again(s)
 		}
 	}
+	if h.engine != nil {
+		h.engine.Rematch() // hooks of its runs may have waited for it
+	}
 	return nil
 }
 
@@ -166,6 +171,20 @@ func (h *host) Consult(n engine.News) {
 		return
 	}
 	h.Consult(n)
+}
+
+// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it, for a hook
+// that its workflow is registered. A body that is not there is called, and offers its functions as it comes to them.
+func (h *host) Begins(run core.RunID, workflow, step, taskType string) bool {
+	switch taskType {
+	case typeLocal:
+		s := h.session(run)
+		return s != nil && s.offers(step)
+	case typeHook:
+		return h.definition(workflow) != nil
+	default:
+		return true
+	}
 }
 
 // Forget ends the session of a run that has closed.
@@ -209,9 +228,13 @@ func (h *host) drop(s *session) {
 	}
 }
 
-// session returns the run's session; where there is none it asks for news to make one.
+// session returns the run's session; where there is none it asks for news to make one. A host that closes has none.
 func (h *host) session(run core.RunID) *session {
 	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
 	s := h.sessions[run]
 	fresh := s == nil
 	if fresh {
@@ -308,13 +331,13 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 	}
 	for ctx.Err() == nil {
 		s := h.session(t.Token.Run)
+		if s == nil {
+			<-ctx.Done() // the pool is about to be closed as well
+			break
+		}
 		fn, ok := s.function(ctx, t)
 		if !ok {
 			continue
-		}
-		if fn == nil {
-			s.taskOver()
-			return worker.Result{Failure: failureOf(fmt.Errorf("pawl: step %q has no function", t.StepName))}
 		}
 		defer s.taskOver()
 		return h.call(ctx, t, alive, fn)

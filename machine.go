@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -48,10 +49,6 @@ func (d *machineDefinition) Decide(r *core.Run, closed []core.StepID, _ core.Tim
 	if r.Closing == nil {
 		return []core.Command{core.Consult{Closed: closed}}
 	}
-	def := d.host.definition(d.name)
-	if def == nil {
-		return nil
-	}
 	if r.Closing.Phase == core.RunContinued {
 		return nil // the chain goes on
 	}
@@ -59,25 +56,32 @@ func (d *machineDefinition) Decide(r *core.Run, closed []core.StepID, _ core.Tim
 	if r.Closing.Hook == 0 {
 		name = hookOf(r.Closing.Phase)
 	}
-	hook := def.hooks[name]
-	if hook == nil {
+	var spec *core.StepSpec
+	def := d.host.definition(d.name)
+	switch {
+	case def == nil && name != "":
+		spec = hookSpec(name, policy.Policy{}) // the end waits until the workflow is registered and says what its hook is
+	case def != nil && def.hooks[name] != nil:
+		spec = def.hooks[name].spec
+	default:
 		return nil
 	}
-	return []core.Command{core.Schedule{Spec: hook.spec, Item: -1, Group: core.NoStep}}
+	return []core.Command{core.Schedule{Spec: spec, Item: -1, Group: core.NoStep}}
 }
 
 // The hooks, by the names of their steps.
 const (
 	hookFailure = "onFailure"
 	hookCancel  = "onCancel"
-	hookSuccess = "onSuccess"
 	hookExit    = "onExit"
 )
 
+func hookSpec(name string, p policy.Policy) *core.StepSpec {
+	return &core.StepSpec{Name: name, Def: -1, Kind: core.KindTask, Hook: true, Type: typeHook, Policy: p}
+}
+
 func hookOf(phase core.RunPhase) string {
 	switch phase {
-	case core.RunSucceeded:
-		return hookSuccess
 	case core.RunFailed, core.RunTimedOut:
 		return hookFailure
 	case core.RunCancelled:
@@ -111,11 +115,11 @@ func (d *machineDefinition) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte
 	return b, nil
 }
 
-// hook returns the function of a hook's attempt.
+// hook returns the function of a hook's attempt; one that the code has no more does nothing.
 func (h *host) hook(t core.Task) (stepFunc, error) {
 	def := h.definition(t.Workflow)
 	if def == nil || def.hooks[t.StepName] == nil {
-		return nil, NonRetryable(fmt.Errorf("pawl: workflow %q has no hook %q here", t.Workflow, t.StepName))
+		return func(context.Context) ([]byte, error) { return nil, nil }, nil
 	}
 	var p hookPayload
 	if err := json.Unmarshal(t.Payload, &p); err != nil {

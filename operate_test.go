@@ -302,3 +302,32 @@ func TestKeysGoWithTheirRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestNoTimeLeftTimesTheRunOut: a run whose body gives up because no attempt fits into its time ends as its deadline would
+// end it.
+func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
+	var cause error
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		v, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, &declined{Code: 7} }, pawl.Retry("fixed(5, 2h)"))
+		if err != nil {
+			return 0, fmt.Errorf("order: %w", err)
+		}
+		return v, nil
+	}, pawl.RunTimeout("1h"), pawl.OnFailure(func(_ context.Context, _ none, err error) error {
+		cause = err
+		return nil
+	}))
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		_, err := run(t, e.Engine, w, none{})
+		for _, err := range []error{err, cause} {
+			var own *declined
+			if !errors.Is(err, pawl.ErrTimedOut) || !errors.As(err, &own) || own.Code != 7 {
+				t.Errorf("%v", err)
+			}
+		}
+		if time.Since(start) > time.Minute {
+			t.Errorf("it took %s to see that 2h do not fit into 1h", time.Since(start))
+		}
+	}, w)
+}

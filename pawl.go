@@ -123,6 +123,11 @@ func (g *gate) Consult(n engine.News) {
 	g.host.Consult(n)
 }
 
+func (g *gate) Begins(run core.RunID, workflow, step, taskType string) bool {
+	<-g.open
+	return g.host.Begins(run, workflow, step, taskType)
+}
+
 func (c Config) withDefaults() Config {
 	if c.Codec == nil {
 		c.Codec = JSON{}

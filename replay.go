@@ -63,6 +63,8 @@ func (r *rehearsal) end(err error) {
 
 func (r *rehearsal) Do(core.RunID, int, []core.Input, func(error)) { r.end(nil) }
 func (r *rehearsal) Consult(core.RunID)                            {}
+func (r *rehearsal) Begin(core.RunID, core.StepID)                 {}
+func (r *rehearsal) Rematch()                                      {}
 func (r *rehearsal) Report(core.RunID, core.Input)                 {}
 
 func (r *rehearsal) BodyStopped(_ string, err error)                { r.end(err) }

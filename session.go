@@ -326,8 +326,7 @@ func (s *session) report() {
 	s.ends, s.buffer = nil, nil
 }
 
-// stop ends the session because its body cannot go on. It stays known, so that the run's attempts wait and it is not
-// called again at once.
+// stop ends the session because its body cannot go on. It stays known, so that it is not called again at once.
 func (s *session) stop(err error) {
 	if s.over {
 		return
@@ -358,8 +357,16 @@ func stopTimer(t *time.Timer) {
 	}
 }
 
-// function returns the function of a local step, once the body has asked for the step in this session; false: the
-// session ended first, or ctx is done.
+// offers reports whether the body has asked for the step in this session, so that its function is known.
+func (s *session) offers(step string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.steps[step]
+	return e != nil && e.fn != nil
+}
+
+// function returns the function of a local step. The body had asked for the step when the attempt started; where it was unwound
+// since, it is waited for. False: the session ended first, or ctx is done.
 func (s *session) function(ctx context.Context, t core.Task) (stepFunc, bool) {
 	s.mu.Lock()
 	e := s.steps[t.StepName]

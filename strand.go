@@ -162,6 +162,9 @@ func (st *strand) ask(spec *core.StepSpec, cmd core.Schedule, fn stepFunc) *entr
 	st.cursor++
 	e.asked = true
 	e.offer(fn)
+	if fn != nil && !e.closed {
+		s.host.engine.Begin(s.run, e.step.ID) // an attempt may wait for it
+	}
 	return e
 }
 
@@ -248,7 +251,7 @@ func (s *session) finish(st *strand, out []byte, err error) {
 		err = tooLarge("the result of workflow "+s.def.name, len(out), s.host.maxPayload)
 		fallthrough
 	case err != nil:
-		c = core.Close{Phase: core.RunFailed, Failure: failureOf(err)}
+		c = closing(err)
 	}
 	s.buffer = append(s.buffer, c)
 	s.running--
@@ -261,6 +264,22 @@ func (s *session) finish(st *strand, out []byte, err error) {
 		other.woken <- struct{}{}
 	}
 	s.host.solved(s.run)
+}
+
+// closing is how a run ends whose body returned an error. A step that the run had no time left for ends it as its deadline
+// would have, only earlier.
+func closing(err error) core.Close {
+	var step *StepError
+	if errors.As(err, &step) && step.Failure != nil {
+		switch step.Failure.Limit {
+		case policy.LimitExecution, policy.LimitRun:
+			f := *step.Failure
+			f.Message = err.Error()
+			return core.Close{Phase: core.RunTimedOut, Failure: &f}
+		default:
+		}
+	}
+	return core.Close{Phase: core.RunFailed, Failure: failureOf(err)}
 }
 
 // flushEnd sends the body's last decisions.

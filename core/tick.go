@@ -75,6 +75,9 @@ func (m *machine) runFirst(d due) bool {
 // expire lets a limit of the step fire: the attempt ends, its work is stopped, the policy judges.
 func (m *machine) expire(s *Step, kind policy.LimitKind) {
 	f := m.r.timeout(s, kind, nil)
+	if kind == policy.LimitScheduleToClose || kind == policy.LimitDeadline {
+		f.Cause = s.Failure // it spans attempts: the last one says what took the time
+	}
 	switch {
 	case s.Phase == StepScheduled:
 		m.effect(Withdraw{Step: s.ID, Attempt: s.Attempt})

@@ -8,11 +8,14 @@ import (
 )
 
 // Bodies are workflows whose decisions are made by functions outside the machine. All methods are called by the loop:
-// they must not block, and must not call the engine but by Do, Consult and Report.
+// they must not block, and must not call the engine but by Do, Consult, Begin and Report.
 type Bodies interface {
 	// Consult brings news of a run whose body is to go on, at once: a body touches nothing outside, and what it decides
 	// has effects when that is durable.
 	Consult(n News)
+	// Begins reports whether a task could begin now: that the function it stands for is at hand. Where it is not, the attempt
+	// does not start, so that no clock of it runs; Engine.Begin says when it can.
+	Begins(run core.RunID, workflow, step, taskType string) bool
 	// Forget says that a run is closed durably: its body is of no more use.
 	Forget(run core.RunID)
 	// Reset says that what was not durable is void: all bodies are of no more use, and what they have decided since is not
@@ -119,6 +122,11 @@ func (e *Engine) Do(run core.RunID, generation int, inputs []core.Input, done fu
 
 // Consult asks for whole news of a run, which come by Bodies.Consult if the run is open.
 func (e *Engine) Consult(run core.RunID) { e.inbox.put(item{call: &Call{Op: CallConsult, Run: run}}) }
+
+// Begin says that a step's task, which had to wait for its function, can begin.
+func (e *Engine) Begin(run core.RunID, step core.StepID) {
+	e.inbox.put(item{call: &Call{Op: CallBegin, Run: run, Step: step}})
+}
 
 // body feeds the inputs of a body to its run.
 func (p *Partition) body(c *Call) {

@@ -20,6 +20,7 @@ const (
 	CallList                  // Query → Rows, Masked
 	CallBody                  // Run, Inputs: of its body
 	CallConsult               // Run → Bodies.Consult
+	CallBegin                 // Run, Step: its function is at hand
 )
 
 // Call is one request to a partition and its answer. Who waits for the answer gets it through Done, once what it tells
@@ -27,6 +28,7 @@ const (
 type Call struct {
 	Op       CallOp
 	Run      core.RunID
+	Step     core.StepID
 	Input    core.Input
 	Inputs   []core.Input
 	Start    StartRequest
@@ -65,7 +67,7 @@ func (c *Call) op() string {
 		return "list"
 	case CallFind:
 		return "find"
-	case CallBody, CallConsult:
+	case CallBody, CallConsult, CallBegin:
 		return "body"
 	default:
 		return "read"

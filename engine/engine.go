@@ -106,7 +106,7 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 	e.inbox.put(item{rep: report{run, in}})
 }
 
-// Rematch says that workers take more or other attempts than when they were last asked.
+// Rematch says that workers, or bodies, take more or other attempts than when they were last asked.
 func (e *Engine) Rematch() { e.inbox.put(item{}) }
 
 // Stats counts what the engine holds.

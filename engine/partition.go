@@ -174,6 +174,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.body(c)
 	case CallConsult:
 		p.consult(c)
+	case CallBegin:
+		p.unpark(c)
 	}
 	p.settle()
 }

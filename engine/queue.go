@@ -28,6 +28,7 @@ type offered struct {
 	order   uint64
 	queue   *taskQueue
 	place   int
+	parked  bool // it waits for its function, and is not in the queue
 }
 
 func (o *offered) token() core.Token {
@@ -122,18 +123,49 @@ func (p *Partition) free(q *taskQueue) bool {
 // offer starts the attempt at once if nothing waits before it and a worker is free, else it queues it.
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.queue(queueKey{e.Queue, e.Type})
-	if len(q.waiting) == 0 && p.free(q) {
+	begins := p.begins(r, e.Step)
+	if begins && len(q.waiting) == 0 && p.free(q) {
 		p.begin(r, e.Step, e.Attempt)
 		return
 	}
 	p.order++
-	o := &offered{run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: p.order, queue: q}
+	o := &offered{run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: p.order, queue: q, parked: !begins}
 	if p.offers[o.token()] != nil {
 		return
 	}
 	p.offers[o.token()] = o
+	if o.parked {
+		return
+	}
 	q.waiting.push(o)
 	p.match(q)
+}
+
+// begins reports whether the step's task could begin now: one whose function is in a body has to wait for the body.
+func (p *Partition) begins(r *run, step core.StepID) bool {
+	if p.cfg.Bodies == nil {
+		return true
+	}
+	s := &r.state.Steps[step]
+	return p.cfg.Bodies.Begins(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
+}
+
+// unpark puts an attempt that waited for its function where it would have been.
+func (p *Partition) unpark(c *Call) {
+	r := p.runs[c.Run]
+	if r == nil || int(c.Step) >= len(r.state.Steps) {
+		return
+	}
+	p.requeue(p.offers[core.Token{Run: c.Run, Step: c.Step, Attempt: r.state.Steps[c.Step].Attempt}])
+}
+
+func (p *Partition) requeue(o *offered) {
+	if o == nil || !o.parked {
+		return
+	}
+	o.parked = false
+	o.queue.waiting.push(o)
+	p.match(o.queue)
 }
 
 // begin records the attempt's start. Where it comes too late (its deadline has passed, it was withdrawn) the machine
@@ -148,7 +180,9 @@ func (p *Partition) withdraw(tok core.Token) {
 		return
 	}
 	delete(p.offers, tok)
-	o.queue.waiting.remove(o.place)
+	if !o.parked {
+		o.queue.waiting.remove(o.place)
+	}
 }
 
 // match lists a queue whose waiting attempts may find a worker.
@@ -166,8 +200,10 @@ func (p *Partition) matchOne(q *taskQueue) {
 		return
 	}
 	o := q.waiting.remove(0)
-	delete(p.offers, o.token())
-	p.begin(o.run, o.step, o.attempt)
+	if o.parked = !p.begins(o.run, o.step); !o.parked {
+		delete(p.offers, o.token())
+		p.begin(o.run, o.step, o.attempt)
+	}
 	p.match(q)
 }
 
@@ -182,9 +218,12 @@ func (p *Partition) release(tok core.Token) {
 	p.match(h.queue)
 }
 
-// Rematch asks the workers again how much they take, after that has changed.
+// Rematch asks the workers again how much they take, and the bodies what they can begin, after that has changed.
 func (p *Partition) Rematch(now core.Time) {
 	p.at(now)
+	for _, o := range p.offers {
+		p.requeue(o)
+	}
 	keys := slices.SortedFunc(maps.Keys(p.queues), func(a, b queueKey) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType))
 	})

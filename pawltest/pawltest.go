@@ -114,6 +114,23 @@ func (e *Env) Restart(workflows ...pawl.Definition) {
 	e.open()
 }
 
+// Crash ends the engine as the death of its process does and opens it again on what was durable, with other workflows where
+// some are given. It needs the journal in memory that Run makes.
+func (e *Env) Crash(workflows ...pawl.Definition) {
+	e.t.Helper()
+	m, ok := e.journal.(*memory.Journal)
+	if !ok {
+		e.t.Fatalf("pawltest: a journal of type %T cannot crash", e.journal)
+	}
+	e.journal = m.Reopen() // the old engine saves nothing from here on
+	e.config.Journal = e.journal
+	_ = e.Close()
+	if workflows != nil {
+		e.config.Workflows = workflows
+	}
+	e.open()
+}
+
 // Reopen opens the engine again after Close.
 func (e *Env) Reopen() { e.open() }
 

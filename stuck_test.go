@@ -1,0 +1,184 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// payment is a workflow in three states of its code: as it was, changed so that open runs cannot go on, and not there.
+type payment struct {
+	calls   []int // attempt numbers with which the function was called
+	pending bool  // the function does not return
+	opts    []pawl.StepOption
+	hooks   int
+}
+
+func (p *payment) charge(ctx context.Context) (string, error) {
+	n := pawl.AttemptNumber(ctx)
+	p.calls = append(p.calls, n)
+	if p.pending {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	if n == 1 {
+		return "", errors.New("the bank is closed")
+	}
+	return fmt.Sprint("paid at attempt ", n), nil
+}
+
+func (p *payment) define(changed bool, opts ...pawl.Option) *pawl.Workflow[none, string] {
+	opts = append(opts, pawl.OnFailure(func(context.Context, none, error) error {
+		p.hooks++
+		return nil
+	}))
+	return pawl.Define("payment", func(ctx pawl.Context, _ none) (string, error) {
+		if changed {
+			if err := pawl.Do(ctx, "reserve", func(context.Context) error { return nil }); err != nil {
+				return "", err
+			}
+		}
+		return pawl.Step(ctx, "charge", p.charge, p.opts...)
+	}, opts...)
+}
+
+// begun counts the attempts of the first step that history says have started.
+func begun(t *testing.T, e *pawltest.Env, id string) (n int) {
+	t.Helper()
+	history, err := e.History(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range history {
+		for _, rec := range entry.Records {
+			if started, ok := rec.(core.AttemptStarted); ok && started.Step == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestAttemptsWaitForTheBody: while the code of a body cannot come to a step, the step's attempts do not begin.
+func TestAttemptsWaitForTheBody(t *testing.T) {
+	retry := pawl.Retry("fixed(3, 1h)")
+	for name, c := range map[string]struct {
+		opts    []pawl.StepOption
+		pending bool // the first attempt runs when the code changes
+		want    string
+		calls   string
+	}{
+		"backing off":     {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, false, "paid at attempt 2", "[1 2]"},
+		"heartbeat":       {[]pawl.StepOption{retry, pawl.HeartbeatTimeout("10s")}, false, "paid at attempt 2", "[1 2]"},
+		"running":         {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, true, "paid at attempt 2", "[1 1 2]"},
+		"stored deadline": {[]pawl.StepOption{retry, pawl.Timeout("5h")}, false, `step "charge" timed out (scheduleToClose) after 2 attempts: the bank is closed`, "[1]"},
+	} {
+		for _, gone := range []bool{false, true} {
+			p := &payment{opts: c.opts, pending: c.pending}
+			v1 := p.define(false)
+			pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+				r, err := v1.Start(t.Context(), e, "p", none{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.Settle()
+				other := []pawl.Definition{p.define(true)}
+				if gone {
+					other = []pawl.Definition{}
+				}
+				for range 7 { // more crashes than lost attempts stop a step
+					e.Crash(other...)
+					e.Skip(2 * time.Hour)
+				}
+				if e.Problem(r.ID) == nil {
+					t.Error("there is no problem")
+				}
+				p.pending = false
+				e.Restart(p.define(false))
+				got, err := reopened(e, r).Result(t.Context())
+				if err != nil {
+					got = errors.Unwrap(err).Error()
+				}
+				if got != c.want || fmt.Sprint(p.calls) != c.calls {
+					t.Errorf("%s, gone %t: %s with the calls %v, want %s with %s", name, gone, got, p.calls, c.want, c.calls)
+				}
+				if n := begun(t, e, r.ID); n != len(p.calls) {
+					t.Errorf("%s, gone %t: %d attempts have started, the function was called %d times", name, gone, n, len(p.calls))
+				}
+			}, v1)
+		}
+	}
+}
+
+// TestRunsEndWithTheirWorkflow: what ends a run whose workflow is not registered waits for it, since it alone knows its hooks
+// and its retries.
+func TestRunsEndWithTheirWorkflow(t *testing.T) {
+	const noOp = pawl.Op(255)
+	for name, c := range map[string]struct {
+		op    pawl.Op // none: it comes to its limit
+		phase string
+		hooks int
+	}{
+		"limit":     {noOp, "succeeded", 1}, // by its retry
+		"cancel":    {pawl.OpCancel, "cancelled", 0},
+		"terminate": {pawl.OpTerminate, "terminated", 0},
+	} {
+		p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(99, 2h)")}}
+		w := p.define(false, pawl.RunTimeout("1d"), pawl.RunRetry("fixed(2, 1s)"))
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			r, err := w.Start(t.Context(), e, "p", none{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(time.Hour)
+			e.Crash([]pawl.Definition{}...)
+			e.Crash([]pawl.Definition{}...)
+			if c.op != noOp {
+				if err := e.Operate(t.Context(), "p", pawl.Operation{Op: c.op}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.Skip(48 * time.Hour)
+			e.Crash([]pawl.Definition{}...)
+			if err := e.Register(w); err != nil {
+				t.Fatal(err)
+			}
+			out, err := e.AwaitRun(t.Context(), r.ID)
+			if err != nil || out.Phase != c.phase || p.hooks != c.hooks {
+				t.Errorf("%s: %s with %d hooks, %v; want %s with %d", name, out.Phase, p.hooks, err, c.phase, c.hooks)
+			}
+		}, w)
+	}
+}
+
+// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, as an operator wishes, comes to the later
+// one when that has ended.
+func TestAttemptsWaitForStepsBefore(t *testing.T) {
+	p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(2, 1h)"), pawl.AttemptTimeout("1m")}}
+	w := pawl.Define("payment", func(ctx pawl.Context, _ none) (string, error) {
+		_ = pawl.Do(ctx, "reserve", func(ctx context.Context) error {
+			_ = wait(ctx, 3*time.Hour)
+			return errors.New("nothing is left")
+		})
+		return pawl.Step(ctx, "charge", p.charge, p.opts...)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "p", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(3*time.Hour + time.Minute)
+		if err := e.Operate(t.Context(), "p", pawl.Operation{Op: pawl.OpRetryStep, Step: "reserve"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Result(t.Context()); err != nil || got != "paid at attempt 2" {
+			t.Errorf("%s, %v with the calls %v", got, err, p.calls)
+		}
+	}, w)
+}
