@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/internal/cron"
 )
 
@@ -54,7 +55,7 @@ type scheduled struct {
 	Workflow string          `json:"workflow"`
 	Input    json.RawMessage `json:"input"`
 	Due      time.Time       `json:"due"`      // the last firing, zero: none
-	Previous string          `json:"previous"` // the last run; empty: none
+	Previous string          `json:"previous"` // the last run's workflow id; empty: none
 }
 
 // timetable is a schedule, parsed.
@@ -155,7 +156,7 @@ func DeleteSchedule(ctx context.Context, c Client, name string) error {
 }
 
 // scheduleWorkflow is the workflow that schedules are runs of.
-func scheduleWorkflow(c Client) *Workflow[scheduled, struct{}] {
+func scheduleWorkflow(e *Engine) *Workflow[scheduled, struct{}] {
 	return Define(scheduler, func(ctx Context, s scheduled) (struct{}, error) {
 		table, err := s.parse()
 		if err != nil {
@@ -176,7 +177,7 @@ func scheduleWorkflow(c Client) *Workflow[scheduled, struct{}] {
 			if Now(ctx).Sub(s.Due) > table.catchUp {
 				continue
 			}
-			if err := s.fire(ctx, c); err != nil {
+			if err := s.fire(ctx, e); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -192,19 +193,23 @@ func later(a, b time.Time) time.Time {
 }
 
 // fire starts the run that is due, as the overlap policy allows.
-func (s *scheduled) fire(ctx Context, c Client) error {
+func (s *scheduled) fire(ctx Context, e *Engine) error {
 	patient := RetryWith(RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute})
-	if s.Previous != "" && s.Overlap != OverlapAllow {
-		free, err := s.free(ctx, c, patient)
+	if s.Previous != "" {
+		free, err := s.free(ctx, e, patient)
 		if err != nil || !free {
 			return err
 		}
 	}
-	deadline := Info(ctx).Deadline
-	started, err := Step(ctx, "start", func(ctx context.Context) (Started, error) {
-		id := s.Name + "@" + s.Due.UTC().Format(time.RFC3339)
-		started, err := c.StartRun(ctx, StartRequest{
+	deadline, id := Info(ctx).Deadline, s.Name+"@"+s.Due.UTC().Format(time.RFC3339)
+	_, err := Step(ctx, "start", func(ctx context.Context) (Started, error) {
+		req := StartRequest{
 			Workflow: s.Workflow, ID: id, Key: schedulePrefix + id, Input: s.Input, Deadline: deadline, Actor: "schedule " + s.Name,
+		}
+		started, err := e.startRun(ctx, req, func(r *engine.StartRequest) {
+			if s.waits() {
+				r.Notify = schedulePrefix + s.Name
+			}
 		})
 		if errors.Is(err, ErrTooLarge) {
 			err = NonRetryable(err)
@@ -214,41 +219,40 @@ func (s *scheduled) fire(ctx Context, c Client) error {
 	if err != nil {
 		return err
 	}
-	s.Previous = started.ID
+	s.Previous = id
 	return nil
 }
 
+// waits reports whether the end of each run is waited for before the next one: it is told by an event.
+func (s *scheduled) waits() bool { return s.Overlap == OverlapQueue || s.Overlap == OverlapCancel }
+
 // free waits until the run before has ended, or reports that this firing is to be left out.
-func (s *scheduled) free(ctx Context, c Client, patient StepOption) (bool, error) {
-	pause, stop := time.Second, s.Overlap == OverlapCancel
-	for {
-		ended, err := Step(ctx, "previous", func(ctx context.Context) (bool, error) {
-			d, err := c.DescribeRun(ctx, s.Previous)
-			switch {
-			case errors.Is(err, ErrNotFound):
-				return true, nil // it was removed, having ended
-			case err != nil:
-				return false, err
-			case !d.EndedAt.IsZero():
-				return true, nil
-			case stop:
-				err = c.Operate(ctx, s.Previous, Operation{Op: core.OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
-				if errors.Is(err, ErrRunClosed) {
-					return true, nil
-				}
+func (s *scheduled) free(ctx Context, e *Engine, patient StepOption) (bool, error) {
+	if s.Overlap == OverlapCancel {
+		err := Do(ctx, "cancel", func(ctx context.Context) error {
+			err := e.Operate(ctx, s.Previous, Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
+			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
+				return nil
 			}
-			return false, err
+			return err
 		}, patient)
-		if err != nil || ended {
-			return ended, err
-		}
-		if s.Overlap == "" || s.Overlap == OverlapSkip {
-			return false, nil
-		}
-		stop = false
-		if err := Sleep(ctx, "turn", pause); err != nil {
+		if err != nil {
 			return false, err
 		}
-		pause = min(2*pause, time.Minute)
 	}
+	switch {
+	case s.waits():
+		ended := &core.StepSpec{Kind: core.KindWait, Event: core.SignalEnded(s.Previous)}
+		_, err := begin[struct{}](ctx, "turn", ended, core.Schedule{}, nil, stepOptions{}, nil).Get(ctx)
+		return err == nil, err
+	case s.Overlap == OverlapAllow:
+		return true, nil
+	}
+	return Step(ctx, "previous", func(ctx context.Context) (bool, error) {
+		d, err := e.DescribeRun(ctx, s.Previous)
+		if errors.Is(err, ErrNotFound) {
+			return true, nil // it was removed, having ended
+		}
+		return !d.EndedAt.IsZero(), err
+	}, patient)
 }

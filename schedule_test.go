@@ -33,8 +33,8 @@ func TestScheduleOverlap(t *testing.T) {
 	for overlap, want := range map[pawl.Overlap]string{
 		pawl.OverlapSkip:   "00:10:00 succeeded, 00:30:00 succeeded, 00:50:00 waiting",
 		pawl.OverlapAllow:  "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, 00:50:00 waiting",
-		pawl.OverlapCancel: "00:10:00 cancelled, 00:20:01 cancelled, 00:30:01 cancelled, 00:40:01 cancelled, 00:50:01 waiting",
-		pawl.OverlapQueue:  "00:10:00 succeeded, 00:25:03 succeeded, 00:40:03 waiting",
+		pawl.OverlapCancel: "00:10:00 cancelled, 00:20:00 cancelled, 00:30:00 cancelled, 00:40:00 cancelled, 00:50:00 waiting",
+		pawl.OverlapQueue:  "00:10:00 succeeded, 00:25:00 succeeded, 00:40:00 succeeded, 00:55:00 waiting",
 	} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -47,6 +47,50 @@ func TestScheduleOverlap(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", overlap, got, want)
 			}
 		}, w)
+	}
+}
+
+// TestScheduleWaitsForItsTurn: a schedule that waits for the end of its last run is woken by that end and by nothing else, also
+// where the end comes by another run of a chain, or while the engine is down.
+func TestScheduleWaitsForItsTurn(t *testing.T) {
+	const day = 24 * time.Hour
+	long := pawl.Define("job", func(ctx pawl.Context, part int) (string, error) {
+		if err := pawl.Sleep(ctx, "work", 10*day); err != nil || part == 3 {
+			return "done", err
+		}
+		return "", pawl.ContinueAsNew(ctx, part+1)
+	})
+	for overlap, want := range map[pawl.Overlap]int{pawl.OverlapQueue: 2, pawl.OverlapSkip: 2, pawl.OverlapCancel: 33} {
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(3*day + time.Hour)
+			seen, err := e.History(t.Context(), "schedule:s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(22 * day) // the chain's third run
+			e.Crash()
+			now, err := e.History(t.Context(), "schedule:s")
+			if err != nil || (overlap == pawl.OverlapQueue && len(now) != len(seen)) {
+				t.Errorf("%s: %d entries after three days, %d after 25; %v", overlap, len(seen), len(now), err)
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(8 * day) // the chain ends meanwhile
+			e.Reopen()
+			e.Skip(time.Hour)
+			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 1000})
+			chains := map[string]bool{}
+			for _, r := range runs {
+				chains[r.WorkflowID] = true
+			}
+			if err != nil || len(chains) != want {
+				t.Errorf("%s: %d runs were fired, want %d: %v, %v", overlap, len(chains), want, chains, err)
+			}
+		}, long)
 	}
 }
 

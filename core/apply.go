@@ -56,6 +56,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Workflow, r.Definition, r.WorkflowID, r.Key = rec.Workflow, rec.Definition, rec.WorkflowID, rec.Key
 	r.Input, r.CreatedAt, r.StartAt = rec.Input, at, rec.StartAt
 	r.Execution, r.Deadline, r.Parent, r.Chain = rec.Execution, rec.Deadline, rec.Parent, rec.Chain
+	r.Notify = rec.Notify
 	r.Phase = RunPending
 	if rec.StartAt == 0 {
 		r.Phase, r.StartedAt = RunRunning, at

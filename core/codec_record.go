@@ -283,6 +283,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.parent(&r.Parent)
 	c.text(&r.Actor)
 	c.text(&r.Reason)
+	c.text(&r.Notify)
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }

@@ -178,7 +178,7 @@ func (m *machine) start(def Definition, in Start) error {
 	bound(def, &in)
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
-		Parent: in.Parent, Chain: in.Chain, Actor: in.Actor, Reason: in.Reason,
+		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {

@@ -27,6 +27,7 @@ type (
 		Deadline      RunLimit
 		Parent        Parent
 		Chain         Chain
+		Notify        string
 		Actor, Reason string
 	}
 

@@ -1,5 +1,9 @@
 package core
 
+// SignalEnded names the event by which a run is told that the chain of that workflow id has ended, which named it in
+// Start.Notify. The event's id is that of the chain's first run.
+func SignalEnded(workflowID string) string { return "pawl.ended " + workflowID }
+
 const (
 	// signalIDs is how many ids of taken events are remembered, the latest ones, along a chain: a delivery that is repeated
 	// after so many others have been taken is a new event.

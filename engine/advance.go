@@ -131,6 +131,8 @@ func (p *Partition) closed(r *run, e core.Closed) {
 		p.name(next)
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)
+	case r.state.Notify != "":
+		p.notify(r)
 	}
 }
 

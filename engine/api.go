@@ -61,6 +61,7 @@ type StartRequest struct {
 	Execution, Run     *policy.Limit
 	ExecutionAt, RunAt core.RunLimit
 	Keep               []core.Kept
+	Notify             string // workflow id of a run that gets the event core.SignalEnded when the chain has ended
 	Actor, Reason      string
 }
 

@@ -100,3 +100,43 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	r.settle()
 	r.wantPhase(outer, core.RunCancelled)
 }
+
+// TestNotifyOfTheChainsEnd tells the run that asked for it once, at the end of the chain, also where an operator opens the last run
+// again; nobody is told where that run has ended.
+func TestNotifyOfTheChainsEnd(t *testing.T) {
+	r := newRig(t, -1)
+	fails := 2
+	r.crew.act = func(c core.Task) core.Input {
+		if fails--; fails >= 0 {
+			return failTask(c)
+		}
+		return succeed(c)
+	}
+	ended := core.SignalEnded("job")
+	named := func(id, notify string) func(*StartRequest) {
+		return func(s *StartRequest) { s.WorkflowID, s.Notify = id, notify }
+	}
+	waiting := r.start(flow("waiting", event(ended), event(ended)), named("boss", ""))
+	job := flow("job", nap(time.Hour), task())
+	job.Again = 2
+	first := r.start(job, named("job", "boss"))
+	r.pass(90 * time.Minute)
+	if n := len(r.took(waiting)); n != 0 {
+		t.Fatalf("told %d times while the chain goes on", n)
+	}
+	r.pass(time.Hour)
+	last, err := r.p.current(first)
+	if err != nil || last.state.Phase != core.RunFailed || len(r.took(waiting)) != 1 {
+		t.Fatalf("the chain's last run is %s, told %d times, %v", last.state.Phase, len(r.took(waiting)), err)
+	}
+	r.call(&Call{Op: CallInput, Run: last.id(), Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
+	r.pass(time.Hour)
+	r.wantPhase(last.id(), core.RunSucceeded)
+	if n := len(r.took(waiting)); n != 1 {
+		t.Errorf("told %d times of one chain's end", n)
+	}
+	r.call(&Call{Op: CallInput, Run: waiting, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	id := r.start(flow("job", task()), named("job", "boss"))
+	r.pass(time.Hour)
+	r.wantPhase(id, core.RunSucceeded)
+}

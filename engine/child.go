@@ -86,6 +86,29 @@ func (p *Partition) tellParent(child *run) {
 	})
 }
 
+// notify tells the run that asked for it of the end of a chain, in the batch of that end. A run that has ended does not care
+// any more.
+func (p *Partition) notify(r *run) {
+	s := r.state
+	id, ok, err := p.openRun(s.Notify)
+	if err == nil && !ok {
+		return
+	}
+	var to *run
+	if err == nil {
+		to, err = p.get(id)
+	}
+	if err != nil {
+		p.cfg.Log.Error("a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify, "error", err)
+		return
+	}
+	first := s.Chain.First
+	if first == (core.RunID{}) {
+		first = s.ID
+	}
+	_ = p.advance(to, nil, core.SignalReceived{Name: core.SignalEnded(s.WorkflowID), ID: first.String(), Payload: null})
+}
+
 // stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
 func (p *Partition) stopChild(parent *run, e core.StopChild) {
 	child, err := p.current(e.Child)

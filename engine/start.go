@@ -33,7 +33,7 @@ func (p *Partition) startRun(req *StartRequest, def core.Definition) (Started, e
 	err := p.advance(r, def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
-		Keep: req.Keep, Actor: req.Actor, Reason: req.Reason,
+		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 	})
 	if err != nil {
 		delete(p.runs, id)

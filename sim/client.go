@@ -127,6 +127,9 @@ func (c *clients) start() {
 	if u.chance(0.3) {
 		s.Key = fmt.Sprintf("key-%d", u.IntN(12))
 	}
+	if u.chance(0.1) {
+		s.Notify = fmt.Sprintf("order-%d", u.IntN(4))
+	}
 	if u.chance(0.15) {
 		s.RunID = clientID(u)
 	}

@@ -72,7 +72,7 @@ func fields(v reflect.Value) string {
 	var out []string
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if f.IsZero() {
+		if f.IsZero() || !v.Type().Field(i).IsExported() {
 			continue
 		}
 		out = append(out, v.Type().Field(i).Name+" "+text(f))
