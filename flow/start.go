@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // ID is a document's identity: the hash of its bytes. A run keeps the definition it started with.
@@ -21,15 +22,29 @@ func (d *Document) Start(input []byte) (core.Start, error) {
 	if err != nil {
 		return core.Start{}, err
 	}
-	s := core.Start{Workflow: d.Name, Input: input, Execution: d.Limits.Execution, Run: d.Limits.Run}
-	if s.Execution != nil && s.Execution.Removed {
-		s.Execution = nil
-	}
-	if s.Run != nil && s.Run.Removed {
-		s.Run = nil
-	}
-	if limit := d.Limits.Deadline; limit != nil && limit.At != 0 {
-		s.ExecutionAt = core.RunLimit{At: limit.At, Origin: limit.Origin}
+	s := core.Start{Workflow: d.Name, Input: input}
+	var deadline *policy.Limit
+	s.Execution, s.Run, deadline = d.bounds()
+	if deadline != nil {
+		s.ExecutionAt = core.RunLimit{At: deadline.At, Origin: deadline.Origin}
 	}
 	return s, nil
 }
+
+// bounds are the limits of a chain of runs and of one run, and an instant the chain does not live past.
+func (d *Document) bounds() (execution, run, deadline *policy.Limit) {
+	execution, run, deadline = d.Limits.Execution, d.Limits.Run, d.Limits.Deadline
+	if execution != nil && execution.Removed {
+		execution = nil
+	}
+	if run != nil && run.Removed {
+		run = nil
+	}
+	if deadline != nil && deadline.At == 0 {
+		deadline = nil
+	}
+	return execution, run, deadline
+}
+
+// Bounds bounds the runs that nobody starts by the document: child runs.
+func (d *definition) Bounds() (execution, run, deadline *policy.Limit) { return d.doc.bounds() }
