@@ -111,7 +111,7 @@ func (a *app) validate(file string) (checked, error) {
 			File: doc.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info), Code: "no-counterpart", Message: n.Msg,
 		})
 	}
-	if _, err := a.children(name, doc); err != nil {
+	if _, err := a.children(doc, string(src)); err != nil {
 		out.Findings = append(out.Findings, warning{File: name, Severity: "warning", Message: err.Error()})
 	}
 	for _, w := range out.Findings {

@@ -114,19 +114,24 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 	if b.Dir, err = os.Getwd(); err != nil {
 		return nil, err
 	}
-	text, err := flow.Encode(c.Flow)
-	if err != nil {
+	if b.Flow, err = sourceOf(c.Flow); err != nil {
 		return nil, err
 	}
-	// Places that are told later are places in the flow, so it is not to have the document's name.
-	b.Flow = source{c.Flow.Name + ".yaml", string(text)}
 	for _, child := range c.Children {
-		if text, err = flow.Encode(child); err != nil {
+		s, err := sourceOf(child)
+		if err != nil {
 			return nil, err
 		}
-		b.Children = append(b.Children, source{child.Name + ".yaml", string(text)})
+		b.Children = append(b.Children, s)
 	}
 	return b.compile()
+}
+
+// sourceOf writes a flow that was made of a document. What is told of its expressions later are places in the flow, so
+// it is not to have the document's name.
+func sourceOf(doc *flow.Document) (source, error) {
+	text, err := flow.Encode(doc)
+	return source{doc.Name + ".yaml", string(text), originsOf(doc)}, err
 }
 
 // notes are the fields of a flow file that stand in another system's words and have no counterpart.
@@ -151,7 +156,7 @@ func inWords(r *core.Run) (system, status string) {
 	if !ok {
 		return "", ""
 	}
-	switch def.dialect {
+	switch def.bundle.Dialect {
 	case "aether":
 		return "Aether", aether.Status(r)
 	case "steep":

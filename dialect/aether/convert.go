@@ -122,16 +122,16 @@ func (s *scope) only() {
 
 // limit reads the workflow's timeout: an hour by default, none with 0s.
 func (c *converter) limit(doc *flow.Document) {
-	after := defaultTimeout
+	after, origin := defaultTimeout, "default of Aether"
 	if text, ok := c.w.spec.Get("timeout").Text(); ok && text == "0s" {
 		return
 	}
 	if p, err := dialect.Policy("aether", form.Pick(c.w.spec, "timeout")); err != nil {
 		c.file.Policy(c.w.spec, err)
 	} else if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
-		after = limit.After
+		after, origin = limit.After, c.file.Place(c.w.spec.Get("timeout").Pos())
 	}
-	doc.Limits.Run = &policy.Limit{After: after, Origin: "spec.timeout"}
+	doc.Limits.Run = &policy.Limit{After: after, Origin: origin}
 }
 
 func (c *converter) scope(name string, t *template) *scope {

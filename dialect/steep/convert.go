@@ -137,18 +137,30 @@ func below(err error, n int) error {
 	return &policy.FieldError{Path: field.Path[n:], Msg: field.Msg}
 }
 
-// policy reads an action's timeouts and retries over its service's.
+// clocks are the fields of timeouts.
+var clocks = map[string]policy.LimitKind{
+	"maxInactivity": policy.LimitInactivity, "maxRuntime": policy.LimitStartToClose, "deadline": policy.LimitDeadline,
+}
+
+// policy reads an action's timeouts and retries over its service's. Each limit is known by the place that sets it.
 func (c *converter) policy(a *action, s *service) policy.Policy {
 	fields := []string{"retries", "maxInactivity", "maxRuntime", "deadline"}
 	p, err := dialect.Policy("steep", map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
-	if err == nil {
-		p.Retry = form.Tidy(p.Retry)
-		return p
+	if err != nil {
+		file, in := s.file, s.in
+		if field, ok := err.(*policy.FieldError); ok && field.Path[0] == "action" { //nolint:errorlint // as above
+			file, in = a.file, a.in
+		}
+		file.Policy(in, below(err, 1))
+		return policy.Policy{}
 	}
-	file, in := s.file, s.in
-	if field, ok := err.(*policy.FieldError); ok && field.Path[0] == "action" { //nolint:errorlint // as above
-		file, in = a.file, a.in
+	p.Retry = form.Tidy(p.Retry)
+	for field, kind := range clocks {
+		if at := a.in.Get(field); !at.IsZero() {
+			p.Get(kind).Origin = a.file.Place(at.Pos())
+		} else if at := s.in.Get(field); !at.IsZero() {
+			p.Get(kind).Origin = s.file.Place(at.Pos())
+		}
 	}
-	file.Policy(in, below(err, 1))
-	return policy.Policy{}
+	return p
 }

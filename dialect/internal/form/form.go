@@ -29,6 +29,9 @@ func (f *File) Note(at flow.Pos, format string, args ...any) {
 	f.notes = append(f.notes, dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
 }
 
+// Place writes where a field stands, as a run tells where a limit was set.
+func (f *File) Place(at flow.Pos) string { return fmt.Sprintf("%s:%d:%d", f.Name(), at.Line, at.Col) }
+
 // Ignored notes every named field that is there.
 func (f *File) Ignored(v flow.Value, why string, names ...string) {
 	for _, name := range names {
