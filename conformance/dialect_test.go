@@ -60,6 +60,7 @@ type stage struct {
 	played    map[string]int
 	seen      []core.Task
 	docs      map[string]*flow.Document
+	chains    map[string]map[string]string
 	defs      map[string]journal.Definition
 	engine    *engine.Engine
 	pool      *worker.Pool
@@ -189,7 +190,7 @@ func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *
 }
 
 func newStage(t *testing.T, c *dialect.Conversion) *stage {
-	s := &stage{t: t, journal: memory.New(), played: map[string]int{}, docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
+	s := &stage{t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{}, docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
 	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
 		s.docs[doc.Name] = doc
 		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect", Name: doc.Name, Source: []byte(doc.Name)}

@@ -74,7 +74,7 @@ actions:
 		}
 		for name, want := range map[string]string{"hang": "ERROR", "silent": "CANCELLED", "flaky": "SUCCESS", "read": "SUCCESS"} {
 			step, _ := r.Lookup(name)
-			if status := steep.StepStatus(step.Phase); status != want {
+			if status := steep.StepStatus(step); status != want {
 				t.Errorf("%s is %s, want %s", name, status, want)
 			}
 		}
@@ -82,7 +82,7 @@ actions:
 		if !strings.Contains(string(step.Output), `"text":"from 3"`) {
 			t.Errorf("what flaky wrote was not read: %s", step.Output)
 		}
-		if status := steep.Status(r); status != "CANCELLED" {
+		if status := s.steepStatus(r); status != "CANCELLED" {
 			t.Errorf("the workflow is %s; one cancelled chain cancels it", status)
 		}
 	})
@@ -91,10 +91,10 @@ actions:
 func steepConversion(t *testing.T, workflow, services, macros string) *dialect.Conversion {
 	t.Helper()
 	src := steep.Sources{
-		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)}, Services: steep.Source{Name: "services.yaml", Text: []byte(services)},
+		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)}, Services: []steep.Source{{Name: "services.yaml", Text: []byte(services)}},
 	}
 	if macros != "" {
-		src.Macros = steep.Source{Name: "macros.yaml", Text: []byte(macros)}
+		src.Macros = []steep.Source{{Name: "macros.yaml", Text: []byte(macros)}}
 	}
 	c, err := steep.Convert(src)
 	if err != nil {

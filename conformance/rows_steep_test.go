@@ -35,7 +35,7 @@ func steepFlow(t *testing.T, service, action string) *dialect.Conversion {
 	}
 	c, err := steep.Convert(steep.Sources{
 		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte("api: 4.7.0\nname: w\nactions:\n- type: execute\n  id: work\n  service: s\n" + indent(action))},
-		Services: steep.Source{Name: "services.yaml", Text: []byte("- id: s\n  name: S\n  description: d\n  path: ./s\n  runtime: other\n  parameters: []\n" + indent(service))},
+		Services: []steep.Source{{Name: "services.yaml", Text: []byte("- id: s\n  name: S\n  description: d\n  path: ./s\n  runtime: other\n  parameters: []\n" + indent(service))}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func steepTimeoutForms(t *testing.T) {
 		"deadline: {timeout: 5m, errorOnTimeout: true}":      "ERROR",
 	} {
 		perform(t, steepFlow(t, text, ""), map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
-			if got := steep.Status(r); got != want {
+			if got := s.steepStatus(r); got != want {
 				t.Errorf("%s: %s, want %s", text, got, want)
 			}
 			if s.stops != 1 {
@@ -97,7 +97,7 @@ func steepNesting(t *testing.T) {
 	c := steepFlow(t, retries+"maxRuntime: {timeout: 10m, errorOnTimeout: true}\nmaxInactivity: 2m", "")
 	perform(t, c, map[string][]try{"work": {{hang: true, lines: steadily(time.Minute, 20)}, hangs, hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-10m timeout startToClose", "work@11m-13m timeout inactivity", "work@14m-16m timeout inactivity")
-		if got := steep.Status(r); got != "CANCELLED" {
+		if got := s.steepStatus(r); got != "CANCELLED" {
 			t.Errorf("status %s: the last attempt's silence cancels", got)
 		}
 	})
@@ -105,7 +105,7 @@ func steepNesting(t *testing.T) {
 	c = steepFlow(t, retries+"deadline: {timeout: 90s, errorOnTimeout: true}", "")
 	perform(t, c, map[string][]try{"work": {{run: 10 * time.Second, kind: broken.kind}, hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-10s error", "work@1m10s-1m30s timeout deadline")
-		if got := steep.Status(r); got != "ERROR" {
+		if got := s.steepStatus(r); got != "ERROR" {
 			t.Errorf("status %s, want ERROR", got)
 		}
 	})
@@ -123,13 +123,13 @@ func steepShortest(t *testing.T) {
 	both := "maxInactivity: 5m\ndeadline: {timeout: 1h, errorOnTimeout: true}"
 	perform(t, steepFlow(t, both, ""), map[string][]try{"work": {{hang: true, lines: steadily(4*time.Minute, 30)}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1h timeout deadline")
-		if got := steep.Status(r); got != "ERROR" {
+		if got := s.steepStatus(r); got != "ERROR" {
 			t.Errorf("status %s, want ERROR", got)
 		}
 	})
 	perform(t, steepFlow(t, both, ""), map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-5m timeout inactivity")
-		if got := steep.Status(r); got != "CANCELLED" {
+		if got := s.steepStatus(r); got != "CANCELLED" {
 			t.Errorf("status %s, want CANCELLED", got)
 		}
 	})
@@ -139,7 +139,7 @@ func steepOverride(t *testing.T) {
 	c := steepFlow(t, "maxRuntime: {timeout: 1m, errorOnTimeout: true}\nretries: {maxAttempts: 2, delay: 7s}", "maxRuntime: 2m")
 	perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-2m timeout startToClose", "work@2m7s-4m7s timeout startToClose")
-		if got := steep.Status(r); got != "CANCELLED" {
+		if got := s.steepStatus(r); got != "CANCELLED" {
 			t.Errorf("status %s: the action's policy drops the service's errorOnTimeout", got)
 		}
 	})
@@ -160,8 +160,8 @@ func steepAttempts(t *testing.T) {
 		"retries: {maxAttempts: 0}": {0, "SUCCESS"},
 	} {
 		perform(t, steepFlow(t, text, ""), map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
-			if got := len(s.attempts()); got != want.attempts || steep.Status(r) != want.status {
-				t.Errorf("%q: %d attempts, %s; want %d, %s", text, got, steep.Status(r), want.attempts, want.status)
+			if got := len(s.attempts()); got != want.attempts || s.steepStatus(r) != want.status {
+				t.Errorf("%q: %d attempts, %s; want %d, %s", text, got, s.steepStatus(r), want.attempts, want.status)
 			}
 			if d := r.EndedAt.Std().Sub(s.began); d != 0 {
 				t.Errorf("%q: the default delay is 0, it took %s", text, d)
@@ -173,8 +173,8 @@ func steepAttempts(t *testing.T) {
 		tries[i] = broken
 	}
 	perform(t, steepFlow(t, "retries: {maxAttempts: -1, delay: 1s}", ""), map[string][]try{"work": append(tries, ok)}, nil, func(s *stage, r *core.Run) {
-		if got := len(s.attempts()); got != 51 || steep.Status(r) != "SUCCESS" {
-			t.Errorf("unlimited: %d attempts, %s", got, steep.Status(r))
+		if got := len(s.attempts()); got != 51 || s.steepStatus(r) != "SUCCESS" {
+			t.Errorf("unlimited: %d attempts, %s", got, s.steepStatus(r))
 		}
 	})
 }
@@ -215,8 +215,8 @@ func steepCancel(t *testing.T) {
 		s.operate(core.Operation{Op: core.OpInterrupt, Step: core.NoStep})
 	}, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error")
-		if d := r.EndedAt.Std().Sub(s.began); d != 3*time.Second || steep.Status(r) != "CANCELLED" {
-			t.Errorf("ended after %s as %s, want 3s, CANCELLED", d, steep.Status(r))
+		if d := r.EndedAt.Std().Sub(s.began); d != 3*time.Second || s.steepStatus(r) != "CANCELLED" {
+			t.Errorf("ended after %s as %s, want 3s, CANCELLED", d, s.steepStatus(r))
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package conformance
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,16 +121,131 @@ actions:
 		if strings.Join(got, " ") != want {
 			t.Errorf("attempts %s\nwant     %s", strings.Join(got, " "), want)
 		}
-		if status := steep.Status(r); status != "ERROR" {
+		if status := s.steepStatus(r); status != "ERROR" {
 			t.Errorf("status %s: what follows was never begun", status)
 		}
 	})
 	// A chain that is cancelled by a timeout is not retried, and its sibling goes on.
 	perform(t, c, map[string][]try{"right": {hangs}, "left": {{run: time.Minute}}}, nil, func(s *stage, r *core.Run) {
-		if got := r.EndedAt.Std().Sub(s.began); got != time.Minute || steep.Status(r) != "CANCELLED" {
-			t.Errorf("ended after %s as %s", got, steep.Status(r))
+		if got := r.EndedAt.Std().Sub(s.began); got != time.Minute || s.steepStatus(r) != "CANCELLED" {
+			t.Errorf("ended after %s as %s", got, s.steepStatus(r))
 		}
 	})
+}
+
+// TestSteepChainBorders: which actions are one process chain is what Steep's generator makes of them. c fails, so the
+// actions of its chain run twice, and those of others once.
+func TestSteepChainBorders(t *testing.T) {
+	for name, c := range map[string]struct{ actions, want string }{
+		"one after the other": {`
+  - {type: execute, id: b, service: many, dependsOn: a}
+  - {type: execute, id: a, service: many}
+  - {type: execute, id: c, service: many, dependsOn: b}`, "a2 b2 c2"},
+		"a fork": {`
+  - {type: execute, id: a, service: many}
+  - {type: execute, id: c, service: many, dependsOn: a}
+  - {type: execute, id: x, service: many, dependsOn: a}`, "a1 c2 x1"},
+		"all follow b": {`
+  - {type: execute, id: a, service: one, inputs: [{id: in, value: x}], outputs: [{id: out, var: v}]}
+  - {type: execute, id: b, service: many, dependsOn: a}
+  - {type: execute, id: c, service: many, inputs: [{id: in, var: v}], dependsOn: b}`, "a2 b2 c2"},
+		"what was executed before joins nothing": {`
+  - {type: execute, id: a, service: one, inputs: [{id: in, value: x}], outputs: [{id: out, var: v}]}
+  - {type: execute, id: other, service: many, dependsOn: a}
+  - {type: execute, id: b, service: one, inputs: [{id: in, var: v}], outputs: [{id: out, var: w}]}
+  - {type: execute, id: c, service: many, inputs: [{id: in, var: v}, {id: in, var: w}]}`, "a1 b2 c2 other1"},
+		"a join": {`
+  - {type: execute, id: a, service: one, inputs: [{id: in, value: x}], outputs: [{id: out, var: v}]}
+  - {type: execute, id: b, service: one, inputs: [{id: in, value: x}], outputs: [{id: out, var: w}]}
+  - {type: execute, id: c, service: many, inputs: [{id: in, var: v}, {id: in, var: w}]}`, "a1 b1 c2"},
+		"two ways are no tree": {`
+  - {type: execute, id: a, service: many}
+  - {type: execute, id: b, service: many, dependsOn: a}
+  - {type: execute, id: d, service: many, dependsOn: [a, b]}
+  - {type: execute, id: c, service: many, dependsOn: [b, d]}`, "a1 b2 c2 d2"},
+		"a file that may be missing is looked for": {`
+  - {type: execute, id: a, service: maybe, inputs: [{id: in, value: x}], outputs: [{id: out, var: v}]}
+  - {type: execute, id: c, service: many, inputs: [{id: in, var: v}]}`, "a1 c2 v.files2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conversion := steepConversion(t, "api: 4.7.0\nname: w\nretries: {processChains: {maxAttempts: 2, delay: 1s}}\nvars: [{id: v}, {id: w}]\nactions:"+c.actions, steepServices, "")
+			script := map[string][]try{"c": {broken}, "v.files": {{output: `{"files":"f"}`}}}
+			perform(t, conversion, script, nil, func(s *stage, _ *core.Run) {
+				times := map[string]int{}
+				for _, task := range s.seen {
+					times[task.StepName]++
+				}
+				var got []string
+				for _, name := range slices.Sorted(maps.Keys(times)) {
+					got = append(got, fmt.Sprintf("%s%d", name, times[name]))
+				}
+				if text := strings.Join(got, " "); text != c.want {
+					t.Errorf("got %s, want %s", text, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestSteepCardinality: how often a parameter is given is known when the action begins, and checked then.
+func TestSteepCardinality(t *testing.T) {
+	for list, want := range map[string]string{"[x]": "SUCCESS", "[x, y]": "ERROR", "[]": "ERROR"} {
+		c := steepConversion(t, `
+api: 4.7.0
+name: w
+vars: [{id: list, value: `+list+`}, {id: made}, {id: all}]
+actions:
+  - {type: for, id: each, input: list, enumerator: e, output: all, yieldToOutput: made, actions: [
+      {type: execute, id: work, service: one, inputs: [{id: in, var: e}], outputs: [{id: out, var: made}]}]}
+  - {type: execute, id: last, service: one, inputs: [{id: in, var: all}]}
+`, steepServices, "")
+		perform(t, c, nil, nil, func(s *stage, r *core.Run) {
+			last, _ := r.Lookup("last")
+			switch {
+			case s.steepStatus(r) != want:
+				t.Errorf("%s: %s, want %s", list, s.steepStatus(r), want)
+			case want == "ERROR" && !strings.Contains(last.Failure.Message, `workflow.yaml:8:5: parameter "in" of service "one" is given`):
+				t.Errorf("%s: %v", list, last.Failure)
+			}
+		})
+	}
+}
+
+// TestSteepStatus: what became of a submission depends on the process chains in its iterations as well.
+func TestSteepStatus(t *testing.T) {
+	slow := []try{{run: time.Second}}
+	for name, c := range map[string]struct {
+		script map[string][]try
+		want   string
+	}{
+		"all well":                             {nil, "SUCCESS"},
+		"a chain fails at its end":             {map[string][]try{"second": {broken}}, "PARTIAL_SUCCESS"},
+		"a chain fails at its beginning":       {map[string][]try{"first": {broken}}, "PARTIAL_SUCCESS"},
+		"a chain fails, and others need it":    {map[string][]try{"fork": {broken}}, "ERROR"},
+		"a chain of each iteration fails":      {map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}}, "PARTIAL_SUCCESS"},
+		"all fail":                             {map[string][]try{"first": {broken}, "fork": {broken}, "left": {broken}, "alone": {broken}}, "ERROR"},
+		"one is cancelled, in every iteration": {map[string][]try{"second": {hangs}, "alone": {broken}}, "CANCELLED"},
+		"one is cancelled beside failures":     {map[string][]try{"second": {hangs}, "left": {broken}}, "CANCELLED"},
+	} {
+		conversion := steepConversion(t, `
+api: 4.7.0
+name: w
+vars: [{id: list, value: [x, y]}, {id: made}]
+actions:
+  - {type: for, id: each, input: list, enumerator: e, actions: [
+      {type: execute, id: first, service: one, inputs: [{id: in, var: e}], outputs: [{id: out, var: made}]},
+      {type: execute, id: second, service: one, inputs: [{id: in, var: made}], maxRuntime: 5s},
+      {type: execute, id: fork, service: many},
+      {type: execute, id: left, service: many, dependsOn: fork},
+      {type: execute, id: right, service: many, dependsOn: fork}]}
+  - {type: execute, id: alone, service: many}
+`, steepServices, "")
+		perform(t, conversion, c.script, nil, func(s *stage, r *core.Run) {
+			if got := s.steepStatus(r); got != c.want {
+				t.Errorf("%s: %s, want %s", name, got, c.want)
+			}
+		})
+	}
 }
 
 // TestSteepMacro expands a macro in a macro, with a default and a dependency.
@@ -172,4 +290,32 @@ actions:
 			t.Errorf("the outer macro runs %q", line)
 		}
 	})
+}
+
+// steepStatus is a run's status in Steep's words.
+func (s *stage) steepStatus(r *core.Run) string {
+	status, _ := steep.Status(s.told(r))
+	return status
+}
+
+func (s *stage) told(r *core.Run) steep.Told {
+	return steep.Told{Run: r, Chains: s.chains[r.Workflow], Child: func(step core.StepID) (steep.Told, bool) {
+		entries, err := s.engine.Entries(s.t.Context(), r.ID)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var child core.RunID
+		for _, e := range entries {
+			for _, rec := range e.Records {
+				if started, ok := rec.(core.AttemptStarted); ok && started.Step == step {
+					child = started.Child
+				}
+			}
+		}
+		c, err := s.engine.Inspect(s.t.Context(), child)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return s.told(c), true
+	}}
 }

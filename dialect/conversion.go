@@ -12,6 +12,9 @@ type Conversion struct {
 	Children []*flow.Document // that the flow's steps start, by name
 	// Notes are the fields that have no counterpart here, each with its place. Nothing is dropped without one.
 	Notes []Note
+	// Chains are Steep's process chains of several actions where each action is a step: by flow and step the first step of
+	// the chain. What became of a run is told by chains.
+	Chains map[string]map[string]string
 }
 
 // Note says what became of a field that has no counterpart.
@@ -19,6 +22,8 @@ type Note struct {
 	File string
 	Pos  flow.Pos
 	Msg  string
+	// Documents: the field is for readers alone, and what runs does not depend on it.
+	Documents bool
 }
 
 func (n Note) String() string {

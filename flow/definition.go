@@ -148,11 +148,23 @@ func endingOf(s *core.Step) Ending {
 	}
 }
 
+// short cuts the text of an expression, which is there to recognise it.
+func short(text string) string {
+	const most = 120
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
 // broken is the failure of something whose expression cannot be evaluated.
 func broken(what, place string, err error) *policy.Failure {
 	text := fmt.Sprintf("%s: %s", what, err)
-	if e, ok := err.(*evalError); ok { //nolint:errorlint // made by this package, never wrapped
-		text = fmt.Sprintf("%s: %s in %s", what, e.msg, e.text)
+	switch e := err.(type) { //nolint:errorlint // made by this package, never wrapped
+	case *evalError:
+		text = fmt.Sprintf("%s: %s in %s", what, e.msg, short(e.text))
+	case refusal:
+		text = string(e)
 	}
 	if place != "" {
 		text += " (" + place + ")"

@@ -328,6 +328,10 @@ func (p *program) run(s *scope) (any, error) {
 	value, err := machine.Run(p.code, s.environment(p))
 	machines.Put(machine)
 	if err != nil {
+		var r refusal
+		if errors.As(err, &r) {
+			return nil, r
+		}
 		return nil, problemOf(p.text, err)
 	}
 	return value, nil

@@ -11,13 +11,15 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// functions replace those of the expression language that walk over a map in an order of chance: a flow's decisions are
-// the same each time they are computed.
+// functions are fail(text), with which an expression refuses what it was given, and those that replace ones of the
+// expression language: they walk over a map in an order that is always the same, as a flow's decisions are each time they
+// are computed, and make no text without bounds.
 var functions = []struct {
 	name  string
 	call  func(...any) (any, error)
 	types []any
 }{
+	{"fail", refused, []any{new(func(string) any)}},
 	{"keys", sortedKeys, []any{new(func(map[string]any) []any)}},
 	{"values", sortedValues, []any{new(func(map[string]any) []any)}},
 	{"toPairs", sortedPairs, []any{new(func(map[string]any) []any)}},
@@ -31,6 +33,16 @@ var functions = []struct {
 const maxText = 4 << 20
 
 var errTooLong = fmt.Errorf("a text grows longer than %d bytes", maxText)
+
+// refusal is what an expression says itself, so the failure need not show the expression.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refused(args ...any) (any, error) {
+	text, _ := args[0].(string)
+	return nil, refusal(text)
+}
 
 func boundedPlus(args ...any) (any, error) {
 	a, ok1 := args[0].(string)

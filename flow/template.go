@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -201,6 +202,10 @@ func (t *template) appendTexts(buf []byte, v any) ([]byte, error) {
 }
 
 func (t *template) fail(err error) error {
+	var r refusal
+	if errors.As(err, &r) {
+		return r
+	}
 	return &evalError{t.at, t.expr.text, err.Error()}
 }
 

@@ -30,6 +30,8 @@ type source struct {
 	File    string  `json:"file"`
 	Text    string  `json:"text"`
 	Origins origins `json:"origins,omitempty"`
+	// Chains are process chains of Steep, for what a run is told to be in its words.
+	Chains map[string]string `json:"chains,omitempty"`
 }
 
 // compiled is a bundle made ready.
@@ -60,7 +62,7 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	if b.Children, err = a.children(doc, b.Flow.Text); err != nil {
 		return nil, asUsage(err)
 	}
-	a.tellNotes(notes(doc))
+	a.tellNotes(notes(doc), false)
 	return b.compile()
 }
 

@@ -49,7 +49,7 @@ func (a *app) convert(system, path, out string, force bool, f *foreign) error {
 	if err != nil {
 		return err
 	}
-	a.tellNotes(c.Notes)
+	a.tellNotes(c.Notes, true)
 	if out == "" && len(c.Children) > 0 {
 		return usage("the workflow becomes %d files; name the first one: -o flow.yaml", 1+len(c.Children))
 	}

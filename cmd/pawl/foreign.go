@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
@@ -18,14 +17,14 @@ import (
 
 // foreign are the files that belong to a document of another system.
 type foreign struct {
-	services string
-	macros   string
+	services []string
+	macros   []string
 	handlers string
 }
 
 func (f *foreign) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.services, "services", "", "of a Steep workflow: the file of its services")
-	flags.StringVar(&f.macros, "macros", "", "of a Steep workflow: the file of its macros")
+	flags.StringArrayVar(&f.services, "services", nil, "of a Steep workflow: a file of its services; may be given several times")
+	flags.StringArrayVar(&f.macros, "macros", nil, "of a Steep workflow: a file of its macros; may be given several times")
 	flags.StringVar(&f.handlers, "handlers", "", "of an Aether or Stevora workflow: the file that says what its steps run")
 }
 
@@ -67,20 +66,29 @@ func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, e
 }
 
 func (a *app) translateSteep(name string, src []byte, f *foreign) (*dialect.Conversion, error) {
-	if f.services == "" {
+	if len(f.services) == 0 {
 		return nil, usage("a Steep workflow needs its services: --services services.yaml")
 	}
 	in := steep.Sources{Workflow: steep.Source{Name: name, Text: src}}
 	var err error
-	if in.Services.Name, in.Services.Text, err = a.readFile(f.services); err != nil {
+	if in.Services, err = a.steepFiles(f.services); err != nil {
 		return nil, err
 	}
-	if f.macros != "" {
-		if in.Macros.Name, in.Macros.Text, err = a.readFile(f.macros); err != nil {
+	if in.Macros, err = a.steepFiles(f.macros); err != nil {
+		return nil, err
+	}
+	return steep.Convert(in)
+}
+
+func (a *app) steepFiles(paths []string) ([]steep.Source, error) {
+	out := make([]steep.Source, len(paths))
+	for i, path := range paths {
+		var err error
+		if out[i].Name, out[i].Text, err = a.readFile(path); err != nil {
 			return nil, err
 		}
 	}
-	return steep.Convert(in)
+	return out, nil
 }
 
 // translateHandled reads a document that leaves to its surroundings what its steps run.
@@ -109,16 +117,16 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.tellNotes(c.Notes)
+	a.tellNotes(c.Notes, false)
 	b := bundle{Dialect: system}
 	if b.Dir, err = os.Getwd(); err != nil {
 		return nil, err
 	}
-	if b.Flow, err = sourceOf(c.Flow); err != nil {
+	if b.Flow, err = sourceOf(c, c.Flow); err != nil {
 		return nil, err
 	}
 	for _, child := range c.Children {
-		s, err := sourceOf(child)
+		s, err := sourceOf(c, child)
 		if err != nil {
 			return nil, err
 		}
@@ -129,9 +137,9 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 
 // sourceOf writes a flow that was made of a document. What is told of its expressions later are places in the flow, so
 // it is not to have the document's name.
-func sourceOf(doc *flow.Document) (source, error) {
+func sourceOf(c *dialect.Conversion, doc *flow.Document) (source, error) {
 	text, err := flow.Encode(doc)
-	return source{doc.Name + ".yaml", string(text), originsOf(doc)}, err
+	return source{doc.Name + ".yaml", string(text), originsOf(doc), c.Chains[doc.Name]}, err
 }
 
 // notes are the fields of a flow file that stand in another system's words and have no counterpart.
@@ -143,27 +151,24 @@ func notes(doc *flow.Document) []dialect.Note {
 	return out
 }
 
-// tellNotes says what of a document has no counterpart.
-func (a *app) tellNotes(notes []dialect.Note) {
+// tellNotes says what of a document has no counterpart: what is said of several fields once, with all their places. What
+// is there for readers alone is said where the document itself is translated, not each time it runs.
+func (a *app) tellNotes(notes []dialect.Note, readers bool) {
+	places := map[string][]string{}
+	var messages []string
 	for _, n := range notes {
-		fmt.Fprintf(a.Err, "pawl: %s\n", n)
+		if n.Documents && !readers {
+			continue
+		}
+		if places[n.Msg] == nil {
+			messages = append(messages, n.Msg)
+		}
+		places[n.Msg] = append(places[n.Msg], fmt.Sprintf("%s:%d:%d", n.File, n.Pos.Line, n.Pos.Col))
 	}
-}
-
-// inWords is a run's status in the words of the system that its document is from; "" where it is a flow.
-func inWords(r *core.Run) (system, status string) {
-	def, ok := r.Attached().(placed)
-	if !ok {
-		return "", ""
-	}
-	switch def.bundle.Dialect {
-	case "aether":
-		return "Aether", aether.Status(r)
-	case "steep":
-		return "Steep", steep.Status(r)
-	case "stevora":
-		return "Stevora", stevora.Status(r)
-	default:
-		return "", ""
+	for _, msg := range messages {
+		fmt.Fprintf(a.Err, "pawl: %s: %s\n", places[msg][0], msg)
+		if more := places[msg][1:]; len(more) > 0 {
+			fmt.Fprintf(a.Err, "      so at %s\n", strings.Join(more, ", "))
+		}
 	}
 }

@@ -53,18 +53,25 @@ func (a *app) events(ctx context.Context, h histories, id core.RunID, lines bool
 		return err
 	}
 	t := trail.New(id, c.def)
-	all := []core.Event{}
+	named := func(core.Event) string { return "" }
+	if w := wordsOf(ctx, h, t); w != nil && w.Event != nil {
+		named = w.Event
+	}
+	all := []wordedEvent{}
 	for _, e := range entries {
 		for _, ev := range t.Fold(e) {
+			told := wordedEvent{ev, named(ev)}
 			switch {
 			case lines:
-				text, err := json.Marshal(ev)
+				text, err := json.Marshal(told)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintf(a.Out, "%s\n", text)
 			case a.structured():
-				all = append(all, ev)
+				all = append(all, told)
+			case told.name != "":
+				fmt.Fprintf(a.Out, "%s  [%s]\n", trail.Plain(ev), told.name)
 			default:
 				fmt.Fprintln(a.Out, trail.Plain(ev))
 			}

@@ -41,7 +41,7 @@ func (a *app) runShowCommand() *cobra.Command {
 				if logs != "" {
 					return a.showLogs(t, logs, attempt)
 				}
-				return a.show(&live.Run{Trail: t, Steps: c.steps()})
+				return a.show(&live.Run{Trail: t, Steps: c.steps(), Words: wordsOf(ctx, h, t)})
 			})
 		},
 	}
@@ -62,6 +62,7 @@ type showing struct {
 	Next       string          `json:"next,omitempty"`
 	Why        string          `json:"why,omitempty"`
 	Failure    *policy.Failure `json:"failure,omitempty"`
+	Dialect    *worded         `json:"dialect,omitempty"`
 	Steps      []showingStep   `json:"steps"`
 	Operations []showingOp     `json:"operations"`
 }
@@ -81,6 +82,7 @@ type showingStep struct {
 	Failure         *policy.Failure  `json:"failure,omitempty"`
 	Output          json.RawMessage  `json:"output,omitempty"`
 	Child           string           `json:"child,omitempty"`
+	Dialect         *worded          `json:"dialect,omitempty"`
 	Attempts        []showingAttempt `json:"attempts"`
 }
 
@@ -114,18 +116,18 @@ type showingOp struct {
 
 func (a *app) show(r *live.Run) error {
 	if a.structured() {
-		return a.print(showRun(r.Trail))
+		return a.print(showRun(r))
 	}
 	a.lines(live.Show(r, now(), a.textWidth()))
 	if r.Run.Phase.Closed() {
 		a.say("")
-		a.lines(a.ending(r.Trail))
+		a.lines(a.ending(r.Trail, r.Words))
 	}
 	return nil
 }
 
-func showRun(t *trail.Trail) showing {
-	r := t.Run
+func showRun(shown *live.Run) showing {
+	t, r := shown.Trail, shown.Run
 	out := showing{
 		listed: listed{
 			Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: r.Phase.String(),
@@ -133,7 +135,7 @@ func showRun(t *trail.Trail) showing {
 			Deadline: trail.Instant(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
 		},
 		Input: rawJSON(r.Input), Output: rawJSON(r.Output), Execution: trail.Instant(r.Execution.At), RunLimit: trail.Instant(r.Deadline.At),
-		Previous: runText(r.Chain.Previous), Next: runText(r.Next), Why: t.RunWhy(), Failure: r.Failure,
+		Previous: runText(r.Chain.Previous), Next: runText(r.Next), Why: t.RunWhy(), Failure: r.Failure, Dialect: wordedRun(shown.Words),
 		Steps: []showingStep{}, Operations: []showingOp{},
 	}
 	if !r.Phase.Closed() {
@@ -141,7 +143,7 @@ func showRun(t *trail.Trail) showing {
 	}
 	for i := range r.Steps {
 		if s := &r.Steps[i]; !s.Dropped {
-			out.Steps = append(out.Steps, showStep(t, s))
+			out.Steps = append(out.Steps, showStep(shown, s))
 		}
 	}
 	for _, op := range t.Operations {
@@ -150,12 +152,12 @@ func showRun(t *trail.Trail) showing {
 	return out
 }
 
-func showStep(t *trail.Trail, s *core.Step) showingStep {
+func showStep(t *live.Run, s *core.Step) showingStep {
 	out := showingStep{
 		Step: s.Key(), Kind: s.Spec.Kind.String(), Phase: s.Phase.String(), Reason: s.Reason.String(),
 		ScheduledAt: trail.Instant(s.ScheduledAt), EndedAt: trail.Instant(s.EndedAt), NextAt: trail.Instant(s.NextAt),
 		ScheduleToClose: trail.Instant(s.ScheduleToClose), Deadline: trail.Instant(s.Deadline), Failure: s.Failure,
-		Output: rawJSON(s.Output), Child: runText(s.Child), Attempts: []showingAttempt{},
+		Output: rawJSON(s.Output), Child: runText(s.Child), Dialect: wordedStep(t.Words, s), Attempts: []showingAttempt{},
 	}
 	if s.Spec.Kind == core.KindTask {
 		out.Kind = s.Spec.Type

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -30,13 +31,13 @@ func (f *follower) conclude() {
 				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r.Trail))
 			}
 		default:
-			f.lines(f.ending(r.Trail))
+			f.lines(f.ending(r.Trail, wordsOf(context.Background(), f.h, r.Trail)))
 		}
 	}
 }
 
 // ending is the last word about a run.
-func (a *app) ending(t *trail.Trail) []screen.Line {
+func (a *app) ending(t *trail.Trail, w *live.Words) []screen.Line {
 	r := t.Run
 	style, glyph := screen.Bad, "✗"
 	switch r.Phase {
@@ -61,8 +62,8 @@ func (a *app) ending(t *trail.Trail) []screen.Line {
 			label("output", line)
 		}
 	}
-	if system, status := inWords(r); status != "" {
-		label("in "+system, status)
+	if w != nil {
+		label("in "+w.System, strings.TrimSuffix(w.Status+": "+w.Message, ": "))
 	}
 	id := live.Short(r.ID)
 	switch r.Phase {

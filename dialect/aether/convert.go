@@ -129,7 +129,7 @@ func (c *converter) limit(doc *flow.Document) {
 	if p, err := dialect.Policy("aether", form.Pick(c.w.spec, "timeout")); err != nil {
 		c.file.Policy(c.w.spec, err)
 	} else if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
-		after, origin = limit.After, c.file.Place(c.w.spec.Get("timeout").Pos())
+		after, origin = limit.After, c.file.Origin(c.w.spec, "timeout")
 	}
 	doc.Limits.Run = &policy.Limit{After: after, Origin: origin}
 }

@@ -74,7 +74,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 	p, err := dialect.Policy("aether", form2)
 	s.file.Policy(in, err)
 	if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
-		limit.Origin = s.file.Place(in.Get("timeout").Pos())
+		limit.Origin = s.file.Origin(in, "timeout")
 	}
 	if !leaf || k.in.Get("retry").IsZero() {
 		p.Retry = nil

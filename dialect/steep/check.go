@@ -9,7 +9,7 @@ import (
 
 // checker finds what Steep's own validator finds in a workflow or a macro, and what its generator would stumble over.
 type checker struct {
-	services map[string]*service
+	services map[string]*service // nil: they are no matter
 	macros   map[string]*macro
 	inputs   map[string]bool // a macro's input parameters: variables with a value
 	makes    map[string]bool // every variable that an action makes
@@ -160,6 +160,9 @@ func nearest(word string, known map[string]bool) string {
 // execute checks an action against its service.
 func (c *checker) execute(a *action) {
 	s := c.services[a.service]
+	if c.services == nil {
+		return
+	}
 	if s == nil {
 		known := map[string]bool{}
 		for id := range c.services {
@@ -170,6 +173,7 @@ func (c *checker) execute(a *action) {
 		}
 		return
 	}
+	s.use()
 	for _, list := range []struct {
 		params []*param
 		output bool
@@ -186,8 +190,8 @@ func (c *checker) execute(a *action) {
 	}
 }
 
-// cardinality counts what an action gives for a parameter. How many values a variable will hold is known at run time
-// only; such an input is checked by the program.
+// cardinality counts what an action gives for a parameter. How many values a variable will hold is known when the
+// workflow runs; such an input is counted then.
 func (c *checker) cardinality(a *action, s *service, p *serviceParam) {
 	given, list := 0, a.inputs
 	if p.output {

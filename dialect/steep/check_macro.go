@@ -152,7 +152,7 @@ func (s *service) nearest(id string, output bool) string {
 }
 
 func (p *serviceParam) bounds() string {
-	if p.high == 1<<31-1 {
+	if p.high == unbounded {
 		return fmt.Sprintf("%d..n", p.low)
 	}
 	return fmt.Sprintf("%d..%d", p.low, p.high)

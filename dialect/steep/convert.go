@@ -2,6 +2,7 @@ package steep
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawl-dev/pawl/dialect"
@@ -16,8 +17,11 @@ type Source struct {
 	Text []byte
 }
 
-// Sources are the files of a workflow. Macros may be absent.
-type Sources struct{ Workflow, Services, Macros Source }
+// Sources are the files of a workflow. There may be several of services and of macros, and none of macros.
+type Sources struct {
+	Workflow         Source
+	Services, Macros []Source
+}
 
 // The input's properties that name the folders in which files are made.
 const (
@@ -28,28 +32,41 @@ const (
 // Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
 func Convert(src Sources) (*dialect.Conversion, error) {
 	main := &reader{File: form.Read(src.Workflow.Name, src.Workflow.Text)}
-	meta := &reader{File: form.Read(src.Services.Name, src.Services.Text)}
-	files := []*form.File{main.File, meta.File}
-	macros := map[string]*macro{}
-	if src.Macros.Name != "" {
-		r := &reader{File: form.Read(src.Macros.Name, src.Macros.Text)}
-		files = append(files, r.File)
-		macros = r.macros(r.Root())
+	files := []*form.File{main.File}
+	services, macros := map[string]*service{}, map[string]*macro{}
+	for _, one := range src.Services {
+		file, ok := readConfig(one)
+		if files = append(files, file); ok {
+			(&reader{File: file}).services(file.Root(), services)
+		}
+	}
+	for _, one := range src.Macros {
+		file, ok := readConfig(one)
+		if files = append(files, file); ok {
+			(&reader{File: file}).macros(file.Root(), macros)
+		}
 	}
 	w := main.workflow(main.Root())
-	services := meta.services(meta.Root())
 	if _, err := form.Finish(files...); err != nil {
 		return nil, err
 	}
 	circle := includeCircle(macros)
-	for _, m := range macros {
-		check(m.vars, m.actions, services, macros, m)
+	included := reach(w.actions, macros)
+	for _, id := range slices.Sorted(maps.Keys(macros)) {
+		m := macros[id]
+		known := services
+		if !included[id] {
+			known = nil // it is checked as Steep checks it when it starts
+		}
+		check(m.vars, m.actions, known, macros, m)
 	}
 	check(w.vars, w.actions, services, macros, nil)
 	if _, err := form.Finish(files...); err != nil || circle {
 		return nil, err
 	}
-	c := &converter{file: main.File, w: w, services: services, constants: map[string]*variable{}}
+	c := &converter{
+		file: main.File, w: w, services: services, constants: map[string]*variable{}, chained: map[string]map[string]string{},
+	}
 	out := c.convert(macros)
 	notes, err := form.Finish(files...)
 	if err != nil {
@@ -60,6 +77,20 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// reach lists the macros that actions include, and those that they include in their turn.
+func reach(actions []*action, macros map[string]*macro) map[string]bool {
+	found := map[string]bool{}
+	var visit func(a *action)
+	visit = func(a *action) {
+		if m := macros[a.macro]; a.kind == kindInclude && m != nil && !found[a.macro] {
+			found[a.macro] = true
+			walk(m.actions, visit)
+		}
+	}
+	walk(actions, visit)
+	return found
 }
 
 // compile checks the flows. That one of them is wrong is a limit of flows that the workflow exceeds.
@@ -82,6 +113,7 @@ type converter struct {
 	chains    *policy.Retry // of process chains
 	flows     form.Namer
 	children  []*flow.Document
+	chained   map[string]map[string]string
 	paths     bool // files are made
 }
 
@@ -108,7 +140,7 @@ func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
 			"properties": map[string]any{tmpPath: folder("tmp"), outPath: folder("out")},
 		})
 	}
-	return &dialect.Conversion{Flow: s.doc, Children: c.children}
+	return &dialect.Conversion{Flow: s.doc, Children: c.children, Chains: c.chained}
 }
 
 // chainRetry reads how process chains are retried: their number of attempts is at least 1, as Steep's is.
@@ -147,7 +179,7 @@ func (c *converter) policy(a *action, s *service) policy.Policy {
 	fields := []string{"retries", "maxInactivity", "maxRuntime", "deadline"}
 	p, err := dialect.Policy("steep", map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
 	if err != nil {
-		file, in := s.file, s.in
+		file, in := s.reader.File, s.in
 		if field, ok := err.(*policy.FieldError); ok && field.Path[0] == "action" { //nolint:errorlint // as above
 			file, in = a.file, a.in
 		}
@@ -156,10 +188,10 @@ func (c *converter) policy(a *action, s *service) policy.Policy {
 	}
 	p.Retry = form.Tidy(p.Retry)
 	for field, kind := range clocks {
-		if at := a.in.Get(field); !at.IsZero() {
-			p.Get(kind).Origin = a.file.Place(at.Pos())
-		} else if at := s.in.Get(field); !at.IsZero() {
-			p.Get(kind).Origin = s.file.Place(at.Pos())
+		if !a.in.Get(field).IsZero() {
+			p.Get(kind).Origin = a.file.Origin(a.in, field)
+		} else if !s.in.Get(field).IsZero() {
+			p.Get(kind).Origin = s.reader.Origin(s.in, field)
 		}
 	}
 	return p

@@ -28,11 +28,77 @@ func TestConvert(t *testing.T) {
 	})
 }
 
+// TestFrontMatter: a file of services may begin with front matter. What it says is kept, places too; a template is refused.
+func TestFrontMatter(t *testing.T) {
+	services := "- {id: s, path: ./s, runtime: other, parametres: []}\n"
+	for front, want := range map[string]string{
+		"---\ntemplate: true\n---\n":          "services.yaml:2:11: the file is a template, which Pawl does not fill in",
+		"\n---\n# of it\ntemplate: On\n---\n": "services.yaml:4:11: the file is a template",
+		"---\ntemplate: false\n---\n":         "services.yaml:4:38: a service has no key \"parametres\"",
+		"---\nauthor: ada\n----\n":            "services.yaml:4:38: a service has no key",
+		"---\n":                               "services.yaml:2:38: a service has no key",
+		"---\n- {id: t}\n---\n":               "services.yaml:4:1: a second document in one file",
+	} {
+		_, err := Convert(Sources{
+			Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nactions: [{type: execute, service: s}]\n")},
+			Services: []Source{{"services.yaml", []byte(front + services)}},
+		})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q is refused with %v\nwant %s", front, err, want)
+		}
+	}
+}
+
+// TestFiles: services and macros may be in several files, each once.
+func TestFiles(t *testing.T) {
+	src := Sources{
+		Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nactions: [{type: include, macro: b}]\n")},
+		Services: []Source{{"one.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")}, {"two.yaml", []byte("- {id: t, path: ./t, runtime: other}\n")}},
+		Macros: []Source{
+			{"a.yaml", []byte("- {id: a, actions: [{type: execute, service: t}]}\n")}, {"b.yaml", []byte("- {id: b, actions: [{type: include, macro: a}]}\n")},
+		},
+	}
+	c, err := Convert(src)
+	if err != nil || len(c.Flow.Steps) != 1 || c.Flow.Steps[0].Name != "b.a.t" {
+		t.Fatalf("%+v %v", c, err)
+	}
+	src.Services = append(src.Services, src.Services[0])
+	src.Services[2].Name = "again.yaml"
+	if _, err := Convert(src); err == nil || !strings.HasPrefix(err.Error(), "again.yaml:1:8: there already is a service \"s\", at one.yaml:1:8") {
+		t.Error(err)
+	}
+}
+
+// TestBounds: what would be too much to expand or to nest is refused where it begins.
+func TestBounds(t *testing.T) {
+	deep := "[]"
+	for i := range maxNesting + 2 {
+		deep = fmt.Sprintf("[{type: for, input: v, enumerator: e%d, actions: %s}]", i, deep)
+	}
+	wide := "- {id: m0, actions: [{type: execute, service: s}, {type: execute, service: s}]}\n"
+	for i := range 20 {
+		wide += fmt.Sprintf("- {id: m%d, actions: [{type: include, macro: m%d}, {type: include, macro: m%d}]}\n", i+1, i, i)
+	}
+	for want, actions := range map[string]string{
+		"for actions are nested more than 20 deep":     deep,
+		"the macros expand to more than 20000 actions": "[{type: include, macro: m20}]",
+	} {
+		_, err := Convert(Sources{
+			Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nvars: [{id: v, value: 1}]\nactions: " + actions + "\n")},
+			Services: []Source{{"services.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")}},
+			Macros:   []Source{{"macros.yaml", []byte(wide)}},
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ".yaml:") {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func sources(text string) Sources {
 	parts := append(strings.Split(text, "\n---\n"), "", "")
-	src := Sources{Workflow: Source{"workflow.yaml", []byte(parts[0])}, Services: Source{"services.yaml", []byte(parts[1])}}
+	src := Sources{Workflow: Source{"workflow.yaml", []byte(parts[0])}, Services: []Source{{"services.yaml", []byte(parts[1])}}}
 	if parts[2] != "" {
-		src.Macros = Source{"macros.yaml", []byte(parts[2])}
+		src.Macros = []Source{{"macros.yaml", []byte(parts[2])}}
 	}
 	return src
 }
@@ -68,19 +134,19 @@ func example(t testing.TB) Sources {
 		}
 		return Source{name, text}
 	}
-	return Sources{Workflow: read("workflow.yaml"), Services: read("services.yaml")}
+	return Sources{Workflow: read("workflow.yaml"), Services: []Source{read("services.yaml")}}
 }
 
 // FuzzConvert gives it broken documents: no panic, and what is converted can be written and read again.
 func FuzzConvert(f *testing.F) {
 	src := example(f)
-	f.Add(string(src.Workflow.Text), string(src.Services.Text), "")
+	f.Add(string(src.Workflow.Text), string(src.Services[0].Text), "")
 	f.Add("api: 4.0.0\nactions: [{type: include, macro: m}]", "[]", "- {id: m, actions: [{type: include, macro: m}]}")
 	f.Add(`{"api":"4.7.0","retries":{"processChains":{"maxAttempts":2}},"vars":[{"id":"a","value":[1,[true]]}],"actions":[{"type":"for","input":"a","enumerator":"e","actions":[]}]}`, "[]", "")
 	f.Fuzz(func(t *testing.T, workflow, services, macros string) {
-		src := Sources{Workflow: Source{"w", []byte(workflow)}, Services: Source{"s", []byte(services)}}
+		src := Sources{Workflow: Source{"w", []byte(workflow)}, Services: []Source{{"s", []byte(services)}}}
 		if macros != "" {
-			src.Macros = Source{"m", []byte(macros)}
+			src.Macros = []Source{{"m", []byte(macros)}}
 		}
 		c, err := Convert(src)
 		var errs flow.Errors
@@ -102,7 +168,11 @@ func large(n int) Sources {
 			input = fmt.Sprintf("{id: in, var: v%d}", i-1)
 		}
 		fmt.Fprintf(&vars, "  - id: v%d\n", i)
-		fmt.Fprintf(&b, "  - type: execute\n    id: a%d\n    service: s\n    inputs: [%s]\n    outputs: [{id: out, var: v%d}]\n", i, input, i)
+		id := ""
+		if i%3 > 0 { // the others are named after the service
+			id = fmt.Sprintf("    id: a%d\n", i)
+		}
+		fmt.Fprintf(&b, "  - type: execute\n%s    service: s\n    inputs: [%s]\n    outputs: [{id: out, var: v%d}]\n", id, input, i)
 		if i%100 == 99 {
 			fmt.Fprintf(&last, "{id: in, var: v%d}, ", i)
 		}
@@ -113,7 +183,7 @@ func large(n int) Sources {
 - {id: s, name: S, description: d, path: ./s, runtime: other, retries: {maxAttempts: 3, delay: 1s}, maxRuntime: 5m, parameters: [
     {id: in, name: I, description: d, type: input, cardinality: 1..n}, {id: out, name: O, description: d, type: output, cardinality: 0..1}]}
 `
-	return Sources{Workflow: Source{"workflow.yaml", []byte(workflow)}, Services: Source{"services.yaml", []byte(services)}}
+	return Sources{Workflow: Source{"workflow.yaml", []byte(workflow)}, Services: []Source{{"services.yaml", []byte(services)}}}
 }
 
 func TestLarge(t *testing.T) {

@@ -56,6 +56,7 @@ func (e *expander) include(a *action, m *macro) []*action {
 		prefix: "$" + strings.TrimLeft(a.id, "$") + "$" + m.id + "$", inputs: map[string]*variable{},
 		outputs: map[string]*variable{}, needs: a.dependsOn, label: a.label,
 	}
+	m.use()
 	for _, p := range m.params {
 		if !p.output && !p.value.IsZero() {
 			in.inputs[p.id] = &variable{value: p.value, file: m.file, pos: p.pos}
@@ -71,6 +72,18 @@ func (e *expander) include(a *action, m *macro) []*action {
 		e.vars = append(e.vars, in.rename(v))
 	}
 	return in.actions(m.actions)
+}
+
+// use notes what of a macro that is included has no counterpart.
+func (m *macro) use() {
+	if m.used {
+		return
+	}
+	m.used = true
+	m.file.Documents(m.in, "name", "description")
+	for _, p := range m.params {
+		m.file.Documents(p.in, "name", "description")
+	}
 }
 
 func (in *inclusion) rename(v *variable) *variable {

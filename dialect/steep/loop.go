@@ -15,9 +15,6 @@ func (s *scope) forStep(u *unit, a *action) {
 	inner := s.converter.scope(s, s.flows.Name(s.doc.Name+"."+u.step.Name), a.actions)
 	inner.known[a.enumerator.id] = &value{expr: "input.item", shape: itemShape(list)}
 	inner.all(true)
-	if len(inner.doc.Steps) == 0 {
-		inner.doc.Steps = []*flow.Step{{Name: "nothing", Action: &flow.Noop{}}}
-	}
 	outputs := map[string]any{}
 	if a.yieldToOutput != nil {
 		outputs[yielded] = inner.contents(a.yieldToOutput).template()

@@ -1,6 +1,7 @@
 package steep
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,6 +63,8 @@ type param struct {
 // macro is a reusable list of actions.
 type macro struct {
 	id      string
+	in      flow.Value
+	used    bool
 	params  []*macroParam
 	vars    []*variable
 	actions []*action
@@ -73,6 +76,7 @@ type macroParam struct {
 	id     string
 	output bool
 	value  flow.Value // the default
+	in     flow.Value
 	pos    flow.Pos
 }
 
@@ -289,16 +293,15 @@ func (r *reader) outputs(list flow.Value, files bool) []*param {
 	return out
 }
 
-// macros reads a file of macros.
-func (r *reader) macros(root flow.Value) map[string]*macro {
-	out := map[string]*macro{}
+// macros reads a file of macros into what is known already.
+func (r *reader) macros(root flow.Value, out map[string]*macro) {
 	for _, item := range r.List(root, "a file of macros") {
 		if !r.Object(item, "a macro", "id", "name", "description", "parameters", "vars", "actions") {
 			continue
 		}
-		m := &macro{id: r.Need(item, "the macro", "id"), file: r.File, pos: item.At("id").Pos()}
-		if _, twice := out[m.id]; twice {
-			r.Fail(m.pos, "", "there already is a macro %q", m.id)
+		m := &macro{id: r.Need(item, "the macro", "id"), in: item, file: r.File, pos: item.At("id").Pos()}
+		if other := out[m.id]; other != nil && m.id != "" {
+			r.Fail(m.pos, "", "there already is a macro %q, at %s", m.id, other.file.Place(other.pos))
 			continue
 		}
 		out[m.id] = m
@@ -308,13 +311,15 @@ func (r *reader) macros(root flow.Value) map[string]*macro {
 			}
 		}
 		m.vars = r.vars(item.Get("vars"))
+		if item.Get("actions").IsZero() {
+			r.Fail(item.Pos(), "add actions:", "macro %q has no actions", m.id)
+		}
 		m.actions = r.actions(item.Get("actions"), 0)
 	}
-	return out
 }
 
 func (r *reader) macroParam(v flow.Value) *macroParam {
-	p := &macroParam{id: r.Need(v, "the parameter", "id"), value: v.Get("default"), pos: v.At("id").Pos()}
+	p := &macroParam{id: r.Need(v, "the parameter", "id"), value: v.Get("default"), in: v, pos: v.At("id").Pos()}
 	p.output = r.direction(v)
 	if p.output && !p.value.IsZero() {
 		r.Fail(v.Key("default"), "its value is made when the workflow runs", "output parameter %q has a default value", p.id)
@@ -332,6 +337,9 @@ func (r *reader) direction(v flow.Value) bool {
 	return text == "output"
 }
 
+// unbounded is a cardinality's n.
+const unbounded = math.MaxInt32
+
 // cardinality reads min..max, where n is no bound.
 func (r *reader) cardinality(v flow.Value) (low, high int) {
 	text := r.Need(v, "the parameter", "cardinality")
@@ -339,11 +347,11 @@ func (r *reader) cardinality(v flow.Value) (low, high int) {
 	low, err := strconv.Atoi(strings.TrimSpace(lowText))
 	high, err2 := strconv.Atoi(strings.TrimSpace(highText))
 	if strings.TrimSpace(highText) == "n" {
-		high, err2 = 1<<31-1, nil
+		high, err2 = unbounded, nil
 	}
 	if text != "" && (!ok || err != nil || err2 != nil || low < 0 || low > high) {
 		r.Fail(v.Get("cardinality").Pos(), "", "%q is no cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
-		return 0, 1<<31 - 1
+		return 0, unbounded
 	}
 	return low, high
 }

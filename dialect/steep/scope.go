@@ -44,15 +44,27 @@ func (c *converter) scope(outer *scope, name string, actions []*action) *scope {
 	return s
 }
 
-// all makes the steps. With chains set, actions that follow each other are brought together where chains are retried.
+// all makes the steps. With chains set, what Steep makes process chains of is brought together where chains are retried,
+// and remembered where they are not.
 func (s *scope) all(chains bool) {
 	s.index()
-	if chains && s.chains != nil {
-		s.link()
+	var linked []*unit
+	if chains {
+		linked = s.link()
+	}
+	retried := chains && s.chains != nil
+	if retried {
+		s.units = linked
 		s.index()
 	}
 	for _, u := range s.units {
 		s.step(u)
+	}
+	if !retried {
+		s.remember(linked)
+	}
+	if len(s.doc.Steps) == 0 {
+		s.doc.Steps = []*flow.Step{{Name: "nothing", Action: &flow.Noop{}}}
 	}
 }
 
@@ -102,41 +114,6 @@ func (s *scope) before(a *action) []*unit {
 		}
 	})
 	return out
-}
-
-// link brings actions together that follow each other and nobody else, as Steep makes process chains.
-func (s *scope) link() {
-	after, before := map[*unit][]*unit{}, map[*unit][]*unit{}
-	for _, u := range s.units {
-		before[u] = s.before(u.actions[0])
-		for _, b := range before[u] {
-			after[b] = append(after[b], u)
-		}
-	}
-	taken := map[*unit]bool{}
-	var linked []*unit
-	for _, u := range s.units {
-		if u.actions[0].kind != kindExecute {
-			linked = append(linked, u)
-			continue
-		}
-		first := len(before[u]) != 1 || len(after[before[u][0]]) != 1 || before[u][0].actions[0].kind != kindExecute
-		if !first || taken[u] {
-			continue
-		}
-		chain := &unit{chain: true}
-		for next := u; ; {
-			chain.actions = append(chain.actions, next.actions[0])
-			taken[next] = true
-			follow := after[next]
-			if len(follow) != 1 || len(before[follow[0]]) != 1 || follow[0].actions[0].kind != kindExecute {
-				break
-			}
-			next = follow[0]
-		}
-		linked = append(linked, chain)
-	}
-	s.units = linked
 }
 
 // step makes a unit's step, after those it needs.
@@ -227,7 +204,7 @@ func (s *scope) contents(v *variable) *value {
 	if listed := s.listed[v.id]; listed != nil {
 		return listed
 	}
-	list := `find "$DIR" -type f | LC_ALL=C sort`
+	list := `find -L "$DIR" -type f | LC_ALL=C sort`
 	if found.kind == optionalFile {
 		list = `if [ -e "$DIR" ]; then echo "$DIR"; fi`
 	}

@@ -1,49 +1,138 @@
 package steep
 
-import "github.com/pawl-dev/pawl/core"
+import (
+	"fmt"
+
+	"github.com/pawl-dev/pawl/core"
+)
+
+// Told is a run of a flow that a workflow became.
+type Told struct {
+	*core.Run
+	Chains map[string]string // the flow's process chains: by step the first step of its chain
+	// Child reads the run that a step's last attempt started; false: it cannot be read.
+	Child func(core.StepID) (Told, bool)
+}
 
 // Status is Steep's word for how a workflow's run is doing: ACCEPTED, RUNNING, CANCELLED, ERROR, PARTIAL_SUCCESS or
-// SUCCESS. By its rules one cancelled process chain makes the whole CANCELLED, and what could not be begun makes it
-// ERROR; only then failures are counted.
-func Status(r *core.Run) string {
+// SUCCESS, with what there is to say of it. By its rules one cancelled process chain makes the whole CANCELLED, and what
+// could not be begun makes it ERROR; only then failures are counted, those in the iterations of for actions too.
+func Status(r Told) (status, message string) {
 	switch {
 	case r.Phase == core.RunPending:
-		return "ACCEPTED"
+		return "ACCEPTED", ""
 	case !r.Phase.Closed():
-		return "RUNNING"
+		return "RUNNING", ""
 	case r.Phase == core.RunCancelled || r.Phase == core.RunTerminated:
-		return "CANCELLED"
+		return "CANCELLED", ""
+	case r.Phase == core.RunSucceeded:
+		return "SUCCESS", ""
 	}
-	failed, good, missing := 0, 0, 0
-	for i := range r.Steps {
-		switch s := &r.Steps[i]; {
-		case s.Phase == core.StepCancelled:
-			return "CANCELLED"
-		case s.Phase == core.StepSkipped && s.Upstream:
-			missing++
-		case s.Phase == core.StepFailed || s.Phase == core.StepTimedOut:
-			failed++
-		default:
-			good++
-		}
-	}
+	t := &tally{}
+	t.run(r)
 	switch {
-	case missing > 0 || failed > 0 && good == 0:
-		return "ERROR"
-	case failed > 0:
-		return "PARTIAL_SUCCESS"
-	case r.Phase != core.RunSucceeded:
-		return "ERROR"
+	case t.cancelled > 0:
+		return "CANCELLED", ""
+	case t.missing > 0 && t.failed > 0:
+		return "ERROR", fmt.Sprintf("not everything was executed, because of %d failed process chains", t.failed)
+	case t.missing > 0:
+		return "ERROR", "not everything could be executed"
+	case t.failed > 0 && t.good > 0:
+		return "PARTIAL_SUCCESS", ""
+	case t.failed > 0:
+		return "ERROR", "all process chains failed"
 	default:
-		return "SUCCESS"
+		return "ERROR", "" // the run ended badly for another reason than its process chains
 	}
 }
 
-// StepStatus is Steep's word for a process chain in a step's phase: REGISTERED, RUNNING, PAUSED, SUCCESS, ERROR or
-// CANCELLED.
-func StepStatus(p core.StepPhase) string {
+// tally counts process chains by their ends.
+type tally struct{ good, failed, cancelled, missing int }
+
+func (t *tally) run(r Told) {
+	chains := map[string]*tally{}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		into := t
+		if first := r.Chains[s.Spec.Name]; first != "" {
+			if into = chains[first]; into == nil {
+				into = &tally{}
+				chains[first] = into
+			}
+		}
+		switch {
+		case s.Dropped, s.Spec.Type == "noop":
+		case s.Phase == core.StepSkipped && s.Upstream, s.Failure != nil && s.Failure.Type == "expression":
+			into.missing++ // what it reads is not there, or is not as its service takes it
+		case s.Spec.Kind == core.KindGroup && (s.Phase != core.StepFailed || hasItems(r.Run, s.ID)): // its items count
+		case s.Spec.Kind == core.KindChild && s.Phase == core.StepSkipped: // a for action that has nothing more to do
+		case s.Spec.Kind == core.KindChild:
+			t.started(r, s)
+		default:
+			into.step(s.Phase)
+		}
+	}
+	for _, c := range chains {
+		t.chain(c)
+	}
+}
+
+// chain counts one chain of several steps: as the worst of what began of it, or as missing where nothing did.
+func (t *tally) chain(c *tally) {
+	switch {
+	case c.cancelled > 0:
+		t.cancelled++
+	case c.failed > 0:
+		t.failed++
+	case c.good > 0 && c.missing == 0:
+		t.good++
+	default:
+		t.missing++
+	}
+}
+
+// started counts what a step started: a process chain, whose flow is retried as a whole, or a for action's iterations.
+func (t *tally) started(r Told, s *core.Step) {
+	if s.Phase == core.StepSucceeded {
+		t.good++
+		return
+	}
+	c, ok := r.Child(s.ID)
+	if !ok || !c.Phase.Closed() || c.Attached().Retry() != nil {
+		t.step(s.Phase)
+		return
+	}
+	t.run(c)
+}
+
+func (t *tally) step(p core.StepPhase) {
 	switch p {
-	case core.StepRunning:
+	case core.StepCancelled:
+		t.cancelled++
+	case core.StepFailed, core.StepTimedOut:
+		t.failed++
+	default:
+		t.good++
+	}
+}
+
+func hasItems(r *core.Run, group core.StepID) bool {
+	for i := range r.Steps {
+		if r.Steps[i].Group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// StepStatus is Steep's word for a step's process chain: REGISTERED, RUNNING, PAUSED, SUCCESS, ERROR or CANCELLED; ""
+// where Steep would never have made one, since what it reads is missing.
+func StepStatus(s *core.Step) string {
+	if s.Phase == core.StepSkipped && s.Upstream {
+		return ""
+	}
+	switch s.Phase {
+	case core.StepRunning, core.StepSuspended:
 		return "RUNNING"
 	case core.StepBackingOff:
 		return "PAUSED"

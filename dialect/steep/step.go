@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
@@ -15,11 +16,13 @@ const launcher = `while [ "$1" != -- ]; do mkdir -p "$1" || exit; shift; done; s
 // execStep runs a service's program.
 func (s *scope) execStep(u *unit, a *action) {
 	svc := s.services[a.service]
+	u.step.Description = svc.description
 	u.step.Policy = s.policy(a, svc)
 	args := []argument{word(svc.path)}
-	var folders []argument
+	var folders, counts []argument
 	for _, p := range svc.params {
 		given, list := 0, a.inputs
+		count := &counter{}
 		if p.output {
 			list = a.outputs
 		}
@@ -34,8 +37,11 @@ func (s *scope) execStep(u *unit, a *action) {
 				folders = append(folders, argument{value: folder})
 				continue
 			}
-			args = append(args, s.input(u, p, in)...)
+			v := s.input(u, p, in)
+			count.add(v)
+			args = append(args, s.arguments(p, v)...)
 		}
+		counts = append(counts, count.check(a, svc, p)...)
 		if given == 0 && !p.output && p.low == 1 && p.high == 1 && !p.value.IsZero() {
 			args = append(args, s.arguments(p, constantValue(p.value))...)
 		}
@@ -44,6 +50,7 @@ func (s *scope) execStep(u *unit, a *action) {
 		start := append([]argument{word("/bin/sh"), word("-c"), word(launcher), word(svc.id)}, folders...)
 		args = append(append(start, word("--")), args...)
 	}
+	args = append(args, counts...)
 	u.step.Action = &flow.Exec{Command: command(args)}
 }
 
@@ -83,8 +90,43 @@ func (s *scope) output(u *unit, p *serviceParam, out *param, nth int) (file, fol
 	return file, folder
 }
 
-// input gives the arguments that an input becomes.
-func (s *scope) input(u *unit, p *serviceParam, in *param) []argument {
+// counter counts the values that a parameter is given.
+type counter struct {
+	known int
+	lists []string // expressions of lists
+}
+
+func (c *counter) add(v *value) {
+	switch {
+	case !v.constant.IsZero():
+		c.known += len(flat(v.constant))
+	case v.shape == shapeOne:
+		c.known++
+	default:
+		c.lists = append(c.lists, "len(flatten(["+v.expression()+"]))")
+	}
+}
+
+// check adds nothing to the command where what is counted when the step begins is within the parameter's cardinality, and
+// fails the step where it is not.
+func (c *counter) check(a *action, svc *service, p *serviceParam) []argument {
+	if len(c.lists) == 0 || p.low == 0 && p.high == unbounded {
+		return nil
+	}
+	n := "(" + strings.Join(append(c.lists, strconv.Itoa(c.known)), " + ") + ")"
+	test := fmt.Sprintf("%s >= %d", n, p.low)
+	if p.high != unbounded {
+		test += fmt.Sprintf(" && %s <= %d", n, p.high)
+	}
+	before := fmt.Sprintf("%s: parameter %q of service %q is given ", a.file.Place(a.in.Pos()), p.id, svc.id)
+	after := " times; its cardinality is " + p.bounds()
+	return []argument{{list: true, value: &value{
+		expr: fmt.Sprintf("%s ? [] : fail(%s + string(%s) + %s)", test, literal(before), n, literal(after)),
+	}}}
+}
+
+// input gives the value that a parameter gets of an input.
+func (s *scope) input(u *unit, p *serviceParam, in *param) *value {
 	v := s.lookup(in.v)
 	switch {
 	case p.dataType == typeDirectory && v.kind == directory: // the folder itself
@@ -95,7 +137,7 @@ func (s *scope) input(u *unit, p *serviceParam, in *param) []argument {
 		v = s.contents(in.v)
 	}
 	u.needs(v.needs...)
-	return s.arguments(p, v)
+	return v
 }
 
 // arguments writes a value as a command line has it: each of its texts after the label. Of true or false there is the
@@ -104,10 +146,7 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 	if !v.constant.IsZero() {
 		var args []argument
 		for _, item := range flat(v.constant) {
-			text, ok := item.(string)
-			if !ok {
-				text = literal(item)
-			}
+			text, _ := item.(string)
 			if p.dataType != typeBoolean {
 				args = append(args, labelled(p, &value{constant: flow.V(text), shape: shapeOne})...)
 			} else if p.label != "" && truth[strings.ToLower(text)] {

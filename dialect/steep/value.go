@@ -1,6 +1,8 @@
 package steep
 
 import (
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
@@ -105,12 +107,46 @@ func (v *value) folder() *value {
 	return &value{parts: parts, shape: shapeOne}
 }
 
-// constantValue is a constant as a variable holds it.
+// constantValue is a constant as a variable holds it, every scalar of it as the text that a command line has for it.
 func constantValue(v flow.Value) *value {
 	if v.IsList() {
-		return &value{constant: v, shape: shapeMany}
+		return &value{constant: flow.V(texts(v.Any())), shape: shapeMany}
 	}
-	return &value{constant: v, shape: shapeOne}
+	return &value{constant: flow.V(texts(v.Any())), shape: shapeOne}
+}
+
+func texts(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return floatText(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = texts(item)
+		}
+		return list
+	default:
+		return literal(v)
+	}
+}
+
+// floatText writes a number with a fraction as Steep does: 1.0 and not 1, and beyond the usual sizes 1.0E7.
+func floatText(f float64) string {
+	if size := math.Abs(f); f != 0 && (size < 1e-3 || size >= 1e7) {
+		mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(f, 'e', -1, 64), "e")
+		if !strings.Contains(mantissa, ".") {
+			mantissa += ".0"
+		}
+		sign := strings.TrimPrefix(exponent[:1], "+")
+		return mantissa + "E" + sign + strings.TrimLeft(exponent[1:], "0")
+	}
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
 }
 
 // argument is a piece of a command line: one text, or a list that an expression gives.

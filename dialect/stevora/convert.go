@@ -198,7 +198,7 @@ func (c *converter) condition(s *step, out *flow.Step, state string) {
 func (c *converter) wait(s *step, out *flow.Step, event string) {
 	out.Action = &flow.Wait{Event: flow.V(form.Literal(event))}
 	if after := c.milliseconds(s.in, "timeoutMs", 1); after > 0 {
-		out.Policy.Set(policy.LimitWait, &policy.Limit{After: after, Origin: c.Place(s.in.Get("timeoutMs").Pos())})
+		out.Policy.Set(policy.LimitWait, &policy.Limit{After: after, Origin: c.Origin(s.in, "timeoutMs")})
 	}
 	c.updates = append(c.updates, c.made(s, c.ref(s.index)+".output"))
 }

@@ -29,8 +29,24 @@ func (f *File) Note(at flow.Pos, format string, args ...any) {
 	f.notes = append(f.notes, dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
 }
 
-// Place writes where a field stands, as a run tells where a limit was set.
+// Documents notes every named field that is there for readers alone.
+func (f *File) Documents(v flow.Value, names ...string) {
+	for _, name := range names {
+		if !v.Get(name).IsZero() {
+			f.notes = append(f.notes, dialect.Note{
+				File: f.Name(), Pos: v.Key(name), Msg: name + " has no counterpart: it is for readers", Documents: true,
+			})
+		}
+	}
+}
+
+// Place writes where something stands.
 func (f *File) Place(at flow.Pos) string { return fmt.Sprintf("%s:%d:%d", f.Name(), at.Line, at.Col) }
+
+// Origin writes where a field stands and what it is called, as a run tells where a limit was set.
+func (f *File) Origin(v flow.Value, field string) string {
+	return f.Place(v.Get(field).Pos()) + ", " + field
+}
 
 // Ignored notes every named field that is there.
 func (f *File) Ignored(v flow.Value, why string, names ...string) {
@@ -244,7 +260,10 @@ func Object(fields map[string]string) string {
 func Literal(text string) string { return strings.ReplaceAll(text, "${{", "$${{") }
 
 // Namer makes names that steps and flows may have, each once.
-type Namer struct{ used map[string]bool }
+type Namer struct {
+	used map[string]bool
+	next map[string]int // by a name that is in use: the number to try next
+}
 
 // Name returns a name like the wished one.
 func (n *Namer) Name(wish string) string {
@@ -266,12 +285,14 @@ func (n *Namer) Name(wish string) string {
 	if base == "" {
 		base = "step"
 	}
-	name := base
-	for i := 2; n.used[name] || reserved[name]; i++ {
-		name = fmt.Sprintf("%s-%d", base, i)
-	}
 	if n.used == nil {
-		n.used = map[string]bool{}
+		n.used, n.next = map[string]bool{}, map[string]int{}
+	}
+	name := base
+	for n.used[name] || reserved[name] {
+		i := max(n.next[base], 2)
+		n.next[base] = i + 1
+		name = fmt.Sprintf("%s-%d", base, i)
 	}
 	n.used[name] = true
 	return name

@@ -22,6 +22,17 @@ type Step struct {
 type Run struct {
 	*trail.Trail
 	Steps []Step // of the definition, in its order, without hooks
+	Words *Words // nil: Pawl's own say it all
+}
+
+// Words are what the system whose document a run was made of calls a run, its steps and what happens.
+type Words struct {
+	System  string
+	Status  string // of the run
+	Message string // why it ended
+	Step    func(s *core.Step) string
+	Retries func(s *core.Step) int    // nil: it does not count them
+	Event   func(e core.Event) string // nil: it has no names for events
 }
 
 // View is what there is to draw.

@@ -68,6 +68,9 @@ func (d *drawing) facts(r *Run) {
 		fact("input", screen.Clean(string(run.Input)))
 	}
 	fact("created", local(run.CreatedAt))
+	if w := r.Words; w != nil && !run.Phase.Closed() {
+		fact("in "+w.System, w.Status)
+	}
 	for _, l := range []struct {
 		kind policy.LimitKind
 		core.RunLimit
@@ -116,6 +119,9 @@ func (d *drawing) shown(r *Run, s *core.Step, items []*core.Step, name, depth in
 		line = append(line, ended(r, s)...)
 	} else {
 		line = append(line, d.status(r, s)...)
+	}
+	if r.Words != nil {
+		line = line.Add(screen.Dim, strings.TrimRight("  "+r.Words.Step(s), " "))
 	}
 	d.add(head, line)
 	attempts := r.Attempts(s.ID)

@@ -1,0 +1,34 @@
+package steep
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+)
+
+// frontMatter is what may stand before a file of services or macros, between two lines of dashes.
+var frontMatter = regexp.MustCompile(`(?s)\A\s*---+[ \t]*\r?\n(.*?)\n---+[ \t]*(?:\r?\n|\z)`)
+
+// readConfig reads a file of services or macros. Steep takes such a file for a template where its front matter says so,
+// and makes the text that counts when it starts; there is nothing to read then.
+func readConfig(src Source) (f *form.File, ok bool) {
+	found := frontMatter.FindSubmatchIndex(src.Text)
+	if found == nil {
+		return form.Read(src.Name, src.Text), true
+	}
+	head := form.Read(src.Name, src.Text[:found[3]])
+	if head.Err() != nil || !head.Root().IsMapping() {
+		return form.Read(src.Name, src.Text), true
+	}
+	template := head.Root().Get("template")
+	text, _ := template.Text()
+	if yes, _ := template.Any().(bool); yes || truth[strings.ToLower(text)] {
+		head.Fail(template.Pos(), "give the text that Steep makes of it", "the file is a template, which Pawl does not fill in")
+		return head, false
+	}
+	// Blank lines stand for the front matter, so that places stay what they are.
+	blank := bytes.Repeat([]byte("\n"), bytes.Count(src.Text[:found[1]], []byte("\n")))
+	return form.Read(src.Name, append(blank, src.Text[found[1]:]...)), true
+}
