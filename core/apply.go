@@ -77,7 +77,7 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 	spec := r.resolve(rec.Spec)
 	s := Step{
 		ID: StepID(len(r.Steps)), Spec: spec, Item: rec.Item, Group: rec.Group, Phase: StepSuspended,
-		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, NextAt: rec.NextAt,
+		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt,
 	}
 	if spec.Kind == KindTask {
 		s.Phase, s.Attempt, s.Counted, s.ReadyAt = StepScheduled, 1, 1, at

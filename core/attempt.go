@@ -1,6 +1,7 @@
 package core
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -38,10 +39,6 @@ func (m *machine) taskStarted(in TaskStarted) error {
 		m.tick()
 		return nil
 	}
-	if m.passed(s) {
-		m.expire(s, policy.LimitDeadline)
-		return nil
-	}
 	m.emit(AttemptStarted{Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s)})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)
 	if failure != nil {
@@ -66,13 +63,20 @@ func (m *machine) task(s *Step, payload []byte) Task {
 		d = d.attached(policy.LimitStartToClose, p.StartToClose, s.Started)
 	}
 	t.Deadline, t.Bound = d.at, d.limit
-	if p.Heartbeat != nil {
-		t.Heartbeat = p.Heartbeat.After.Microseconds()
-	}
-	if p.Inactivity != nil {
-		t.Inactivity = p.Inactivity.After.Microseconds()
-	}
+	t.Heartbeat, t.Inactivity = silence(p.Heartbeat), silence(p.Inactivity)
 	return t
+}
+
+// silence is how long work may give no sign before it has to be known, in microseconds: the limit, or its warning.
+func silence(l *policy.Limit) int64 {
+	switch {
+	case l == nil:
+		return 0
+	case l.Warn > 0:
+		return max((l.After * time.Duration(l.Warn) / 100).Microseconds(), 1)
+	default:
+		return l.After.Microseconds()
+	}
 }
 
 func (m *machine) taskEnded(in TaskEnded) error {
@@ -128,16 +132,23 @@ func (m *machine) childEnded(in ChildEnded) error {
 	case RunSucceeded:
 		m.emit(AttemptEnded{Step: s.ID})
 		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: in.Output})
+	case RunPending:
+		f := *in.Failure
+		f.Message = "the child run could not be started: " + f.Message
+		m.attemptEnded(s, &f, nil, false)
 	case RunCancelled, RunTerminated:
 		f := cancelled("the child run " + in.Child.String() + " was " + in.Phase.String())
 		f.Cause = in.Failure
 		m.attemptEnded(s, f, nil, false)
 	default:
-		f := &policy.Failure{Kind: policy.KindError, Type: "child", Message: "the child run " + in.Child.String() + " " + in.Phase.String(), Cause: in.Failure}
+		f := &policy.Failure{Kind: policy.KindError, Type: "child", Message: "the child run " + in.Child.String() + " " + strings.ReplaceAll(in.Phase.String(), "_", " "), Cause: in.Failure}
 		if in.Failure != nil {
 			f.Type, f.Code = in.Failure.Type, in.Failure.Code
 			if in.Failure.Kind == policy.KindFailed {
 				f.Kind = policy.KindFailed
+			}
+			if in.Failure.Message != "" {
+				f.Message += ": " + in.Failure.Message
 			}
 		}
 		m.attemptEnded(s, f, nil, false)

@@ -330,6 +330,7 @@ func (r *StepBegan) fields(c *coder) {
 	c.group(&r.Item, &r.Group)
 	c.time(&r.ScheduleToClose)
 	c.time(&r.NextAt)
+	c.time(&r.Deadline)
 }
 
 func (r *StepOmitted) fields(c *coder) {

@@ -79,6 +79,6 @@ type Task struct {
 	Count                 int
 	Deadline              Time             // the effective deadline, the earliest of all that apply
 	Bound                 policy.LimitKind // the limit that deadline comes from
-	Heartbeat, Inactivity int64            // microseconds
+	Heartbeat, Inactivity int64            // how long it may be silent before the limit, or its warning, comes: microseconds
 	Details               []byte           // of the previous attempt's last heartbeat
 }

@@ -145,7 +145,7 @@ func (e Event) Text() string {
 		add("its work did not stop")
 	}
 	if e.Failure != nil {
-		add("%s", sentence(e.Failure))
+		add("%s", Sentence(e.Failure))
 	}
 	if e.Reason != policy.ReasonNone && e.Reason != policy.ReasonCancelled && e.Reason != policy.ReasonOperator {
 		add("no more attempts: %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
@@ -179,27 +179,41 @@ func (e Event) instants(add func(string, ...any)) {
 	case e.Deadline == 0:
 		add("%s deadline removed", e.Limit)
 	default:
-		add("%s deadline in %s", e.Limit, span(e.Deadline.Sub(e.At)))
+		limit := e.Limit.String() + " deadline"
+		if e.Limit == policy.LimitDeadline {
+			limit = "deadline"
+		}
+		add("%s in %s", limit, span(e.Deadline.Sub(e.At)))
 	}
 }
 
 // span is a duration in whole milliseconds, as flow files write it.
 func span(d time.Duration) string { return duration.Format(d.Truncate(time.Millisecond)) }
 
-// sentence is a failure for people, in one line.
-func sentence(f *policy.Failure) string {
+// Sentence is a failure for people: what failed and what came before it, in one line.
+func Sentence(f *policy.Failure) string {
 	text := f.Message
-	if text == "" {
+	switch {
+	case text == "" && f.Limit != policy.LimitNone:
+		text = f.Limit.String() + " limit expired"
+	case text == "":
 		text = f.Kind.String()
-		if f.Type != "" {
+		if f.Type != "" && f.Type != text {
 			text += " " + f.Type
+		}
+		if f.Code != 0 {
+			text += fmt.Sprintf(" (code %d)", f.Code)
 		}
 	}
 	if f.Limit != policy.LimitNone && f.Origin != "" {
 		text += " (set at " + f.Origin + ")"
 	}
 	if f.Cause != nil && !strings.Contains(text, f.Cause.Message) {
-		text += "; before that: " + sentence(f.Cause)
+		link := "; caused by: "
+		if f.Kind == policy.KindTimeout {
+			link = "; before that: "
+		}
+		text += link + Sentence(f.Cause)
 	}
 	return strings.Join(strings.Fields(text), " ")
 }

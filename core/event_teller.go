@@ -157,19 +157,16 @@ func (t *Teller) deadline(rec StepWarned) Time {
 // perAttempt is the instant at which a limit of one attempt ends, which is not stored: it follows from the attempt.
 func (t *Teller) perAttempt(rec StepWarned) Time {
 	s := &t.run.Steps[rec.Step]
-	l := limitOf(s.Effective(), rec.Limit)
-	if l == nil {
-		return 0
-	}
+	l := s.Effective().Get(rec.Limit)
 	switch rec.Limit {
 	case policy.LimitScheduleToStart:
-		return s.ReadyAt.Add(l.After)
+		return ends(l, s.ReadyAt)
 	case policy.LimitHeartbeat:
-		return max(s.Started, s.BeatAt).Add(l.After)
+		return ends(l, max(s.Started, s.BeatAt))
 	case policy.LimitInactivity:
-		return max(s.Started, s.BeatAt, s.ByteAt).Add(l.After)
+		return ends(l, max(s.Started, s.BeatAt, s.ByteAt))
 	default:
-		return s.Started.Add(l.After)
+		return ends(l, s.Started)
 	}
 }
 
@@ -220,8 +217,8 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 func (t *Teller) tellBegan(out []Event, at Time) []Event {
 	s := &t.run.Steps[len(t.run.Steps)-1]
 	ev := t.of(at, EventStepScheduled, s.ID)
-	if s.ScheduleToClose != 0 {
-		ev.Limit, ev.Deadline = policy.LimitScheduleToClose, s.ScheduleToClose
+	if d := (due{}).earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline); d.at != 0 {
+		ev.Limit, ev.Deadline = d.limit, d.at
 	}
 	out = append(out, ev)
 	switch s.Spec.Kind {

@@ -85,7 +85,7 @@ type (
 		Step    StepID
 		Attempt int
 		Child   RunID
-		Phase   RunPhase
+		Phase   RunPhase // RunPending: it could not be started, and Failure says why
 		Output  []byte
 		Failure *policy.Failure
 	}

@@ -24,10 +24,15 @@ func (d due) earlier(limit policy.LimitKind, at Time) due {
 
 // attached adds a limit's amount to the instant its clock started.
 func (d due) attached(kind policy.LimitKind, l *policy.Limit, from Time) due {
+	return d.earlier(kind, ends(l, from))
+}
+
+// ends is when a limit of one attempt whose clock started at from fires; zero: there is none, or its clock stands.
+func ends(l *policy.Limit, from Time) Time {
 	if l == nil || from == 0 {
-		return d
+		return 0
 	}
-	return d.earlier(kind, from.Add(l.After))
+	return from.Add(l.After)
 }
 
 // stepLimit returns the next limit of the step itself: those of its run are not among them.
@@ -127,32 +132,15 @@ func (r *Run) nextWarning(s *Step) due {
 	if s.Spec.Kind == KindWait {
 		consider(policy.LimitWait, p.Wait, s.NextAt)
 	}
-	if s.Started != 0 && p.StartToClose != nil {
-		consider(policy.LimitStartToClose, p.StartToClose, s.Started.Add(p.StartToClose.After))
+	switch {
+	case s.Phase == StepScheduled:
+		consider(policy.LimitScheduleToStart, p.ScheduleToStart, ends(p.ScheduleToStart, s.ReadyAt))
+	case s.Phase == StepRunning || s.Started != 0:
+		consider(policy.LimitStartToClose, p.StartToClose, ends(p.StartToClose, s.Started))
+		consider(policy.LimitHeartbeat, p.Heartbeat, ends(p.Heartbeat, max(s.Started, s.BeatAt)))
+		consider(policy.LimitInactivity, p.Inactivity, ends(p.Inactivity, max(s.Started, s.BeatAt, s.ByteAt)))
 	}
 	return d
-}
-
-// limitOf returns the configured limit of a kind, nil where the step has none.
-func limitOf(p *policy.Policy, kind policy.LimitKind) *policy.Limit {
-	switch kind {
-	case policy.LimitScheduleToClose:
-		return p.ScheduleToClose
-	case policy.LimitDeadline:
-		return p.Deadline
-	case policy.LimitScheduleToStart:
-		return p.ScheduleToStart
-	case policy.LimitStartToClose:
-		return p.StartToClose
-	case policy.LimitHeartbeat:
-		return p.Heartbeat
-	case policy.LimitInactivity:
-		return p.Inactivity
-	case policy.LimitWait:
-		return p.Wait
-	default:
-		return nil
-	}
 }
 
 // timeout is the failure of an expired limit, saying which one, how long it was and where it was configured.
@@ -165,7 +153,7 @@ func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *po
 	case policy.LimitRun:
 		amount, f.Origin = r.Deadline.After, r.Deadline.Origin
 	default:
-		if l := limitOf(s.Effective(), kind); l != nil {
+		if l := s.Effective().Get(kind); l != nil {
 			amount, f.Origin = l.After, l.Origin
 		}
 	}
@@ -178,7 +166,7 @@ func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *po
 
 // expiredPhase is the phase in which a limit's expiry ends the step.
 func expiredPhase(p *policy.Policy, kind policy.LimitKind) StepPhase {
-	if l := limitOf(p, kind); l != nil && l.OnExpire == policy.ExpireCancel {
+	if l := p.Get(kind); l != nil && l.OnExpire == policy.ExpireCancel {
 		return StepCancelled
 	}
 	return StepTimedOut
@@ -207,14 +195,11 @@ func (l RunLimit) fresh(now Time) RunLimit {
 	return l
 }
 
-// stepDeadline returns the instant a step limit with that configuration ends at when its clock starts at from.
+// stepDeadline returns the instant a step limit with that configuration ends at when its clock starts at from; from 0: its
+// clock has not started, and only an instant binds.
 func stepDeadline(l *policy.Limit, from Time) Time {
-	switch {
-	case l == nil:
-		return 0
-	case l.At != 0:
+	if l != nil && l.At != 0 {
 		return l.At
-	default:
-		return from.Add(l.After)
 	}
+	return ends(l, from)
 }

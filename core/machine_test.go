@@ -5,9 +5,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -173,8 +175,10 @@ func (tr *transcript) parseOperation(t *testing.T, d *datadriven.TestData, step 
 		r, err := policy.ParsePreset(v)
 		fatal(t, err)
 		in.Policy = &policy.Policy{Retry: r}
-		if v := text(t, d, "scheduleToClose"); v != "" {
-			in.Policy.ScheduleToClose = &policy.Limit{After: mustDuration(v)}
+		for _, kind := range policy.StepLimits {
+			if v := text(t, d, kind.String()); v != "" {
+				in.Policy.Set(kind, &policy.Limit{After: mustDuration(v)})
+			}
 		}
 	}
 	return in
@@ -324,6 +328,12 @@ func describeEffect(e Effect) string {
 		s := fmt.Sprintf("Dispatch %s attempt %d", e.Task.StepName, e.Task.Token.Attempt)
 		if e.Task.Deadline != 0 {
 			s += fmt.Sprintf(" until %s (%s)", offset(e.Task.Deadline), e.Task.Bound)
+		}
+		if e.Task.Heartbeat != 0 {
+			s += " heartbeat=" + duration.Format(time.Duration(e.Task.Heartbeat)*time.Microsecond)
+		}
+		if e.Task.Inactivity != 0 {
+			s += " inactivity=" + duration.Format(time.Duration(e.Task.Inactivity)*time.Microsecond)
 		}
 		if e.Task.Details != nil {
 			s += fmt.Sprintf(" details=%s", e.Task.Details)

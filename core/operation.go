@@ -230,9 +230,7 @@ func (m *machine) setPolicy(s *Step, p *policy.Policy) {
 		}
 	}
 	move(policy.LimitScheduleToClose, toClose, old.ScheduleToClose, p.ScheduleToClose, s.ScheduledAt)
-	if s.Attempt > 0 && (deadline != 0 || s.Started != 0) {
-		move(policy.LimitDeadline, deadline, old.Deadline, p.Deadline, s.Started)
-	}
+	move(policy.LimitDeadline, deadline, old.Deadline, p.Deadline, s.Started)
 	if s.Spec.Kind == KindWait {
 		move(policy.LimitWait, s.NextAt, old.Wait, p.Wait, s.ScheduledAt)
 	}
@@ -264,6 +262,11 @@ func (m *machine) extendStep(in Operation, s *Step) error {
 		return err
 	}
 	m.audit(in, s.ID)
+	if to == 0 { // for good: not to come again with another attempt, or after a pause
+		p := *s.Effective()
+		p.Set(limit, nil)
+		m.emit(StepPolicy{Step: s.ID, Policy: &p})
+	}
 	m.emit(DeadlineMoved{Step: s.ID, Limit: limit, At: to})
 	return nil
 }

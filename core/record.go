@@ -80,6 +80,7 @@ type (
 		Group           StepID
 		ScheduleToClose Time
 		NextAt          Time // a sleep's end, a wait's deadline
+		Deadline        Time // one that is an instant; it binds from here on
 	}
 
 	// StepOmitted records a step that does not run.

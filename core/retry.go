@@ -98,7 +98,7 @@ func (m *machine) restart(ids []StepID) {
 		s := &m.r.Steps[id]
 		m.emit(StepReset{
 			Step: id, Budget: true, Restart: true, ScheduleToClose: stepDeadline(s.Effective().ScheduleToClose, m.now),
-			NextAt: m.restartAt(s),
+			Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
 		})
 	}
 	m.r.decider, m.r.changed = nil, nil // what was decided on the failure is decided anew
@@ -108,7 +108,9 @@ func (m *machine) restart(ids []StepID) {
 		case KindTask, KindChild:
 			m.readyAgain(id)
 		case KindWait:
-			m.takeKept(s)
+			if s.Deadline == 0 || s.Deadline > m.now {
+				m.takeKept(s)
+			}
 		case KindSleep, KindGroup:
 		}
 	}

@@ -16,6 +16,7 @@ func (m *machine) schedule(cmd Schedule) {
 	}
 	rec := StepBegan{
 		Spec: spec, Item: cmd.Item, Group: cmd.Group, ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), NextAt: cmd.Until,
+		Deadline: stepDeadline(p.Deadline, 0),
 	}
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)
@@ -29,6 +30,10 @@ func (m *machine) schedule(cmd Schedule) {
 		f := *cmd.Failure
 		f.NonRetryable = true // what cannot begin now cannot begin later: its input is what it is
 		m.attemptEnded(s, &f, nil, false)
+		return
+	}
+	if s.Deadline != 0 && s.Deadline <= m.now {
+		m.expire(s, policy.LimitDeadline)
 		return
 	}
 	switch spec.Kind {
@@ -54,19 +59,8 @@ func (m *machine) firstDeadline(s *Step) Time {
 	return stepDeadline(s.Effective().Deadline, m.now)
 }
 
-// passed reports whether the deadline that the step's first attempt would set has come already: an instant does not wait
-// for an attempt.
-func (m *machine) passed(s *Step) bool {
-	d := m.firstDeadline(s)
-	return d != 0 && d <= m.now
-}
-
 // startChild starts an attempt of a child step: a run of its own.
 func (m *machine) startChild(s *Step) {
-	if m.passed(s) {
-		m.expire(s, policy.LimitDeadline)
-		return
-	}
 	child := m.r.derive(uint64(s.ID)<<32|uint64(s.Attempt+1), m.now)
 	m.emit(AttemptStarted{Step: s.ID, Deadline: m.firstDeadline(s), Child: child})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)

@@ -29,7 +29,7 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 	}
 	if f := p.launch(parent, e); f != nil {
 		_ = p.advance(parent, nil, core.ChildEnded{
-			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Phase: core.RunFailed, Failure: f,
+			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,
 		})
 	}
 }

@@ -41,7 +41,7 @@ func (m *runModel) takeStep(rec core.Record) {
 	case core.StepReset:
 		m.reset(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.StepPolicy:
-		m.needs(core.OpSetPolicy, "a policy is replaced")
+		m.needs(core.OpSetPolicy, "a policy is replaced", core.OpExtend)
 		s := &m.steps[rec.Step]
 		s.policy, s.allowed = rec.Policy, s.counted
 		if s.backing {
@@ -69,8 +69,15 @@ func (m *runModel) working(what string, hook bool) {
 
 func (m *runModel) begin(rec core.StepBegan) {
 	spec := m.a.shadow.Steps[len(m.steps)].Spec // records of flows carry the ordinal only
-	s := stepModel{spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group, toClose: rec.ScheduleToClose, next: rec.NextAt}
+	s := stepModel{spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group, toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt}
 	m.working("a step begins", spec.Hook)
+	instant := core.Time(0)
+	if d := spec.Policy.Deadline; d != nil {
+		instant = d.At
+	}
+	if rec.Deadline != instant {
+		m.bad(FixedDeadline, "step %s begins with the deadline %s, the one it has is %s", spec.Name, offset(rec.Deadline), offset(instant))
+	}
 	if want := deadlineOf(spec.Policy.ScheduleToClose, m.at); rec.ScheduleToClose != want {
 		m.bad(FixedDeadline, "step %s is to be closed by %s, its limit says %s", spec.Name, offset(rec.ScheduleToClose), offset(want))
 	}
@@ -283,9 +290,6 @@ func (m *runModel) limitOf(s *stepModel, kind policy.LimitKind) core.Time {
 	case policy.LimitScheduleToClose:
 		return s.toClose
 	case policy.LimitDeadline:
-		if s.deadline == 0 && s.policy.Deadline != nil {
-			return s.policy.Deadline.At // an instant counts before the first attempt, too
-		}
 		return s.deadline
 	case policy.LimitScheduleToStart:
 		return after(s.policy.ScheduleToStart, s.readyAt)

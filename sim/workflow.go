@@ -135,11 +135,10 @@ func (a *author) step(i int) {
 		a.task(2)
 	case x < 0.72:
 		a.line(2, "sleep: %s", a.amount(time.Millisecond, 20*time.Minute))
+		a.limits(2, "scheduleToClose", "deadline")
 	case x < 0.84:
 		a.event()
-		if a.chance(0.5) {
-			a.line(2, "timeout: {wait: %s}", a.limit("wait", time.Second, 30*time.Minute))
-		}
+		a.limits(2, "wait", "scheduleToClose", "deadline")
 	case x < 0.92 && a.parent():
 		a.line(2, `flow: {name: %s, input: {n: "${{ input.n }}", list: [1, 2]}}`, workflowName(a.IntN(workflows/3)*3+1))
 		a.policy(2, "scheduleToClose", "deadline", "startToClose")
@@ -177,12 +176,19 @@ func (a *author) policy(indent int, limits ...string) {
 	if a.chance(0.6) {
 		a.line(indent, "retry: %s", a.retry())
 	}
+	a.limits(indent, limits...)
+}
+
+func (a *author) limits(indent int, limits ...string) {
 	var out []string
 	for _, kind := range limits {
 		if !a.chance(0.28) {
 			continue
 		}
 		low, high := 100*time.Millisecond, 10*time.Minute
+		if kind == "wait" {
+			low, high = time.Second, 30*time.Minute
+		}
 		if kind == "scheduleToClose" || kind == "deadline" {
 			low, high = time.Second, 2*time.Hour
 		}
@@ -210,7 +216,7 @@ func (a *author) limit(kind string, low, high time.Duration) string {
 			fields = append(fields, "retry: "+strconv.FormatBool(a.chance(0.5)))
 		}
 	}
-	if a.chance(0.3) && kind != "heartbeat" && kind != "inactivity" && kind != "scheduleToStart" {
+	if a.chance(0.3) {
 		fields = append(fields, fmt.Sprintf("warn: %d", 10+a.IntN(89)))
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
