@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"iter"
 	"time"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -92,6 +93,20 @@ const DefaultConcurrency = 64
 // OnExit. A run that timed out and has no OnTimeout runs OnFailure.
 type Hooks struct {
 	OnSuccess, OnFailure, OnTimeout, OnCancel, OnExit []*Step
+}
+
+// AllSteps are the document's steps and those of its hooks.
+func (d *Document) AllSteps() iter.Seq[*Step] {
+	h := &d.Hooks
+	return func(yield func(*Step) bool) {
+		for _, steps := range [][]*Step{d.Steps, h.OnSuccess, h.OnFailure, h.OnTimeout, h.OnCancel, h.OnExit} {
+			for _, s := range steps {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Ending is a way not to succeed, as ContinueOn names it.

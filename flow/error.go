@@ -66,6 +66,13 @@ func (e *Error) Excerpt() string {
 	return fmt.Sprintf("\n%s%s\n%s| %s^", number, string(runes), strings.Repeat(" ", utf8.RuneCountInString(number)-2), string(pad))
 }
 
+// ErrorAt is an error about what a step of the document does, at its place.
+func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *Error {
+	e := &Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	e.excerpt = d.src.line(e.Line)
+	return e
+}
+
 // Errors are all errors of one document, in the order of their places.
 type Errors []*Error
 

@@ -1,10 +1,13 @@
 package flow
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -29,9 +32,12 @@ type Finding struct {
 
 // The codes of what is found in flows only.
 const (
-	LintUnusedService = "unused-service"
-	LintEndlessWait   = "endless-wait"
-	LintSleepsTooLong = "sleeps-too-long"
+	LintUnusedService  = "unused-service"
+	LintEndlessWait    = "endless-wait"
+	LintSleepsTooLong  = "sleeps-too-long"
+	LintDeadlinePassed = "deadline-passed"
+	LintLimitNoEffect  = "limit-no-effect" // what the step does never starts that limit's clock
+	LintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
 )
 
 func (f Finding) String() string {
@@ -42,14 +48,15 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", text, f.Severity, f.Msg)
 }
 
-// Lint looks for limits that contradict each other, services nobody uses and waits without an end. The document has
-// been compiled without error.
-func Lint(doc *Document) []Finding {
+// Lint looks for limits that contradict each other or what the step does, deadlines that have passed, services nobody uses
+// and waits without an end. The document has been compiled without error.
+func Lint(doc *Document, now core.Time) []Finding {
 	def, err := doc.definition()
 	if err != nil {
 		return nil
 	}
-	l := linter{doc: doc}
+	l := linter{doc: doc, now: now}
+	l.run()
 	l.services()
 	for i, s := range doc.Steps {
 		p := &def.plans[i]
@@ -68,6 +75,7 @@ func Lint(doc *Document) []Finding {
 
 type linter struct {
 	doc      *Document
+	now      core.Time
 	findings []Finding
 	seen     map[string]bool // what was found in a policy that several steps share
 }
@@ -93,20 +101,42 @@ func (l *linter) hook(spec *core.StepSpec) {
 // policy reports what package policy finds, at the place where that part of the policy was configured.
 func (l *linter) policy(step string, at Pos, p *policy.Policy, runLimit time.Duration) {
 	for _, f := range policy.Lint(p, runLimit) {
-		origin := originOf(p, f.Path)
-		key := origin + f.Code + f.Message
-		if origin != "" && l.seen[key] {
-			continue
-		}
-		if l.seen == nil {
-			l.seen = map[string]bool{}
-		}
-		l.seen[key] = true
-		place := at
-		if pos, ok := l.doc.src.parsePlace(origin); ok {
-			place = pos
-		}
-		l.add(Warning, place, f.Code, step, "step %q: %s", step, f.Message)
+		l.once(Warning, originOf(p, f.Path), at, f.Code, step, "%s", f.Message)
+	}
+	if d := p.Deadline; d != nil && d.At != 0 && d.At <= l.now {
+		l.once(Warning, d.Origin, at, LintDeadlinePassed, step, "the deadline, %s, has passed", d.At.Std().Format(time.RFC3339))
+	}
+}
+
+// once reports a finding at the place where a setting was made, once, however many steps share it.
+func (l *linter) once(severity Severity, origin string, at Pos, code, step, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	key := origin + code + message
+	if origin != "" && l.seen[key] {
+		return
+	}
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[key] = true
+	if pos, ok := l.doc.src.parsePlace(origin); ok {
+		at = pos
+	}
+	if step != "" {
+		message = fmt.Sprintf("step %q: %s", step, message)
+	}
+	l.add(severity, at, code, step, "%s", message)
+}
+
+// run looks at the limits of the run itself.
+func (l *linter) run() {
+	limits := l.doc.Limits
+	if r, e := limits.Run, limits.Execution; r != nil && e != nil && r.After > 0 && e.After > 0 && e.After < r.After {
+		l.once(Warning, r.Origin, l.doc.pos, policy.LintLimitNeverFires, "", "run of %s can never fire: execution of %s is always over first",
+			duration.Format(r.After), duration.Format(e.After))
+	}
+	if d := limits.Deadline; d != nil && d.At != 0 && d.At <= l.now {
+		l.once(Warning, d.Origin, l.doc.pos, LintDeadlinePassed, "", "the flow's deadline, %s, has passed: no run of it gets anywhere", d.At.Std().Format(time.RFC3339))
 	}
 }
 
@@ -135,11 +165,8 @@ func (l *linter) runLimit() time.Duration {
 
 func (l *linter) services() {
 	used := map[string]bool{}
-	h := &l.doc.Hooks
-	for _, steps := range [][]*Step{l.doc.Steps, h.OnSuccess, h.OnFailure, h.OnTimeout, h.OnCancel, h.OnExit} {
-		for _, s := range steps {
-			used[s.Service] = true
-		}
+	for s := range l.doc.AllSteps() {
+		used[s.Service] = true
 	}
 	for _, s := range l.doc.Services {
 		if !used[s.Name] {
@@ -150,9 +177,10 @@ func (l *linter) services() {
 
 func (l *linter) step(s *Step, p *plan) {
 	l.policy(s.Name, s.pos, &p.spec.Policy, l.runLimit())
+	l.limits(s)
 	switch s.Action.(type) {
 	case *Wait:
-		if p.spec.Policy.Wait == nil && p.spec.Policy.ScheduleToClose == nil && !l.bounded() {
+		if endless(&p.spec.Policy) && !l.bounded() {
 			l.add(Info, s.pos, LintEndlessWait, s.Name, "step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}
 	case *Sleep:
@@ -163,6 +191,63 @@ func (l *linter) step(s *Step, p *plan) {
 	}
 }
 
+// limits looks at the limits that the step itself sets: shared ones need not make sense for each of the steps.
+func (l *linter) limits(s *Step) {
+	for _, kind := range policy.StepLimits {
+		limit := s.Policy.Get(kind)
+		if limit == nil || limit.At != 0 {
+			continue // an instant binds whatever the step does
+		}
+		if severity, code, why := pointless(s.Action, kind); why != "" {
+			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)
+		}
+	}
+}
+
+// pointless says why a limit makes no sense for what a step does; "": it does.
+func pointless(action Action, kind policy.LimitKind) (severity Severity, code, why string) {
+	attempts := kind != policy.LimitScheduleToClose && kind != policy.LimitWait
+	switch action := action.(type) {
+	case *Wait:
+		if attempts {
+			return Warning, LintLimitNoEffect, fmt.Sprintf("a wait has no attempts, so %s has no effect; use wait", kind)
+		}
+		return "", "", ""
+	case *Sleep:
+		if attempts {
+			return Warning, LintLimitNoEffect, fmt.Sprintf("a sleep has no attempts, so %s has no effect; use scheduleToClose", kind)
+		}
+	case *Child:
+		if kind == policy.LimitHeartbeat || kind == policy.LimitInactivity {
+			return Warning, LintNoSignOfLife, fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
+		}
+	case *HTTP:
+		if kind == policy.LimitHeartbeat {
+			return Warning, LintNoSignOfLife, "a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
+		}
+	case *Exec:
+		if kind == policy.LimitHeartbeat && !speaksOf(action, "heartbeat") {
+			return Info, LintNoSignOfLife, `only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; for the silence of all output use inactivity`
+		}
+	default:
+	}
+	if kind == policy.LimitWait {
+		return Warning, LintLimitNoEffect, "it waits for no event, so wait has no effect; use scheduleToClose"
+	}
+	return "", "", ""
+}
+
+// speaksOf reports whether the word stands somewhere in what is run.
+func speaksOf(e *Exec, word string) bool {
+	text, err := json.Marshal([]any{e.Command.Any(), e.Shell.Any()})
+	return err == nil && strings.Contains(string(text), word)
+}
+
+// endless reports whether nothing in the policy ends a wait.
+func endless(p *policy.Policy) bool {
+	return p.Wait == nil && p.ScheduleToClose == nil && (p.Deadline == nil || p.Deadline.At == 0)
+}
+
 // bounded reports whether the run itself comes to an end.
 func (l *linter) bounded() bool {
 	limits := l.doc.Limits
@@ -170,11 +255,18 @@ func (l *linter) bounded() bool {
 }
 
 func (l *linter) sleep(s *Step, p *plan) {
-	run := l.runLimit()
-	if run == 0 || p.sleep.until {
+	if p.sleep.until {
 		return
 	}
-	if d, err := policy.DecodeDuration(p.sleep.amount.value); err == nil && d >= run {
+	d, err := policy.DecodeDuration(p.sleep.amount.value)
+	if err != nil {
+		return
+	}
+	if run := l.runLimit(); run > 0 && d >= run {
 		l.add(Warning, s.pos, LintSleepsTooLong, s.Name, "step %q sleeps at least as long as the run may take", s.Name)
+	}
+	if limit := p.spec.Policy.ScheduleToClose; limit != nil && d >= limit.After {
+		l.once(Warning, limit.Origin, s.pos, LintSleepsTooLong, s.Name, "its sleep of %s does not fit in %s (%s)",
+			duration.Format(d), duration.Format(limit.After), policy.LimitScheduleToClose)
 	}
 }

@@ -96,6 +96,17 @@ func (p *parsing) object(n *node, what string, known []string) bool {
 	return true
 }
 
+// lacks reports that a mapping has not got a key it needs. Where it has one that nobody knows, that one is probably meant,
+// and was reported already.
+func (p *parsing) lacks(n *node, known []string, hint, format string, args ...any) {
+	for _, f := range n.fields {
+		if !contains(known, f.name) {
+			return
+		}
+	}
+	p.fail(n.pos, hint, format, args...)
+}
+
 func (p *parsing) text(n *node, what string) string {
 	if n == nil || n.kind == nodeNull {
 		return ""
@@ -197,7 +208,7 @@ func (p *parsing) document(n *node) *Document {
 	p.doc = doc
 	doc.Name = p.text(n.get("name"), "name")
 	if name := n.get("name"); name == nil || name.kind == nodeNull || name.kind == nodeText && name.text == "" {
-		p.fail(n.pos, "give the flow a name: name: order", "the flow has no name")
+		p.lacks(n, p.withForms(documentKeys), "give the flow a name: name: order", "the flow has no name")
 	} else {
 		p.name(name, "a flow's name")
 	}

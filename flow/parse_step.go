@@ -11,7 +11,7 @@ import (
 func (p *parsing) steps(doc *node) []*Step {
 	n := doc.get("steps")
 	if n == nil || n.kind == nodeNull {
-		p.fail(doc.pos, "add steps: with at least one step", "the flow has no steps")
+		p.lacks(doc, p.withForms(documentKeys), "add steps: with at least one step", "the flow has no steps")
 		return nil
 	}
 	if n.kind != nodeList {
@@ -41,7 +41,7 @@ func (p *parsing) steps(doc *node) []*Step {
 		s := p.step(item)
 		if s.Name == "" {
 			if n := item.get("name"); n == nil || n.kind == nodeText || n.kind == nodeNull {
-				p.fail(item.pos, "", "the step has no name")
+				p.lacks(item, p.withForms(stepKeys), "", "the step has no name")
 			}
 		}
 		steps = append(steps, s)
@@ -133,7 +133,7 @@ func (p *parsing) action(n *node, s *Step) {
 	}
 	switch len(found) {
 	case 0:
-		p.fail(n.pos, "add one of "+orList(kindKeys), "the step does nothing")
+		p.lacks(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")
 		return
 	case 1:
 	default:
@@ -185,7 +185,7 @@ func (p *parsing) exec(n *node) Action {
 	command, shell := n.get("command"), n.get("shell")
 	switch {
 	case command == nil && shell == nil:
-		p.fail(n.pos, "add command: [program, argument] or shell: a line", "exec has no command")
+		p.lacks(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
 	case command != nil && shell != nil:
 		p.fail(n.key("shell"), "", "exec takes command or shell, not both")
 	}
@@ -229,7 +229,7 @@ func (p *parsing) http(n *node) Action {
 	h.Method = p.textValue(n.get("method"), "method")
 	h.URL = p.textValue(n.get("url"), "url")
 	if n.get("url") == nil {
-		p.fail(n.pos, "", "http has no url")
+		p.lacks(n, httpKeys, "", "http has no url")
 	}
 	h.Query = p.mapping(n.get("query"), "query")
 	h.JSON = valueOf(n.get("json"))
@@ -282,8 +282,8 @@ func (p *parsing) task(n *node) Action {
 		t.Queue = p.text(n.get("queue"), "queue")
 		t.Input = valueOf(n.get("input"))
 	}
-	if t.Type == "" {
-		p.fail(n.pos, "name the worker's function: type: SendReceipt", "the task has no type")
+	if t.Type == "" && (n.kind == nodeObject || n.kind == nodeNull) {
+		p.lacks(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")
 	}
 	return t
 }
@@ -295,7 +295,7 @@ func (p *parsing) sleep(n *node) Action {
 			s.For, s.Until = valueOf(n.get("for")), valueOf(n.get("until"))
 		}
 		if s.For.IsZero() == s.Until.IsZero() {
-			p.fail(n.pos, "", "sleep takes for or until")
+			p.lacks(n, sleepKeys, "", "sleep takes for or until")
 		}
 	} else {
 		s.For = valueOf(n)
@@ -336,8 +336,9 @@ func (p *parsing) wait(n *node) Action {
 	} else if p.object(n, "wait", waitKeys) {
 		w.Event = p.textValue(n.get("event"), "event")
 	}
-	if w.Event.IsZero() || w.Event.text() == "" && w.Event.n.kind == nodeText {
-		p.fail(n.pos, "name the event: event: approved", "the wait names no event")
+	empty := w.Event.IsZero() || w.Event.text() == "" && w.Event.n.kind == nodeText
+	if empty && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
+		p.lacks(n, waitKeys, "name the event: event: approved", "the wait names no event")
 	}
 	return w
 }
@@ -354,8 +355,8 @@ func (p *parsing) child(n *node) Action {
 			}
 		}
 	}
-	if c.Name.text() == "" {
-		p.fail(n.pos, "name the flow to run: name: audit", "the child flow has no name")
+	if c.Name.text() == "" && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
+		p.lacks(n, flowKeys, "name the flow to run: name: audit", "the child flow has no name")
 	}
 	return c
 }

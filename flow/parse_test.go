@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // TestErrors reads documents from transcripts and shows what is said about them: `go test ./flow -rewrite` writes them
@@ -28,7 +31,7 @@ func TestErrors(t *testing.T) {
 			var b strings.Builder
 			fmt.Fprintf(&b, "ok: %s, %d steps\n", doc.Name, len(doc.Steps))
 			if d.Cmd == "lint" {
-				for _, f := range Lint(doc) {
+				for _, f := range Lint(doc, lintedAt) {
 					b.WriteString(f.String() + "\n")
 				}
 			}
@@ -36,6 +39,9 @@ func TestErrors(t *testing.T) {
 		})
 	})
 }
+
+// lintedAt is when the documents of the tests are looked at.
+var lintedAt = policy.At(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
 
 func TestTooLarge(t *testing.T) {
 	_, err := Parse("big.yaml", []byte("pawl: 1\n#"+strings.Repeat("x", MaxSize)))
@@ -114,7 +120,7 @@ func FuzzParse(f *testing.F) {
 		if _, err := Compile(doc); err != nil {
 			t.Fatalf("parsed, but: %v", err)
 		}
-		_ = Lint(doc)
+		_ = Lint(doc, lintedAt)
 	})
 }
 

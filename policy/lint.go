@@ -29,6 +29,7 @@ const (
 	LintOnReplaced       = "on-replaced-by-when" // on is not asked where there is a when
 	LintLostInOn         = "lost-always-retried" // lost attempts do not depend on on
 	LintJitterNoEffect   = "jitter-no-effect"    // there is no delay to spread
+	LintNoPause          = "no-pause"            // attempts without end, and no delay between them
 )
 
 // Lint finds contradictions in a step's policy, as it is after all overlays. runLimit is the shortest limit of the
@@ -106,6 +107,9 @@ func (l *linter) lintFilter() {
 
 func (l *linter) lintDelays() {
 	r := l.retry
+	if r.MaxAttempts < 0 && r.InitialInterval <= 0 {
+		l.find(LintNoPause, "attempts without end follow each other without a pause; give initialInterval", "retry", "initialInterval")
+	}
 	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != JitterUniform) {
 		l.find(LintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
 	}
@@ -198,6 +202,7 @@ var outerLimits = map[LimitKind][]LimitKind{
 	LimitStartToClose:    {LimitScheduleToClose, LimitDeadline},
 	LimitHeartbeat:       {LimitScheduleToClose, LimitDeadline, LimitStartToClose},
 	LimitInactivity:      {LimitScheduleToClose, LimitDeadline, LimitStartToClose, LimitHeartbeat},
+	LimitWait:            {LimitScheduleToClose},
 }
 
 func (l *linter) lintNeverFires() {

@@ -15,9 +15,9 @@ import (
 // relative is a flow that another one may start.
 type relative struct {
 	source
-	place  int             // among the bundle's flows
-	starts map[string]bool // by name
-	any    bool            // an expression makes the name of one that it starts
+	place  int                   // among the bundle's flows
+	starts map[string]*flow.Step // by name
+	any    bool                  // an expression makes the name of one that it starts
 }
 
 // child finds the flow that a step starts by name.
@@ -32,7 +32,11 @@ func (c *compiled) child(name string) (journal.Definition, error) {
 		c.started = map[string]journal.Definition{}
 	}
 	if c.family[name] == nil {
-		return journal.Definition{}, c.bundle.missing(name, c.family)
+		if err := c.bundle.unreadable(name); err != nil {
+			return journal.Definition{}, err
+		}
+		return journal.Definition{}, fmt.Errorf("no file beside %s holds a flow of that name; found: %s", c.bundle.Flow.File,
+			strings.Join(slices.Sorted(maps.Keys(c.family)), ", "))
 	}
 	d, err := c.bundle.child(name, c.family).definition(name)
 	if err == nil {
@@ -130,39 +134,41 @@ func (a *app) children(doc *flow.Document, text string) ([]source, error) {
 	}
 	family := b.family()
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if family[name] == nil {
-			return nil, b.missing(name, family)
+		if family[name] != nil {
+			continue
 		}
+		if err := b.unreadable(name); err != nil {
+			return nil, err
+		}
+		return nil, doc.ErrorAt(wanted[name], "found: "+strings.Join(slices.Sorted(maps.Keys(family)), ", "),
+			"no file beside this one holds a flow %q", name)
 	}
 	return b.child(doc.Name, family).Children, nil
 }
 
-// missing says why a flow is not found: the file that seems to hold it cannot be read, or there is none.
-func (b bundle) missing(name string, family map[string]*relative) error {
+// unreadable is why the file that seems to hold a flow cannot be read; nil: no file does.
+func (b bundle) unreadable(name string) error {
 	for _, s := range b.Children {
 		if _, err := parseFlow(s.File, []byte(s.Text)); err != nil && strings.Contains(s.Text, "name: "+name) {
 			return err
 		}
 	}
-	return fmt.Errorf("%s starts flow %q, and no file beside it holds one of that name; found: %s", b.Flow.File, name,
-		strings.Join(slices.Sorted(maps.Keys(family)), ", "))
+	return nil
 }
 
-// childNames lists the flows that a document's steps start; any is set where an expression makes a name.
-func childNames(doc *flow.Document) (names map[string]bool, any bool) {
-	names = map[string]bool{}
-	h := &doc.Hooks
-	for _, steps := range [][]*flow.Step{doc.Steps, h.OnSuccess, h.OnFailure, h.OnTimeout, h.OnCancel, h.OnExit} {
-		for _, s := range steps {
-			child, ok := s.Action.(*flow.Child)
-			if !ok {
-				continue
-			}
-			if name, _ := child.Name.Any().(string); strings.Contains(name, "${{") {
-				any = true
-			} else {
-				names[name] = true
-			}
+// childNames lists the flows that a document's steps start, with the first step that starts each; any is set where an
+// expression makes a name.
+func childNames(doc *flow.Document) (names map[string]*flow.Step, any bool) {
+	names = map[string]*flow.Step{}
+	for s := range doc.AllSteps() {
+		child, ok := s.Action.(*flow.Child)
+		if !ok {
+			continue
+		}
+		if name, _ := child.Name.Any().(string); strings.Contains(name, "${{") {
+			any = true
+		} else if names[name] == nil {
+			names[name] = s
 		}
 	}
 	return names, any

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,8 @@ type warning struct {
 	Hint     string `json:"hint,omitempty"`
 	Excerpt  string `json:"-"`
 }
+
+func (w warning) isWarning() bool { return w.Severity == string(flow.Warning) }
 
 func (w warning) String() string {
 	place := w.File
@@ -55,7 +58,7 @@ func (a *app) flowValidateCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use: "validate FILE…", Short: "Check flow files, and warn of limits that contradict each other", Args: cobra.MinimumNArgs(1),
-		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; with --strict also if there is a warning.",
+		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; with --strict also if anything is found.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var all []checked
 			bad, warned := false, false
@@ -78,7 +81,7 @@ func (a *app) flowValidateCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as errors")
+	cmd.Flags().BoolVar(&strict, "strict", false, "whatever is found counts as an error")
 	return cmd
 }
 
@@ -112,7 +115,11 @@ func (a *app) validate(file string) (checked, error) {
 		})
 	}
 	if _, err := a.children(doc, string(src)); err != nil {
-		out.Findings = append(out.Findings, warning{File: name, Severity: "warning", Message: err.Error()})
+		w := warning{File: name, Severity: string(flow.Warning), Message: err.Error()}
+		if at, ok := errors.AsType[*flow.Error](err); ok {
+			w.File, w.Line, w.Col, w.Step, w.Message, w.Hint = at.File, at.Line, at.Col, at.Step, at.Msg, at.Hint
+		}
+		out.Findings = append(out.Findings, w)
 	}
 	for _, w := range out.Findings {
 		a.say("%s", w)
@@ -123,7 +130,7 @@ func (a *app) validate(file string) (checked, error) {
 
 func lint(doc *flow.Document) []warning {
 	var out []warning
-	for _, f := range flow.Lint(doc) {
+	for _, f := range flow.Lint(doc, now()) {
 		out = append(out, warning{
 			File: f.File, Line: f.Pos.Line, Col: f.Pos.Col, Severity: string(f.Severity), Code: f.Code, Step: f.Step, Message: f.Msg,
 		})
@@ -132,10 +139,10 @@ func lint(doc *flow.Document) []warning {
 }
 
 func warningOf(step string, f policy.Finding) warning {
-	return warning{Severity: "warning", Code: f.Code, Step: step, Message: f.Message}
+	return warning{Severity: string(flow.Warning), Code: f.Code, Step: step, Message: f.Message}
 }
 
-// warnings tells findings; any of them ends the command with status 1.
+// warnings tells findings; a warning ends the command with status 1.
 func (a *app) warnings(all []warning) error {
 	if a.structured() {
 		if all == nil {
@@ -148,10 +155,12 @@ func (a *app) warnings(all []warning) error {
 	for _, w := range all {
 		a.say("%s", w)
 	}
-	if len(all) > 0 {
+	if slices.ContainsFunc(all, warning.isWarning) {
 		return &statusError{status: exitFailed}
 	}
-	a.say("Nothing to find fault with.")
+	if len(all) == 0 {
+		a.say("Nothing to find fault with.")
+	}
 	return nil
 }
 

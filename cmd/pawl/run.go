@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -90,7 +92,20 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.startRun(cmd.Context(), req, !f.detach, a.chooseTelling(f.json, f.quiet))
+	how := a.chooseTelling(f.json, f.quiet)
+	if how != tellQuiet && how != tellJSON {
+		a.warnOf(c.doc)
+	}
+	return a.startRun(cmd.Context(), req, !f.detach, how)
+}
+
+// warnOf says, before a flow is run, which of its limits cannot be meant.
+func (a *app) warnOf(doc *flow.Document) {
+	for _, w := range lint(doc) {
+		if w.isWarning() {
+			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))
+		}
+	}
 }
 
 // startRun starts a run and, where it is not detached, carries it to its end.

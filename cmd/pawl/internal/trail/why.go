@@ -9,45 +9,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// sentence is a failure for people: what failed, in one line.
-func sentence(f *policy.Failure) string {
+// Sentence is a failure for people, in one line fit for a terminal.
+func Sentence(f *policy.Failure) string {
 	if f == nil {
 		return ""
 	}
-	return screen.Clean(describe(f))
-}
-
-// Sentence is a failure for people.
-func Sentence(f *policy.Failure) string { return sentence(f) }
-
-func describe(f *policy.Failure) string {
-	if f.Kind == policy.KindTimeout && f.Limit != policy.LimitNone {
-		text := f.Message
-		if text == "" {
-			text = f.Limit.String() + " limit expired"
-		}
-		if f.Origin != "" {
-			text += " (set at " + f.Origin + ")"
-		}
-		if f.Cause != nil {
-			text += "; before that: " + describe(f.Cause)
-		}
-		return text
-	}
-	text := f.Message
-	if text == "" {
-		text = f.Kind.String()
-		if f.Type != "" && f.Type != f.Kind.String() {
-			text += " " + f.Type
-		}
-		if f.Code != 0 {
-			text += fmt.Sprintf(" (code %d)", f.Code)
-		}
-	}
-	if f.Cause != nil && !strings.Contains(text, f.Cause.Message) {
-		text += "; caused by: " + describe(f.Cause)
-	}
-	return text
+	return screen.Clean(core.Sentence(f))
 }
 
 // StepWhy says in a sentence why a closed step ended as it did; "" where there is nothing to explain.
@@ -58,28 +25,28 @@ func (t *Trail) StepWhy(s *core.Step) string {
 		if s.Phase == core.StepSucceeded {
 			return ""
 		}
-		return sentence(s.Failure)
+		return Sentence(s.Failure)
 	case policy.ReasonAttemptsExhausted:
-		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, sentence(last))
+		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, Sentence(last))
 	case policy.ReasonRetriesOff:
-		return sentence(last) + " (the step has no retries)"
+		return Sentence(last) + " (the step has no retries)"
 	case policy.ReasonNoTimeLeft:
 		text := fmt.Sprintf("attempt %d could not have begun before the %s deadline", n+1, s.Failure.Limit)
 		if s.Failure.Origin != "" {
 			text += " (set at " + s.Failure.Origin + ")"
 		}
 		if s.Failure.Cause != nil {
-			text += "; the last one: " + sentence(s.Failure.Cause)
+			text += "; the last one: " + Sentence(s.Failure.Cause)
 		}
 		return text
 	case policy.ReasonTimeoutNotRetryable:
-		return sentence(s.Failure)
+		return Sentence(s.Failure)
 	case policy.ReasonNonRetryable:
-		return sentence(last) + " (this failure is never retried)"
+		return Sentence(last) + " (this failure is never retried)"
 	case policy.ReasonNotMatched:
-		return sentence(last) + " (the retry policy does not retry this)"
+		return Sentence(last) + " (the retry policy does not retry this)"
 	case policy.ReasonExpressionError:
-		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
+		return Sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:
 		return fmt.Sprintf("%d attempts in a row were lost with their worker", s.Lost)
 	case policy.ReasonSkipped:
@@ -96,11 +63,11 @@ func (t *Trail) StepWhy(s *core.Step) string {
 	case policy.ReasonOperator:
 		text := "decided by " + t.lastActor(s.Key())
 		if s.Failure != nil && s.Phase == core.StepFailed {
-			text += ": " + sentence(s.Failure)
+			text += ": " + Sentence(s.Failure)
 		}
 		return text
 	default:
-		return sentence(s.Failure)
+		return Sentence(s.Failure)
 	}
 }
 
@@ -165,7 +132,7 @@ func (t *Trail) RunWhy() string {
 				return screen.Clean(text)
 			}
 		}
-		return sentence(r.Failure)
+		return Sentence(r.Failure)
 	default:
 	}
 	if guilty := t.Guilty(); r.Phase == core.RunFailed && len(guilty) > 0 {
@@ -178,7 +145,7 @@ func (t *Trail) RunWhy() string {
 		text := fmt.Sprintf("step %q %s: %s", screen.Clean(first.Key()), strings.ReplaceAll(first.Phase.String(), "_", " "), t.StepWhy(first))
 		return text
 	}
-	return sentence(r.Failure)
+	return Sentence(r.Failure)
 }
 
 // Totals counts what a run did.
