@@ -37,9 +37,6 @@ func TestMain(m *testing.M) {
 const (
 	crashOrders = 1000
 	crashSteps  = 5
-	// crashAtOnce is how many steps are in flight. A life begins many times more before it is killed, so those that
-	// the last kill caught get through: five lost in a row would stop a step, on a slow machine too.
-	crashAtOnce = 3
 )
 
 // order is a workflow whose steps leave a line each in a file outside.
@@ -50,7 +47,6 @@ func order(trace *os.File) *pawl.Workflow[int, int] {
 				if _, err := fmt.Fprintln(trace, n, i, pawl.AttemptNumber(ctx)); err != nil { // one write, appended
 					return 0, err
 				}
-				fmt.Println(n) // whoever kills us counts along
 				return i, wait(ctx, time.Duration(n%10)*time.Millisecond)
 			}, pawl.Timeout("1h"), pawl.Retry("fixed(3, 10ms)"))
 			if err != nil {
@@ -72,9 +68,7 @@ func takeOrders(dir string) error {
 	}
 	w := order(trace)
 	ctx := context.Background()
-	e, err := pawl.Open(ctx, pawl.Config{
-		Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w}, Concurrency: crashAtOnce,
-	})
+	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w}})
 	if err != nil {
 		return err
 	}
@@ -113,60 +107,38 @@ func TestCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	ended := false
-	for i := 0; !ended; i++ {
+	for i := range crashes + 1 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), crashDir+"="+dir)
-		kill := 0 // in the last life: never
-		if i < crashes {
-			kill = 8*crashAtOnce + rng.IntN(48) // wide, or the same step would be the last begun each time
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
 		}
-		killed, err := live(cmd, kill)
-		if err != nil {
-			t.Fatalf("life %d: %v", i, err)
+		var death *time.Timer
+		if i < crashes { // at any instant: before it has opened its database, or with a thousand steps in flight
+			life := time.Duration(20+rng.IntN(100)) * time.Millisecond
+			death = time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
 		}
-		ended = !killed && i >= crashes // else it was too quick; it finds all done and ends again
-	}
-	checkTrace(t, filepath.Join(dir, "trace"))
-	checkRuns(t, dir)
-}
-
-// live runs the program until it has begun that many steps, and kills it then; with 0 until it ends.
-func live(cmd *exec.Cmd, kill int) (killed bool, err error) {
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return false, err
-	}
-	if err := cmd.Start(); err != nil {
-		return false, err
-	}
-	begun := 0
-	for s := bufio.NewScanner(out); s.Scan(); {
-		if begun++; begun == kill {
-			killed = true
-			if err := cmd.Process.Kill(); err != nil {
-				return false, err
-			}
+		err := cmd.Wait()
+		if killed := death != nil && !death.Stop(); err != nil && !killed {
+			t.Fatalf("life %d: %v\n%s", i, err, stderr.String())
 		}
 	}
-	if err := cmd.Wait(); err != nil && !killed {
-		return false, fmt.Errorf("%w\n%s", err, stderr.String())
-	}
-	return killed, nil
+	checkRuns(t, dir, checkTrace(t, filepath.Join(dir, "trace")))
 }
 
 // checkTrace holds what happened outside against the promise: a finished step is not run again. A step begins only
-// after the one before is durably finished, so no line of that one may follow.
-func checkTrace(t *testing.T, path string) {
+// after the one before is durably finished, so no line of that one may follow. It returns how often each order's last step
+// has begun.
+func checkTrace(t *testing.T, path string) (begun map[int]int) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	last := map[int]int{}
+	last, begun := map[int]int{}, map[int]int{}
 	repeated, lines := 0, 0
 	for s := bufio.NewScanner(f); s.Scan(); lines++ {
 		var n, step, attempt int
@@ -179,17 +151,21 @@ func checkTrace(t *testing.T, path string) {
 			t.Errorf("order %d: step %d ran again after step %d", n, step, before)
 		case seen && step == before:
 			repeated++ // it was in flight when the program died
+		default:
+			begun[n] = 0
 		}
 		last[n] = step
+		begun[n]++
 	}
 	if len(last) != crashOrders {
 		t.Errorf("%d orders left a trace, want %d", len(last), crashOrders)
 	}
 	t.Logf("%d lines, %d of them by attempts after a crash", lines, repeated)
+	return begun
 }
 
 // checkRuns holds the database against the promise: every order has ended once, and no deadline has moved.
-func checkRuns(t *testing.T, dir string) {
+func checkRuns(t *testing.T, dir string, begun map[int]int) {
 	t.Helper()
 	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{order(nil)}})
 	if err != nil {
@@ -207,6 +183,9 @@ func checkRuns(t *testing.T, dir string) {
 		d, err := e.DescribeRun(t.Context(), r.ID)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n, _ := strconv.Atoi(string(d.Input)); r.Phase != "succeeded" {
+			t.Logf("its last step began %d times: %+v", begun[n], d.Steps[len(d.Steps)-1])
 		}
 		for _, s := range d.Steps {
 			if !strings.HasPrefix(s.Name, "settle") && !s.Deadline.Equal(s.Scheduled.Add(time.Hour)) {

@@ -56,6 +56,7 @@ type machineRoom interface {
 	Begin(run core.RunID, step core.StepID)
 	Rematch()
 	Report(run core.RunID, in core.Input)
+	Confirm(run core.RunID, in core.Input, done func(ended bool))
 }
 
 // trouble is what keeps a run's body from going on.
@@ -65,9 +66,9 @@ type trouble struct {
 }
 
 var (
-	_ engine.Bodies   = (*host)(nil)
-	_ worker.Executor = (*host)(nil)
-	_ worker.Reporter = (*host)(nil)
+	_ engine.Bodies    = (*host)(nil)
+	_ worker.Announcer = (*host)(nil)
+	_ worker.Confirmer = (*host)(nil)
 )
 
 // definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its steps.
@@ -320,6 +321,11 @@ func (h *host) Report(run core.RunID, in core.Input) {
 	h.engine.Report(run, in)
 }
 
+// Confirm reports that an attempt begins.
+func (h *host) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	h.engine.Confirm(run, in, done)
+}
+
 // Execute runs an attempt of a local step or of a hook.
 func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	if t.Type == typeHook {
@@ -342,11 +348,21 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		defer s.taskOver()
 		return h.call(ctx, t, alive, fn)
 	}
+	return notBegun(ctx)
+}
+
+func notBegun(ctx context.Context) worker.Result {
 	return worker.Result{Failure: &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}}
 }
 
+// Announces says that Execute looks for a step's function before the attempt begins.
+func (h *host) Announces() {}
+
 // call runs a step's function in a goroutine of its own, so that one which does not heed its context can be abandoned.
 func (h *host) call(ctx context.Context, t core.Task, alive worker.Alive, fn stepFunc) worker.Result {
+	if !worker.Announce(ctx) {
+		return notBegun(ctx)
+	}
 	done := make(chan worker.Result, 1)
 	at := &attempt{Context: ctx, task: t, alive: alive, codec: h.codec}
 	if left, ok := worker.Remaining(ctx); ok {

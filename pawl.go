@@ -243,6 +243,11 @@ func (c *crew) Revoke(tok core.Token, why policy.Kind) {
 	c.engine.pool.Revoke(tok, why)
 }
 
+// Confirm reports that an attempt of a served pool begins.
+func (c *crew) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	c.engine.host.Confirm(run, in, done)
+}
+
 // Report takes what a served pool reports.
 func (c *crew) Report(run core.RunID, in core.Input) {
 	switch in := in.(type) {

@@ -65,6 +65,9 @@ type remote struct {
 	handler Handler
 }
 
+// Announces says that the host does it.
+func (r *remote) Announces() {}
+
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	return r.host.call(ctx, t, alive, func(ctx context.Context) ([]byte, error) {
 		return r.handler.run(ctx, r.host.codec, t.Payload)

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -181,4 +184,68 @@ func TestAttemptsWaitForStepsBefore(t *testing.T) {
 			t.Errorf("%s, %v with the calls %v", got, err, p.calls)
 		}
 	}, w)
+}
+
+// slow is a journal whose appends take a second.
+type slow struct{ *memory.Journal }
+
+func (s slow) Append(ctx context.Context, b *journal.Batch) error {
+	if err := wait(ctx, time.Second); err != nil {
+		return err
+	}
+	return s.Journal.Append(ctx, b)
+}
+
+// TestCrashesStopOnlyWhoBegan: a step with which the process dies five times in a row is stopped. One whose attempts were only
+// about to begin each time is not.
+func TestCrashesStopOnlyWhoBegan(t *testing.T) {
+	for name, c := range map[string]struct {
+		life  time.Duration // of the process; its start takes a second or two until something is durable
+		want  string
+		calls int
+	}{
+		"begins":   {time.Minute, "worker lost", 5},
+		"about to": {1500 * time.Millisecond, "done", 2},
+	} {
+		calls := 0
+		w := pawl.Define("doomed", func(ctx pawl.Context, _ none) (string, error) {
+			out, err := pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
+				calls++
+				return "done", wait(ctx, 2*time.Minute)
+			})
+			if errors.Is(err, pawl.ErrWorkerLost) {
+				return "worker lost", nil
+			}
+			return out, err
+		})
+		synctest.Test(t, func(t *testing.T) {
+			j := memory.New()
+			open := func() *pawl.Engine {
+				e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{j}, Workflows: []pawl.Definition{w}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e
+			}
+			e := open()
+			r, err := w.Start(t.Context(), e, "d", none{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute) // the first attempt has begun
+			for range 12 {
+				j = j.Reopen() // as it was when the process died
+				_ = e.Close()
+				e = open()
+				<-time.After(c.life)
+			}
+			out, err := pawl.RunOf[string](e, r.ID).Result(t.Context())
+			if err != nil || out != c.want || calls != c.calls {
+				t.Errorf("%s: %s, %v after %d calls, want %s after %d", name, out, err, calls, c.want, c.calls)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

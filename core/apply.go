@@ -191,7 +191,7 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 		s.Details = rec.Details
 	}
 	if rec.Failure != nil && rec.Failure.Kind == policy.KindLost {
-		if rec.Failure.Type != TypeWorkerClosed {
+		if !innocent(rec.Failure) {
 			s.Lost++
 		}
 		s.Counted--

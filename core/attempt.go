@@ -7,9 +7,26 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TypeWorkerClosed is the type of the failure of an attempt that was lost because its worker was closed in good order.
-// It is not among the lost attempts that stop a step: whoever leaves does not die of the step.
-const TypeWorkerClosed = "worker_closed"
+// Types of the failures of lost attempts that say nothing against their step, so that they are not among those that stop it.
+const (
+	// TypeWorkerClosed: its worker was closed in good order. Whoever leaves does not die of the step.
+	TypeWorkerClosed = "worker_closed"
+	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too.
+	TypeNotBegun = "not_begun"
+)
+
+// innocent reports whether the loss of an attempt says nothing against its step.
+func innocent(f *policy.Failure) bool { return f.Type == TypeWorkerClosed || f.Type == TypeNotBegun }
+
+// widowed is the failure of a running attempt whose worker has died with its engine. Whether the work had begun is not known of
+// the first one: its start was recorded, and no more.
+func (s *Step) widowed() *policy.Failure {
+	f := &policy.Failure{Kind: policy.KindLost, Type: "lost", Message: "the engine that ran the attempt is gone"}
+	if s.Lost > 0 && s.BeatAt == 0 && s.ByteAt == 0 {
+		f.Type, f.Message = TypeNotBegun, "the engine was gone before the attempt began"
+	}
+	return f
+}
 
 // attempt finds the step a report is about; a report for an attempt that is not in that phase is stale.
 func (m *machine) attempt(op string, id StepID, attempt int, phase StepPhase) (*Step, error) {
@@ -54,7 +71,7 @@ func (m *machine) task(s *Step, payload []byte) Task {
 	p := s.Effective()
 	t := Task{
 		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow, Type: s.Spec.Type, Queue: s.Spec.Queue,
-		Payload: payload, Count: s.Counted, Details: s.Details,
+		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
 	}
 	d := m.r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.
@@ -180,7 +197,7 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Ve
 	}
 	if f.Kind == policy.KindLost {
 		h.Counted, h.Lost = s.Counted-1, s.Lost
-		if f.Type != TypeWorkerClosed {
+		if !innocent(f) {
 			h.Lost++
 		}
 	}

@@ -1,9 +1,5 @@
 package core
 
-import (
-	"github.com/pawl-dev/pawl/policy"
-)
-
 // Output is what one input did. An entry without records means that nothing happened.
 type Output struct {
 	Entry   Entry
@@ -244,9 +240,7 @@ func (m *machine) recovered(in Recovered) {
 			m.readyAgain(s.ID)
 		}
 		if s.Phase == StepRunning {
-			m.attemptEnded(s, &policy.Failure{
-				Kind: policy.KindLost, Type: "lost", Message: "the engine that ran the attempt is gone",
-			}, nil, false)
+			m.attemptEnded(s, s.widowed(), nil, false)
 		}
 	}
 }

@@ -338,6 +338,9 @@ func describeEffect(e Effect) string {
 		if e.Task.Details != nil {
 			s += fmt.Sprintf(" details=%s", e.Task.Details)
 		}
+		if e.Task.Announce {
+			s += " announce"
+		}
 		return s
 	case Offer:
 		return fmt.Sprintf("Offer %d attempt %d", e.Step, e.Attempt)

@@ -106,6 +106,14 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 	e.inbox.put(item{rep: report{run, in}})
 }
 
+// Confirm implements worker.Confirmer: it reports, and says when that is durable, or that the attempt has ended before.
+func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	e.Do(run, 0, []core.Input{in}, func(err error) {
+		var own *Error
+		done(errors.As(err, &own) && own.Code != CodeUncertain && own.Code != CodeStalled)
+	})
+}
+
 // Rematch says that workers, or bodies, take more or other attempts than when they were last asked.
 func (e *Engine) Rematch() { e.inbox.put(item{}) }
 

@@ -40,6 +40,7 @@ type Pool struct {
 	slots   map[string]int
 	reports reporting
 	instant instants
+	places  chan struct{} // of those who announce themselves, as many at once as can begin at once
 
 	mu      sync.Mutex
 	running map[core.Token]*attempt
@@ -70,7 +71,7 @@ func NewPool(cfg PoolConfig) *Pool {
 		start := time.Now()
 		cfg.Now = func() core.Time { return policy.At(start).Add(time.Since(start)) }
 	}
-	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}}
+	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	if cfg.Reporter != nil {
 		p.ReportTo(cfg.Reporter)
 	}
@@ -178,6 +179,12 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 			p.ended(a.task.Token, res, details)
 		}
 	}()
+	if a.task.Announce {
+		ctx = context.WithValue(ctx, announceKey{}, func() bool { return p.announce(ctx, a.task) })
+		if _, itself := executor.(Announcer); !itself && !Announce(ctx) {
+			return
+		}
+	}
 	guard(&res, func() Result { return executor.Execute(ctx, a.task, a.pulse) })
 }
 

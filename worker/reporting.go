@@ -16,24 +16,44 @@ type reporting struct {
 	early []early
 }
 
+// early is a report, and whom to tell when it is durable; nil: nobody.
 type early struct {
-	run core.RunID
-	in  core.Input
+	run  core.RunID
+	in   core.Input
+	done func(ended bool)
 }
 
-func (r *reporting) report(run core.RunID, in core.Input) {
+func (e early) give(to Reporter) {
+	if e.done == nil {
+		to.Report(e.run, e.in)
+	} else if c, ok := to.(Confirmer); ok {
+		c.Confirm(e.run, e.in, e.done)
+	} else {
+		to.Report(e.run, e.in)
+		e.done(false)
+	}
+}
+
+func (r *reporting) report(run core.RunID, in core.Input) { r.pass(early{run: run, in: in}) }
+
+// confirm reports, and says when that is durable where the reporter can tell.
+func (r *reporting) confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	r.pass(early{run, in, done})
+}
+
+func (r *reporting) pass(e early) {
 	if to := r.to.Load(); to != nil {
-		(*to).Report(run, in)
+		e.give(*to)
 		return
 	}
 	r.mu.Lock()
 	to := r.to.Load()
 	if to == nil {
-		r.early = append(r.early, early{run, in})
+		r.early = append(r.early, e)
 	}
 	r.mu.Unlock()
 	if to != nil {
-		(*to).Report(run, in)
+		e.give(*to)
 	}
 }
 
@@ -45,6 +65,6 @@ func (r *reporting) begin(to Reporter) {
 	r.to.Store(&to)
 	r.mu.Unlock()
 	for _, e := range kept {
-		to.Report(e.run, e.in)
+		e.give(to)
 	}
 }

@@ -51,3 +51,9 @@ type Result struct {
 type Reporter interface {
 	Report(run core.RunID, in core.Input) // TaskEnded, TaskStopped or Beat
 }
+
+// Confirmer is a Reporter that says when a report is durable; ended: the attempt has ended before. done must not block.
+type Confirmer interface {
+	Reporter
+	Confirm(run core.RunID, in core.Input, done func(ended bool))
+}
