@@ -164,9 +164,7 @@ func (m *machine) childEnded(in ChildEnded) error {
 			if in.Failure.Kind == policy.KindFailed {
 				f.Kind = policy.KindFailed
 			}
-			if in.Failure.Message != "" {
-				f.Message += ": " + in.Failure.Message
-			}
+			f.Message += ": " + Sentence(in.Failure)
 		}
 		m.attemptEnded(s, f, nil, false)
 	}
