@@ -103,7 +103,7 @@ func (p *pulse) due() time.Time {
 			d = at
 		}
 	}
-	if p.heartbeat > 0 && p.beat.After(p.beatSaid) {
+	if p.heartbeat > 0 && (p.unsaid || p.beat.After(p.beatSaid)) {
 		earlier(p.beatSaid.Add(p.heartbeat / 4 * 3))
 	}
 	if p.inactivity > 0 && p.lastSign().After(p.signSaid) {

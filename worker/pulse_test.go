@@ -132,6 +132,10 @@ func TestPulse(t *testing.T) {
 			heartbeat: 4 * second, signs: []sign{{second, false, "1"}, {second, false, ""}, {1500 * time.Millisecond, false, "2"}},
 			want: "3s: beat of 2s 1\n", details: "2",
 		},
+		"details that are given as the attempt begins are reported before the limit fires": {
+			heartbeat: 4 * second, signs: []sign{{0, false, "1"}, {10 * second, false, ""}},
+			want: "3s: beat of 0s 1\n10s: beat of 10s \n",
+		},
 		"both limits have their own reports": {
 			heartbeat: 40 * second, inactivity: 4 * second,
 			signs: []sign{{second, false, ""}, {second, true, ""}, {3 * second, true, ""}, {26 * second, false, ""}},
