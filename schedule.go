@@ -60,33 +60,14 @@ type scheduled struct {
 
 // timetable is a schedule, parsed.
 type timetable struct {
-	spec    *cron.Spec
-	zone    *time.Location
-	gap     cron.Gap
-	fold    cron.Fold
+	cron.Timetable
 	catchUp time.Duration
 }
 
 func (s Schedule) parse() (timetable, error) {
 	t := timetable{catchUp: time.Minute}
-	spec, err := cron.Parse(s.Cron)
-	zone, zoneErr := time.LoadLocation(s.Zone)
-	err = errors.Join(err, zoneErr)
-	t.spec, t.zone = spec, zone
-	switch s.Skipped {
-	case "", "shift":
-	case "skip":
-		t.gap = cron.Skip
-	default:
-		err = errors.Join(err, fmt.Errorf("skipped: %q where shift or skip is expected", s.Skipped))
-	}
-	switch s.Repeated {
-	case "", "first":
-	case "both":
-		t.fold = cron.Both
-	default:
-		err = errors.Join(err, fmt.Errorf("repeated: %q where first or both is expected", s.Repeated))
-	}
+	table, err := s.table()
+	t.Timetable = table
 	switch s.Overlap {
 	case "", OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow:
 	default:
@@ -100,9 +81,14 @@ func (s Schedule) parse() (timetable, error) {
 	return t, err
 }
 
-// next is the first firing after t.
-func (t timetable) next(after time.Time) time.Time {
-	return t.spec.Next(after.In(t.zone), t.gap, t.fold)
+// table reads when a schedule fires.
+func (s Schedule) table() (t cron.Timetable, err error) {
+	var errs [4]error
+	t.Spec, errs[0] = cron.Parse(s.Cron)
+	t.Zone, errs[1] = cron.ParseZone(s.Zone)
+	t.Gap, errs[2] = cron.ParseGap(s.Skipped)
+	t.Fold, errs[3] = cron.ParseFold(s.Repeated)
+	return t, errors.Join(errs[0], wrap("zone", errs[1]), wrap("skipped", errs[2]), wrap("repeated", errs[3]))
 }
 
 // Next returns the first n firings after t. It is how to look at a schedule before it is made.
@@ -113,7 +99,7 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 	}
 	var out []time.Time
 	for range n {
-		t = table.next(t)
+		t = table.Next(t)
 		out = append(out, t)
 	}
 	return out, nil
@@ -167,7 +153,7 @@ func scheduleWorkflow(e *Engine) *Workflow[scheduled, struct{}] {
 		}
 		for range historyLength {
 			// Of what an outage has missed, only what is not too late is made up for.
-			s.Due = table.next(later(s.Due, Now(ctx).Add(-table.catchUp-time.Nanosecond)))
+			s.Due = table.Next(later(s.Due, Now(ctx).Add(-table.catchUp-time.Nanosecond)))
 			if s.Due.IsZero() {
 				return struct{}{}, nil
 			}

@@ -87,13 +87,42 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 	m.effect(Closed{Phase: phase, Next: next})
 }
 
-// next is the run that follows a failed or timed-out one under a run retry policy; nil: none.
+// next is the run that follows in the chain: after one that failed or timed out as the run retry policy says, else as the
+// definition does by itself. Nil: none, as always after a cancel.
 func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
-	if phase == RunContinued {
+	switch {
+	case phase == RunContinued:
 		return m.following(m.r.Closing.Output, m.now, 1, "continue as new")
+	case phase == RunCancelled, f != nil && f.Limit == policy.LimitExecution:
+		return nil
 	}
+	if next := m.retried(phase, f); next != nil {
+		return next
+	}
+	if at := m.r.Follows(m.now); at != 0 {
+		return m.following(m.r.Input, at, 1, "cron")
+	}
+	return nil
+}
+
+// Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero: none
+// does, or only at or after the chain's deadline.
+func (r *Run) Follows(now Time) Time {
+	d, ok := r.def.(Timed)
+	if !ok {
+		return 0
+	}
+	at := d.Follows(max(r.CreatedAt, r.StartAt), now)
+	if r.Execution.At != 0 && at >= r.Execution.At {
+		return 0
+	}
+	return at
+}
+
+// retried is the run that follows a failed or timed-out one under a run retry policy; nil: none.
+func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	retry := m.r.def.Retry()
-	if retry == nil || f == nil || (phase != RunFailed && phase != RunTimedOut) || f.Limit == policy.LimitExecution {
+	if retry == nil || f == nil || (phase != RunFailed && phase != RunTimedOut) {
 		return nil
 	}
 	// A run as a whole has failed, whatever the kind of the step's failure: its kind does not filter, its type may.

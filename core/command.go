@@ -82,6 +82,16 @@ type Bounded interface {
 	Bounds() (execution, run, deadline *policy.Limit)
 }
 
+// Timed is a Definition whose runs begin at instants of its choosing, such as those of a cron expression. A later run of the
+// chain that its retry policy asks for begins when that says.
+type Timed interface {
+	// Begins returns when a run begins whose start was asked for now; now, or an instant that has passed: at once.
+	Begins(now Time) Time
+	// Follows returns when the next run of the chain begins, after one that began at an instant and ends now, however it
+	// ends, unless it is cancelled; zero: none follows.
+	Follows(began, now Time) Time
+}
+
 // Checked is a Definition that checks what its runs start with; child runs are started by the engine alone, so it asks.
 type Checked interface {
 	// CheckInput returns the input with what it leaves out, or an error that says what is wrong with it.

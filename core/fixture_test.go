@@ -16,6 +16,7 @@ type fixture struct {
 	needs    [][]string
 	lengths  []time.Duration // of sleeps
 	retry    *policy.Retry
+	every    time.Duration // runs begin at multiples of it; 0: when they are started
 	tolerate map[string]bool
 }
 
@@ -26,17 +27,15 @@ type fixture struct {
 //	approved wait=approval limit=7d
 //	sub flow
 //	onFailure task hook
-//	run retry=fixed(2,1s)
+//	run retry=fixed(2,1s) every=1m
 func parseFixture(text string) (*fixture, error) {
 	f := &fixture{tolerate: map[string]bool{}}
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		words := strings.Fields(line)
 		if words[0] == "run" {
-			r, err := policy.ParsePreset(strings.TrimPrefix(words[1], "retry="))
-			if err != nil {
+			if err := f.parseRun(words[1:]); err != nil {
 				return nil, err
 			}
-			f.retry = r
 			continue
 		}
 		if err := f.parseStep(words); err != nil {
@@ -44,6 +43,21 @@ func parseFixture(text string) (*fixture, error) {
 		}
 	}
 	return f, nil
+}
+
+func (f *fixture) parseRun(words []string) error {
+	for _, w := range words {
+		if text, ok := strings.CutPrefix(w, "every="); ok {
+			f.every = mustDuration(text)
+			continue
+		}
+		r, err := policy.ParsePreset(strings.TrimPrefix(w, "retry="))
+		if err != nil {
+			return err
+		}
+		f.retry = r
+	}
+	return nil
 }
 
 func (f *fixture) parseStep(words []string) error {
@@ -138,6 +152,25 @@ func mustDuration(s string) time.Duration {
 func (f *fixture) Spec(def int32) *StepSpec { return f.specs[def] }
 func (f *fixture) Retry() *policy.Retry     { return f.retry }
 func (f *fixture) Decider(*Run) Decider     { return f }
+
+func (f *fixture) Begins(now Time) Time {
+	if f == nil || f.every == 0 {
+		return now
+	}
+	return f.firing(now + 1)
+}
+
+func (f *fixture) Follows(began, now Time) Time {
+	if f == nil || f.every == 0 {
+		return 0
+	}
+	return f.firing(max(began+1, now))
+}
+
+// firing is the first multiple of every, from the epoch, that is not before an instant.
+func (f *fixture) firing(t Time) Time {
+	return epoch.Add((t.Sub(epoch) + f.every - 1) / f.every * f.every)
+}
 
 // Decide schedules every step whose needs are met, once; the run closes with the last.
 func (f *fixture) Decide(r *Run, _ []StepID, now Time) []Command {

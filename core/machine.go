@@ -172,6 +172,9 @@ func (m *machine) start(def Definition, in Start) error {
 	}
 	m.r.Attach(def)
 	bound(def, &in)
+	if d, ok := def.(Timed); ok && in.At == 0 && in.Chain.Previous == (RunID{}) {
+		in.At = d.Begins(m.now)
+	}
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,

@@ -65,6 +65,7 @@ func build(doc *Document, r *reports) *definition {
 	b.hooks()
 	b.ordinal, b.step = -1, ""
 	b.inputSchema()
+	b.cron()
 	if !doc.Output.IsZero() {
 		b.def.output = b.template(doc.Output.n, varsFlow, false)
 	}

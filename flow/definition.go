@@ -6,6 +6,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -23,6 +24,7 @@ type definition struct {
 	output   *template
 	input    *jsonschema.Schema  // nil: any input
 	whens    map[string]*program // retry conditions
+	cron     *cron.Timetable     // nil: none
 }
 
 // plan is what the interpreter knows about one ordinal.

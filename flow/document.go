@@ -38,6 +38,22 @@ type Document struct {
 type RunSettings struct {
 	Limits RunLimits
 	Retry  *policy.Retry // of the run; nil: none
+	Cron   *Cron         // nil: a run begins when it is started, and none follows
+	// StartDelay is the time between the start of a run and its beginning. The execution's limit runs meanwhile, the run's
+	// begins with the run.
+	StartDelay time.Duration
+}
+
+// Cron lets run after run of a flow begin, in one chain: the first one at the first firing after the start, each further one
+// at the first firing after the run before began and has ended. Runs never overlap, and firings that were missed are left
+// out. The chain ends with a cancel, or before a run that would begin at or after its execution deadline.
+type Cron struct {
+	Schedule string // minute hour day month weekday, @daily, "@every 90m"
+	Zone     string // IANA name; "": UTC
+	Skipped  string // of local times that the clocks skip: shift to the change, the default, or skip
+	Repeated string // of those that they show twice: first, the default, or both
+
+	n *node
 }
 
 // RunLimits bound a run.
@@ -192,9 +208,10 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. The tests hold them against the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "defaults", "services", "steps", "hooks", "output",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services", "steps", "hooks", "output",
 	}
-	runKeys      = []string{"timeout", "retry"} // what bounds a run
+	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
+	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "exec", "http"}
 	serviceKeys  = append([]string{"description"}, settingsKeys...)
 	stepKeys     = []string{

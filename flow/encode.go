@@ -22,6 +22,10 @@ func Encode(doc *Document) ([]byte, error) {
 	out.put("input", doc.Input)
 	out.put("timeout", encodeRunLimits(doc.Limits))
 	out.put("retry", encodeRetry(doc.Retry))
+	out.put("cron", encodeCron(doc.Cron))
+	if doc.StartDelay > 0 {
+		out.put("startDelay", V(doc.StartDelay))
+	}
 	out.put("defaults", encodeSettings(doc.Defaults, ""))
 	services := object{}
 	for _, s := range doc.Services {

@@ -216,6 +216,10 @@ func (p *parsing) document(n *node) *Document {
 	doc.Input = valueOf(n.get("input"))
 	doc.Limits = p.runLimits(n.get("timeout"))
 	doc.Retry = p.retry(n.get("retry"))
+	doc.Cron = p.cron(n.get("cron"))
+	if d := p.duration(n.get("startDelay"), "startDelay"); d != nil {
+		doc.StartDelay = *d
+	}
 	p.formOfRun(n)
 	if d := n.get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)

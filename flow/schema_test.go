@@ -31,7 +31,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		"runLimits": runLimitKeys, "limitObject": limitKeys, "deadlineObject": deadlineKeys, "retryObject": retryKeys,
 		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys, "httpSettings": httpSettingsKeys,
 		"taskObject": taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
-		"failObject": failKeys, "noopObject": noopKeys, "limits": limits,
+		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,
 	}
 	compare := func(name string, schema, parser []string) {
 		slices.Sort(schema)

@@ -72,6 +72,9 @@ func (c *clients) extend(a *account, step core.StepID) {
 		op.To = u.clock().Add(u.span(time.Millisecond, time.Hour))
 	case 1:
 		op.To = policy.FarFuture
+		if d, ok := a.shadow.Attached().(interface{ Timetable() string }); ok && op.Step == core.NoStep && d.Timetable() != "" {
+			op.To = u.clock().Add(u.span(time.Minute, time.Hour)) // a chain by cron is to end some day
+		}
 	default:
 		op.By = u.span(time.Second, time.Hour)
 		if u.chance(0.3) {

@@ -87,8 +87,12 @@ func (a *author) write() {
 	if a.again = a.chance(0.25); a.again {
 		a.line(0, "retry: %s", a.runRetry())
 	}
+	limits := a.timed()
 	if a.chance(0.15) {
-		a.line(0, "timeout: {run: %s}", a.limit("run", 10*time.Second, 6*time.Hour))
+		limits = append(limits, "run: "+a.limit("run", 10*time.Second, 6*time.Hour))
+	}
+	if len(limits) > 0 {
+		a.line(0, "timeout: {%s}", strings.Join(limits, ", "))
 	}
 	if a.chance(0.15) {
 		a.line(0, "defaults: {retry: %s}", a.retry())
@@ -105,6 +109,20 @@ func (a *author) write() {
 	if a.chance(0.3) {
 		a.line(0, `output: {first: "${{ steps.s0.output }}", n: "${{ input.n }}"}`)
 	}
+}
+
+// timed lets some workflows begin later, or again and again by cron until their execution limit, which it returns. It draws
+// from numbers of its own, so that the other workflows stay as they are.
+func (a *author) timed() []string {
+	own := &author{random: newRandom(uint64(a.n), 0xc204)}
+	switch n := own.IntN(20); n {
+	case 0, 1:
+		a.line(0, "cron: %q", []string{"@every 4m", "*/15 * * * *"}[n])
+		return []string{"execution: " + own.amount(10*time.Minute, 3*time.Hour)}
+	case 2:
+		a.line(0, "startDelay: %s", own.amount(time.Second, time.Hour))
+	}
+	return nil
 }
 
 func (a *author) step(i int) {

@@ -204,7 +204,8 @@ func (f *follower) take(ctx context.Context, u update) error {
 	return nil
 }
 
-// goOn follows a chain: the next run takes the place of the one that ended.
+// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may have
+// no end.
 func (f *follower) goOn(ctx context.Context, id core.RunID) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
@@ -213,6 +214,23 @@ func (f *follower) goOn(ctx context.Context, id core.RunID) {
 	}
 	f.roots = append(f.roots, r.Run.Next)
 	f.watch(ctx, r.Run.Next)
+	f.forget(r.Run.Chain.Previous)
+}
+
+// forget lets go of a run that is over, with its children.
+func (f *follower) forget(id core.RunID) {
+	if !f.over[id] {
+		return
+	}
+	f.roots = slices.DeleteFunc(f.roots, func(root core.RunID) bool { return root == id })
+	delete(f.runs, id)
+	delete(f.watched, id)
+	delete(f.over, id)
+	for child, r := range f.runs {
+		if r.Run.Parent.Run == id {
+			f.forget(child)
+		}
+	}
 }
 
 func (f *follower) tell(ev core.Event) error {

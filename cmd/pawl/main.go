@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // the zones of cron expressions, also on a machine without them
 )
 
 func main() { os.Exit(run()) }

@@ -81,6 +81,30 @@ func (p placed) Bounds() (execution, run, deadline *policy.Limit) {
 	return nil, nil, nil
 }
 
+// Begins passes on when a run begins.
+func (p placed) Begins(now core.Time) core.Time {
+	if d, ok := p.Definition.(core.Timed); ok {
+		return d.Begins(now)
+	}
+	return now
+}
+
+// Follows passes on when the next run of a chain begins.
+func (p placed) Follows(began, now core.Time) core.Time {
+	if d, ok := p.Definition.(core.Timed); ok {
+		return d.Follows(began, now)
+	}
+	return 0
+}
+
+// Timetable passes on when the flow's runs begin, for people.
+func (p placed) Timetable() string {
+	if d, ok := p.Definition.(interface{ Timetable() string }); ok {
+		return d.Timetable()
+	}
+	return ""
+}
+
 // CheckInput passes the check of a child run's input on.
 func (p placed) CheckInput(input []byte) ([]byte, error) {
 	if c, ok := p.Definition.(core.Checked); ok {

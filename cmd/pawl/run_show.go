@@ -58,6 +58,8 @@ type showing struct {
 	Output     json.RawMessage `json:"output,omitempty"`
 	Execution  string          `json:"executionDeadline,omitempty"`
 	RunLimit   string          `json:"runDeadline,omitempty"`
+	StartAt    string          `json:"startAt,omitempty"`
+	Cron       string          `json:"cron,omitempty"`
 	Previous   string          `json:"previous,omitempty"`
 	Next       string          `json:"next,omitempty"`
 	Why        string          `json:"why,omitempty"`
@@ -137,6 +139,12 @@ func showRun(shown *live.Run) showing {
 		Input: rawJSON(r.Input), Output: rawJSON(r.Output), Execution: trail.Instant(r.Execution.At), RunLimit: trail.Instant(r.Deadline.At),
 		Previous: runText(r.Chain.Previous), Next: runText(r.Next), Why: t.RunWhy(), Failure: r.Failure, Dialect: wordedRun(shown.Words),
 		Steps: []showingStep{}, Operations: []showingOp{},
+	}
+	if r.StartAt != 0 {
+		out.StartAt = trail.Instant(r.StartAt)
+	}
+	if d, ok := r.Attached().(interface{ Timetable() string }); ok {
+		out.Cron = d.Timetable()
 	}
 	if !r.Phase.Closed() {
 		out.Wake = trail.Instant(r.Wake())

@@ -71,6 +71,17 @@ func (d *drawing) facts(r *Run) {
 	if w := r.Words; w != nil && !run.Phase.Closed() {
 		fact("in "+w.System, w.Status)
 	}
+	switch {
+	case run.Phase == core.RunPending:
+		fact("starts", local(run.StartAt))
+	case run.StartAt != 0 && run.StartedAt != 0:
+		fact("started", local(run.StartedAt))
+	}
+	timetable := ""
+	if d, ok := run.Attached().(interface{ Timetable() string }); ok {
+		timetable = d.Timetable()
+	}
+	fact("cron", timetable)
 	for _, l := range []struct {
 		kind policy.LimitKind
 		core.RunLimit
@@ -87,6 +98,8 @@ func (d *drawing) facts(r *Run) {
 	}
 	if run.Next != (core.RunID{}) {
 		fact("next", run.Next.String())
+	} else if at := run.Follows(d.now); at != 0 && !run.Phase.Closed() {
+		fact("next", "from "+local(at)+", when this one has ended")
 	}
 	if why := r.RunWhy(); why != "" && run.Phase.Closed() {
 		d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad("why", 10)).Add(runStyle(run), why))
