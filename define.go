@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -36,6 +37,7 @@ type definition struct {
 	execution *policy.Limit
 	runLimit  *policy.Limit
 	task      time.Duration
+	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
 	defaults  []StepOption
 	byStep    map[string][]StepOption
 }
@@ -148,6 +150,43 @@ func RunRetry(preset string) Option {
 	return func(d *definition) {
 		d.note(wrap("run retry", err))
 		d.retry = r
+	}
+}
+
+// RunRetryWith lets a run that failed or timed out be followed by a new one with the same input. Default: none.
+func RunRetryWith(p RetryPolicy) Option {
+	r, err := p.decode()
+	return func(d *definition) {
+		d.note(wrap("run retry", err))
+		d.retry = r
+	}
+}
+
+// Cron lets run after run of the workflow begin, in one chain: a start makes a run that waits for the first firing, and each
+// run is followed by one with the same input at the first firing after it began and has ended, however it ended. Runs of a
+// chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are refused; for
+// those use [CreateSchedule]. The run retry policy comes first. A cancel or the execution timeout ends the chain, and then
+// the result of the start is there.
+func Cron(s Schedule) Option {
+	table, err := s.table()
+	if s.Overlap != "" || s.CatchUp != "" {
+		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for CreateSchedule"))
+	}
+	return func(d *definition) {
+		d.note(wrap("cron", err))
+		if err == nil {
+			d.cron = &table
+		}
+	}
+}
+
+// Options is several options as one; err is what is wrong with them.
+func Options(opts []Option, err error) Option {
+	return func(d *definition) {
+		d.note(err)
+		for _, opt := range opts {
+			opt(d)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ var (
 	_ core.Decider    = (*machineDefinition)(nil)
 	_ core.Bounded    = (*machineDefinition)(nil)
 	_ core.Bodied     = (*machineDefinition)(nil)
+	_ core.Timed      = (*machineDefinition)(nil)
 )
 
 func (d *machineDefinition) Bodied() {}
@@ -42,6 +43,28 @@ func (d *machineDefinition) Bounds() (execution, run, deadline *policy.Limit) {
 		return def.execution, def.runLimit, nil
 	}
 	return nil, nil, nil
+}
+
+// Begins and Follows are asked when a run starts and ends.
+func (d *machineDefinition) Begins(now core.Time) core.Time {
+	if def := d.host.definition(d.name); def != nil && def.cron != nil {
+		return instantOf(def.cron.Next(now.Std()))
+	}
+	return now
+}
+
+func (d *machineDefinition) Follows(began, now core.Time) core.Time {
+	if def := d.host.definition(d.name); def != nil && def.cron != nil {
+		return instantOf(def.cron.Following(began.Std(), now.Std()))
+	}
+	return 0
+}
+
+func instantOf(t time.Time) core.Time {
+	if t.IsZero() {
+		return 0
+	}
+	return policy.At(t)
 }
 
 // Decide leaves the run to its body, except for the hooks of a run that closes.

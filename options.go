@@ -87,6 +87,18 @@ func RetryWith(p RetryPolicy) StepOption {
 	}
 }
 
+// Policy sets a step's whole policy, limits and retry, as the readers of policies return it; err is what is wrong with it.
+// It replaces what defaults say, and what stands after it in the list of options replaces a part of it.
+func Policy(p policy.Policy, err error) StepOption {
+	if err == nil && p.Retry != nil && p.Retry.When != "" {
+		err = errors.New("retry: a Go step evaluates no expression; let its function return NonRetryable instead")
+	}
+	return func(o *stepOptions) {
+		o.note("policy", err)
+		o.policy = p
+	}
+}
+
 // Timeout bounds a step with all its attempts, their backoff and their queueing, from its first scheduling on
 // (scheduleToClose): a timeout is a deadline. It is never retried.
 func Timeout[D Amount](after D, opts ...LimitOption) StepOption {

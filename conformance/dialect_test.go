@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,9 @@ func addDialect(id string, test func(t *testing.T)) {
 type try struct {
 	run    time.Duration
 	lines  []time.Duration // when it writes a line
+	beats  []time.Duration // when it heartbeats; the details say so
 	kind   policy.Kind     // of its failure; 0: it succeeds
+	typ    string
 	code   int
 	msg    string
 	hang   bool // it never ends by itself
@@ -93,6 +96,13 @@ func (s *stage) Execute(ctx context.Context, t core.Task, alive worker.Alive) wo
 	return s.play(ctx, tries[min(n, len(tries)-1)], alive)
 }
 
+// change gives the attempts that begin from now on another script.
+func (s *stage) change(script map[string][]try) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = script
+}
+
 func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Result {
 	from := time.Now()
 	wait := func(d time.Duration) bool {
@@ -115,6 +125,12 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 		}
 		alive.Output()
 	}
+	for _, at := range do.beats {
+		if !wait(at) {
+			return stopped
+		}
+		alive.Heartbeat([]byte(strconv.Quote(duration.Format(at))))
+	}
 	if do.hang {
 		do.run = 1000 * time.Hour
 	}
@@ -122,7 +138,9 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 		return stopped
 	}
 	if do.kind != 0 {
-		return worker.Result{Output: []byte(do.output), Failure: &policy.Failure{Kind: do.kind, Code: do.code, Message: do.msg}}
+		return worker.Result{Output: []byte(do.output), Failure: &policy.Failure{
+			Kind: do.kind, Type: do.typ, Code: do.code, Message: do.msg,
+		}}
 	}
 	return worker.Result{Output: []byte(do.output)}
 }

@@ -39,6 +39,16 @@ func TestGenerated(t *testing.T) {
 			}
 			perform(t, c, script, nil, closes(t))
 		})
+		t.Run(fmt.Sprintf("temporal/%d", seed), func(t *testing.T) {
+			document, script := g.flow("temporal", g.temporal, g.workflow())
+			t.Log(document)
+			perform(t, formed(t, document), script, nil, closes(t))
+		})
+		t.Run(fmt.Sprintf("zart/%d", seed), func(t *testing.T) {
+			document, script := g.flow("zart", g.zart, "timeout: "+g.amount("s", 30, 90))
+			t.Log(document)
+			perform(t, formed(t, document), script, nil, closes(t))
+		})
 	}
 }
 
@@ -174,4 +184,98 @@ func (g *generator) aether() (string, map[string][]try) {
 		tasks[i] = "{" + fields + "}"
 	}
 	return strings.Join(tasks, ",\n"), script
+}
+
+// flow makes a flow whose steps, services and defaults are bounded in the words of a system.
+func (g *generator) flow(system string, bounds func() string, run string) (string, map[string][]try) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: {%s}\n", system, run)
+	if g.IntN(2) == 0 {
+		fmt.Fprintf(&b, "defaults: {%s: {%s}}\n", system, bounds())
+	}
+	fmt.Fprintf(&b, "services:\n  s: {%s: {%s}}\n  t: {timeout: {inactivity: 3s}, retry: {maxAttempts: 2, initialInterval: 0ms}}\nsteps:\n", system, bounds())
+	script := map[string][]try{}
+	for i := range 2 + g.IntN(5) {
+		name := fmt.Sprintf("a%d", i)
+		script[name] = free(g.tries())
+		fields := "name: " + name
+		if i > 0 && g.IntN(2) == 0 {
+			fields += fmt.Sprintf(", needs: [a%d], continueOn: [error, failed, timeout]", g.IntN(i))
+		}
+		if g.IntN(3) == 0 {
+			fields += ", service: " + g.pick("s", "t")
+		}
+		switch g.IntN(4) {
+		case 0:
+			fields += ", timeout: {startToClose: 4s}"
+		default:
+			fields += fmt.Sprintf(", %s: {%s}", system, bounds())
+		}
+		if g.IntN(5) == 0 {
+			fields += ", forEach: [1, 2]"
+		}
+		fmt.Fprintf(&b, "  - {%s, exec: ./%s}\n", fields, name)
+	}
+	return b.String(), script
+}
+
+func (g *generator) amount(unit string, low, high int) string {
+	return fmt.Sprintf("%d%s", low+g.IntN(high-low), unit)
+}
+
+// temporal makes an activity's options: complete, for those that they are laid over may be nothing.
+func (g *generator) temporal() string {
+	fields := []string{g.pick("startToCloseTimeout", "scheduleToCloseTimeout") + ": " + g.amount("ms", 500, 9000)}
+	for _, name := range []string{"scheduleToStartTimeout", "heartbeatTimeout"} {
+		if g.IntN(4) == 0 {
+			fields = append(fields, name+": "+g.amount("ms", 500, 9000))
+		}
+	}
+	retry := []string{fmt.Sprintf("maximumAttempts: %d", 1+g.IntN(4))}
+	if g.IntN(2) == 0 {
+		retry = append(retry, "initialInterval: "+g.amount("ms", 1, 2000), "backoffCoefficient: "+g.pick("0", "1.0", "1.5", "3"))
+	}
+	if g.IntN(3) == 0 {
+		retry = append(retry, "maximumInterval: "+g.amount("s", 2, 5))
+	}
+	if g.IntN(3) == 0 {
+		retry = append(retry, `nonRetryableErrorTypes: ["`+g.pick("Fraud", "TemporalTimeout:StartToClose", "TemporalTimeout:Heartbeat")+`"]`)
+	}
+	if g.IntN(5) > 0 {
+		fields = append(fields, "retryPolicy: {"+strings.Join(retry, ", ")+"}")
+	}
+	return strings.Join(fields, ", ")
+}
+
+// workflow makes a workflow's options, of which the execution timeout lets everything end.
+func (g *generator) workflow() string {
+	fields := "workflowExecutionTimeout: " + g.amount("s", 60, 200)
+	if g.IntN(3) == 0 {
+		fields += ", workflowRunTimeout: " + g.amount("s", 10, 100)
+	}
+	if g.IntN(3) == 0 {
+		fields += ", retryPolicy: {maximumAttempts: 2, nonRetryableErrorTypes: [" + g.pick("", "Fraud", `"TemporalTimeout:StartToClose"`) + "]}"
+	}
+	switch g.IntN(4) {
+	case 0:
+		fields += `, cronSchedule: "@every 40s"`
+	case 1:
+		fields += ", startDelay: 5s"
+	}
+	return fields
+}
+
+// zart makes a step's attributes.
+func (g *generator) zart() string {
+	var fields []string
+	if g.IntN(3) > 0 {
+		fields = append(fields, "timeout: "+g.amount("s", 1, 9))
+	}
+	if g.IntN(2) == 0 {
+		fields = append(fields, "timeout_scope: "+g.pick("global", "per_attempt"))
+	}
+	if g.IntN(3) > 0 {
+		fields = append(fields, fmt.Sprintf(`retry: "%s(%d, %s)"`, g.pick("fixed", "exponential"), 1+g.IntN(4), g.amount("s", 0, 3)))
+	}
+	return strings.Join(fields, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/dialect/internal/options"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,9 +17,9 @@ var translators = map[string]func(v any) (policy.Policy, error){
 	"native":   native,
 	"steep":    steep,
 	"stevora":  stevora,
-	"zart":     zart,
+	"zart":     options.ZartStep,
 	"aether":   aether,
-	"temporal": temporal,
+	"temporal": options.Temporal,
 }
 
 // Systems returns the names that Policy knows, sorted.

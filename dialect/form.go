@@ -3,6 +3,7 @@ package dialect
 import (
 	_ "embed"
 
+	"github.com/pawl-dev/pawl/dialect/internal/options"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -18,7 +19,7 @@ func Forms() []flow.Form {
 	return []flow.Form{
 		{
 			Key: "temporal", Kinds: work, Schema: temporalSchema,
-			Step: temporalStep, Complete: temporalComplete, Run: temporalRun,
+			Step: temporalStep, Complete: options.TemporalComplete, Run: temporalRun,
 		},
 		{
 			Key: "zart", Kinds: append([]string{"flow", "wait"}, work...), Schema: zartSchema,

@@ -85,7 +85,7 @@ func (p *parsing) form(n *node, what string, rivals ...string) (*Form, *node) {
 func (p *parsing) rivals(n *node, form *Form, keys ...string) {
 	for _, key := range keys {
 		if value := n.get(key); value != nil && value.kind != nodeNull {
-			p.fail(n.key(key), "keep one of them", "%s says here what %s says already", key, form.Key)
+			p.fail(n.key(key), "write it in the words of one of them", "%s has no place beside %s, which says all of it", key, form.Key)
 		}
 	}
 }

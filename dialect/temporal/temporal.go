@@ -1,0 +1,105 @@
+// Package temporal gives steps and workflows Temporal's options, with Temporal's rules, for programs that come with them.
+//
+//	pawl.Step(ctx, "charge", charge, temporal.Activity(temporal.ActivityOptions{
+//		StartToCloseTimeout: 10 * time.Second,
+//		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 5},
+//	}))
+//
+// The types have the fields of those of Temporal's SDK that bound a step or a run. Zero is the default of each.
+package temporal
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/dialect/internal/options"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// RetryPolicy says which attempts, or runs, are followed by another.
+type RetryPolicy struct {
+	InitialInterval    time.Duration // default 1s
+	BackoffCoefficient float64       // at least 1; default 2
+	MaximumInterval    time.Duration // at least InitialInterval; default a hundred times that
+	MaximumAttempts    int32         // in all, the first included; default unlimited
+	// NonRetryableErrorTypes are types of errors as registered by [pawl.RegisterError]. For activities also
+	// TemporalTimeout:StartToClose and TemporalTimeout:Heartbeat.
+	NonRetryableErrorTypes []string
+}
+
+// ActivityOptions bound a step. One of StartToCloseTimeout and ScheduleToCloseTimeout must be given.
+type ActivityOptions struct {
+	ScheduleToCloseTimeout time.Duration // all attempts; default unlimited
+	ScheduleToStartTimeout time.Duration // until a worker takes the attempt; never retried; default ScheduleToCloseTimeout
+	StartToCloseTimeout    time.Duration // one attempt; default ScheduleToCloseTimeout
+	HeartbeatTimeout       time.Duration // between heartbeats; default none
+	RetryPolicy            *RetryPolicy  // nil: Temporal's default one, attempts without end
+}
+
+// Activity gives a step an activity's options. They are its whole policy: they replace what defaults say, and what stands
+// after them in the list of options replaces a part of them. What is wrong with them the step returns, by the field's name.
+func Activity(o ActivityOptions) pawl.StepOption {
+	fields := map[string]any{
+		"scheduleToCloseTimeout": o.ScheduleToCloseTimeout, "scheduleToStartTimeout": o.ScheduleToStartTimeout,
+		"startToCloseTimeout": o.StartToCloseTimeout, "heartbeatTimeout": o.HeartbeatTimeout,
+	}
+	if o.RetryPolicy != nil {
+		fields["retryPolicy"] = o.RetryPolicy.fields()
+	}
+	return pawl.Policy(options.Temporal(fields))
+}
+
+func (r *RetryPolicy) fields() map[string]any {
+	return map[string]any{
+		"initialInterval": r.InitialInterval, "backoffCoefficient": r.BackoffCoefficient,
+		"maximumInterval": r.MaximumInterval, "maximumAttempts": int(r.MaximumAttempts),
+		"nonRetryableErrorTypes": r.NonRetryableErrorTypes,
+	}
+}
+
+// WorkflowOptions bound and repeat the runs of a workflow. A start delay is an option of the start: [pawl.StartAfter].
+type WorkflowOptions struct {
+	WorkflowExecutionTimeout time.Duration // the chain of runs; default unlimited
+	WorkflowRunTimeout       time.Duration // one run; default WorkflowExecutionTimeout
+	WorkflowTaskTimeout      time.Duration // the body outside of its steps; default 10s, at most 2m
+	RetryPolicy              *RetryPolicy  // nil: none
+	CronSchedule             string        // "0 12 * * *", "CRON_TZ=Europe/Berlin 0 12 * * *"; default none
+}
+
+// Workflow gives a workflow's definition Temporal's options. What is wrong with them its Err returns.
+func Workflow(o WorkflowOptions) pawl.Option { return pawl.Options(o.options()) }
+
+func (o WorkflowOptions) options() ([]pawl.Option, error) {
+	fields := map[string]any{
+		"workflowExecutionTimeout": o.WorkflowExecutionTimeout, "workflowRunTimeout": o.WorkflowRunTimeout,
+		"workflowTaskTimeout": o.WorkflowTaskTimeout, "cronSchedule": o.CronSchedule,
+	}
+	if o.RetryPolicy != nil {
+		fields["retryPolicy"] = o.RetryPolicy.fields()
+	}
+	f := policy.ReadFields(fields, options.TemporalRuns...)
+	w := options.TemporalWorkflow(f)
+	if w.NotAfterRun {
+		f.Fail("retryPolicy", "nonRetryableErrorTypes: TemporalTimeout:StartToClose has no counterpart: a run that took too long is retried like one that failed")
+	}
+	var out []pawl.Option
+	if w.Execution != nil {
+		out = append(out, pawl.ExecutionTimeout(w.Execution.After))
+	}
+	if w.Run != nil {
+		out = append(out, pawl.RunTimeout(w.Run.After))
+	}
+	if w.Task > 0 {
+		out = append(out, pawl.TaskTimeout(w.Task))
+	}
+	if r := w.Retry; r != nil {
+		out = append(out, pawl.RunRetryWith(pawl.RetryPolicy{
+			MaxAttempts: r.MaxAttempts, InitialInterval: r.InitialInterval, BackoffCoefficient: r.BackoffCoefficient,
+			MaxInterval: r.MaxInterval, NonRetryable: r.NonRetryable,
+		}))
+	}
+	if w.Schedule != "" {
+		out = append(out, pawl.Cron(pawl.Schedule{Cron: w.Schedule, Zone: w.Zone}))
+	}
+	return out, f.Err()
+}
