@@ -240,7 +240,7 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 	if op.Policy != nil {
 		o, err := stepPolicy(op.Policy)
 		if err != nil {
-			return fmt.Errorf("pawl: %s: %w", op.Op, err)
+			return invalid(err, "%s", op.Op)
 		}
 		in.Policy = &o.policy
 	}
@@ -266,17 +266,13 @@ func (e *Engine) step(ctx context.Context, run RunID, key string) (core.StepID, 
 
 // DescribeRun returns a run as it stands.
 func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return Description{}, err
-	}
-	r, err := e.engine.Inspect(ctx, run)
+	r, err := e.inspect(ctx, id)
 	if err != nil {
 		return Description{}, err
 	}
 	d := Description{
 		Summary: Summary{
-			ID: run.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(), CreatedAt: r.CreatedAt.Std(),
+			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(), CreatedAt: r.CreatedAt.Std(),
 			EndedAt: r.EndedAt.Std(), Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
 		},
 		Input: r.Input, Output: r.Output, Failure: r.Failure,

@@ -81,9 +81,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 		}
 		return encode(codec, "the result of workflow "+name, out)
 	}
-	if d.err != nil {
-		d.err = fmt.Errorf("pawl: workflow %q: %w", name, d.err)
-	}
+	d.err = invalid(d.err, "workflow %q", name)
 	return &Workflow[In, Out]{def: d}
 }
 

@@ -38,6 +38,9 @@
 // [ExecutionTimeout] a run with its retries and continuations. Nothing outlives what it is part of; a step's context says by its
 // deadline what is left.
 //
+// Policies in a definition ([Defaults], [ForStep], hooks) are checked when it is defined, a [MustPolicy] when the program starts, and
+// options in a body when the body comes to them: one that makes no sense is [ErrInvalid] and fails the run.
+//
 // # Outcomes
 //
 // A step returns its value; or its own error, which errors.As finds with its type and data where [RegisterError] knows it; or

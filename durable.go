@@ -21,10 +21,10 @@ import (
 func Version(ctx Context, change string, minVersion, maxVersion int) (int, error) {
 	st := ctx.of()
 	if err := checkName(change); err != nil {
-		return 0, fmt.Errorf("pawl: version %q: %w", change, err)
+		return 0, st.invalid(err, "version %q", change)
 	}
 	if minVersion > maxVersion {
-		return 0, fmt.Errorf("pawl: version %q: %d is above %d", change, minVersion, maxVersion)
+		return 0, st.invalid(fmt.Errorf("%d is above %d", minVersion, maxVersion), "version %q", change)
 	}
 	if err := st.enter(named("version", change)); err != nil {
 		return 0, err
@@ -44,10 +44,7 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 		st.mark(key, []byte(strconv.Itoa(v)))
 	}
 	if v < minVersion || v > maxVersion {
-		s.stop(&ChangedError{
-			Run: s.run.String(), Workflow: s.def.name, Recorded: fmt.Sprintf("version %d of %q", v, change),
-			Asked: fmt.Sprintf("one of %d to %d", minVersion, maxVersion),
-		})
+		s.changed(fmt.Sprintf("version %d of %q", v, change), fmt.Sprintf("one of %d to %d", minVersion, maxVersion))
 		st.leave()
 	}
 	if s.versions == nil {

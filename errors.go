@@ -25,8 +25,11 @@ var (
 
 // Misuse.
 var (
-	ErrContextEnded = errors.New("the context's run has ended, or its body has returned: do not keep a pawl.Context")
-	ErrNested       = errors.New("a strand does one thing at a time: steps do not nest, use pawl.Go to do things at once")
+	// ErrInvalid: what was asked for makes no sense: a name, an option, a length of time, an operation. A run whose body asks for
+	// such a thing fails, also where the body does not mind the error, and is not retried.
+	ErrInvalid      error = engine.ErrInvalid
+	ErrContextEnded       = errors.New("the context's run has ended, or its body has returned: do not keep a pawl.Context")
+	ErrNested             = errors.New("a strand does one thing at a time: steps do not nest, use pawl.Go to do things at once")
 )
 
 // What callers of an engine get, by errors.Is.
@@ -38,6 +41,22 @@ var (
 	ErrRunClosed error = engine.ErrRunClosed
 	ErrFull      error = engine.ErrFull // the run keeps 10,000 events, or 64 MiB of them, that it has not waited for
 )
+
+func init() { RegisterErrorValue("pawl.invalid", ErrInvalid) }
+
+// invalidError says what makes no sense, and is ErrInvalid.
+type invalidError struct{ error }
+
+func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
+func (e *invalidError) Unwrap() error        { return e.error }
+
+// invalid makes an error that says whose fault it is; nil of nil.
+func invalid(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return NonRetryable(&invalidError{fmt.Errorf("pawl: "+format+": %w", append(args, err)...)})
+}
 
 // Failure is how a failure is recorded.
 type Failure = policy.Failure

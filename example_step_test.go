@@ -222,3 +222,37 @@ func ExampleCall() {
 	fmt.Println(run.Result(context.Background()))
 	// Output: sent to ann <nil>
 }
+
+// patient is checked when the program starts.
+var patient = pawl.MustPolicy(pawl.Retry("exponential(5, 10ms)"), pawl.Timeout("5m"))
+
+func ExampleMustPolicy() {
+	w := pawl.Define("ship", func(ctx pawl.Context, order string) (string, error) {
+		label, err := pawl.Step(ctx, "label", func(ctx context.Context) (string, error) {
+			if pawl.AttemptNumber(ctx) < 3 {
+				return "", errors.New("the printer is out of paper")
+			}
+			return "label of " + order, nil
+		}, patient)
+		if err != nil {
+			return "", err
+		}
+		return pawl.Step(ctx, "pick up", func(context.Context) (string, error) { return label + " is on its way", nil }, patient)
+	})
+	fmt.Println(must(w, "order 7"))
+	// Output: label of order 7 is on its way <nil>
+}
+
+func ExampleErrInvalid() {
+	w := pawl.Define("ship", func(ctx pawl.Context, _ int) (bool, error) {
+		err := pawl.Sleep(ctx, "rest", "3 weeks")
+		return err == nil, err
+	})
+	_, err := must(w, 1)
+	fmt.Println(errors.Is(err, pawl.ErrInvalid), errors.Unwrap(err))
+	w = pawl.Define("ship", func(pawl.Context, int) (bool, error) { return true, nil }, pawl.Defaults(pawl.Retry("twice")))
+	fmt.Println(errors.Is(w.Err(), pawl.ErrInvalid), w.Err())
+	// Output:
+	// true pawl: step "rest": duration: unknown unit "weeks" at position 3 in "3 weeks"
+	// true pawl: workflow "ship": defaults: retry: "twice": not a retry policy; write fixed(3, 1s), exponential(3, 1s) or none
+}

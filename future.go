@@ -99,7 +99,7 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Future[T] {
 	st := ctx.of()
 	if err := checkName(name); err != nil {
-		return failed[T](fmt.Errorf("pawl: strand %q: %w", name, err))
+		return failed[T](st.invalid(err, "strand %q", name))
 	}
 	if err := st.enter(named("strand", name)); err != nil {
 		return failed[T](err)
@@ -134,13 +134,7 @@ func (st *strand) end(settle func(), sig *signal) {
 	s := st.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.strands, st)
-	if s.over {
-		return
-	}
-	if st.replays() {
-		next := s.recorded[st.prefix][st.cursor]
-		s.stop(&ChangedError{Run: s.run.String(), Workflow: s.def.name, Recorded: describe(next.step.Spec), Asked: "the end of the strand"})
+	if !st.ends("strand") {
 		return
 	}
 	settle()
@@ -182,7 +176,7 @@ func waitFor(ctx Context, f Waitable) error {
 func Any(ctx Context, futures ...Waitable) (int, error) {
 	st := ctx.of()
 	if len(futures) == 0 {
-		return -1, errors.New("pawl: Any without a future waits for nothing")
+		return -1, st.invalid(errors.New("without a future it waits for nothing"), "any")
 	}
 	if err := st.enter(named("pawl.Any")); err != nil {
 		return -1, err
@@ -191,10 +185,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 	if value, ok := st.marked(key); ok {
 		n, err := strconv.Atoi(string(value))
 		if err != nil || n < 0 || n >= len(futures) {
-			st.session.stop(&ChangedError{
-				Run: st.session.run.String(), Workflow: st.session.def.name,
-				Recorded: fmt.Sprintf("future %s of %q", value, key), Asked: fmt.Sprintf("one of %d futures", len(futures)),
-			})
+			st.session.changed(fmt.Sprintf("future %s of %q", value, key), fmt.Sprintf("one of %d futures", len(futures)))
 			st.leave()
 		}
 		f := futures[n]
@@ -227,7 +218,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 func Map[In, Out any](ctx Context, name string, atOnce int, items []In, fn func(ctx Context, item In) (Out, error)) ([]Out, error) {
 	st := ctx.of()
 	if err := checkName(name); err != nil {
-		return nil, fmt.Errorf("pawl: map %q: %w", name, err)
+		return nil, st.invalid(err, "map %q", name)
 	}
 	if atOnce <= 0 || atOnce > len(items) {
 		atOnce = len(items)

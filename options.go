@@ -34,13 +34,11 @@ type RetryPolicy struct {
 	NonRetryable       []string      // types of errors that are never retried, as registered by RegisterError
 }
 
+// decode has the fields checked where those of flow files are, but for the durations: those have no text.
 func (r RetryPolicy) decode() (*policy.Retry, error) {
-	fields := map[string]any{}
+	fields := map[string]any{"nonRetryable": r.NonRetryable}
 	if r.MaxAttempts != 0 {
 		fields["maxAttempts"] = r.MaxAttempts
-	}
-	if r.InitialInterval != 0 {
-		fields["initialInterval"] = r.InitialInterval.String()
 	}
 	if r.BackoffCoefficient != 0 {
 		fields["backoffCoefficient"] = r.BackoffCoefficient
@@ -48,23 +46,22 @@ func (r RetryPolicy) decode() (*policy.Retry, error) {
 	if r.Jitter != 0 {
 		fields["jitter"] = r.Jitter
 	}
-	delete(fields, "initialInterval")
 	out, err := policy.DecodeRetry(fields)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case r.InitialInterval < 0:
-		return nil, fmt.Errorf("initialInterval: %s is negative", r.InitialInterval)
-	case r.MaxInterval < 0:
-		return nil, fmt.Errorf("maxInterval: %s is negative", r.MaxInterval)
-	case r.InitialInterval > 0:
+	if r.InitialInterval != 0 {
 		out.InitialInterval = r.InitialInterval
 	}
-	if r.MaxInterval > 0 && r.MaxInterval < out.InitialInterval {
-		return nil, fmt.Errorf("maxInterval: %s is shorter than the initial interval %s", r.MaxInterval, out.InitialInterval)
+	out.MaxInterval = r.MaxInterval
+	switch {
+	case out.InitialInterval < 0:
+		return nil, fmt.Errorf("initialInterval: %s is negative", out.InitialInterval)
+	case out.MaxInterval < 0:
+		return nil, fmt.Errorf("maxInterval: %s is negative", out.MaxInterval)
+	case out.MaxInterval > 0 && out.MaxInterval < out.InitialInterval:
+		return nil, fmt.Errorf("maxInterval: %s is shorter than the initial interval %s", out.MaxInterval, out.InitialInterval)
 	}
-	out.MaxInterval, out.NonRetryable = r.MaxInterval, r.NonRetryable
 	return out, nil
 }
 
@@ -150,6 +147,23 @@ func ParentClose(what string) StepOption {
 			o.close = what
 		default:
 			o.note("parent close", fmt.Errorf("%q where cancel, terminate or abandon is expected", what))
+		}
+	}
+}
+
+// MustPolicy puts options together to one, to be given to many steps, or checked when the program starts:
+//
+//	var patient = pawl.MustPolicy(pawl.Retry("exponential(5, 1s, max=30s)"), pawl.Timeout("5m"))
+//
+// It panics where an option is invalid, as regexp.MustCompile does: it is for variables of packages. Options in a body are
+// checked when the body comes to them, those in a definition ([Defaults], [ForStep]) when it is defined.
+func MustPolicy(opts ...StepOption) StepOption {
+	if _, err := stepPolicy(opts); err != nil {
+		panic(invalid(err, "policy"))
+	}
+	return func(o *stepOptions) {
+		for _, opt := range opts {
+			opt(o)
 		}
 	}
 }

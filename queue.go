@@ -2,7 +2,7 @@ package pawl
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/worker"
@@ -36,16 +36,16 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 // which nobody serves wait; [QueueTimeout] bounds that.
 func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	if slots <= 0 {
-		return fmt.Errorf("pawl: serve %q: %d slots: give at least 1", queue, slots)
+		return invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
 	}
 	executors, limits := map[string]worker.Executor{}, map[string]int{}
 	for _, h := range handlers {
 		name := handlerType(h.name)
 		if err := checkName(h.name); err != nil {
-			return fmt.Errorf("pawl: serve %q: %w", queue, err)
+			return invalid(err, "serve %q", queue)
 		}
 		if executors[name] != nil {
-			return fmt.Errorf("pawl: serve %q: handler %q is given twice", queue, h.name)
+			return invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, h.name)
 		}
 		executors[name], limits[name] = &remote{e.host, h}, slots
 	}

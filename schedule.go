@@ -110,7 +110,7 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 // Of the options, RunDeadline ends the schedule with all its runs. A schedule of that name that exists is ErrConflict.
 func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s Schedule, w *Workflow[In, Out], in In, opts ...StartOption) error {
 	if _, err := s.parse(); err != nil {
-		return fmt.Errorf("pawl: schedule %q: %w", name, err)
+		return invalid(err, "schedule %q", name)
 	}
 	if err := errors.Join(w.def.err, wrap("schedule", checkName(name))); err != nil {
 		return err

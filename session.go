@@ -52,6 +52,7 @@ type session struct {
 	over       bool // unwound, or finished
 	finished   bool // the body returned
 	stuck      error
+	invalid    error // the first call of the body's that makes no sense
 	blocked    map[*strand]struct{}
 	strands    map[*strand]struct{} // all that have not ended
 	linger     *time.Timer
@@ -341,6 +342,11 @@ func (s *session) stop(err error) {
 		st.woken <- struct{}{}
 	}
 	s.host.problem(s, err)
+}
+
+// changed ends the session because its body's code no longer decides what is recorded.
+func (s *session) changed(recorded, asked string) {
+	s.stop(&ChangedError{Run: s.run.String(), Workflow: s.def.name, Recorded: recorded, Asked: asked})
 }
 
 func (s *session) arm(t **time.Timer, d time.Duration, f func()) {

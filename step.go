@@ -121,7 +121,7 @@ func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Sche
 		err = checkName(name)
 	}
 	if err != nil {
-		return failed[Out](NonRetryable(fmt.Errorf("pawl: step %q: %w", name, err)))
+		return failed[Out](st.invalid(err, "step %q", name))
 	}
 	if err := st.enter(named("step", name)); err != nil {
 		return failed[Out](err)

@@ -122,6 +122,20 @@ func (st *strand) enter(what func() string) error {
 	return nil
 }
 
+// invalid is the error of a call that makes no sense. It fails the run also where the body does not look at it, for what follows
+// is not what its author meant.
+func (st *strand) invalid(err error, format string, args ...any) error {
+	err = invalid(err, format, args...)
+	s := st.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.invalid == nil {
+		s.invalid = err
+		s.host.log.Error("a workflow's body asks for what makes no sense, and its run will fail", "run", s.run.String(), "error", err)
+	}
+	return err
+}
+
 // named is a call's name, for errors.
 func named(parts ...string) func() string { return func() string { return strings.Join(parts, " ") } }
 
@@ -156,7 +170,7 @@ func (st *strand) ask(spec *core.StepSpec, cmd core.Schedule, fn stepFunc) *entr
 	}
 	e := recorded[st.cursor]
 	if was, is := describe(e.step.Spec), describe(spec); was != is {
-		s.stop(&ChangedError{Run: s.run.String(), Workflow: s.def.name, Recorded: was, Asked: is})
+		s.changed(was, is)
 		st.leave()
 	}
 	st.cursor++
@@ -233,17 +247,14 @@ func (s *session) body(st *strand) {
 func (s *session) finish(st *strand, out []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.strands, st)
-	if s.over {
-		return
-	}
-	if st.replays() {
-		next := s.recorded[st.prefix][st.cursor]
-		s.stop(&ChangedError{Run: s.run.String(), Workflow: s.def.name, Recorded: describe(next.step.Spec), Asked: "the end of the body"})
+	if !st.ends("body") {
 		return
 	}
 	c := core.Close{Phase: core.RunSucceeded, Output: out}
 	var again *continueError
+	if s.invalid != nil && (err == nil || errors.As(err, &again)) {
+		err, again = s.invalid, nil
+	}
 	switch {
 	case errors.As(err, &again):
 		c = core.Close{Phase: core.RunContinued, Output: again.input}
@@ -264,6 +275,17 @@ func (s *session) finish(st *strand, out []byte, err error) {
 		other.woken <- struct{}{}
 	}
 	s.host.solved(s.run)
+}
+
+// ends takes a strand that returns out of its session. It reports false where that does not matter any more, or where more is
+// recorded of it. The session is locked.
+func (st *strand) ends(what string) bool {
+	s := st.session
+	delete(s.strands, st)
+	if !s.over && st.replays() {
+		s.changed(describe(s.recorded[st.prefix][st.cursor].step.Spec), "the end of the "+what)
+	}
+	return !s.over
 }
 
 // closing is how a run ends whose body returned an error. A step that the run had no time left for ends it as its deadline

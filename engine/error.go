@@ -45,6 +45,7 @@ func (c Code) String() string {
 
 // Errors to compare with by errors.Is: any *Error with the same code matches.
 var (
+	ErrInvalid   = &Error{Code: CodeInvalid}
 	ErrNotFound  = &Error{Code: CodeNotFound}
 	ErrConflict  = &Error{Code: CodeConflict}
 	ErrClosed    = &Error{Code: CodeClosed}

@@ -1,0 +1,128 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// TestInvalidCalls: whatever a body asks for that makes no sense is refused at once, by name, without a call of any function; the
+// run fails and is not retried, also where its body looks away.
+func TestInvalidCalls(t *testing.T) {
+	never := func(context.Context) (int, error) {
+		t.Error("the function was called")
+		return 0, nil
+	}
+	child := pawl.Define("child", func(pawl.Context, int) (int, error) { return never(t.Context()) })
+	second := func(_ any, err error) error { return err }
+	for want, call := range map[string]func(ctx pawl.Context) error{
+		`step "s": retry: "expnential(5, 1s)": unknown preset`: func(ctx pawl.Context) error {
+			return second(pawl.Step(ctx, "s", never, pawl.Retry("expnential(5, 1s)")))
+		},
+		`step "s": retry: initialInterval: -1s is negative`: func(ctx pawl.Context) error {
+			return second(pawl.Step(ctx, "s", never, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 2, InitialInterval: -time.Second})))
+		},
+		`step "do": scheduleToClose: `: func(ctx pawl.Context) error {
+			return pawl.Do(ctx, "do", func(context.Context) error { return nil }, pawl.Timeout("3w"))
+		},
+		`step "async": startToClose: 0s leaves no time`: func(ctx pawl.Context) error {
+			return second(pawl.Async(ctx, "async", never, pawl.AttemptTimeout(0*time.Second)).Get(ctx))
+		},
+		`step "call": heartbeat: `: func(ctx pawl.Context) error {
+			return second(pawl.Call[int](ctx, "call", "handler", 1, pawl.HeartbeatTimeout("soon")))
+		},
+		`step "child": parent close: "forget" where`: func(ctx pawl.Context) error {
+			return second(pawl.Child(ctx, "child", child, 1, pawl.ParentClose("forget")))
+		},
+		`step "inner": deadline: a warning at 100%`: func(ctx pawl.Context) error {
+			return second(pawl.Map(ctx, "map", 2, []int{1, 2}, func(ctx pawl.Context, _ int) (int, error) {
+				return pawl.Step(ctx, "inner", never, pawl.Deadline("1h", pawl.Warn(100)))
+			}))
+		},
+		`step "in a strand": scheduleToStart: `: func(ctx pawl.Context) error {
+			return second(pawl.Go(ctx, "strand", func(ctx pawl.Context) (int, error) {
+				return pawl.Step(ctx, "in a strand", never, pawl.QueueTimeout("1y"))
+			}).Get(ctx))
+		},
+		`step "event": wait: `:           func(ctx pawl.Context) error { return second(pawl.WaitEvent[int](ctx, "event", pawl.Within("-5s"))) },
+		`step "sleep": `:                 func(ctx pawl.Context) error { return pawl.Sleep(ctx, "sleep", "3w") },
+		`step "back": `:                  func(ctx pawl.Context) error { return pawl.Sleep(ctx, "back", -time.Second) },
+		`use pawl.Call for queue "mail"`: func(ctx pawl.Context) error { return second(pawl.Step(ctx, "s", never, pawl.Queue("mail"))) },
+		`step "": the name is empty`:     func(ctx pawl.Context) error { return second(pawl.Step(ctx, "", never)) },
+		`map "a/b": the name "a/b"`: func(ctx pawl.Context) error {
+			return second(pawl.Map(ctx, "a/b", 1, []int{1}, func(pawl.Context, int) (int, error) { return 0, nil }))
+		},
+		`strand "#": the name`: func(ctx pawl.Context) error {
+			return second(pawl.Go(ctx, "#", func(pawl.Context) (int, error) { return 0, nil }).Get(ctx))
+		},
+		`version "v": 2 is above 1`: func(ctx pawl.Context) error { return second(pawl.Version(ctx, "v", 2, 1)) },
+		`any: without a future`:     func(ctx pawl.Context) error { return second(pawl.Any(ctx)) },
+		`step "c": pawl: workflow "": the name`: func(ctx pawl.Context) error {
+			return second(pawl.Child(ctx, "c", pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil }), 1))
+		},
+	} {
+		for _, looksAway := range []bool{false, true} {
+			bodies := 0
+			w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+				bodies++
+				err := call(ctx)
+				if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+				if looksAway {
+					return 1, nil
+				}
+				return 0, fmt.Errorf("order 7: %w", err)
+			}, pawl.RunRetry("fixed(3, 1s)"))
+			pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+				_, err := run(t, e.Engine, w, none{})
+				var ended *pawl.RunError
+				if !errors.As(err, &ended) || !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) || bodies != 1 {
+					t.Errorf("looks away %t: the run ended with %v, after %d calls of the body", looksAway, err, bodies)
+				}
+			}, w, child)
+		}
+	}
+}
+
+// TestInvalidCallsDoNotContinue: a chain does not go on past what makes no sense.
+func TestInvalidCallsDoNotContinue(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, n int) (int, error) {
+		_ = pawl.Sleep(ctx, "s", "1 fortnight")
+		return n, pawl.ContinueAsNew(ctx, n+1)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := run(t, e.Engine, w, 1); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("got %v", err)
+		}
+	}, w)
+}
+
+func TestMustPolicy(t *testing.T) {
+	calls := 0
+	twice := pawl.MustPolicy(pawl.Retry("fixed(9, 1h)"), pawl.Timeout("90m"))
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Step(ctx, "s", func(context.Context) (int, error) {
+			calls++
+			return 0, errors.New("no")
+		}, twice)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := run(t, e.Engine, w, none{}); err == nil || calls != 2 {
+			t.Errorf("%v after %d calls, want 2", err, calls)
+		}
+	}, w)
+	defer func() {
+		err, ok := recover().(error)
+		if !ok || !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "policy: retry: ") || !strings.Contains(err.Error(), "scheduleToClose: ") {
+			t.Errorf("the panic is %v", err)
+		}
+	}()
+	pawl.MustPolicy(pawl.Retry("sometimes"), pawl.Timeout("later"))
+}
