@@ -3,12 +3,16 @@ package conformance
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/aether"
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -49,6 +53,39 @@ func TestGenerated(t *testing.T) {
 			t.Log(document)
 			perform(t, formed(t, document), script, nil, closes(t))
 		})
+	}
+}
+
+// TestExamples does the same with the examples whose steps are bounded in the words of Temporal and Zart.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../examples/dialects/*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := flow.Parse(filepath.Base(file), text, dialect.Forms()...)
+		if err != nil {
+			continue // a file of another kind
+		}
+		seen++
+		for seed := range uint64(10) {
+			t.Run(fmt.Sprintf("%s/%d", doc.Name, seed), func(t *testing.T) {
+				g := &generator{rand.New(rand.NewPCG(seed, 2))}
+				script := map[string][]try{}
+				for _, s := range doc.Steps {
+					script[s.Name] = free(g.tries())
+				}
+				perform(t, &dialect.Conversion{Flow: doc}, script, nil, closes(t))
+			})
+		}
+	}
+	if seen < 3 {
+		t.Errorf("%d examples", seen)
 	}
 }
 

@@ -58,6 +58,16 @@ steps:
 output: {done: true}
 `
 
+// crashForms puts the policies of crashFlow into the words of Temporal and Zart.
+var crashForms = strings.NewReplacer(
+	"timeout: 10m\ndefaults: {timeout: {startToClose: 30s, scheduleToClose: 5m}}",
+	"temporal: {workflowRunTimeout: 10m}\ndefaults: {temporal: {startToCloseTimeout: 30s, scheduleToCloseTimeout: 5m, retryPolicy: {maximumAttempts: 1}}}",
+	"retry: fixed(30, 80ms)", "temporal: {retryPolicy: {initialInterval: 80ms, backoffCoefficient: 1, maximumAttempts: 30}}",
+	"timeout: {inactivity: 250ms}\n    retry: fixed(30, 20ms)",
+	"temporal: {startToCloseTimeout: 1s, retryPolicy: {initialInterval: 20ms, maximumAttempts: 30}}",
+	"timeout: {deadline: 4m}", `zart: {timeout: 4m, retry: "fixed(3, 1s)"}`,
+)
+
 // crashes is one round: a run that is killed with -9 again and again until it is left alone.
 type crashes struct {
 	t      *testing.T
@@ -83,7 +93,13 @@ func TestCrash(t *testing.T) {
 			t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, uint64(round))),
 			told: map[int]string{}, finished: map[string]int{}, deadlines: map[string]string{},
 		}
-		write(t, c.dir, "flow.yaml", crashFlow)
+		text := crashFlow
+		if round%2 == 1 {
+			if text = crashForms.Replace(text); strings.Contains(text, "retry: fixed") || strings.Contains(text, "timeout: {start") {
+				t.Fatal("crashForms leaves something of crashFlow in native words")
+			}
+		}
+		write(t, c.dir, "flow.yaml", text)
 		kills += c.round()
 		if t.Failed() {
 			t.Fatalf("round %d of seed %d failed", round, seed)

@@ -22,12 +22,17 @@ const patience = time.Minute
 
 // TestScript runs testdata/script: every verb, with real flows.
 func TestScript(t *testing.T) {
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("USER", "tester")
+			env.Setenv("EXAMPLES", examples)
 			env.Setenv("NO_COLOR", "")
 			return nil
 		},
