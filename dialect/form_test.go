@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
@@ -137,6 +139,63 @@ func TestFormSchemas(t *testing.T) {
 	}
 }
 
+// TestSchemaAcceptsForms: no editor may mark what Pawl runs, where it asks for the schema with the forms.
+func TestSchemaAcceptsForms(t *testing.T) {
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(flow.Schema(dialect.Forms()...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("flow.json", root); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("flow.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := 0
+	for _, src := range flows(t) {
+		if _, err := flow.Parse("order.yaml", src, dialect.Forms()...); err != nil {
+			continue
+		}
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(flow.JSON(flow.ReadTree("order.yaml", src).Root().Any())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted++
+		if err := schema.Validate(v); err != nil {
+			t.Errorf("%v\n%s", err, src)
+		}
+	}
+	if accepted < 10 {
+		t.Errorf("%d flows only", accepted)
+	}
+}
+
+// flows are the documents of testdata/flow.
+func flows(t testing.TB) [][]byte {
+	t.Helper()
+	files, err := filepath.Glob("testdata/flow/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no flows: %v", err)
+	}
+	var out [][]byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(text), "\n----\n") {
+			for _, begin := range []string{"\npawl: 1\n", "\n{\"pawl\""} {
+				if at := strings.LastIndex(part, begin); at >= 0 {
+					out = append(out, []byte(part[at+1:]))
+				}
+			}
+		}
+	}
+	return out
+}
+
 // knownKeys reads the keys out of the refusal of one that resembles none.
 func knownKeys(t *testing.T, read func(any) error) []string {
 	t.Helper()
@@ -150,20 +209,8 @@ func knownKeys(t *testing.T, read func(any) error) []string {
 // FuzzForms gives flows whatever in the words of other systems: no panic, every error with its place, and what is accepted
 // can be written in native words, which bound the same.
 func FuzzForms(f *testing.F) {
-	files, err := filepath.Glob("testdata/flow/*")
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no seeds: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for part := range strings.SplitSeq(string(text), "\n----\n") {
-			if at := strings.LastIndex(part, "pawl: 1\n"); at >= 0 {
-				f.Add([]byte(part[at:]))
-			}
-		}
+	for _, src := range flows(f) {
+		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		doc, err := flow.Parse("fuzz.yaml", src, dialect.Forms()...)

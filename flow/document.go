@@ -46,7 +46,8 @@ type RunSettings struct {
 
 // Cron lets run after run of a flow begin, in one chain: the first one at the first firing after the start, each further one
 // at the first firing after the run before began and has ended. Runs never overlap, and firings that were missed are left
-// out. The chain ends with a cancel, or before a run that would begin at or after its execution deadline.
+// out. The chain ends with a cancel, or before a run that would begin at or after its execution deadline; a step that starts
+// such a flow waits for that.
 type Cron struct {
 	Schedule string // minute hour day month weekday, @daily, "@every 90m"
 	Zone     string // IANA name; "": UTC

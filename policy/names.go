@@ -110,7 +110,8 @@ func orList(words []string) string {
 }
 
 // nearest returns the known word that a misspelt one is most likely meant to be, or "" where none is near. Near are
-// words of which at most a third of the letters differ, and after them words that begin alike: retry and retries.
+// words of which at most a third of the letters differ, after them words that end with it, runTimeout and
+// workflowRunTimeout, and then words that begin alike: retry and retries.
 func nearest(word string, known []string) string {
 	if len(word) > 64 { // no misspelling, and the comparison would be long
 		return ""
@@ -124,6 +125,11 @@ func nearest(word string, known []string) string {
 	}
 	if best != "" {
 		return best
+	}
+	for _, candidate := range known {
+		if len(word) > 7 && strings.HasSuffix(strings.ToLower(candidate), strings.ToLower(word)) {
+			return candidate
+		}
 	}
 	longest := max(len(word)-2, 3) // so long must the common beginning at least be, and one letter more
 	for _, candidate := range known {

@@ -62,7 +62,13 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	if b.Children, err = a.children(doc, b.Flow.Text); err != nil {
 		return nil, asUsage(err)
 	}
-	a.tellNotes(notes(doc), false)
+	all := notes(doc)
+	for _, c := range b.Children {
+		if child, err := parseFlow(c.File, []byte(c.Text)); err == nil {
+			all = append(all, notes(child)...)
+		}
+	}
+	a.tellNotes(all, false)
 	return b.compile()
 }
 
