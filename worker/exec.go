@@ -18,7 +18,7 @@ type ExecConfig struct {
 	// LogDir keeps a log of each attempt, in LogDir/<run>/<step>.<attempt>.log; default: no logs.
 	LogDir string
 	// LogLimit bounds the log of one attempt, in bytes: beyond it the first part and the end are kept. Defaults to
-	// 10 MiB. A payload's outputLimit replaces it.
+	// 10 MiB.
 	LogLimit int64
 	// Owner marks the processes, in the environment variable PAWL_OWNER, so that KillLeftovers finds those that
 	// outlive a killed engine. It should be unique to the engine's database. Default: no mark.
@@ -43,10 +43,6 @@ type ExecPayload struct {
 	Stdin string `json:"stdin,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL, in milliseconds.
 	Grace *int64 `json:"grace,omitempty"`
-	// OutputLimit bounds the attempt's log, in bytes.
-	OutputLimit int64 `json:"outputLimit,omitempty"`
-	// InheritEnv says whether the process gets the worker's environment; default true.
-	InheritEnv *bool `json:"inheritEnv,omitempty"`
 }
 
 // Exec executes processes: one process group for each attempt.
@@ -133,7 +129,7 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	if failure != nil {
 		return Result{Failure: failure}
 	}
-	out := newCapture(e.openLog(t, p.OutputLimit), alive)
+	out := newCapture(e.openLog(t), alive)
 	defer out.close()
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
@@ -190,8 +186,6 @@ func (p *ExecPayload) check() error {
 		return errors.New("the command's program is an empty text")
 	case p.Grace != nil && *p.Grace < 0:
 		return fmt.Errorf("grace is %dms; it cannot be negative", *p.Grace)
-	case p.OutputLimit < 0:
-		return fmt.Errorf("outputLimit is %d bytes; it cannot be negative", p.OutputLimit)
 	}
 	return nil
 }
@@ -217,14 +211,11 @@ func (e *Exec) command(ctx context.Context, t core.Task, p *ExecPayload, results
 	return cmd, nil
 }
 
-func (e *Exec) openLog(t core.Task, limit int64) *attemptLog {
+func (e *Exec) openLog(t core.Task) *attemptLog {
 	if e.cfg.LogDir == "" {
 		return nil
 	}
-	if limit == 0 {
-		limit = e.cfg.LogLimit
-	}
-	l, err := openLog(LogPath(e.cfg.LogDir, t.Token, t.StepName), limit)
+	l, err := openLog(LogPath(e.cfg.LogDir, t.Token, t.StepName), e.cfg.LogLimit)
 	if err != nil { // a log that cannot be written is no reason to leave the work undone
 		e.cfg.Log.Warn("an attempt runs without a log", "step", t.StepName, "error", err)
 		return nil

@@ -208,6 +208,22 @@ func (t *tail) text() string {
 	return text(b)
 }
 
+// lastWords is what a process that failed said last, for its failure's message: many write to stdout what went wrong.
+func (c *capture) lastWords() string {
+	if line := c.stderr.lastLine(); line != "" {
+		return ": " + line
+	}
+	line := c.stdout.lastLine()
+	switch {
+	case c.word() != nil: // its own words tell
+		return ""
+	case line != "":
+		return "; its last words on stdout: " + line
+	default:
+		return ", without a word"
+	}
+}
+
 // lastLine is the last line that says anything, short enough for a message.
 func (t *tail) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(t.text()), "\n")

@@ -51,23 +51,19 @@ func conclude(p *process, out *capture, results *resultFile) Result {
 // failure says how the process failed; nil: it exited with 0.
 func (p *process) failure(out *capture) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Type: "exit", Code: p.code()}
-	var what string
-	if sig, killed := p.signal(); killed {
+	sig, killed := p.signal()
+	switch {
+	case killed:
 		f.Type = "signal"
-		what = fmt.Sprintf("killed by signal %d (%s)", int(sig), sig)
-		if sig == syscall.SIGKILL {
-			what += "; if nobody did it, the machine may be out of memory"
-		}
-	} else if f.Code == 0 {
+		f.Message = fmt.Sprintf("killed by signal %d (%s)", int(sig), sig)
+	case f.Code == 0:
 		return nil
-	} else {
-		what = fmt.Sprintf("exit code %d", f.Code)
+	default:
+		f.Message = fmt.Sprintf("exit code %d", f.Code)
 	}
-	f.Message = what
-	if line := out.stderr.lastLine(); line != "" {
-		f.Message += ": " + line
-	} else if path := out.logPath(); path != "" {
-		f.Message += "; it wrote nothing to stderr, its stdout is in " + path
+	f.Message += out.lastWords()
+	if killed && sig == syscall.SIGKILL {
+		f.Message += "; if nobody did it, the machine may be out of memory"
 	}
 	return f
 }

@@ -32,12 +32,10 @@ func IdempotencyKey(tok core.Token) string {
 // environment is the process's, later entries winning: the worker's, the step's, the attempt's.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
 	var env []string
-	if p.InheritEnv == nil || *p.InheritEnv {
-		for _, entry := range os.Environ() {
-			name, _, _ := strings.Cut(entry, "=")
-			if _, replaced := p.Env[name]; !replaced && !slices.Contains(told, name) {
-				env = append(env, entry)
-			}
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, replaced := p.Env[name]; !replaced && !slices.Contains(told, name) {
+			env = append(env, entry)
 		}
 	}
 	names := make([]string, 0, len(p.Env))

@@ -183,7 +183,7 @@ func TestExecTellsTheProcess(t *testing.T) {
 		}
 	}
 
-	task = shellTask(t, `echo $PAWL_LAST_HEARTBEAT; echo ${PAWL_DEADLINE_MS}; echo [$HOME]`, map[string]any{"inheritEnv": false})
+	task = shellTask(t, `echo $PAWL_LAST_HEARTBEAT; echo ${PAWL_DEADLINE_MS}; echo [$HOME]`, map[string]any{"env": map[string]string{"HOME": ""}})
 	task.Details = []byte(`{"page":7}`)
 	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
 	res = NewExec(ExecConfig{}).Execute(ctx, task, newSigns())

@@ -75,6 +75,8 @@ func TestExecFailures(t *testing.T) {
 		mentions string
 	}{
 		"exit":             {shellOf(`echo one >&2; echo two >&2; exit 7`), policy.KindError, "exit", 7, "exit code 7: two"},
+		"on stdout":        {shellOf(`echo one; echo ERROR two; exit 7`), policy.KindError, "exit", 7, "exit code 7; its last words on stdout: ERROR two"},
+		"silent":           {shellOf(`exit 7`), policy.KindError, "exit", 7, "exit code 7, without a word"},
 		"signal":           {shellOf(`kill -SEGV $$`), policy.KindError, "signal", 139, "segmentation fault"},
 		"killed":           {shellOf(`kill -KILL $$`), policy.KindError, "signal", 137, "out of memory"},
 		"no command":       {command("no-such-program"), policy.KindFailed, "not_found", 0, "install it"},
@@ -123,8 +125,8 @@ func TestExecFailures(t *testing.T) {
 
 // TestExecEndlessOutput: neither memory nor disk nor the output grows with what a process writes.
 func TestExecEndlessOutput(t *testing.T) {
-	dir, task := t.TempDir(), shellTask(t, `echo first; yes; `, map[string]any{"outputLimit": 1 << 20})
-	r := begin(t, ExecConfig{LogDir: dir}, task)
+	dir, task := t.TempDir(), shellTask(t, `echo first; yes; `, nil)
+	r := begin(t, ExecConfig{LogDir: dir, LogLimit: 1 << 20}, task)
 	for range 2000 {
 		r.signs.await(t)
 	}
@@ -143,9 +145,9 @@ func TestExecEndlessOutput(t *testing.T) {
 
 func TestExecLog(t *testing.T) {
 	dir := t.TempDir()
-	task := shellTask(t, `printf 'raw \377\n'; echo problem >&2; head -c 3000 /dev/zero; echo end; exit 1`, map[string]any{"outputLimit": 1000})
+	task := shellTask(t, `printf 'raw \377\n'; echo problem >&2; head -c 3000 /dev/zero; echo end; exit 1`, nil)
 	task.StepName = "../pages/ü[3]"
-	res := begin(t, ExecConfig{LogDir: dir}, task).wait(t)
+	res := begin(t, ExecConfig{LogDir: dir, LogLimit: 1000}, task).wait(t)
 	path := LogPath(dir, task.Token, task.StepName)
 	if want := filepath.Join(dir, task.Token.Run.String(), "%2E.%2Fpages%2F%C3%BC[3].2.log"); path != want {
 		t.Errorf("the log is %s, want %s", path, want)

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -33,12 +32,8 @@ type HTTPPayload struct {
 	JSON    json.RawMessage   `json:"json,omitempty"`  // the request's body as data, or
 	Body    string            `json:"body,omitempty"`  // as text, or
 	File    string            `json:"file,omitempty"`  // as the content of a file
-	// Timeout bounds the request, in milliseconds, besides the step's own limits; 0: no bound.
-	Timeout int64 `json:"timeout,omitempty"`
 	// Expect lists the status codes that are a success; default 2xx.
 	Expect Statuses `json:"expect,omitempty"`
-	// ResponseLimit bounds the response's body, in bytes; default 1 MiB. One that is larger fails the attempt.
-	ResponseLimit int64 `json:"responseLimit,omitempty"`
 }
 
 // HTTP executes requests, one for each attempt.
@@ -55,8 +50,8 @@ type HTTPPayload struct {
 // not UTF-8 is replaced by U+FFFD, and json where the body is JSON. A status other than the expected ones is a failure
 // of type status with that code: of kind error for 5xx, 408 and 429, which another attempt may change, of kind failed
 // for others. Retry-After becomes the failure's wish for the next delay. Up to 10 redirects are followed. A connection
-// that cannot be made or breaks off is of kind error and type connection; a body over its limit of kind failed and
-// type too_large.
+// that cannot be made or breaks off is of kind error and type connection; a body of more than 1 MiB of kind failed
+// and type too_large.
 //
 // The response's headers and each part of its body that arrives are signs of life.
 type HTTP struct {
@@ -65,14 +60,11 @@ type HTTP struct {
 }
 
 const (
-	defaultResponseLimit = 1 << 20
-	maxRedirects         = 10
+	maxResponse  = 1 << 20 // bytes of a response's body
+	maxRedirects = 10
 )
 
-var (
-	errRedirects = errors.New("more than 10 redirects")
-	errTimeout   = errors.New("the payload's timeout is over")
-)
+var errRedirects = errors.New("more than 10 redirects")
 
 // NewHTTP returns an executor of http tasks.
 func NewHTTP(cfg HTTPConfig) *HTTP {
@@ -114,12 +106,7 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: stopped(ctx)}
 	}
-	inner, cancel := ctx, context.CancelFunc(func() {})
-	if p.Timeout > 0 {
-		inner, cancel = context.WithTimeoutCause(ctx, time.Duration(p.Timeout)*time.Millisecond, errTimeout)
-	}
-	defer cancel()
-	req, failure := p.request(inner, alive)
+	req, failure := p.request(ctx, alive)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
@@ -139,10 +126,6 @@ func (p *HTTPPayload) check() error {
 		return errors.New("there is no url")
 	case len(p.JSON) > 0 && p.Body != "", p.File != "" && (len(p.JSON) > 0 || p.Body != ""):
 		return errors.New("json, body and file exclude each other; give one of them")
-	case p.Timeout < 0:
-		return fmt.Errorf("timeout is %dms; it cannot be negative", p.Timeout)
-	case p.ResponseLimit < 0:
-		return fmt.Errorf("responseLimit is %d bytes; it cannot be negative", p.ResponseLimit)
 	}
 	return nil
 }

@@ -22,22 +22,18 @@ const bodyDetails = 4 << 10
 
 // conclude reads the response and makes the attempt's result of it.
 func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive Alive) Result {
-	limit := p.ResponseLimit
-	if limit == 0 {
-		limit = defaultResponseLimit
-	}
 	expected := p.Expect.has(resp.StatusCode)
-	if expected && resp.ContentLength > limit && resp.Request.Method != http.MethodHead {
-		return Result{Failure: tooLarge(resp, limit)}
+	if expected && resp.ContentLength > maxResponse && resp.Request.Method != http.MethodHead {
+		return Result{Failure: tooLarge(resp)}
 	}
-	body, err := readBody(resp.Body, limit, alive)
+	body, err := readBody(resp.Body, maxResponse, alive)
 	switch {
 	case !expected:
 		return Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}
 	case err != nil:
 		return Result{Failure: requestFailure(ctx, resp.Request, err)}
-	case int64(len(body)) > limit:
-		return Result{Failure: tooLarge(resp, limit)}
+	case len(body) > maxResponse:
+		return Result{Failure: tooLarge(resp)}
 	}
 	return Result{Output: responseOutput(resp, body)}
 }
@@ -113,11 +109,10 @@ func retryAfter(value string, now time.Time) *time.Duration {
 	return &wish
 }
 
-func tooLarge(resp *http.Response, limit int64) *policy.Failure {
+func tooLarge(resp *http.Response) *policy.Failure {
 	return &policy.Failure{
 		Kind: policy.KindFailed, Type: "too_large", Code: resp.StatusCode,
-		Message: fmt.Sprintf("the answer of %s is larger than %d bytes; raise responseLimit, or fetch it with a command that writes a file",
-			place(resp.Request), limit),
+		Message: fmt.Sprintf("the answer of %s is larger than %d MiB; fetch it with a command that writes a file", place(resp.Request), maxResponse>>20),
 	}
 }
 
@@ -134,10 +129,6 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 	switch {
 	case ctx.Err() != nil:
 		return stopped(ctx)
-	case errors.Is(context.Cause(req.Context()), errTimeout):
-		f.Type = "timeout"
-		f.Message = place(req) + " gave no whole answer before the payload's timeout"
-		return f
 	case errors.Is(err, errRedirects):
 		f.Kind, f.Type = policy.KindFailed, "redirect"
 	case strings.Contains(cause.Error(), "unsupported protocol scheme"), strings.Contains(cause.Error(), "failed to parse Location"):
