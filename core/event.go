@@ -177,14 +177,17 @@ func (e Event) instants(add func(string, ...any)) {
 	switch {
 	case e.Limit == policy.LimitNone || e.Failure != nil:
 	case e.Deadline == 0:
-		add("%s deadline removed", e.Limit)
+		add("%s removed", deadlineName(e.Limit))
 	default:
-		limit := e.Limit.String() + " deadline"
-		if e.Limit == policy.LimitDeadline {
-			limit = "deadline"
-		}
-		add("%s in %s", limit, span(e.Deadline.Sub(e.At)))
+		add("%s in %s", deadlineName(e.Limit), span(e.Deadline.Sub(e.At)))
 	}
+}
+
+func deadlineName(kind policy.LimitKind) string {
+	if kind == policy.LimitDeadline {
+		return "deadline"
+	}
+	return kind.String() + " deadline"
 }
 
 // span is a duration in whole milliseconds, as flow files write it.

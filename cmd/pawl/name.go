@@ -14,9 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/journal"
 )
 
-// minPrefix is how much of a run id must be given.
-const minPrefix = 6
-
 // findRun resolves what a person calls a run: its id, the unique beginning of one, a workflow id, or @last.
 func findRun(ctx context.Context, h histories, name string) (core.RunID, error) {
 	if name == "@last" {
@@ -88,8 +85,6 @@ func findPrefix(ctx context.Context, h histories, name string, low, high core.Ru
 		return core.RunID{}, noSuchRun(name, journal.ErrNotFound)
 	case len(found) > 1:
 		return core.RunID{}, usage("%q is the beginning of several run ids, %s and %s among them; write more of it", name, found[0], found[1])
-	case len(compact(name)) < minPrefix:
-		return core.RunID{}, usage("%q is too short for a run id: write at least %d characters of it", name, minPrefix)
 	}
 	return found[0], nil
 }
@@ -153,6 +148,16 @@ func definitionOf(ctx context.Context, h histories, first core.Entry) (*compiled
 func findStep(t *trail.Trail, key string) (*core.Step, error) {
 	if s, ok := t.Find(key); ok {
 		return s, nil
+	}
+	for _, spec := range trail.Specs(t.Run.Attached()) {
+		switch {
+		case spec.Name != key || spec.Hook:
+		case t.Run.Phase.Closed():
+			return nil, fmt.Errorf("step %q of run %s never began", key, live.Short(t.Run.ID))
+		default:
+			return nil, fmt.Errorf("step %q of run %s has not begun yet; wait until what it needs has ended (pawl run show %s)",
+				key, live.Short(t.Run.ID), live.Short(t.Run.ID))
+		}
 	}
 	return nil, fmt.Errorf("run %s has no step %q; %s", live.Short(t.Run.ID), key, nearestStep(key, t.Keys()))
 }

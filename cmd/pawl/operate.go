@@ -96,15 +96,29 @@ func (a *app) tellDone(w wish, t *trail.Trail) error {
 		if w.step != "" {
 			out["step"] = w.step
 		}
+		if moves := lastMoves(t); len(moves) > 0 {
+			out["deadlines"] = movesOf(moves)
+		}
 		return a.print(out)
 	}
 	about := "run " + live.Short(r.ID)
 	if w.step != "" {
 		about = fmt.Sprintf("step %q of %s", w.step, about)
 	}
-	a.say("%s: %s; the run is %s", about, w.done, strings.ReplaceAll(r.Phase.String(), "_", " "))
+	for _, m := range lastMoves(t) {
+		w.done += ", " + m.String()
+	}
+	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "), strings.ReplaceAll(r.Phase.String(), "_", " "))
 	if !r.Phase.Closed() && r.PausedAt == 0 {
 		a.say("it goes on with: pawl resume %s", live.Short(r.ID))
+	}
+	return nil
+}
+
+// lastMoves are the deadlines that the last operation set.
+func lastMoves(t *trail.Trail) []trail.Move {
+	if n := len(t.Operations); n > 0 {
+		return t.Operations[n-1].Moves
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ tries one step only.`, w)
 
 func (a *app) runExtendCommand() *cobra.Command {
 	var by, to, limit string
-	w := &wish{op: core.Operation{Op: core.OpExtend}, done: "its deadline was moved"}
+	w := &wish{op: core.Operation{Op: core.OpExtend}}
 	cmd := a.runVerb("extend", "Move a stored deadline of an open run or step", `Moves a deadline that is being counted down, and nothing else. --by moves it by a duration (a negative one with a leading
 minus), --to sets an instant, --to none takes it away. Without --limit, it is the one deadline there is.`, w)
 	cmd.Example = "  pawl run extend order-42 --by 10m\n  pawl run extend @last --step charge --limit scheduleToClose --to none"

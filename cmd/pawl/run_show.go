@@ -24,6 +24,7 @@ import (
 func (a *app) runShowCommand() *cobra.Command {
 	var logs string
 	var attempt int
+	var all bool
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show a run: every step, every attempt, every deadline, and why it ended", Args: cobra.ExactArgs(1),
 		Long:    "Shows a run as it is on disk, whether or not another process carries it. With --logs STEP, what the step's attempts printed.",
@@ -41,12 +42,13 @@ func (a *app) runShowCommand() *cobra.Command {
 				if logs != "" {
 					return a.showLogs(t, logs, attempt)
 				}
-				return a.show(&live.Run{Trail: t, Steps: c.steps(), Words: wordsOf(ctx, h, t)})
+				return a.show(&live.Run{Trail: t, Steps: c.steps(), Words: wordsOf(ctx, h, t)}, all)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&logs, "logs", "", "print what this step's attempts printed")
 	cmd.Flags().IntVar(&attempt, "attempt", 0, "with --logs: of this attempt only")
+	cmd.Flags().BoolVar(&all, "all", false, "every item of a forEach, however many there are")
 	a.completeFor(cmd, 1)
 	return cmd
 }
@@ -85,6 +87,7 @@ type showingStep struct {
 	Output          json.RawMessage  `json:"output,omitempty"`
 	Child           string           `json:"child,omitempty"`
 	Dialect         *worded          `json:"dialect,omitempty"`
+	Superseded      bool             `json:"superseded,omitempty"` // it is of the time before the run was retried
 	Attempts        []showingAttempt `json:"attempts"`
 }
 
@@ -109,18 +112,32 @@ type showingAttempt struct {
 }
 
 type showingOp struct {
-	At        string `json:"at"`
-	Operation string `json:"operation"`
-	Step      string `json:"step,omitempty"`
-	Actor     string `json:"actor,omitempty"`
-	Reason    string `json:"reason,omitempty"`
+	At        string        `json:"at"`
+	Operation string        `json:"operation"`
+	Step      string        `json:"step,omitempty"`
+	Actor     string        `json:"actor,omitempty"`
+	Reason    string        `json:"reason,omitempty"`
+	Deadlines []showingMove `json:"deadlines,omitempty"` // what it set
 }
 
-func (a *app) show(r *live.Run) error {
+type showingMove struct {
+	Limit string `json:"limit"`
+	At    string `json:"at,omitempty"` // without: it was taken away
+}
+
+func movesOf(moves []trail.Move) []showingMove {
+	var out []showingMove
+	for _, m := range moves {
+		out = append(out, showingMove{m.Limit.String(), trail.Instant(m.At)})
+	}
+	return out
+}
+
+func (a *app) show(r *live.Run, all bool) error {
 	if a.structured() {
 		return a.print(showRun(r))
 	}
-	a.lines(live.Show(r, now(), a.textWidth()))
+	a.lines(live.Show(r, now(), a.textWidth(), all))
 	if r.Run.Phase.Closed() {
 		a.say("")
 		a.lines(a.ending(r.Trail, r.Words))
@@ -150,12 +167,12 @@ func showRun(shown *live.Run) showing {
 		out.Wake = trail.Instant(r.Wake())
 	}
 	for i := range r.Steps {
-		if s := &r.Steps[i]; !s.Dropped {
+		if s := &r.Steps[i]; !s.Dropped || shown.Superseded(s) {
 			out.Steps = append(out.Steps, showStep(shown, s))
 		}
 	}
 	for _, op := range t.Operations {
-		out.Operations = append(out.Operations, showingOp{trail.Instant(op.At), op.Op.String(), op.Step, op.Actor, op.Reason})
+		out.Operations = append(out.Operations, showingOp{trail.Instant(op.At), op.Op.String(), op.Step, op.Actor, op.Reason, movesOf(op.Moves)})
 	}
 	return out
 }
@@ -166,6 +183,7 @@ func showStep(t *live.Run, s *core.Step) showingStep {
 		ScheduledAt: trail.Instant(s.ScheduledAt), EndedAt: trail.Instant(s.EndedAt), NextAt: trail.Instant(s.NextAt),
 		ScheduleToClose: trail.Instant(s.ScheduleToClose), Deadline: trail.Instant(s.Deadline), Failure: s.Failure,
 		Output: rawJSON(s.Output), Child: runText(s.Child), Dialect: wordedStep(t.Words, s), Attempts: []showingAttempt{},
+		Superseded: s.Dropped,
 	}
 	if s.Spec.Kind == core.KindTask {
 		out.Kind = s.Spec.Type

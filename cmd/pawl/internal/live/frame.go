@@ -188,10 +188,19 @@ func (d *drawing) run(r *Run, depth int) {
 	for _, s := range inOrder(r, steps) {
 		if s.step != nil {
 			d.step(r, s.step, groups[s.step.ID], name, depth)
-		} else if !r.Run.Phase.Closed() && !seen[s.plan.Name] && r.Run.Closing == nil {
-			d.add(coming, indent(depth).Add(screen.Dim, "· "+screen.Pad(screen.Cut(screen.Clean(s.plan.Name), name), name)+"  "+waitsFor(r, s.plan, seen)))
+		} else {
+			d.toCome(r, s.plan, seen, name, depth)
 		}
 	}
+}
+
+// toCome draws a step that has not begun, of a run that will come to it.
+func (d *drawing) toCome(r *Run, plan Step, begun map[string]bool, name, depth int) {
+	if begun[plan.Name] || r.Run.Phase.Closed() || r.Run.Closing != nil {
+		return
+	}
+	text := "· " + screen.Pad(screen.Cut(screen.Clean(plan.Name), name), name) + "  " + waitsFor(r, plan, begun)
+	d.add(coming, indent(depth).Add(screen.Dim, text))
 }
 
 // slot is a place in the tree: a step that has begun, or one that is to come.

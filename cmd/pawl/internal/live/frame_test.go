@@ -186,7 +186,7 @@ func TestShow(t *testing.T) {
 	local := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
-	golden(t, "show", 100, Show(p.run, p.now, 100))
+	golden(t, "show", 100, Show(p.run, p.now, 100, false))
 }
 
 // golden compares lines with a file, each within the width and free of control characters.

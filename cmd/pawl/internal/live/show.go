@@ -11,44 +11,92 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Show draws one run with every attempt of every step.
-func Show(r *Run, now core.Time, width int) []screen.Line {
+// Show draws one run with every attempt of every step. Of the items of a forEach some of each kind are drawn, or all.
+func Show(r *Run, now core.Time, width int, all bool) []screen.Line {
 	d := drawing{view: View{Runs: []*Run{r}}, now: now, width: width}
 	d.header(r)
 	d.facts(r)
 	name := nameWidth(r, width, 0)
 	items := map[core.StepID][]*core.Step{}
+	begun := map[string]bool{}
 	for i := range r.Run.Steps {
 		if s := &r.Run.Steps[i]; !s.Dropped && s.Group != core.NoStep {
 			items[s.Group] = append(items[s.Group], s)
+		} else if !s.Dropped {
+			begun[s.Spec.Name] = true
 		}
 	}
 	for i := range r.Run.Steps {
-		s := &r.Run.Steps[i]
-		if s.Dropped || s.Group != core.NoStep {
-			continue
-		}
-		d.shown(r, s, items[s.ID], name, 0)
-		for _, it := range items[s.ID] {
-			d.shown(r, it, nil, name, 1)
+		if s := &r.Run.Steps[i]; !s.Dropped && s.Group == core.NoStep {
+			d.shown(r, s, items[s.ID], name, 0)
+			d.shownItems(r, items[s.ID], name, all)
 		}
 	}
+	for _, plan := range r.Steps {
+		d.toCome(r, plan, begun, name, 0)
+	}
+	d.superseded(r, name)
 	for _, op := range r.Operations {
-		text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), strings.ReplaceAll(op.Op.String(), "_", " "))
-		if op.Step != "" {
-			text += " step " + screen.Clean(op.Step)
-		}
-		text += " by " + screen.Clean(op.Actor)
-		if op.Reason != "" {
-			text += ": " + screen.Clean(op.Reason)
-		}
-		d.add(head, screen.Line{}.Add(screen.Dim, text))
+		d.operation(op)
 	}
 	lines := make([]screen.Line, len(d.rows))
 	for i, row := range d.rows {
 		lines[i] = row.line.Cut(width)
 	}
 	return lines
+}
+
+// maxShownItems is how many items of each kind are shown with their attempts.
+const maxShownItems = 20
+
+func (d *drawing) shownItems(r *Run, items []*core.Step, name int, all bool) {
+	drawn := map[class]int{}
+	for _, it := range items {
+		c := classOf(it)
+		if drawn[c]++; all || drawn[c] <= maxShownItems {
+			d.shown(r, it, nil, name, 1)
+		}
+	}
+	left := ""
+	for _, c := range []class{done, active, problem} {
+		if n := drawn[c] - maxShownItems; n > 0 && !all {
+			left += ", " + fmt.Sprintf(leftOut[c], n)
+		}
+	}
+	if left != "" {
+		d.add(head, indent(1).Add(screen.Dim, "… "+left[2:]+" (--all)"))
+	}
+}
+
+// superseded draws what ran before the run was retried: the hooks of the end it had then.
+func (d *drawing) superseded(r *Run, name int) {
+	first := true
+	for i := range r.Run.Steps {
+		s := &r.Run.Steps[i]
+		if !r.Superseded(s) {
+			continue
+		}
+		if first {
+			d.add(head, indent(0).Add(screen.Dim, "before the run was retried:"))
+			first = false
+		}
+		d.shown(r, s, nil, name, 0)
+	}
+}
+
+func (d *drawing) operation(op trail.Operation) {
+	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), strings.ReplaceAll(op.Op.String(), "_", " "))
+	if op.Step != "" {
+		text += " step " + screen.Clean(op.Step)
+	}
+	for _, m := range op.Moves {
+		text += ", " + m.String() + ","
+	}
+	text += " by " + screen.Clean(op.Actor)
+	if op.Reason != "" {
+		text += ": " + screen.Clean(op.Reason)
+	}
+	d.add(head, screen.Line{}.Add(screen.Dim, text))
 }
 
 // facts are the run's ids, input and deadlines.
@@ -67,15 +115,15 @@ func (d *drawing) facts(r *Run) {
 	if len(run.Input) > 0 && string(run.Input) != "null" && string(run.Input) != "{}" {
 		fact("input", screen.Clean(string(run.Input)))
 	}
-	fact("created", local(run.CreatedAt))
+	fact("created", trail.Local(run.CreatedAt))
 	if w := r.Words; w != nil && !run.Phase.Closed() {
 		fact("in "+w.System, w.Status)
 	}
 	switch {
 	case run.Phase == core.RunPending:
-		fact("starts", local(run.StartAt))
+		fact("starts", trail.Local(run.StartAt))
 	case run.StartAt != 0 && run.StartedAt != 0:
-		fact("started", local(run.StartedAt))
+		fact("started", trail.Local(run.StartedAt))
 	}
 	timetable := ""
 	if d, ok := run.Attached().(interface{ Timetable() string }); ok {
@@ -87,7 +135,7 @@ func (d *drawing) facts(r *Run) {
 		core.RunLimit
 	}{{policy.LimitExecution, run.Execution}, {policy.LimitRun, run.Deadline}} {
 		if l.At != 0 {
-			fact(l.kind.String(), "until "+local(l.At)+amountOf(l.RunLimit))
+			fact(l.kind.String(), "until "+trail.Local(l.At)+amountOf(l.RunLimit))
 		}
 	}
 	if run.Parent.Run != (core.RunID{}) {
@@ -99,7 +147,7 @@ func (d *drawing) facts(r *Run) {
 	if run.Next != (core.RunID{}) {
 		fact("next", run.Next.String())
 	} else if at := run.Follows(d.now); at != 0 && !run.Phase.Closed() {
-		fact("next", "from "+local(at)+", when this one has ended")
+		fact("next", "from "+trail.Local(at)+", when this one has ended")
 	}
 	if why := r.RunWhy(); why != "" && run.Phase.Closed() {
 		d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad("why", 10)).Add(runStyle(run), why))
@@ -183,7 +231,7 @@ func result(s *core.Step) string {
 }
 
 func (d *drawing) deadline(kind policy.LimitKind, at core.Time, l *policy.Limit, depth int) {
-	text := fmt.Sprintf("%s until %s", kind, local(at))
+	text := fmt.Sprintf("%s until %s", kind, trail.Local(at))
 	if l != nil && l.After > 0 {
 		text += " (" + screen.For(l.After)
 		if l.Origin != "" {
@@ -237,5 +285,3 @@ func (d *drawing) attempt(r *Run, s *core.Step, a *trail.Attempt, depth int) {
 const second = 1_000_000_000
 
 func clock(at core.Time) string { return at.Std().Local().Format("15:04:05.000") }
-
-func local(at core.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05") }

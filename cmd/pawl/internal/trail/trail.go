@@ -53,7 +53,29 @@ type Operation struct {
 	Op            core.Op
 	Step          string // "": of the run
 	Actor, Reason string
+	Moves         []Move // the deadlines it set
 }
+
+// Move is a deadline that was set.
+type Move struct {
+	Limit policy.LimitKind
+	At    core.Time // zero: it was taken away
+}
+
+// String is the move in words: which deadline, and until when.
+func (m Move) String() string {
+	name := m.Limit.String() + " deadline"
+	if m.Limit == policy.LimitDeadline {
+		name = "deadline"
+	}
+	if m.At == 0 {
+		return "no " + name
+	}
+	return name + " " + Local(m.At)
+}
+
+// Local is an instant for people, in their own time.
+func Local(at core.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05") }
 
 // New returns the trail of a run of which nothing is known yet.
 func New(id core.RunID, def core.Definition) *Trail {
@@ -77,6 +99,9 @@ func (t *Trail) Attempts(id core.StepID) []Attempt {
 	}
 	return t.attempts[id]
 }
+
+// Superseded reports whether a step ran before the run was retried, which decided it anew: a hook of the earlier end.
+func (t *Trail) Superseded(s *core.Step) bool { return s.Dropped && len(t.Attempts(s.ID)) > 0 }
 
 // Last returns a step's last attempt, nil before the first.
 func (t *Trail) Last(id core.StepID) *Attempt {
@@ -129,6 +154,10 @@ func (t *Trail) note(at core.Time, rec core.Record) {
 			op.Step = t.key(rec.Step)
 		}
 		t.Operations = append(t.Operations, op)
+	case core.DeadlineMoved:
+		if n := len(t.Operations); n > 0 {
+			t.Operations[n-1].Moves = append(t.Operations[n-1].Moves, Move{rec.Limit, rec.At})
+		}
 	default:
 	}
 }
