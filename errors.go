@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,6 +73,7 @@ type StepError struct {
 	Failure  *Failure // the last one
 	own      error
 	kinds    []error
+	reason   policy.Reason
 }
 
 func (e *StepError) Error() string {
@@ -102,12 +104,7 @@ func (e *StepError) verb() string {
 
 // Is reports whether the target is what the engine decided.
 func (e *StepError) Is(target error) bool {
-	for _, k := range e.kinds {
-		if k == target {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(e.kinds, target)
 }
 
 // Unwrap returns the step's own error.
@@ -122,7 +119,10 @@ func stepError(e *entry) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
-	out := &StepError{Step: e.key, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts, Failure: s.Failure}
+	out := &StepError{Step: e.key, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts, Failure: s.Failure, reason: s.Reason}
+	if s.Phase == core.StepCancelled {
+		out.reason = policy.ReasonCancelled // also by a limit
+	}
 	f := s.Failure
 	if f != nil && f.Kind == policy.KindTimeout {
 		out.Limit = f.Limit.String()
@@ -134,17 +134,23 @@ func stepError(e *entry) error {
 		out.kinds = append(out.kinds, ErrDeadlineExceeded)
 	case s.Phase == core.StepTimedOut:
 		out.kinds = append(out.kinds, ErrTimedOut)
-	case s.Phase == core.StepCancelled:
-		out.kinds = append(out.kinds, ErrCancelled)
 	}
-	switch s.Reason {
-	case policy.ReasonAttemptsExhausted:
-		out.kinds = append(out.kinds, ErrRetriesExhausted)
-	case policy.ReasonWorkerLost:
-		out.kinds = append(out.kinds, ErrWorkerLost)
-	default:
-	}
+	out.kinds = append(out.kinds, kindsOf(out.reason)...)
 	return out
+}
+
+// kindsOf is what a stop reason is by name.
+func kindsOf(r policy.Reason) []error {
+	switch r {
+	case policy.ReasonAttemptsExhausted:
+		return []error{ErrRetriesExhausted}
+	case policy.ReasonWorkerLost:
+		return []error{ErrWorkerLost}
+	case policy.ReasonCancelled:
+		return []error{ErrCancelled}
+	default:
+		return nil
+	}
 }
 
 // RunError says that a run ended without a result.
@@ -337,7 +343,7 @@ func failureOf(err error) *policy.Failure {
 		f.Details, _ = json.Marshal(panicked)
 	case errors.As(err, &step) && step.Failure != nil:
 		f.Kind, f.Type, f.Code, f.Details = policy.KindError, step.Failure.Type, step.Failure.Code, step.Failure.Details
-		f.Cause = step.Failure
+		f.Cause, f.Reason = step.Failure, step.reason
 		if step.own == nil {
 			f.Details = nil
 		}
@@ -366,20 +372,43 @@ func failureOf(err error) *policy.Failure {
 	return f
 }
 
-// recorded is an error read back from the history: what it said, and what it was.
+// recordedError is an error read back from the history: what it said, what it was, and what the engine had decided before.
 type recordedError struct {
 	message string
 	was     error
+	kinds   []error
 }
 
-func (e *recordedError) Error() string { return e.message }
-func (e *recordedError) Unwrap() error { return e.was }
+func (e *recordedError) Error() string        { return e.message }
+func (e *recordedError) Unwrap() error        { return e.was }
+func (e *recordedError) Is(target error) bool { return slices.Contains(e.kinds, target) }
 
 // decodeFailure makes an error of what is recorded; nil of nil.
 func decodeFailure(f *policy.Failure) error {
 	if f == nil {
 		return nil
 	}
+	err := decodeOwn(f)
+	kinds := kindsOf(f.Reason)
+	for c := f; c != nil; c = c.Cause { // of a run: the step that ended it; of a step: its child run
+		switch {
+		case f.Reason == policy.ReasonCancelled: // a limit, perhaps, that ended it so
+		case c.Kind == policy.KindTimeout && c.Limit == policy.LimitWait:
+			kinds = append(kinds, ErrDeadlineExceeded)
+		case c.Kind == policy.KindTimeout:
+			kinds = append(kinds, ErrTimedOut)
+		case c.Kind == policy.KindCancelled:
+			kinds = append(kinds, ErrCancelled)
+		}
+	}
+	if kinds == nil && err.Error() == f.Message {
+		return err
+	}
+	return &recordedError{f.Message, err, kinds}
+}
+
+// decodeOwn is the error as it was, where its type is registered.
+func decodeOwn(f *policy.Failure) error {
 	if f.Type == "panic" {
 		p := &PanicError{}
 		if json.Unmarshal(f.Details, p) == nil {
@@ -395,13 +424,10 @@ func decodeFailure(f *policy.Failure) error {
 			holder = holder.Cause // of a child run
 		}
 		if err, ok := decode(holder.Details); ok {
-			if err.Error() == f.Message {
-				return err
-			}
-			return &recordedError{f.Message, err}
+			return err
 		}
 	}
-	return &recordedError{f.Message, f}
+	return f
 }
 
 func tooLarge(what string, size, most int) error {

@@ -331,3 +331,45 @@ func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 		}
 	}, w)
 }
+
+// TestRunErrors: who waits for a run finds behind its error what the body returned: its own error, or what the engine decided about
+// a step, also of a child run.
+func TestRunErrors(t *testing.T) {
+	fail := func(context.Context) (int, error) { return 0, &declined{Code: 7} }
+	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
+	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") }, pawl.RunTimeout("1h"))
+	all := []error{pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled, pawl.ErrWorkerLost, pawl.ErrTerminated}
+	for name, c := range map[string]struct {
+		body func(ctx pawl.Context) (int, error)
+		is   error
+		own  bool
+	}{
+		"own":       {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail) }, nil, true},
+		"body's":    {func(pawl.Context) (int, error) { return fail(t.Context()) }, nil, true},
+		"exhausted": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)")) }, pawl.ErrRetriesExhausted, true},
+		"late":      {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) }, pawl.ErrTimedOut, false},
+		"no event":  {func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) }, pawl.ErrDeadlineExceeded, false},
+		"cancelled": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.Cancel)) }, pawl.ErrCancelled, false},
+		"child":     {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut, false},
+	} {
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+			v, err := c.body(ctx)
+			if err != nil {
+				return 0, fmt.Errorf("order 7: %w", err)
+			}
+			return v, nil
+		})
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			_, err := run(t, e.Engine, w, none{})
+			var own *declined
+			if !strings.Contains(fmt.Sprint(err), "order 7: ") || errors.As(err, &own) != c.own {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, kind := range all {
+				if errors.Is(err, kind) != (kind == c.is) {
+					t.Errorf("%s: errors.Is(%v, %v) is %t", name, err, kind, errors.Is(err, kind))
+				}
+			}
+		}, w, child)
+	}
+}

@@ -109,6 +109,7 @@ func (c *coder) failure(p **policy.Failure) {
 			}
 			number(c, f.RetryAfter)
 		}
+		small(c, &f.Reason)
 		c.close(outer)
 		p = &f.Cause
 	}

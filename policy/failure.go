@@ -32,6 +32,7 @@ type Failure struct {
 	Limit        LimitKind       `json:"limit,omitempty"`  // with KindTimeout: the limit that fired
 	Origin       string          `json:"origin,omitempty"` // with KindTimeout: where that limit was configured
 	Cause        *Failure        `json:"cause,omitempty"`
+	Reason       Reason          `json:"reason,omitempty"` // of a run that a step's end has ended: why the step was not tried again
 }
 
 // Error says in one sentence what failed and what caused it.
