@@ -299,7 +299,7 @@ func TestChangedBody(t *testing.T) {
 		pawltest.Replay(t, v1, history)
 		pawltest.Replay(t, fixed, history)
 		var changed *pawl.ChangedError
-		if err := pawl.Replay(t.Context(), broken, history); !errors.As(err, &changed) || changed.Recorded != `step "charge"` || changed.Asked != `step "reserve"` {
+		if err := pawl.Replay(t.Context(), pawl.Config{}, broken, history); !errors.As(err, &changed) || changed.Recorded != `step "charge"` || changed.Asked != `step "reserve"` {
 			t.Errorf("replay: %v", err)
 		}
 		e.Restart(broken)

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,11 +24,16 @@ type Client interface {
 	// nothing; of the events that a chain has taken, the ids of the last 1,000 are known. An event sent to a run that others
 	// have followed reaches the last one. Errors: ErrNotFound, ErrRunClosed, ErrFull, ErrTooLarge, ErrClosed.
 	SendEvent(ctx context.Context, id string, e Event) error
-	// Operate applies an operation. It returns when that is durable. Errors: ErrNotFound, ErrRunClosed, ErrConflict.
+	// Operate applies an operation. It returns when that is durable. What ends, holds or extends a run as a whole applies to the
+	// last one of its chain where others have followed it. Errors: ErrNotFound, ErrRunClosed, ErrConflict, ErrInvalid.
 	Operate(ctx context.Context, id string, op Operation) error
+	// RestartRun starts a new run with the input of another one, with fresh deadlines, and returns the new run's id. It makes all
+	// steps again, or those that the options say: RerunSteps, RerunFrom. The workflow id, if the run has one, must be free: the
+	// run must have ended. Errors: ErrNotFound, ErrConflict.
+	RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error)
 	// DescribeRun returns a run as it stands. Errors: ErrNotFound.
 	DescribeRun(ctx context.Context, id string) (Description, error)
-	// ListRuns lists runs, the newest first.
+	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q Query) ([]Summary, error)
 	// Codec encodes what the client sends.
 	Codec() Codec
@@ -45,6 +51,10 @@ type StartRequest struct {
 	At            time.Time // zero: now
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
+
+	// Of a restart: the steps to be made again, or the one from which on; see RerunSteps and RerunFrom.
+	Steps []string
+	From  string
 }
 
 // Started answers a start.
@@ -103,8 +113,9 @@ type StepDescription struct {
 // Query selects runs.
 type Query struct {
 	Workflow, WorkflowID string
-	After                string // run id: the last of the page before
-	Limit                int    // default 50
+	Phases               []string // "running", "waiting", "failed", …; empty: all
+	After                string   // run id: the last of the page before
+	Limit                int      // default 50
 }
 
 // Op is an operation.
@@ -152,6 +163,9 @@ func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) 
 func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engine.StartRequest)) (Started, error) {
 	if e.host.definition(r.Workflow) == nil {
 		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", r.Workflow)
+	}
+	if len(r.Steps) > 0 || r.From != "" {
+		return Started{}, invalid(errors.New("there is no run yet whose steps could be made again: use RestartRun"), "start")
 	}
 	req := engine.StartRequest{
 		Definition: source(r.Workflow), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
@@ -259,7 +273,7 @@ func (e *Engine) step(ctx context.Context, run RunID, key string) (core.StepID, 
 	}
 	s, ok := r.Lookup(key)
 	if !ok {
-		return core.NoStep, fmt.Errorf("pawl: run %s has no step %q: %w", run, key, ErrNotFound)
+		return core.NoStep, noStep("operate", run, key)
 	}
 	return s.ID, nil
 }
@@ -294,6 +308,13 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 // ListRuns lists runs, the newest first.
 func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 	query := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit}
+	for _, name := range q.Phases {
+		var phase core.RunPhase
+		if err := phase.UnmarshalText([]byte(name)); err != nil {
+			return nil, invalid(err, "list")
+		}
+		query.Phases = append(query.Phases, phase)
+	}
 	if q.After != "" {
 		var err error
 		if query.After, err = core.ParseRunID(q.After); err != nil {

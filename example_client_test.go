@@ -88,7 +88,7 @@ func ExampleEngine_Operate() {
 	// failed charge 1
 }
 
-func ExampleEngine_RerunSteps() {
+func ExampleRerunSteps() {
 	calls := map[string]int{}
 	w := pawl.Define("report", func(ctx pawl.Context, _ any) (string, error) {
 		for _, name := range []string{"collect", "render"} {
@@ -103,7 +103,7 @@ func ExampleEngine_RerunSteps() {
 	ctx := context.Background()
 	run, _ := w.Start(ctx, eng, "", nil)
 	_, _ = run.Result(ctx)
-	id, err := eng.RerunSteps(ctx, run.ID, []string{"render"})
+	id, err := eng.RestartRun(ctx, run.ID, pawl.RerunSteps("render"))
 	fmt.Println(err)
 	fmt.Println(pawl.RunOf[string](eng, id).Result(ctx))
 	fmt.Println(calls)

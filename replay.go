@@ -13,13 +13,14 @@ import (
 )
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it, and nothing else: no step's
-// function runs. It returns a *ChangedError where the code no longer decides what the history holds, and nil when the body
-// has come to the end of what is recorded.
-func Replay(ctx context.Context, w Definition, history []core.Entry) error {
+// function runs. It returns a *ChangedError where the code no longer decides what the history holds, a *TaskTimeoutError where the
+// body blocks, and nil when it has come to the end of what is recorded. Of the configuration it needs the codec that the
+// history was written with, and the task limit.
+func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry) error {
 	if len(history) == 0 {
-		return errors.New("pawl: replay: the history is empty")
+		return invalid(errors.New("the history is empty"), "replay")
 	}
-	cfg := Config{}.withDefaults()
+	cfg = cfg.withDefaults()
 	room := &rehearsal{ended: make(chan struct{})}
 	h := &host{
 		engine: room, log: slog.New(slog.DiscardHandler), codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout,

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,24 +11,49 @@ import (
 	"github.com/pawl-dev/pawl/engine"
 )
 
+// RerunSteps as an option of [Client].RestartRun makes only these steps again, and those that did not succeed; the results of all
+// others are taken over. A name stands for its repetitions, too: "charge" for "charge#2".
+func RerunSteps(names ...string) StartOption {
+	return func(r *StartRequest) { r.Steps = append(r.Steps, names...) }
+}
+
+// RerunFrom as an option of [Client].RestartRun takes over the results of steps that began before the one of that key.
+func RerunFrom(step string) StartOption { return func(r *StartRequest) { r.From = step } }
+
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
 func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
 	r, err := e.inspect(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	return e.startLike(ctx, r, nil, opts)
+	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input}
+	for _, opt := range opts {
+		opt(&req)
+	}
+	var keep []core.Kept
+	if len(req.Steps) > 0 || req.From != "" {
+		if keep, err = kept(r, req.Steps, req.From); err != nil {
+			return "", err
+		}
+	}
+	req.Steps, req.From = nil, ""
+	started, err := e.startRun(ctx, req, func(r *engine.StartRequest) { r.Keep = keep })
+	return started.ID, err
 }
 
-// RerunSteps starts a new run with the input of another one that has ended. It makes the named steps again, and those that
-// did not succeed; the results of all others are taken over. A name stands for its repetitions, too.
-func (e *Engine) RerunSteps(ctx context.Context, id string, steps []string, opts ...StartOption) (string, error) {
-	r, err := e.inspect(ctx, id)
-	if err != nil {
-		return "", err
-	}
+// kept are the results that a rerun takes over.
+func kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
-		return "", fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended", r.ID, r.Phase)
+		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w", r.ID, r.Phase, ErrConflict)
+	}
+	if len(steps) > 0 && from != "" {
+		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
+	}
+	before := core.NoStep
+	if s, ok := r.Lookup(from); ok {
+		before = s.ID
+	} else if from != "" {
+		return nil, noStep("rerun", r.ID, from)
 	}
 	known := map[string]bool{}
 	var keep []core.Kept
@@ -38,16 +64,20 @@ func (e *Engine) RerunSteps(ctx context.Context, id string, steps []string, opts
 		}
 		base, _, _ := strings.Cut(s.Spec.Name[strings.LastIndexByte(s.Spec.Name, '/')+1:], "#")
 		known[base], known[s.Spec.Name] = true, true
-		if s.Phase == core.StepSucceeded && !slices.Contains(steps, base) && !slices.Contains(steps, s.Spec.Name) {
+		if s.ID < before && s.Phase == core.StepSucceeded && !slices.Contains(steps, base) && !slices.Contains(steps, s.Spec.Name) {
 			keep = append(keep, core.Kept{Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1, Phase: s.Phase, Output: s.Output})
 		}
 	}
 	for _, name := range steps {
 		if !known[name] {
-			return "", fmt.Errorf("pawl: rerun: run %s has no step %q: %w", r.ID, name, ErrNotFound)
+			return nil, noStep("rerun", r.ID, name)
 		}
 	}
-	return e.startLike(ctx, r, keep, opts)
+	return keep, nil
+}
+
+func noStep(op string, run RunID, name string) error {
+	return fmt.Errorf("pawl: %s: run %s has no step %q: %w", op, run, name, ErrNotFound)
 }
 
 func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
@@ -56,14 +86,4 @@ func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
 		return nil, err
 	}
 	return e.engine.Inspect(ctx, run)
-}
-
-// startLike starts a run with another's input, under the same workflow id where that is free.
-func (e *Engine) startLike(ctx context.Context, r *core.Run, keep []core.Kept, opts []StartOption) (string, error) {
-	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input}
-	for _, opt := range opts {
-		opt(&req)
-	}
-	started, err := e.startRun(ctx, req, func(r *engine.StartRequest) { r.Keep = keep })
-	return started.ID, err
 }

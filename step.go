@@ -42,7 +42,7 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: typeLocal}, core.Schedule{}, run, o, err)
 }
 
-// Call runs a handler of that name on a task queue, perhaps in another process; see [Engine.Serve].
+// Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. What is said of [Step] holds here.
 func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption) (Out, error) {
 	return CallAsync[Out](ctx, name, handler, in, opts...).Get(ctx)
 }

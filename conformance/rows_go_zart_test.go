@@ -409,7 +409,7 @@ func zartFreshDeadlines(t *testing.T) {
 		if _, err := result(t, e, r); err != nil {
 			t.Fatal(err)
 		}
-		id, err := e.RerunSteps(t.Context(), r.ID, []string{"b", "go"})
+		id, err := e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("b", "go"))
 		if err != nil {
 			t.Fatal(err)
 		}

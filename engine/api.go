@@ -95,7 +95,7 @@ type API interface {
 	// Result waits until the run has ended. Where a chain goes on it waits for the chain's end; Outcome.Run says which
 	// run that was.
 	Result(ctx context.Context, id core.RunID) (Outcome, error)
-	// Operate applies an operation. It returns when the operation is durable.
+	// Operate applies an operation to the run, or as a whole to the last one of its chain. It returns when it is durable.
 	Operate(ctx context.Context, id core.RunID, op core.Operation) error
 	// Signal delivers an event to the run, or the last one of its chain.
 	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error

@@ -140,3 +140,35 @@ func TestNotifyOfTheChainsEnd(t *testing.T) {
 	r.pass(time.Hour)
 	r.wantPhase(id, core.RunSucceeded)
 }
+
+// TestOperationsFollowTheChain: what is asked of the run that was first, as a whole, happens to the last one.
+func TestOperationsFollowTheChain(t *testing.T) {
+	r := newRig(t, -1)
+	first := r.start(relay(r))
+	r.settle()
+	for i := range 3 {
+		if err := r.send(first, "", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	operate := func(op core.Operation) error {
+		c := r.call(&Call{Op: CallInput, Run: first, Input: op})
+		r.settle()
+		return c.Err
+	}
+	last, err := r.p.current(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []core.Op{core.OpPause, core.OpResume, core.OpInterrupt} {
+		if err := operate(core.Operation{Op: op, Step: core.NoStep}); err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	r.wantPhase(last.id(), core.RunCancelled)
+	for _, op := range []core.Operation{{Op: core.OpRetryRun, Step: core.NoStep}, {Op: core.OpRetryStep, Step: 1}, {Op: core.OpSkip, Step: 0}} {
+		if err := operate(op); err == nil {
+			t.Errorf("%s of the first run was taken", op.Op)
+		}
+	}
+}

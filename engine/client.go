@@ -53,7 +53,8 @@ func (e *Engine) payload(op, id string, b []byte) error {
 	return nil
 }
 
-// Operate applies an operation. It returns when the operation is durable.
+// Operate applies an operation. It returns when the operation is durable. One on a run as a whole that others have followed in its
+// chain is for the last one, unless it retries the run.
 // Errors: CodeNotFound, CodeConflict, CodeRunClosed, CodeInvalid, and those of Start.
 func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) error {
 	if err := e.payload(op.Op.String(), id.String(), op.Output); err != nil {

@@ -210,7 +210,7 @@ func (p *Partition) remember(rep report) {
 // input feeds a caller's input to a run.
 func (p *Partition) input(c *Call) {
 	find := p.get
-	if _, event := c.Input.(core.SignalReceived); event {
+	if followed(c.Input) {
 		find = p.current
 	}
 	r, err := find(c.Run)
@@ -226,6 +226,19 @@ func (p *Partition) input(c *Call) {
 		p.name(r) // it may have been opened again
 	}
 	p.reply(c)
+}
+
+// followed reports whether an input for a run that others have followed is for the last one: events, and what ends or holds the
+// whole. What is about one step, or about a failure of that run, is not.
+func followed(in core.Input) bool {
+	switch in := in.(type) {
+	case core.SignalReceived:
+		return true
+	case core.Operation:
+		return in.Step == core.NoStep && in.Op != core.OpRetryRun
+	default:
+		return false
+	}
 }
 
 // reopens refuses to open a run again whose workflow id another run has by now.

@@ -10,6 +10,9 @@
 //		})
 //	}
 //
+// [Env.Restart] is a deploy, [Env.Crash] the death of the process. [Replay] holds new code against histories of runs that were
+// recorded before.
+//
 // [Run] is [testing/synctest.Test] with an engine on a journal in memory: the engine's clock, its timers and those of the
 // code under test are the bubble's, and time passes when all goroutines wait. What holds for synctest holds here: steps
 // that wait for the network or another process hold time up; use [Env.Fake] for them.

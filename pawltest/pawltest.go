@@ -184,7 +184,13 @@ func (e *Env) WantDeadline(run, step string, after time.Duration) {
 // Replay fails the test where the workflow's code does not decide what the history holds.
 func Replay(t *testing.T, w pawl.Definition, history []core.Entry) {
 	t.Helper()
-	if err := pawl.Replay(t.Context(), w, history); err != nil {
+	ReplayWith(t, pawl.Config{}, w, history)
+}
+
+// ReplayWith is Replay with a configuration, for histories that a codec other than JSON has written.
+func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []core.Entry) {
+	t.Helper()
+	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
 		t.Error(err)
 	}
 }
