@@ -90,15 +90,21 @@ func (p *parsing) rivals(n *node, form *Form, keys ...string) {
 	}
 }
 
-// translate translates the fields of a mapping laid over those it inherits; nil if they are wrong.
+// translate translates the fields of a mapping laid over those it inherits; nil if they are wrong. Queue and priority are
+// the mapping's own: they are inherited as native ones are.
 func (p *parsing) translate(form *Form, n, fields *node, above *formed, kind string) *formed {
+	own := fields
 	if above != nil && above.form == form {
-		fields = overMapping(Value{above.fields}, Value{fields}).n
+		fields = overMapping(Value{above.fields}, Value{own}).n
 	}
 	settings, notes, err := form.Step(fields.value(), kind)
 	if err != nil {
 		p.field(fields, form.Key, err)
 		return nil
+	}
+	if fields != own {
+		alone, _, _ := form.Step(own.value(), kind) // what is wrong with it would have been wrong before
+		settings.Queue, settings.Priority = alone.Queue, alone.Priority
 	}
 	if settings.Queue != "" {
 		p.rivals(n, form, "queue")
