@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -154,6 +155,9 @@ func appendString(buf []byte, text string) []byte {
 		buf = append(buf, text...)
 		return append(buf, '"')
 	}
-	quoted, _ := json.Marshal(text) // a text always can be written
-	return append(buf, quoted...)
+	var quoted bytes.Buffer
+	enc := json.NewEncoder(&quoted)
+	enc.SetEscapeHTML(false) // && and < are for people to read
+	_ = enc.Encode(text)     // a text always can be written
+	return append(buf, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }

@@ -69,3 +69,11 @@ func policyNode(p policy.Policy) *node {
 	out.must("timeout", encodeLimits(&p.Limits, policy.LimitScheduleToClose))
 	return out.value().n
 }
+
+// TestWrittenTextStaysReadable: signs that HTML would mind stand for themselves beside a quote.
+func TestWrittenTextStaysReadable(t *testing.T) {
+	const text = `a "x" <b> && 'c'`
+	if got, want := string(appendString(nil, text)), `"a \"x\" <b> && 'c'"`; got != want {
+		t.Errorf("%q is written as %s, not %s", text, got, want)
+	}
+}
