@@ -107,6 +107,9 @@ func (s *service) use() {
 		if p.output && !p.value.IsZero() {
 			r.Note(p.in.Key("default"), "default has no counterpart in an output: Steep names the file")
 		}
+		if !p.output && !p.value.IsZero() && (p.low != 1 || p.high != 1) {
+			r.Note(p.in.Key("default"), "default has no effect, as in Steep: the cardinality is %s and not 1..1", p.bounds())
+		}
 		if !p.output && p.suffix != "" {
 			r.Note(p.in.Key("fileSuffix"), "fileSuffix has no counterpart in an input: it names files that are made")
 		}

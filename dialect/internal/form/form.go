@@ -19,6 +19,7 @@ import (
 type File struct {
 	*flow.Tree
 	notes []dialect.Note
+	noted map[dialect.Note]bool // what is read twice is noted once
 }
 
 // Read reads a file; what makes it unreadable is reported by its Err.
@@ -26,22 +27,30 @@ func Read(name string, src []byte) *File { return &File{Tree: flow.ReadTree(name
 
 // Note says that a field has no counterpart.
 func (f *File) Note(at flow.Pos, format string, args ...any) {
-	f.notes = append(f.notes, dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
+	f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (f *File) note(n dialect.Note) {
+	if f.noted[n] {
+		return
+	}
+	if f.noted == nil {
+		f.noted = map[dialect.Note]bool{}
+	}
+	f.noted[n] = true
+	f.notes = append(f.notes, n)
 }
 
 // Documents notes every named field that is there for readers alone.
 func (f *File) Documents(v flow.Value, names ...string) {
 	for _, name := range names {
 		if !v.Get(name).IsZero() {
-			f.notes = append(f.notes, dialect.Note{
+			f.note(dialect.Note{
 				File: f.Name(), Pos: v.Key(name), Msg: name + " has no counterpart: it is for readers", Documents: true,
 			})
 		}
 	}
 }
-
-// Place writes where something stands.
-func (f *File) Place(at flow.Pos) string { return fmt.Sprintf("%s:%d:%d", f.Name(), at.Line, at.Col) }
 
 // Origin writes where a field stands and what it is called, as a run tells where a limit was set.
 func (f *File) Origin(v flow.Value, field string) string {

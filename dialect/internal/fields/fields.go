@@ -1,0 +1,144 @@
+// Package fields holds a dialect to its promise that no field is dropped silently: each field that it knows changes what
+// becomes of a document, or is noted, or is refused.
+package fields
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/dialect"
+)
+
+// Document is the text of some files by name, as plain data.
+type Document map[string]any
+
+// Place is an object in a document, and for every field that it may have a value other than the one it has.
+type Place struct {
+	File   string
+	Path   []any // field names and positions in lists
+	Fields map[string]any
+}
+
+type (
+	// Noted is a value that is noted.
+	Noted struct{ Value any }
+	// Refused is a value that is refused.
+	Refused struct{ Value any }
+)
+
+// Convert is what a dialect makes of a document: all its flows as text.
+type Convert func(files map[string][]byte) (flows string, notes []dialect.Note, err error)
+
+const unknown = "zzzzzzzz"
+
+var known = regexp.MustCompile(`has no key "` + unknown + `"; known are ([^\n]*)`)
+
+// Check sets every field of every place to its value. The fields there are it learns from the dialect itself, so a new one
+// has to be named here as well.
+func Check(t *testing.T, base func() Document, convert Convert, places []Place) {
+	t.Helper()
+	plain, plainNotes, err := convert(encode(t, base()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range places {
+		names := p.known(t, base(), convert)
+		for _, name := range names {
+			value, listed := p.Fields[name]
+			if !listed {
+				t.Errorf("%s %v: there is no value for the field %q", p.File, p.Path, name)
+				continue
+			}
+			how, value := expectation(value)
+			doc := base()
+			p.set(t, doc, name, value)
+			flows, notes, err := convert(encode(t, doc))
+			is := map[string]bool{
+				"refused": err != nil, "noted": noted(notes, plainNotes, name), "changes the flows": err == nil && flows != plain,
+			}
+			if !is[how] {
+				t.Errorf("%s %v: the field %q with %v is to be: %s; it is %v (%v)", p.File, p.Path, name, value, how, is, err)
+			}
+		}
+		for name := range p.Fields {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s %v: there is no field %q; there are %v", p.File, p.Path, name, names)
+			}
+		}
+	}
+}
+
+func expectation(value any) (string, any) {
+	switch value := value.(type) {
+	case Noted:
+		return "noted", value.Value
+	case Refused:
+		return "refused", value.Value
+	default:
+		return "changes the flows", value
+	}
+}
+
+func noted(notes, before []dialect.Note, name string) bool {
+	said := map[string]int{}
+	for _, n := range before {
+		said[n.Msg]++
+	}
+	for _, n := range notes {
+		if said[n.Msg]--; said[n.Msg] < 0 && strings.Contains(n.Msg, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// known asks the dialect for the fields of a place, by one that it does not know.
+func (p Place) known(t *testing.T, doc Document, convert Convert) []string {
+	t.Helper()
+	p.set(t, doc, unknown, 1)
+	_, _, err := convert(encode(t, doc))
+	if err == nil {
+		t.Fatalf("%s %v: an unknown field is not refused", p.File, p.Path)
+	}
+	found := known.FindStringSubmatch(err.Error())
+	if found == nil {
+		t.Fatalf("%s %v: %v", p.File, p.Path, err)
+	}
+	return strings.Split(found[1], ", ")
+}
+
+func (p Place) set(t *testing.T, doc Document, name string, value any) {
+	t.Helper()
+	at := doc[p.File]
+	for _, step := range p.Path {
+		switch step := step.(type) {
+		case string:
+			at = at.(map[string]any)[step] //nolint:forcetypeassert // a wrong path is a fault of the test
+		case int:
+			at = at.([]any)[step] //nolint:forcetypeassert // as above
+		}
+	}
+	object, ok := at.(map[string]any)
+	if !ok {
+		t.Fatalf("%s %v is no object", p.File, p.Path)
+	}
+	object[name] = value
+	maps.DeleteFunc(object, func(_ string, v any) bool { return v == nil })
+}
+
+func encode(t *testing.T, doc Document) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for name, v := range doc {
+		text, err := json.MarshalIndent(v, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = text
+	}
+	return out
+}
