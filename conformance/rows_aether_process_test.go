@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,6 +128,70 @@ func TestAetherLoops(t *testing.T) {
 		got, _ := json.Marshal(final)
 		if want := `{"again":[true,true,true],"each":[true,true,true],"fixed":"last is true","sub":"hello"}`; string(got) != want {
 			t.Errorf("final was given %s, want %s", got, want)
+		}
+	})
+}
+
+// TestAetherReferences: what expressions and {{ }} may name: codes, what is deep in a value, the inputs of the task at hand in
+// its executor's config, and in a loop the tasks of the dag that calls it.
+func TestAetherReferences(t *testing.T) {
+	c := aetherFlow(t, `"arguments": {"parameters": [{"name": "where", "value": {"dir": "/data"}}]},`, `
+{"name": "list", "template": "work"},
+{"name": "late", "template": "work", "timeout": "1s", "continueOn": {"timeout": true}},
+{"name": "bad", "template": "work", "continueOn": {"failed": true}},
+{"name": "broken", "template": "work", "continueOn": {"error": true}},
+{"name": "exits", "template": "work", "retry": {"limit": 5, "expression": "tasks.exits.code == 3"}, "continueOn": {"error": true}},
+{"name": "each", "template": "many", "dependencies": ["list"]},
+{"name": "again", "template": "repeat", "dependencies": ["list"]},
+{"name": "quiet", "template": "work", "dependencies": ["list"], "when": "\"{{tasks.list.outputs.parameters.state}}\" == 'ready now' && {{tasks.list.code}} == 0"},
+{"name": "final", "template": "configured", "dependencies": ["list", "late", "bad", "broken", "exits", "each", "again", "quiet"], "arguments": {"parameters": [
+  {"name": "codes", "value": "{{tasks.list.code}} {{tasks.late.code}} {{tasks.bad.code}} {{tasks.broken.code}} {{tasks.exits.code}}"},
+  {"name": "deep", "value": "{{tasks.list.outputs.parameters.meta.owner.name}}"}, {"name": "dir", "valueFrom": {"parameter": "workflow.arguments.parameters.where.dir"}},
+  {"name": "empty", "value": ""}]}}`, `,
+{"loop": {"name": "many", "itemsFrom": "tasks.list.outputs.parameters.files", "body": "one", "arguments": {"parameters": [
+  {"name": "file", "value": "{{iterator.item.name}}"}, {"name": "short", "value": "{{loop_iter.name}}"}, {"name": "of", "value": "{{tasks.list.outputs.parameters.state}}"}]}}},
+{"loop": {"name": "repeat", "repeatCondition": "loop_iter.index < tasks.list.outputs.parameters.times", "maxIterations": 10, "body": "one", "arguments": {"parameters": [{"name": "file", "value": "{{loop_iter.index}}"}]}}},
+{"task": {"name": "one", "executor": {"type": "echo"}}},
+{"task": {"name": "configured", "inputs": {"parameters": [{"name": "dir"}, {"name": "empty", "value": "its own"}, {"name": "absent"}]}, "executor": {"type": "echo", "config": {"path": "{{inputs.parameters.dir}}/x"}}}}`)
+	script := map[string][]try{
+		"list": {{output: `{"files": [{"name": "a"}, {"name": "b"}], "state": "ready now", "times": 2, "meta": {"owner": {"name": "ada"}}}`}},
+		"late": {hangs}, "bad": {{kind: failed.kind}}, "broken": {{kind: broken.kind}}, "exits": {{kind: broken.kind}, {kind: broken.kind, code: 75}},
+	}
+	perform(t, c, script, nil, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		given := map[string][]string{}
+		var config string
+		for _, task := range s.seen {
+			in, _ := json.Marshal(stdin(t, task))
+			name, _, _ := strings.Cut(task.StepName, "[")
+			given[name] = append(given[name], string(in))
+			if name == "final" {
+				config = string(task.Payload)
+			}
+		}
+		if got := strings.Join(given["final"], " "); got != `{"codes":"0 4 2 3 75","deep":"ada","dir":"/data","empty":"its own"}` || !strings.Contains(config, `/data/x`) {
+			t.Errorf("final was given %s; %s", got, config)
+		}
+		slices.Sort(given["one"])
+		want := []string{`{"file":"a","of":"ready now","short":"a"}`, `{"file":"b","of":"ready now","short":"b"}`, `{"file":0}`, `{"file":1}`, `{"file":2}`}
+		if !slices.Equal(given["one"], want) {
+			t.Errorf("the iterations were given %v", given["one"])
+		}
+		if len(given["exits"]) != 2 || len(given["quiet"]) != 1 {
+			t.Errorf("%d attempts of exits, %d of quiet", len(given["exits"]), len(given["quiet"]))
+		}
+	})
+	// Without a number there is no bound to the iterations at a time.
+	var items []string
+	for i := range 100 {
+		items = append(items, strconv.Itoa(i))
+	}
+	c = aetherFlow(t, "", `{"name": "all", "template": "wide"}`, `,
+{"loop": {"name": "wide", "items": [`+strings.Join(items, ",")+`], "body": "gate"}},
+{"dag": {"name": "gate", "tasks": [{"name": "wait", "executor": {"type": "wait"}, "timeout": "1m", "continueOn": {"timeout": true}}]}}`)
+	perform(t, c, nil, nil, func(s *stage, r *core.Run) {
+		if took := r.EndedAt.Std().Sub(s.began); took != time.Minute {
+			t.Errorf("a hundred waits of a minute took %s", took)
 		}
 	})
 }

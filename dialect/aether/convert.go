@@ -80,13 +80,16 @@ func (c *converter) place(doc *flow.Document, err error) {
 func (c *converter) root() *flow.Document {
 	s := c.scope(c.flows.Name(c.w.name), c.w.templates[c.w.entrypoint])
 	s.args, s.inputs = "input", "input"
-	properties := map[string]any{}
+	properties, required := map[string]any{}, []any{}
 	for _, p := range c.w.arguments {
 		property := map[string]any{}
 		if !p.value.IsZero() {
 			property["default"] = p.value.Any()
 		}
 		properties[p.name] = property
+		if p.required && p.value.IsZero() {
+			required = append(required, p.name)
+		}
 	}
 	if s.t.kind == "dag" {
 		// The entrypoint's own inputs are arguments of the same name, or have a value.
@@ -95,8 +98,13 @@ func (c *converter) root() *flow.Document {
 				properties[p.name] = map[string]any{"default": p.value.Any()}
 			}
 		}
+		s.unbounded(s.t, "give the workflow a timeout")
 	}
-	s.doc.Input = flow.V(map[string]any{"type": "object", "properties": properties})
+	input := map[string]any{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		input["required"] = required
+	}
+	s.doc.Input = flow.V(input)
 	c.limit(s.doc)
 	if !c.w.spec.Get("priority").IsZero() {
 		priority := int32((&reader{c.file}).Whole(c.w.spec, "priority", 500, -1000, 1000))
@@ -137,7 +145,8 @@ func (c *converter) limit(doc *flow.Document) {
 func (c *converter) scope(name string, t *template) *scope {
 	return &scope{
 		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]func(string) string{},
-		needs: map[string]map[string]bool{}, inputs: "input.inputs", args: "input.workflow",
+		exports: map[string][]string{},
+		needs:   map[string]map[string]bool{}, inputs: "input.inputs", args: "input.workflow",
 	}
 }
 
@@ -195,7 +204,12 @@ func (c *converter) child(t *template) string {
 	return s.doc.Name
 }
 
+// unbounded notes a dag's timeout where no step calls the dag.
+func (s *scope) unbounded(t *template, instead string) {
+	s.file.Ignored(t.in, "nothing calls the dag as a task; "+instead, "timeout")
+}
+
 // hand is what a child flow is given.
-func (s *scope) hand(inputs string) flow.Value {
-	return flow.V(map[string]any{"inputs": "${{ " + inputs + " }}", "workflow": "${{ " + s.args + " }}"})
+func (s *scope) hand(inputs map[string]string) map[string]any {
+	return map[string]any{"inputs": "${{ " + form.Object(inputs) + " }}", "workflow": "${{ " + s.args + " }}"}
 }

@@ -9,80 +9,139 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-// What Aether calls the ways a task ends, by the words of a flow.
+// What Aether calls the ways a task ends, and their codes, by the words of a flow.
 const (
 	phasesByPhase = `{"succeeded": "Succeeded", "skipped": "Skipped", "cancelled": "Cancelled", "timed_out": "Timeout"}`
 	phasesByKind  = `{"failed": "Failed", "timeout": "Timeout", "cancelled": "Cancelled"}`
+	codesByKind   = `{"failed": 2, "timeout": 4}`
+	codeOfError   = "3"
 )
 
-// referred finds a name that an expression or a {{ }} may hold, or a quoted text, in which nothing is a name.
-var referred = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"` +
+// referred finds a name that an expression or a {{ }} may hold, or a quoted text, in which nothing but {{ }} is a name.
+var referred = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{\{[^{}]*\}\}` +
 	`|\btasks\.[A-Za-z0-9_-]+\.(?:phase|code|msg)\b` +
 	`|\b(?:tasks\.[A-Za-z0-9_-]+\.outputs|inputs|workflow\.arguments|workflow\.parameters)(?:\.parameters)?\.\w+(?:-[A-Za-z_]\w*)*` +
-	`|\b(?:iterator|loop_iter)\.(?:item|index)\b`)
+	`|\b(?:iterator|loop_iter)\.\w+\b`)
 
 // scope knows what the names mean in one flow.
 type scope struct {
 	*converter
-	t      *template
-	doc    *flow.Document
-	names  form.Namer
-	outs   map[string]func(name string) string // the outputs of tasks
-	needs  map[string]map[string]bool          // what each task's expressions may name
-	inputs string                              // an expression for the template's inputs
-	args   string                              // and for the workflow's arguments
-	item   string                              // of an iteration
-	index  string
+	t       *template
+	doc     *flow.Document
+	names   form.Namer
+	outs    map[string]func(name string) string // the outputs of tasks
+	exports map[string][]string                 // of a loop's task: the parameters that its iterations are aggregated to
+	needs   map[string]map[string]bool          // what each task's expressions may name
+	inputs  string                              // an expression for the template's inputs
+	own     map[string]string                   // expressions for the inputs of the task at hand
+	args    string                              // and for the workflow's arguments
+	item    string                              // of an iteration
+	index   string
+
+	// Of a loop: the dag that calls it, whose tasks its expressions may name. They are handed to its flow by name.
+	outer    *scope
+	outerMay map[string]bool
+	imports  map[string]string
 }
 
 // expression rewrites an expression of Aether's. self is the task it belongs to where it judges that one's own end.
 func (s *scope) expression(text, self string, may map[string]bool, at flow.Pos) string {
 	return referred.ReplaceAllStringFunc(text, func(found string) string {
-		if found[0] == '"' || found[0] == '\'' {
+		switch {
+		case found[0] == '{':
+			return s.reference(strings.Trim(found, "{}"), self, may, at)
+		case found[0] != '"' && found[0] != '\'':
+			return s.reference(found, self, may, at)
+		case strings.Contains(found, "{{"):
+			return "(" + s.text(found[1:len(found)-1], may, at) + ")"
+		default:
 			return found
 		}
-		return s.reference(found, self, may, at)
 	})
 }
 
-// reference gives the expression for a name such as tasks.check.outputs.parameters.status.
+// reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name leads
+// into its value.
 func (s *scope) reference(name, self string, may map[string]bool, at flow.Pos) string {
-	parts := strings.Split(strings.TrimSpace(name), ".")
-	last := form.Expr(parts[len(parts)-1])
-	switch parts[0] {
-	case "inputs":
-		return s.inputs + "[" + last + "]"
-	case "workflow":
-		return s.args + "[" + last + "]"
-	case "iterator", "loop_iter":
-		value := s.item
-		if parts[len(parts)-1] == "index" {
-			value = s.index
+	name = strings.TrimSpace(name)
+	parts := strings.Split(name, ".")
+	after := func(n int) []string { // the names after the first n, and after "parameters"
+		if len(parts) > n+1 && parts[n] == "parameters" {
+			n++
 		}
-		if value == "" {
-			s.file.Fail(at, "", "%s is known in the arguments of a loop only", name)
-			return "nil"
+		return parts[min(n, len(parts)):]
+	}
+	switch rest := after(1); {
+	case parts[0] == "inputs" && len(rest) > 0:
+		if expr, known := s.own[rest[0]]; known {
+			return path("("+expr+")", rest[1:])
 		}
-		return value
-	case "tasks":
-		if len(parts) < 3 {
-			break
-		}
-		if parts[1] == self {
-			return own(parts[2])
-		}
-		if s.outs[parts[1]] == nil && !s.t.has(parts[1]) {
-			s.file.Fail(at, s.nearestTask(parts[1]), "there is no task %q", parts[1])
-			return "nil"
-		}
-		if !may[parts[1]] || s.outs[parts[1]] == nil {
-			s.file.Fail(at, "add it to the task's dependencies", "task %q need not have ended here", parts[1])
-			return "nil"
-		}
-		return s.task(parts[1], parts[2], parts[len(parts)-1])
+		return path(s.inputs, rest)
+	case parts[0] == "workflow" && len(parts) > 2 && (parts[1] == "arguments" || parts[1] == "parameters"):
+		return path(s.args, after(2))
+	case (parts[0] == "iterator" || parts[0] == "loop_iter") && len(parts) > 1:
+		return s.iteration(name, parts[1:], at)
+	case parts[0] == "tasks" && len(parts) == 3 && parts[1] == self && slices.Contains(ended, parts[2]):
+		return own(parts[2])
+	case parts[0] == "tasks" && parts[1] == self:
+		return "nil" // it has ended badly, and has no outputs
+	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(ended, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
+		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
 	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q is no name of a value", name)
 	return "nil"
+}
+
+// ended is what a name may ask of a task that has ended, besides its outputs.
+var ended = []string{"phase", "code", "msg"}
+
+// path leads into a value.
+func path(expr string, names []string) string {
+	for _, name := range names {
+		expr += "?.[" + form.Expr(name) + "]"
+	}
+	return expr
+}
+
+// iteration gives iterator.item, iterator.index, and what an item has of that name.
+func (s *scope) iteration(name string, parts []string, at flow.Pos) string {
+	if s.item == "" {
+		s.file.Fail(at, "", "%s is known in the arguments of a loop only", name)
+		return "nil"
+	}
+	switch parts[0] {
+	case "index":
+		return s.index
+	case "item":
+		return path(s.item, parts[1:])
+	default:
+		return path(s.item, parts)
+	}
+}
+
+// ofTask gives what a name asks of a task of this dag; in a loop, of the dag that calls it.
+func (s *scope) ofTask(name, task, field string, rest []string, may map[string]bool, at flow.Pos) string {
+	switch {
+	case s.outs[task] == nil && !s.t.has(task) && s.outer != nil:
+		if s.imports == nil {
+			s.imports = map[string]string{}
+		}
+		s.imports[name] = s.outer.reference(name, "", s.outerMay, at)
+		return "input.outer[" + form.Expr(name) + "]"
+	case s.outs[task] == nil && !s.t.has(task):
+		s.file.Fail(at, s.nearestTask(task), "there is no task %q", task)
+		return "nil"
+	case !may[task] || s.outs[task] == nil:
+		s.file.Fail(at, "add it to the task's dependencies", "task %q need not have ended here", task)
+		return "nil"
+	case field != "outputs":
+		return s.task(task, field)
+	}
+	if exported := s.exports[task]; exported != nil && !slices.Contains(exported, rest[0]) {
+		s.file.Fail(at, flow.Nearest(rest[0], exported), "the loop of task %q does not aggregate the parameter %q", task, rest[0])
+		return "nil"
+	}
+	return path(s.outs[task](rest[0]), rest[1:])
 }
 
 func (s *scope) nearestTask(name string) string {
@@ -103,26 +162,23 @@ func own(field string) string {
 	case "phase":
 		return "(" + phasesByKind + `[failure.kind] ?? "Error")`
 	case "code":
-		return "failure.code"
-	case "msg":
-		return "failure.message"
+		return "(failure.code != 0 ? failure.code : " + codesByKind + "[failure.kind] ?? " + codeOfError + ")"
 	default:
-		return "nil" // it has no outputs
+		return "failure.message"
 	}
 }
 
 // task is what an expression sees of a task that has ended.
-func (s *scope) task(name, field, parameter string) string {
+func (s *scope) task(name, field string) string {
 	step := "steps[" + form.Expr(name) + "]"
 	switch field {
 	case "phase":
 		return "(" + phasesByPhase + "[" + step + ".phase] ?? " + phasesByKind + "[" + step + `.failure.kind] ?? "Error")`
 	case "code":
-		return "(" + step + `.phase == "succeeded" ? 0 : ` + step + ".failure?.code ?? 0)"
-	case "msg":
-		return "(" + step + `.phase == "succeeded" ? "" : ` + step + `.failure?.message ?? "")`
+		return "(" + step + `.phase in ["succeeded", "skipped"] ? 0 : (` + step + ".failure?.code ?? 0) != 0 ? " + step + ".failure?.code : " +
+			codesByKind + "[" + step + `.failure?.kind ?? ""] ?? ` + codeOfError + ")"
 	default:
-		return s.outs[name](parameter)
+		return "(" + step + `.phase == "succeeded" ? "" : ` + step + `.failure?.message ?? "")`
 	}
 }
 
@@ -174,24 +230,38 @@ func (s *scope) text(text string, may map[string]bool, at flow.Pos) string {
 	return strings.Join(pieces, " + ")
 }
 
-// parameters gives the expression for what a template is called with: its inputs, each with the argument of that name,
-// else with its own value. Further arguments are handed on.
-func (s *scope) parameters(inputs, arguments []*param, may map[string]bool, at flow.Pos, what string) string {
+// parameters gives the expressions for what a template is called with: its inputs, each with the argument of that name,
+// else with its own value. An input that has neither is absent; further arguments are handed on.
+func (s *scope) parameters(inputs, arguments []*param, may map[string]bool, at flow.Pos, what string) map[string]string {
 	fields := map[string]string{}
 	for _, p := range arguments {
-		fields[p.name] = s.param(p, may)
+		if p.given() || !declares(inputs, p.name) {
+			fields[p.name] = s.param(p, may)
+		}
 	}
 	for _, p := range inputs {
 		if _, given := fields[p.name]; given {
 			continue
 		}
 		if p.from == "" && p.value.IsZero() {
-			s.file.Fail(at, "add it to its arguments", "%s is not given the input %q", what, p.name)
+			if p.required {
+				s.file.Fail(at, "add it to its arguments", "%s is not given the input %q", what, p.name)
+			}
 			continue
 		}
 		fields[p.name] = s.param(p, may)
 	}
-	return form.Object(fields)
+	return fields
+}
+
+// given tells whether an argument counts: an empty one leaves the input to its own value.
+func (p *param) given() bool {
+	text, isText := p.value.Text()
+	return p.from != "" || !p.value.IsZero() && (!isText || text != "")
+}
+
+func declares(inputs []*param, name string) bool {
+	return slices.ContainsFunc(inputs, func(p *param) bool { return p.name == name })
 }
 
 func (s *scope) param(p *param, may map[string]bool) string {

@@ -26,10 +26,11 @@ type task struct {
 
 // param is a parameter with a value or the name of where its value is.
 type param struct {
-	name  string
-	value flow.Value
-	from  string
-	pos   flow.Pos
+	name     string
+	value    flow.Value
+	from     string
+	required bool
+	pos      flow.Pos
 }
 
 // workflow is a workflow as it is written.
@@ -73,9 +74,9 @@ func (r *reader) workflow(root flow.Value) *workflow {
 	meta := root.Get("metadata")
 	if meta.IsZero() {
 		r.Fail(root.Pos(), "", "the workflow has no metadata")
-	} else if r.Object(meta, "metadata", "name", "namespace", "labels", "annotations", "uid") {
+	} else if r.Object(meta, "metadata", "name", "namespace", "version", "labels", "annotations", "uid") {
 		w.name = r.name(meta, "the workflow")
-		r.Ignored(meta, "a run has a name and an id", "namespace", "labels", "annotations", "uid")
+		r.Documents(meta, "namespace", "version", "labels", "annotations", "uid")
 	}
 	w.spec = root.Get("spec")
 	if w.spec.IsZero() {
@@ -135,6 +136,9 @@ func (r *reader) template(w *workflow, v flow.Value) {
 			"aggregate", "inputs", "outputs", "timeout", "phaseConditions")
 		r.loop(t.in)
 	}
+	if t.kind != "dag" {
+		r.Ignored(t.in, "what a handler returns are the outputs", "outputs")
+	}
 	r.refuse(t.in, "phaseConditions", "decide in the executor how a task ends")
 	r.Ignored(t.in, "where a process runs is up to Pawl's workers", "resources")
 }
@@ -163,12 +167,22 @@ func (r *reader) params(v flow.Value, what string) []*param {
 		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required", "default") {
 			continue
 		}
-		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), pos: item.Pos()}
+		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), required: r.Bool(item, "required"), pos: item.Pos()}
+		r.Documents(item, "type", "description")
+		if p.required && (!item.Get("value").IsZero() || !item.Get("default").IsZero() || !item.Get("valueFrom").IsZero()) {
+			r.Ignored(item, "the parameter has a value", "required")
+		}
 		if p.value.IsZero() {
 			p.value = item.Get("default")
 		}
 		if from := item.Get("valueFrom"); r.Object(from, "valueFrom", "parameter") {
 			p.from, p.pos = r.Need(from, "valueFrom", "parameter"), from.Get("parameter").Pos()
+		}
+		if value := item.Get("value"); !value.IsZero() {
+			p.from = "" // a value comes before where else one might be
+			r.Ignored(item, "the parameter has a value", "valueFrom", "default")
+		} else if p.from != "" {
+			r.Ignored(item, "the parameter has its value from elsewhere", "default")
 		}
 		if slices.ContainsFunc(out, func(o *param) bool { return o.name == p.name }) {
 			r.Fail(item.Get("name").Pos(), "", "the parameter %q is given twice", p.name)
@@ -204,6 +218,7 @@ func (r *reader) dag(t *template) {
 		r.executor(item)
 		k.arguments = append(r.params(item.Get("arguments"), "arguments"), r.params(item.Get("inputs"), "inputs")...)
 		r.Ignored(item, "a notification is an event of the run here", "hooks")
+		r.Ignored(item, "what a handler returns are the outputs", "outputs")
 		t.tasks = append(t.tasks, k)
 	}
 	for _, k := range t.tasks {
@@ -241,9 +256,9 @@ func (r *reader) loop(v flow.Value) {
 		if v.Get("maxIterations").IsZero() {
 			r.Fail(v.Pos(), "", "a loop with repeatCondition needs maxIterations")
 		}
-		if !v.Get("concurrency").IsZero() {
-			r.Fail(v.Key("concurrency"), "", "a loop with repeatCondition makes one iteration after the other")
-		}
+		r.Ignored(v, "a loop with repeatCondition makes one iteration after the other", "concurrency")
+	} else {
+		r.Ignored(v, "the number of items is the number of iterations", "maxIterations")
 	}
 	if a := v.Get("aggregate"); r.Object(a, "aggregate", "strategy", "parameters") {
 		if s := r.Text(a, "strategy"); s != "" && !slices.Contains([]string{"last", "first", "list"}, s) {

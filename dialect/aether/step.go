@@ -1,6 +1,7 @@
 package aether
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect"
@@ -25,6 +26,11 @@ func (s *scope) step(k *task) {
 	step.ContinueOn = s.continueOn(k)
 	t := s.w.templates[k.template]
 	leaf := t == nil || t.kind == "task"
+	if executor := k.in.Get("executor"); leaf && !executor.IsZero() {
+		s.file.Ignored(k.in, "the task has an executor of its own", "template")
+	} else {
+		s.file.Ignored(k.in, "the task calls a "+kindOf(t), "executor")
+	}
 	if retry := k.in.Get("retry"); !leaf && !retry.IsZero() {
 		s.file.Fail(k.in.Key("retry"), "wrap it: a task template whose handler is {flow: "+t.name+"}, and the retry where that is called",
 			"task %q calls the %s %q, and retry is for tasks that do something themselves", k.name, t.kind, t.name)
@@ -34,12 +40,19 @@ func (s *scope) step(k *task) {
 	case leaf:
 		s.leaf(step, k, t, may)
 	case t.kind == "dag":
-		step.Action = &flow.Child{Name: flow.V(s.child(t)), Input: s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name))}
+		step.Action = &flow.Child{Name: flow.V(s.child(t)), Input: flow.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
 		s.outs[k.name] = direct(k.name)
 	default:
 		s.loop(step, k, t, may)
 	}
 	s.doc.Steps = append(s.doc.Steps, step)
+}
+
+func kindOf(t *template) string {
+	if t == nil {
+		return "task"
+	}
+	return t.kind
 }
 
 func direct(task string) func(string) string {
@@ -117,6 +130,11 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may map[string]bool)
 	}
 	switch {
 	case h == nil || h.Wait || suspends(executor, inputs, k):
+		why := "a task that suspends runs nothing, and its payload is its output"
+		s.file.Ignored(k.in, why, "retry")
+		if slices.ContainsFunc(k.arguments, func(p *param) bool { return p.name != "suspend" }) {
+			s.file.Ignored(k.in, why, "arguments", "inputs")
+		}
 		step.Action = &flow.Wait{Event: flow.V("resume." + k.name)}
 		if limit := step.Policy.Get(policy.LimitScheduleToClose); limit != nil {
 			step.Policy.Set(policy.LimitScheduleToClose, nil)
@@ -130,14 +148,18 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may map[string]bool)
 			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow), "the handler of %q runs %q, which is no dag of the workflow", kind, h.Flow)
 			return
 		}
-		step.Action = &flow.Child{Name: flow.V(s.child(inner)), Input: s.hand(parameters)}
+		s.unbounded(inner, "give the task that runs it a timeout")
+		s.file.Ignored(executor, "the handler runs a dag, which takes parameters", "config")
+		step.Action = &flow.Child{Name: flow.V(s.child(inner)), Input: flow.V(s.hand(parameters))}
 		s.outs[k.name] = direct(k.name)
 	default:
 		config := "nil"
 		if v := executor.Get("config"); !v.IsZero() {
+			s.own = parameters // a config names the inputs of its task
 			config = s.value(v.Any(), may, v.Pos())
+			s.own = nil
 		}
-		step.Action = h.Action(form.Object(map[string]string{"task": form.Expr(k.name), "parameters": parameters, "config": config}))
+		step.Action = h.Action(form.Object(map[string]string{"task": form.Expr(k.name), "parameters": form.Object(parameters), "config": config}))
 		s.outs[k.name] = func(name string) string { return h.Output(k.name) + "[" + form.Expr(name) + "]" }
 	}
 }
@@ -165,6 +187,7 @@ func suspends(executor flow.Value, lists ...any) bool {
 func (s *scope) loop(step *flow.Step, k *task, t *template, may map[string]bool) {
 	inputs := s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "loop "+t.name)
 	child := s.converter.scope(s.flows.Name(s.w.name+"."+t.name), t)
+	child.outer, child.outerMay = s, may
 	body := s.w.templates[s.file.Text(t.in, "body")]
 	if body.kind == "loop" {
 		s.file.Fail(t.in.Get("body").Pos(), "let the body be a dag that calls it", "the body of loop %q is a loop", t.name)
@@ -179,34 +202,61 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may map[string]bool)
 	}
 	child.needs[call.name] = map[string]bool{}
 	child.step(call)
-	inner := child.doc.Steps[0]
-	result := child.outs[call.name]
+	result := trimKey(child.outs[call.name])
 	if condition == "" {
-		inner.ForEach = s.items(child, t)
-		inner.Concurrency = (&reader{s.file}).Whole(t.in, "concurrency", 0, 0, 1_000_000)
-		prefix := "steps[" + form.Expr(call.name) + "].output"
-		outputs := "map(steps[" + form.Expr(call.name) + "].outputs, #" + strings.TrimPrefix(trimKey(result), prefix) + ")"
-		child.doc.Output = flow.V(map[string]any{"all": "${{ " + outputs + " }}"})
+		s.each(child, t, call, result)
 	} else {
-		s.repeat(child, t, call, condition, trimKey(result))
+		s.repeat(child, t, call, condition, result)
 	}
 	s.children = append(s.children, child.doc)
-	step.Action = &flow.Child{Name: flow.V(child.doc.Name), Input: s.hand(inputs)}
-	if condition != "" {
-		step.Action = &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(map[string]any{
-			"inputs": "${{ " + inputs + " }}", "workflow": "${{ " + s.args + " }}", "index": 0,
-		})}
+	handed := s.hand(inputs)
+	if len(child.imports) > 0 {
+		handed["outer"] = "${{ " + form.Object(child.imports) + " }}"
 	}
-	strategy := s.file.Text(t.in.Get("aggregate"), "strategy")
+	if condition != "" {
+		handed["index"] = 0
+	}
+	step.Action = &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(handed)}
+	s.aggregate(k, t)
+}
+
+// each runs the body for every item.
+func (s *scope) each(child *scope, t *template, call *task, result string) {
+	inner := child.doc.Steps[0]
+	inner.ForEach = s.items(child, t)
+	inner.Concurrency = unbounded
+	if n := (&reader{s.file}).Whole(t.in, "concurrency", 0, 0, unbounded); n > 0 {
+		inner.Concurrency = n
+	}
+	prefix := "steps[" + form.Expr(call.name) + "].output"
+	outputs := "map(steps[" + form.Expr(call.name) + "].outputs, #" + strings.TrimPrefix(result, prefix) + ")"
+	child.doc.Output = flow.V(map[string]any{"all": "${{ " + outputs + " }}"})
+}
+
+// unbounded is a concurrency that nothing reaches.
+const unbounded = 1_000_000
+
+// aggregate says what a loop's task returns of what its iterations did.
+func (s *scope) aggregate(k *task, t *template) {
+	a := t.in.Get("aggregate")
+	for _, v := range s.file.List(a.Get("parameters"), "parameters of aggregate") {
+		name, ok := v.Text()
+		if !ok {
+			s.file.Fail(v.Pos(), "", "aggregate names parameters, not %s", v)
+		}
+		s.exports[k.name] = append(s.exports[k.name], name)
+	}
+	strategy := s.file.Text(a, "strategy")
 	s.outs[k.name] = func(name string) string {
 		all := "map(steps[" + form.Expr(k.name) + "].output.all, #[" + form.Expr(name) + "])"
-		if strategy == "list" {
+		switch strategy {
+		case "list":
 			return all
-		}
-		if strategy == "first" {
+		case "first":
 			return "first(" + all + ")"
+		default:
+			return "last(" + all + ")"
 		}
-		return "last(" + all + ")"
 	}
 }
 
@@ -231,11 +281,13 @@ func (s *scope) repeat(child *scope, t *template, call *task, condition, result 
 	may := map[string]bool{call.name: true}
 	bound := form.Expr((&reader{s.file}).Whole(t.in, "maxIterations", 1, 1, 100_000))
 	test := child.expression(condition, "", may, t.in.Get("repeatCondition").Pos())
+	input := map[string]any{"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}", "index": "${{ input.index + 1 }}"}
+	if len(child.imports) > 0 {
+		input["outer"] = "${{ input.outer }}"
+	}
 	child.doc.Steps = append(child.doc.Steps, &flow.Step{
 		Name: child.names.Name("again"), Needs: []string{call.name}, When: flow.V("(" + test + ") && input.index + 1 < " + bound),
-		Action: &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(map[string]any{
-			"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}", "index": "${{ input.index + 1 }}",
-		})},
+		Action: &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(input)},
 	})
 	again := "steps[" + form.Expr(child.doc.Steps[1].Name) + "]"
 	child.doc.Output = flow.V(map[string]any{
