@@ -75,6 +75,7 @@ type stage struct {
 	slots     int      // how many attempts run at once; 0: the pool's default
 	taskTypes []string // of workers' functions
 	stops     int      // attempts that were told to stop
+	files     int      // how many of the lists hold files, where no script says what a step that lists files finds
 }
 
 // Execute plays a step's next try.
@@ -91,7 +92,7 @@ func (s *stage) Execute(ctx context.Context, t core.Task, alive worker.Alive) wo
 	s.played[key]++
 	s.mu.Unlock()
 	if len(tries) == 0 {
-		tries = []try{ok}
+		tries = []try{s.listed(name)}
 	}
 	return s.play(ctx, tries[min(n, len(tries)-1)], alive)
 }
@@ -101,6 +102,19 @@ func (s *stage) change(script map[string][]try) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = script
+}
+
+// listed is what a step does that the script does not name: it lists files, or just succeeds.
+func (s *stage) listed(name string) try {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !strings.HasSuffix(name, ".files") {
+		return ok
+	}
+	if s.files--; s.files < 0 {
+		return try{output: `{"files":""}`}
+	}
+	return try{output: `{"files":"tmp/one\ntmp/two"}`}
 }
 
 func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Result {
@@ -156,7 +170,8 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 			set(s)
 		}
 		s.perform(c, act, func(s *stage, r *core.Run) {
-			direct = append(s.attempts(), r.Phase.String())
+			direct = append(s.attempts(), s.given()...)
+			direct = append(direct, r.Phase.String())
 			check(s, r)
 		})
 	})
@@ -171,7 +186,10 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 		for _, set := range setup {
 			set(s)
 		}
-		s.perform(again, act, func(s *stage, r *core.Run) { converted = append(s.attempts(), r.Phase.String()) })
+		s.perform(again, act, func(s *stage, r *core.Run) {
+			converted = append(s.attempts(), s.given()...)
+			converted = append(converted, r.Phase.String())
+		})
 	})
 	if !slices.Equal(direct, converted) {
 		t.Errorf("run directly:\n  %s\nconverted and run:\n  %s", strings.Join(direct, "\n  "), strings.Join(converted, "\n  "))
@@ -363,6 +381,16 @@ func (s *stage) attempts() []string {
 		lines[i] = fmt.Sprintf("%s@%s-%s %s", a.name, duration.Format(a.at.Round(time.Millisecond)), duration.Format(a.end.Round(time.Millisecond)), a.how)
 	}
 	return lines
+}
+
+// given lists what the attempts were given to work with.
+func (s *stage) given() []string {
+	var out []string
+	for _, t := range s.seen {
+		out = append(out, t.StepName+" "+string(t.Payload))
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (s *stage) wantAttempts(want ...string) {

@@ -249,7 +249,7 @@ func stevoraRestart(t *testing.T) {
 func TestStevoraWalk(t *testing.T) {
 	c := stevoraFlow(t, `
 {"type": "task", "name": "first", "handler": "call", "config": {"k": 1}},
-{"type": "condition", "name": "big", "expression": "state.order.big", "trueStep": "wait-paid", "falseStep": "small"},
+{"type": "condition", "name": "big", "expression": "order.big", "trueStep": "wait-paid", "falseStep": "small"},
 {"type": "external_event", "name": "wait-paid", "signalType": "payment", "timeoutMs": 600000},
 {"type": "approval", "name": "approve", "contentKey": "draft", "timeoutMs": 60000},
 {"type": "condition", "name": "done", "expression": "approved", "trueStep": "pause", "falseStep": "small"},
@@ -294,8 +294,62 @@ func TestStevoraWalk(t *testing.T) {
 		}
 	}, queue)
 	perform(t, c, big, nil, func(s *stage, r *core.Run) {
-		if stevora.Status(r) != "FAILED" || r.EndedAt.Std().Sub(s.began) != 10*time.Minute {
-			t.Errorf("%s after %s", stevora.Status(r), r.EndedAt.Std().Sub(s.began))
+		if stevora.Status(r) != "FAILED" || r.EndedAt.Std().Sub(s.began) != 10*time.Minute || stevora.Message(r) != "Step 'wait-paid' failed after 1 attempts" {
+			t.Errorf("%s after %s: %s", stevora.Status(r), r.EndedAt.Std().Sub(s.began), stevora.Message(r))
+		}
+		if got := s.stevoraEvents(); strings.Join(got[len(got)-2:], " ") != "STEP_FAILED WORKFLOW_FAILED" {
+			t.Errorf("events %v", got)
 		}
 	}, queue)
+}
+
+// TestStevoraState: what steps, events and reviewers write is what later steps read, however many there are; a model's prompt
+// is given with its values.
+func TestStevoraState(t *testing.T) {
+	steps := []string{`{"type": "task", "name": "draft", "handler": "call"}`}
+	script := map[string][]try{"draft": {{output: `{"stateUpdates": {"mail": "hello", "n": {"deep": 5}, "flag": false}}`}}}
+	for i := range 60 {
+		name := fmt.Sprintf("step%d", i)
+		steps = append(steps, fmt.Sprintf(`{"type": "task", "name": %q, "handler": "call"}`, name))
+		script[name] = []try{{output: fmt.Sprintf(`{"stateUpdates": {"last": %d, "key%d": true}}`, i, i)}}
+	}
+	script["step7"] = []try{{output: `{"stateUpdates": "none"}`}}
+	steps = append(steps,
+		`{"type": "condition", "name": "flagged", "expression": "flag", "trueStep": "never", "falseStep": "review"}`,
+		`{"type": "task", "name": "never", "handler": "call"}`,
+		`{"type": "approval", "name": "review", "contentKey": "mail"}`,
+		`{"type": "external_event", "name": "note", "signalType": "note"}`,
+		`{"type": "condition", "name": "known", "expression": "missing.deeper", "trueStep": "never2", "falseStep": "ask"}`,
+		`{"type": "task", "name": "never2", "handler": "call"}`,
+		`{"type": "llm", "name": "ask", "model": "m", "systemPrompt": "{{input.tone}} {{state.n.deep}} {{n}} {{tone}} {{nothing}}", "messages": [{"role": "user", "content": "say {{ mail }}"}]}`)
+	c := stevoraFlow(t, strings.Join(steps, ",\n"))
+	perform(t, c, script, func(s *stage) {
+		s.pass(time.Second)
+		s.send("approval.review", `{"decision": "edited", "editedContent": "good day", "decidedBy": "ada"}`)
+		s.send("note", `"just a text"`)
+	}, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		var given struct {
+			Config struct {
+				SystemPrompt string
+				Messages     []struct{ Content string }
+			}
+			State map[string]any
+		}
+		if err := json.Unmarshal(s.seen[len(s.seen)-1].Payload, &given); err != nil {
+			t.Fatal(err)
+		}
+		if got := given.Config.SystemPrompt + "|" + given.Config.Messages[0].Content; got != "kind 5 {\n  \"deep\": 5\n} kind {{nothing}}|say good day" {
+			t.Errorf("the model is asked %q", got)
+		}
+		for key, want := range map[string]any{"last": 59.0, "key0": true, "key59": true, "mail": "good day", "decidedBy": "ada"} {
+			if given.State[key] != want {
+				t.Errorf("%s is %v in the state, want %v", key, given.State[key], want)
+			}
+		}
+		events := strings.Join(s.stevoraEvents(), " ")
+		if !strings.Contains(events, "APPROVAL_REQUESTED") || strings.Count(events, "WORKFLOW_PAUSED") != 1 {
+			t.Errorf("events %s", events)
+		}
+	}, func(s *stage) { s.taskTypes, s.input = []string{"Ask"}, `{"tone": "kind"}` })
 }

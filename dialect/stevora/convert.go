@@ -17,6 +17,9 @@ type Source struct {
 	Text []byte
 }
 
+// approvalEvent is what the events of decisions begin with; the step's name follows.
+const approvalEvent = "approval."
+
 // llmHandler is the handler of steps that ask a language model.
 const llmHandler = "llm"
 
@@ -63,7 +66,8 @@ type converter struct {
 	names    []string // of the flow's steps
 	handlers map[string]*handlers.Handler
 	doc      *flow.Document
-	updates  []string // expressions for what the steps so far write into the state
+	walked   []*flow.Step // of the definition's steps so far
+	updates  []string     // expressions for what the steps so far write into the state
 }
 
 func (c *converter) ref(i int) string { return "steps[" + form.Expr(c.names[i]) + "]" }
@@ -79,6 +83,12 @@ func (c *converter) step(s *step, names *form.Namer) {
 	}
 	p, err := dialect.Policy("stevora", form.Pick(s.in, "retry"))
 	c.Policy(s.in, err)
+	if s.kind != typeTask && s.kind != typeLLM {
+		c.Ignored(s.in, "nothing is executed that could be tried again", "retry")
+	}
+	if len(c.updates) >= mostUpdates {
+		out.Needs = []string{c.gather(names.Name("state"), out.Needs)}
+	}
 	state := c.state()
 	switch s.kind {
 	case typeTask, typeLLM:
@@ -97,18 +107,31 @@ func (c *converter) step(s *step, names *form.Namer) {
 		c.approval(s, out, state, names)
 	}
 	c.doc.Steps = append(c.doc.Steps, out)
+	c.walked = append(c.walked, out)
+}
+
+// mostUpdates is how many steps' updates an expression puts together; more would make it longer than it may be.
+const mostUpdates = 20
+
+// gather makes a step that holds the state so far.
+func (c *converter) gather(name string, needs []string) string {
+	state := flow.V(map[string]any{"state": "${{ " + c.state() + " }}"})
+	c.doc.Steps = append(c.doc.Steps, &flow.Step{Name: name, Needs: needs, Action: &flow.Noop{Output: state}})
+	c.updates = []string{"steps[" + form.Expr(name) + "].output.state"}
+	return name
 }
 
 func (c *converter) task(s *step, out *flow.Step, p policy.Policy, state string) {
 	p.Retry = form.Tidy(p.Retry)
 	out.Policy = p
 	name, at := llmHandler, s.in.Get("type")
-	config := form.Pick(s.in, keysOf[typeLLM]...)
+	config := filled(form.Pick(s.in, keysOf[typeLLM]...))
 	if s.kind == typeTask {
 		name, at = c.Text(s.in, "handler"), s.in.Get("handler")
-		config = map[string]any{}
-		if v := s.in.Get("config"); c.Object(v, "config", fieldNames(v)...) {
-			config = form.Pick(v, fieldNames(v)...)
+		c.mapping(s.in, "config")
+		config = "{}"
+		if v := s.in.Get("config"); v.IsMapping() {
+			config = form.Expr(v.Any())
 		}
 	}
 	h := c.handlers[name]
@@ -117,23 +140,18 @@ func (c *converter) task(s *step, out *flow.Step, p policy.Policy, state string)
 		out.Action = &flow.Noop{}
 		return
 	}
-	out.Action = h.Action(form.Object(map[string]string{
-		"step": form.Expr(s.name), "input": "input", "state": state, "config": form.Expr(config), "attempt": "attempt",
+	out.Action = h.Action("let state = " + state + "; " + form.Object(map[string]string{
+		"step": form.Expr(s.name), "input": "input ?? {}", "state": "state", "config": config, "attempt": "attempt",
 	}))
-	c.updates = append(c.updates, c.made(s, h.Output(out.Name)+`?.["stateUpdates"]`))
+	c.update(h.Output(out.Name), `type(o.stateUpdates) == "map"`, "o.stateUpdates")
 }
 
-func fieldNames(v flow.Value) []string {
-	var names []string
-	for _, f := range v.Fields() {
-		names = append(names, f.Name)
+// update adds what a step writes into the state: of its output o, which is a mapping, where a test holds.
+func (c *converter) update(output, test, gives string) {
+	if test != "" {
+		test = " && " + test
 	}
-	return names
-}
-
-// made is what a step writes into the state, where it ran.
-func (c *converter) made(s *step, expr string) string {
-	return "(" + c.ref(s.index) + `.phase == "succeeded" ? (` + expr + " ?? {}) : {})"
+	c.updates = append(c.updates, "(let o = "+output+`; type(o) == "map"`+test+" ? "+gives+" : {})")
 }
 
 // state puts together what the steps before have written, the later ones winning.
@@ -155,7 +173,7 @@ func (c *converter) state() string {
 func (c *converter) reached(i int) string {
 	var ways []string
 	if before := c.steps[i-1]; before.kind != typeCondition {
-		if i == 1 || c.doc.Steps[len(c.doc.Steps)-1].When.IsZero() {
+		if c.walked[i-1].When.IsZero() {
 			return ""
 		}
 		ways = append(ways, c.ref(i-1)+`.phase == "succeeded"`)
@@ -168,39 +186,23 @@ func (c *converter) reached(i int) string {
 	return strings.Join(ways, " || ")
 }
 
-// condition works out where the walk goes on. A path is true where JavaScript would take its value for true.
+// condition works out where the walk goes on: its expression is a path into the state, which is true where JavaScript would
+// take its value for true.
 func (c *converter) condition(s *step, out *flow.Step, state string) {
-	path := strings.Split(c.Text(s.in, "expression"), ".")
-	value := state
-	switch path[0] {
-	case "input":
-		value, path = "input", path[1:]
-	case "state":
-		path = path[1:]
-	}
-	for _, name := range path {
-		value += "?.[" + form.Expr(name) + "]"
-	}
-	next := func(key string) string {
-		if name := c.Text(s.in, key); name != "" {
-			return form.Expr(name)
-		}
-		if s.index+1 < len(c.steps) {
-			return form.Expr(c.steps[s.index+1].name)
-		}
-		return `""`
-	}
+	value := lead(state, strings.Split(c.Text(s.in, "expression"), "."))
+	next := func(key string) string { return form.Expr(c.Text(s.in, key)) }
 	out.Action = &flow.Noop{Output: flow.V(map[string]any{
 		"next": "${{ (" + value + `) in [nil, false, 0, ""] ? ` + next("falseStep") + " : " + next("trueStep") + " }}",
 	})}
 }
 
+// wait waits for an event, whose payload goes into the state.
 func (c *converter) wait(s *step, out *flow.Step, event string) {
 	out.Action = &flow.Wait{Event: flow.V(form.Literal(event))}
 	if after := c.milliseconds(s.in, "timeoutMs", 1); after > 0 {
 		out.Policy.Set(policy.LimitWait, &policy.Limit{After: after, Origin: c.Origin(s.in, "timeoutMs")})
 	}
-	c.updates = append(c.updates, c.made(s, c.ref(s.index)+".output"))
+	c.update(c.ref(s.index)+".output", "", "o")
 }
 
 // approval waits for the event approval.<name>, once there is something to approve.
@@ -220,7 +222,9 @@ func (c *converter) approval(s *step, out *flow.Step, state string, names *form.
 	}
 	c.doc.Steps = append(c.doc.Steps, check)
 	out.Needs = []string{check.Name}
-	c.wait(s, out, "approval."+s.name)
+	c.wait(s, out, approvalEvent+s.name)
+	// What the reviewer has edited takes the place of what was there.
+	c.update(c.ref(s.index)+".output", `o.decision == "edited"`, "{"+form.Expr(key)+": o.editedContent}")
 	if prompt := s.in.Get("prompt"); !prompt.IsZero() {
 		out.Description = c.Text(s.in, "prompt")
 	}

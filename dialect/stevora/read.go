@@ -25,8 +25,11 @@ var keysOf = map[string][]string{
 	typeWait:      {"durationMs", "untilTimestamp"},
 	typeCondition: {"expression", "trueStep", "falseStep"},
 	typeEvent:     {"signalType", "timeoutMs"},
-	typeLLM:       {"model", "fallbackModels", "messages", "tools", "guardrails", "maxToolRounds", "outputSchema"},
-	typeApproval:  {"contentKey", "prompt", "timeoutMs"},
+	typeLLM: {
+		"model", "fallbackModels", "systemPrompt", "messages", "temperature", "maxTokens", "responseFormat", "outputSchema", "tools", "guardrails",
+		"maxToolRounds",
+	},
+	typeApproval: {"contentKey", "prompt", "timeoutMs"},
 }
 
 var types = []string{typeTask, typeWait, typeCondition, typeEvent, typeLLM, typeApproval}
@@ -46,8 +49,9 @@ func (r *reader) definition(root flow.Value) (name, description string, steps []
 	}
 	name = r.limited(root, "the definition", "name", 200)
 	r.limited(root, "the definition", "version", 50)
-	if !root.Get("version").IsZero() {
-		r.Note(root.Key("version"), "version has no counterpart: a run keeps the definition that it started with")
+	r.Documents(root, "version")
+	if description = r.Text(root, "description"); description != "" {
+		description = r.limited(root, "the definition", "description", 1000)
 	}
 	items := r.List(root.Get("steps"), "steps")
 	if len(items) == 0 {
@@ -66,7 +70,7 @@ func (r *reader) definition(root flow.Value) (name, description string, steps []
 	for _, s := range steps {
 		r.jumps(s, steps)
 	}
-	return name, r.Text(root, "description"), steps
+	return name, description, steps
 }
 
 func (r *reader) limited(v flow.Value, what, key string, most int) string {
@@ -95,8 +99,11 @@ func (r *reader) step(v flow.Value) *step {
 	case typeTask:
 		r.Need(v, "the task", "handler")
 	case typeWait:
-		if v.Get("durationMs").IsZero() == v.Get("untilTimestamp").IsZero() {
-			r.Fail(v.Pos(), "", "a wait has durationMs or untilTimestamp, one of them")
+		switch until := !v.Get("untilTimestamp").IsZero(); {
+		case until:
+			r.Ignored(v, "untilTimestamp comes before it", "durationMs")
+		case v.Get("durationMs").IsZero():
+			r.Fail(v.Pos(), "", "a wait has durationMs or untilTimestamp")
 		}
 		r.milliseconds(v, "durationMs", 0)
 		if text := r.Text(v, "untilTimestamp"); text != "" {
@@ -106,12 +113,13 @@ func (r *reader) step(v flow.Value) *step {
 		}
 	case typeCondition:
 		r.Need(v, "the condition", "expression")
+		r.Need(v, "the condition", "trueStep")
+		r.Need(v, "the condition", "falseStep")
 	case typeEvent:
 		r.Need(v, "the external_event", "signalType")
 		r.milliseconds(v, "timeoutMs", 1)
 	case typeLLM:
-		r.Need(v, "the llm step", "model")
-		r.Whole(v, "maxToolRounds", 10, 1, 20)
+		r.llm(v)
 	case typeApproval:
 		r.Need(v, "the approval", "contentKey")
 		r.milliseconds(v, "timeoutMs", 1)

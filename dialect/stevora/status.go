@@ -2,6 +2,7 @@ package stevora
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pawl-dev/pawl/core"
 )
@@ -54,7 +55,7 @@ func Message(r *core.Run) string {
 	}
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.Phase == core.StepFailed || s.Phase == core.StepTimedOut {
-			return fmt.Sprintf("Step '%s' failed after %d attempts", s.Spec.Name, s.Counted)
+			return fmt.Sprintf("Step '%s' failed after %d attempts", s.Spec.Name, max(s.Counted, 1))
 		}
 	}
 	return ""
@@ -68,14 +69,21 @@ var events = map[string]string{
 	"run.failed":                 "WORKFLOW_FAILED",
 	"run.cancelled":              "WORKFLOW_CANCELLED",
 	core.EventAttemptStarted:     "STEP_STARTED",
+	core.EventStepSuspended:      "WORKFLOW_PAUSED",
 	"step.succeeded":             "STEP_COMPLETED",
 	core.EventStepRetryScheduled: "RETRY_SCHEDULED",
 }
 
-// Event is Stevora's name for an event; "" where it has none. Each attempt that fails is a STEP_FAILED.
+// Event is Stevora's name for an event; "" where it has none. Each attempt that fails is a STEP_FAILED, and so is a wait that
+// nothing ended in time.
 func Event(e core.Event) string {
-	if e.Type == core.EventAttemptEnded && e.Failure != nil {
+	switch {
+	case e.Type == core.EventAttemptEnded && e.Failure != nil:
 		return "STEP_FAILED"
+	case (e.Type == "step.failed" || e.Type == "step.timed_out") && e.Attempt == 0:
+		return "STEP_FAILED" // a wait, which has no attempts
+	case e.Type == core.EventStepSuspended && strings.HasPrefix(e.Name, approvalEvent):
+		return "APPROVAL_REQUESTED"
 	}
 	return events[e.Type]
 }

@@ -117,7 +117,7 @@ func (d *drawing) facts(r *Run) {
 	}
 	fact("created", trail.Local(run.CreatedAt))
 	if w := r.Words; w != nil && !run.Phase.Closed() {
-		fact("in "+w.System, w.Status)
+		fact("status", w.Status+" in "+w.System)
 	}
 	switch {
 	case run.Phase == core.RunPending:
