@@ -17,31 +17,31 @@ import (
 )
 
 // generated is how many documents of each system are made up.
-const generated = 40
+const generated = 60
 
 // TestGenerated runs documents that are made up, directly and as what they are converted to: the same attempts at the same
-// instants, and the same end. perform compares the two.
+// instants with the same commands and data, and the same end. perform compares the two.
 func TestGenerated(t *testing.T) {
 	for seed := range uint64(generated) {
 		g := &generator{rand.New(rand.NewPCG(seed, 1))}
 		t.Run(fmt.Sprintf("steep/%d", seed), func(t *testing.T) {
-			workflow, script := g.steep()
-			t.Log(workflow)
-			perform(t, steepConversion(t, workflow, steepServices, ""), script, nil, closes(t))
+			w := g.steep()
+			t.Log(w.workflow)
+			perform(t, steepConversion(t, w.workflow, g.steepServices(), w.macros), w.script, nil, closes(t), func(s *stage) { s.files = 5 })
 		})
 		t.Run(fmt.Sprintf("stevora/%d", seed), func(t *testing.T) {
-			steps, script := g.stevora()
+			steps, script, events := g.stevora()
 			t.Log(steps)
-			perform(t, stevoraFlow(t, steps), script, nil, closes(t))
+			perform(t, stevoraFlow(t, steps), script, events.send, closes(t), func(s *stage) { s.taskTypes, s.input = []string{"Ask"}, `{"name": "ada"}` })
 		})
 		t.Run(fmt.Sprintf("aether/%d", seed), func(t *testing.T) {
-			tasks, script := g.aether()
-			t.Log(tasks)
-			c, err := aether.Convert(aetherSource("", tasks, ""), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+			spec, tasks, templates, script, events := g.aether()
+			t.Log(spec, tasks, templates)
+			c, err := aether.Convert(aetherSource(spec, tasks, templates), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			perform(t, c, script, nil, closes(t))
+			perform(t, c, script, events.send, closes(t))
 		})
 		t.Run(fmt.Sprintf("temporal/%d", seed), func(t *testing.T) {
 			document, script := g.flow("temporal", g.temporal, g.workflow())
@@ -116,52 +116,14 @@ func (g *generator) tries() []try {
 		case 3:
 			tries[i].lines = steadily(700*time.Millisecond, g.IntN(6))
 		}
+		if tries[i].kind == 0 && g.IntN(2) == 0 {
+			tries[i].output = g.pick(`{"stateUpdates": {"x": 1, "mail": "hello"}}`, `{"stateUpdates": {"x": 0}}`, `{"o": 1, "list": ["p", "q"]}`, `{"o": "text", "list": []}`)
+		}
 	}
 	if last := &tries[len(tries)-1]; last.hang {
 		last.hang = false
 	}
 	return tries
-}
-
-func (g *generator) steepPolicy() string {
-	var fields []string
-	if g.IntN(2) == 0 {
-		fields = append(fields, fmt.Sprintf("retries: {maxAttempts: %d, delay: %dms, exponentialBackoff: %s, maxDelay: 2s}", g.IntN(5), g.IntN(3000), g.pick("1", "2", "1.5")))
-	}
-	for _, clock := range []string{"maxInactivity", "maxRuntime", "deadline"} {
-		if g.IntN(3) == 0 {
-			fields = append(fields, fmt.Sprintf("%s: {timeout: %dms, errorOnTimeout: %s}", clock, 500+g.IntN(8000), g.pick("true", "false")))
-		}
-	}
-	// Whatever hangs ends.
-	return strings.Join(append(fields, "dependsOn: []"), ", ")
-}
-
-func (g *generator) steep() (string, map[string][]try) {
-	var b strings.Builder
-	b.WriteString("api: 4.7.0\nname: w\n")
-	if g.IntN(2) == 0 {
-		fmt.Fprintf(&b, "retries: {processChains: {maxAttempts: %d, delay: 1s}}\n", 1+g.IntN(3))
-	}
-	b.WriteString("vars: [{id: list, value: [x, y]}]\nactions:\n")
-	script := map[string][]try{}
-	n := 2 + g.IntN(6)
-	for i := range n {
-		input := "{id: in, value: x}"
-		if i > 0 && g.IntN(3) > 0 {
-			input = fmt.Sprintf("{id: in, var: v%d}", g.IntN(i))
-		}
-		tries := g.tries()
-		script[fmt.Sprintf("a%d", i)] = free(tries)
-		action := fmt.Sprintf("{type: execute, id: a%d, service: one, inputs: [%s], outputs: [{id: out, var: %s}], %s}", i, input, "%s", g.steepPolicy())
-		if g.IntN(4) == 0 && i > 0 {
-			fmt.Fprintf(&b, "  - {type: for, id: f%d, input: list, enumerator: e%d, output: v%d, yieldToOutput: w%d, actions: [%s]}\n", i, i, i, i,
-				fmt.Sprintf(strings.Replace(action, input, fmt.Sprintf("{id: in, var: e%d}", i), 1), fmt.Sprintf("w%d", i)))
-			continue
-		}
-		fmt.Fprintf(&b, "  - %s\n", fmt.Sprintf(action, fmt.Sprintf("v%d", i)))
-	}
-	return b.String(), script
 }
 
 // free lets nothing hang that no limit might end.
@@ -174,53 +136,18 @@ func free(tries []try) []try {
 	return tries
 }
 
-func (g *generator) stevora() (string, map[string][]try) {
-	script := map[string][]try{}
-	n := 2 + g.IntN(6)
-	steps := make([]string, n)
-	for i := range n {
-		name := fmt.Sprintf("s%d", i)
-		switch {
-		case g.IntN(4) == 0 && i+2 < n:
-			steps[i] = fmt.Sprintf(`{"type": "condition", "name": %q, "expression": "input.x", "trueStep": "s%d", "falseStep": "s%d"}`, name, i+1, i+1+g.IntN(n-i-1))
-		case g.IntN(5) == 0:
-			steps[i] = fmt.Sprintf(`{"type": "wait", "name": %q, "durationMs": %d}`, name, g.IntN(9000))
-		default:
-			script[name] = free(g.tries())
-			steps[i] = fmt.Sprintf(`{"type": "task", "name": %q, "handler": "call", "retry": {"maxAttempts": %d, "backoffMs": %d, "backoffMultiplier": %s}}`, name, 1+g.IntN(4), 100+g.IntN(3000), g.pick("1", "1.5", "3"))
-		}
-	}
-	return strings.Join(steps, ",\n"), script
+// sent are events that arrive while a run goes on, each so long after the one before.
+type sent []struct {
+	after         time.Duration
+	name, payload string
 }
 
-func (g *generator) aether() (string, map[string][]try) {
-	script := map[string][]try{}
-	n := 2 + g.IntN(6)
-	tasks := make([]string, n)
-	for i := range n {
-		name := fmt.Sprintf("t%d", i)
-		script[name] = free(g.tries())
-		fields := fmt.Sprintf(`"name": %q, "template": "work"`, name)
-		if i > 0 && g.IntN(3) > 0 {
-			need := fmt.Sprintf("t%d", g.IntN(i))
-			fields += fmt.Sprintf(`, "dependencies": [%q]`, need)
-			if g.IntN(2) == 0 {
-				fields += fmt.Sprintf(`, "when": "tasks.%s.phase %s 'Succeeded'"`, need, g.pick("==", "!="))
-			}
-		}
-		if g.IntN(2) == 0 {
-			fields += fmt.Sprintf(`, "timeout": "%dms"`, 500+g.IntN(9000))
-		}
-		switch g.IntN(3) {
-		case 0:
-			fields += fmt.Sprintf(`, "retry": {"limit": %d}`, g.IntN(4))
-		case 1:
-			fields += fmt.Sprintf(`, "retry": {"limit": %d, "expression": "tasks.%s.phase %s '%s'"}`, g.IntN(4), name, g.pick("==", "!="), g.pick("Failed", "Error", "Timeout"))
-		}
-		fields += fmt.Sprintf(`, "continueOn": {"failed": %s, "error": %s, "timeout": %s}`, g.pick("true", "false"), g.pick("true", "false"), g.pick("true", "false"))
-		tasks[i] = "{" + fields + "}"
+func (e sent) send(s *stage) {
+	for _, one := range e {
+		s.pass(one.after)
+		// A run that is over takes no more events.
+		_ = s.engine.Signal(s.t.Context(), s.root, core.SignalReceived{Name: one.name, Payload: []byte(one.payload)})
 	}
-	return strings.Join(tasks, ",\n"), script
 }
 
 // flow makes a flow whose steps, services and defaults are bounded in the words of a system.
