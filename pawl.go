@@ -54,7 +54,7 @@ type Interceptor func(ctx context.Context, a AttemptInfo, next func(ctx context.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
-	// BodyStopped tells of a body that cannot go on: its code has changed, or it blocks outside of steps.
+	// BodyStopped tells of a body that cannot go on; see [Engine.Problem].
 	BodyStopped(runID string, err error)
 }
 
@@ -185,7 +185,9 @@ func (e *Engine) closeJournal() error {
 	return e.own.Close()
 }
 
-// Problem returns what keeps the body of an open run from going on, a *ChangedError or a *TaskTimeoutError; nil: nothing.
+// Problem returns what keeps the body of an open run from going on: a *ChangedError, a *TaskTimeoutError, or that its workflow is not
+// registered; nil: nothing. The run is named by its run id. Meanwhile none of its attempts begins, and its body is called again
+// after pauses that double from the task limit up to ten minutes.
 func (e *Engine) Problem(runID string) error {
 	id, err := core.ParseRunID(runID)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
 )
 
 var _ API = (*Engine)(nil)
@@ -144,6 +145,11 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 // ended reads from the view whether a run that is not in memory has ended, and how.
 func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID, bool, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
+	if errors.Is(err, journal.ErrNotFound) { // it may be pruned, and have lent its id to the chain that goes on
+		if heir, lookErr := e.Lookup(ctx, id.String()); lookErr == nil && heir != id {
+			return Outcome{}, heir, true, nil
+		}
+	}
 	if err != nil {
 		return Outcome{}, core.RunID{}, false, unread("result", id, err)
 	}

@@ -75,3 +75,29 @@ func TestUnmarshalRefuses(t *testing.T) {
 		t.Error("garbage is taken for a history")
 	}
 }
+
+func TestCrash(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ string) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			select {
+			case <-time.After(time.Hour):
+				return pawl.AttemptNumber(ctx), nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		})
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		start := time.Now()
+		run, err := w.Start(t.Context(), e, "w", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(30 * time.Minute)
+		e.Crash()
+		got, err := pawl.RunOf[int](e, run.ID).Result(t.Context())
+		if took := time.Since(start); err != nil || got != 1 || took != 90*time.Minute {
+			t.Errorf("%d, %v after %s; want the attempt made again, which counts as the first", got, err, took)
+		}
+	}, w)
+}
