@@ -2,7 +2,11 @@ package worker
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -55,4 +59,40 @@ func TestPoolAnnounces(t *testing.T) {
 	if len(begun) != 2 {
 		t.Errorf("%d have begun, want one that was confirmed and one that could not be", len(begun))
 	}
+}
+
+// TestTurns: everyone gets a turn, a sixteenth of them at once and no fewer than there are processors; who gives up takes none.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 64 * rounds
+		var q turns
+		var most, now, got atomic.Int64
+		var group sync.WaitGroup
+		giveUp, stop := context.WithCancel(t.Context())
+		for i := range all {
+			ctx := t.Context()
+			if i%4 == 0 {
+				ctx = giveUp
+			}
+			group.Go(func() {
+				if q.take(ctx) {
+					most.Store(max(most.Load(), now.Add(1)))
+					<-time.After(time.Second) // a commit
+					now.Add(-1)
+					got.Add(1)
+					q.give()
+				}
+			})
+		}
+		synctest.Wait()
+		stop()
+		start := time.Now()
+		group.Wait()
+		if most.Load() > all/rounds || time.Since(start) > 2*rounds*time.Second {
+			t.Errorf("%d had a turn at once, it took %s", most.Load(), time.Since(start))
+		}
+		if got.Load() < all*3/4 || len(q.waiting) != 0 {
+			t.Errorf("%d of %d had their turn, %d wait", got.Load(), all, len(q.waiting))
+		}
+	})
 }

@@ -40,7 +40,7 @@ type Pool struct {
 	slots   map[string]int
 	reports reporting
 	instant instants
-	places  chan struct{} // of those who announce themselves, as many at once as can begin at once
+	turns   turns // of attempts that announce themselves
 
 	mu      sync.Mutex
 	running map[core.Token]*attempt
@@ -71,7 +71,7 @@ func NewPool(cfg PoolConfig) *Pool {
 		start := time.Now()
 		cfg.Now = func() core.Time { return policy.At(start).Add(time.Since(start)) }
 	}
-	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}, places: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}}
 	if cfg.Reporter != nil {
 		p.ReportTo(cfg.Reporter)
 	}
