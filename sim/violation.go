@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/core"
 )
 
-// Invariant is something that must always hold. The first nine are those of ARCHITECTURE.md.
+// Invariant is something that must always hold. The first ten are those of ARCHITECTURE.md.
 type Invariant string
 
 // The invariants.
@@ -20,6 +20,7 @@ const (
 	NoHang        Invariant = "7: nothing hangs for ever by mistake"
 	Replay        Invariant = "8: replaying the journal gives the state in memory; the view equals the journal"
 	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
+	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
 	Finished  Invariant = "a finished step is not touched again"
@@ -28,7 +29,6 @@ const (
 	Slots     Invariant = "no more attempts run than there are slots"
 	Recorded  Invariant = "records follow one another as the contract says"
 	Liveness  Invariant = "when the faults have ended every run ends"
-	Events    Invariant = "an event is kept once and taken once in its chain, and stays with it until then"
 	Untouched Invariant = "what a caller was told was not saved is not in the journal"
 )
 
