@@ -137,7 +137,7 @@ func (b *brittle) Append(ctx context.Context, batch *journal.Batch) error {
 	return b.Journal.Append(ctx, batch)
 }
 
-// TestRandomBodies executes random bodies, undisturbed and with restarts and a journal that fails, and compares.
+// TestRandomBodies executes random bodies, undisturbed, with restarts, with crashes and with a journal that fails, and compares.
 // PAWL_TEST_SEEDS sets how many.
 func TestRandomBodies(t *testing.T) {
 	seeds := uint64(150)
@@ -146,7 +146,7 @@ func TestRandomBodies(t *testing.T) {
 	}
 	for seed := range seeds {
 		want := ""
-		for _, trouble := range []string{"none", "restarts", "journal"} {
+		for _, trouble := range []string{"none", "restarts", "crashes", "journal"} {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			list := randomPlan(rng, 2)
 			w := &world{calls: map[string]int{}}
@@ -156,6 +156,9 @@ func TestRandomBodies(t *testing.T) {
 			parent := pawl.Define("parent", body)
 			j := &brittle{Journal: memory.New()}
 			cfg := pawl.Config{Workflows: []pawl.Definition{parent, child}, Journal: j}
+			if trouble == "crashes" {
+				cfg.Journal = memory.New()
+			}
 			pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 				r, err := parent.Start(t.Context(), e, "p", list)
 				if err != nil {
@@ -166,10 +169,13 @@ func TestRandomBodies(t *testing.T) {
 					j.rng = rand.New(rand.NewPCG(seed, 1))
 					j.mu.Unlock()
 				}
-				for range 8 {
+				for i := range 8 {
 					e.Skip(time.Duration(rng.IntN(20_000)) * time.Millisecond)
-					if trouble == "restarts" {
+					switch {
+					case trouble == "restarts":
 						e.Restart()
+					case trouble == "crashes" && i%2 == 0: // four: a fifth one may stop a step
+						e.Crash()
 					}
 				}
 				j.mu.Lock()
