@@ -145,6 +145,9 @@ func (m *machine) childEnded(in ChildEnded) error {
 	if err != nil {
 		return err
 	}
+	if in.Phase == RunTimedOut && m.childMetOurs(s, in.Failure) {
+		return nil
+	}
 	switch in.Phase {
 	case RunSucceeded:
 		m.emit(AttemptEnded{Step: s.ID})
@@ -169,6 +172,24 @@ func (m *machine) childEnded(in ChildEnded) error {
 		m.attemptEnded(s, f, nil, false)
 	}
 	return nil
+}
+
+// childMetOurs lets a limit of this run, or of its step, fire that the child run met first: it inherits both, and at one
+// instant either run may be the first to act.
+func (m *machine) childMetOurs(s *Step, cause *policy.Failure) bool {
+	run, own := m.r.runLimit(), m.r.stepLimit(s)
+	switch {
+	case run.at != 0 && run.at <= m.now && (own.at == 0 || run.at <= own.at):
+		f := m.r.timeout(s, run.limit, cause)
+		m.emit(AttemptEnded{Step: s.ID, Failure: f})
+		m.emit(StepEnded{Step: s.ID, Phase: StepTimedOut, Reason: policy.ReasonTimeoutNotRetryable, Failure: f})
+		m.expireRun(run)
+	case own.at != 0 && own.at <= m.now:
+		m.attemptEnded(s, m.r.timeout(s, own.limit, cause), nil, false)
+	default:
+		return false
+	}
+	return true
 }
 
 // attemptEnded ends the step's attempt badly and lets the policy judge what follows: another attempt, or the step's end.

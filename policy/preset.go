@@ -83,7 +83,7 @@ func splitPreset(text string) (name string, args []string, err error) {
 	inner, after, closed := strings.Cut(rest, ")")
 	switch {
 	case !closed:
-		return "", nil, presetError(text, "missing )")
+		return "", nil, presetError(text, "missing ); within { } a preset with a comma needs quotes")
 	case after != "":
 		return "", nil, presetError(text, "unexpected %q after )", after)
 	case name == none:

@@ -4,10 +4,13 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // completeFor gives every verb that takes a RUN, and a STEP, the completion of their names.
@@ -50,4 +53,34 @@ func runNames(ctx context.Context, h histories) []cobra.Completion {
 		names = append(names, cobra.CompletionWithDesc(name, screen.Clean(row.Workflow)+" "+row.Phase.String()))
 	}
 	return names
+}
+
+// completeFlags gives the flags that take one of a few words the completion of these.
+func (a *app) completeFlags(root *cobra.Command) {
+	phases := []cobra.Completion{}
+	for p := core.RunPending; p <= core.RunContinued; p++ {
+		phases = append(phases, p.String())
+	}
+	words := map[string][]cobra.Completion{
+		"output": {formatTable, formatJSON, formatYAML}, "clock": {"run", "stop"}, "phase": phases, "kind": {"failed", "error"},
+		"limit": {
+			policy.LimitExecution.String(), policy.LimitRun.String(), policy.LimitScheduleToClose.String(),
+			policy.LimitDeadline.String(), policy.LimitWait.String(),
+		},
+	}
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		complete := func(f *pflag.Flag) {
+			if list, ok := words[f.Name]; ok && f.Value.Type() != "int" {
+				// It fails where the flag has a completion already: a persistent one is met with each command.
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+			}
+		}
+		cmd.PersistentFlags().VisitAll(complete)
+		cmd.LocalNonPersistentFlags().VisitAll(complete)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
 }

@@ -6,13 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-dev/pawl/flow"
 )
 
 // taken are variables that mean something else: Pawl sets them for the processes of steps, where a person may well call
@@ -71,6 +73,9 @@ func configPath() string {
 	return filepath.Join(dir, "pawl", "config.yaml")
 }
 
+// settles finds a line that says anything.
+var settles = regexp.MustCompile(`(?m)^\s*[^#\s]`)
+
 // readConfig reads the configuration file; one that is not there is empty.
 func readConfig(path string, known []string) (map[string][]string, error) {
 	if path == "" {
@@ -83,29 +88,32 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var raw map[string]any
-	if err := yaml.Unmarshal(src, &raw); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+	if !settles.Match(src) {
+		return nil, nil
+	}
+	tree := flow.ReadTree(path, src)
+	settings := tree.Root()
+	if err := tree.Err(); err != nil {
+		return nil, err
+	}
+	if !settings.IsMapping() {
+		tree.Fail(settings.Pos(), "", "the configuration is a mapping from flags to values, not %s", settings)
 	}
 	out := map[string][]string{}
-	keys := make([]string, 0, len(raw))
-	for key := range raw {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
-		if !slices.Contains(known, key) {
-			return nil, fmt.Errorf("%s: unknown key %q; %s", path, key, nearestOr(key, known))
-		}
-		if list, ok := raw[key].([]any); ok {
-			for _, v := range list {
-				out[key] = append(out[key], fmt.Sprint(v))
-			}
+	for _, f := range settings.Fields() {
+		if !slices.Contains(known, f.Name) {
+			tree.Fail(f.Pos, nearestOr(f.Name, known), "no flag is called %q", f.Name)
 			continue
 		}
-		out[key] = []string{fmt.Sprint(raw[key])}
+		values := []flow.Value{f.Value}
+		if f.Value.IsList() {
+			values = f.Value.Items()
+		}
+		for _, v := range values {
+			out[f.Name] = append(out[f.Name], fmt.Sprint(v.Any()))
+		}
 	}
-	return out, nil
+	return out, tree.Err()
 }
 
 // allFlags are the names that a configuration file may hold.
@@ -114,14 +122,16 @@ func allFlags(root *cobra.Command) []string {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		add := func(f *pflag.Flag) {
-			if !slices.Contains(names, f.Name) && !slices.Contains(personal, f.Name) {
+			if !slices.Contains(names, f.Name) && !slices.Contains(personal, f.Name) && !f.Hidden {
 				names = append(names, f.Name)
 			}
 		}
 		cmd.PersistentFlags().VisitAll(add)
 		cmd.LocalNonPersistentFlags().VisitAll(add)
 		for _, sub := range cmd.Commands() {
-			walk(sub)
+			if sub.Name() != "completion" {
+				walk(sub)
+			}
 		}
 	}
 	walk(root)

@@ -102,6 +102,9 @@ where one does, and fail at once elsewhere; --fails-after and --hang choose. Jit
 			if sc.random < 0 || sc.random > 1 {
 				return usage("--random is a number from 0 to 1, not %v", sc.random)
 			}
+			if sc.shown < 1 {
+				return usage("--attempts is at least 1")
+			}
 			var all []explained
 			for i, s := range subjects {
 				e, plot, err := sc.explain(s, cmd.Flags().Changed("hang"))

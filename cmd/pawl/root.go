@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,8 +79,10 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%w\nSee %q.", err, cmd.CommandPath()+" --help")
+		return usage("%s\nSee %q.", flagError(err), cmd.CommandPath()+" --help")
 	})
+	root.Version = buildVersion()
+	root.SetVersionTemplate(versionLine())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH or memory: (default "+defaultPathHint+")")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
@@ -91,8 +94,26 @@ func (a *app) rootCommand() *cobra.Command {
 		a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
+	group(root, "completion")
+	a.completeFlags(root)
 	guard(root)
 	return root
+}
+
+// badValue is what the flags' library says of a value that does not fit.
+var badValue = regexp.MustCompile(`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[\w-]+)" flag: strconv\.Parse(\w+): `)
+
+// flagError says what is wrong with a flag, without the names of functions.
+func flagError(err error) string {
+	m := badValue.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err.Error()
+	}
+	wanted := map[string]string{"Int": "a whole number", "Float": "a number", "Bool": "true or false"}[m[3]]
+	if wanted == "" {
+		wanted = "a value"
+	}
+	return fmt.Sprintf("%s takes %s, not %s", m[2], wanted, m[1])
 }
 
 // guard has every command's wrong arguments end in the status of wrong usage, and its text fit a terminal.
@@ -101,8 +122,17 @@ func guard(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			if err != nil && strings.Contains(err.Error(), "arg(s)") { // cobra counts; a person wants to know what to write
-				return usage("%d arguments are not what it takes; write %s\nSee %q.", len(args), cmd.UseLine(), cmd.CommandPath()+" --help")
+			// Cobra counts, or takes the word for a verb; a person wants to know what to write.
+			counts := err != nil && strings.Contains(err.Error(), "arg(s)")
+			if counts || err != nil && !cmd.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command") {
+				given := fmt.Sprintf("it does not take %s", count(len(args), "argument"))
+				switch {
+				case len(args) == 0:
+					given = "nothing is given"
+				case !counts:
+					given = fmt.Sprintf("it does not take %q", args[0])
+				}
+				return usage("%s; write %s\nSee %q.", given, cmd.UseLine(), cmd.CommandPath()+" --help")
 			}
 			return asUsage(err)
 		}
@@ -125,15 +155,23 @@ func folded(text string) string {
 
 // noun makes a command that only groups verbs.
 func noun(use, short, long string, verbs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: unknownVerb,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
-			return usage("%s what? Choose a verb", cmd.CommandPath())
-		},
-	}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownVerb, RunE: chooseVerb}
 	cmd.AddCommand(verbs...)
 	return cmd
+}
+
+func chooseVerb(cmd *cobra.Command, _ []string) error {
+	fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
+	return usage("%s what? Choose a verb", cmd.CommandPath())
+}
+
+// group makes a command that cobra made one that only groups verbs.
+func group(root *cobra.Command, name string) {
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == name {
+			cmd.Args, cmd.RunE = unknownVerb, chooseVerb
+		}
+	}
 }
 
 // unknownVerb refuses a word that is no verb of the command, with the nearest one.

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
-	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/worker"
 )
 
 // startFlags are what `pawl run FILE` takes.
@@ -94,16 +94,26 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	}
 	how := a.chooseTelling(f.json, f.quiet)
 	if how != tellQuiet && how != tellJSON {
-		a.warnOf(c.doc)
+		a.warnOf(c)
 	}
 	return a.startRun(cmd.Context(), req, !f.detach, how)
 }
 
-// warnOf says, before a flow is run, which of its limits cannot be meant.
-func (a *app) warnOf(doc *flow.Document) {
-	for _, w := range lint(doc) {
+// warnOf says, before a flow is run, which of its limits cannot be meant, and which steps nobody here executes.
+func (a *app) warnOf(c *compiled) {
+	for _, w := range lint(c.doc) {
 		if w.isWarning() {
 			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))
+		}
+	}
+	here := worker.Builtin(worker.ExecConfig{})
+	for s := range specs(c.def) {
+		if _, known := here[s.Type]; s.Kind == core.KindTask && (!known || s.Queue != "") {
+			about := fmt.Sprintf("a worker of %q tasks", s.Type)
+			if s.Queue != "" {
+				about += fmt.Sprintf(" on the queue %q", s.Queue)
+			}
+			fmt.Fprintf(a.Err, "pawl: step %q waits for %s; this command is none\n", s.Name, about)
 		}
 	}
 }

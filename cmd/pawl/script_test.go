@@ -2,10 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,6 +32,8 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := httptest.NewServer(http.HandlerFunc(echo))
+	t.Cleanup(server.Close) // after the scripts, which run in parallel
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
@@ -34,6 +42,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("USER", "tester")
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("NO_COLOR", "")
+			env.Setenv("ECHO", server.URL)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -43,17 +52,35 @@ func TestScript(t *testing.T) {
 	})
 }
 
+// echo answers with what it was asked, and with the status that the path names: /status/418.
+func echo(w http.ResponseWriter, r *http.Request) {
+	if status, err := strconv.Atoi(path.Base(r.URL.Path)); err == nil {
+		w.WriteHeader(status)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // whoever asked has gone
+	}
+	headers := map[string]string{}
+	for name := range r.Header {
+		headers[name] = r.Header.Get(name)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"method": r.Method, "path": r.URL.Path, "query": r.URL.Query(), "headers": headers, "body": string(body),
+	})
+}
+
 // until runs a command again and again until what it prints matches: until PATTERN COMMAND ARGS…
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until pattern command args...")
 	}
 	pattern := regexp.MustCompile("(?m)" + args[0])
-	path, err := exec.LookPath(args[1])
+	command, err := exec.LookPath(args[1])
 	ts.Check(err)
 	var out []byte
 	for from := time.Now(); time.Since(from) < patience; {
-		cmd := exec.Command(path, args[2:]...)
+		cmd := exec.Command(command, args[2:]...)
 		cmd.Dir = ts.Getenv("WORK")
 		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"))
 		var all bytes.Buffer

@@ -61,7 +61,7 @@ func Load(path string) ([]Case, error) {
 func Parse(path string, src []byte) ([]Case, error) {
 	var list []Case
 	if err := yaml.UnmarshalWithOptions(src, &list, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+		return nil, placed(path, err)
 	}
 	for i := range list {
 		if list[i].Name == "" {
@@ -72,6 +72,16 @@ func Parse(path string, src []byte) ([]Case, error) {
 		}
 	}
 	return list, nil
+}
+
+// placed puts the place of what the YAML library says in front of it.
+func placed(path string, err error) error {
+	e, ok := errors.AsType[yaml.Error](err)
+	if !ok || e.GetToken() == nil || e.GetToken().Position == nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	at := e.GetToken().Position
+	return fmt.Errorf("%s:%d:%d: %s; a file of cases is a list: - {name: …, policy: …, script: […], expect: …}", path, at.Line, at.Column, e.GetMessage())
 }
 
 // Run drives the run machine through the case.

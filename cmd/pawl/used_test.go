@@ -1,0 +1,231 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// What the schema and the commands offer is used somewhere: in an example or in a script that runs the real binary. What
+// is used nowhere may long be broken.
+
+// TestEveryFieldIsUsed walks the JSON Schema, fields and words, and the flow files of examples and scripts.
+func TestEveryFieldIsUsed(t *testing.T) {
+	var root map[string]any
+	if err := json.Unmarshal(flow.Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	s := schema{defs: root["$defs"].(map[string]any), offered: map[string]bool{}, used: map[string]bool{}}
+	s.offer(root, "flow")
+	for name, def := range s.defs {
+		s.offer(def, name)
+	}
+	files := 0
+	for name, src := range flowFiles(t) {
+		if _, err := parseFlow(name, []byte(src)); err != nil {
+			continue // another document, or one that shows an error
+		}
+		var doc any
+		if err := yaml.Unmarshal([]byte(src), &doc); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s.use(root, doc, "flow")
+		files++
+	}
+	if files < 20 {
+		t.Fatalf("only %d flow files were found", files)
+	}
+	var missing []string
+	for path := range s.offered {
+		if !s.used[path] {
+			missing = append(missing, path)
+		}
+	}
+	slices.Sort(missing)
+	for _, path := range missing {
+		t.Errorf("no example and no script uses %s", path)
+	}
+}
+
+// schema is a JSON Schema with what it offers and what documents use of it: "step.exec" is a field, "ending: error" a word.
+type schema struct {
+	defs          map[string]any
+	offered, used map[string]bool
+}
+
+func (s *schema) offer(node any, path string) {
+	object, ok := node.(map[string]any)
+	if !ok {
+		return
+	}
+	for name, field := range fields(object) {
+		s.offered[path+"."+name] = true
+		s.offer(field, path+"."+name)
+	}
+	for _, word := range words(object) {
+		s.offered[path+": "+word] = true
+	}
+	for _, alternative := range list(object["anyOf"]) {
+		s.offer(alternative, path)
+	}
+	for _, inner := range []string{"items", "additionalProperties"} {
+		s.offer(object[inner], path)
+	}
+}
+
+func (s *schema) use(node, value any, path string) {
+	object, ok := node.(map[string]any)
+	if !ok {
+		return
+	}
+	if ref, ok := object["$ref"].(string); ok {
+		path = strings.TrimPrefix(ref, "#/$defs/")
+		s.use(s.defs[path], value, path)
+		return
+	}
+	for _, alternative := range list(object["anyOf"]) {
+		s.use(alternative, value, path)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		known := fields(object)
+		for name, v := range value {
+			if field, ok := known[name]; ok {
+				s.used[path+"."+name] = true
+				s.use(field, v, path+"."+name)
+			} else {
+				s.use(object["additionalProperties"], v, path)
+			}
+		}
+	case []any:
+		for _, item := range value {
+			s.use(object["items"], item, path)
+		}
+	default:
+		if word := fmt.Sprint(value); slices.Contains(words(object), word) {
+			s.used[path+": "+word] = true
+		}
+	}
+}
+
+func fields(object map[string]any) map[string]any {
+	known, _ := object["properties"].(map[string]any)
+	return known
+}
+
+func list(v any) []any {
+	items, _ := v.([]any)
+	return items
+}
+
+// words are the texts that a schema takes; a default need not be written anywhere.
+func words(object map[string]any) []string {
+	var out []string
+	for _, word := range append(list(object["enum"]), object["const"]) {
+		if text, ok := word.(string); ok && text != object["default"] {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// flowFiles are the YAML and JSON files of the examples and the scripts.
+func flowFiles(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	isFlow := func(name string) bool { return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) }
+	err := filepath.WalkDir(filepath.Join("..", "..", "examples"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !isFlow(path) {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		out[path] = string(src)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range scripts(t) {
+		for _, f := range script.Files {
+			if isFlow(f.Name) {
+				out[name+"/"+f.Name] = string(f.Data)
+			}
+		}
+	}
+	return out
+}
+
+func scripts(t *testing.T) map[string]*txtar.Archive {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	out := map[string]*txtar.Archive{}
+	for _, path := range paths {
+		if out[path], err = txtar.ParseFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestEveryVerbIsUsed walks the tree of commands with their flags, and the command lines of scripts and of CI.
+func TestEveryVerbIsUsed(t *testing.T) {
+	ci, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(ci)
+	for _, script := range scripts(t) {
+		text += string(script.Comment)
+	}
+	call := regexp.MustCompile(`(?m)(?:^|[ ./'"(])pawl ([a-z@][^\n|>;]*)`)
+	var calls []string
+	for _, m := range call.FindAllStringSubmatch(text, -1) {
+		calls = append(calls, m[1]+" ")
+	}
+	a := &app{}
+	var walk func(cmd *cobra.Command, path string)
+	walk = func(cmd *cobra.Command, path string) {
+		if cmd.Hidden || cmd.Name() == "help" {
+			return
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub, strings.TrimSpace(path+" "+sub.Name()))
+		}
+		if cmd.HasSubCommands() && cmd.Name() != "run" {
+			return
+		}
+		var own []string
+		for _, c := range calls {
+			if strings.HasPrefix(c, path+" ") {
+				own = append(own, c)
+			}
+		}
+		if len(own) == 0 {
+			t.Errorf("nothing calls pawl %s", path)
+			return
+		}
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			written := func(c string) bool { return strings.Contains(c, " --"+f.Name) || f.Shorthand != "" && strings.Contains(c, " -"+f.Shorthand+" ") }
+			if !f.Hidden && f.Name != "help" && cmd.Parent().Name() != "completion" && !slices.ContainsFunc(own, written) {
+				t.Errorf("nothing calls pawl %s with --%s", path, f.Name)
+			}
+		})
+	}
+	walk(a.rootCommand(), "")
+}
