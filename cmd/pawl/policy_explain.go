@@ -187,7 +187,7 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, timeline.Plot, er
 	}
 	e := explained{
 		Step: s.Name, Policy: p, Phase: real.Phase.String(), Reason: real.Reason.String(), AtMs: real.At.Milliseconds(),
-		Findings: policy.Lint(&p, s.RunLimit), Attempts: []explainedAttempt{},
+		Findings: append([]policy.Finding{}, policy.Lint(&p, s.RunLimit)...), Attempts: []explainedAttempt{},
 	}
 	plot := timeline.Plot{Until: real.At}
 	for _, at := range real.Attempts {

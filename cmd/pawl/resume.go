@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
 )
@@ -36,16 +37,32 @@ func (a *app) resume(ctx context.Context, names []string, how telling) error {
 		return err
 	}
 	if len(ids) == 0 {
-		if how != tellJSON {
-			a.say("Nothing is open: all runs have ended.")
-		}
-		return nil
+		return a.tellNothing(ctx, how)
 	}
 	m, err := a.start(ctx, true)
 	if err != nil {
 		return err
 	}
 	return a.carry(ctx, m, ids, how)
+}
+
+// tellNothing says that there is nothing to carry on: all runs have ended, or wait for their operator.
+func (a *app) tellNothing(ctx context.Context, how telling) error {
+	if how == tellJSON {
+		return nil
+	}
+	return a.reading(ctx, func(ctx context.Context, h reader) error {
+		page, err := h.List(ctx, journal.Query{Phases: []core.RunPhase{core.RunPaused}, Limit: 1})
+		switch {
+		case err != nil:
+			return err
+		case len(page.Runs) > 0:
+			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.", live.Short(page.Runs[0].ID))
+		default:
+			a.say("Nothing is open: all runs have ended.")
+		}
+		return nil
+	})
 }
 
 // toResume finds the runs to carry on. It only reads, so that a mistyped name starts nothing.

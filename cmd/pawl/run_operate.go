@@ -20,7 +20,9 @@ func (a *app) runVerb(use, short, long string, w *wish) *cobra.Command {
 			return a.operate(cmd.Context(), *w)
 		},
 	}
-	followFlag(cmd, w)
+	if w.op.Op != core.OpPause && w.op.Op != core.OpTerminate { // after these there is nothing to carry on
+		followFlag(cmd, w)
+	}
 	a.completeFor(cmd, 1)
 	return cmd
 }

@@ -164,3 +164,30 @@ func TestTerminal(t *testing.T) {
 		})
 	}
 }
+
+// TestNoColor: where colours are not wanted, the live view moves the cursor and nothing else.
+func TestNoColor(t *testing.T) {
+	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	for _, c := range []struct {
+		name    string
+		args    []string
+		colours bool
+	}{
+		{"coloured", nil, true},
+		{"plain", []string{"--no-color"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, "flow.yaml", strings.TrimPrefix(waiting, "\n"))
+			term := openTerminal(t, dir, append([]string{"run", "flow.yaml"}, c.args...)...)
+			term.see(`waits for event go`)
+			term.press(ctrlC)
+			term.see(`c cancel the run`)
+			term.press("c")
+			if text := term.see(`cancelled in`); colour.MatchString(text) != c.colours {
+				t.Errorf("colours: %v, want %v\n%q", !c.colours, c.colours, text)
+			}
+			term.status()
+		})
+	}
+}

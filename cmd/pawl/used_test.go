@@ -221,11 +221,22 @@ func TestEveryVerbIsUsed(t *testing.T) {
 			return
 		}
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			written := func(c string) bool { return strings.Contains(c, " --"+f.Name) || f.Shorthand != "" && strings.Contains(c, " -"+f.Shorthand+" ") }
-			if !f.Hidden && f.Name != "help" && cmd.Parent().Name() != "completion" && !slices.ContainsFunc(own, written) {
+			if !f.Hidden && f.Name != "help" && cmd.Parent().Name() != "completion" && !isWritten(f, own) {
 				t.Errorf("nothing calls pawl %s with --%s", path, f.Name)
 			}
 		})
 	}
-	walk(a.rootCommand(), "")
+	root := a.rootCommand()
+	walk(root, "")
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !isWritten(f, calls) {
+			t.Errorf("nothing calls pawl with --%s", f.Name)
+		}
+	})
+}
+
+func isWritten(f *pflag.Flag, calls []string) bool {
+	return slices.ContainsFunc(calls, func(c string) bool {
+		return strings.Contains(c, " --"+f.Name) || f.Shorthand != "" && strings.Contains(c, " -"+f.Shorthand+" ")
+	})
 }
