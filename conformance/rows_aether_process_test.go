@@ -65,15 +65,18 @@ func aetherOneWriter(t *testing.T) {
 	})
 }
 
-// aetherStops times out a real process: it and what it started are gone before what follows begins, which looks for them.
+// aetherStops times out a real process: it and what it started are stopped, as the task that follows sees, which waits for that
+// for ten seconds at most. It begins at once: only another attempt of the same task would wait until the old work is gone.
 // What is dead and has no parent left to take note of it counts as gone.
 func aetherStops(t *testing.T) {
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
+	const check = `for p in $(cat "$PIDS"); do n=0; while :; do case "$(sed -n "s/^State:[^A-Z]*//p" /proc/$p/status 2>/dev/null)" in ""|Z*|X*) break;; esac; ` +
+		`n=$((n+1)); [ $n -lt 200 ] || { echo "$p lives"; exit 1; }; sleep 0.05; done; done`
 	c, err := aether.Convert(aetherSource("", `{"name": "poll", "template": "work", "timeout": "300ms", "continueOn": {"timeout": true}},
 {"name": "after", "executor": {"type": "check"}, "dependencies": ["poll"]}`, ""), aether.Source{Name: "handlers.yaml", Text: []byte(`handlers:
   echo: {exec: {shell: 'sleep 600 & echo $$ $! > "$PIDS"; wait', env: {PIDS: "` + pids + `"}}}
-  check: {exec: {shell: 'for p in $(cat "$PIDS"); do case "$(sed -n "s/^State:[^A-Z]*//p" /proc/$p/status 2>/dev/null)" in ""|Z*|X*) ;; *) echo "$p lives"; exit 1;; esac; done', env: {PIDS: "` + pids + `"}}}
+  check: {exec: {shell: '` + check + `', env: {PIDS: "` + pids + `"}}}
 `)})
 	if err != nil {
 		t.Fatal(err)
