@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -90,6 +91,7 @@ func (r *Run) derive(salt uint64, now Time) RunID {
 	_, _ = h.Write(b[:])
 	var id RunID
 	h.Sum(id[:0])
+	slices.Reverse(id[6:]) // the low bytes of this hash differ most, and people read the first ones
 	ms := uint64(now / 1000)
 	id[0], id[1], id[2], id[3], id[4], id[5] = byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms)
 	id[6] = 0x70 | id[6]&0x0f

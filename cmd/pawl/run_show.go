@@ -106,6 +106,7 @@ type showingAttempt struct {
 	Outcome   string          `json:"outcome,omitempty"`
 	Limit     string          `json:"limit,omitempty"`
 	Worker    string          `json:"worker,omitempty"`
+	Child     string          `json:"child,omitempty"` // the run it started
 	NextAt    string          `json:"nextAt,omitempty"`
 	Abandoned bool            `json:"abandoned,omitempty"`
 	Failure   *policy.Failure `json:"failure,omitempty"`
@@ -196,7 +197,7 @@ func showStep(t *live.Run, s *core.Step) showingStep {
 	for _, at := range t.Attempts(s.ID) {
 		one := showingAttempt{
 			Attempt: at.Number, ReadyAt: trail.Instant(at.Ready), StartedAt: trail.Instant(at.Started), EndedAt: trail.Instant(at.Ended),
-			Outcome: at.Outcome(), Worker: at.Worker, NextAt: trail.Instant(at.NextAt), Abandoned: at.Abandoned, Failure: at.Failure,
+			Outcome: at.Outcome(), Worker: at.Worker, Child: runText(at.Child), NextAt: trail.Instant(at.NextAt), Abandoned: at.Abandoned, Failure: at.Failure,
 		}
 		if at.Failure != nil {
 			one.Limit = at.Failure.Limit.String()

@@ -280,6 +280,9 @@ func (d *drawing) attempt(r *Run, s *core.Step, a *trail.Attempt, depth int) {
 		line = line.Add(screen.Dim, "  next in "+screen.For(a.NextAt.Sub(a.Ended)))
 	}
 	d.add(head, line)
+	if a.Child != (core.RunID{}) && a.Ended != a.Started { // one that ended at once could not be started
+		d.add(head, indent(depth+2).Add(screen.Dim, "run "+a.Child.String()))
+	}
 }
 
 const second = 1_000_000_000
