@@ -115,6 +115,19 @@ func (t *turn) resume(def int32) {
 	t.fill(def, g)
 }
 
+func (d *decider) Items(r *core.Run, s *core.Step) (int, bool) {
+	def, known := d.def.ordinal(s)
+	if !known || d.def.plans[def].item < 0 || s.Group != core.NoStep {
+		return 0, false
+	}
+	d.register(r)
+	g := d.groupOf(def)
+	if err := g.load(&d.def.plans[def], &scope{decider: d, run: r, now: s.ScheduledAt}); err != nil {
+		return 0, false
+	}
+	return len(g.list), true
+}
+
 // count takes stock of the items there are: those of a loaded run, or results kept from an earlier one.
 func (t *turn) count(g *group) {
 	g.grow(len(g.list))

@@ -27,12 +27,9 @@ func originsOf(doc *flow.Document) origins {
 		o[step][limit] = l.Origin
 	}
 	add("", "run", doc.Limits.Run)
-	h := &doc.Hooks
-	for _, steps := range [][]*flow.Step{doc.Steps, h.OnSuccess, h.OnFailure, h.OnTimeout, h.OnCancel, h.OnExit} {
-		for _, s := range steps {
-			for _, kind := range policy.StepLimits {
-				add(s.Name, kind.String(), s.Policy.Get(kind))
-			}
+	for s := range doc.AllSteps() {
+		for _, kind := range policy.StepLimits {
+			add(s.Name, kind.String(), s.Policy.Get(kind))
 		}
 	}
 	return o
@@ -70,7 +67,11 @@ type placed struct {
 }
 
 func (p placed) Decider(r *core.Run) core.Decider {
-	return placedDecider{p.Definition.Decider(r), p.bundle.Dir}
+	d, ok := p.Definition.Decider(r).(flow.Decider)
+	if !ok {
+		panic("a bundle holds a flow")
+	}
+	return placedDecider{d, p.bundle.Dir}
 }
 
 // Bounds passes the flow's limits on.
@@ -114,25 +115,8 @@ func (p placed) CheckInput(input []byte) ([]byte, error) {
 }
 
 type placedDecider struct {
-	core.Decider
+	flow.Decider
 	dir string
-}
-
-// Tolerated passes on which failures the flow does not mind.
-func (d placedDecider) Tolerated(r *core.Run, s *core.Step) bool {
-	t, ok := d.Decider.(interface {
-		Tolerated(r *core.Run, s *core.Step) bool
-	})
-	return ok && t.Tolerated(r, s)
-}
-
-// MatchRun passes the condition of the run retry policy on.
-func (d placedDecider) MatchRun(r *core.Run, when string, f *policy.Failure, now core.Time) policy.Match {
-	m, ok := d.Decider.(core.RunMatcher)
-	if !ok {
-		return policy.Match{Error: "the flow cannot evaluate conditions on runs"}
-	}
-	return m.MatchRun(r, when, f, now)
 }
 
 // Task gives a process its directory and an upload its file.

@@ -12,7 +12,7 @@ import (
 const maxItems = 6
 
 // groupStatus counts the items of a forEach.
-func groupStatus(s *core.Step, items []*core.Step) screen.Line {
+func groupStatus(r *Run, s *core.Step, items []*core.Step) screen.Line {
 	var ok, bad, stopped, running, backing, waiting int
 	for _, it := range items {
 		switch {
@@ -35,11 +35,7 @@ func groupStatus(s *core.Step, items []*core.Step) screen.Line {
 		_, style := mark(s)
 		line = line.Add(style, words(s.Phase)).Add(screen.Plain, "  ")
 	}
-	if s.Phase.Closed() {
-		line = line.Add(screen.Plain, fmt.Sprintf("%d of %s done", ok, plural(len(items), "item")))
-	} else {
-		line = line.Add(screen.Plain, plural(ok, "item")+" done") // how many there will be is not known from those that began
-	}
+	line = line.Add(screen.Plain, fmt.Sprintf("%d of %d done", ok, max(r.Items(s), len(items))))
 	count := func(style screen.Style, n int, what string) {
 		if n > 0 {
 			line = line.Add(style, fmt.Sprintf("  %d %s", n, what))

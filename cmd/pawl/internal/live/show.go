@@ -175,7 +175,7 @@ func (d *drawing) shown(r *Run, s *core.Step, items []*core.Step, name, depth in
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(screen.Bold, label(s, name)).Add(screen.Plain, "  ")
 	if s.Spec.Kind == core.KindGroup {
-		line = append(line, groupStatus(s, items)...)
+		line = append(line, groupStatus(r, s, items)...)
 	} else if s.Phase.Closed() {
 		line = append(line, ended(r, s)...)
 	} else {

@@ -18,7 +18,7 @@ func (d *drawing) step(r *Run, s *core.Step, items []*core.Step, name, depth int
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(nameStyle(s), label(s, name)).Add(screen.Plain, "  ")
 	if s.Spec.Kind == core.KindGroup {
-		line = append(line, groupStatus(s, items)...)
+		line = append(line, groupStatus(r, s, items)...)
 	} else {
 		line = append(line, d.status(r, s)...)
 	}

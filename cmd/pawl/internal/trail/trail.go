@@ -17,6 +17,7 @@ type Trail struct {
 
 	teller   *core.Teller
 	attempts [][]Attempt // by step
+	items    map[core.StepID]int
 }
 
 // Attempt is one attempt of a step.
@@ -98,6 +99,24 @@ func (t *Trail) Attempts(id core.StepID) []Attempt {
 		return nil
 	}
 	return t.attempts[id]
+}
+
+// Items returns how many items a forEach has, also of those that have not begun; 0: that is not known.
+func (t *Trail) Items(s *core.Step) int {
+	n, known := t.items[s.ID]
+	if known {
+		return n
+	}
+	if d, ok := decider(t.Run).(interface {
+		Items(r *core.Run, s *core.Step) (int, bool)
+	}); ok {
+		n, _ = d.Items(t.Run, s)
+	}
+	if t.items == nil {
+		t.items = map[core.StepID]int{}
+	}
+	t.items[s.ID] = n // its list stays what it was when the step began
+	return n
 }
 
 // Superseded reports whether a step ran before the run was retried, which decided it anew: a hook of the earlier end.
