@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"zombiezen.com/go/sqlite"
 
@@ -31,7 +32,7 @@ func (j *Journal) wrap(op string, err error) error {
 		code, text = journal.ErrCorrupt, damaged
 	case isFull(result):
 		code, text = journal.ErrFull, "nothing was written; free some space on its file system"
-	case result.ToPrimary() == sqlite.ResultCorrupt:
+	case result.ToPrimary() == sqlite.ResultCorrupt || isMissing(err):
 		code, text = journal.ErrCorrupt, damaged
 	case result.ToPrimary() == sqlite.ResultNotADB:
 		code, text = journal.ErrNoJournal, "it is not a SQLite file, or its first bytes are damaged"
@@ -64,6 +65,13 @@ func isOurs(err error) bool {
 		}
 	}
 	return false
+}
+
+// isMissing reports whether a statement names what the file does not have. All statements are ours, and so is the schema: its
+// text in the file is damaged.
+func isMissing(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "no such column") || strings.Contains(text, "no such table") || strings.Contains(text, "no column named")
 }
 
 // isFull reports whether the storage had no room. A write that the system refused for another reason (a quota, a limit

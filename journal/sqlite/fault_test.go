@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -335,6 +336,31 @@ func TestNewerFormat(t *testing.T) {
 	}
 	if _, err := OpenReadOnly(path); !errors.Is(err, journal.ErrNewer) {
 		t.Errorf("look: %v", err)
+	}
+}
+
+// TestDamagedSchema: a name that is misspelt in the file's own schema is damage, whatever SQLite calls it.
+func TestDamagedSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	if err := opened(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const column = "sum     INTEGER NOT NULL,    -- CRC-32C"
+	if err := os.WriteFile(path, bytes.Replace(whole, []byte(column), []byte("x"+column[1:]), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	j, err := OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	err = j.Tail(t.Context(), 0, 0, func(uint64, []core.Entry) error { return nil })
+	if !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("tail: %v", err)
 	}
 }
 
