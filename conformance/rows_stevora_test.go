@@ -316,11 +316,11 @@ func TestStevoraState(t *testing.T) {
 	script["step7"] = []try{{output: `{"stateUpdates": "none"}`}}
 	steps = append(steps,
 		`{"type": "condition", "name": "flagged", "expression": "flag", "trueStep": "never", "falseStep": "review"}`,
-		`{"type": "task", "name": "never", "handler": "call"}`,
+		`{"type": "task", "name": "never", "handler": "other"}`,
 		`{"type": "approval", "name": "review", "contentKey": "mail"}`,
 		`{"type": "external_event", "name": "note", "signalType": "note"}`,
 		`{"type": "condition", "name": "known", "expression": "missing.deeper", "trueStep": "never2", "falseStep": "ask"}`,
-		`{"type": "task", "name": "never2", "handler": "call"}`,
+		`{"type": "task", "name": "never2", "handler": "other"}`,
 		`{"type": "llm", "name": "ask", "model": "m", "systemPrompt": "{{input.tone}} {{state.n.deep}} {{n}} {{tone}} {{nothing}}", "messages": [{"role": "user", "content": "say {{ mail }}"}]}`)
 	c := stevoraFlow(t, strings.Join(steps, ",\n"))
 	perform(t, c, script, func(s *stage) {
@@ -339,7 +339,7 @@ func TestStevoraState(t *testing.T) {
 		if err := json.Unmarshal(s.seen[len(s.seen)-1].Payload, &given); err != nil {
 			t.Fatal(err)
 		}
-		if got := given.Config.SystemPrompt + "|" + given.Config.Messages[0].Content; got != "kind 5 {\n  \"deep\": 5\n} kind {{nothing}}|say good day" {
+		if got := given.Config.SystemPrompt + "|" + given.Config.Messages[0].Content; got != "kind 5 {\"deep\":5} kind {{nothing}}|say good day" {
 			t.Errorf("the model is asked %q", got)
 		}
 		for key, want := range map[string]any{"last": 59.0, "key0": true, "key59": true, "mail": "good day", "decidedBy": "ada"} {

@@ -66,6 +66,7 @@ func TestEvaluation(t *testing.T) {
 		{"${{ 1..3 }}", `[1,2,3]`},
 		{"${{ input.s matches '^x$' ? 'yes' : 'no' }}", `"yes"`},
 		{"${{ let d = input.a; d + d }}", `2`},
+		{"${{ toJSON({'b': [1, nil, '<'], 'a': 2.0}) }}", `"{\"a\":2,\"b\":[1,null,\"<\"]}"`},
 	} {
 		got, f := evaluate(t, c.template, input)
 		if f != nil || got != c.want {

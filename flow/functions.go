@@ -13,7 +13,7 @@ import (
 
 // functions are fail(text), with which an expression refuses what it was given, and those that replace ones of the
 // expression language: they walk over a map in an order that is always the same, as a flow's decisions are each time they
-// are computed, and make no text without bounds.
+// are computed, make no text without bounds, and write values as JSON as a step's input is written.
 var functions = []struct {
 	name  string
 	call  func(...any) (any, error)
@@ -24,6 +24,7 @@ var functions = []struct {
 	{"values", sortedValues, []any{new(func(map[string]any) []any)}},
 	{"toPairs", sortedPairs, []any{new(func(map[string]any) []any)}},
 	{"replace", boundedReplace, []any{new(func(string, string, string) string), new(func(string, string, string, int) string)}},
+	{"toJSON", toJSON, []any{new(func(any) string)}},
 	{"join", boundedJoin, []any{new(func([]any) string), new(func([]any, string) string), new(func([]string) string), new(func([]string, string) string)}},
 	{plusName, boundedPlus, []any{new(func(any, any) any)}},
 	{textPlusName, boundedPlus, []any{new(func(string, string) string)}},
@@ -78,6 +79,17 @@ func boundedReplace(args ...any) (any, error) {
 		return nil, errTooLong
 	}
 	return strings.Replace(text, old, replacement, n), nil
+}
+
+func toJSON(args ...any) (any, error) {
+	text, err := appendValue(nil, args[0], 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxText {
+		return nil, errTooLong
+	}
+	return string(text), nil
 }
 
 func boundedJoin(args ...any) (any, error) {

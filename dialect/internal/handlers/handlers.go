@@ -133,11 +133,11 @@ func plain(v flow.Value) flow.Value {
 	return flow.V(v.Any())
 }
 
-// Output gives the expression of what a step with the handler returned.
+// Output gives the expression of what a step with the handler returned; nil where it did not come to that.
 func (h *Handler) Output(step string) string {
 	out := "steps[" + form.Expr(step) + "].output"
 	if h.kind == "http" {
-		return out + ".json"
+		return out + "?.json"
 	}
 	return out
 }
