@@ -72,6 +72,7 @@ type stage struct {
 	began     time.Time
 	input     string
 	real      bool     // processes, in real time
+	across    bool     // a script goes on in the next run, instead of beginning anew in each
 	slots     int      // how many attempts run at once; 0: the pool's default
 	taskTypes []string // of workers' functions
 	stops     int      // attempts that were told to stop
@@ -88,6 +89,9 @@ func (s *stage) Execute(ctx context.Context, t core.Task, alive worker.Alive) wo
 		tries = s.script[name[:i]]
 	}
 	key := t.Token.Run.String() + name
+	if s.across {
+		key = name
+	}
 	n := s.played[key]
 	s.played[key]++
 	s.mu.Unlock()

@@ -38,7 +38,7 @@ func (g *generator) stevora() (string, map[string][]try, sent) {
 			steps[i] = fmt.Sprintf(`{"type": "llm", "name": %q, "model": "m", "messages": [{"role": "user", "content": "{{input.name}}: {{mail}} {{state.x}}"}], %s}`, name, retry)
 		default:
 			script[name] = free(g.tries())
-			steps[i] = fmt.Sprintf(`{"type": "task", "name": %q, "handler": "call", %s}`, name, retry)
+			steps[i] = fmt.Sprintf(`{"type": "task", "name": %q, "handler": %q, %s}`, name, g.pick("call", "call", "other"), retry)
 		}
 	}
 	return strings.Join(steps, ",\n"), script, events
@@ -77,7 +77,7 @@ func (g *generator) aether() (spec, tasks, templates string, script map[string][
 				name, payload string
 			}{time.Duration(g.IntN(6000)) * time.Millisecond, "resume." + name, `{"o": 1, "list": ["r"]}`})
 		case kind == 4:
-			fields = append(fields, `"executor": {"type": "subtree"}`)
+			fields = append(fields, g.pick(`"executor": {"type": "subtree"}`, `"template": "judged"`, `"executor": {"type": "ask"}`))
 		case kind == 5 && need != "":
 			fields = append(fields, `"template": "work"`, fmt.Sprintf(`"arguments": {"parameters": [{"name": "from", "value": "{{tasks.%s.outputs.parameters.o}} {{tasks.%s.phase}}"}]}`, need, need))
 		default:
@@ -95,11 +95,14 @@ func (g *generator) aether() (spec, tasks, templates string, script map[string][
 		list[i] = fmt.Sprintf(`{"name": %q, %s}`, name, strings.Join(fields, ", "))
 	}
 	templates = `,
-{"dag": {"name": "inner", "continueOn": {"failed": true}, "outputs": {"parameters": [{"name": "o", "valueFrom": {"parameter": "tasks.deep.outputs.parameters.o"}}]}, "tasks": [
-  {"name": "deep", "template": "work", "retry": {"limit": 1}}, {"name": "deeper", "template": "fixed", "dependencies": ["deep"]}]}},
-{"loop": {"name": "fixed", "items": ["x", {"k": 2}], "concurrency": ` + g.pick("0", "1") + `, "body": "body", "arguments": {"parameters": [{"name": "of", "value": "{{iterator.item}} at {{iterator.index}}"}]}}},
+{"dag": {"name": "inner", "continueOn": {"failed": true}, "outputs": {"parameters": [{"name": "o", "valueFrom": {"parameter": "tasks.deep.outputs.parameters.o"}},
+  {"name": "list", "valueFrom": {"expression": "concat(tasks.deep.outputs.parameters.list ?? [], ['more'])"}}]}, ` + g.pick(`"entrypoints": ["deep"],`, "") + ` "tasks": [
+  {"name": "deep", "template": "work", "retry": {"limit": 1}}, {"name": "deeper", "template": "fixed", "dependencies": ["deep"]}, {"name": "other", "template": "body"}]}},
+{"task": {"name": "judged", "executor": {"type": "echo"}, "phaseConditions": {"succeeded": "code == 3", "failed": "outputs.parameters.o == 2 || phase == 'Timeout'"},
+  "outputs": {"parameters": [{"name": "o", "value": "none"}, {"name": "list"}]}}},
+{"loop": {"name": "fixed", "items": ["x", {"k": 2}, "y"], "maxIterations": ` + g.pick("0", "2") + `, "concurrency": ` + g.pick("0", "1") + `, "body": "body", "arguments": {"parameters": [{"name": "of", "value": "{{iterator.item}} at {{iterator.index}}"}]}}},
 {"loop": {"name": "listed", "inputs": {"parameters": [{"name": "of"}]}, "itemsFrom": "inputs.parameters.of", "body": "body", "aggregate": {"strategy": "list"}}},
-{"loop": {"name": "again", "repeatCondition": "loop_iter.index < 2", "maxIterations": ` + g.pick("2", "5") + `, "body": "body", "arguments": {"parameters": [{"name": "of", "value": "{{loop_iter.index}}"}]}}},
+{"loop": {"name": "again", "repeatCondition": "` + g.pick("loop_iter.index < 2", "tasks.body.phase != 'Succeeded'") + `", "maxIterations": ` + g.pick("2", "5") + `, "body": "body", "arguments": {"parameters": [{"name": "of", "value": "{{loop_iter.index}}"}]}}},
 {"task": {"name": "body", "executor": {"type": "echo"}}}`
 	spec = g.pick("", `"timeout": "20s",`, `"timeout": "0s",`)
 	if g.IntN(3) == 0 {

@@ -176,7 +176,10 @@ func TestAetherReferences(t *testing.T) {
 			t.Errorf("final was given %s; %s", got, config)
 		}
 		slices.Sort(given["one"])
-		want := []string{`{"file":"a","of":"ready now","short":"a"}`, `{"file":"b","of":"ready now","short":"b"}`, `{"file":0}`, `{"file":1}`, `{"file":2}`}
+		want := []string{
+			`{"file":"a","loop_iter.index":0,"name":"a","of":"ready now","short":"a"}`, `{"file":"b","loop_iter.index":1,"name":"b","of":"ready now","short":"b"}`,
+			`{"file":0}`, `{"file":1}`, `{"file":2}`,
+		}
 		if !slices.Equal(given["one"], want) {
 			t.Errorf("the iterations were given %v", given["one"])
 		}

@@ -27,7 +27,7 @@ func init() {
 	addDialect("A13", aetherContainer)
 }
 
-const aetherHandlers = `handlers: {echo: {exec: {command: [./echo]}}, wait: {wait: {}}, subtree: {flow: inner}}`
+const aetherHandlers = `handlers: {echo: {exec: {command: [./echo]}}, wait: {wait: {}}, subtree: {flow: inner}, ask: {http: "http://localhost/"}}`
 
 // aetherSource makes a workflow of a dag's tasks, and more templates after it.
 func aetherSource(spec, tasks, templates string) aether.Source {

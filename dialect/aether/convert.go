@@ -80,8 +80,26 @@ func (c *converter) place(doc *flow.Document, err error) {
 func (c *converter) root() *flow.Document {
 	s := c.scope(c.flows.Name(c.w.name), c.w.templates[c.w.entrypoint])
 	s.args, s.inputs = "input", "input"
+	s.doc.Input = s.input()
+	c.limit(s.doc)
+	if !c.w.spec.Get("priority").IsZero() {
+		priority := int32((&reader{c.file}).Whole(c.w.spec, "priority", 500, -1000, 1000))
+		s.doc.Defaults.Priority = &priority
+	}
+	if s.t.kind == "dag" {
+		s.unbounded(s.t, "give the workflow a timeout")
+		s.dag()
+	} else {
+		s.only()
+	}
+	s.hooks()
+	return s.doc
+}
+
+// input says what the workflow takes: its arguments, and what its entrypoint takes besides, where that is a dag.
+func (s *scope) input() flow.Value {
 	properties, required := map[string]any{}, []any{}
-	for _, p := range c.w.arguments {
+	for _, p := range s.w.arguments {
 		property := map[string]any{}
 		if !p.value.IsZero() {
 			property["default"] = p.value.Any()
@@ -91,32 +109,28 @@ func (c *converter) root() *flow.Document {
 			required = append(required, p.name)
 		}
 	}
-	if s.t.kind == "dag" {
-		// The entrypoint's own inputs are arguments of the same name, or have a value.
-		for _, p := range s.t.inputs {
-			if _, given := properties[p.name]; !given && !p.value.IsZero() {
-				properties[p.name] = map[string]any{"default": p.value.Any()}
-			}
+	elsewhere := given{own: map[string]string{}, spread: "input"}
+	for _, p := range s.t.inputs {
+		value := p.value
+		if value.IsZero() {
+			value = p.fallback
 		}
-		s.unbounded(s.t, "give the workflow a timeout")
+		switch _, argument := properties[p.name]; {
+		case s.t.kind != "dag":
+		case p.from != "" || p.expr != "":
+			elsewhere.own[p.name] = s.param(p, p.fallback, nil)
+		case !argument && !value.IsZero():
+			properties[p.name] = map[string]any{"default": value.Any()}
+		}
+	}
+	if len(elsewhere.own) > 0 {
+		s.own = &elsewhere
 	}
 	input := map[string]any{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		input["required"] = required
 	}
-	s.doc.Input = flow.V(input)
-	c.limit(s.doc)
-	if !c.w.spec.Get("priority").IsZero() {
-		priority := int32((&reader{c.file}).Whole(c.w.spec, "priority", 500, -1000, 1000))
-		s.doc.Defaults.Priority = &priority
-	}
-	if s.t.kind == "dag" {
-		s.dag()
-	} else {
-		s.only()
-	}
-	s.hooks()
-	return s.doc
+	return flow.V(input)
 }
 
 // only makes a step of an entrypoint that is no dag. Its inputs are the workflow's arguments of the same name.
@@ -144,9 +158,8 @@ func (c *converter) limit(doc *flow.Document) {
 
 func (c *converter) scope(name string, t *template) *scope {
 	return &scope{
-		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]func(string) string{},
-		exports: map[string][]string{},
-		needs:   map[string]map[string]bool{}, inputs: "input.inputs", args: "input.workflow",
+		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]*outputs{},
+		needs: map[string]map[string]bool{}, inputs: "input.inputs", args: "input.workflow",
 	}
 }
 
@@ -182,9 +195,9 @@ func (s *scope) dag() {
 		all[k.name] = true
 	}
 	outputs := map[string]any{}
-	for _, p := range (&reader{s.file}).params(s.t.in.Get("outputs"), "outputs") {
-		if p.from != "" || !p.value.IsZero() {
-			outputs[p.name] = "${{ " + s.param(p, all) + " }}"
+	for _, p := range (&reader{s.file}).params(s.t.in.Get("outputs"), inOutputs) {
+		if p.given() || !p.value.IsZero() {
+			outputs[p.name] = "${{ " + s.param(p, flow.Value{}, all) + " }}"
 		}
 	}
 	if len(outputs) > 0 {
@@ -210,6 +223,6 @@ func (s *scope) unbounded(t *template, instead string) {
 }
 
 // hand is what a child flow is given.
-func (s *scope) hand(inputs map[string]string) map[string]any {
-	return map[string]any{"inputs": "${{ " + form.Object(inputs) + " }}", "workflow": "${{ " + s.args + " }}"}
+func (s *scope) hand(inputs given) map[string]any {
+	return map[string]any{"inputs": "${{ " + inputs.object() + " }}", "workflow": "${{ " + s.args + " }}"}
 }

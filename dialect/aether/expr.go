@@ -26,17 +26,19 @@ var referred = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{\{[^{}]
 // scope knows what the names mean in one flow.
 type scope struct {
 	*converter
-	t       *template
-	doc     *flow.Document
-	names   form.Namer
-	outs    map[string]func(name string) string // the outputs of tasks
-	exports map[string][]string                 // of a loop's task: the parameters that its iterations are aggregated to
-	needs   map[string]map[string]bool          // what each task's expressions may name
-	inputs  string                              // an expression for the template's inputs
-	own     map[string]string                   // expressions for the inputs of the task at hand
-	args    string                              // and for the workflow's arguments
-	item    string                              // of an iteration
-	index   string
+	t      *template
+	doc    *flow.Document
+	names  form.Namer
+	outs   map[string]*outputs        // of tasks
+	needs  map[string]map[string]bool // what each task's expressions may name
+	inputs string                     // an expression for the template's inputs
+	own    *given                     // the inputs of the task at hand
+	args   string                     // an expression for the workflow's arguments
+
+	// Of a loop: expressions for an iteration's item and index, and what of them its body has as inputs.
+	item, index string
+	iterated    map[string]string
+	spread      string
 
 	// Of a loop: the dag that calls it, whose tasks its expressions may name. They are handed to its flow by name.
 	outer    *scope
@@ -73,8 +75,10 @@ func (s *scope) reference(name, self string, may map[string]bool, at flow.Pos) s
 	}
 	switch rest := after(1); {
 	case parts[0] == "inputs" && len(rest) > 0:
-		if expr, known := s.own[rest[0]]; known {
-			return path("("+expr+")", rest[1:])
+		if s.own != nil {
+			if expr, known := s.own.get(rest[0]); known {
+				return path("("+expr+")", rest[1:])
+			}
 		}
 		return path(s.inputs, rest)
 	case parts[0] == "workflow" && len(parts) > 2 && (parts[1] == "arguments" || parts[1] == "parameters"):
@@ -137,11 +141,11 @@ func (s *scope) ofTask(name, task, field string, rest []string, may map[string]b
 	case field != "outputs":
 		return s.task(task, field)
 	}
-	if exported := s.exports[task]; exported != nil && !slices.Contains(exported, rest[0]) {
-		s.file.Fail(at, flow.Nearest(rest[0], exported), "the loop of task %q does not aggregate the parameter %q", task, rest[0])
+	if known := s.outs[task].declared; known != nil && !slices.Contains(known, rest[0]) {
+		s.file.Fail(at, flow.Nearest(rest[0], known), "task %q has no output %q", task, rest[0])
 		return "nil"
 	}
-	return path(s.outs[task](rest[0]), rest[1:])
+	return path(s.outs[task].get(rest[0]), rest[1:])
 }
 
 func (s *scope) nearestTask(name string) string {
@@ -204,7 +208,11 @@ func (s *scope) value(v any, may map[string]bool, at flow.Pos) string {
 	}
 }
 
-// text gives the expression for a text: the value itself where it is one {{name}} and nothing else.
+// output finds the names of what may not be there: what a task that was skipped or failed would have made.
+var output = regexp.MustCompile(`^\s*tasks\.[^.]*\.outputs\.`)
+
+// text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
+// that is not there stays as it is written.
 func (s *scope) text(text string, may map[string]bool, at flow.Pos) string {
 	var pieces []string
 	rest := text
@@ -215,6 +223,9 @@ func (s *scope) text(text string, may map[string]bool, at flow.Pos) string {
 			break
 		}
 		value := s.reference(name, "", may, at)
+		if output.MatchString(name) {
+			value = "(" + value + " ?? " + form.Expr("{{"+name+"}}") + ")"
+		}
 		if before == "" && tail == "" && pieces == nil {
 			return value
 		}
@@ -228,45 +239,4 @@ func (s *scope) text(text string, may map[string]bool, at flow.Pos) string {
 		pieces = append(pieces, form.Expr(rest))
 	}
 	return strings.Join(pieces, " + ")
-}
-
-// parameters gives the expressions for what a template is called with: its inputs, each with the argument of that name,
-// else with its own value. An input that has neither is absent; further arguments are handed on.
-func (s *scope) parameters(inputs, arguments []*param, may map[string]bool, at flow.Pos, what string) map[string]string {
-	fields := map[string]string{}
-	for _, p := range arguments {
-		if p.given() || !declares(inputs, p.name) {
-			fields[p.name] = s.param(p, may)
-		}
-	}
-	for _, p := range inputs {
-		if _, given := fields[p.name]; given {
-			continue
-		}
-		if p.from == "" && p.value.IsZero() {
-			if p.required {
-				s.file.Fail(at, "add it to its arguments", "%s is not given the input %q", what, p.name)
-			}
-			continue
-		}
-		fields[p.name] = s.param(p, may)
-	}
-	return fields
-}
-
-// given tells whether an argument counts: an empty one leaves the input to its own value.
-func (p *param) given() bool {
-	text, isText := p.value.Text()
-	return p.from != "" || !p.value.IsZero() && (!isText || text != "")
-}
-
-func declares(inputs []*param, name string) bool {
-	return slices.ContainsFunc(inputs, func(p *param) bool { return p.name == name })
-}
-
-func (s *scope) param(p *param, may map[string]bool) string {
-	if p.from != "" {
-		return s.reference(p.from, "", may, p.pos)
-	}
-	return s.value(p.value.Any(), may, p.pos)
 }

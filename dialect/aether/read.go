@@ -21,16 +21,8 @@ type task struct {
 	name, template string
 	in             flow.Value
 	arguments      []*param
+	inputs         []*param // of a task with an executor of its own
 	needs          []string
-}
-
-// param is a parameter with a value or the name of where its value is.
-type param struct {
-	name     string
-	value    flow.Value
-	from     string
-	required bool
-	pos      flow.Pos
 }
 
 // workflow is a workflow as it is written.
@@ -88,7 +80,7 @@ func (r *reader) workflow(root flow.Value) *workflow {
 	if w.depth == 0 {
 		w.depth = 10
 	}
-	w.arguments = r.params(w.spec.Get("arguments"), "arguments")
+	w.arguments = r.params(w.spec.Get("arguments"), inWorkflow)
 	for _, item := range r.List(w.spec.Get("templates"), "templates") {
 		r.template(w, item)
 	}
@@ -124,24 +116,27 @@ func (r *reader) template(w *workflow, v flow.Value) {
 	}
 	w.templates[t.name] = t
 	w.order = append(w.order, t)
-	t.inputs = r.params(t.in.Get("inputs"), "inputs")
+	t.inputs = r.params(t.in.Get("inputs"), inInputs)
 	switch t.kind {
 	case "dag":
 		r.dag(t)
 	case "task":
 		r.Object(t.in, "a task template", "name", "executor", "inputs", "outputs", "timeout", "resources", "phaseConditions")
 		r.executor(t.in)
+		r.Object(t.in.Get("phaseConditions"), "phaseConditions", "succeeded", "failed", "error")
 	case "loop":
 		r.Object(t.in, "a loop", "name", "items", "itemsFrom", "repeatCondition", "maxIterations", "concurrency", "body", "arguments",
 			"aggregate", "inputs", "outputs", "timeout", "phaseConditions")
 		r.loop(t.in)
 	}
-	if t.kind != "dag" {
-		r.Ignored(t.in, "what a handler returns are the outputs", "outputs")
+	if t.kind != "task" {
+		r.refuse(t.in, "phaseConditions", "decide by the phaseConditions of a task")
 	}
-	r.refuse(t.in, "phaseConditions", "decide in the executor how a task ends")
-	r.Ignored(t.in, "where a process runs is up to Pawl's workers", "resources")
+	r.Ignored(t.in, placing, "resources")
 }
+
+// placing says why resources are not needed.
+const placing = "where a process runs is up to Pawl's workers"
 
 // refuse reports a field that would change what the workflow does, and that flows cannot express.
 func (r *reader) refuse(v flow.Value, key, hint string) {
@@ -157,45 +152,8 @@ func (r *reader) executor(v flow.Value) {
 	}
 }
 
-func (r *reader) params(v flow.Value, what string) []*param {
-	var out []*param
-	if !r.Object(v, what, "parameters", "artifacts") { //nolint:misspell // its own word
-		return nil
-	}
-	r.refuse(v, "artifacts", "hand over the path of a file as a parameter") //nolint:misspell // as above
-	for _, item := range r.List(v.Get("parameters"), "parameters") {
-		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required", "default") {
-			continue
-		}
-		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), required: r.Bool(item, "required"), pos: item.Pos()}
-		r.Documents(item, "type", "description")
-		if p.required && (!item.Get("value").IsZero() || !item.Get("default").IsZero() || !item.Get("valueFrom").IsZero()) {
-			r.Ignored(item, "the parameter has a value", "required")
-		}
-		if p.value.IsZero() {
-			p.value = item.Get("default")
-		}
-		if from := item.Get("valueFrom"); r.Object(from, "valueFrom", "parameter") {
-			p.from, p.pos = r.Need(from, "valueFrom", "parameter"), from.Get("parameter").Pos()
-		}
-		if value := item.Get("value"); !value.IsZero() {
-			p.from = "" // a value comes before where else one might be
-			r.Ignored(item, "the parameter has a value", "valueFrom", "default")
-		} else if p.from != "" {
-			r.Ignored(item, "the parameter has its value from elsewhere", "default")
-		}
-		if slices.ContainsFunc(out, func(o *param) bool { return o.name == p.name }) {
-			r.Fail(item.Get("name").Pos(), "", "the parameter %q is given twice", p.name)
-			continue
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
 func (r *reader) dag(t *template) {
 	r.Object(t.in, "a dag", "name", "tasks", "entrypoints", "continueOn", "phaseConditions", "timeout", "inputs", "outputs")
-	r.refuse(t.in, "entrypoints", "leave tasks out that are not to run, or give them a when")
 	items := r.List(t.in.Get("tasks"), "tasks")
 	if len(items) == 0 {
 		r.Fail(t.in.Pos(), "", "dag %q has no tasks", t.name)
@@ -203,7 +161,7 @@ func (r *reader) dag(t *template) {
 	names := []string{}
 	for _, item := range items {
 		if !r.Object(item, "a task", "name", "template", "executor", "dependencies", "arguments", "inputs", "outputs", "when", "timeout",
-			"retry", "continueOn", "hooks") {
+			"retry", "continueOn", "hooks", "resources", "phaseConditions") {
 			continue
 		}
 		k := &task{name: r.name(item, "the task"), template: r.Text(item, "template"), in: item}
@@ -216,9 +174,10 @@ func (r *reader) dag(t *template) {
 			r.Fail(item.Pos(), "", "task %q has neither a template nor an executor", k.name)
 		}
 		r.executor(item)
-		k.arguments = append(r.params(item.Get("arguments"), "arguments"), r.params(item.Get("inputs"), "inputs")...)
+		r.Object(item.Get("phaseConditions"), "phaseConditions", "succeeded", "failed", "error")
+		k.arguments, k.inputs = r.params(item.Get("arguments"), inArguments), r.params(item.Get("inputs"), inInputs)
 		r.Ignored(item, "a notification is an event of the run here", "hooks")
-		r.Ignored(item, "what a handler returns are the outputs", "outputs")
+		r.Ignored(item, placing, "resources")
 		t.tasks = append(t.tasks, k)
 	}
 	for _, k := range t.tasks {
@@ -250,15 +209,15 @@ func (r *reader) loop(v flow.Value) {
 	}
 	r.Text(v, "itemsFrom")
 	r.Text(v, "repeatCondition")
-	r.Whole(v, "concurrency", 0, 0, 1_000_000)
-	r.Whole(v, "maxIterations", 1, 1, 100_000)
+	r.Whole(v, "concurrency", 0, 0, unbounded)
+	r.Whole(v, "maxIterations", 0, 0, mostIterations)
 	if !v.Get("repeatCondition").IsZero() {
-		if v.Get("maxIterations").IsZero() {
+		if r.Whole(v, "maxIterations", 0, 0, mostIterations) == 0 {
 			r.Fail(v.Pos(), "", "a loop with repeatCondition needs maxIterations")
 		}
-		r.Ignored(v, "a loop with repeatCondition makes one iteration after the other", "concurrency")
-	} else {
-		r.Ignored(v, "the number of items is the number of iterations", "maxIterations")
+		if r.Whole(v, "concurrency", 0, 0, unbounded) > 0 {
+			r.Fail(v.Key("concurrency"), "", "a loop with repeatCondition makes one iteration after the other, and takes no concurrency")
+		}
 	}
 	if a := v.Get("aggregate"); r.Object(a, "aggregate", "strategy", "parameters") {
 		if s := r.Text(a, "strategy"); s != "" && !slices.Contains([]string{"last", "first", "list"}, s) {
@@ -278,7 +237,10 @@ func (r *reader) check(w *workflow) {
 		if body := r.Text(t.in, "body"); body != "" && w.templates[body] == nil {
 			r.Fail(t.in.Get("body").Pos(), w.nearest(body), "there is no template %q", body)
 		}
-		r.circle(t)
+		if r.circle(t) {
+			continue
+		}
+		r.entrypoints(t)
 	}
 	if w.templates[w.entrypoint] != nil {
 		r.depth(w, w.entrypoint, 0, w.spec.Get("entrypoint").Pos())
@@ -307,7 +269,7 @@ func (r *reader) depth(w *workflow, name string, depth int, at flow.Pos) bool {
 }
 
 // circle reports tasks that wait for each other.
-func (r *reader) circle(t *template) {
+func (r *reader) circle(t *template) bool {
 	waiting, done := map[string]*task{}, map[string]bool{}
 	for _, k := range t.tasks {
 		waiting[k.name] = k
@@ -325,7 +287,55 @@ func (r *reader) circle(t *template) {
 	for _, k := range t.tasks {
 		if waiting[k.name] != nil {
 			r.Fail(k.in.Get("dependencies").Pos(), "", "the dependencies of dag %q go in a circle through task %q", t.name, k.name)
-			return
+			return true
 		}
+	}
+	return false
+}
+
+// entrypoints leaves of a dag the tasks that it names and those that depend on them. A task that depends on one that is
+// left out never begins.
+func (r *reader) entrypoints(t *template) {
+	v := t.in.Get("entrypoints")
+	if v.IsZero() {
+		return
+	}
+	var names []string
+	for _, k := range t.tasks {
+		names = append(names, k.name)
+	}
+	reached := map[string]bool{}
+	items := []flow.Value{v}
+	if _, one := v.Text(); !one {
+		items = r.List(v, "entrypoints")
+	}
+	for _, item := range items {
+		if text, _ := item.Text(); !slices.Contains(names, text) {
+			r.Fail(item.Pos(), flow.Nearest(text, names), "there is no task %q", text)
+			return
+		} else {
+			reached[text] = true
+		}
+	}
+	kept := map[string]bool{}
+	for again := true; again; { // as many rounds as the longest way has tasks
+		again = false
+		for _, k := range t.tasks {
+			if !reached[k.name] && slices.ContainsFunc(k.needs, func(n string) bool { return reached[n] }) {
+				reached[k.name], again = true, true
+			}
+			if !kept[k.name] && reached[k.name] && !slices.ContainsFunc(k.needs, func(n string) bool { return !kept[n] }) {
+				kept[k.name], again = true, true
+			}
+		}
+	}
+	for _, k := range t.tasks {
+		if reached[k.name] && !kept[k.name] {
+			r.Note(k.in.Key("dependencies"), "task %q never begins, as in Aether: it depends on what the entrypoints leave out", k.name)
+		}
+	}
+	t.tasks = slices.DeleteFunc(t.tasks, func(k *task) bool { return !kept[k.name] })
+	if len(t.tasks) == 0 {
+		r.Fail(v.Pos(), "", "no task can begin with these entrypoints")
 	}
 }

@@ -1,0 +1,64 @@
+package aether
+
+import (
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// outputs are what expressions may take of a task that has ended.
+type outputs struct {
+	base     string            // an expression for the output parameters
+	all      string            // or, of a loop, for the list of those of its iterations,
+	strategy string            // and which of them count
+	declared []string          // the parameters that there may be; nil: any
+	values   map[string]string // expressions for those that an executor may leave out
+}
+
+// get gives the expression for a parameter.
+func (o *outputs) get(name string) string {
+	one := func(of string) string {
+		expr := of + "?.[" + form.Expr(name) + "]"
+		if value, known := o.values[name]; known {
+			expr = "(" + expr + " ?? " + value + ")"
+		}
+		return expr
+	}
+	if o.all == "" {
+		return one(o.base)
+	}
+	list := "map(" + o.all + ` ?? [], ` + one("#") + ")"
+	switch o.strategy {
+	case "list":
+		return list
+	case "first":
+		return "first(" + list + ")"
+	default:
+		return "last(" + list + ")"
+	}
+}
+
+// outputOf gives the expression for a step's output, which is nil where it has none.
+func outputOf(step string) string { return "steps[" + form.Expr(step) + "].output" }
+
+// declare reads which parameters a task has, where it says so: others of its executor are not handed on, and one that its
+// executor leaves out has the value that is written.
+func (s *scope) declare(o *outputs, kind string, v flow.Value) *outputs {
+	list := (&reader{s.file}).params(v.Get("outputs"), inOutputs)
+	if len(list) == 0 {
+		return o
+	}
+	if kind != "dag" {
+		s.file.Documents(v, "outputs") // what an output is called, and that there is no other
+	}
+	o.declared, o.values = []string{}, map[string]string{}
+	for _, p := range list {
+		o.declared = append(o.declared, p.name)
+		if !p.value.IsZero() {
+			o.values[p.name] = form.Expr(p.value.Any())
+		}
+		if kind != "dag" {
+			s.file.Ignored(p.in, "a task's outputs are what its executor returns", "valueFrom")
+		}
+	}
+	return o
+}

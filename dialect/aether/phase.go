@@ -1,0 +1,52 @@
+package aether
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/dialect/internal/handlers"
+	"github.com/pawl-dev/pawl/flow"
+)
+
+// result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a name.
+var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\boutputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*|\b[A-Za-z_][\w.]*`)
+
+// judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the task
+// does, and a step that fails where they say so. A retry of the task is another run of the flow.
+func (s *scope) judged(k *task, h *handlers.Handler, payload string, v flow.Value) flow.Action {
+	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name), &template{kind: "dag", name: k.name, tasks: []*task{k}})
+	run := &flow.Step{Name: k.name, Action: h.Action("input"), ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}}
+	ended, phase := "steps["+form.Expr(k.name)+"]", inner.task(k.name, "phase")
+	condition := func(name string) string {
+		text := s.file.Text(v, name)
+		if text == "" {
+			return "false"
+		}
+		s.places[[2]string{inner.doc.Name, "phase"}] = v.Get(name).Pos()
+		return "(" + result.ReplaceAllStringFunc(text, func(found string) string {
+			switch name, isOutput := strings.CutPrefix(found, "outputs.parameters."); {
+			case isOutput:
+				return path(h.Output(k.name), []string{name})
+			case found == "phase" || found == "code" || found == "msg":
+				return inner.task(k.name, found)
+			default:
+				return found
+			}
+		}) + ")"
+	}
+	succeeded, failed, broken := condition("succeeded"), condition("failed"), condition("error")
+	inner.doc.Steps = []*flow.Step{run, {
+		Name: inner.names.Name("phase"), Needs: []string{k.name},
+		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
+		Action: &flow.Fail{
+			Kind:    flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended + `.failure?.kind ?? "error" }}`),
+			Type:    flow.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
+			Message: flow.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
+			Code:    flow.V("${{ " + ended + ".failure?.code ?? 0 }}"),
+		},
+	}}
+	inner.doc.Output = flow.V("${{ " + h.Output(k.name) + " }}")
+	s.children = append(s.children, inner.doc)
+	return &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V("${{ " + payload + " }}")}
+}
