@@ -72,6 +72,20 @@ func ReadEntry(src []byte) (e Entry, rest []byte, err error) {
 	return readEntry(src, RunID{}, false)
 }
 
+// ReadEntries decodes entries that stand one after the other, as a batch holds them.
+func ReadEntries(src []byte) ([]Entry, error) {
+	var entries []Entry
+	for len(src) > 0 {
+		e, rest, err := ReadEntry(src)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+		src = rest
+	}
+	return entries, nil
+}
+
 // ReadHistory decodes an entry of the run, whether its encoding holds the run's id or leaves it out.
 func ReadHistory(run RunID, src []byte) (e Entry, rest []byte, err error) {
 	return readEntry(src, run, true)

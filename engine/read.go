@@ -53,14 +53,11 @@ func join(h journal.History, pieces []Piece) ([]core.Entry, error) {
 			if m.seq <= h.Applied {
 				continue
 			}
-			for len(rest) > 0 {
-				entry, after, err := core.ReadEntry(rest)
-				if err != nil {
-					return nil, failure("read", "", err)
-				}
-				entries = append(entries, entry)
-				rest = after
+			more, err := core.ReadEntries(rest)
+			if err != nil {
+				return nil, failure("read", "", err)
 			}
+			entries = append(entries, more...)
 		}
 	}
 	return entries, nil

@@ -206,15 +206,7 @@ func Marshal(history []core.Entry) []byte {
 
 // Unmarshal reads what Marshal wrote.
 func Unmarshal(b []byte) ([]core.Entry, error) {
-	var out []core.Entry
-	for len(b) > 0 {
-		e, rest, err := core.ReadEntry(b)
-		if err != nil {
-			return nil, err
-		}
-		out, b = append(out, e), rest
-	}
-	return out, nil
+	return core.ReadEntries(b)
 }
 
 // logWriter writes log lines into the test's log.

@@ -140,16 +140,3 @@ func (d *disk) drop(id core.RunID) {
 	delete(d.history, id)
 	d.order = nil
 }
-
-func readEntries(src []byte) ([]core.Entry, error) {
-	var entries []core.Entry
-	for len(src) > 0 {
-		e, rest, err := core.ReadEntry(src)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
-		src = rest
-	}
-	return entries, nil
-}

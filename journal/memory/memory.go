@@ -129,7 +129,7 @@ func (j *Journal) Tail(
 		if b.seq <= after {
 			continue
 		}
-		entries, err := readEntries(b.entries)
+		entries, err := core.ReadEntries(b.entries)
 		if err != nil {
 			return fmt.Errorf("%w: batch %d: %w", journal.ErrCorrupt, b.seq, err)
 		}

@@ -161,7 +161,7 @@ func checkJournal(c *conn, r *Report) error {
 		b, err := blob(s, 2)
 		var entries []core.Entry
 		if err == nil {
-			entries, err = readEntries(b)
+			entries, err = core.ReadEntries(b)
 		}
 		if err != nil {
 			r.problem("batch %d of partition %d: %v", seq, partition, err)

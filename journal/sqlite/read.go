@@ -86,7 +86,7 @@ func (j *Journal) Tail(
 				return j.wrap("tail", fmt.Errorf("%w: batch %d follows batch %d", core.ErrBroken, b.seq, after))
 			}
 			begun, after = true, b.seq
-			entries, err := readEntries(b.entries)
+			entries, err := core.ReadEntries(b.entries)
 			if err != nil {
 				return j.wrap("tail", fmt.Errorf("batch %d of partition %d: %w", b.seq, partition, err))
 			}
@@ -128,19 +128,6 @@ func blob(s *sqlite.Stmt, column int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the checksum of its %d bytes does not match", core.ErrBroken, len(b))
 	}
 	return b, nil
-}
-
-func readEntries(src []byte) ([]core.Entry, error) {
-	var entries []core.Entry
-	for len(src) > 0 {
-		e, rest, err := core.ReadEntry(src)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
-		src = rest
-	}
-	return entries, nil
 }
 
 func readPiece(run core.RunID, entries []core.Entry, src []byte) ([]core.Entry, error) {
