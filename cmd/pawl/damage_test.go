@@ -86,6 +86,24 @@ func TestDamagedFlowDoesNotRun(t *testing.T) {
 	}
 }
 
+// A byte in the text of a table's definition makes a column another one.
+func TestDamagedTables(t *testing.T) {
+	dir, path := oldDatabase(t)
+	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := sqlitex.ExecuteTransient(c, "ALTER TABLE journal RENAME COLUMN entries TO entrief", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"resume"}, {"run", "list"}, {"doctor"}} {
+		if out := pawlFails(t, dir, exitFailed, args...); !strings.Contains(out, "the storage is corrupt") {
+			t.Errorf("pawl %v: %s", args, out)
+		}
+	}
+}
+
 // The last page of the file is the run's history. Without it there still is a row, but nothing to go on from: what the run
 // has done must not be done again.
 func TestLostHistory(t *testing.T) {

@@ -240,3 +240,80 @@ func isWritten(f *pflag.Flag, calls []string) bool {
 		return strings.Contains(c, " --"+f.Name) || f.Shorthand != "" && strings.Contains(c, " -"+f.Shorthand+" ")
 	})
 }
+
+// TestDocumentsAreTrue: the flows that README and docs show are valid, and the commands and flags they name exist.
+func TestDocumentsAreTrue(t *testing.T) {
+	top := filepath.Join("..", "..")
+	flows, calls := 0, 0
+	root := (&app{}).rootCommand()
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != top && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, block := range shownFlow.FindAllStringSubmatch(string(src), -1) {
+			flows++
+			if _, err := parseFlow(path, []byte(block[1])); err != nil {
+				t.Errorf("%s shows a flow that is not valid: %v", path, err)
+			}
+		}
+		for _, m := range shownCall.FindAllStringSubmatch(string(src), -1) {
+			for _, words := range named(m[1]) {
+				calls++
+				if err := exists(root, words); err != nil {
+					t.Errorf("%s names pawl %s: %v", path, strings.Join(words, " "), err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flows < 1 || calls < 20 {
+		t.Errorf("only %d flows and %d commands were found in the documents", flows, calls)
+	}
+}
+
+var (
+	shownFlow = regexp.MustCompile("(?s)```yaml\n(pawl: 1\n.*?)```")
+	shownCall = regexp.MustCompile("`(?:\\./)?pawl ([^`\n]*)`")
+)
+
+// named are the command lines that a piece of a document names: `pawl run cancel · terminate` names two.
+func named(text string) [][]string {
+	alternatives := strings.Split(strings.NewReplacer("[", "", "]", "", "…", "").Replace(text), " · ")
+	first := strings.Fields(alternatives[0])
+	out := [][]string{first}
+	for _, verb := range alternatives[1:] {
+		out = append(out, append(slices.Clone(first[:len(first)-1]), strings.Fields(verb)...))
+	}
+	return out
+}
+
+// exists says what is wrong with a command line: a word that is no verb, a flag that is none.
+func exists(root *cobra.Command, words []string) error {
+	cmd, rest, err := root.Find(words)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && cmd.HasAvailableSubCommands() && cmd.Name() != "run":
+		return fmt.Errorf("%q is no verb", rest[0])
+	}
+	for _, word := range rest {
+		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		if strings.HasPrefix(word, "--") && cmd.Flag(name) == nil {
+			return fmt.Errorf("%s is no flag", word)
+		}
+	}
+	return nil
+}

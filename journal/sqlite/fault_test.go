@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -387,15 +388,18 @@ func TestFlippedBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const damages = 60
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
 	found := 0
 	for round := range damages {
 		damaged := append([]byte(nil), whole...)
-		for range 1 + rand.IntN(3) {
-			at := rand.IntN(len(damaged))
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(damaged))
 			for damaged[at] == 0 { // most of a small file's pages are empty
-				at = rand.IntN(len(damaged))
+				at = random.IntN(len(damaged))
 			}
-			damaged[at] ^= byte(1 + rand.IntN(255))
+			damaged[at] ^= byte(1 + random.IntN(255))
 		}
 		bad := filepath.Join(t.TempDir(), fmt.Sprintf("bad%d.db", round))
 		if err := os.WriteFile(bad, damaged, 0o644); err != nil {
