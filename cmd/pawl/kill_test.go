@@ -133,14 +133,14 @@ func TestKillDuring(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			write(t, dir, "flow.yaml", "pawl: 1\nname: killed\ntimeout: 20m\ndefaults: {timeout: {startToClose: 5m, scheduleToClose: 10m, deadline: 8m, wait: 9m}}\nsteps:\n"+
-				"  - name: before\n    exec: 'echo before >> effects'\n  - name: work\n    needs: before\n    "+c.work+"\n  - name: after\n    needs: work\n    noop:\n"+c.hooks)
-			write(t, dir, "child.yaml", "pawl: 1\nname: child\nsteps:\n  - name: first\n    exec: 'echo first >> effects'\n  - name: inner\n    needs: first\n    exec: "+block+"\n")
 			if c.ready == nil {
 				c.ready = func(r killed) bool { return r.step("work").begun() }
 			}
-			before := killWhen(t, dir, c.ready)
+			dir, before := killWhen(t, c.ready, map[string]string{
+				"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\ndefaults: {timeout: {startToClose: 5m, scheduleToClose: 10m, deadline: 8m, wait: 9m}}\nsteps:\n" +
+					"  - name: before\n    exec: 'echo before >> effects'\n  - name: work\n    needs: before\n    " + c.work + "\n  - name: after\n    needs: work\n    noop:\n" + c.hooks,
+				"child.yaml": "pawl: 1\nname: child\nsteps:\n  - name: first\n    exec: 'echo first >> effects'\n  - name: inner\n    needs: first\n    exec: " + block + "\n",
+			})
 			if c.event {
 				if out, err := command(t, dir, "event", "send", "k", "go").CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
@@ -191,27 +191,39 @@ func shownRun(t *testing.T, dir string) killed {
 	return r
 }
 
-// killWhen starts the run, kills the process with -9 once it has come to the point, and returns what is on disk then.
-func killWhen(t *testing.T, dir string, ready func(killed) bool) killed {
+// killWhen starts the run, kills the process with -9 once it has come to the point, and returns its folder and what is on disk
+// then. Where the process was past the point before the kill came, it is done again in another folder.
+func killWhen(t *testing.T, ready func(killed) bool, files map[string]string) (string, killed) {
 	t.Helper()
-	cmd := command(t, dir, "run", "flow.yaml", "--id", "k")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for from := time.Now(); !ready(shownRun(t, dir)); {
-		if time.Since(from) > patience {
-			t.Fatalf("it never came to the point: %+v", shownRun(t, dir))
+	for from := time.Now(); time.Since(from) < patience; {
+		dir := t.TempDir()
+		for name, text := range files {
+			write(t, dir, name, text)
+		}
+		cmd := command(t, dir, "run", "flow.yaml", "--id", "k")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		exited := make(chan struct{})
+		go func() {
+			defer close(exited)
+			_ = cmd.Wait() // it is killed, or it was too fast
+		}()
+		for over := false; !over && time.Since(from) < patience && !ready(shownRun(t, dir)); {
+			select {
+			case <-exited:
+				over = true
+			default:
+			}
+		}
+		_ = cmd.Process.Kill() // it may have ended
+		<-exited
+		if r := shownRun(t, dir); ready(r) {
+			return dir, r
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	r := shownRun(t, dir)
-	if !ready(r) {
-		t.Fatalf("the process went on past the point: %+v", r)
-	}
-	return r
+	t.Fatal("no process was killed at the point")
+	return "", killed{}
 }
 
 // compareKilled holds the stored instants, and all of what had ended, against what they were.

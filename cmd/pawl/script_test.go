@@ -18,8 +18,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing.
+// TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the race
+// detector each of these processes would sleep for a second before it leaves.
 func TestMain(m *testing.M) {
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(run()) }})
 }
 
@@ -40,6 +44,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("USER", "tester")
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("ECHO", server.URL)

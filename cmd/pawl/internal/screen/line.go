@@ -3,7 +3,7 @@ package screen
 import (
 	"strings"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // Style is how a span looks. Meaning never hangs on it alone: a line reads the same without colour.
@@ -100,12 +100,9 @@ func (l Line) Render(color bool) string {
 	return b.String()
 }
 
-// cells measures characters as a terminal outside East Asia does; one that has them wider is wrong about bars and
-// arrows only.
-var cells = &runewidth.Condition{}
-
-// Width is the number of cells a text takes.
-func Width(text string) int { return cells.StringWidth(text) }
+// Width is the number of cells a text takes in a terminal outside East Asia; one that has characters wider is wrong about
+// bars and arrows only.
+func Width(text string) int { return displaywidth.String(text) }
 
 // Cut shortens a text to width cells, with an ellipsis where something is missing.
 func Cut(text string, width int) string {
@@ -115,7 +112,7 @@ func Cut(text string, width int) string {
 	if Width(text) <= width {
 		return text
 	}
-	return cells.Truncate(text, width, "…")
+	return displaywidth.TruncateString(text, width, "…")
 }
 
 // Pad fills a text up to width cells.
@@ -130,7 +127,7 @@ func Wrap(text string, width int) []string {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		for Width(word) > width {
-			head := cells.Truncate(word, width, "")
+			head := displaywidth.TruncateString(word, width, "")
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
