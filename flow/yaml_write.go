@@ -167,14 +167,35 @@ func inBrackets(open, end string, n, room int, item func(int) (string, bool)) (s
 	return b.String(), true
 }
 
-// plainText are the texts that need no quotes anywhere; what reads as something else is taken out.
-var (
-	plainText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./ -]*[A-Za-z0-9_./-]$|^[A-Za-z_]$|^([0-9]+(ms|[smhd]))+$`)
-	looksElse = regexp.MustCompile(`(?i)^(true|false|null|yes|no|off|y|n|\.inf|\.nan|[.0-9_eE+-]+|---.*|\.\.\..*)$`)
-)
+// span is a duration as it stands without quotes.
+var span = regexp.MustCompile(`^([0-9]+(ms|[smhd]))+$`)
+
+// unquoted reports whether a text needs no quotes anywhere, and reads as nothing but a text.
+func unquoted(text string) bool {
+	if text == "" || strings.Trim(text, ".0123456789_eE+-") == "" || strings.HasPrefix(text, "...") || text[len(text)-1] == ' ' {
+		return false
+	}
+	if first := text[0]; '0' <= first && first <= '9' {
+		return span.MatchString(text)
+	} else if first == '-' || first == ' ' {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c|0x20 < 'a' || c|0x20 > 'z' {
+			if strings.IndexByte("0123456789_./ -", c) < 0 {
+				return false
+			}
+		}
+	}
+	switch strings.ToLower(text) {
+	case "true", "false", "null", "yes", "no", "off", "y", "n", ".inf", ".nan":
+		return false
+	}
+	return true
+}
 
 func scalarText(text string) string {
-	if plainText.MatchString(text) && !looksElse.MatchString(text) {
+	if unquoted(text) {
 		return text
 	}
 	if !strings.ContainsAny(text, "'\n\t\\") && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
