@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 )
 
 // The output formats.
@@ -67,6 +69,21 @@ func (a *app) table(head []string, rows [][]string) error {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()
+}
+
+// cutLast shortens a table's last column to what the others leave of the width.
+func cutLast(head []string, rows [][]string, width int) {
+	last := len(head) - 1
+	for column := range last {
+		widest := screen.Width(head[column])
+		for _, row := range rows {
+			widest = max(widest, screen.Width(row[column]))
+		}
+		width -= widest + 2
+	}
+	for _, row := range rows {
+		row[last] = screen.Cut(row[last], max(width, 24))
+	}
 }
 
 // say writes a line for people; nothing where the output is for programs.

@@ -108,10 +108,12 @@ func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) 
 		}
 		cells[i] = []string{
 			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24), strings.ReplaceAll(r.Phase.String(), "_", " "),
-			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Cut(screen.Clean(about(r, now)), max(a.textWidth()-88, 24)),
+			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Clean(about(r, now)),
 		}
 	}
-	if err := a.table([]string{"RUN", "WORKFLOW", "WORKFLOW ID", "PHASE", "CREATED", "TOOK", "ABOUT"}, cells); err != nil {
+	head := []string{"RUN", "WORKFLOW", "WORKFLOW ID", "PHASE", "CREATED", "TOOK", "ABOUT"}
+	cutLast(head, cells, a.textWidth())
+	if err := a.table(head, cells); err != nil {
 		return err
 	}
 	if more {
