@@ -21,6 +21,8 @@ type jsonReader struct {
 	line  int
 	start int // of the line
 	depth int
+	// The last place that was asked for, and its column: a whole document may stand in one line.
+	seen, col int
 }
 
 func readJSON(text string) (n *node, err *jsonError) {
@@ -50,7 +52,12 @@ func (j *jsonReader) fail(format string, args ...any) {
 }
 
 func (j *jsonReader) pos() Pos {
-	return Pos{j.line, utf8.RuneCountInString(j.text[j.start:j.at]) + 1}
+	if j.seen < j.start || j.seen > j.at {
+		j.seen, j.col = j.start, 0
+	}
+	j.col += utf8.RuneCountInString(j.text[j.seen:j.at])
+	j.seen = j.at
+	return Pos{j.line, j.col + 1}
 }
 
 // next names what stands here.
