@@ -3,31 +3,45 @@ package steep
 import "slices"
 
 // link brings actions together to process chains, as Steep's generator does where all chains of a round end before the
-// next round begins: a round goes through what is left in the order of the workflow, and an action that can begin is
-// followed by what can come next alone.
+// next round begins: a round goes through what can begin in the order of the workflow, and an action is followed by what
+// can come next alone. What waits for each other is in no round: such workflows are refused.
 func (s *scope) link() []*unit {
-	l := &linker{before: map[*unit][]*unit{}, after: map[*unit][]*unit{}, done: map[*unit]bool{}}
-	for _, u := range s.units {
-		l.before[u] = s.before(u.actions[0])
+	l := &linker{
+		before: map[*unit][]*unit{}, after: map[*unit][]*unit{}, waits: map[*unit]int{}, done: map[*unit]bool{}, below: map[*unit]int{},
+	}
+	place, dependants := map[*unit]int{}, map[*unit][]*unit{}
+	var round []*unit
+	for i, u := range s.units {
+		l.before[u], place[u] = s.before(u.actions[0]), i
 		for _, b := range l.before[u] {
-			l.after[b] = append(l.after[b], u)
+			dependants[b] = append(dependants[b], u)
+			if u.actions[0].kind == kindExecute {
+				l.after[b] = append(l.after[b], u)
+			}
+		}
+		if l.waits[u] = len(l.before[u]); l.waits[u] == 0 {
+			round = append(round, u)
 		}
 	}
 	var linked []*unit
-	for left := s.units; len(left) > 0; {
+	for len(round) > 0 {
 		l.now, l.seen = nil, map[*unit]bool{}
-		for _, u := range left {
+		for _, u := range round {
 			if chain := l.chain(u, s.stops); chain != nil {
 				linked = append(linked, chain)
 			}
 		}
-		if len(l.now) == 0 {
-			break // of what waits for each other nothing is left: such workflows are refused
-		}
+		round = nil
 		for _, u := range l.now {
 			l.done[u] = true
+			for _, d := range dependants[u] {
+				if l.waits[d]--; l.waits[d] == 0 {
+					round = append(round, d)
+				}
+			}
 		}
-		left = slices.DeleteFunc(slices.Clone(left), func(u *unit) bool { return l.done[u] })
+		round = slices.DeleteFunc(round, func(u *unit) bool { return l.done[u] })
+		slices.SortFunc(round, func(a, b *unit) int { return place[a] - place[b] })
 	}
 	return linked
 }
@@ -58,33 +72,30 @@ func (s *scope) stops(a *action) bool {
 
 // linker is one making of chains.
 type linker struct {
-	before, after map[*unit][]*unit
-	done          map[*unit]bool // in earlier rounds
-	now           []*unit        // in this round
-	seen          map[*unit]bool // in this round, done or found to be too early
+	before map[*unit][]*unit
+	after  map[*unit][]*unit // of what waits for a unit the actions that execute something
+	waits  map[*unit]int     // for how many that are not done
+	done   map[*unit]bool    // in earlier rounds
+	now    []*unit           // in this round
+	seen   map[*unit]bool    // in this round, done or found to be too early
+	below  map[*unit]int     // the ways to what follows
 }
 
-// chain begins a chain with a unit; nil: the unit cannot begin yet. A for action is never part of one.
+// chain begins a chain with a unit that can begin; nil: it is in another already. A for action is never part of one.
 func (l *linker) chain(u *unit, stops func(*action) bool) *unit {
-	made := &unit{chain: true}
-	in := map[*unit]bool{}
-	ready := func(u *unit) bool {
-		return !slices.ContainsFunc(l.before[u], func(b *unit) bool { return !l.done[b] && !in[b] })
-	}
 	if u.actions[0].kind != kindExecute {
-		if !ready(u) {
-			return nil
-		}
 		l.now = append(l.now, u)
 		return u
 	}
-	for next := u; next != nil && !l.seen[next]; next = l.root(l.followers(next)) {
-		if !ready(next) {
-			l.seen[next] = next != u // the first may be reached again, by way of another chain
+	made := &unit{chain: true}
+	in := map[*unit]bool{}
+	for next := u; next != nil && !l.seen[next]; next = l.root(l.after[next]) {
+		l.seen[next] = true
+		if slices.ContainsFunc(l.before[next], func(b *unit) bool { return !l.done[b] && !in[b] }) {
 			break
 		}
 		made.actions = append(made.actions, next.actions[0])
-		in[next], l.seen[next] = true, true
+		in[next] = true
 		l.now = append(l.now, next)
 		if stops(next.actions[0]) {
 			break
@@ -96,13 +107,8 @@ func (l *linker) chain(u *unit, stops func(*action) bool) *unit {
 	return made
 }
 
-// followers are the actions that wait for a unit.
-func (l *linker) followers(u *unit) []*unit {
-	return slices.DeleteFunc(slices.Clone(l.after[u]), func(f *unit) bool { return f.actions[0].kind != kindExecute })
-}
-
 // root finds the one among units that all others follow, directly or not; nil: there is none, and the chain forks. It
-// counts as Steep does: where two ways lead to one action, that is no tree, and nobody is its root.
+// counts as Steep does: where two ways lead to one action, that is mostly no tree, and nobody is its root.
 func (l *linker) root(units []*unit) *unit {
 	if len(units) < 2 {
 		if len(units) == 1 {
@@ -110,25 +116,46 @@ func (l *linker) root(units []*unit) *unit {
 		}
 		return nil
 	}
-	below := map[*unit]int{}
-	var top *unit
-	var visit func(u *unit) int
-	visit = func(u *unit) int {
-		n, known := below[u]
-		if known {
-			return n
-		}
-		for _, f := range l.followers(u) {
-			n = min(n+1+visit(f), len(l.before)+1) // more than there are is enough to know
-		}
-		below[u], top = n, u
-		return n
-	}
+	fewest, most := len(l.before)+1, 0
 	for _, u := range units {
-		visit(u)
+		fewest, most = min(fewest, l.ways(u)), max(most, l.ways(u))
 	}
-	if below[top] == len(below)-1 {
+	if fewest > len(l.before) {
+		return nil
+	}
+	var top *unit // the last that does not follow one before it
+	found := map[*unit]bool{}
+	for _, u := range units {
+		if !found[u] {
+			top = u
+		}
+		for left := []*unit{u}; len(left) > 0; {
+			next := left[len(left)-1]
+			left = left[:len(left)-1]
+			if !found[next] {
+				found[next] = true
+				left = append(left, l.after[next]...)
+			}
+			if len(found) > most+1 {
+				return nil // more than any of them could have below it
+			}
+		}
+	}
+	if l.ways(top) == len(found)-1 {
 		return top
 	}
 	return nil
+}
+
+// ways counts the ways that lead from a unit to others, up to one more than there are units: then it is no tree's root.
+func (l *linker) ways(u *unit) int {
+	n, known := l.below[u]
+	if known {
+		return n
+	}
+	for _, f := range l.after[u] {
+		n = min(n+1+l.ways(f), len(l.before)+1)
+	}
+	l.below[u] = n
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,6 +196,45 @@ func TestLarge(t *testing.T) {
 		t.Errorf("%d steps", got)
 	}
 	write(t, c)
+}
+
+// TestGrowth: the work of a conversion grows as the workflow does, however its actions hang together.
+func TestGrowth(t *testing.T) {
+	services := Source{"services.yaml", []byte(`
+- {id: s, path: ./s, runtime: other, parameters: [
+    {id: in, type: input, cardinality: 0..n}, {id: out, type: output, cardinality: 0..1}]}
+`)}
+	for name, reads := range map[string]func(i int) []int{
+		"a chain":             func(i int) []int { return []int{i - 1} },
+		"the two before":      func(i int) []int { return []int{i - 2, i - 1} },
+		"diamonds":            func(i int) []int { return []int{i - 1, i - 1 - max(i, 0)%3/2} },
+		"all of one":          func(int) []int { return []int{0} },
+		"a comb":              func(i int) []int { return []int{i - 1 - i%2} },
+		"eight times the ten": func(i int) []int { return []int{i - 10, i - 9, i - 8, i - 7, i - 6, i - 5, i - 4, i - 3} },
+	} {
+		work := func(n int) float64 {
+			var b strings.Builder
+			b.WriteString("api: 4.7.0\nactions:\n")
+			for i := range n {
+				b.WriteString("- {type: execute, service: s, inputs: [")
+				for _, j := range slices.Compact(reads(i)) {
+					if j >= 0 && j < i {
+						fmt.Fprintf(&b, "{id: in, var: v%d}, ", j)
+					}
+				}
+				fmt.Fprintf(&b, "], outputs: [{id: out, var: v%d}]}\n", i)
+			}
+			src := Sources{Workflow: Source{"workflow.yaml", []byte(b.String())}, Services: []Source{services}}
+			return testing.AllocsPerRun(1, func() {
+				if _, err := Convert(src); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		if few, many := work(200), work(800); many > 5*few {
+			t.Errorf("%s: %.0f allocations for 200 actions, %.0f for 800", name, few, many)
+		}
+	}
 }
 
 // BenchmarkConvert5000 converts and writes a workflow of 5,000 actions.
