@@ -43,13 +43,23 @@ func (b *book) fired(n *node, a *account, due core.Time) {
 	s := &n.spans[0]
 	again := s.runs[a]
 	s.runs[a] = true
-	if due == 0 || again {
-		return // a second entry stands where its first one brought the run, as recovering its attempts does
+	if due == 0 || again || s.moved(a) {
+		return // it stands where what came before brought the run: its own first entry, or the end of a relative
 	}
 	if due < s.due {
 		b.u.violate(DueOrder, a.id, "a timer due at %s fires after one due at %s", offset(due), offset(s.due))
 	}
 	s.due = max(s.due, due)
+}
+
+// moved reports whether the Tick came to the run's parent or to a child before: the end of one is told to the other at once.
+func (s *tickSpan) moved(a *account) bool {
+	for other := range s.runs {
+		if other != a && (other.id == a.shadow.Parent.Run || other.shadow.Parent.Run == a.id) {
+			return true
+		}
+	}
+	return false
 }
 
 // check asks, after each step, whether all holds that can be seen from outside.
