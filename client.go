@@ -157,18 +157,19 @@ func (e *Engine) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
 func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) {
-	return e.startRun(ctx, r, func(*engine.StartRequest) {})
+	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
-func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engine.StartRequest)) (Started, error) {
-	if e.host.definition(r.Workflow) == nil {
+func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engine.StartRequest) error) (Started, error) {
+	d := e.host.definition(r.Workflow)
+	if d == nil {
 		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", r.Workflow)
 	}
 	if len(r.Steps) > 0 || r.From != "" {
 		return Started{}, invalid(errors.New("there is no run yet whose steps could be made again: use RestartRun"), "start")
 	}
 	req := engine.StartRequest{
-		Definition: source(r.Workflow), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
+		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -179,7 +180,14 @@ func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engi
 	if !r.Deadline.IsZero() {
 		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
 	}
-	refine(&req)
+	if d.flow != nil {
+		if err := d.flow.begin(&req); err != nil {
+			return Started{}, err
+		}
+	}
+	if err := refine(&req); err != nil {
+		return Started{}, err
+	}
 	started, err := e.engine.Start(ctx, req)
 	if err != nil {
 		return Started{}, err
@@ -210,7 +218,11 @@ func (e *Engine) find(ctx context.Context, id string) (RunID, error) {
 
 // SendEvent sends a run an event with a payload that the client's codec encodes.
 func SendEvent(ctx context.Context, c Client, id, event string, payload any) error {
-	b, err := encode(c.Codec(), "the payload of event "+event, payload)
+	return send(ctx, c, c.Codec(), id, event, payload)
+}
+
+func send(ctx context.Context, c Client, codec Codec, id, event string, payload any) error {
+	b, err := encode(codec, "the payload of event "+event, payload)
 	if err != nil {
 		return err
 	}

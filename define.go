@@ -40,6 +40,7 @@ type definition struct {
 	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
 	defaults  []StepOption
 	byStep    map[string][]StepOption
+	flow      *flowWorkflow // nil: run is the workflow
 }
 
 // hookDefinition is a function that runs while a run closes.

@@ -169,6 +169,12 @@ func (e *RunError) Error() string {
 	if e.own != nil {
 		return text + ": " + e.own.Error()
 	}
+	if f := e.Failure; f != nil && f.Message != "" {
+		text += ": " + f.Message
+		if f.Origin != "" {
+			text += " (set at " + f.Origin + ")"
+		}
+	}
 	return text
 }
 

@@ -78,26 +78,35 @@ func definitionID(name string) core.DefinitionID {
 }
 
 func source(name string) journal.Definition {
-	src, err := json.Marshal(map[string]string{"kind": "go", "name": name})
+	src, err := json.Marshal(map[string]string{"kind": journal.KindGo, "name": name})
 	if err != nil {
 		src = []byte("{}") // a map of strings always can be written
 	}
-	return journal.Definition{ID: definitionID(name), Kind: "go", Name: name, Source: src}
+	return journal.Definition{ID: definitionID(name), Kind: journal.KindGo, Name: name, Source: src}
 }
 
 // compile makes the machine's definition. The workflow may be registered later.
 func (h *host) compile(d journal.Definition) (core.Definition, error) {
-	if d.Kind != "go" {
-		return nil, fmt.Errorf("definition %q is of kind %q: this engine runs Go workflows only", d.Name, d.Kind)
+	switch d.Kind {
+	case journal.KindGo:
+		return &machineDefinition{host: h, name: d.Name}, nil
+	case journal.KindFlow:
+		f, err := readFlow(d)
+		if err != nil {
+			return nil, err
+		}
+		return f.def, nil
+	default:
+		return nil, fmt.Errorf("definition %q is of kind %q, which a Go program does not run: carry it on with the command that started it", d.Name, d.Kind)
 	}
-	return &machineDefinition{host: h, name: d.Name}, nil
 }
 
 func (h *host) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
-	if h.definition(name) == nil {
+	d := h.definition(name)
+	if d == nil {
 		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or Engine.Register")
 	}
-	return source(name), nil
+	return d.source(), nil
 }
 
 func (h *host) definition(name string) *definition {
@@ -114,7 +123,7 @@ func (h *host) register(d *definition) error {
 	h.mu.Lock()
 	if known := h.workflows[d.name]; known != nil {
 		h.mu.Unlock()
-		if known == d {
+		if known.same(d) {
 			return nil
 		}
 		return fmt.Errorf("pawl: workflow %q is defined twice: give one of the two another name", d.name)

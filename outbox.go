@@ -141,7 +141,7 @@ func StartIn[In, Out any](ctx context.Context, o *Outbox, tx Tx, w *Workflow[In,
 	if w.def.err != nil {
 		return w.def.err
 	}
-	input, err := encode(o.codec, "the input of workflow "+w.def.name, in)
+	input, err := encode(w.def.codec(o.codec), "the input of workflow "+w.def.name, in)
 	if err != nil {
 		return err
 	}

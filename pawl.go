@@ -93,8 +93,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 			return nil, errors.Join(err, e.closeJournal())
 		}
 	}
+	owner := ownerOf(cfg.Database)
+	executors := h.builtins(owner)
+	executors[typeLocal], executors[typeHook] = h, h
 	e.pool = worker.NewPool(worker.PoolConfig{
-		Executors: map[string]worker.Executor{typeLocal: h, typeHook: h},
+		Executors: executors,
 		Slots:     map[string]int{typeLocal: cfg.Concurrency, typeHook: cfg.Concurrency},
 		Reporter:  h, Log: cfg.Log,
 	})
@@ -103,6 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	opened, err := engine.Open(ctx, engine.Config{
 		Journal: j, Workers: e.crew, Bodies: &gate{host: h, open: started}, Compile: h.compile, Resolve: h.resolve,
 		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(owner) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())
@@ -196,43 +200,44 @@ func (e *Engine) Problem(runID string) error {
 	return e.host.trouble(id)
 }
 
-// crew are the workers of an engine: the pool of local steps, and those that Serve adds.
+// crew are the workers of an engine: the pool of what it does itself, and those that Serve adds.
 type crew struct {
 	engine *Engine
 	open   <-chan struct{} // closed when the engine is there
 	given  sync.Map        // tokens of attempts in served pools, and the pools
 }
 
-func (c *crew) pools() []*worker.Pool {
+// serving is the pool that Serve added for tasks of the queue and type; nil: there is none.
+func (c *crew) serving(queue, taskType string) *worker.Pool {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
-	return append([]*worker.Pool{c.engine.pool}, c.engine.served...)
+	for _, p := range c.engine.served {
+		if p.Slots(queue, taskType) != 0 {
+			return p
+		}
+	}
+	return nil
 }
 
 func (c *crew) Slots(queue, taskType string) int {
-	if taskType == typeLocal || taskType == typeHook {
-		return c.engine.pool.Slots(queue, taskType)
+	if n := c.engine.pool.Slots(queue, taskType); n != 0 {
+		return n
 	}
-	for _, p := range c.pools() {
-		if n := p.Slots(queue, taskType); n != 0 {
-			return n
-		}
+	if p := c.serving(queue, taskType); p != nil {
+		return p.Slots(queue, taskType)
 	}
 	return 0
 }
 
 func (c *crew) Dispatch(t core.Task) {
 	<-c.open
-	if t.Type == typeLocal || t.Type == typeHook {
+	if c.engine.pool.Slots(t.Queue, t.Type) != 0 {
 		c.engine.pool.Dispatch(t)
 		return
 	}
-	for _, p := range c.pools() {
-		if p.Slots(t.Queue, t.Type) != 0 {
-			c.given.Store(t.Token, p)
-			p.Dispatch(t)
-			return
-		}
+	if p := c.serving(t.Queue, t.Type); p != nil {
+		c.given.Store(t.Token, p)
+		p.Dispatch(t)
 	}
 }
 

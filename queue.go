@@ -17,7 +17,8 @@ type Handler struct {
 // handlerType is the task type of a handler; the prefix keeps it apart from the built-in types.
 func handlerType(name string) string { return "fn:" + name }
 
-// Handle makes a handler of a function. What holds for a [Step]'s function holds for this one.
+// Handle makes a handler of a function: what [Call] names, and a flow's task step by its type. What holds for a [Step]'s
+// function holds for this one.
 func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) Handler {
 	return Handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
 		in, err := decode[In](c, "the input of handler "+name, input)
@@ -32,8 +33,9 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 	}}
 }
 
-// Serve lets the engine's process execute the calls of a task queue, at most slots at once of each handler. Calls for
-// which nobody serves wait; [QueueTimeout] bounds that.
+// Serve lets the engine's process execute the calls of a task queue and, of flows ([DefineFlow]), its tasks, of either at
+// most slots at once of each handler. What nobody serves waits; [QueueTimeout] bounds that. The queue of tasks that name none
+// is "".
 func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	if slots <= 0 {
 		return invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
@@ -47,7 +49,11 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		if executors[name] != nil {
 			return invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, h.name)
 		}
-		executors[name], limits[name] = &remote{e.host, h}, slots
+		if e.pool.Slots("", h.name) != 0 {
+			return invalid(errors.New("it is called like what the engine does itself: give it another name"), "serve %q: handler %q", queue, h.name)
+		}
+		executors[name], limits[name] = &remote{e.host, h, e.host.codec}, slots
+		executors[h.name], limits[h.name] = &remote{e.host, h, JSON{}}, slots
 	}
 	p := worker.NewPool(worker.PoolConfig{
 		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.crew, Log: e.host.log,
@@ -63,6 +69,7 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 type remote struct {
 	host    *host
 	handler Handler
+	codec   Codec
 }
 
 // Announces says that the host does it.
@@ -70,6 +77,6 @@ func (r *remote) Announces() {}
 
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	return r.host.call(ctx, t, alive, func(ctx context.Context) ([]byte, error) {
-		return r.handler.run(ctx, r.host.codec, t.Payload)
+		return r.handler.run(ctx, r.codec, t.Payload)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/flow"
 )
 
 // RerunSteps as an option of [Client].RestartRun makes only these steps again, and those that did not succeed; the results of all
@@ -30,24 +31,36 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	for _, opt := range opts {
 		opt(&req)
 	}
-	var keep []core.Kept
-	if len(req.Steps) > 0 || req.From != "" {
-		if keep, err = kept(r, req.Steps, req.From); err != nil {
-			return "", err
-		}
-	}
+	steps, from := req.Steps, req.From
 	req.Steps, req.From = nil, ""
-	started, err := e.startRun(ctx, req, func(r *engine.StartRequest) { r.Keep = keep })
+	started, err := e.startRun(ctx, req, func(req *engine.StartRequest) error {
+		if len(steps) == 0 && from == "" {
+			return nil
+		}
+		var err error
+		req.Keep, err = e.kept(r, steps, from)
+		return err
+	})
 	return started.ID, err
 }
 
 // kept are the results that a rerun takes over.
-func kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
+func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
 		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w", r.ID, r.Phase, ErrConflict)
 	}
 	if len(steps) > 0 && from != "" {
 		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
+	}
+	if d := e.host.definition(r.Workflow); d.flow != nil {
+		if from != "" {
+			steps = []string{from}
+		}
+		keep, err := flow.Rerun(d.flow.def, r, steps, from != "")
+		if err != nil {
+			return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
+		}
+		return keep, nil
 	}
 	before := core.NoStep
 	if s, ok := r.Lookup(from); ok {

@@ -14,6 +14,7 @@ type Run[Out any] struct {
 	ID       string
 	Existing bool // it was there before
 	client   Client
+	codec    Codec // of its values
 }
 
 // StartOption refines a start.
@@ -54,7 +55,7 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 			return Run[Out]{}, err
 		}
 	}
-	input, err := encode(c.Codec(), "the input of workflow "+w.def.name, in)
+	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
 	if err != nil {
 		return Run[Out]{}, err
 	}
@@ -66,7 +67,7 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	return Run[Out]{ID: started.ID, Existing: started.Existing, client: c}, nil
+	return Run[Out]{ID: started.ID, Existing: started.Existing, client: c, codec: w.def.codec(c.Codec())}, nil
 }
 
 // Find returns a run of the workflow by its run id or its workflow id.
@@ -78,7 +79,7 @@ func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[
 	if d.Workflow != w.def.name {
 		return Run[Out]{}, fmt.Errorf("pawl: run %s is of workflow %q, not of %q", d.ID, d.Workflow, w.def.name)
 	}
-	return Run[Out]{ID: d.ID, Existing: true, client: c}, nil
+	return Run[Out]{ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec())}, nil
 }
 
 // Result waits for the run's end, or the end of its chain, and returns what the body returned. The error is a *RunError
@@ -92,7 +93,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	if out.Phase != core.RunSucceeded.String() {
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: out.Failure, own: ownOf(out.Failure)}
 	}
-	return decode[Out](r.client.Codec(), "the result of run "+out.ID, out.Output)
+	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)
 }
 
 // ownOf is the body's error; a timeout or a cancel is nobody's.
@@ -113,8 +114,11 @@ func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
 
 // Send sends the run an event.
 func (r Run[Out]) Send(ctx context.Context, event string, payload any) error {
-	return SendEvent(ctx, r.client, r.ID, event, payload)
+	return send(ctx, r.client, r.codec, r.ID, event, payload)
 }
 
-// RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked up.
-func RunOf[Out any](c Client, id string) Run[Out] { return Run[Out]{ID: id, Existing: true, client: c} }
+// RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked up. A run
+// of a flow under another codec than [JSON] is found by its workflow's Find instead.
+func RunOf[Out any](c Client, id string) Run[Out] {
+	return Run[Out]{ID: id, Existing: true, client: c, codec: c.Codec()}
+}

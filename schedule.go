@@ -120,7 +120,7 @@ func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s S
 			return err
 		}
 	}
-	input, err := encode(c.Codec(), "the input of workflow "+w.def.name, in)
+	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
 	if err != nil {
 		return err
 	}
@@ -192,10 +192,11 @@ func (s *scheduled) fire(ctx Context, e *Engine) error {
 		req := StartRequest{
 			Workflow: s.Workflow, ID: id, Key: schedulePrefix + id, Input: s.Input, Deadline: deadline, Actor: "schedule " + s.Name,
 		}
-		started, err := e.startRun(ctx, req, func(r *engine.StartRequest) {
+		started, err := e.startRun(ctx, req, func(r *engine.StartRequest) error {
 			if s.waits() {
 				r.Notify = schedulePrefix + s.Name
 			}
+			return nil
 		})
 		if errors.Is(err, ErrTooLarge) {
 			err = NonRetryable(err)

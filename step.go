@@ -71,15 +71,18 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	if err == nil {
 		err = st.session.host.register(w.def)
 	}
+	codec := w.def.codec(st.session.host.codec)
 	var input []byte
 	if err == nil {
-		input, err = encode(st.session.host.codec, fmt.Sprintf("the input of child %q", name), in)
+		input, err = encode(codec, fmt.Sprintf("the input of child %q", name), in)
 	}
 	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name}
 	if err == nil {
 		spec.Input, err = json.Marshal(map[string]any{"name": w.def.name, "input": json.RawMessage(input), "close": o.close})
 	}
-	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
+	f := begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
+	f.codec = codec
+	return f
 }
 
 // Sleep waits for d. The run holds neither memory nor a goroutine meanwhile.

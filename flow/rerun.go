@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/core"
 )
 
-// Rerun chooses the results of a run that a rerun of the named steps keeps: those of all other steps that succeeded.
+// Rerun chooses the results of a run that a rerun of the named steps keeps: those of all other steps that succeeded, or
+// were skipped by their own condition.
 // With from, what needs a named step, directly or not, is repeated as well. One item of a forEach may be named,
 // pages[3]: the forEach is then repeated with the results of its other items.
 func Rerun(def core.Definition, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
@@ -38,14 +39,14 @@ func Rerun(def core.Definition, old *core.Run, steps []string, from bool) ([]cor
 	for i := range old.Steps {
 		s := &old.Steps[i]
 		if ordinal, known := d.ordinal(s); known && s.Item < 0 && ordinal < d.steps && !s.Dropped {
-			done[ordinal] = s.Phase == core.StepSucceeded && !partly[ordinal] && !whole[ordinal]
+			done[ordinal] = isKept(s) && !partly[ordinal] && !whole[ordinal]
 		}
 	}
 	var kept []core.Kept
 	for i := range old.Steps {
 		s := &old.Steps[i]
 		ordinal, known := d.ordinal(s)
-		if !known || s.Dropped || s.Spec.Hook || s.Phase != core.StepSucceeded {
+		if !known || s.Dropped || s.Spec.Hook || !isKept(s) {
 			continue
 		}
 		keep := false
@@ -59,6 +60,10 @@ func Rerun(def core.Definition, old *core.Run, steps []string, from bool) ([]cor
 		}
 	}
 	return kept, nil
+}
+
+func isKept(s *core.Step) bool {
+	return s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped && !s.Upstream
 }
 
 // downstream marks what needs a marked step.

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"crypto/sha256"
+	"strings"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -13,6 +14,14 @@ func ID(src []byte) core.DefinitionID {
 	var id core.DefinitionID
 	copy(id[:], sum[:])
 	return id
+}
+
+// Source returns the text that Parse read; nil for a document that was built in code.
+func (d *Document) Source() []byte {
+	if d.src == nil {
+		return nil
+	}
+	return []byte(strings.Join(d.src.lines, "\n"))
 }
 
 // Start is the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller sets

@@ -155,10 +155,16 @@ type Lookup struct {
 	Key        string // idempotency key, of any run
 }
 
+// The kinds of definitions that a Go program stores.
+const (
+	KindGo   = "go"   // a function; the source names it
+	KindFlow = "flow" // a flow document; the source is a JSON object with its file's name and its text
+)
+
 // Definition is a workflow definition's source.
 type Definition struct {
 	ID     core.DefinitionID
-	Kind   string // "flow", "go"
+	Kind   string // KindFlow, KindGo, or one that whoever stores it knows
 	Name   string
 	Source []byte
 }

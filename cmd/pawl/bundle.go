@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // kindBundle is the kind of the definitions that the command line stores: a flow file with what it takes to run it
@@ -39,6 +40,7 @@ type compiled struct {
 	bundle bundle
 	doc    *flow.Document
 	def    core.Definition
+	theirs bool // a Go program's, to be looked at
 
 	mu      sync.Mutex
 	family  map[string]*relative          // the bundle's flows by name, read when a child is first started
@@ -94,14 +96,21 @@ func (b bundle) definition(name string) (journal.Definition, error) {
 	return journal.Definition{ID: flow.ID(src), Kind: kindBundle, Name: name, Source: src}, nil
 }
 
-// readBundle reads a stored definition. It is named by the hash of its bytes, so what the storage has changed in them is
-// noticed here, and never run.
+// isWhole tells whether a definition is as it was stored: it is named by the hash of its bytes.
+func isWhole(d journal.Definition) error {
+	if flow.ID(d.Source) == d.ID {
+		return nil
+	}
+	return fmt.Errorf("%w: the stored text of flow %q is not the one it was started with; restore a backup of the file", journal.ErrCorrupt, d.Name)
+}
+
+// readBundle reads a stored definition. What the storage has changed in it is noticed here, and never run.
 func readBundle(d journal.Definition) (*compiled, error) {
 	if d.Kind != kindBundle {
-		return nil, fmt.Errorf("workflow %q is written in %s: this command runs flows only; resume it with the program that started it", d.Name, d.Kind)
+		return nil, isTheirs(d.Name)
 	}
-	if flow.ID(d.Source) != d.ID {
-		return nil, fmt.Errorf("%w: the stored text of flow %q is not the one it was started with; restore a backup of the file", journal.ErrCorrupt, d.Name)
+	if err := isWhole(d); err != nil {
+		return nil, err
 	}
 	var b bundle
 	if err := json.Unmarshal(d.Source, &b); err != nil {
@@ -109,6 +118,51 @@ func readBundle(d journal.Definition) (*compiled, error) {
 	}
 	return b.compile()
 }
+
+func isTheirs(name string) error {
+	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on", name)
+}
+
+// ours refuses what only a Go program can carry on.
+func (c *compiled) ours() error {
+	if c.theirs {
+		return isTheirs(c.doc.Name)
+	}
+	return nil
+}
+
+// readShown reads a stored definition to look at a run of it, which may be a Go program's.
+func readShown(d journal.Definition) (*compiled, error) {
+	switch d.Kind {
+	case journal.KindGo:
+		return &compiled{doc: &flow.Document{Name: d.Name}, def: function{}, theirs: true}, nil
+	case journal.KindFlow:
+		if err := isWhole(d); err != nil {
+			return nil, err
+		}
+		var b bundle
+		if err := json.Unmarshal(d.Source, &b.Flow); err != nil {
+			return nil, fmt.Errorf("definition %s: %w", d.ID, err)
+		}
+		c, err := b.compile()
+		if err != nil {
+			return nil, err
+		}
+		c.theirs = true
+		return c, nil
+	default:
+		return readBundle(d)
+	}
+}
+
+// function is a workflow whose steps are known from its runs alone.
+type function struct{}
+
+func (function) Spec(int32) *core.StepSpec { return nil }
+
+func (function) Decider(*core.Run) core.Decider { return nil } // nothing is decided where runs are shown
+
+func (function) Retry() *policy.Retry { return nil }
 
 // steps is the tree to draw.
 func (c *compiled) steps() []live.Step {

@@ -138,7 +138,7 @@ func definitionOf(ctx context.Context, h histories, first core.Entry) (*compiled
 			if err != nil {
 				return nil, fmt.Errorf("run %s: its workflow %q: %w", first.Run, created.Workflow, err)
 			}
-			return readBundle(d)
+			return readShown(d)
 		}
 	}
 	return nil, fmt.Errorf("run %s: its history does not begin with its start", first.Run)

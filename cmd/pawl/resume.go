@@ -52,12 +52,18 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 		return nil
 	}
 	return a.reading(ctx, func(ctx context.Context, h reader) error {
-		page, err := h.List(ctx, journal.Query{Phases: []core.RunPhase{core.RunPaused}, Limit: 1})
+		paused, err := h.List(ctx, journal.Query{Phases: []core.RunPhase{core.RunPaused}, Limit: 1})
+		if err != nil {
+			return err
+		}
+		open, err := h.List(ctx, journal.Query{Phases: goingOn, Limit: 1})
 		switch {
 		case err != nil:
 			return err
-		case len(page.Runs) > 0:
-			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.", live.Short(page.Runs[0].ID))
+		case len(paused.Runs) > 0:
+			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.", live.Short(paused.Runs[0].ID))
+		case len(open.Runs) > 0:
+			a.say("Nothing goes on here: what is open is a Go program's, such as run %s.", live.Short(open.Runs[0].ID))
 		default:
 			a.say("Nothing is open: all runs have ended.")
 		}
@@ -77,6 +83,13 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, e
 			if err != nil {
 				return err
 			}
+			_, c, err := loadRun(ctx, h, id)
+			if err == nil {
+				err = c.ours()
+			}
+			if err != nil {
+				return err
+			}
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
@@ -86,18 +99,32 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, e
 	return ids, err
 }
 
-// openRuns lists the runs that go on, the oldest first; child runs belong to their parents. A paused run waits for its
-// operator, and alone it keeps nobody busy.
+// goingOn are the phases of runs that somebody carries on.
+var goingOn = []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting}
+
+// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and a Go program's to that. A
+// paused run waits for its operator, and alone it keeps nobody busy.
 func openRuns(ctx context.Context, h histories) ([]core.RunID, error) {
 	var ids []core.RunID
-	q := journal.Query{Phases: []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting}, Limit: 500}
+	kinds := map[core.DefinitionID]string{}
+	q := journal.Query{Phases: goingOn, Limit: 500}
 	for {
 		page, err := h.List(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range page.Runs {
-			if row.Parent == (core.RunID{}) {
+			if row.Parent != (core.RunID{}) {
+				continue
+			}
+			if _, known := kinds[row.Definition]; !known {
+				d, err := h.Definition(ctx, row.Definition)
+				if err != nil {
+					return nil, err
+				}
+				kinds[row.Definition] = d.Kind
+			}
+			if kinds[row.Definition] == kindBundle {
 				ids = append(ids, row.ID)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/flow"
 )
 
 func (a *app) runRestartCommand() *cobra.Command {
@@ -35,7 +36,7 @@ func (a *app) runRerunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rerun RUN --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps", Args: cobra.ExactArgs(1),
 		Long: `Starts a new run with the same input in which only some steps run again: with --from a step and all that depends on it, with
---steps exactly those. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.`,
+--steps exactly those; pages[3] is one item of a forEach. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.`,
 		Example: "  pawl run rerun order-42 --from render --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") == (len(steps) == 0) {
@@ -44,14 +45,20 @@ func (a *app) runRerunCommand() *cobra.Command {
 			return a.repeat(cmd.Context(), args[0], follow, func(t *trail.Trail, c *compiled) ([]core.Kept, error) {
 				again := steps
 				if from != "" {
-					again = dependants(c, from)
+					again = []string{from}
 				}
-				for _, name := range append(slices.Clone(again), from) {
-					if name != "" && !slices.ContainsFunc(c.steps(), func(s live.Step) bool { return s.Name == name }) {
+				for _, name := range again {
+					base, _, _ := strings.Cut(name, "[") // pages[3]: an item of a forEach
+					if !slices.Contains(names(c), base) {
 						return nil, usage("the flow has no step %q; %s", name, nearestStep(name, names(c)))
 					}
 				}
-				return kept(t, again), nil
+				def, err := flow.Compile(c.doc)
+				if err != nil {
+					return nil, err
+				}
+				kept, err := flow.Rerun(def, t.Run, again, from != "")
+				return kept, asUsage(err)
 			})
 		},
 	}
@@ -70,35 +77,6 @@ func names(c *compiled) []string {
 	return out
 }
 
-// dependants are a step and all that need it, directly or not.
-func dependants(c *compiled, from string) []string {
-	again := []string{from}
-	for grown := true; grown; {
-		grown = false
-		for _, s := range c.steps() {
-			if !slices.Contains(again, s.Name) && slices.ContainsFunc(s.Needs, func(n string) bool { return slices.Contains(again, n) }) {
-				again, grown = append(again, s.Name), true
-			}
-		}
-	}
-	return again
-}
-
-// kept are the results that a rerun takes over: those of steps that succeeded, or were skipped by their own condition. The
-// items of a forEach are in their group's result.
-func kept(t *trail.Trail, again []string) []core.Kept {
-	var out []core.Kept
-	for i := range t.Run.Steps {
-		s := &t.Run.Steps[i]
-		ok := s.Phase == core.StepSucceeded || (s.Phase == core.StepSkipped && !s.Upstream)
-		if !ok || s.Dropped || s.Spec.Hook || s.Group != core.NoStep || slices.Contains(again, s.Spec.Name) {
-			continue
-		}
-		out = append(out, core.Kept{Def: s.Spec.Def, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase, Output: s.Output})
-	}
-	return out
-}
-
 // repeat starts a run like an earlier one. keep chooses what is taken over; nil: nothing.
 func (a *app) repeat(ctx context.Context, name string, follow bool, keep func(*trail.Trail, *compiled) ([]core.Kept, error)) error {
 	var req engine.StartRequest
@@ -108,6 +86,9 @@ func (a *app) repeat(ctx context.Context, name string, follow bool, keep func(*t
 			return err
 		}
 		t, c, err := loadRun(ctx, h, id)
+		if err == nil {
+			err = c.ours()
+		}
 		if err != nil {
 			return err
 		}

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -43,11 +40,11 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 		return nil, err
 	}
 	m := &machine{place: p, journal: j}
-	flows := &flows{j: j, known: map[core.DefinitionID]*compiled{}}
+	flows := &flows{j: j, read: readBundle, known: map[core.DefinitionID]*compiled{}}
 	cfg := engine.Config{
 		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
 		Compile: flows.compile, Resolve: flows.resolve,
-		BeforeRecovery: func(context.Context) error { return endLeftovers(p) },
+		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(p.owner()) },
 	}
 	if work {
 		m.pool = worker.NewPool(worker.PoolConfig{
@@ -63,16 +60,6 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 		m.pool.ReportTo(m.Engine)
 	}
 	return m, nil
-}
-
-// endLeftovers ends the processes that outlived a killed engine of the same database: before anything is tried again, what
-// was tried before is gone.
-func endLeftovers(p place) error {
-	_, err := worker.KillLeftovers(p.owner())
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil // this system has no way to find them; the step's own limits end them
-	}
-	return err
 }
 
 // close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever carries the runs
@@ -107,17 +94,16 @@ func (m *machine) stalled() string {
 
 // owner marks the processes of this database's steps.
 func (p place) owner() string {
-	path, err := filepath.Abs(p.path)
-	if err != nil || p.memory {
-		path = fmt.Sprintf("memory %d", os.Getpid())
+	if p.memory {
+		return "" // what it starts cannot outlive it and be tried again
 	}
-	sum := sha256.Sum256([]byte(path))
-	return hex.EncodeToString(sum[:8])
+	return worker.OwnerOf(p.path)
 }
 
 // flows compiles stored definitions, each once, and finds child flows.
 type flows struct {
 	j     journal.Journal
+	read  func(journal.Definition) (*compiled, error)
 	mu    sync.Mutex
 	known map[core.DefinitionID]*compiled
 }
@@ -137,7 +123,7 @@ func (f *flows) get(d journal.Definition) (*compiled, error) {
 	if c != nil {
 		return c, nil
 	}
-	c, err := readBundle(d)
+	c, err := f.read(d)
 	if err != nil {
 		return nil, err
 	}

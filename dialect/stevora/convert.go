@@ -41,6 +41,9 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	for _, s := range steps {
 		c.step(s, &names)
 	}
+	if len(c.updates) > 0 {
+		c.doc.Output = flow.V("${{ " + c.state() + " }}")
+	}
 	notes, err := form.Finish(r.File, hf)
 	if err != nil {
 		return nil, err

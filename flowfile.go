@@ -1,0 +1,183 @@
+package pawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/worker"
+)
+
+// flowWorkflow is a workflow that a flow document decides, and not a function.
+type flowWorkflow struct {
+	doc    *flow.Document
+	def    core.Definition
+	source journal.Definition
+}
+
+// DefineFlow makes a workflow of a flow document: one that flow.Parse read, or that a dialect's Convert made of another
+// system's. It is started, found, scheduled and called as a child like any other; a child flow that its steps start is
+// looked up by name among the workflows that the engine knows. Runs keep the text they started with, also when another one
+// takes its name later.
+//
+// Steps with exec and http work as they do on the command line, in the program's working directory, but keep no logs; a
+// task step is executed by the [Handler] of its type that an engine serves on its queue ([Engine.Serve]). A flow's values
+// are JSON whatever [Config.Codec] is.
+func DefineFlow[In, Out any](doc *flow.Document) *Workflow[In, Out] {
+	d := &definition{}
+	var err error
+	if doc == nil {
+		err = errors.New("there is no document")
+	} else {
+		d.name = doc.Name
+		d.flow, err = newFlow(doc)
+	}
+	d.note(invalid(err, "flow %q", d.name))
+	return &Workflow[In, Out]{def: d}
+}
+
+// flowSource is what is stored of a flow.
+type flowSource struct {
+	File string `json:"file"` // as errors and limits name it
+	Text string `json:"text"`
+}
+
+func newFlow(doc *flow.Document) (*flowWorkflow, error) {
+	if err := checkName(doc.Name); err != nil {
+		return nil, err
+	}
+	if f, err := storedFlow(doc.Name, flowSource{doc.File, string(doc.Source())}); err == nil {
+		return f, nil // its places are those of the file
+	}
+	// It was built in code, or has words of another system, which only its native text does without.
+	text, err := flow.Encode(doc)
+	if err != nil {
+		return nil, err
+	}
+	return storedFlow(doc.Name, flowSource{doc.Name + ".yaml", string(text)})
+}
+
+func storedFlow(name string, src flowSource) (*flowWorkflow, error) {
+	b, err := json.Marshal(src)
+	if err != nil {
+		return nil, err
+	}
+	return readFlow(journal.Definition{ID: flow.ID(b), Kind: journal.KindFlow, Name: name, Source: b})
+}
+
+// readFlow makes a flow of what is stored of it.
+func readFlow(d journal.Definition) (*flowWorkflow, error) {
+	if flow.ID(d.Source) != d.ID {
+		return nil, fmt.Errorf("%w: the stored text of flow %q is not the one it was started with", journal.ErrCorrupt, d.Name)
+	}
+	var src flowSource
+	if err := json.Unmarshal(d.Source, &src); err != nil {
+		return nil, fmt.Errorf("the stored text of flow %q: %w", d.Name, err)
+	}
+	doc, err := flow.Parse(src.File, []byte(src.Text))
+	if err != nil {
+		return nil, err
+	}
+	def, err := flow.Compile(doc)
+	if err != nil {
+		return nil, err
+	}
+	return &flowWorkflow{doc: doc, def: def, source: d}, nil
+}
+
+// codec is what the workflow's values are encoded with.
+func (d *definition) codec(c Codec) Codec {
+	if d.flow != nil {
+		return JSON{}
+	}
+	return c
+}
+
+// same reports whether two definitions are one and the same.
+func (d *definition) same(o *definition) bool {
+	return d == o || d.flow != nil && o.flow != nil && d.flow.source.ID == o.flow.source.ID
+}
+
+// source is what is stored of the workflow with its runs.
+func (d *definition) source() journal.Definition {
+	if d.flow != nil {
+		return d.flow.source
+	}
+	return source(d.name)
+}
+
+// builtin executes what flows do without a function: processes and requests. Observers hear of them, and an interceptor
+// may stand in for them.
+type builtin struct {
+	host     *host
+	executor worker.Executor
+}
+
+func (b *builtin) Execute(ctx context.Context, t core.Task, alive worker.Alive) (res worker.Result) {
+	var did *worker.Result
+	defer func() {
+		if v := recover(); v != nil { // of the interceptor
+			res = worker.Result{Failure: failureOf(newPanic(v, debug.Stack()))}
+		}
+	}()
+	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
+	began := time.Now()
+	out, err := b.host.around(at, func(ctx context.Context) ([]byte, error) {
+		r := b.executor.Execute(ctx, t, alive)
+		did = &r
+		return r.Output, decodeFailure(r.Failure)
+	})
+	if b.host.observer != nil {
+		b.host.observer.AttemptEnded(at.info(), time.Since(began), err)
+	}
+	switch {
+	case did != nil && (did.Abandoned || did.Failure != nil && err != nil):
+		return *did // its own words for it
+	case err != nil:
+		return worker.Result{Failure: failureOf(err)}
+	default:
+		return worker.Result{Output: out}
+	}
+}
+
+// builtins are the executors of flows' steps. Those that take no time stay as they are: the pool knows them.
+func (h *host) builtins(owner string) map[string]worker.Executor {
+	out := worker.Builtin(worker.ExecConfig{Owner: owner, Grace: h.grace, Log: h.log})
+	for name, executor := range out {
+		if _, instant := executor.(worker.Instant); !instant {
+			out[name] = &builtin{h, executor}
+		}
+	}
+	return out
+}
+
+// begin completes a start by what the flow says: its limits and the defaults of its input, which is checked.
+func (f *flowWorkflow) begin(req *engine.StartRequest) error {
+	s, err := f.doc.Start(req.Input)
+	if err != nil {
+		return invalid(err, "start %q", f.doc.Name)
+	}
+	req.Input, req.Execution, req.Run = s.Input, s.Execution, s.Run
+	if req.ExecutionAt.At == 0 || s.ExecutionAt.At != 0 && s.ExecutionAt.At < req.ExecutionAt.At {
+		req.ExecutionAt = s.ExecutionAt
+	}
+	return nil
+}
+
+// ownerOf marks the processes of a database's steps, so that those which outlive a killed program are ended before anything is
+// tried again; "": nothing outlives it that could be.
+func ownerOf(database string) string {
+	scheme, name, _ := strings.Cut(database, ":")
+	if database == "" || scheme == "memory" {
+		return ""
+	}
+	return worker.OwnerOf(name)
+}

@@ -1,0 +1,291 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/flow"
+	_ "github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+type greeting struct {
+	Who string `json:"who"`
+}
+
+// parsed is a flow, of the steps given as YAML.
+func parsed(t *testing.T, name, rest string) *flow.Document {
+	t.Helper()
+	doc, err := flow.Parse(name+".yaml", []byte("pawl: 1\nname: "+name+"\n"+rest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// TestDefineFlow runs a flow with a process, a function on a queue, a child flow and a child that is a function; closes the
+// engine while it sleeps, and lets it go on in one that was never told of the flow.
+func TestDefineFlow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	ctx, dir := t.Context(), t.TempDir()
+	polite := pawl.DefineFlow[greeting, string](parsed(t, "polite",
+		"input: {type: object, properties: {who: {type: string}}}\nsteps: [{name: say, exec: {command: [echo, \"dear ${{ input.who }}\"]}}]\noutput: ${{ trim(steps.say.output.stdout) }}\n"))
+	loud := pawl.Define("loud", func(_ pawl.Context, in greeting) (string, error) { return strings.ToUpper(in.Who), nil })
+	w := pawl.DefineFlow[greeting, []string](parsed(t, "greet", `
+input: {type: object, required: [who], properties: {who: {type: string}, mark: {type: string, default: "!"}}}
+steps:
+  - {name: mark, task: {queue: words, type: Mark, input: {who: "${{ input.who + input.mark }}"}}, retry: "fixed(3, 1ms)"}
+  - {name: nap, needs: mark, sleep: 300ms}
+  - {name: polite, needs: nap, flow: {name: polite, input: {who: "${{ steps.mark.output.who }}"}}}
+  - {name: loud, needs: nap, flow: {name: loud, input: {who: "${{ steps.mark.output.who }}"}}}
+output: ["${{ steps.polite.output }}", "${{ steps.loud.output }}"]
+`))
+	config := pawl.Config{Database: "sqlite:" + filepath.Join(dir, "g.db"), Workflows: []pawl.Definition{polite, loud, w}}
+	attempts := 0
+	mark := pawl.Handle("Mark", func(_ context.Context, in greeting) (greeting, error) {
+		if attempts++; attempts == 1 {
+			return greeting{}, errors.New("not in the mood")
+		}
+		return greeting{"<" + in.Who + ">"}, nil
+	})
+	e, err := pawl.Open(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Serve("words", 1, mark); err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Start(ctx, e, "g1", greeting{"ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		d, err := e.DescribeRun(ctx, r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Steps) > 1 && d.Steps[1].Phase == "suspended" {
+			break
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	config.Workflows = []pawl.Definition{polite, loud}
+	e, err = pawl.Open(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	r, err = w.Find(ctx, e, "g1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Result(ctx)
+	if fmt.Sprint(got, err) != "[dear <ada!> <ADA!>] <nil>" || attempts != 2 {
+		t.Errorf("%v, %v after %d attempts", got, err, attempts)
+	}
+}
+
+// TestFlowFromBody: a function's body calls a flow as a child and sees its failure as that of any step.
+func TestFlowFromBody(t *testing.T) {
+	nap := pawl.DefineFlow[map[string]string, string](parsed(t, "nap",
+		"steps:\n  - {name: nap, sleep: 30d}\n  - {name: end, needs: nap, when: input.end != 'well', fail: {message: badly, type: Nightmare}}\noutput: slept\n"))
+	w := pawl.Define("w", func(ctx pawl.Context, end string) (string, error) {
+		out, err := pawl.Child(ctx, "nap", nap, map[string]string{"end": end})
+		if failed := (*pawl.StepError)(nil); errors.As(err, &failed) {
+			return failed.Step + " " + failed.Phase, nil
+		}
+		return out, err
+	})
+	pawltest.RunWith(t, pawl.Config{Codec: veiled{}}, func(t *testing.T, e *pawltest.Env) {
+		if got, err := run(t, e.Engine, w, "well"); got != "slept" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if got, err := run(t, e.Engine, w, "badly"); got != "nap failed" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// TestFlowEvents: a flow's values are JSON under every codec, and its own deadline holds.
+func TestFlowEvents(t *testing.T) {
+	w := pawl.DefineFlow[any, greeting](parsed(t, "wait", "timeout: 2h\nsteps: [{name: hello, wait: hello}]\noutput: ${{ steps.hello.output }}\n"))
+	pawltest.RunWith(t, pawl.Config{Codec: veiled{}}, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Send(t.Context(), "hello", greeting{"ada"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Result(t.Context()); got.Who != "ada" || err != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+		from := time.Now()
+		_, err = run(t, e.Engine, w, nil)
+		if !errors.Is(err, pawl.ErrTimedOut) || time.Since(from) != 2*time.Hour || !strings.Contains(err.Error(), "set at wait.yaml:3:10") {
+			t.Errorf("after %s: %v", time.Since(from), err)
+		}
+	})
+}
+
+// TestFlowFake: a test stands in for a flow's processes, and time is skipped.
+func TestFlowFake(t *testing.T) {
+	var heard []string
+	w := pawl.DefineFlow[any, string](parsed(t, "report",
+		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\noutput: ${{ steps.render.output.page }}\n"))
+	pawltest.RunWith(t, pawl.Config{Observer: observed(func(a pawl.AttemptInfo, err error) {
+		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
+	})},
+		func(t *testing.T, e *pawltest.Env) {
+			e.Fake("render", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
+				if a.Attempt < 3 {
+					return nil, errors.New("no ink")
+				}
+				return map[string]string{"page": "1"}, nil
+			})
+			from := time.Now()
+			if got, err := run(t, e.Engine, w, nil); got != "1" || err != nil || time.Since(from) != 3*time.Hour {
+				t.Errorf("%q, %v after %s", got, err, time.Since(from))
+			}
+			if fmt.Sprint(heard) != "[render1 no ink render2 no ink render3 <nil>]" {
+				t.Errorf("heard %q", heard)
+			}
+			e.Fake("render", func(context.Context, pawl.AttemptInfo) (any, error) { panic("out of paper") })
+			if _, err := run(t, e.Engine, w, nil); err == nil || !strings.Contains(err.Error(), "out of paper") {
+				t.Errorf("%v", err)
+			}
+		})
+}
+
+type observed func(a pawl.AttemptInfo, err error)
+
+func (o observed) AttemptEnded(a pawl.AttemptInfo, _ time.Duration, err error) { o(a, err) }
+func (o observed) BodyStopped(string, error)                                   {}
+
+// TestFlowRerun: reruns keep what the flow's graph says.
+func TestFlowRerun(t *testing.T) {
+	w := pawl.DefineFlow[any, any](parsed(t, "w", "steps: [{name: a, noop: {}}, {name: b, needs: a, sleep: 1h}, {name: c, needs: b, noop: {}}]\n"))
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for from, want := range map[string]time.Duration{"a": time.Hour, "b": time.Hour, "c": 0} {
+			id, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom(from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if _, err := e.AwaitRun(t.Context(), id); err != nil || time.Since(began) != want {
+				t.Errorf("from %s on: %v after %s, want %s", from, err, time.Since(began), want)
+			}
+		}
+		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("d")); !errors.Is(err, pawl.ErrNotFound) || !strings.Contains(err.Error(), `no step "d"`) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestFlowForms: a flow with words of another system is kept in native ones, which need no one to know that system.
+func TestFlowForms(t *testing.T) {
+	doc, err := flow.Parse("m.yaml", []byte("pawl: 1\nname: m\nsteps: [{name: a, exec: ./a, temporal: {startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 2, initialInterval: 1h}}}]\n"), dialect.Forms()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := pawl.DefineFlow[any, any](doc)
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		attempts := 0
+		e.Fake("a", func(context.Context, pawl.AttemptInfo) (any, error) { attempts++; return nil, errors.New("no") })
+		r, err := w.Start(t.Context(), e, "m", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		e.Restart([]pawl.Definition{}...) // it knows no flow
+		r, err = w.Find(t.Context(), e, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); !strings.Contains(fmt.Sprint(err), "no") || attempts != 2 {
+			t.Errorf("%v after %d attempts", err, attempts)
+		}
+	})
+}
+
+func TestFlowRefused(t *testing.T) {
+	one := pawl.DefineFlow[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		_, missing := one.Start(t.Context(), e, "", map[string]string{})
+		for what, c := range map[string]struct {
+			err  error
+			want string
+		}{
+			"no document":   {e.Register(pawl.DefineFlow[any, any](nil)), "there is no document"},
+			"its name":      {e.Register(pawl.DefineFlow[any, any](&flow.Document{Name: "a/b"})), `"a/b" contains one of`},
+			"nothing in it": {e.Register(pawl.DefineFlow[any, any](&flow.Document{Name: "empty"})), "steps"},
+			"its input":     {missing, "who"},
+			"a handler":     {e.Serve("q", 1, pawl.Handle("exec", func(context.Context, any) (any, error) { return nil, nil })), "another name"},
+			"replay":        {replayOf(t, e, one), "has no body"},
+		} {
+			if c.err == nil || !strings.Contains(c.err.Error(), c.want) || !errors.Is(c.err, pawl.ErrInvalid) {
+				t.Errorf("%s: %v; want %q", what, c.err, c.want)
+			}
+		}
+		again := pawl.DefineFlow[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
+		if err := e.Register(again); err != nil {
+			t.Errorf("the same text again: %v", err)
+		}
+		other := pawl.DefineFlow[any, any](parsed(t, "one", "steps: [{name: b, noop: {}}]\n"))
+		if err := e.Register(other); err == nil || !strings.Contains(err.Error(), "defined twice") {
+			t.Errorf("another flow of that name: %v", err)
+		}
+	})
+}
+
+func replayOf(t *testing.T, e *pawltest.Env, w *pawl.Workflow[any, any]) error {
+	t.Helper()
+	r, err := w.Start(t.Context(), e, "", greeting{"ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Result(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	history, err := e.History(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pawl.Replay(t.Context(), pawl.Config{}, w, history)
+}
+
+// TestFlowLeftovers: what a killed program's steps left behind is marked with its database.
+func TestFlowLeftovers(t *testing.T) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	w := pawl.DefineFlow[any, string](parsed(t, "env", "steps: [{name: env, exec: {shell: \"echo $PAWL_OWNER\"}}]\noutput: ${{ trim(steps.env.output.stdout) }}\n"))
+	db := filepath.Join(t.TempDir(), "e.db")
+	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	if got, err := run(t, e, w, nil); len(got) != 16 || err != nil {
+		t.Errorf("the mark is %q, %v", got, err)
+	}
+}
