@@ -450,8 +450,10 @@ steps:
 			t.Errorf("rerun %v from=%v ran %q, want %q", c.steps, c.from, got, c.want)
 		}
 	}
-	if _, err := Rerun(first.def, first.run_, []string{"nope"}, false); err == nil {
-		t.Error("an unknown step is no error")
+	for _, name := range []string{"nope", "a[0]", "b[3]", "b[x"} {
+		if _, err := Rerun(first.def, first.run_, []string{name}, false); err == nil {
+			t.Errorf("%s, which is none, is no error", name)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ func Rerun(def core.Definition, old *core.Run, steps []string, from bool) ([]cor
 			return nil, fmt.Errorf("flow %q has no step %q", d.doc.Name, name)
 		}
 		if item {
+			if _, there := old.Lookup(name); !there {
+				return nil, fmt.Errorf("step %q of the run had no item %q", base, name)
+			}
 			partly[ordinal], items[name] = true, true
 		} else {
 			whole[ordinal] = true
