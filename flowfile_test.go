@@ -211,13 +211,12 @@ func TestFlowForms(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		attempts := 0
 		e.Fake("a", func(context.Context, pawl.AttemptInfo) (any, error) { attempts++; return nil, errors.New("no") })
-		r, err := w.Start(t.Context(), e, "m", nil)
-		if err != nil {
+		if _, err := w.Start(t.Context(), e, "m", nil); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
 		e.Restart([]pawl.Definition{}...) // it knows no flow
-		r, err = w.Find(t.Context(), e, "m")
+		r, err := w.Find(t.Context(), e, "m")
 		if err != nil {
 			t.Fatal(err)
 		}
