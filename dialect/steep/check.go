@@ -1,6 +1,7 @@
 package steep
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
@@ -31,7 +32,9 @@ func check(vars []*variable, actions []*action, services map[string]*service, ma
 	for _, v := range vars {
 		c.unique(v.file, v.id, v.pos)
 		c.reserved(v)
-		c.vars[v.id] = v
+		if c.vars[v.id] == nil { // of two with one name the first counts
+			c.vars[v.id] = v
+		}
 	}
 	walk(actions, c.collect)
 	walk(actions, c.action)
@@ -304,21 +307,18 @@ func (c *checker) circle(actions []*action) {
 }
 
 func report(path []*action, first *action) {
-	names := []string{}
-	for i := len(path) - 1; i >= 0; i-- {
-		names = append([]string{path[i].id}, names...)
-		if path[i] == first {
-			break
-		}
+	var names []string
+	for _, a := range append(path[slices.Index(path, first):], first) {
+		names = append(names, a.label)
 	}
-	if len(names) > 12 {
-		names = append(names[:10], "…")
+	if n := len(names); n > 13 {
+		names = append(append(names[:10:10], "…"), names[n-1])
 	}
 	at := first.in.Pos()
 	if len(first.dependsOn) > 0 {
 		at = first.dependsOn[0].pos
 	}
-	first.file.Fail(at, "", "the actions wait for each other in a circle: %s", strings.Join(append(names, first.id), " → "))
+	first.file.Fail(at, "", "the actions wait for each other in a circle: %s", strings.Join(names, " → "))
 }
 
 // scope checks that no action reads a variable that only exists inside another for action.
