@@ -289,8 +289,8 @@ func TestStevoraWalk(t *testing.T) {
 	}, queue)
 	// Nothing to approve, and nobody who pays.
 	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": true}}}`}}}, func(s *stage) { s.send("payment", "{}") }, func(_ *stage, r *core.Run) {
-		if stevora.Status(r) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" {
-			t.Errorf("%s: %v", stevora.Status(r), r.Failure)
+		if stevora.Status(r) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" || stevora.Message(r) != "Step 'approve' failed after 1 attempts" {
+			t.Errorf("%s: %v, %s", stevora.Status(r), r.Failure, stevora.Message(r))
 		}
 	}, queue)
 	perform(t, c, big, nil, func(s *stage, r *core.Run) {

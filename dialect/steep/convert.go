@@ -132,6 +132,7 @@ func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
 		name = "workflow"
 	}
 	s := c.scope(nil, c.flows.Name(name), actions)
+	c.file.Renamed(c.w.in.At("name").Pos(), name, s.doc.Name)
 	s.all(true)
 	if c.paths {
 		folder := func(name string) map[string]any { return map[string]any{"type": "string", "default": name} }

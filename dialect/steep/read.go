@@ -20,6 +20,7 @@ const (
 
 // workflow is a workflow as it is written.
 type workflow struct {
+	in       flow.Value
 	name     string
 	priority *int32
 	chains   flow.Value // retries.processChains
@@ -89,7 +90,7 @@ type reader struct {
 var apiVersion = regexp.MustCompile(`^4\.([0-7])\.\d+$`)
 
 func (r *reader) workflow(root flow.Value) *workflow {
-	w := &workflow{}
+	w := &workflow{in: root}
 	if !r.Object(root, "a workflow", "api", "name", "priority", "retries", "vars", "actions") {
 		return w
 	}

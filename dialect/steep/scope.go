@@ -123,6 +123,9 @@ func (s *scope) step(u *unit) string {
 	}
 	a := u.actions[0]
 	u.step = &flow.Step{Name: s.names.Name(a.label)}
+	if a.label == a.id {
+		a.file.Renamed(a.in.At("id").Pos(), a.id, u.step.Name)
+	}
 	switch {
 	case u.chain:
 		s.chainStep(u)

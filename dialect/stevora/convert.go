@@ -2,6 +2,7 @@ package stevora
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect"
@@ -20,6 +21,12 @@ type Source struct {
 // approvalEvent is what the events of decisions begin with; the step's name follows.
 const approvalEvent = "approval."
 
+// The failure of an approval that has nothing to approve, and what the name of the step that fails adds to the approval's.
+const (
+	contentMissing = "APPROVAL_CONTENT_MISSING"
+	contentCheck   = ".content"
+)
+
 // llmHandler is the handler of steps that ask a language model.
 const llmHandler = "llm"
 
@@ -34,9 +41,11 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	}
 	c := &converter{reader: r, steps: steps, handlers: known, doc: &flow.Document{File: src.Name, Description: description}}
 	c.doc.Name = (&form.Namer{}).Name(name)
+	r.Renamed(r.Root().At("name").Pos(), name, c.doc.Name)
 	var names form.Namer
 	for _, s := range steps {
 		c.names = append(c.names, names.Name(s.name))
+		r.Renamed(s.in.At("name").Pos(), s.name, c.names[s.index])
 	}
 	for _, s := range steps {
 		c.step(s, &names)
@@ -172,7 +181,7 @@ func (c *converter) state() string {
 	return "fromPairs(concat(" + strings.Join(pairs, ", ") + "))"
 }
 
-// reached says whether the walk comes by a step; "": always.
+// reached says whether the walk comes by a step, from the one before or from a condition that names it; "": always.
 func (c *converter) reached(i int) string {
 	var ways []string
 	if before := c.steps[i-1]; before.kind != typeCondition {
@@ -181,10 +190,14 @@ func (c *converter) reached(i int) string {
 		}
 		ways = append(ways, c.ref(i-1)+`.phase == "succeeded"`)
 	}
-	for j := range i {
-		if c.steps[j].kind == typeCondition {
+	for j, s := range c.steps[:i] {
+		if s.kind == typeCondition && slices.Contains([]string{c.Text(s.in, "trueStep"), c.Text(s.in, "falseStep")}, c.steps[i].name) {
 			ways = append(ways, c.ref(j)+`.phase == "succeeded" && `+c.ref(j)+".output.next == "+form.Expr(c.steps[i].name))
 		}
+	}
+	if len(ways) == 0 {
+		c.Note(c.steps[i].in.Pos(), "no step leads to %q, which is skipped, as in Stevora", c.steps[i].name)
+		return "false"
 	}
 	return strings.Join(ways, " || ")
 }
@@ -212,9 +225,9 @@ func (c *converter) wait(s *step, out *flow.Step, event string) {
 func (c *converter) approval(s *step, out *flow.Step, state string, names *form.Namer) {
 	key := c.Text(s.in, "contentKey")
 	check := &flow.Step{
-		Name: names.Name(out.Name + ".content"), Needs: out.Needs, When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
+		Name: names.Name(out.Name + contentCheck), Needs: out.Needs, When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
 		Action: &flow.Fail{
-			Type: flow.V("APPROVAL_CONTENT_MISSING"), Message: flow.V("nothing was written into the state under " + form.Literal(key)),
+			Type: flow.V(contentMissing), Message: flow.V("nothing was written into the state under " + form.Literal(key)),
 			Kind: flow.V("failed"), NonRetryable: true,
 		},
 	}

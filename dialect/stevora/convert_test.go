@@ -49,6 +49,25 @@ func write(t testing.TB, c *dialect.Conversion) string {
 	return b.String()
 }
 
+// TestLarge: what a step is reached by does not grow with the conditions before it that lead elsewhere.
+func TestLarge(t *testing.T) {
+	const n = 400
+	steps := ""
+	for i := range n {
+		steps += fmt.Sprintf(`{"type": "condition", "name": "c%d", "expression": "a.b", "trueStep": "c%d", "falseStep": "c%d"}, `, i, i+1, min(i+2, n))
+	}
+	document := `{"name": "large", "version": "1", "steps": [` + steps + fmt.Sprintf(`{"type": "task", "name": "c%d", "handler": "h"}]}`, n)
+	c, err := Convert(Source{"doc.json", []byte(document)}, Source{"handlers.yaml", []byte("handlers: {h: {exec: [./h]}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := c.Flow.Steps[n-1].When.Text()
+	if want := `steps["c397"].phase == "succeeded" && steps["c397"].output.next == "c399" || ` +
+		`steps["c398"].phase == "succeeded" && steps["c398"].output.next == "c399"`; text != want {
+		t.Error(text)
+	}
+}
+
 // FuzzConvert gives it broken documents: no panic, and what is converted can be written and read again.
 func FuzzConvert(f *testing.F) {
 	for _, seed := range seeds {

@@ -55,7 +55,11 @@ func Message(r *core.Run) string {
 	}
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.Phase == core.StepFailed || s.Phase == core.StepTimedOut {
-			return fmt.Sprintf("Step '%s' failed after %d attempts", s.Spec.Name, max(s.Counted, 1))
+			name := s.Spec.Name
+			if s.Failure != nil && s.Failure.Type == contentMissing {
+				name = strings.TrimSuffix(name, contentCheck)
+			}
+			return fmt.Sprintf("Step '%s' failed after %d attempts", name, max(s.Counted, 1))
 		}
 	}
 	return ""

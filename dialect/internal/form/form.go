@@ -52,6 +52,13 @@ func (f *File) Documents(v flow.Value, names ...string) {
 	}
 }
 
+// Renamed notes that a name is another in a flow, which has fewer signs for names.
+func (f *File) Renamed(at flow.Pos, was, is string) {
+	if was != is {
+		f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf("the name %q is %q in the flow", was, is), Documents: true})
+	}
+}
+
 // Origin writes where a field stands and what it is called, as a run tells where a limit was set.
 func (f *File) Origin(v flow.Value, field string) string {
 	return f.Place(v.Get(field).Pos()) + ", " + field
@@ -283,11 +290,11 @@ func (n *Namer) Name(wish string) string {
 			b.WriteRune(c)
 		case b.Len() > 0 && (c == '-' || c == '.'):
 			b.WriteRune(c)
-		case b.Len() > 0:
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "."): // one for all signs in a row
 			b.WriteByte('.')
 		}
 	}
-	base := b.String()
+	base := strings.TrimRight(b.String(), ".")
 	if len(base) > 80 {
 		base = base[:80]
 	}
