@@ -159,7 +159,7 @@ func (c *converter) limit(doc *flow.Document) {
 func (c *converter) scope(name string, t *template) *scope {
 	return &scope{
 		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]*outputs{},
-		needs: map[string]map[string]bool{}, inputs: "input.inputs", args: "input.workflow",
+		needs: map[string]ended{}, inputs: "input.inputs", args: "input.workflow",
 	}
 }
 
@@ -176,24 +176,16 @@ func (s *scope) dag() {
 			return
 		}
 		done[k.name] = true
-		may := map[string]bool{}
 		for _, need := range k.needs {
 			make(byName[need])
-			may[need] = true
-			for further := range s.needs[need] {
-				may[further] = true
-			}
 		}
-		s.needs[k.name] = may
+		s.needs[k.name] = func(name string) bool { return waitsFor(k, name, byName) }
 		s.step(k)
 	}
 	for _, k := range s.t.tasks {
 		make(k)
 	}
-	all := map[string]bool{}
-	for _, k := range s.t.tasks {
-		all[k.name] = true
-	}
+	all := func(name string) bool { return byName[name] != nil }
 	outputs := map[string]any{}
 	for _, p := range (&reader{s.file}).params(s.t.in.Get("outputs"), inOutputs) {
 		if p.given() || !p.value.IsZero() {
@@ -203,6 +195,23 @@ func (s *scope) dag() {
 	if len(outputs) > 0 {
 		s.doc.Output = flow.V(outputs)
 	}
+}
+
+// waitsFor tells whether a task depends on another, directly or not.
+func waitsFor(k *task, other string, byName map[string]*task) bool {
+	found := map[string]bool{}
+	for left := []*task{k}; len(left) > 0; left = left[1:] {
+		for _, need := range left[0].needs {
+			if need == other {
+				return true
+			}
+			if !found[need] {
+				found[need] = true
+				left = append(left, byName[need])
+			}
+		}
+	}
+	return false
 }
 
 // child is the flow of a dag template, made once.

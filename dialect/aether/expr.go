@@ -23,17 +23,20 @@ var referred = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{\{[^{}]
 	`|\b(?:tasks\.[A-Za-z0-9_-]+\.outputs|inputs|workflow\.arguments|workflow\.parameters)(?:\.parameters)?\.\w+(?:-[A-Za-z_]\w*)*` +
 	`|\b(?:iterator|loop_iter)\.\w+\b`)
 
+// ended tells of a task whether it has ended, so that an expression may name it; nil: no task has.
+type ended func(task string) bool
+
 // scope knows what the names mean in one flow.
 type scope struct {
 	*converter
 	t      *template
 	doc    *flow.Document
 	names  form.Namer
-	outs   map[string]*outputs        // of tasks
-	needs  map[string]map[string]bool // what each task's expressions may name
-	inputs string                     // an expression for the template's inputs
-	own    *given                     // the inputs of the task at hand
-	args   string                     // an expression for the workflow's arguments
+	outs   map[string]*outputs // of tasks
+	needs  map[string]ended    // what each task's expressions may name
+	inputs string              // an expression for the template's inputs
+	own    *given              // the inputs of the task at hand
+	args   string              // an expression for the workflow's arguments
 
 	// Of a loop: expressions for an iteration's item and index, and what of them its body has as inputs.
 	item, index string
@@ -42,12 +45,12 @@ type scope struct {
 
 	// Of a loop: the dag that calls it, whose tasks its expressions may name. They are handed to its flow by name.
 	outer    *scope
-	outerMay map[string]bool
+	outerMay ended
 	imports  map[string]string
 }
 
 // expression rewrites an expression of Aether's. self is the task it belongs to where it judges that one's own end.
-func (s *scope) expression(text, self string, may map[string]bool, at flow.Pos) string {
+func (s *scope) expression(text, self string, may ended, at flow.Pos) string {
 	return referred.ReplaceAllStringFunc(text, func(found string) string {
 		switch {
 		case found[0] == '{':
@@ -64,7 +67,7 @@ func (s *scope) expression(text, self string, may map[string]bool, at flow.Pos) 
 
 // reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name leads
 // into its value.
-func (s *scope) reference(name, self string, may map[string]bool, at flow.Pos) string {
+func (s *scope) reference(name, self string, may ended, at flow.Pos) string {
 	name = strings.TrimSpace(name)
 	parts := strings.Split(name, ".")
 	after := func(n int) []string { // the names after the first n, and after "parameters"
@@ -85,19 +88,19 @@ func (s *scope) reference(name, self string, may map[string]bool, at flow.Pos) s
 		return path(s.args, after(2))
 	case (parts[0] == "iterator" || parts[0] == "loop_iter") && len(parts) > 1:
 		return s.iteration(name, parts[1:], at)
-	case parts[0] == "tasks" && len(parts) == 3 && parts[1] == self && slices.Contains(ended, parts[2]):
+	case parts[0] == "tasks" && len(parts) == 3 && parts[1] == self && slices.Contains(asked, parts[2]):
 		return own(parts[2])
 	case parts[0] == "tasks" && parts[1] == self:
 		return "nil" // it has ended badly, and has no outputs
-	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(ended, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
+	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
 	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q is no name of a value", name)
 	return "nil"
 }
 
-// ended is what a name may ask of a task that has ended, besides its outputs.
-var ended = []string{"phase", "code", "msg"}
+// asked is what a name may ask of a task that has ended, besides its outputs.
+var asked = []string{"phase", "code", "msg"}
 
 // path leads into a value.
 func path(expr string, names []string) string {
@@ -124,7 +127,7 @@ func (s *scope) iteration(name string, parts []string, at flow.Pos) string {
 }
 
 // ofTask gives what a name asks of a task of this dag; in a loop, of the dag that calls it.
-func (s *scope) ofTask(name, task, field string, rest []string, may map[string]bool, at flow.Pos) string {
+func (s *scope) ofTask(name, task, field string, rest []string, may ended, at flow.Pos) string {
 	switch {
 	case s.outs[task] == nil && !s.t.has(task) && s.outer != nil:
 		if s.imports == nil {
@@ -135,7 +138,7 @@ func (s *scope) ofTask(name, task, field string, rest []string, may map[string]b
 	case s.outs[task] == nil && !s.t.has(task):
 		s.file.Fail(at, s.nearestTask(task), "there is no task %q", task)
 		return "nil"
-	case !may[task] || s.outs[task] == nil:
+	case may == nil || !may(task) || s.outs[task] == nil:
 		s.file.Fail(at, "add it to the task's dependencies", "task %q need not have ended here", task)
 		return "nil"
 	case field != "outputs":
@@ -187,7 +190,7 @@ func (s *scope) task(name, field string) string {
 }
 
 // value gives the expression for data in whose texts {{name}} may stand.
-func (s *scope) value(v any, may map[string]bool, at flow.Pos) string {
+func (s *scope) value(v any, may ended, at flow.Pos) string {
 	switch v := v.(type) {
 	case string:
 		return s.text(v, may, at)
@@ -213,7 +216,7 @@ var output = regexp.MustCompile(`^\s*tasks\.[^.]*\.outputs\.`)
 
 // text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
 // that is not there stays as it is written.
-func (s *scope) text(text string, may map[string]bool, at flow.Pos) string {
+func (s *scope) text(text string, may ended, at flow.Pos) string {
 	var pieces []string
 	rest := text
 	for {

@@ -8,7 +8,7 @@ import (
 )
 
 // loop makes the step of a task that calls a loop.
-func (s *scope) loop(step *flow.Step, k *task, t *template, may map[string]bool) {
+func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	inputs := s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "loop "+t.name)
 	child := s.converter.scope(s.flows.Name(s.w.name+"."+t.name), t)
 	child.outer, child.outerMay = s, may
@@ -25,7 +25,6 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may map[string]bool)
 	} else {
 		child.item, child.index = "input.index", "input.index"
 	}
-	child.needs[call.name] = map[string]bool{}
 	child.step(call)
 	out := child.outs[call.name]
 	if out == nil {
@@ -131,7 +130,7 @@ func (s *scope) aggregate(k *task, t *template, body *outputs) {
 func (s *scope) repeat(child *scope, t *template, call *task, condition string, out *outputs) {
 	endings := []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}
 	child.doc.Steps[0].ContinueOn = endings
-	may := map[string]bool{call.name: true}
+	may := func(name string) bool { return name == call.name }
 	bound := form.Expr((&reader{s.file}).Whole(t.in, "maxIterations", 0, 0, mostIterations))
 	test := child.expression(condition, "", may, t.in.Get("repeatCondition").Pos())
 	input := map[string]any{"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}", "index": "${{ input.index + 1 }}"}

@@ -104,7 +104,7 @@ type given struct {
 
 // parameters gives what a template is called with: its inputs, each with the argument of that name, else with its own
 // value. An input that has neither is absent; further arguments are handed on.
-func (s *scope) parameters(inputs, arguments []*param, may map[string]bool, at flow.Pos, what string) given {
+func (s *scope) parameters(inputs, arguments []*param, may ended, at flow.Pos, what string) given {
 	g := given{own: map[string]string{}, spread: s.spread, args: maps.Clone(s.iterated)}
 	if g.args == nil {
 		g.args = map[string]string{}
@@ -165,7 +165,7 @@ func (g *given) object() string {
 }
 
 // param gives the expression for a parameter; where there is nothing, for its default.
-func (s *scope) param(p *param, fallback flow.Value, may map[string]bool) string {
+func (s *scope) param(p *param, fallback flow.Value, may ended) string {
 	var expr string
 	switch {
 	case p.from != "":

@@ -14,6 +14,7 @@ type template struct {
 	in         flow.Value // what stands below dag, task or loop
 	tasks      []*task    // of a dag
 	inputs     []*param
+	depth      int // the deepest that the template was found at so far, the entrypoint's being 1
 }
 
 // task is a node of a dag, or what calls a template elsewhere.
@@ -243,17 +244,17 @@ func (r *reader) check(w *workflow) {
 		r.entrypoints(t)
 	}
 	if w.templates[w.entrypoint] != nil {
-		r.depth(w, w.entrypoint, 0, w.spec.Get("entrypoint").Pos())
+		r.depth(w, w.entrypoint, 1, w.spec.Get("entrypoint").Pos())
 	}
 }
 
 // depth reports a nesting that is too deep, templates that call themselves among them; once.
 func (r *reader) depth(w *workflow, name string, depth int, at flow.Pos) bool {
 	t := w.templates[name]
-	if t == nil {
+	if t == nil || depth <= t.depth {
 		return true
 	}
-	if depth > w.depth {
+	if t.depth = depth; depth > w.depth+1 {
 		r.Fail(at, "raise maxNestedDepth, up to 10, or flatten the templates", "the templates are nested more than %d deep here", w.depth)
 		return false
 	}

@@ -94,7 +94,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 }
 
 // leaf makes the step of a task that does something itself. What it does says its template, where it has one.
-func (s *scope) leaf(step *flow.Step, k *task, t *template, may map[string]bool) {
+func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	in, inputs := k.in, k.inputs
 	if t != nil {
 		in, inputs = t.in, t.inputs
