@@ -211,11 +211,14 @@ func (s *scope) value(v any, may ended, at flow.Pos) string {
 	}
 }
 
-// output finds the names of what may not be there: what a task that was skipped or failed would have made.
-var output = regexp.MustCompile(`^\s*tasks\.[^.]*\.outputs\.`)
+// output finds the names of what a task that was skipped or failed would have made, status those of what every task has.
+var (
+	output = regexp.MustCompile(`^\s*tasks\.[^.]*\.outputs\.`)
+	status = regexp.MustCompile(`^\s*tasks\.[^.]*\.(phase|code|msg)\s*$`)
+)
 
 // text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
-// that is not there stays as it is written.
+// that is not there stays as it is written, and so does any name of nothing within a text.
 func (s *scope) text(text string, may ended, at flow.Pos) string {
 	var pieces []string
 	rest := text
@@ -226,10 +229,11 @@ func (s *scope) text(text string, may ended, at flow.Pos) string {
 			break
 		}
 		value := s.reference(name, "", may, at)
-		if output.MatchString(name) {
+		alone := before == "" && tail == "" && pieces == nil
+		if output.MatchString(name) || !alone && !status.MatchString(name) {
 			value = "(" + value + " ?? " + form.Expr("{{"+name+"}}") + ")"
 		}
-		if before == "" && tail == "" && pieces == nil {
+		if alone {
 			return value
 		}
 		if before != "" {
