@@ -16,11 +16,11 @@ var frontMatter = regexp.MustCompile(`(?s)\A\s*---+[ \t]*\r?\n(.*?)\n---+[ \t]*(
 func readConfig(src Source) (f *form.File, ok bool) {
 	found := frontMatter.FindSubmatchIndex(src.Text)
 	if found == nil {
-		return form.Read(src.Name, src.Text), true
+		return read(src.Name, src.Text), true
 	}
 	head := form.Read(src.Name, src.Text[:found[3]])
 	if head.Err() != nil || !head.Root().IsMapping() {
-		return form.Read(src.Name, src.Text), true
+		return read(src.Name, src.Text), true
 	}
 	template := head.Root().Get("template")
 	text, _ := template.Text()
@@ -30,5 +30,5 @@ func readConfig(src Source) (f *form.File, ok bool) {
 	}
 	// Blank lines stand for the front matter, so that places stay what they are.
 	blank := bytes.Repeat([]byte("\n"), bytes.Count(src.Text[:found[1]], []byte("\n")))
-	return form.Read(src.Name, append(blank, src.Text[found[1]:]...)), true
+	return read(src.Name, append(blank, src.Text[found[1]:]...)), true
 }

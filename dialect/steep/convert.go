@@ -31,7 +31,7 @@ const (
 
 // Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
 func Convert(src Sources) (*dialect.Conversion, error) {
-	main := &reader{File: form.Read(src.Workflow.Name, src.Workflow.Text)}
+	main := &reader{File: read(src.Workflow.Name, src.Workflow.Text)}
 	files := []*form.File{main.File}
 	services, macros := map[string]*service{}, map[string]*macro{}
 	for _, one := range src.Services {
@@ -77,6 +77,13 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// read reads a file. Where a text belongs, Steep takes a number, true or false too.
+func read(name string, text []byte) *form.File {
+	file := form.Read(name, text)
+	file.Scalar = scalar
+	return file
 }
 
 // reach lists the macros that actions include, and those that they include in their turn.

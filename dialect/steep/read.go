@@ -222,12 +222,12 @@ func (r *reader) use(v flow.Value, key string) *variable {
 }
 
 func (r *reader) dependsOn(v flow.Value) []*variable {
-	if text, ok := v.Text(); ok {
+	if text, ok := r.TextOf(v); ok {
 		return []*variable{{id: text, file: r.File, pos: v.Pos()}}
 	}
 	var out []*variable
 	for _, item := range r.List(v, "dependsOn") {
-		text, ok := item.Text()
+		text, ok := r.TextOf(item)
 		if !ok {
 			r.Fail(item.Pos(), "", "dependsOn holds names of actions, not %s", item)
 			continue

@@ -116,17 +116,24 @@ func constantValue(v flow.Value) *value {
 }
 
 func texts(v any) any {
+	items, ok := v.([]any)
+	if !ok {
+		return scalar(v)
+	}
+	list := make([]any, len(items))
+	for i, item := range items {
+		list[i] = texts(item)
+	}
+	return list
+}
+
+// scalar is the text that Steep makes of a value.
+func scalar(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case float64:
 		return floatText(v)
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = texts(item)
-		}
-		return list
 	default:
 		return literal(v)
 	}

@@ -20,6 +20,8 @@ type File struct {
 	*flow.Tree
 	notes []dialect.Note
 	noted map[dialect.Note]bool // what is read twice is noted once
+	// Scalar gives the text that a system takes a number, true or false for where a text belongs; nil: it takes none.
+	Scalar func(v any) string
 }
 
 // Read reads a file; what makes it unreadable is reported by its Err.
@@ -138,11 +140,19 @@ func (f *File) Text(v flow.Value, key string) string {
 	if field.IsZero() {
 		return ""
 	}
-	text, ok := field.Text()
+	text, ok := f.TextOf(field)
 	if !ok {
 		f.Fail(field.Pos(), "", "%s is a text, not %s", key, field)
 	}
 	return text
+}
+
+// TextOf gives a value that is a text, or stands for one.
+func (f *File) TextOf(v flow.Value) (string, bool) {
+	if text, ok := v.Text(); ok || f.Scalar == nil || v.IsZero() || v.IsMapping() || v.IsList() {
+		return text, ok
+	}
+	return f.Scalar(v.Any()), true
 }
 
 // Need reads a text field that must be there.
@@ -152,7 +162,7 @@ func (f *File) Need(v flow.Value, what, key string) string {
 		return ""
 	}
 	text := f.Text(v, key)
-	if _, ok := v.Get(key).Text(); ok && text == "" {
+	if _, ok := f.TextOf(v.Get(key)); ok && text == "" {
 		f.Fail(v.Get(key).Pos(), "", "the %s of %s is empty", key, what)
 	}
 	return text
