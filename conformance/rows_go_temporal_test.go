@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 func init() {
@@ -54,7 +55,8 @@ func temporalExecutionTimeout(t *testing.T) {
 	}
 }
 
-// temporalRunTimeout bounds one run of the chain; the next one has a fresh one. Without one it is the execution's.
+// temporalRunTimeout bounds one run of the chain; the next one has a fresh one. Without one it is the execution's, which also
+// cuts a longer one.
 func temporalRunTimeout(t *testing.T) {
 	runs := map[string]bool{}
 	w := pawl.Define("w", func(ctx pawl.Context, left int) (int, error) {
@@ -71,6 +73,8 @@ func temporalRunTimeout(t *testing.T) {
 		at, _ := ctx.Deadline()
 		return at.Sub(pawl.Now(ctx)), nil
 	}, pawl.ExecutionTimeout("2h"))
+	cut := pawl.Define("cut", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
+		pawl.ExecutionTimeout("10m"), pawl.RunTimeout("20m"))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		_, err := result(t, e, begin(t, e, w, 3))
@@ -82,14 +86,19 @@ func temporalRunTimeout(t *testing.T) {
 		if got, err := result(t, e, begin(t, e, whole, nothing{})); err != nil || got != 2*time.Hour {
 			t.Errorf("the run has %s, %v", got, err)
 		}
-	}, w, whole)
+		start = time.Now()
+		_, err = result(t, e, begin(t, e, cut, nothing{}))
+		isErr(t, err, pawl.ErrTimedOut)
+		took(t, start, 10*time.Minute)
+	}, w, whole, cut)
 }
 
-// temporalTaskTimeout: a body that does not come to its next step is handed to another goroutine, without end.
+// temporalTaskTimeout: a body that does not come to its next step is handed to another goroutine, without end, and a body
+// whose engine goes away is called by the next one.
 func temporalTaskTimeout(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
-		if calls++; calls <= 2 {
+		if calls++; calls <= 3 {
 			<-ctx.Done() // it blocks outside of steps
 		}
 		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return calls, nil })
@@ -97,16 +106,18 @@ func temporalTaskTimeout(t *testing.T) {
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		r := begin(t, e, w, nothing{})
+		e.Skip(5 * time.Second)
+		e.Restart()
 		e.Skip(10*time.Second + time.Millisecond)
 		err := e.Problem(r.ID)
 		var late *pawl.TaskTimeoutError
 		if !errors.As(err, &late) || !strings.Contains(late.Stack, "temporalTaskTimeout") {
 			t.Errorf("the problem does not say where: %v", err)
 		}
-		if got, err := result(t, e, r); err != nil || got != 3 {
+		if got, err := result(t, e, r); err != nil || got != 4 {
 			t.Errorf("%d, %v", got, err)
 		}
-		took(t, start, 40*time.Second) // 10s, at once again 10s, then after a pause
+		took(t, start, 45*time.Second) // 5s, 10s, at once again 10s, then after a pause
 	}, w)
 }
 
@@ -182,6 +193,9 @@ func temporalScheduleToClose(t *testing.T) {
 		var step *pawl.StepError
 		if !errors.As(err, &step) || !errors.Is(err, pawl.ErrTimedOut) {
 			return "", err
+		}
+		if cause := step.Failure.Cause; cause == nil || cause.Limit != policy.LimitStartToClose {
+			t.Errorf("%+v has lost the failure before it", step.Failure)
 		}
 		return fmt.Sprint(step.Limit, step.Attempts), nil
 	})
@@ -298,29 +312,40 @@ func temporalNonRetryable(t *testing.T) {
 	}, w)
 }
 
-// temporalRunRetry: runs are not retried by default, and are where a policy says so.
+// temporalRunRetry: runs are not retried by default, and are, with the same input, where a policy says so, unless they are
+// cancelled.
 func temporalRunRetry(t *testing.T) {
 	runs := 0
-	body := func(ctx pawl.Context, _ nothing) (int, error) {
-		if runs++; pawl.Info(ctx).Attempt < 3 {
+	body := func(ctx pawl.Context, in string) (int, error) {
+		runs++
+		if in == "sleep" {
+			return 0, pawl.Sleep(ctx, "s", "1d")
+		}
+		if in != "input" || pawl.Info(ctx).Attempt < 3 {
 			return 0, errors.New("no")
 		}
 		return pawl.Info(ctx).Attempt, nil
 	}
 	plain, retried := pawl.Define("plain", body), pawl.Define("retried", body, pawl.RunRetry("fixed(3, 1m)"))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		if _, err := result(t, e, begin(t, e, plain, nothing{})); err == nil || runs != 1 {
+		if _, err := result(t, e, begin(t, e, plain, "input")); err == nil || runs != 1 {
 			t.Errorf("%d runs, %v", runs, err)
 		}
 		start := time.Now()
 		runs = 0
-		r := begin(t, e, retried, nothing{})
+		r := begin(t, e, retried, "input")
 		e.Skip(30 * time.Second)
 		e.Restart()
 		if got, err := result(t, e, r); err != nil || got != 3 || runs != 3 {
 			t.Errorf("attempt %d, %d runs, %v", got, runs, err)
 		}
 		took(t, start, 2*time.Minute)
+		start = time.Now()
+		r = begin(t, e, retried, "sleep")
+		operate(t, e, pawl.Operation{Op: pawl.OpCancel})
+		_, err := result(t, e, r)
+		isErr(t, err, pawl.ErrCancelled)
+		took(t, start, 0)
 	}, plain, retried)
 }
 

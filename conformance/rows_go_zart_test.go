@@ -65,28 +65,34 @@ func zartDeadlineIsStored(t *testing.T) {
 	}, w)
 }
 
+// zartExecutionTimeout: whatever the run does, and however much of it at once, its deadline is met and handled once. The
+// deadline is the stored one: code with another timeout does not move it.
 func zartExecutionTimeout(t *testing.T) {
-	for _, how := range []string{"sleep", "wait", "step"} {
+	for _, how := range []string{"sleep", "wait", "steps"} {
 		handled := 0
-		w := pawl.Define("w", func(ctx pawl.Context, how string) (int, error) {
-			switch how {
-			case "sleep":
-				return 0, pawl.Sleep(ctx, "s", "365d")
-			case "wait":
-				return pawl.WaitEvent[int](ctx, "never")
-			default:
-				return 0, pawl.Do(ctx, "s", func(ctx context.Context) error { return idle(ctx, 24*time.Hour) })
-			}
-		}, pawl.ExecutionTimeout("1h"), pawl.OnFailure(func(_ context.Context, _ string, cause error) error {
-			handled++
-			isErr(t, cause, pawl.ErrTimedOut)
-			return nil
-		}))
+		within := func(timeout string) *pawl.Workflow[string, int] {
+			return pawl.Define("w", func(ctx pawl.Context, how string) (int, error) {
+				switch how {
+				case "sleep":
+					return 0, pawl.Sleep(ctx, "s", "365d")
+				case "wait":
+					return pawl.WaitEvent[int](ctx, "never")
+				default:
+					slow := func(ctx context.Context) (int, error) { return 0, idle(ctx, 24*time.Hour) }
+					return 0, pawl.All(ctx, pawl.Async(ctx, "a", slow), pawl.Async(ctx, "b", slow))
+				}
+			}, pawl.ExecutionTimeout(timeout), pawl.OnFailure(func(_ context.Context, _ string, cause error) error {
+				handled++
+				isErr(t, cause, pawl.ErrTimedOut)
+				return nil
+			}))
+		}
+		w := within("1h")
 		goEnv(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
 			r := begin(t, e, w, how)
 			e.Skip(30 * time.Minute)
-			e.Restart()
+			e.Restart(within("5h"))
 			e.Skip(29 * time.Minute)
 			if handled != 0 {
 				t.Errorf("%s: the handler ran before the deadline", how)
@@ -218,8 +224,10 @@ func zartNoAttemptAfterDeadline(t *testing.T) {
 }
 
 func zartExhausted(t *testing.T) {
+	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) {
+			calls++
 			return 0, &cardDeclined{"4711"}
 		}, pawl.Timeout("1h"), pawl.Retry("fixed(3, 1m)"))
 		isErr(t, err, pawl.ErrRetriesExhausted)
@@ -236,9 +244,12 @@ func zartExhausted(t *testing.T) {
 		if s.Phase != "backing_off" || s.Attempts != 2 || s.Next.IsZero() {
 			t.Errorf("between attempts: %+v", s)
 		}
+		if s.Failure == nil || s.Failure.Type != "card_declined" {
+			t.Errorf("the failure in between is %+v", s.Failure)
+		}
 		e.WantDeadline("run", "s", time.Hour)
-		if got, err := result(t, e, r); err != nil || got != "went on" {
-			t.Errorf("%q, %v", got, err)
+		if got, err := result(t, e, r); err != nil || got != "went on" || calls != 3 {
+			t.Errorf("%q, %v, %d calls", got, err, calls)
 		}
 		e.WantAttempts("run", "s", 3)
 	}, w)
@@ -284,157 +295,6 @@ func zartSleep(t *testing.T) {
 	}, w)
 }
 
-func zartEventWait(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
-		if _, err := pawl.WaitEvent[string](ctx, "paid", pawl.Within("1h")); err != nil {
-			isErr(t, err, pawl.ErrDeadlineExceeded)
-			// Trap: the body handles it and goes on, also when it is called again.
-			if err := pawl.Do(ctx, "remind", func(context.Context) error { return nil }); err != nil {
-				return "", err
-			}
-			if err := pawl.Sleep(ctx, "rest", "1h"); err != nil {
-				return "", err
-			}
-			return "reminded", nil
-		}
-		return "paid", nil
-	})
-	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string, error) { return pawl.WaitEvent[string](ctx, "paid") })
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		r := begin(t, e, w, nothing{})
-		e.Skip(61 * time.Minute)
-		// Trap: an event after the deadline does not revive the wait.
-		if err := pawl.SendEvent(t.Context(), e, "run", "paid", "late"); err != nil {
-			t.Fatal(err)
-		}
-		e.Restart()
-		if got, err := result(t, e, r); err != nil || got != "reminded" {
-			t.Errorf("%q, %v", got, err)
-		}
-		r = begin(t, e, open, nothing{})
-		e.Skip(1000 * 24 * time.Hour)
-		e.WantPhase("run", "waiting")
-		operate(t, e, pawl.Operation{Op: pawl.OpCancel})
-		_, err := result(t, e, r)
-		isErr(t, err, pawl.ErrCancelled)
-	}, w, open)
-}
-
-func zartCancel(t *testing.T) {
-	second := false
-	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
-		if err := pawl.Do(ctx, "first", func(ctx context.Context) error { return idle(ctx, time.Hour) }); err != nil {
-			return 0, err
-		}
-		return pawl.Step(ctx, "second", func(context.Context) (int, error) {
-			second = true
-			return 1, nil
-		})
-	})
-	sleeps := pawl.Define("sleeps", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") })
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		start := time.Now()
-		r := begin(t, e, w, nothing{})
-		e.Skip(time.Minute)
-		operate(t, e, pawl.Operation{Op: pawl.OpCancel, Actor: "ann", Reason: "test"})
-		_, err := result(t, e, r)
-		isErr(t, err, pawl.ErrCancelled)
-		took(t, start, time.Hour) // the running step finishes
-		if s := e.Step("run", "first"); s.Phase != "succeeded" || second {
-			t.Errorf("the running step %s; the next one ran: %t", s.Phase, second)
-		}
-		start = time.Now()
-		r2 := begin(t, e, sleeps, nothing{})
-		e.Skip(time.Minute)
-		operate(t, e, pawl.Operation{Op: pawl.OpCancel})
-		_, err = result(t, e, r2)
-		isErr(t, err, pawl.ErrCancelled)
-		took(t, start, time.Minute)
-	}, w, sleeps)
-}
-
-func zartAdminRetry(t *testing.T) {
-	calls, broken := 0, true
-	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
-		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
-			if calls++; broken {
-				return 0, errors.New("no")
-			}
-			at, _ := ctx.Deadline()
-			return int(time.Until(at).Round(time.Minute).Minutes()), nil
-		}, pawl.Timeout("1h"), pawl.Retry("fixed(2, 1m)"))
-	})
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		r := begin(t, e, w, nothing{})
-		if _, err := result(t, e, r); err == nil || calls != 2 {
-			t.Fatalf("%v, %d calls", err, calls)
-		}
-		e.Skip(5 * time.Hour)
-		broken = false
-		operate(t, e, pawl.Operation{Op: pawl.OpRetryStep, Step: "s", Actor: "ann"})
-		if got, err := result(t, e, r); err != nil || got != 60 {
-			t.Errorf("the retried step had %d minutes, want the whole hour; %v", got, err)
-		}
-		e.WantAttempts("run", "s", 1) // a fresh budget
-	}, w)
-}
-
-func zartFreshDeadlines(t *testing.T) {
-	calls := map[string]int{}
-	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
-		for _, name := range []string{"a", "b", "c"} {
-			err := pawl.Do(ctx, name, func(context.Context) error { calls[name]++; return nil }, pawl.Timeout("1h"))
-			if err != nil {
-				return "", err
-			}
-		}
-		return pawl.WaitEvent[string](ctx, "go", pawl.Within("2h"))
-	}, pawl.RunTimeout("1d"))
-	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		r := begin(t, e, w, nothing{})
-		e.Skip(time.Hour)
-		operate(t, e, pawl.Operation{Op: pawl.OpPause})
-		e.Skip(5 * time.Hour)
-		e.WantPhase("run", "paused")
-		operate(t, e, pawl.Operation{Op: pawl.OpResume})
-		if got := time.Until(e.Step("run", "go").Next); got != 2*time.Hour {
-			t.Errorf("after the pause the wait has %s, want 2h", got)
-		}
-		send := func() {
-			if err := pawl.SendEvent(t.Context(), e, "run", "go", "on"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		send()
-		if _, err := result(t, e, r); err != nil {
-			t.Fatal(err)
-		}
-		id, err := e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("b", "go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Skip(time.Second)
-		d, _ := e.DescribeRun(t.Context(), id)
-		if left := time.Until(d.Deadline); left < 23*time.Hour {
-			t.Errorf("the rerun has %s", left)
-		}
-		send()
-		if got, err := pawl.RunOf[string](e, id).Result(t.Context()); err != nil || got != "on" {
-			t.Errorf("rerun: %q, %v", got, err)
-		}
-		if fmt.Sprint(calls) != "map[a:1 b:2 c:1]" {
-			t.Errorf("calls: %v", calls)
-		}
-		if id, err = e.RestartRun(t.Context(), r.ID); err != nil {
-			t.Fatal(err)
-		}
-		send()
-		if _, err := pawl.RunOf[string](e, id).Result(t.Context()); err != nil || fmt.Sprint(calls) != "map[a:2 b:3 c:2]" {
-			t.Errorf("restart: %v, calls %v", err, calls)
-		}
-	}, w)
-}
-
 func zartFixed(t *testing.T) {
 	var at []time.Duration
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -458,9 +318,10 @@ func zartThreeWay(t *testing.T) {
 		look := func(name string, fn func(context.Context) (int, error), opts ...pawl.StepOption) {
 			v, err := pawl.Step(ctx, name, fn, opts...)
 			var own *cardDeclined
-			var step *pawl.StepError
-			outcomes = append(outcomes, fmt.Sprint(v, err == nil, errors.As(err, &own) && own.Card == "4711",
-				errors.As(err, &step) && step.Business(), errors.Is(err, pawl.ErrTimedOut), errors.Is(err, pawl.ErrRetriesExhausted)))
+			step := &pawl.StepError{}
+			business := errors.As(err, &step) && step.Business()
+			outcomes = append(outcomes, fmt.Sprint(v, err == nil, errors.As(err, &own) && own.Card == "4711", business,
+				errors.Is(err, pawl.ErrTimedOut), errors.Is(err, pawl.ErrRetriesExhausted), step.Attempts))
 		}
 		look("value", func(context.Context) (int, error) { return 5, nil })
 		look("business", func(context.Context) (int, error) { return 0, &cardDeclined{"4711"} })
@@ -471,8 +332,8 @@ func zartThreeWay(t *testing.T) {
 		outcomes = append(outcomes, fmt.Sprint(errors.Is(err, pawl.ErrDeadlineExceeded)))
 		return 1, pawl.Sleep(ctx, "rest", "1h")
 	})
-	want := "[5 true false false false false 0 false true true false false 0 false true true false false " +
-		"0 false true false false true 0 false false false true false true]"
+	want := "[5 true false false false false 0 0 false true true false false 1 0 false true true false false 1 " +
+		"0 false true false false true 3 0 false false false true false 1 true]"
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		r := begin(t, e, w, nothing{})
 		e.Skip(30 * time.Minute)

@@ -17,6 +17,7 @@ func init() {
 	addFlow("Z5", zartPerAttemptInFlow)
 	addFlow("Z6", zartTerminalInFlow)
 	addFlow("Z7", zartTooLateInFlow)
+	addFlow("Z8", zartExhaustedInFlow)
 	addFlow("Z9", zartHierarchyInFlow)
 	addFlow("Z11", zartEventInFlow)
 	addFlow("Z15", zartFixedInFlow)
@@ -47,6 +48,11 @@ func zartDeadlineInFlow(t *testing.T) {
 		s.wantAttempts("work@0ms-0ms error", "work@10m-10m error", "work@20m-20m error", "work@32m-1h timeout scheduleToClose")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
 	})
+	// The wait for a worker counts.
+	c = formed(t, "steps: [{name: blocker, exec: ./block}, {name: work, zart: {timeout: 1h}, exec: ./work}]\n")
+	perform(t, c, map[string][]try{"blocker": {{run: 20 * time.Minute}}, "work": {hangs}}, nil, func(s *stage, r *core.Run) {
+		s.wantAttempts("blocker@0ms-20m ok", "work@20m-1h timeout scheduleToClose")
+	}, func(s *stage) { s.slots = 1 })
 }
 
 // zartExecutionInFlow: what the run does does not hide it, and the failure handler runs once, before the run is marked.
@@ -133,6 +139,27 @@ steps:
 			t.Errorf("%d attempts were executed, want 2", n)
 		}
 	}, one)
+}
+
+// zartExhaustedInFlow: an attempt that is lost uses up none of the retries, which keep the deadline; after the last of them
+// the flow goes on.
+func zartExhaustedInFlow(t *testing.T) {
+	c := formed(t, `
+steps:
+  - {name: work, zart: {timeout: 1h, retry: "fixed(3, 1m)"}, exec: ./work, continueOn: [error]}
+  - {name: after, needs: [work], exec: ./after}
+`)
+	perform(t, c, map[string][]try{"work": {{run: 20 * time.Second, kind: policy.KindError}}}, func(s *stage) {
+		s.pass(10 * time.Second)
+		s.close()
+		s.open(nil)
+	}, func(s *stage, r *core.Run) {
+		s.wantAttempts("work@10s-30s error", "work@1m30s-1m50s error", "work@2m50s-3m10s error", "after@3m10s-3m10s ok")
+		wantStep(t, r, "work", core.StepFailed, policy.ReasonAttemptsExhausted)
+		if step, _ := r.Lookup("work"); step.ScheduleToClose.Std().Sub(s.began) != time.Hour {
+			t.Errorf("the deadline moved to %s", step.ScheduleToClose)
+		}
+	})
 }
 
 // zartHierarchyInFlow: a step without a timeout is bounded by the execution's deadline, one with a later one as well.
