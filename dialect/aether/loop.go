@@ -12,15 +12,15 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	inputs := s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "loop "+t.name)
 	child := s.converter.scope(s.flows.Name(s.w.name+"."+t.name), t)
 	child.outer, child.outerMay = s, may
-	body := s.w.templates[s.file.Text(t.in, "body")]
+	body := s.w.templates[t.loop.body]
 	if body.kind == "loop" {
 		s.file.Fail(t.in.Get("body").Pos(), "let the body be a dag that calls it", "the body of loop %q is a loop", t.name)
 		return
 	}
 	arguments := (&reader{s.file}).params(t.in.Get("arguments"), inArguments)
 	call := &task{name: body.name, template: body.name, in: flow.V(map[string]any{}), arguments: arguments}
-	condition := s.file.Text(t.in, "repeatCondition")
-	if condition == "" {
+	repeats := t.loop.condition != ""
+	if !repeats {
 		child.iterates(t)
 	} else {
 		child.item, child.index = "input.index", "input.index"
@@ -30,17 +30,17 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	if out == nil {
 		return // and it is reported why
 	}
-	if condition == "" {
+	if !repeats {
 		s.each(child, t, call, out)
 	} else {
-		s.repeat(child, t, call, condition, out)
+		s.repeat(child, t, call, out)
 	}
 	s.children = append(s.children, child.doc)
 	handed := s.hand(inputs)
 	if len(child.imports) > 0 {
 		handed["outer"] = "${{ " + form.Object(child.imports) + " }}"
 	}
-	if condition != "" {
+	if repeats {
 		handed["index"] = 0
 	}
 	step.Action = &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(handed)}
@@ -58,7 +58,7 @@ func (child *scope) iterates(t *template) {
 	}
 	child.iterated = map[string]string{"loop_iter.index": "index"}
 	switch {
-	case mappings == 0 && t.in.Get("itemsFrom").IsZero():
+	case mappings == 0 && t.loop.from == "":
 		child.iterated["loop_iter.item"] = "item"
 	case mappings == len(items) && len(items) > 0:
 		child.spread = "item"
@@ -72,8 +72,8 @@ func (s *scope) each(child *scope, t *template, call *task, out *outputs) {
 	inner := child.doc.Steps[0]
 	inner.ForEach = s.items(child, t)
 	inner.Concurrency = unbounded
-	if n := (&reader{s.file}).Whole(t.in, "concurrency", 0, 0, unbounded); n > 0 {
-		inner.Concurrency = n
+	if t.loop.concurrency > 0 {
+		inner.Concurrency = t.loop.concurrency
 	}
 	prefix := outputOf(call.name)
 	all := "map(steps[" + form.Expr(call.name) + "].outputs, #" + strings.TrimPrefix(out.base, prefix) + ")"
@@ -89,8 +89,7 @@ const (
 // items gives the list that a loop goes through: no more of it than maxIterations, where that is given. A text holds the
 // list as JSON, and nothing is a list without items.
 func (s *scope) items(child *scope, t *template) flow.Value {
-	most := (&reader{s.file}).Whole(t.in, "maxIterations", 0, 0, mostIterations)
-	from := s.file.Text(t.in, "itemsFrom")
+	most, from := t.loop.most, t.loop.from
 	if from == "" {
 		list, _ := t.in.Get("items").Any().([]any)
 		if most > 0 && most < len(list) {
@@ -127,12 +126,12 @@ func (s *scope) aggregate(k *task, t *template, body *outputs) {
 
 // repeat lets a loop's flow start itself again while its condition holds, which it is asked however an iteration ends. In
 // the end the loop fails as the first iteration did that failed.
-func (s *scope) repeat(child *scope, t *template, call *task, condition string, out *outputs) {
+func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	endings := []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}
 	child.doc.Steps[0].ContinueOn = endings
 	may := func(name string) bool { return name == call.name }
-	bound := form.Expr((&reader{s.file}).Whole(t.in, "maxIterations", 0, 0, mostIterations))
-	test := child.expression(condition, "", may, t.in.Get("repeatCondition").Pos())
+	bound := form.Expr(t.loop.most)
+	test := child.expression(t.loop.condition, "", may, t.in.Get("repeatCondition").Pos())
 	input := map[string]any{"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}", "index": "${{ input.index + 1 }}"}
 	if len(child.imports) > 0 {
 		input["outer"] = "${{ input.outer }}"

@@ -14,7 +14,16 @@ type template struct {
 	in         flow.Value // what stands below dag, task or loop
 	tasks      []*task    // of a dag
 	inputs     []*param
-	depth      int // the deepest that the template was found at so far, the entrypoint's being 1
+	loop       *loop // of a loop
+	depth      int   // the deepest that the template was found at so far, the entrypoint's being 1
+}
+
+// loop says how often a template's body is run.
+type loop struct {
+	body            string
+	from, condition string // itemsFrom, repeatCondition; neither: it goes through items
+	most            int    // maxIterations; 0: as many as there are items
+	concurrency     int    // 0: without bound
 }
 
 // task is a node of a dag, or what calls a template elsewhere.
@@ -128,7 +137,7 @@ func (r *reader) template(w *workflow, v flow.Value) {
 	case "loop":
 		r.Object(t.in, "a loop", "name", "items", "itemsFrom", "repeatCondition", "maxIterations", "concurrency", "body", "arguments",
 			"aggregate", "inputs", "outputs", "timeout", "phaseConditions")
-		r.loop(t.in)
+		t.loop = r.loop(t.in)
 	}
 	if t.kind != "task" {
 		r.refuse(t.in, "phaseConditions", "decide by the phaseConditions of a task")
@@ -194,8 +203,11 @@ func (r *reader) dag(t *template) {
 	}
 }
 
-func (r *reader) loop(v flow.Value) {
-	r.Need(v, "the loop", "body")
+func (r *reader) loop(v flow.Value) *loop {
+	l := &loop{
+		body: r.Need(v, "the loop", "body"), from: r.Text(v, "itemsFrom"), condition: r.Text(v, "repeatCondition"),
+		most: r.Whole(v, "maxIterations", 0, 0, mostIterations), concurrency: r.Whole(v, "concurrency", 0, 0, unbounded),
+	}
 	modes := 0
 	for _, mode := range []string{"items", "itemsFrom", "repeatCondition"} {
 		if !v.Get(mode).IsZero() {
@@ -208,15 +220,11 @@ func (r *reader) loop(v flow.Value) {
 	if items := v.Get("items"); !items.IsZero() && !items.IsList() {
 		r.Fail(items.Pos(), "", "items is a list, not %s", items)
 	}
-	r.Text(v, "itemsFrom")
-	r.Text(v, "repeatCondition")
-	r.Whole(v, "concurrency", 0, 0, unbounded)
-	r.Whole(v, "maxIterations", 0, 0, mostIterations)
 	if !v.Get("repeatCondition").IsZero() {
-		if r.Whole(v, "maxIterations", 0, 0, mostIterations) == 0 {
+		if l.most == 0 {
 			r.Fail(v.Pos(), "", "a loop with repeatCondition needs maxIterations")
 		}
-		if r.Whole(v, "concurrency", 0, 0, unbounded) > 0 {
+		if l.concurrency > 0 {
 			r.Fail(v.Key("concurrency"), "", "a loop with repeatCondition makes one iteration after the other, and takes no concurrency")
 		}
 	}
@@ -225,6 +233,7 @@ func (r *reader) loop(v flow.Value) {
 			r.Fail(a.Get("strategy").Pos(), "", "the strategy %q is not known; last, first and list are", s)
 		}
 	}
+	return l
 }
 
 // check follows the references between templates, and measures how deep they go.
@@ -235,8 +244,8 @@ func (r *reader) check(w *workflow) {
 				r.Fail(k.in.Get("template").Pos(), w.nearest(k.template), "there is no template %q", k.template)
 			}
 		}
-		if body := r.Text(t.in, "body"); body != "" && w.templates[body] == nil {
-			r.Fail(t.in.Get("body").Pos(), w.nearest(body), "there is no template %q", body)
+		if t.loop != nil && w.templates[t.loop.body] == nil {
+			r.Fail(t.in.Get("body").Pos(), w.nearest(t.loop.body), "there is no template %q", t.loop.body)
 		}
 		if r.circle(t) {
 			continue
@@ -263,10 +272,7 @@ func (r *reader) depth(w *workflow, name string, depth int, at flow.Pos) bool {
 			return false
 		}
 	}
-	if body, ok := t.in.Get("body").Text(); ok && t.kind == "loop" {
-		return r.depth(w, body, depth+1, t.in.Get("body").Pos())
-	}
-	return true
+	return t.loop == nil || r.depth(w, t.loop.body, depth+1, t.in.Get("body").Pos())
 }
 
 // circle reports tasks that wait for each other.
