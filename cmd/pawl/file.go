@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -21,7 +22,11 @@ func (a *app) readFile(path string) (name string, src []byte, err error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return path, nil, fmt.Errorf("%s: there is no such file", path)
+			hint := ""
+			if system, _, of := strings.Cut(path, ":"); of && !strings.ContainsAny(system, `/\.`) {
+				hint = "; the systems whose files are read are " + strings.Join(systemNames, ", ")
+			}
+			return path, nil, fmt.Errorf("%s: there is no such file%s", path, hint)
 		}
 		if err != nil {
 			return path, nil, err
