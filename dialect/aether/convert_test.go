@@ -27,6 +27,23 @@ func TestConvert(t *testing.T) {
 	})
 }
 
+// TestErrorsHaveAnOrder: errors at one place come in the same order each time.
+func TestErrorsHaveAnOrder(t *testing.T) {
+	document := `{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main","templates":[
+{"task":{"name":"main","executor":{"type":"e","config":{"a":"{{x.a}}","b":"{{x.b}}","c":"{{x.c}}","d":"{{x.d}}"}}}}]}}`
+	for range 20 {
+		_, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte("handlers: {e: {exec: [./e]}}")})
+		at := -1
+		for _, name := range []string{"x.a", "x.b", "x.c", "x.d"} {
+			next := strings.Index(fmt.Sprint(err), `"`+name+`" is no name`)
+			if next <= at {
+				t.Fatalf("%s stands at %d, the one before at %d:\n%v", name, next, at, err)
+			}
+			at = next
+		}
+	}
+}
+
 func write(t testing.TB, c *dialect.Conversion) string {
 	t.Helper()
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package aether
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -202,8 +203,8 @@ func (s *scope) value(v any, may ended, at flow.Pos) string {
 		return "[" + strings.Join(items, ", ") + "]"
 	case map[string]any:
 		fields := map[string]string{}
-		for name, item := range v {
-			fields[name] = s.value(item, may, at)
+		for _, name := range slices.Sorted(maps.Keys(v)) { // errors have an order
+			fields[name] = s.value(v[name], may, at)
 		}
 		return form.Object(fields)
 	default:
