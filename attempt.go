@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
@@ -15,6 +16,16 @@ type attempt struct {
 	alive    worker.Alive
 	codec    Codec
 	deadline time.Time
+	ladder   sync.Mutex // held by what stops in its own time when the context is done
+}
+
+// attempt makes the context of a function.
+func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, codec Codec) *attempt {
+	a := &attempt{Context: ctx, task: t, alive: alive, codec: codec}
+	if left, ok := worker.Remaining(ctx); ok {
+		a.deadline = time.Now().Add(left)
+	}
+	return a
 }
 
 // Deadline returns when the attempt's time is over, as far as known at its start. An operator may move it, so it is the

@@ -255,11 +255,6 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 			return err
 		}
 	}
-	if op.Output != nil {
-		if in.Output, err = encode(e.host.codec, "the result", op.Output); err != nil {
-			return err
-		}
-	}
 	if op.Err != nil {
 		in.Failure = failureOf(op.Err)
 	}
@@ -270,24 +265,35 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 		}
 		in.Policy = &o.policy
 	}
-	if op.Step != "" {
-		if in.Step, err = e.step(ctx, run, op.Step); err != nil {
+	if op.Step != "" || op.Output != nil {
+		r, err := e.engine.Inspect(ctx, run)
+		if err != nil {
+			return err
+		}
+		if err := e.host.aim(&in, op, r); err != nil {
 			return err
 		}
 	}
 	return e.engine.Operate(ctx, run, in)
 }
 
-func (e *Engine) step(ctx context.Context, run RunID, key string) (core.StepID, error) {
-	r, err := e.engine.Inspect(ctx, run)
-	if err != nil {
-		return core.NoStep, err
+// aim completes an operation by what has to do with its step.
+func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
+	if op.Step != "" {
+		s, ok := r.Lookup(op.Step)
+		if !ok {
+			return noStep("operate", r.ID, op.Step)
+		}
+		in.Step = s.ID
 	}
-	s, ok := r.Lookup(key)
-	if !ok {
-		return core.NoStep, noStep("operate", run, key)
+	if op.Output != nil {
+		codec := h.codec
+		if r.Definition != definitionID(r.Workflow) {
+			codec = JSON{} // of a flow
+		}
+		in.Output, err = encode(codec, "the result", op.Output)
 	}
-	return s.ID, nil
+	return err
 }
 
 // DescribeRun returns a run as it stands.

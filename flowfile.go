@@ -1,13 +1,12 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/engine"
@@ -30,7 +29,7 @@ type flowWorkflow struct {
 //
 // Steps with exec and http work as they do on the command line, in the program's working directory, but keep no logs; a
 // task step is executed by the [Handler] of its type that an engine serves on its queue ([Engine.Serve]). A flow's values
-// are JSON whatever [Config.Codec] is.
+// are JSON whatever [Config.Codec] is; so a child of its that is a function needs the codec [JSON].
 func DefineFlow[In, Out any](doc *flow.Document) *Workflow[In, Out] {
 	d := &definition{}
 	var err error
@@ -38,7 +37,9 @@ func DefineFlow[In, Out any](doc *flow.Document) *Workflow[In, Out] {
 		err = errors.New("there is no document")
 	} else {
 		d.name = doc.Name
-		d.flow, err = newFlow(doc)
+		if d.flow, err = newFlow(doc); err == nil {
+			err = d.flow.checkTypes()
+		}
 	}
 	d.note(invalid(err, "flow %q", d.name))
 	return &Workflow[In, Out]{def: d}
@@ -54,14 +55,16 @@ func newFlow(doc *flow.Document) (*flowWorkflow, error) {
 	if err := checkName(doc.Name); err != nil {
 		return nil, err
 	}
-	if f, err := storedFlow(doc.Name, flowSource{doc.File, string(doc.Source())}); err == nil {
-		return f, nil // its places are those of the file
-	}
-	// It was built in code, or has words of another system, which only its native text does without.
 	text, err := flow.Encode(doc)
 	if err != nil {
 		return nil, err
 	}
+	if f, err := storedFlow(doc.Name, flowSource{doc.File, string(doc.Source())}); err == nil {
+		if same, err := flow.Encode(f.doc); err == nil && bytes.Equal(same, text) {
+			return f, nil // its places are those of the file
+		}
+	}
+	// It was built or changed in code, or has words of another system, which only its native text does without.
 	return storedFlow(doc.Name, flowSource{doc.Name + ".yaml", string(text)})
 }
 
@@ -93,6 +96,19 @@ func readFlow(d journal.Definition) (*flowWorkflow, error) {
 	return &flowWorkflow{doc: doc, def: def, source: d}, nil
 }
 
+// checkTypes refuses tasks that would be taken for a function's own.
+func (f *flowWorkflow) checkTypes() error {
+	for i := int32(0); ; i++ {
+		spec := f.def.Spec(i)
+		if spec == nil {
+			return nil
+		}
+		if spec.Type == typeLocal || spec.Type == typeHook || spec.Type == typeMark {
+			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name", spec.Name, spec.Type)
+		}
+	}
+}
+
 // codec is what the workflow's values are encoded with.
 func (d *definition) codec(c Codec) Codec {
 	if d.flow != nil {
@@ -121,31 +137,23 @@ type builtin struct {
 	executor worker.Executor
 }
 
-func (b *builtin) Execute(ctx context.Context, t core.Task, alive worker.Alive) (res worker.Result) {
-	var did *worker.Result
-	defer func() {
-		if v := recover(); v != nil { // of the interceptor
-			res = worker.Result{Failure: failureOf(newPanic(v, debug.Stack()))}
-		}
-	}()
+// Announces says that the host does it.
+func (b *builtin) Announces() {}
+
+func (b *builtin) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
-	began := time.Now()
-	out, err := b.host.around(at, func(ctx context.Context) ([]byte, error) {
+	abandoned := false
+	res := b.host.call(at, func(ctx context.Context) ([]byte, error) {
+		at.ladder.Lock()
+		defer at.ladder.Unlock()
 		r := b.executor.Execute(ctx, t, alive)
-		did = &r
+		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
 	})
-	if b.host.observer != nil {
-		b.host.observer.AttemptEnded(at.info(), time.Since(began), err)
+	if !res.Abandoned { // else the call may still be writing
+		res.Abandoned = abandoned
 	}
-	switch {
-	case did != nil && (did.Abandoned || did.Failure != nil && err != nil):
-		return *did // its own words for it
-	case err != nil:
-		return worker.Result{Failure: failureOf(err)}
-	default:
-		return worker.Result{Output: out}
-	}
+	return res
 }
 
 // builtins are the executors of flows' steps. Those that take no time stay as they are: the pool knows them.

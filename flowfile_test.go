@@ -169,6 +169,46 @@ func TestFlowFake(t *testing.T) {
 		})
 }
 
+// TestFlowFakeStays: what stands in for a process and does not heed its context is abandoned, as a step's function is.
+func TestFlowFakeStays(t *testing.T) {
+	w := pawl.DefineFlow[any, int](parsed(t, "w",
+		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\noutput: ${{ steps.a.output }}\n"))
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.Fake("a", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
+			if a.Attempt == 1 {
+				<-time.After(2 * time.Minute)
+			}
+			return a.Attempt, nil
+		})
+		from := time.Now()
+		if got, err := run(t, e.Engine, w, nil); got != 2 || err != nil || time.Since(from) != 65*time.Second {
+			t.Errorf("%d, %v after %s", got, err, time.Since(from))
+		}
+		e.Skip(time.Minute) // until it is gone
+	})
+}
+
+// TestFlowInterceptedError: what an interceptor makes of a process's failure is what counts.
+func TestFlowInterceptedError(t *testing.T) {
+	w := pawl.DefineFlow[any, any](parsed(t, "w", "steps: [{name: a, http: \"http://127.0.0.1:1/\", retry: \"fixed(3, 1ms)\"}]\n"))
+	calls := 0
+	e, err := pawl.Open(t.Context(), pawl.Config{
+		Database: "sqlite:" + filepath.Join(t.TempDir(), "w.db"),
+		Intercept: func(ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error)) ([]byte, error) {
+			calls++
+			_, err := next(ctx)
+			return nil, pawl.NonRetryable(fmt.Errorf("in short: %w", err))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	if _, err := run(t, e, w, nil); err == nil || !strings.Contains(err.Error(), "in short: ") || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
 type observed func(a pawl.AttemptInfo, err error)
 
 func (o observed) AttemptEnded(a pawl.AttemptInfo, _ time.Duration, err error) { o(a, err) }
@@ -226,6 +266,43 @@ func TestFlowForms(t *testing.T) {
 	})
 }
 
+// TestFlowChanged: a document that was changed after it was read is run as it is, and not as its file says.
+func TestFlowChanged(t *testing.T) {
+	doc := parsed(t, "w", "timeout: 1h\nsteps: [{name: a, sleep: 2h}]\n")
+	doc.Name, doc.Limits = "other", flow.RunLimits{}
+	w := pawl.DefineFlow[any, any](doc)
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := run(t, e.Engine, w, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFlowOperated: an operator's result of a flow's step is JSON, as its steps' own are; a function's passes the codec.
+func TestFlowOperated(t *testing.T) {
+	file := pawl.DefineFlow[any, greeting](parsed(t, "file", "steps: [{name: a, task: {type: T}}]\noutput: {who: \"${{ steps.a.output.who }}\"}\n"))
+	function := pawl.Define("function", func(ctx pawl.Context, _ any) (greeting, error) {
+		return pawl.Call[greeting](ctx, "a", "T", nil, pawl.Timeout("1h"))
+	})
+	pawltest.RunWith(t, pawl.Config{Codec: veiled{}}, func(t *testing.T, e *pawltest.Env) {
+		for _, w := range []interface {
+			Start(context.Context, pawl.Client, string, any, ...pawl.StartOption) (pawl.Run[greeting], error)
+		}{file, function} {
+			r, err := w.Start(t.Context(), e, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Settle()
+			if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpComplete, Step: "a", Output: greeting{"ada"}}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := r.Result(t.Context()); got.Who != "ada" || err != nil {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+	})
+}
+
 func TestFlowRefused(t *testing.T) {
 	one := pawl.DefineFlow[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -237,6 +314,7 @@ func TestFlowRefused(t *testing.T) {
 			"no document":   {e.Register(pawl.DefineFlow[any, any](nil)), "there is no document"},
 			"its name":      {e.Register(pawl.DefineFlow[any, any](&flow.Document{Name: "a/b"})), `"a/b" contains one of`},
 			"nothing in it": {e.Register(pawl.DefineFlow[any, any](&flow.Document{Name: "empty"})), "steps"},
+			"a task's type": {e.Register(pawl.DefineFlow[any, any](parsed(t, "own", "steps: [{name: a, task: {type: go-hook}}]\n"))), `step "a": tasks of the type "go-hook"`},
 			"its input":     {missing, "who"},
 			"a handler":     {e.Serve("q", 1, pawl.Handle("exec", func(context.Context, any) (any, error) { return nil, nil })), "another name"},
 			"replay":        {replayOf(t, e, one), "has no body"},

@@ -342,7 +342,7 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		if err != nil {
 			return worker.Result{Failure: failureOf(err)}
 		}
-		return h.call(ctx, t, alive, fn)
+		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
 	}
 	for ctx.Err() == nil {
 		s := h.session(t.Token.Run)
@@ -355,7 +355,7 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 			continue
 		}
 		defer s.taskOver()
-		return h.call(ctx, t, alive, fn)
+		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
 	}
 	return notBegun(ctx)
 }
@@ -368,15 +368,11 @@ func notBegun(ctx context.Context) worker.Result {
 func (h *host) Announces() {}
 
 // call runs a step's function in a goroutine of its own, so that one which does not heed its context can be abandoned.
-func (h *host) call(ctx context.Context, t core.Task, alive worker.Alive, fn stepFunc) worker.Result {
-	if !worker.Announce(ctx) {
-		return notBegun(ctx)
+func (h *host) call(at *attempt, fn stepFunc) worker.Result {
+	if !worker.Announce(at) {
+		return notBegun(at)
 	}
 	done := make(chan worker.Result, 1)
-	at := &attempt{Context: ctx, task: t, alive: alive, codec: h.codec}
-	if left, ok := worker.Remaining(ctx); ok {
-		at.deadline = time.Now().Add(left)
-	}
 	go func() {
 		res := worker.Result{Failure: failureOf(errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)"))}
 		defer func() {
@@ -394,7 +390,7 @@ func (h *host) call(ctx context.Context, t core.Task, alive worker.Alive, fn ste
 		case err != nil:
 			res = worker.Result{Failure: failureOf(err)}
 		case len(out) > h.maxPayload:
-			res = worker.Result{Failure: failureOf(tooLarge(fmt.Sprintf("the result of step %q", t.StepName), len(out), h.maxPayload))}
+			res = worker.Result{Failure: failureOf(tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), len(out), h.maxPayload))}
 		default:
 			res = worker.Result{Output: out}
 		}
@@ -402,8 +398,10 @@ func (h *host) call(ctx context.Context, t core.Task, alive worker.Alive, fn ste
 	select {
 	case res := <-done:
 		return res
-	case <-ctx.Done():
+	case <-at.Done():
 	}
+	at.ladder.Lock()
+	at.ladder.Unlock() //nolint:staticcheck // it only waits
 	grace := time.NewTimer(h.grace)
 	defer grace.Stop()
 	select {

@@ -42,7 +42,8 @@ type Config struct {
 	// runs is that of the last one: a start that is repeated later makes another run. Default: for ever.
 	Retention time.Duration
 	Observer  Observer // default none
-	// Intercept runs around the functions of steps, hooks and handlers: for traces, or to stand in for them in tests.
+	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for traces,
+	// or to stand in for them in tests.
 	Intercept Interceptor
 	Log       *slog.Logger // default discards
 }

@@ -76,7 +76,7 @@ type remote struct {
 func (r *remote) Announces() {}
 
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	return r.host.call(ctx, t, alive, func(ctx context.Context) ([]byte, error) {
+	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), func(ctx context.Context) ([]byte, error) {
 		return r.handler.run(ctx, r.codec, t.Payload)
 	})
 }
