@@ -235,7 +235,7 @@ func TestFlowRerun(t *testing.T) {
 				t.Errorf("from %s on: %v after %s, want %s", from, err, time.Since(began), want)
 			}
 		}
-		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("d")); !errors.Is(err, pawl.ErrNotFound) || !strings.Contains(err.Error(), `no step "d"`) {
+		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("d")); !errors.Is(err, pawl.ErrNotFound) || !strings.HasSuffix(err.Error(), `no step "d": not_found`) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
@@ -66,14 +67,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := e.Op
-	if e.ID != "" {
-		s += " " + e.ID
+	s := strings.TrimSpace(e.Op + " " + e.ID)
+	if s != "" { // else it stands for all of its code
+		s += ": "
 	}
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += e.Err.Error()
 	} else {
-		s += ": " + e.Code.String()
+		s += e.Code.String()
 	}
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
