@@ -43,7 +43,9 @@ yet is kept. A second delivery with the same --id changes nothing.`,
 func (a *app) send(ctx context.Context, name string, s core.SignalReceived, follow bool) error {
 	var id core.RunID
 	err := a.reading(ctx, func(ctx context.Context, h reader) (err error) {
-		id, err = findRun(ctx, h, name)
+		if id, err = findRun(ctx, h, name); err == nil {
+			_, _, err = loadOurs(ctx, h, id)
+		}
 		return err
 	})
 	if err != nil {

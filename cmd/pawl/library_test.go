@@ -63,7 +63,10 @@ func TestGoProgramsRuns(t *testing.T) {
 		{false, `attempt.ended +write +attempt 1, after .*no idea yet`, []string{"run", "events", "b1"}},
 		{false, `Nothing goes on here: what is open is a Go program's`, []string{"resume"}},
 		{true, `workflow "book" is a Go program's: this command shows its runs`, []string{"resume", "b1"}},
-		{true, `workflow "book" is a Go program's`, []string{"run", "restart", "@last"}},
+		{true, `^pawl: workflow "book" is a Go program's`, []string{"run", "restart", "@last"}},
+		{true, `^pawl: workflow "book" is a Go program's`, []string{"run", "cancel", "b1"}},
+		{true, `^pawl: workflow "book" is a Go program's`, []string{"step", "now", "b1", "rest"}},
+		{true, `^pawl: workflow "book" is a Go program's`, []string{"event", "send", "b1", "go"}},
 		{false, `(?s)compared +2 runs.*Nothing is wrong`, []string{"doctor"}},
 	} {
 		out, err := command(t, dir, append(c.args, "--database", "sqlite:"+filepath.Join(dir, "books.db"))...).CombinedOutput()

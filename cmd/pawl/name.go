@@ -130,6 +130,15 @@ func loadRun(ctx context.Context, h histories, id core.RunID) (*trail.Trail, *co
 	return trail.Of(id, c.def, entries), c, nil
 }
 
+// loadOurs loads a run that this command may carry on or operate on.
+func loadOurs(ctx context.Context, h histories, id core.RunID) (*trail.Trail, *compiled, error) {
+	t, c, err := loadRun(ctx, h, id)
+	if err == nil {
+		err = c.ours()
+	}
+	return t, c, err
+}
+
 // definitionOf compiles the flow of the run that an entry, its first one, creates.
 func definitionOf(ctx context.Context, h histories, first core.Entry) (*compiled, error) {
 	for _, rec := range first.Records {

@@ -57,7 +57,7 @@ func (a *app) find(ctx context.Context, w *wish) (id core.RunID, err error) {
 		if id, err = findRun(ctx, h, w.run); err != nil {
 			return err
 		}
-		t, err := loadTrail(ctx, h, id)
+		t, _, err := loadOurs(ctx, h, id)
 		if err != nil {
 			return err
 		}

@@ -83,11 +83,7 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, e
 			if err != nil {
 				return err
 			}
-			_, c, err := loadRun(ctx, h, id)
-			if err == nil {
-				err = c.ours()
-			}
-			if err != nil {
+			if _, _, err = loadOurs(ctx, h, id); err != nil {
 				return err
 			}
 			if !slices.Contains(ids, id) {

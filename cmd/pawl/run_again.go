@@ -85,10 +85,7 @@ func (a *app) repeat(ctx context.Context, name string, follow bool, keep func(*t
 		if err != nil {
 			return err
 		}
-		t, c, err := loadRun(ctx, h, id)
-		if err == nil {
-			err = c.ours()
-		}
+		t, c, err := loadOurs(ctx, h, id)
 		if err != nil {
 			return err
 		}
