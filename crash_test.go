@@ -120,15 +120,12 @@ func TestCrash(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		// At any instant: before it has opened its database, or with a thousand steps in flight. However slow the machine is, in
-		// half of the lives something happens first.
-		life, lines := time.Duration(20+rng.IntN(100))*time.Millisecond, 0
-		if rng.IntN(2) == 0 {
-			life, lines = 0, 1+rng.IntN(2*crashOrders*crashSteps/crashes)
-		}
+		// At any instant: before it has opened its database, or with a thousand steps in flight. However slow the machine is, half
+		// of the lives begin to count when something has happened.
+		life, busy := time.Duration(20+rng.IntN(100))*time.Millisecond, rng.IntN(2) == 0
 		err, killed := error(nil), false
 		if i < crashes {
-			err, killed = killAfter(cmd, ended, life, filepath.Join(dir, "trace"), lines)
+			err, killed = killAfter(cmd, ended, life, busy, filepath.Join(dir, "trace"))
 		} else {
 			err = <-ended
 		}
@@ -139,15 +136,16 @@ func TestCrash(t *testing.T) {
 	checkRuns(t, dir, checkTrace(t, filepath.Join(dir, "trace")))
 }
 
-// killAfter kills the program once it has lived for so long and left about so many lines more in its trace, and waits for its end.
-func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, trace string, lines int) (err error, killed bool) {
+// killAfter kills the program once it has lived for so long, counted from its first line in the trace where it is to be busy, and
+// waits for its end.
+func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, busy bool, trace string) (err error, killed bool) {
 	size := func() int64 {
 		if info, err := os.Stat(trace); err == nil {
 			return info.Size()
 		}
 		return 0
 	}
-	begin, from := time.Now(), size()
+	begin, before := time.Now(), size()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for {
@@ -155,7 +153,9 @@ func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, trace stri
 		case err := <-ended:
 			return err, false
 		case <-look.C:
-			if time.Since(begin) >= life && size() >= from+int64(lines*len("500 2 1\n")) {
+			if busy && size() == before {
+				begin = time.Now()
+			} else if time.Since(begin) >= life {
 				_ = cmd.Process.Kill() // it may have ended
 				return <-ended, true
 			}
