@@ -221,30 +221,14 @@ var (
 // text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
 // that is not there stays as it is written, and so does any name of nothing within a text.
 func (s *scope) text(text string, may ended, at flow.Pos) string {
-	var pieces []string
-	rest := text
-	for {
-		before, after, found := strings.Cut(rest, "{{")
-		name, tail, closed := strings.Cut(after, "}}")
-		if !found || !closed {
-			break
-		}
+	return form.Fill(text, func(name string, alone bool) string {
 		value := s.reference(name, "", may, at)
-		alone := before == "" && tail == "" && pieces == nil
 		if output.MatchString(name) || !alone && !status.MatchString(name) {
 			value = "(" + value + " ?? " + form.Expr("{{"+name+"}}") + ")"
 		}
 		if alone {
 			return value
 		}
-		if before != "" {
-			pieces = append(pieces, form.Expr(before))
-		}
-		pieces = append(pieces, "string("+value+")")
-		rest = tail
-	}
-	if rest != "" || pieces == nil {
-		pieces = append(pieces, form.Expr(rest))
-	}
-	return strings.Join(pieces, " + ")
+		return "string(" + value + ")"
+	})
 }

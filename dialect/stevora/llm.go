@@ -122,25 +122,10 @@ func texts(v any) string {
 
 // fill gives the expression for a text. What has no value stays as it is.
 func fill(text string) string {
-	var pieces []string
-	rest := text
-	for {
-		before, after, found := strings.Cut(rest, "{{")
-		name, tail, closed := strings.Cut(after, "}}")
-		if !found || !closed {
-			break
-		}
-		if before != "" {
-			pieces = append(pieces, form.Expr(before))
-		}
+	return form.Fill(text, func(name string, _ bool) string {
 		value := valueOf(strings.Split(strings.TrimSpace(name), "."))
-		pieces = append(pieces, "(let v = "+value+"; v == nil ? "+form.Expr("{{"+name+"}}")+` : type(v) == "string" ? v : toJSON(v))`)
-		rest = tail
-	}
-	if rest != "" || pieces == nil {
-		pieces = append(pieces, form.Expr(rest))
-	}
-	return strings.Join(pieces, " + ")
+		return "(let v = " + value + "; v == nil ? " + form.Expr("{{"+name+"}}") + ` : type(v) == "string" ? v : toJSON(v))`
+	})
 }
 
 func valueOf(path []string) string {

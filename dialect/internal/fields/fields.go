@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/flow"
 )
 
-// Document is the text of some files by name, as plain data.
-type Document map[string]any
+// document is the text of some files by name, as plain data.
+type document map[string]any
 
 // Place is an object in a document, and for every field that it may have a value other than the one it has.
 type Place struct {
@@ -30,17 +31,22 @@ type (
 	Refused struct{ Value any }
 )
 
-// Convert is what a dialect makes of a document: all its flows as text.
-type Convert func(files map[string][]byte) (flows string, notes []dialect.Note, err error)
+// Convert is what a dialect makes of a document.
+type Convert func(files map[string][]byte) (*dialect.Conversion, error)
+
+// converter gives all flows of a conversion as text.
+type converter func(files map[string][]byte) (flows string, notes []dialect.Note, err error)
 
 const unknown = "zzzzzzzz"
 
 var known = regexp.MustCompile(`has no key "` + unknown + `"; known are ([^\n]*)`)
 
 // Check sets every field of every place to its value. The fields there are it learns from the dialect itself, so a new one
-// has to be named here as well.
-func Check(t *testing.T, base func() Document, convert Convert, places []Place) {
+// has to be named here as well. files is a JSON object of the files as they are before.
+func Check(t *testing.T, files string, of Convert, places []Place) {
 	t.Helper()
+	base := func() document { return decode(t, files) }
+	convert := func(files map[string][]byte) (string, []dialect.Note, error) { return written(t, of, files) }
 	plain, plainNotes, err := convert(encode(t, base()))
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +78,33 @@ func Check(t *testing.T, base func() Document, convert Convert, places []Place) 
 	}
 }
 
+func decode(t *testing.T, files string) document {
+	t.Helper()
+	var doc document
+	if err := json.Unmarshal([]byte(files), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// written is all flows of a conversion as text.
+func written(t *testing.T, convert Convert, files map[string][]byte) (string, []dialect.Note, error) {
+	t.Helper()
+	c, err := convert(files)
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
+		text, err := flow.Encode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(text)
+	}
+	return b.String(), c.Notes, nil
+}
+
 func expectation(value any) (string, any) {
 	switch value := value.(type) {
 	case Noted:
@@ -97,7 +130,7 @@ func noted(notes, before []dialect.Note, name string) bool {
 }
 
 // known asks the dialect for the fields of a place, by one that it does not know.
-func (p Place) known(t *testing.T, doc Document, convert Convert) []string {
+func (p Place) known(t *testing.T, doc document, convert converter) []string {
 	t.Helper()
 	p.set(t, doc, unknown, 1)
 	_, _, err := convert(encode(t, doc))
@@ -111,7 +144,7 @@ func (p Place) known(t *testing.T, doc Document, convert Convert) []string {
 	return strings.Split(found[1], ", ")
 }
 
-func (p Place) set(t *testing.T, doc Document, name string, value any) {
+func (p Place) set(t *testing.T, doc document, name string, value any) {
 	t.Helper()
 	at := doc[p.File]
 	for _, step := range p.Path {
@@ -130,7 +163,7 @@ func (p Place) set(t *testing.T, doc Document, name string, value any) {
 	maps.DeleteFunc(object, func(_ string, v any) bool { return v == nil })
 }
 
-func encode(t *testing.T, doc Document) map[string][]byte {
+func encode(t *testing.T, doc document) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	for name, v := range doc {

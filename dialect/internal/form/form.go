@@ -282,6 +282,29 @@ func Object(fields map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
+// Fill gives the expression for a text in which {{name}} stands for something: value gives what a name stands for, as a text,
+// or whatever it is where the name stands alone.
+func Fill(text string, value func(name string, alone bool) string) string {
+	var pieces []string
+	rest := text
+	for {
+		before, after, found := strings.Cut(rest, "{{")
+		name, tail, closed := strings.Cut(after, "}}")
+		if !found || !closed {
+			break
+		}
+		if before != "" {
+			pieces = append(pieces, Expr(before))
+		}
+		pieces = append(pieces, value(name, tail == "" && pieces == nil))
+		rest = tail
+	}
+	if rest != "" || pieces == nil {
+		pieces = append(pieces, Expr(rest))
+	}
+	return strings.Join(pieces, " + ")
+}
+
 // Literal writes text so that no expression is found in it.
 func Literal(text string) string { return strings.ReplaceAll(text, "${{", "$${{") }
 
