@@ -18,7 +18,8 @@ func RerunSteps(names ...string) StartOption {
 	return func(r *StartRequest) { r.Steps = append(r.Steps, names...) }
 }
 
-// RerunFrom as an option of [Client].RestartRun takes over the results of steps that began before the one of that key.
+// RerunFrom as an option of [Client].RestartRun takes over the results of steps that began before the one of that key; in a
+// flow, of those that do not need it.
 func RerunFrom(step string) StartOption { return func(r *StartRequest) { r.From = step } }
 
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
