@@ -48,7 +48,7 @@ func (f *Future[T]) signal() *signal {
 
 func (f *Future[T]) home() *session { return f.session }
 
-// outcome is the error of a settled future.
+// outcome is the error of a settled future; the session is locked.
 func (f *Future[T]) outcome() error {
 	if f.entry != nil {
 		return stepError(f.entry)
@@ -145,30 +145,33 @@ func (st *strand) end(settle func(), sig *signal) {
 
 // All waits until all futures have a result, and returns the first error in their order.
 func All(ctx Context, futures ...Waitable) error {
+	var first error
 	for _, f := range futures {
-		if err := waitFor(ctx, f); err != nil {
+		outcome, err := waitFor(ctx, f)
+		if err != nil {
 			return err
 		}
-	}
-	for _, f := range futures {
-		if err := f.outcome(); err != nil {
-			return err
+		if first == nil {
+			first = outcome
 		}
 	}
-	return nil
+	return first
 }
 
-func waitFor(ctx Context, f Waitable) error {
+// waitFor waits for a future's result and returns its error. It is read under the session's lock: news of a step that has ended
+// may still come.
+func waitFor(ctx Context, f Waitable) (outcome, err error) {
 	st := ctx.of()
 	if f.home() == nil {
-		return nil
+		return f.outcome(), nil
 	}
 	if err := st.enter(named("pawl.All")); err != nil {
-		return err
+		return nil, err
 	}
 	st.wait(named("pawl.All"), f.settled, f.signal())
+	outcome = f.outcome()
 	st.session.mu.Unlock()
-	return nil
+	return outcome, nil
 }
 
 // Any waits until one of the futures has a result and returns its index. Which one it was is recorded: a body that is
