@@ -165,9 +165,17 @@ func (e *Engine) send(ctx context.Context, c *Call) error {
 		return failure(c.op(), c.Run.String(), err)
 	}
 	if !e.inbox.put(item{call: c}) {
-		return &Error{Code: CodeClosed, Op: c.op(), Err: errors.New("the engine was closed")}
+		return e.closed()
 	}
 	return nil
+}
+
+// closed returns why the inbox is closed. What closed it may have come after the caller looked at the state.
+func (e *Engine) closed() error {
+	if s := e.state.Load(); s != nil {
+		return s.err
+	}
+	return closedStatus().err
 }
 
 func (e *Engine) gaveUp(ctx context.Context, c *Call) error {

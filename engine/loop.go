@@ -352,7 +352,8 @@ func (l *loop) finish() {
 	}
 }
 
-// drain answers what is still in the inbox after the loop has ended.
+// drain answers what is still in the inbox after the loop has ended. A caller who hears from the answer and from its waiter
+// could put its call back into the pool too early, so the answer is all there is.
 func (l *loop) drain() {
 	l.e.inbox.close()
 	go func() { // readers may wait to hand over
@@ -368,9 +369,6 @@ func (l *loop) drain() {
 				continue
 			}
 			it.call.Err = err
-			if it.call.Op == CallResult {
-				it.call.Waiter.tell(waited{err: err})
-			}
 			it.call.answer()
 		}
 	}
