@@ -116,7 +116,7 @@ func (e *Engine) Do(run core.RunID, generation int, inputs []core.Input, done fu
 		c.Done = func(c *Call) { done(c.Err) }
 	}
 	if !e.inbox.put(item{call: c}) && done != nil {
-		go done(ErrClosed) // the caller may hold what done needs
+		go done(e.closed()) // the caller may hold what done needs
 	}
 }
 

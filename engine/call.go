@@ -49,6 +49,7 @@ type Call struct {
 	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
 	Done func(*Call)
 
+	void       bool          // Err is that of a batch it waited for, which has failed
 	ch         chan struct{} // of the engine's own calls
 	generation int           // of the body
 }
@@ -72,6 +73,12 @@ func (c *Call) op() string {
 	default:
 		return "read"
 	}
+}
+
+// lost reports whether a call that only asks failed with the batch that was to answer it: then it may be asked once more. Of what
+// was to be saved the caller has to know.
+func (c *Call) lost() bool {
+	return c.void && (c.Op == CallResult || c.Op == CallEntries || c.Op == CallFind || c.Op == CallList)
 }
 
 func (c *Call) answer() {

@@ -124,6 +124,10 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 			}
 			return r.outcome, core.RunID{}, r.err
 		case <-c.ch:
+			if c.lost() {
+				e.free(c)
+				return Outcome{}, id, nil
+			}
 			if c.Err != nil || !c.Absent {
 				out, err := c.Outcome, c.Err
 				e.free(c)

@@ -145,14 +145,20 @@ func (e *Engine) free(c *Call) {
 
 // do passes a call to the loop and waits for its answer. An error leaves the call to the loop.
 func (e *Engine) do(ctx context.Context, c *Call) error {
-	if err := e.send(ctx, c); err != nil {
-		return err
-	}
-	select {
-	case <-c.ch:
-		return nil
-	case <-ctx.Done():
-		return e.gaveUp(ctx, c)
+	asked := *c
+	for {
+		if err := e.send(ctx, c); err != nil {
+			return err
+		}
+		select {
+		case <-c.ch:
+		case <-ctx.Done():
+			return e.gaveUp(ctx, c)
+		}
+		if !c.lost() {
+			return nil
+		}
+		*c = asked
 	}
 }
 

@@ -77,9 +77,10 @@ func (l *loop) turn() bool {
 	return true
 }
 
-// handle takes what the inbox holds, as far as there is room for it.
+// handle takes what the inbox holds, as far as there is room for it. What came while there was none is more.
 func (l *loop) handle(now core.Time) (more bool) {
-	if l.next == len(l.items) {
+	late := l.next < len(l.items)
+	if !late {
 		clear(l.items)
 		l.items, l.next = l.e.inbox.take(l.items), 0
 	}
@@ -95,7 +96,7 @@ func (l *loop) handle(now core.Time) (more bool) {
 			l.p.Rematch(now)
 		}
 	}
-	return l.next < len(l.items)
+	return late || l.next < len(l.items)
 }
 
 // room reports whether more may be computed before something is durable.
@@ -299,16 +300,17 @@ func (l *loop) reopen(now core.Time) {
 
 // refuse answers the requests that came while nothing can be saved. Reports and readers wait for better times.
 func (l *loop) refuse() {
-	taken := l.e.inbox.take(nil)
+	var kept []item
 	err := l.e.Err()
-	kept := append([]item(nil), l.items[l.next:]...)
-	for _, it := range taken {
-		if it.call != nil && it.call.Op <= CallInput {
-			it.call.Err = err
-			it.call.answer()
-			continue
+	for _, items := range [][]item{l.items[l.next:], l.e.inbox.take(nil)} {
+		for _, it := range items {
+			if it.call != nil && it.call.Op <= CallInput {
+				it.call.Err = err
+				it.call.answer()
+				continue
+			}
+			kept = append(kept, it)
 		}
-		kept = append(kept, it)
 	}
 	l.items, l.next = kept, 0
 }

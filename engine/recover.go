@@ -208,7 +208,7 @@ func (p *Partition) Failed(err error) {
 		kept = append(kept, b.reports...)
 		p.revokes = append(p.revokes, b.after...) // the dispatches among them are void
 		for _, c := range b.calls {
-			c.Err = failure(c.op(), "", err)
+			c.Err, c.void = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}
@@ -233,7 +233,8 @@ func (p *Partition) Failed(err error) {
 	p.again(nil)
 }
 
-// again has everyone who waits for a run ask again, or fails them.
+// again has everyone who waits for a run or watches one ask again, or fails them: what was on its way may be on disk, and
+// nobody was told of it.
 func (p *Partition) again(err error) {
 	for _, ws := range p.waiters {
 		for _, w := range ws {
@@ -241,16 +242,17 @@ func (p *Partition) again(err error) {
 		}
 	}
 	clear(p.waiters)
-	if err == nil {
-		return
-	}
 	for _, ws := range p.watchers {
 		for _, w := range ws {
-			w.tell(watched{err: err})
-			w.behind.Store(true)
+			if err != nil {
+				w.tell(watched{err: err})
+			}
+			w.reread()
 		}
 	}
-	clear(p.watchers)
+	if err != nil {
+		clear(p.watchers)
+	}
 }
 
 // Shut answers everyone who waits with an error. The partition is of no more use.

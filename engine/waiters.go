@@ -105,7 +105,17 @@ func (w *Watcher) tell(e watched) {
 	select {
 	case w.ch <- e:
 	default:
-		w.behind.Store(true)
+		w.reread()
+	}
+}
+
+// reread has the watcher read the history again. It is woken for that, since by now it may have taken all there was; where there
+// is more for it, it finds out by what it takes next.
+func (w *Watcher) reread() {
+	w.behind.Store(true)
+	select {
+	case w.ch <- watched{}:
+	default:
 	}
 }
 
