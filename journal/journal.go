@@ -34,7 +34,8 @@ type Journal interface {
 	// Append makes a batch durable, with the part of the view that rides in it: all of it or nothing.
 	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost.
 	Append(ctx context.Context, b *Batch) error
-	// Tail calls fn with the batches after seq, in order. fn's entries are its own.
+	// Tail calls fn with the batches after seq, in order. fn's entries are its own. Batches that the view comes to contain while
+	// fn runs may be left out.
 	Tail(ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error) error
 	// History returns what the view holds of a run: its entries in order, through the journal sequence number it is
 	// folded to. Entries of later batches are in the tail. ErrNotFound where the view has never seen the run.

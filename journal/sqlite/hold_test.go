@@ -213,3 +213,40 @@ func TestKill(t *testing.T) {
 		t.Errorf("check: %v, %+v", err, report)
 	}
 }
+
+// Who looks whether a database is held does not keep anybody from opening it.
+func TestLookingIsNotHolding(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	done := make(chan struct{})
+	looked := make(chan int)
+	for range 2 {
+		go func() {
+			n := 0
+			for ; ; n++ {
+				select {
+				case <-done:
+					looked <- n
+					return
+				default:
+					Held(path)
+				}
+			}
+		}()
+	}
+	for i := range 500 {
+		l, err := lock(path, Holder{PID: 1})
+		if err != nil {
+			t.Errorf("round %d: %v", i, err)
+			break
+		}
+		if h, held := Held(path); !held || h.PID != 1 {
+			t.Errorf("round %d: %+v, %v", i, h, held)
+			break
+		}
+		_ = l.f.Close() // as a crash does: the file stays
+	}
+	close(done)
+	if <-looked+<-looked == 0 {
+		t.Error("nobody looked")
+	}
+}

@@ -53,15 +53,27 @@ type lockFile struct {
 	path string
 }
 
+// looks is how often who opens a database gives way to those who only look whether it is held. They need microseconds.
+const looks = 1000
+
 // lock takes the lock of the database at path, or says who has it.
 func lock(path string, h Holder) (*lockFile, error) {
 	name := path + ".lock"
-	for {
+	for look := 0; ; {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
 			return nil, err
 		}
-		if held, err := tryLock(f); err != nil || held {
+		held, err := tryLock(f, false)
+		if held && look < looks {
+			if held, err = tryLock(f, true); err == nil && !held { // a holder does not share it, who looks does
+				look++
+				f.Close()
+				time.Sleep(time.Millisecond)
+				continue
+			}
+		}
+		if err != nil || held {
 			holder := readHolder(f)
 			f.Close()
 			if err != nil {
@@ -110,7 +122,7 @@ func Held(path string) (Holder, bool) {
 		return Holder{}, false
 	}
 	defer f.Close() // releases the lock, if it was free
-	if held, err := tryLock(f); err != nil || !held {
+	if held, err := tryLock(f, true); err != nil || !held {
 		return Holder{}, false
 	}
 	return readHolder(f), true

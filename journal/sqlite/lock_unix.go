@@ -9,9 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the file's lock, or reports that it is held.
-func tryLock(f *os.File) (held bool, err error) {
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+// tryLock takes the file's lock, alone or with others who share it, or reports that it is held.
+func tryLock(f *os.File, shared bool) (held bool, err error) {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
 	}

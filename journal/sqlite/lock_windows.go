@@ -10,10 +10,13 @@ import (
 // lockAt is where the locked byte is: far behind the text, which others are to read.
 const lockAt = 1 << 30
 
-// tryLock takes the file's lock, or reports that it is held.
-func tryLock(f *os.File) (held bool, err error) {
-	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
-		0, 1, 0, &windows.Overlapped{Offset: lockAt})
+// tryLock takes the file's lock, alone or with others who share it, or reports that it is held.
+func tryLock(f *os.File, shared bool) (held bool, err error) {
+	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if !shared {
+		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	err = windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{Offset: lockAt})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return true, nil
 	}

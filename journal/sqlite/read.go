@@ -71,7 +71,8 @@ type tailBatch struct {
 	entries []byte
 }
 
-// Tail implements journal.Journal. It holds no snapshot while fn runs.
+// Tail implements journal.Journal. It holds no snapshot while fn runs: where the journal drops batches meanwhile, it goes on behind
+// them.
 func (j *Journal) Tail(
 	ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error,
 ) error {
@@ -81,9 +82,18 @@ func (j *Journal) Tail(
 		if err != nil || len(batches) == 0 {
 			return err
 		}
-		for _, b := range batches {
+		for i, b := range batches {
 			if begun && b.seq != after+1 {
-				return j.wrap("tail", fmt.Errorf("%w: batch %d follows batch %d", core.ErrBroken, b.seq, after))
+				through := uint64(0) // batches that were read at once are of one moment
+				if i == 0 {
+					through, err = j.through(ctx, partition)
+				}
+				if err == nil && through < b.seq-1 {
+					err = j.wrap("tail", fmt.Errorf("%w: batch %d follows batch %d", core.ErrBroken, b.seq, after))
+				}
+				if err != nil {
+					return err
+				}
 			}
 			begun, after = true, b.seq
 			entries, err := core.ReadEntries(b.entries)
@@ -118,6 +128,19 @@ func (j *Journal) tail(ctx context.Context, partition int, after uint64) (batche
 			}))
 	})
 	return batches, err
+}
+
+// through reads up to which batch the view contains all.
+func (j *Journal) through(ctx context.Context, partition int) (seq uint64, err error) {
+	err = j.read(ctx, func(c *conn) error {
+		return j.wrap("tail", query(c, "SELECT through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+			func(s *sqlite.Stmt) {
+				s.BindInt64(1, rowID(partition, 0))
+				s.BindInt64(2, rowID(partition, seqMask))
+			},
+			func(s *sqlite.Stmt) (bool, error) { seq = uint64(s.ColumnInt64(0)); return true, nil }))
+	})
+	return seq, err
 }
 
 // blob reads the columns sum and entries, which stand beside each other.
