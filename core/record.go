@@ -14,6 +14,22 @@ type Entry struct {
 	Records []Record
 }
 
+// Ended reports whether the run has ended after the entry, where it had before it or not: work that stops later follows the end,
+// and an operator may open a run again.
+func (e *Entry) Ended(before bool) bool {
+	ended := before
+	for _, rec := range e.Records {
+		switch rec.(type) {
+		case RunEnded:
+			ended = true
+		case RunReopened:
+			ended = false
+		default:
+		}
+	}
+	return ended
+}
+
 type (
 	// RunCreated is a run's first record.
 	RunCreated struct {

@@ -101,7 +101,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) e
 			if err := fn(entries[i]); err != nil {
 				return err
 			}
-			ended = ends(&entries[i], ended)
+			ended = entries[i].Ended(ended)
 			seen++
 		}
 		return nil
@@ -118,7 +118,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) e
 				err = reread()
 			case got.number == seen+1:
 				err = fn(got.entry)
-				ended = ends(&got.entry, ended)
+				ended = got.entry.Ended(ended)
 				seen++
 			}
 		case <-ctx.Done():
@@ -126,20 +126,6 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) e
 		}
 	}
 	return err
-}
-
-// ends reports whether the run has ended after the entry. An operator may have opened it again.
-func ends(e *core.Entry, ended bool) bool {
-	for _, r := range e.Records {
-		switch r.(type) {
-		case core.RunEnded:
-			ended = true
-		case core.RunReopened:
-			ended = false
-		default:
-		}
-	}
-	return ended
 }
 
 // Lookup resolves a run id or a workflow id: the open run of that id, or else its newest one.

@@ -64,22 +64,18 @@ func (r reader) Entries(ctx context.Context, id core.RunID) ([]core.Entry, error
 
 // Watch looks at the run again and again until it has ended.
 func (r reader) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error {
-	seen := 0
+	seen, ended := 0, false
 	for {
 		from := clockNow()
 		entries, err := r.Entries(ctx, id)
 		if err != nil {
 			return err
 		}
-		ended := false
 		for ; seen < len(entries); seen++ {
 			if err := fn(entries[seen]); err != nil {
 				return err
 			}
-		}
-		for _, rec := range entries[len(entries)-1].Records {
-			_, over := rec.(core.RunEnded)
-			ended = ended || over
+			ended = entries[seen].Ended(ended)
 		}
 		if ended {
 			return nil
@@ -142,11 +138,7 @@ func (r reader) newer(ctx context.Context, rows []journal.RunRow, q journal.Quer
 	tail := map[core.RunID]known{}
 	err := r.j.Tail(ctx, 0, 0, func(seq uint64, batch []core.Entry) error {
 		for _, e := range batch {
-			k := known{seq: seq}
-			for _, rec := range e.Records {
-				_, k.ended = rec.(core.RunEnded)
-			}
-			tail[e.Run] = k
+			tail[e.Run] = known{seq, e.Ended(tail[e.Run].ended)}
 		}
 		return nil
 	})
