@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ const (
 	tailSize  = 4 << 10  // of stdout and stderr, in the output
 	lineSize  = 1 << 20  // the longest line that is looked at for results
 	chunkSize = 32 << 10 // one read
+	pipeSize  = 1 << 20  // the most a pipe holds
 	drainWait = 100 * time.Millisecond
 )
 
@@ -243,6 +245,24 @@ type streams struct {
 	done           chan struct{} // closed when both streams have ended
 }
 
+// pipe is where the worker reads one of the streams. Past its deadline it gives what it holds, and then the deadline's error: who
+// reads may be behind, since it writes the log and the machine may be busy.
+type pipe struct {
+	*os.File
+	held int // so much it gives at most, since somebody may write on
+}
+
+func (p *pipe) Read(b []byte) (n int, err error) {
+	n, err = p.File.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		n = readNow(p.File, b[:min(len(b), p.held)])
+		if p.held -= n; n > 0 {
+			err = nil
+		}
+	}
+	return n, err
+}
+
 func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	s := &streams{capture: c, input: input, done: make(chan struct{})}
 	defer func() {
@@ -283,8 +303,8 @@ func (s *streams) started(ok bool) {
 		close(s.done)
 		return
 	}
-	s.reading.Go(func() { s.capture.read(s.stdout, &s.capture.stdout, true) })
-	s.reading.Go(func() { s.capture.read(s.stderr, &s.capture.stderr, false) })
+	s.reading.Go(func() { s.capture.read(&pipe{s.stdout, pipeSize}, &s.capture.stdout, true) })
+	s.reading.Go(func() { s.capture.read(&pipe{s.stderr, pipeSize}, &s.capture.stderr, false) })
 	if s.stdin != nil {
 		s.writing.Go(func() {
 			_, _ = io.WriteString(s.stdin, s.input) // a process need not read it

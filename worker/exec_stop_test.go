@@ -4,7 +4,9 @@ package worker
 
 import (
 	"context"
+	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -122,9 +124,53 @@ func TestExecKillsWhatIsLeft(t *testing.T) {
 
 // TestExecWaitsForTheLastLine: a pipe's reader may finish although the leader was faster.
 func TestExecWaitsForTheLastLine(t *testing.T) {
-	res := begin(t, ExecConfig{}, shellTask(t, `(sleep 0.1; echo last) & exit 0`, nil)).wait(t)
+	res := begin(t, ExecConfig{}, shellTask(t, `(while kill -0 $$; do :; done 2>&-; echo last) & exit 0`, nil)).wait(t)
 	if got := field(t, res.Output, "stdout"); got != `"last\n"` || res.Failure != nil {
 		t.Errorf("stdout is %s, failure %v", got, res.Failure)
+	}
+}
+
+// stuck is an Alive who is behind until it is let go.
+type stuck struct{ came, gone chan struct{} }
+
+func (s stuck) Output() {
+	s.came <- struct{}{}
+	<-s.gone
+}
+
+func (stuck) Heartbeat([]byte) {}
+
+// TestExecTakesWhatWasWritten: what a process wrote before its streams are to end is taken, however far behind the reading is, and
+// whoever holds them open.
+func TestExecTakesWhatWasWritten(t *testing.T) {
+	for name, open := range map[string]bool{"ended": false, "held open": true} {
+		t.Run(name, func(t *testing.T) {
+			behind := stuck{make(chan struct{}, 10), make(chan struct{})}
+			c, cmd := newCapture(nil, behind), &exec.Cmd{}
+			s, err := c.connect(cmd, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			text := strings.Repeat("x\n", chunkSize/2) + strings.Repeat("y\n", 1000) + `{"answer": 42}` + "\n"
+			if _, err := io.WriteString(cmd.Stdout, text); err != nil {
+				t.Fatal(err)
+			}
+			if open {
+				defer s.child[0].Close()
+				s.child[0] = nil
+			}
+			s.started(true)
+			<-behind.came
+			if err := s.stdout.SetReadDeadline(time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			close(behind.gone)
+			s.end()
+			if string(c.stdout.json) != `{"answer": 42}` || int(c.stdout.total) != len(text) {
+				t.Errorf("%d of %d bytes, the result is %q", c.stdout.total, len(text), c.stdout.json)
+			}
+		})
 	}
 }
 

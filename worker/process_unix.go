@@ -4,6 +4,7 @@ package worker
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -51,4 +52,18 @@ func (p *process) signal() (syscall.Signal, bool) {
 	}
 	sig := status.Signal() // -1: none
 	return max(sig, 0), sig >= 0
+}
+
+// readNow reads what a pipe holds, whatever its deadline; 0: nothing.
+func readNow(f *os.File, b []byte) (n int) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) { // a closed one holds nothing
+		for n, err = syscall.Read(int(fd), b); errors.Is(err, syscall.EINTR); {
+			n, err = syscall.Read(int(fd), b)
+		}
+	})
+	return max(n, 0)
 }
