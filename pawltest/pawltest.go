@@ -48,6 +48,10 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		if e.config.Log == nil {
 			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
 		}
+		codec := cfg.Codec // not the engine's: attempts begin before Open has returned it
+		if codec == nil {
+			codec = pawl.JSON{}
+		}
 		next := cfg.Intercept
 		e.config.Intercept = func(ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error)) ([]byte, error) {
 			if fake := e.fake(a); fake != nil {
@@ -56,7 +60,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 					if err != nil {
 						return nil, err
 					}
-					return e.Codec().Encode(out)
+					return codec.Encode(out)
 				}
 			}
 			if next != nil {

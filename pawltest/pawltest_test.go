@@ -101,3 +101,29 @@ func TestCrash(t *testing.T) {
 		}
 	}, w)
 }
+
+// TestFakeAfterRestart: attempts of an engine that is opened again find what stands in for them, however early they begin.
+func TestFakeAfterRestart(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ string) (int, error) {
+		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("not faked") }, pawl.Retry("fixed(9, 1m)"))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		e.Fake("s", func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		for range 20 {
+			if _, err := w.Start(t.Context(), e, "", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Settle()
+		e.Fake("s", func(context.Context, pawl.AttemptInfo) (any, error) { return 7, nil })
+		e.Restart()
+		e.Settle()
+		runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{"succeeded"}})
+		if err != nil || len(runs) != 20 {
+			t.Errorf("%d runs of 20, %v", len(runs), err)
+		}
+	}, w)
+}
