@@ -36,7 +36,7 @@ type definition struct {
 	retry     *policy.Retry
 	execution *policy.Limit
 	runLimit  *policy.Limit
-	task      time.Duration
+	task      time.Duration   // 0: the engine's; a definition may be registered with several
 	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
 	defaults  []StepOption
 	byStep    map[string][]StepOption

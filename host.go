@@ -131,9 +131,6 @@ func (h *host) register(d *definition) error {
 	if h.workflows == nil {
 		h.workflows = map[string]*definition{}
 	}
-	if d.task == 0 {
-		d.task = h.task
-	}
 	h.workflows[d.name] = d
 	var waiting []*session
 	for _, s := range h.sessions {

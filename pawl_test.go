@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,5 +165,36 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%s: %#v", how, seen)
 			}
 		}
+	})
+}
+
+// TestWorkflowOfSeveralEngines: engines share a definition and each has a task limit of its own.
+func TestWorkflowOfSeveralEngines(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (time.Duration, error) {
+		<-time.After(10 * time.Second)
+		return 0, pawl.Sleep(ctx, "nap", "1s")
+	})
+	bubble(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		for _, limit := range []time.Duration{3 * time.Second, time.Minute} {
+			all.Go(func() {
+				e, err := pawl.Open(t.Context(), pawl.Config{Journal: memory.New(), TaskTimeout: limit, Workflows: []pawl.Definition{w}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { _ = e.Close() }()
+				r, err := w.Start(t.Context(), e, "", none{})
+				if err != nil {
+					t.Error(err)
+				}
+				<-time.After(7 * time.Second)
+				if err := e.Problem(r.ID); (err != nil) != (limit < 10*time.Second) {
+					t.Errorf("with a limit of %s: %v", limit, err)
+				}
+			})
+		}
+		all.Wait()
+		<-time.After(time.Minute) // until all bodies have returned
 	})
 }

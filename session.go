@@ -229,8 +229,16 @@ func (s *session) run1() {
 	s.running++
 	if s.running == 1 {
 		stopTimer(s.linger)
-		s.arm(&s.watch, s.def.task, s.overdue)
+		s.arm(&s.watch, s.taskLimit(), s.overdue)
 	}
+}
+
+// taskLimit is how long the body may take each time it goes on.
+func (s *session) taskLimit() time.Duration {
+	if s.def.task != 0 {
+		return s.def.task
+	}
+	return s.host.task
 }
 
 // settle follows a change: when all strands wait, what was decided goes out, and after a while the goroutines go.

@@ -328,7 +328,7 @@ func (s *session) overdue() {
 			}
 		}
 	}
-	s.stop(&TaskTimeoutError{Run: s.run.String(), Workflow: s.def.name, Limit: s.def.task, Stack: stacks(where)})
+	s.stop(&TaskTimeoutError{Run: s.run.String(), Workflow: s.def.name, Limit: s.taskLimit(), Stack: stacks(where)})
 	s.mu.Unlock()
 }
 
