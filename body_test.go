@@ -376,66 +376,6 @@ func TestPanics(t *testing.T) {
 	}, w)
 }
 
-func TestMisuse(t *testing.T) {
-	var kept pawl.Context
-	w := pawl.Define("misuse", func(ctx pawl.Context, how string) (int, error) {
-		kept = ctx
-		switch how {
-		case "nested":
-			return pawl.Step(ctx, "outer", func(context.Context) (int, error) {
-				return pawl.Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
-			})
-		case "name":
-			return pawl.Step(ctx, "a/b", func(context.Context) (int, error) { return 1, nil })
-		case "policy":
-			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil }, pawl.Retry("sometimes"))
-		case "queue":
-			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil }, pawl.Queue("mail"))
-		case "large":
-			_, err := pawl.Step(ctx, "s", func(context.Context) (string, error) { return strings.Repeat("x", 3<<20), nil })
-			return 0, err
-		case "json":
-			_, err := pawl.Step(ctx, "s", func(context.Context) (any, error) { return func() {}, nil }, pawl.Retry("fixed(9, 1s)"))
-			return 0, err
-		}
-		return 1, nil
-	})
-	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		for how, want := range map[string]string{
-			"nested": "steps do not nest", "name": "Pawl uses in keys", "policy": "sometimes", "queue": "use pawl.Call",
-			"large": "raise Config.MaxPayload", "json": "cannot be encoded",
-		} {
-			if _, err := run(t, e.Engine, w, how); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v", how, err)
-			}
-		}
-		if _, err := run(t, e.Engine, w, "fine"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := pawl.Step(kept, "late", func(context.Context) (int, error) { return 1, nil }); !errors.Is(err, pawl.ErrContextEnded) {
-			t.Errorf("a kept context: %v", err)
-		}
-		wrong := pawl.Define("misuse", func(pawl.Context, none) (int, error) { return 1, nil })
-		if _, err := wrong.Start(t.Context(), e, "", none{}); err == nil || !strings.Contains(err.Error(), "defined twice") {
-			t.Errorf("two definitions: %v", err)
-		}
-		if _, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "unknown"}); err == nil || !strings.Contains(err.Error(), "not registered") {
-			t.Errorf("unknown: %v", err)
-		}
-		if started, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "misuse", Input: []byte(`{"a": 1}`)}); err != nil {
-			t.Error(err)
-		} else if _, err := pawl.RunOf[int](e, started.ID).Result(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be read as string") {
-			t.Errorf("wrong input: %v", err)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Start(t.Context(), e, "", "x"); !errors.Is(err, pawl.ErrClosed) {
-			t.Errorf("a closed engine: %v", err)
-		}
-	}, w)
-}
-
 func TestDefineRefuses(t *testing.T) {
 	body := func(pawl.Context, string) (int, error) { return 0, nil }
 	for want, opts := range map[string][]pawl.Option{

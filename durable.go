@@ -60,6 +60,8 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 func Now(ctx Context) time.Time {
 	st := ctx.of()
 	if st.enter(named("pawl.Now")) != nil {
+		st.session.mu.Lock() // its own goroutine may go on
+		defer st.session.mu.Unlock()
 		return st.now.Std()
 	}
 	if e := st.last; e != nil {
@@ -68,8 +70,9 @@ func Now(ctx Context) time.Time {
 		}
 		st.now, st.last = max(st.now, e.step.EndedAt), nil
 	}
+	now := st.now
 	st.session.mu.Unlock()
-	return st.now.Std()
+	return now.Std()
 }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called.

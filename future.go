@@ -30,6 +30,7 @@ type Waitable interface {
 	signal() *signal
 	outcome() error
 	home() *session
+	what() string
 }
 
 func (f *Future[T]) settled() bool {
@@ -71,12 +72,8 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if f.session == nil {
 		return f.value, f.err
 	}
-	if err := st.enter(f.what); err != nil {
+	if err := st.enterFor(f.what, f); err != nil {
 		return f.value, err
-	}
-	if f.session != st.session {
-		st.session.mu.Unlock()
-		return f.value, fmt.Errorf("pawl: %s belongs to another run: %w", f.what(), ErrContextEnded)
 	}
 	st.wait(f.what, f.settled, f.signal())
 	if f.entry == nil {
@@ -165,7 +162,7 @@ func waitFor(ctx Context, f Waitable) (outcome, err error) {
 	if f.home() == nil {
 		return f.outcome(), nil
 	}
-	if err := st.enter(named("pawl.All")); err != nil {
+	if err := st.enterFor(named("pawl.All"), f); err != nil {
 		return nil, err
 	}
 	st.wait(named("pawl.All"), f.settled, f.signal())
@@ -181,7 +178,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 	if len(futures) == 0 {
 		return -1, st.invalid(errors.New("without a future it waits for nothing"), "any")
 	}
-	if err := st.enter(named("pawl.Any")); err != nil {
+	if err := st.enterFor(named("pawl.Any"), futures...); err != nil {
 		return -1, err
 	}
 	key := st.key("any")

@@ -70,6 +70,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	served []*worker.Pool
+	closed bool // no more are served
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once.
@@ -174,6 +175,7 @@ func (e *Engine) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*e.host.grace)
 	defer cancel()
 	e.mu.Lock()
+	e.closed = true
 	pools := append([]*worker.Pool{e.pool}, e.served...)
 	e.mu.Unlock()
 	var errs []error

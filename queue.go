@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/worker"
@@ -59,6 +60,10 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.crew, Log: e.host.log,
 	})
 	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return fmt.Errorf("pawl: serve %q: %w", queue, ErrClosed)
+	}
 	e.served = append(e.served, p)
 	e.mu.Unlock()
 	e.engine.Rematch()

@@ -116,8 +116,23 @@ func (st *strand) enter(what func() string) error {
 	case s.over:
 		st.leave()
 	case st.busy != nil:
+		awaited := st.busy()
 		s.mu.Unlock()
-		return fmt.Errorf("pawl: %s while %s is waited for: %w", what(), st.busy(), ErrNested)
+		return fmt.Errorf("pawl: %s while %s is waited for: %w", what(), awaited, ErrNested)
+	}
+	return nil
+}
+
+// enterFor is enter for a call that waits for futures. One that belongs elsewhere is guarded by another lock, and wakes nobody here.
+func (st *strand) enterFor(what func() string, futures ...Waitable) error {
+	if err := st.enter(what); err != nil {
+		return err
+	}
+	for _, f := range futures {
+		if home := f.home(); home != nil && home != st.session {
+			st.session.mu.Unlock()
+			return fmt.Errorf("pawl: %s belongs to another run: %w", f.what(), ErrContextEnded)
+		}
 	}
 	return nil
 }
