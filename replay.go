@@ -41,13 +41,13 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 		return fmt.Errorf("pawl: replay: the history is of workflow %q, not of %q", state.Workflow, w.Name())
 	}
 	s := newSession(h, id)
+	defer h.discard(s)
 	s.take(engine.NewsOf(state, nil))
 	select {
 	case <-room.ended:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	h.discard(s)
 	return room.err
 }
 

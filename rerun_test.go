@@ -134,3 +134,32 @@ func TestReplayWithACodec(t *testing.T) {
 		}
 	})
 }
+
+// TestReplayEndsWithItsContext: what a replay has begun ends with it.
+func TestReplayEndsWithItsContext(t *testing.T) {
+	blocks := false
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		beside := pawl.Go(ctx, "beside", func(ctx pawl.Context) (int, error) { return 0, pawl.Sleep(ctx, "nap", "1h") })
+		if blocks {
+			blockHere(ctx)
+		}
+		return beside.Get(ctx)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := w.Start(t.Context(), e, "w", none{}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		history, err := e.History(t.Context(), "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		blocks = true
+		if err := pawl.Replay(ctx, pawl.Config{}, w, history); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		blocks = false
+	}, w)
+}
