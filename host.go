@@ -198,11 +198,11 @@ func (h *host) Begins(run core.RunID, workflow, step, taskType string) bool {
 func (h *host) Forget(run core.RunID) {
 	h.mu.Lock()
 	s := h.sessions[run]
-	delete(h.troubles, run)
 	h.mu.Unlock()
 	if s != nil {
 		h.discard(s)
 	}
+	h.solved(run) // last, since a session may find until its end that it cannot go on
 }
 
 // Reset ends all sessions.
@@ -255,10 +255,10 @@ func (h *host) session(run core.RunID) *session {
 	return s
 }
 
-// again calls a run's body anew.
+// again calls a run's body anew, if the run is open still.
 func (h *host) again(s *session) {
 	h.discard(s)
-	h.session(s.run)
+	h.engine.Consult(s.run)
 }
 
 // later calls a run's body anew after a while, if nobody else does before.

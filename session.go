@@ -415,7 +415,7 @@ func (s *session) taskOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tasks--
-	if s.tasks == 0 && s.running == 0 && !s.over && s.head != nil {
+	if s.tasks == 0 && s.running == 0 && !s.over { // also where no news come, the run having closed
 		s.arm(&s.linger, lingerTime, s.release)
 	}
 }

@@ -249,3 +249,25 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 		})
 	}
 }
+
+// TestRunsThatEndedLeaveNothing: a run that ends while its body cannot go on is forgotten.
+func TestRunsThatEndedLeaveNothing(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		blockHere(ctx)
+		return 0, nil
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute) // it has stopped twice
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpTerminate}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Hour)
+		if n := e.Sessions(); n != 0 {
+			t.Errorf("the engine keeps the bodies of %d runs that have ended", n)
+		}
+	}, w)
+}
