@@ -51,7 +51,7 @@ type host struct {
 
 // machineRoom is what a host needs of an engine.
 type machineRoom interface {
-	Do(run core.RunID, generation int, inputs []core.Input, done func(error))
+	Do(run core.RunID, body *engine.Body, inputs []core.Input, done func(error))
 	Consult(run core.RunID)
 	Begin(run core.RunID, step core.StepID)
 	Rematch()
@@ -219,8 +219,10 @@ func (h *host) Reset(generation int) {
 	}
 }
 
+// discard ends a session whose body is not to go on.
 func (h *host) discard(s *session) {
 	s.mu.Lock()
+	s.decider.Void()
 	s.kill()
 	s.mu.Unlock()
 	h.drop(s)

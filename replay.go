@@ -65,12 +65,12 @@ func (r *rehearsal) end(err error) {
 	})
 }
 
-func (r *rehearsal) Do(core.RunID, int, []core.Input, func(error)) { r.end(nil) }
-func (r *rehearsal) Consult(core.RunID)                            {}
-func (r *rehearsal) Begin(core.RunID, core.StepID)                 {}
-func (r *rehearsal) Rematch()                                      {}
-func (r *rehearsal) Report(core.RunID, core.Input)                 {}
-func (r *rehearsal) Confirm(core.RunID, core.Input, func(bool))    {}
+func (r *rehearsal) Do(core.RunID, *engine.Body, []core.Input, func(error)) { r.end(nil) }
+func (r *rehearsal) Consult(core.RunID)                                     {}
+func (r *rehearsal) Begin(core.RunID, core.StepID)                          {}
+func (r *rehearsal) Rematch()                                               {}
+func (r *rehearsal) Report(core.RunID, core.Input)                          {}
+func (r *rehearsal) Confirm(core.RunID, core.Input, func(bool))             {}
 
 func (r *rehearsal) BodyStopped(_ string, err error)                { r.end(err) }
 func (r *rehearsal) AttemptEnded(AttemptInfo, time.Duration, error) {}

@@ -46,19 +46,19 @@ type session struct {
 	tasks    int                 // attempts of local steps
 	pending  int                 // decisions under way to the engine
 
-	generation int
-	buffer     []core.Command
-	ends       []core.Input
-	over       bool // unwound, or finished
-	finished   bool // the body returned
-	stuck      error
-	invalid    error // the first call of the body's that makes no sense
-	blocked    map[*strand]struct{}
-	strands    map[*strand]struct{} // all that have not ended
-	linger     *time.Timer
-	late       *time.Timer
-	watch      *time.Timer
-	versions   map[string]int
+	decider  *engine.Body // whose decisions these are
+	buffer   []core.Command
+	ends     []core.Input
+	over     bool // unwound, or finished
+	finished bool // the body returned
+	stuck    error
+	invalid  error // the first call of the body's that makes no sense
+	blocked  map[*strand]struct{}
+	strands  map[*strand]struct{} // all that have not ended
+	linger   *time.Timer
+	late     *time.Timer
+	watch    *time.Timer
+	versions map[string]int
 }
 
 // entry is a step as the session knows it.
@@ -82,7 +82,7 @@ type signal struct{ waiting []*strand }
 // newSession returns a session that waits for news. The host is locked.
 func newSession(h *host, run core.RunID) *session {
 	s := &session{
-		host: h, run: run, generation: h.generation, done: make(chan struct{}), steps: map[string]*entry{}, byID: map[core.StepID]*entry{},
+		host: h, run: run, decider: engine.NewBody(h.generation), done: make(chan struct{}), steps: map[string]*entry{}, byID: map[core.StepID]*entry{},
 		recorded: map[string][]*entry{}, said: -1, blocked: map[*strand]struct{}{}, strands: map[*strand]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
@@ -273,7 +273,7 @@ func (s *session) flush() {
 
 func (s *session) send(inputs []core.Input) {
 	s.pending++
-	s.host.engine.Do(s.run, s.generation, inputs, s.answered)
+	s.host.engine.Do(s.run, s.decider, inputs, s.answered)
 }
 
 // answered hears whether the engine took what was decided. If not, the run is not what the body believes it to be.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -22,6 +23,19 @@ type Bodies interface {
 	// taken. Those that have something to do are consulted again, and belong to the generation.
 	Reset(generation int)
 }
+
+// Body is one call of a run's body. What it decides rests on what it has seen and decided before: once something of it was refused,
+// nothing more is taken.
+type Body struct {
+	generation int
+	void       atomic.Bool
+}
+
+// NewBody returns a body of the generation that Bodies.Reset named last, or of the first one, 0.
+func NewBody(generation int) *Body { return &Body{generation: generation} }
+
+// Void says that a body has seen what is no longer so: decisions of its that have not been taken yet are refused.
+func (b *Body) Void() { b.void.Store(true) }
 
 // News is what a run's body has to know.
 type News struct {
@@ -107,11 +121,12 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 	}
 }
 
-// Do lets several inputs happen to one run in one commit, in order; the first that is refused ends it. The attempts that
-// the inputs end are over for their worker. done is called by the loop, with nil when all of it is durable; it must not
-// block. It may be nil. Decisions of a body of an earlier generation are refused.
-func (e *Engine) Do(run core.RunID, generation int, inputs []core.Input, done func(error)) {
-	c := &Call{Op: CallBody, Run: run, Inputs: inputs, generation: generation}
+// Do lets several inputs happen to one run in one commit, in order. After one that is refused only the ends of attempts are taken,
+// for those have happened. The attempts that the inputs end are over for their worker. done is called by the loop, with nil when
+// all of it is durable, else with the first refusal; it must not block. It may be nil. Decisions are refused where their body is
+// void or of an earlier generation; body is nil where there are none.
+func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(error)) {
+	c := &Call{Op: CallBody, Run: run, Inputs: inputs, body: body}
 	if done != nil {
 		c.Done = func(c *Call) { done(c.Err) }
 	}
@@ -140,11 +155,11 @@ func (p *Partition) body(c *Call) {
 		if over {
 			p.remember(rep)
 		}
-		if _, decided := in.(core.Commands); decided && c.generation != p.generation && c.Err == nil {
-			c.Err = &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
+		if _, decided := in.(core.Commands); decided && c.Err == nil {
+			c.Err = p.void(c)
 		}
-		if c.Err == nil {
-			if err := p.advance(r, nil, in); err != nil {
+		if r != nil && (over || c.Err == nil) {
+			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
 				c.Err = refused(c.op(), c.Run, err)
 			}
 		}
@@ -152,7 +167,22 @@ func (p *Partition) body(c *Call) {
 			p.release(tok)
 		}
 	}
+	if c.Err != nil && c.body != nil {
+		c.body.Void()
+	}
 	p.reply(c)
+}
+
+// void returns why the decisions of a body are not taken.
+func (p *Partition) void(c *Call) error {
+	switch {
+	case c.body.generation != p.generation:
+		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
+	case c.body.void.Load():
+		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body has seen what is no longer so")}
+	default:
+		return nil
+	}
 }
 
 // consult answers with whole news.
@@ -162,8 +192,13 @@ func (p *Partition) consult(c *Call) {
 		p.cfg.Log.Warn("a run whose body asks for it cannot be read", "run", c.Run.String(), "error", err)
 		return
 	}
+	p.tellAll(r)
+}
+
+// tellAll gives a run's body all there is to know, at once: news of what follows must not pass it.
+func (p *Partition) tellAll(r *run) {
 	if r.state.Phase.Closed() || r.state.Closing != nil || r.state.CancelAsked || r.state.Phase == core.RunPending || p.cfg.Bodies == nil {
 		return
 	}
-	p.cfg.Bodies.Consult(NewsOf(r.state, nil)) // at once: news of what follows must not pass it
+	p.cfg.Bodies.Consult(NewsOf(r.state, nil))
 }

@@ -49,9 +49,9 @@ type Call struct {
 	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
 	Done func(*Call)
 
-	void       bool          // Err is that of a batch it waited for, which has failed
-	ch         chan struct{} // of the engine's own calls
-	generation int           // of the body
+	void bool          // Err is that of a batch it waited for, which has failed
+	ch   chan struct{} // of the engine's own calls
+	body *Body         // whose decisions are among the inputs
 }
 
 // op names the operation in errors.

@@ -108,7 +108,7 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 
 // Confirm implements worker.Confirmer: it reports, and says when that is durable, or that the attempt has ended before.
 func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	e.Do(run, 0, []core.Input{in}, func(err error) {
+	e.Do(run, nil, []core.Input{in}, func(err error) {
 		var own *Error
 		done(errors.As(err, &own) && own.Code != CodeUncertain && own.Code != CodeStalled)
 	})

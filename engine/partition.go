@@ -417,6 +417,9 @@ func (p *Partition) carryOut(e *effect) {
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
 		p.cfg.Bodies.Forget(e.run)
+		if r := p.runs[e.run]; r != nil {
+			p.tellAll(r) // where it was opened again before its end was durable
+		}
 	default:
 	}
 }
