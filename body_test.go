@@ -385,6 +385,8 @@ func TestDefineRefuses(t *testing.T) {
 		"run retry":                 {pawl.RunRetry("fixed")},
 		"defaults: retry":           {pawl.Defaults(pawl.Retry("fixed(-3, 1s)"))},
 		"step charge: heartbeat":    {pawl.ForStep("charge", pawl.HeartbeatTimeout("never"))},
+		"onFailure: it has no":      {pawl.OnFailure[string](nil)},
+		"step a/b: the name":        {pawl.ForStep("a/b", pawl.Timeout("1s"))},
 		"onFailure takes int":       {pawl.OnFailure(func(context.Context, int, error) error { return nil })},
 		"retry: maxInterval":        {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 3, MaxInterval: time.Millisecond}))},
 		"retry: maxAttempts":        {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -2}))},

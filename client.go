@@ -202,8 +202,13 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out, err := e.engine.Result(ctx, run)
-	if err != nil {
+	switch trouble := e.host.trouble(run); {
+	case err != nil && ctx.Err() == nil:
 		return Outcome{}, err
+	case err != nil && trouble != nil:
+		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run, context.Cause(ctx), trouble)
+	case err != nil:
+		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
 	return Outcome{ID: out.Run.String(), Phase: out.Phase.String(), Output: out.Output, Failure: out.Failure}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
 
 // Codec turns values into what the history holds and back. What it makes must be JSON, for that is what people and tools
@@ -36,6 +37,15 @@ func encode(c Codec, what string, v any) ([]byte, error) {
 	return b, nil
 }
 
+// input makes a payload that goes to another run or a handler.
+func (h *host) input(c Codec, what string, v any) ([]byte, error) {
+	b, err := encode(c, what, v)
+	if err == nil {
+		err = h.tooLarge(what, b)
+	}
+	return b, err
+}
+
 // decode reads a payload; an empty one and null give the zero value.
 func decode[T any](c Codec, what string, b []byte) (T, error) {
 	var v T
@@ -43,7 +53,7 @@ func decode[T any](c Codec, what string, b []byte) (T, error) {
 		return v, nil
 	}
 	if err := c.Decode(b, &v); err != nil {
-		return v, NonRetryable(fmt.Errorf("pawl: %s cannot be read as %T: %w", what, v, err))
+		return v, NonRetryable(fmt.Errorf("pawl: %s cannot be read as %s: %w", what, reflect.TypeFor[T](), err))
 	}
 	return v, nil
 }

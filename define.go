@@ -60,7 +60,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	d := &definition{name: name, hooks: map[string]*hookDefinition{}, byStep: map[string][]StepOption{}}
 	d.note(checkName(name))
 	if fn == nil {
-		d.note(errors.New("it has no function"))
+		d.note(errNoFunction)
 	}
 	for _, opt := range opts {
 		opt(d)
@@ -99,6 +99,8 @@ func (d *definition) note(err error) {
 		d.err = errors.Join(d.err, err)
 	}
 }
+
+var errNoFunction = errors.New("it has no function")
 
 // checkName refuses what keys are put together with.
 func checkName(name string) error {
@@ -203,7 +205,7 @@ func Defaults(opts ...StepOption) Option {
 func ForStep(name string, opts ...StepOption) Option {
 	_, err := stepPolicy(opts)
 	return func(d *definition) {
-		d.note(wrap("step "+name, err))
+		d.note(wrap("step "+name, errors.Join(checkName(name), err)))
 		d.byStep[name] = append(d.byStep[name], opts...)
 	}
 }
@@ -228,6 +230,9 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 	o, err := stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
 	return func(d *definition) {
 		d.note(wrap(name, err))
+		if fn == nil {
+			d.note(wrap(name, errNoFunction))
+		}
 		if d.hooks[name] != nil {
 			d.note(fmt.Errorf("%s is given twice", name))
 		}

@@ -130,7 +130,8 @@ func Info(ctx Context) RunInfo {
 //
 // The new run has a run timeout of its own; the execution timeout goes on.
 func ContinueAsNew[In any](ctx Context, in In) error {
-	input, err := encode(ctx.of().session.host.codec, "the input to go on with", in)
+	h := ctx.of().session.host
+	input, err := h.input(h.codec, "the input to go on with", in)
 	if err != nil {
 		return err
 	}

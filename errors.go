@@ -43,7 +43,13 @@ var (
 	ErrFull      error = engine.ErrFull // the run keeps 10,000 events, or 64 MiB of them, that it has not waited for
 )
 
-func init() { RegisterErrorValue("pawl.invalid", ErrInvalid) }
+// typeTooLarge is how a payload above the limit is recorded.
+const typeTooLarge = "output_too_large"
+
+func init() {
+	RegisterErrorValue(typeTooLarge, ErrTooLarge) // first, for it says more
+	RegisterErrorValue("pawl.invalid", ErrInvalid)
+}
 
 // invalidError says what makes no sense, and is ErrInvalid.
 type invalidError struct{ error }
@@ -436,9 +442,20 @@ func decodeOwn(f *policy.Failure) error {
 	return f
 }
 
-func tooLarge(what string, size, most int) error {
-	return NonRetryable(&policy.Failure{
-		Kind: policy.KindFailed, Type: "output_too_large",
-		Message: fmt.Sprintf("%s has %d bytes, more than the %d that are allowed: store it elsewhere and return a reference, or raise Config.MaxPayload", what, size, most),
-	})
+// tooLarge says that a payload is above the limit, which no further attempt would change.
+func (h *host) tooLarge(what string, payload []byte) error {
+	if len(payload) <= h.maxPayload {
+		return nil
+	}
+	return NonRetryable(&tooLargeError{&policy.Failure{
+		Kind: policy.KindFailed, Type: typeTooLarge, Message: fmt.Sprintf(
+			"%s has %d bytes, more than the %d that are allowed: store it elsewhere and pass a reference, or raise Config.MaxPayload", what, len(payload), h.maxPayload),
+	}})
 }
+
+// tooLargeError is a payload above the limit, and ErrTooLarge.
+type tooLargeError struct{ *policy.Failure }
+
+func (e *tooLargeError) Error() string        { return e.Message }
+func (e *tooLargeError) Is(target error) bool { return target == ErrTooLarge }
+func (e *tooLargeError) Unwrap() error        { return e.Failure }

@@ -31,6 +31,7 @@ type Waitable interface {
 	outcome() error
 	home() *session
 	what() string
+	missing() bool
 }
 
 func (f *Future[T]) settled() bool {
@@ -48,6 +49,8 @@ func (f *Future[T]) signal() *signal {
 }
 
 func (f *Future[T]) home() *session { return f.session }
+
+func (f *Future[T]) missing() bool { return f == nil }
 
 // outcome is the error of a settled future; the session is locked.
 func (f *Future[T]) outcome() error {
@@ -98,6 +101,9 @@ func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Futur
 	if err := checkName(name); err != nil {
 		return failed[T](st.invalid(err, "strand %q", name))
 	}
+	if fn == nil {
+		return failed[T](st.invalid(errNoFunction, "strand %q", name))
+	}
 	if err := st.enter(named("strand", name)); err != nil {
 		return failed[T](err)
 	}
@@ -116,7 +122,7 @@ func spawn[T any](st *strand, name, key string, fn func(ctx Context) (T, error),
 			if p := recover(); p != nil {
 				err = newPanic(p, debug.Stack())
 			}
-			child.end(func() {
+			child.end(err, func() {
 				f.value, f.err, f.ended = v, err, true
 				over(err)
 			}, &f.changed)
@@ -127,11 +133,11 @@ func spawn[T any](st *strand, name, key string, fn func(ctx Context) (T, error),
 }
 
 // end ends a strand that is not the body's own.
-func (st *strand) end(settle func(), sig *signal) {
+func (st *strand) end(err error, settle func(), sig *signal) {
 	s := st.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !st.ends("strand") {
+	if !st.ends("strand", err) {
 		return
 	}
 	settle()
@@ -142,6 +148,9 @@ func (st *strand) end(settle func(), sig *signal) {
 
 // All waits until all futures have a result, and returns the first error in their order.
 func All(ctx Context, futures ...Waitable) error {
+	if err := ctx.of().present("all", futures); err != nil {
+		return err
+	}
 	var first error
 	for _, f := range futures {
 		outcome, err := waitFor(ctx, f)
@@ -153,6 +162,16 @@ func All(ctx Context, futures ...Waitable) error {
 		}
 	}
 	return first
+}
+
+// present refuses futures that are not there.
+func (st *strand) present(what string, futures []Waitable) error {
+	for i, f := range futures {
+		if f == nil || f.missing() {
+			return st.invalid(fmt.Errorf("future %d is nil", i), "%s", what)
+		}
+	}
+	return nil
 }
 
 // waitFor waits for a future's result and returns its error. It is read under the session's lock: news of a step that has ended
@@ -177,6 +196,9 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 	st := ctx.of()
 	if len(futures) == 0 {
 		return -1, st.invalid(errors.New("without a future it waits for nothing"), "any")
+	}
+	if err := st.present("any", futures); err != nil {
+		return -1, err
 	}
 	if err := st.enterFor(named("pawl.Any"), futures...); err != nil {
 		return -1, err
@@ -219,6 +241,9 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In, fn func(
 	st := ctx.of()
 	if err := checkName(name); err != nil {
 		return nil, st.invalid(err, "map %q", name)
+	}
+	if fn == nil {
+		return nil, st.invalid(errNoFunction, "map %q", name)
 	}
 	if atOnce <= 0 || atOnce > len(items) {
 		atOnce = len(items)

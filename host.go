@@ -382,14 +382,15 @@ func (h *host) call(at *attempt, fn stepFunc) worker.Result {
 		}()
 		began := time.Now()
 		out, err := h.around(at, fn)
+		if err == nil {
+			err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
+		}
 		if h.observer != nil {
 			h.observer.AttemptEnded(at.info(), time.Since(began), err)
 		}
 		switch {
 		case err != nil:
 			res = worker.Result{Failure: failureOf(err)}
-		case len(out) > h.maxPayload:
-			res = worker.Result{Failure: failureOf(tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), len(out), h.maxPayload))}
 		default:
 			res = worker.Result{Output: out}
 		}

@@ -63,6 +63,31 @@ func TestInvalidCalls(t *testing.T) {
 		},
 		`version "v": 2 is above 1`: func(ctx pawl.Context) error { return second(pawl.Version(ctx, "v", 2, 1)) },
 		`any: without a future`:     func(ctx pawl.Context) error { return second(pawl.Any(ctx)) },
+		`any: future 1 is nil`: func(ctx pawl.Context) error {
+			return second(pawl.Any(ctx, pawl.EventAsync[int](ctx, "e"), nil))
+		},
+		`all: future 0 is nil`:              func(ctx pawl.Context) error { return pawl.All(ctx, (*pawl.Future[int])(nil)) },
+		`step "nil": it has no function`:    func(ctx pawl.Context) error { return second(pawl.Step[int](ctx, "nil", nil)) },
+		`step "nil do": it has no function`: func(ctx pawl.Context) error { return pawl.Do(ctx, "nil do", nil) },
+		`strand "nil": it has no function`:  func(ctx pawl.Context) error { return second(pawl.Go[int](ctx, "nil", nil).Get(ctx)) },
+		`map "nil": it has no function`: func(ctx pawl.Context) error {
+			return second(pawl.Map[int, int](ctx, "nil", 1, []int{1}, nil))
+		},
+		`step "nil child": it has no workflow`: func(ctx pawl.Context) error {
+			return second(pawl.Child[int, int](ctx, "nil child", nil, 1))
+		},
+		`step "call nobody": handler: the name is empty`: func(ctx pawl.Context) error {
+			return second(pawl.Call[int](ctx, "call nobody", "", 1))
+		},
+		`step "s": Within is for WaitEvent`: func(ctx pawl.Context) error {
+			return second(pawl.Step(ctx, "s", never, pawl.Within("1s")))
+		},
+		`step "s": ParentClose is for Child`: func(ctx pawl.Context) error {
+			return second(pawl.Step(ctx, "s", never, pawl.ParentClose("abandon")))
+		},
+		`step "e": startToClose has no effect on an event wait`: func(ctx pawl.Context) error {
+			return second(pawl.WaitEvent[int](ctx, "e", pawl.AttemptTimeout("1s")))
+		},
 		`step "c": pawl: workflow "": the name`: func(ctx pawl.Context) error {
 			return second(pawl.Child(ctx, "c", pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil }), 1))
 		},
@@ -125,4 +150,21 @@ func TestMustPolicy(t *testing.T) {
 		}
 	}()
 	pawl.MustPolicy(pawl.Retry("sometimes"), pawl.Timeout("later"))
+}
+
+func TestServeRefuses(t *testing.T) {
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		h := pawl.Handle("h", func(context.Context, int) (int, error) { return 1, nil })
+		for want, err := range map[string]error{
+			`serve "q": 0 slots: give at least 1`:             e.Serve("q", 0, h),
+			`serve "q": handler "nil": it has no function`:    e.Serve("q", 1, pawl.Handle[int, int]("nil", nil)),
+			`serve "q": the name is empty`:                    e.Serve("q", 1, pawl.Handler{}),
+			`serve "q": handler "h": it is given twice`:       e.Serve("q", 1, h, h),
+			`serve "q": handler "go": it is called like what`: e.Serve("q", 1, pawl.Handle("go", func(context.Context, int) (int, error) { return 1, nil })),
+		} {
+			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -232,6 +233,25 @@ func amount[D Amount](v D) (time.Duration, error) {
 	default:
 		return duration.Parse(fmt.Sprint(v))
 	}
+}
+
+// fit says what of the options would have no effect on a step of the kind.
+func (o *stepOptions) fit(kind core.StepKind) error {
+	if o.close != "" && kind != core.KindChild {
+		return errors.New("ParentClose is for Child")
+	}
+	if kind != core.KindWait {
+		if o.policy.Wait != nil {
+			return errors.New("Within is for WaitEvent: what bounds a step is Timeout, or AttemptTimeout")
+		}
+		return nil
+	}
+	for _, limit := range policy.StepLimits {
+		if limit != policy.LimitWait && limit != policy.LimitScheduleToClose && o.policy.Get(limit) != nil {
+			return fmt.Errorf("%s has no effect on an event wait, which has no attempts: bound it by Within", limit)
+		}
+	}
+	return nil
 }
 
 func (o *stepOptions) note(what string, err error) {

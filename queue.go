@@ -21,6 +21,9 @@ func handlerType(name string) string { return "fn:" + name }
 // Handle makes a handler of a function: what [Call] names, and a flow's task step by its type. What holds for a [Step]'s
 // function holds for this one.
 func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) Handler {
+	if fn == nil {
+		return Handler{name: name} // Serve refuses it
+	}
 	return Handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
 		in, err := decode[In](c, "the input of handler "+name, input)
 		if err != nil {
@@ -46,6 +49,9 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		name := handlerType(h.name)
 		if err := checkName(h.name); err != nil {
 			return invalid(err, "serve %q", queue)
+		}
+		if h.run == nil {
+			return invalid(errNoFunction, "serve %q: handler %q", queue, h.name)
 		}
 		if executors[name] != nil {
 			return invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, h.name)

@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +22,11 @@ func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, 
 
 // Do is Step for a function without a result.
 func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...StepOption) error {
-	_, err := Step(ctx, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, opts...)
+	var run func(ctx context.Context) (struct{}, error)
+	if fn != nil {
+		run = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
+	}
+	_, err := Step(ctx, name, run, opts...)
 	return err
 }
 
@@ -35,8 +40,11 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 		}
 		return encode(codec, fmt.Sprintf("the result of step %q", name), out)
 	}
-	o, err := ctx.of().options(name, opts)
-	if err == nil && o.queue != "" {
+	o, err := ctx.of().options(core.KindTask, name, opts)
+	switch {
+	case err == nil && fn == nil:
+		err = errNoFunction
+	case err == nil && o.queue != "":
 		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q", o.queue)
 	}
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: typeLocal}, core.Schedule{}, run, o, err)
@@ -50,10 +58,13 @@ func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption
 // CallAsync begins a Call and does not wait for it.
 func CallAsync[Out any](ctx Context, name, handler string, in any, opts ...StepOption) *Future[Out] {
 	st := ctx.of()
-	o, err := st.options(name, opts)
+	o, err := st.options(core.KindTask, name, opts)
+	if err == nil {
+		err = wrap("handler", checkName(handler))
+	}
 	spec := &core.StepSpec{Kind: core.KindTask, Type: handlerType(handler)}
 	if err == nil {
-		spec.Input, err = encode(st.session.host.codec, fmt.Sprintf("the input of step %q", name), in)
+		spec.Input, err = st.session.host.input(st.session.host.codec, fmt.Sprintf("the input of step %q", name), in)
 	}
 	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 }
@@ -67,14 +78,17 @@ func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, o
 // ChildAsync begins a child run and does not wait for it.
 func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) *Future[Out] {
 	st := ctx.of()
-	o, err := st.options(name, opts)
+	if w == nil {
+		return failed[Out](st.invalid(errors.New("it has no workflow"), "step %q", name))
+	}
+	o, err := st.options(core.KindChild, name, opts)
 	if err == nil {
 		err = st.session.host.register(w.def)
 	}
 	codec := w.def.codec(st.session.host.codec)
 	var input []byte
 	if err == nil {
-		input, err = encode(codec, fmt.Sprintf("the input of child %q", name), in)
+		input, err = st.session.host.input(codec, fmt.Sprintf("the input of child %q", name), in)
 	}
 	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name}
 	if err == nil {
@@ -107,14 +121,20 @@ func WaitEvent[T any](ctx Context, event string, opts ...StepOption) (T, error) 
 
 // EventAsync begins to wait for an event and returns.
 func EventAsync[T any](ctx Context, event string, opts ...StepOption) *Future[T] {
-	o, err := ctx.of().options(event, opts)
+	o, err := ctx.of().options(core.KindWait, event, opts)
 	return begin[T](ctx, event, &core.StepSpec{Kind: core.KindWait, Event: event}, core.Schedule{}, nil, o, err)
 }
 
-// options are those of the workflow, of its step, and of the call.
-func (st *strand) options(name string, opts []StepOption) (stepOptions, error) {
+// options are those of the workflow, of its step, and of the call. The call's own have to be of use to what it does; those that
+// are shared need not be for each.
+func (st *strand) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
 	d := st.session.def
-	return stepPolicy(d.defaults, d.byStep[name], opts)
+	o, err := stepPolicy(d.defaults, d.byStep[name], opts)
+	if err == nil && len(opts) > 0 {
+		own, _ := stepPolicy(opts)
+		err = own.fit(kind)
+	}
+	return o, err
 }
 
 // begin asks for a step.

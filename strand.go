@@ -219,7 +219,7 @@ func describe(spec *core.StepSpec) string {
 		if spec.Type == typeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
 		}
-		return fmt.Sprintf("call %q of %q on queue %q", spec.Name, spec.Type, spec.Queue)
+		return fmt.Sprintf("call %q of %q on queue %q", spec.Name, strings.TrimPrefix(spec.Type, handlerType("")), spec.Queue)
 	}
 }
 
@@ -262,20 +262,20 @@ func (s *session) body(st *strand) {
 func (s *session) finish(st *strand, out []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !st.ends("body") {
+	if !st.ends("body", err) {
 		return
 	}
 	c := core.Close{Phase: core.RunSucceeded, Output: out}
 	var again *continueError
+	if err == nil {
+		err = s.host.tooLarge("the result of workflow "+s.def.name, out)
+	}
 	if s.invalid != nil && (err == nil || errors.As(err, &again)) {
 		err, again = s.invalid, nil
 	}
 	switch {
 	case errors.As(err, &again):
 		c = core.Close{Phase: core.RunContinued, Output: again.input}
-	case err == nil && len(out) > s.host.maxPayload:
-		err = tooLarge("the result of workflow "+s.def.name, len(out), s.host.maxPayload)
-		fallthrough
 	case err != nil:
 		c = closing(err)
 	}
@@ -292,13 +292,17 @@ func (s *session) finish(st *strand, out []byte, err error) {
 	s.host.solved(s.run)
 }
 
-// ends takes a strand that returns out of its session. It reports false where that does not matter any more, or where more is
-// recorded of it. The session is locked.
-func (st *strand) ends(what string) bool {
+// ends takes a strand that returns, with that error, out of its session. It reports false where that does not matter any more, or
+// where more is recorded of it. The session is locked.
+func (st *strand) ends(what string, err error) bool {
 	s := st.session
 	delete(s.strands, st)
 	if !s.over && st.replays() {
-		s.changed(describe(s.recorded[st.prefix][st.cursor].step.Spec), "the end of the "+what)
+		asked := "the end of the " + what
+		if err != nil { // it may be why, such as a result that the code of today cannot read
+			asked += " with the error " + strconv.Quote(err.Error())
+		}
+		s.changed(describe(s.recorded[st.prefix][st.cursor].step.Spec), asked)
 	}
 	return !s.over
 }

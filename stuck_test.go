@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,4 +271,43 @@ func TestRunsThatEndedLeaveNothing(t *testing.T) {
 			t.Errorf("the engine keeps the bodies of %d runs that have ended", n)
 		}
 	}, w)
+}
+
+// TestWaitingForWhatCannotGoOn: who waits for a run in vain is told why, and what kept its body from coming where it was.
+func TestWaitingForWhatCannotGoOn(t *testing.T) {
+	before := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		if _, err := pawl.Step(ctx, "s", func(context.Context) (string, error) { return "seven", nil }); err != nil {
+			return 0, err
+		}
+		return 1, pawl.Sleep(ctx, "rest", "1h")
+	})
+	after := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		if _, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 7, nil }); err != nil {
+			return 0, err
+		}
+		return 1, pawl.Sleep(ctx, "rest", "1h")
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := before.Start(t.Context(), e, "a", none{}); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := pawl.RunOf[int](e.Engine, "a").Result(short)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has not ended: context deadline exceeded") {
+			t.Errorf("while it sleeps: %v", err)
+		}
+		e.Restart(after)
+		e.Skip(2 * time.Hour)
+		again, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = pawl.RunOf[int](e.Engine, "a").Result(again)
+		var changed *pawl.ChangedError
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &changed) {
+			t.Fatalf("got %v", err)
+		}
+		if want := `the end of the body with the error "pawl: the result of step \"s\" cannot be read as int: `; !strings.HasPrefix(changed.Asked, want) {
+			t.Errorf("asked for was %s, want %s", changed.Asked, want)
+		}
+	}, before)
 }
