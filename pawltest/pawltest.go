@@ -21,6 +21,7 @@ type Env struct {
 	t       *testing.T
 	journal journal.Journal
 	config  pawl.Config
+	stops   *stops
 
 	mu    sync.Mutex
 	fakes map[string]Fake
@@ -40,7 +41,7 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}}
+		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}, stops: newStops(cfg.Observer)}
 		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
@@ -52,6 +53,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		if codec == nil {
 			codec = pawl.JSON{}
 		}
+		e.config.Observer = e.stops
 		next := cfg.Intercept
 		e.config.Intercept = func(ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error)) ([]byte, error) {
 			if fake := e.fake(a); fake != nil {
