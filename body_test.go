@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -358,19 +359,40 @@ func TestBlockedBodyTripsTheTaskLimit(t *testing.T) {
 func blockHere(ctx context.Context) { <-ctx.Done() }
 
 func TestPanics(t *testing.T) {
+	at := map[string]int{}
+	here := func(what string) {
+		_, _, line, _ := runtime.Caller(1)
+		at[what] = line
+	}
 	w := pawl.Define("panics", func(ctx pawl.Context, where string) (int, error) {
-		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { panic("in the step") })
+		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) {
+			here("step")
+			panic("in the step")
+		})
 		if where == "body" {
+			here("body")
 			panic("in the body")
+		}
+		if where == "strand" {
+			return pawl.Go(ctx, "strand", func(pawl.Context) (int, error) {
+				defer func() { panic(recover()) }()
+				var none map[string]int
+				here("strand")
+				none["in the strand"] = 1
+				return 0, nil
+			}).Get(ctx)
 		}
 		return 0, err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		for _, where := range []string{"body", "step"} {
+		for where, value := range map[string]string{"body": "in the body", "step": "in the step", "strand": "assignment to entry in nil map"} {
 			_, err := run(t, e.Engine, w, where)
 			var p *pawl.PanicError
-			if !errors.As(err, &p) || p.Value != "in the "+where || !strings.Contains(p.Stack, "body_test.go") {
+			if !errors.As(err, &p) || p.Value != value || !strings.Contains(p.Stack, "body_test.go") {
 				t.Errorf("%s: %v", where, err)
+			}
+			if want := fmt.Sprintf("body_test.go:%d)", at[where]+1); !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s: got %v, want it at %s", where, err, want)
 			}
 		}
 	}, w)

@@ -113,7 +113,7 @@ type StepDescription struct {
 // Query selects runs.
 type Query struct {
 	Workflow, WorkflowID string
-	Phases               []string // "running", "waiting", "failed", …; empty: all
+	Phases               []string // pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated, continued; empty: all
 	After                string   // run id: the last of the page before
 	Limit                int      // default 50
 }
@@ -334,14 +334,14 @@ func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 	for _, name := range q.Phases {
 		var phase core.RunPhase
 		if err := phase.UnmarshalText([]byte(name)); err != nil {
-			return nil, invalid(err, "list")
+			return nil, invalid(err, "list: phase")
 		}
 		query.Phases = append(query.Phases, phase)
 	}
 	if q.After != "" {
 		var err error
 		if query.After, err = core.ParseRunID(q.After); err != nil {
-			return nil, err
+			return nil, invalid(err, "list: after")
 		}
 	}
 	page, err := e.engine.List(ctx, query)

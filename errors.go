@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,6 +99,9 @@ func (e *StepError) verb() string {
 	times := ""
 	if e.Attempts > 1 {
 		times = fmt.Sprintf(" after %d attempts", e.Attempts)
+	}
+	if e.reason == policy.ReasonWorkerLost {
+		times += fmt.Sprintf(", for %d attempts in a row died with their process", policy.MaxLost)
 	}
 	switch e.Phase {
 	case core.StepTimedOut.String():
@@ -225,14 +230,35 @@ func (e *TaskTimeoutError) Error() string {
 // PanicError is a panic of a body or of a step.
 type PanicError struct {
 	Value string `json:"value"`
+	At    string `json:"at,omitempty"` // directory/file:line
 	Stack string `json:"stack"`
 }
 
-func (e *PanicError) Error() string { return "panic: " + e.Value }
+func (e *PanicError) Error() string {
+	if e.At == "" {
+		return "panic: " + e.Value
+	}
+	return "panic: " + e.Value + " (at " + e.At + ")"
+}
 
 func newPanic(v any, stack []byte) *PanicError {
 	const most = 8 << 10
-	return &PanicError{Value: fmt.Sprint(v), Stack: string(stack[:min(len(stack), most)])}
+	return &PanicError{Value: fmt.Sprint(v), At: panickedAt(string(stack)), Stack: string(stack[:min(len(stack), most)])}
+}
+
+// panickedAt finds in the stack of a recovered panic the line that panicked: the first one beyond the runtime's. Of several panics
+// the one that began is the last.
+func panickedAt(stack string) string {
+	lines := strings.Split(stack[strings.LastIndex(stack, "\npanic(")+1:], "\n")
+	for i := 2; i+1 < len(lines); i += 2 {
+		if strings.HasPrefix(lines[i], "runtime.") {
+			continue
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		dir, name := path.Split(file)
+		return path.Join(path.Base(dir), name)
+	}
+	return ""
 }
 
 // hint wraps an error with a wish about its retry.

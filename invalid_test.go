@@ -168,3 +168,31 @@ func TestServeRefuses(t *testing.T) {
 		}
 	})
 }
+
+func TestOpenRefuses(t *testing.T) {
+	for want, cfg := range map[string]pawl.Config{
+		"has no scheme":                      {Database: "shop.db"},
+		"is linked":                          {Database: "oracle:x"},
+		"file has no name":                   {Database: "sqlite:"},
+		"Config.MaxPayload is negative":      {Database: "memory:", MaxPayload: -1},
+		"Config.Concurrency is negative":     {Database: "memory:", Concurrency: -1},
+		"Config.TaskTimeout is negative":     {Database: "memory:", TaskTimeout: -1},
+		"Config.TaskTimeout: 1h0m0s is more": {Database: "memory:", TaskTimeout: time.Hour},
+		"Config.Grace is negative":           {Database: "memory:", Grace: -1},
+		"Config.Retention is negative":       {Database: "memory:", Retention: -time.Hour},
+		`defined twice: give one of the two`: {Database: "memory:", Workflows: []pawl.Definition{answer(1), answer(2)}},
+		`workflow "": the name is empty`:     {Database: "memory:", Workflows: []pawl.Definition{pawl.Define[int, int]("", nil)}},
+	} {
+		e, err := pawl.Open(t.Context(), cfg)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if e != nil {
+			_ = e.Close()
+		}
+	}
+}
+
+func answer(n int) *pawl.Workflow[int, int] {
+	return pawl.Define("answer", func(pawl.Context, int) (int, error) { return n, nil })
+}

@@ -238,17 +238,6 @@ func TestCodecMustMakeJSON(t *testing.T) {
 	})
 }
 
-func TestOpenRefuses(t *testing.T) {
-	for want, cfg := range map[string]pawl.Config{
-		"no scheme": {Database: "shop.db"}, "is linked": {Database: "oracle:x"},
-		"the name is empty": {Database: "memory:", Workflows: []pawl.Definition{pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil })}},
-	} {
-		if _, err := pawl.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
-	}
-}
-
 func TestWideMap(t *testing.T) {
 	const n = 5000
 	w := pawl.Define("wide", func(ctx pawl.Context, _ none) (int, error) {

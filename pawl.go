@@ -34,7 +34,7 @@ type Config struct {
 	// Concurrency bounds the local steps that run at once. Default 1000.
 	Concurrency int
 	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
-	// Default 10s.
+	// Default 10s, at most 2m.
 	TaskTimeout time.Duration
 	// Grace is how long a step's function may take to return after its context is done, before it is abandoned and its
 	// next attempt may begin. Default 5s.
@@ -73,8 +73,12 @@ type Engine struct {
 	closed bool // no more are served
 }
 
-// Open opens the database and starts to work: open runs of the workflows in the configuration go on at once.
+// Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The context bounds
+// the opening; the engine works until [Engine.Close].
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	if err := cfg.check(); err != nil {
+		return nil, invalid(err, "open")
+	}
 	cfg = cfg.withDefaults()
 	e := &Engine{}
 	j := cfg.Journal
@@ -133,6 +137,23 @@ func (g *gate) Consult(n engine.News) {
 func (g *gate) Begins(run core.RunID, workflow, step, taskType string) bool {
 	<-g.open
 	return g.host.Begins(run, workflow, step, taskType)
+}
+
+// check refuses what is no default, and makes no sense.
+func (c Config) check() error {
+	var errs []error
+	for name, negative := range map[string]bool{
+		"MaxPayload": c.MaxPayload < 0, "Concurrency": c.Concurrency < 0, "TaskTimeout": c.TaskTimeout < 0, "Grace": c.Grace < 0,
+		"Retention": c.Retention < 0,
+	} {
+		if negative {
+			errs = append(errs, fmt.Errorf("Config.%s is negative: leave it out for the default", name))
+		}
+	}
+	if c.TaskTimeout > maxTask {
+		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs into a step", c.TaskTimeout, maxTask))
+	}
+	return errors.Join(errs...)
 }
 
 func (c Config) withDefaults() Config {

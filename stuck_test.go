@@ -214,7 +214,7 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 				calls++
 				return "done", wait(ctx, 2*time.Minute)
 			})
-			if errors.Is(err, pawl.ErrWorkerLost) {
+			if errors.Is(err, pawl.ErrWorkerLost) && strings.Contains(err.Error(), "5 attempts in a row died with their process") {
 				return "worker lost", nil
 			}
 			return out, err

@@ -1,6 +1,9 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // name returns the text of a small enumeration's value.
 func name[T ~uint8](names []string, v T) string {
@@ -18,5 +21,5 @@ func parseName[T ~uint8](names []string, s string, v *T) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("core: unknown name %q, expected one of %v", s, names)
+	return fmt.Errorf("%q where one of %s is expected", s, strings.Join(names, ", "))
 }

@@ -54,6 +54,9 @@ const readerCount = 2
 // Open opens the database at path, creating it where there is none, and holds it until Close.
 // Errors: *HeldError (journal.ErrHeld), journal.ErrNoJournal, ErrNewer, ErrReadOnly, ErrCorrupt, ErrFull.
 func Open(path string, o Options) (*Journal, error) {
+	if path == "" {
+		return nil, errors.New("journal: open: the database's file has no name: write it like sqlite:shop.db")
+	}
 	j := newJournal(path)
 	if o.Command == "" {
 		o.Command = commandLine()
