@@ -417,8 +417,8 @@ func (p *Partition) carryOut(e *effect) {
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
 		p.cfg.Bodies.Forget(e.run)
-		if r := p.runs[e.run]; r != nil {
-			p.tellAll(r) // where it was opened again before its end was durable
+		if r := p.runs[e.run]; r != nil && r.state.Owed() {
+			p.tellAll(r) // it was opened again before its end was durable
 		}
 	default:
 	}
