@@ -376,9 +376,9 @@ func TestPanics(t *testing.T) {
 		if where == "strand" {
 			return pawl.Go(ctx, "strand", func(pawl.Context) (int, error) {
 				defer func() { panic(recover()) }()
-				var none map[string]int
+				none := func() map[string]int { return nil }
 				here("strand")
-				none["in the strand"] = 1
+				none()["key"] = 1
 				return 0, nil
 			}).Get(ctx)
 		}
