@@ -25,11 +25,12 @@ type Engine struct {
 		Stats
 	}
 
-	ctx    context.Context // ends when the engine is closed and its goroutines are to stop
-	cancel context.CancelFunc
-	stop   chan struct{} // closed by Close
-	once   sync.Once
-	done   chan struct{} // closed when all goroutines have ended
+	ctx     context.Context // ends when the engine is closed and its goroutines are to stop
+	cancel  context.CancelFunc
+	stop    chan struct{} // closed by Close
+	unsaved error         // why what came last was not saved, where Close found the journal stalled
+	once    sync.Once
+	done    chan struct{} // closed when all goroutines have ended
 }
 
 // status is what keeps the engine from taking requests; nil: nothing does.
@@ -71,7 +72,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 }
 
 // Close stops taking work, waits for what is on its way to the disk, writes the rest of the view and ends. Close the
-// workers before: a report that comes later is lost, and its attempt is made again after the next Open.
+// workers before: a report that comes later is lost, and its attempt is made again after the next Open. The error is the journal's
+// where it took no writes at the end.
 func (e *Engine) Close() error {
 	e.once.Do(func() {
 		e.inbox.close()
@@ -79,10 +81,10 @@ func (e *Engine) Close() error {
 		close(e.stop)
 	})
 	<-e.done
-	if s := e.state.Load(); s != nil && !errors.Is(s.err, ErrClosed) {
-		return s.err
+	if err := e.Err(); !errors.Is(err, ErrClosed) {
+		return err
 	}
-	return nil
+	return e.unsaved
 }
 
 // Done is closed when the engine has ended, by Close or by an error that Err then returns.

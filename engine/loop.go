@@ -345,12 +345,12 @@ func (l *loop) finish() {
 	if l.busy {
 		<-l.results
 	}
-	err := l.e.Err()
 	if !l.failed() {
 		l.p.Shut(&Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")})
 	}
-	if err != nil && !errors.Is(err, ErrClosed) {
-		l.e.state.Store(&status{err: err, final: true})
+	if l.stalled() { // who asks now is told that it is closed: it does not go on by itself
+		l.e.unsaved = l.e.Err()
+		l.e.state.Store(closedStatus())
 	}
 }
 

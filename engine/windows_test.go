@@ -114,7 +114,16 @@ func TestAFullDiskRefusesThoseThatWait(t *testing.T) {
 				t.Error("a request waits for the disk to have room")
 			}
 		}
-		if err := e.Close(); !errors.Is(err, journal.ErrFull) {
+		for range 2 {
+			if err := e.Close(); !errors.Is(err, journal.ErrFull) {
+				t.Fatal(err)
+			}
+		}
+		// It does not go on by itself any more.
+		if _, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()}); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		if err := e.Err(); !errors.Is(err, ErrClosed) {
 			t.Fatal(err)
 		}
 	})
