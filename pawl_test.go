@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
@@ -196,5 +197,48 @@ func TestWorkflowOfSeveralEngines(t *testing.T) {
 		}
 		all.Wait()
 		<-time.After(time.Minute) // until all bodies have returned
+	})
+}
+
+// leaving is a journal that is closed while the test reads.
+type leaving struct {
+	*memory.Journal
+	read, closed chan struct{}
+}
+
+type readerKey struct{}
+
+func (l leaving) History(ctx context.Context, id core.RunID) (journal.History, error) {
+	if ctx.Value(readerKey{}) == nil {
+		return l.Journal.History(ctx, id)
+	}
+	close(l.read)
+	<-l.closed
+	return journal.History{}, memory.ErrClosed
+}
+
+// TestReadWhileClosing: who reads a run while the engine closes is told that it has.
+func TestReadWhileClosing(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) { return none{}, pawl.Sleep(ctx, "nap", "1h") })
+	bubble(t, func(t *testing.T) {
+		j := leaving{memory.New(), make(chan struct{}), make(chan struct{})}
+		e := open(t, j, w)
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan error)
+		go func() {
+			_, err := e.DescribeRun(context.WithValue(t.Context(), readerKey{}, true), r.ID)
+			told <- err
+		}()
+		<-j.read
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		close(j.closed)
+		if err := <-told; !errors.Is(err, pawl.ErrClosed) {
+			t.Error(err)
+		}
 	})
 }

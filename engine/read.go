@@ -9,12 +9,15 @@ import (
 	"github.com/pawl-dev/pawl/journal"
 )
 
-// unread is the error of a run that the view does not give.
-func unread(op string, id core.RunID, err error) error {
+// unread is the error of a read beside the loop. Where the engine has ended meanwhile, and the journal with it, that is why.
+func (e *Engine) unread(op, id string, err error) error {
 	if errors.Is(err, journal.ErrNotFound) {
-		return notFound(op, id.String())
+		return notFound(op, id)
 	}
-	return failure(op, id.String(), err)
+	if s := e.state.Load(); s != nil && s.final {
+		return s.err
+	}
+	return failure(op, id, err)
 }
 
 // Entries returns a run's whole history so far, committed entries only. Errors: CodeNotFound, CodeClosed.
@@ -37,7 +40,7 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, w *Watcher) ([]core
 	}
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && (len(pieces) == 0 || !errors.Is(err, journal.ErrNotFound)) {
-		return nil, unread("read", id, err)
+		return nil, e.unread("read", id.String(), err)
 	}
 	return join(h, pieces)
 }
@@ -152,13 +155,13 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	case err == nil && found != id && !e.masked(ctx, found):
 		return found, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
-		return core.RunID{}, failure("find", name, err)
+		return core.RunID{}, e.unread("find", name, err)
 	case id != (core.RunID{}):
 		return id, nil // ended, and newer than what the view knows
 	}
 	page, err := j.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {
-		return core.RunID{}, failure("find", name, err)
+		return core.RunID{}, e.unread("find", name, err)
 	}
 	if len(page.Runs) == 0 {
 		return core.RunID{}, notFound("find", name)
@@ -196,7 +199,7 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	for {
 		page, err := e.cfg.Journal.List(ctx, q)
 		if err != nil {
-			return journal.Page{}, failure("list", "", err)
+			return journal.Page{}, e.unread("list", "", err)
 		}
 		for _, row := range page.Runs {
 			if !masked[row.ID] {
