@@ -161,12 +161,16 @@ func (e *Exec) await(ctx context.Context, proc *process, s *streams, grace time.
 			return climb(processGroup{proc, m}, grace)
 		}
 	}
+	began, left := time.Now(), processGroup{proc, marks{}}
 	select { // what the process left behind may finish its last line
 	case <-s.done:
 	case <-time.After(lingerWait):
 	case <-ctx.Done():
 	}
-	return sweep(processGroup{proc, marks{}})
+	if rest := lingerWait - time.Since(began); rest > 0 && ctx.Err() == nil {
+		awaitGone(left, rest, nil) // and what is to outlive it may be about to leave the group
+	}
+	return sweep(left)
 }
 
 func (e *Exec) grace(p *ExecPayload) time.Duration {
