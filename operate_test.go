@@ -365,3 +365,27 @@ func TestRunErrors(t *testing.T) {
 		}, w, child)
 	}
 }
+
+// TestTheReasonOfACancelStays: who waits for a run that was cancelled hears why, also where the process died in between.
+func TestTheReasonOfACancelStays(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		return 1, pawl.Do(ctx, "work", func(ctx context.Context) error { return wait(ctx, time.Hour) })
+	})
+	for _, op := range []pawl.Op{pawl.OpCancel, pawl.OpInterrupt, pawl.OpTerminate} {
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			r, err := w.Start(t.Context(), e, "", none{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(time.Minute)
+			if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op, Reason: "changed my mind"}); err != nil {
+				t.Fatal(err)
+			}
+			e.Crash()
+			_, err = pawl.RunOf[int](e, r.ID).Result(t.Context())
+			if err == nil || !strings.HasSuffix(err.Error(), "ed: changed my mind") {
+				t.Errorf("%s: %v", op, err)
+			}
+		}, w)
+	}
+}

@@ -47,6 +47,9 @@ func Apply(r *Run, at Time, rec Record) {
 	case BodyWaits:
 		r.owed = false
 	case Operated:
+		if (rec.Op == OpCancel || rec.Op == OpInterrupt) && rec.Reason != "" {
+			r.CancelReason = rec.Reason
+		}
 	default:
 		r.applyStep(at, rec)
 	}
@@ -66,7 +69,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 func (r *Run) applyReopened(rec RunReopened) {
 	r.Phase, r.EndedAt, r.Output, r.Failure, r.owed = RunRunning, 0, nil, nil, true
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
-	r.Closing, r.CancelAsked = nil, false
+	r.Closing, r.CancelAsked, r.CancelReason = nil, false, ""
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
 	}

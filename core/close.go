@@ -178,7 +178,7 @@ func (m *machine) settleCancel() bool {
 		}
 	}
 	m.stopOpen("the run is cancelled")
-	m.settle(RunCancelled, nil, cancelled("the run was cancelled"))
+	m.settle(RunCancelled, nil, cancelled(because("the run was cancelled", m.r.CancelReason)))
 	return true
 }
 
@@ -202,13 +202,18 @@ func (m *machine) cancel(interrupt bool) {
 	}
 }
 
+// because adds the reason that was given, if one was.
+func because(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
+}
+
 // terminate closes the run at once.
 func (m *machine) terminate(reason string) {
 	m.stopOpen("the run was terminated")
-	f := cancelled("the run was terminated")
-	if reason != "" {
-		f.Message += ": " + reason
-	}
+	f := cancelled(because("the run was terminated", reason))
 	m.emit(RunEnded{Phase: RunTerminated, Failure: f})
 	m.effect(Closed{Phase: RunTerminated})
 }

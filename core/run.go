@@ -94,12 +94,13 @@ type Run struct {
 	Output  []byte   // JSON
 	Failure *policy.Failure
 
-	Closing     *Closing // the outcome is settled; hooks run and attempts stop before the run ends
-	CancelAsked bool     // nothing new is scheduled
-	PausedAt    Time
-	StopClock   bool  // paused with clock: stop
-	Next        RunID // the chain's next run; zero: none
-	Seq         int   // entries folded so far
+	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
+	CancelAsked  bool     // nothing new is scheduled
+	CancelReason string   // the last one that was given
+	PausedAt     Time
+	StopClock    bool  // paused with clock: stop
+	Next         RunID // the chain's next run; zero: none
+	Seq          int   // entries folded so far
 
 	def     Definition
 	decider Decider
