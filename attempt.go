@@ -15,13 +15,15 @@ type attempt struct {
 	task     core.Task
 	alive    worker.Alive
 	codec    Codec
+	host     *host
+	unkept   sync.Once // it was logged that the details of a heartbeat are not kept
 	deadline time.Time
 	ladder   sync.Mutex // held by what stops in its own time when the context is done
 }
 
 // attempt makes the context of a function.
 func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, codec Codec) *attempt {
-	a := &attempt{Context: ctx, task: t, alive: alive, codec: codec}
+	a := &attempt{Context: ctx, task: t, alive: alive, codec: codec, host: h}
 	if left, ok := worker.Remaining(ctx); ok {
 		a.deadline = time.Now().Add(left)
 	}
@@ -47,7 +49,8 @@ func attemptOf(ctx context.Context) *attempt {
 }
 
 // Heartbeat says that the step's attempt is alive, and keeps details that its next attempt reads by [LastHeartbeat]. It is
-// cheap: call it often. Outside of a step it does nothing.
+// cheap: call it often. Details that cannot be encoded, or are above Config.MaxPayload, are not kept, and the log says so. Outside
+// of a step it does nothing.
 func Heartbeat(ctx context.Context, details any) {
 	a := attemptOf(ctx)
 	if a == nil {
@@ -56,8 +59,11 @@ func Heartbeat(ctx context.Context, details any) {
 	var b []byte
 	if details != nil {
 		var err error
-		if b, err = encode(a.codec, "the details of a heartbeat", details); err != nil {
+		if b, err = a.host.input(a.codec, "the details of a heartbeat", details); err != nil {
 			b = nil // a sign of life is worth more than what came with it
+			a.unkept.Do(func() {
+				a.host.log.Warn("the details of a heartbeat are not kept", "run", a.task.Token.Run.String(), "step", a.task.StepName, "error", err)
+			})
 		}
 	}
 	a.alive.Heartbeat(b)

@@ -37,7 +37,7 @@ func encode(c Codec, what string, v any) ([]byte, error) {
 	return b, nil
 }
 
-// input makes a payload that goes to another run or a handler.
+// input makes a payload that goes to another run, a handler or the next attempt.
 func (h *host) input(c Codec, what string, v any) ([]byte, error) {
 	b, err := encode(c, what, v)
 	if err == nil {

@@ -215,14 +215,14 @@ func (e *Engine) closeJournal() error {
 }
 
 // Problem returns what keeps the body of an open run from going on: a *ChangedError, a *TaskTimeoutError, or that its workflow is not
-// registered; nil: nothing. The run is named by its run id. A wait for its result says it, too, when its context ends. Meanwhile none of its attempts begins, and its body is called again
+// registered; nil: nothing. A wait for its result says it, too, when its context ends. Meanwhile none of its attempts begins, and its body is called again
 // after pauses that double from the task limit up to ten minutes.
-func (e *Engine) Problem(runID string) error {
-	id, err := core.ParseRunID(runID)
+func (e *Engine) Problem(id string) error {
+	run, err := e.find(context.Background(), id)
 	if err != nil {
 		return err
 	}
-	return e.host.trouble(id)
+	return e.host.trouble(run)
 }
 
 // crew are the workers of an engine: the pool of what it does itself, and those that Serve adds.

@@ -1,10 +1,13 @@
 package pawl_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -41,5 +44,34 @@ func TestPayloadLimits(t *testing.T) {
 	}
 	if attempts != 1 {
 		t.Errorf("the step was tried %d times", attempts)
+	}
+}
+
+// TestHeartbeatsThatAreNotKept: a heartbeat whose details cannot be kept is a sign of life, and the log says once what is wrong.
+func TestHeartbeatsThatAreNotKept(t *testing.T) {
+	for want, details := range map[string]any{"has 1002 bytes, more than the 900": strings.Repeat("x", 1000), "cannot be encoded": func() {}} {
+		var log bytes.Buffer
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (bool, error) {
+			return pawl.Step(ctx, "s", func(ctx context.Context) (bool, error) {
+				_, found := pawl.LastHeartbeat[any](ctx)
+				for pawl.AttemptNumber(ctx) == 1 {
+					pawl.Heartbeat(ctx, details)
+					if err := wait(ctx, 30*time.Second); err != nil {
+						return false, err
+					}
+				}
+				return found, nil
+			}, pawl.HeartbeatTimeout("1m"), pawl.AttemptTimeout("10m"), pawl.Retry("fixed(2, 1s)"))
+		})
+		cfg := pawl.Config{MaxPayload: 900, Workflows: []pawl.Definition{w}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+			began := time.Now()
+			if found, err := run(t, e.Engine, w, none{}); found || err != nil || time.Since(began) != 10*time.Minute+time.Second {
+				t.Errorf("%s: %t, %v after %s", want, found, err, time.Since(began))
+			}
+		})
+		if n := strings.Count(log.String(), want); n != 1 || !strings.Contains(log.String(), "step=s") {
+			t.Errorf("%q is in the log %d times:\n%s", want, n, &log)
+		}
 	}
 }

@@ -306,6 +306,9 @@ func TestWaitingForWhatCannotGoOn(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &changed) {
 			t.Fatalf("got %v", err)
 		}
+		if err := e.Problem("a"); !errors.As(err, &changed) {
+			t.Errorf("the problem of the workflow id is %v", err)
+		}
 		if want := `the end of the body with the error "pawl: the result of step \"s\" cannot be read as int: `; !strings.HasPrefix(changed.Asked, want) {
 			t.Errorf("asked for was %s, want %s", changed.Asked, want)
 		}
