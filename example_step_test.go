@@ -132,13 +132,13 @@ func ExampleTimeout() {
 
 func ExampleNonRetryable() {
 	w := pawl.Define("pay", func(ctx pawl.Context, _ any) (int, error) {
-		calls := 0
 		err := pawl.Do(ctx, "charge", func(context.Context) error {
-			calls++
 			return pawl.NonRetryable(errors.New("card declined"))
 		}, pawl.Retry("fixed(5, 1s)"))
 		fmt.Println(err)
-		return calls, nil
+		var step *pawl.StepError
+		errors.As(err, &step)
+		return step.Attempts, nil
 	})
 	fmt.Println(must(w, nil))
 	// Output:
