@@ -93,8 +93,7 @@ func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 	for _, id := range ids {
 		f.watch(ctx, id)
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := f.signals()
 	defer signal.Stop(signals)
 	keys, undo := f.begin()
 	defer undo()
@@ -127,6 +126,21 @@ func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 		}
 	}
 	return f.paint()
+}
+
+// signals is where those come that ask the command to stop. Who carries runs takes them from before the runs begin.
+func (f *follower) signals() chan os.Signal {
+	if f.m != nil {
+		return f.m.signals
+	}
+	return listen()
+}
+
+// listen takes the signals that ask the command to stop.
+func listen() chan os.Signal {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return signals
 }
 
 // allOver reports whether everything is told: the runs followed and their children have ended. A child that its parent

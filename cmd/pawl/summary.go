@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -123,14 +124,21 @@ func indented(payload []byte) string {
 
 // leave says how the runs that were left go on.
 func (f *follower) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
 	for _, id := range f.roots {
-		r := f.runs[id]
-		if f.over[id] || (r != nil && r.Run.Phase.Closed()) {
+		var t *trail.Trail
+		if r := f.runs[id]; r != nil {
+			t = r.Trail
+		} else if read, err := loadTrail(ctx, f.h, id); err == nil { // it was left before anything of it was told
+			t = read
+		}
+		if f.over[id] || (t != nil && t.Run.Phase.Closed()) {
 			continue
 		}
 		name := ""
-		if r != nil {
-			name = " (" + screen.Clean(r.Run.Workflow) + ")"
+		if t != nil {
+			name = " (" + screen.Clean(t.Run.Workflow) + ")"
 		}
 		if f.m == nil {
 			fmt.Fprintf(f.Err, "pawl: run %s%s is not ended; it goes on where it runs\n", id, name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ type machine struct {
 	*engine.Engine
 	place   place
 	journal journal.Journal
-	pool    *worker.Pool // nil: attempts wait in their queues
+	pool    *worker.Pool   // nil: attempts wait in their queues
+	signals chan os.Signal // from when on attempts are executed; nil: none are
 }
 
 // closeWithin is how long attempts that are left behind may take to stop.
@@ -57,6 +59,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 		return nil, errors.Join(err, j.Close())
 	}
 	if work {
+		m.signals = listen()
 		m.pool.ReportTo(m.Engine)
 	}
 	return m, nil
@@ -67,6 +70,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 func (m *machine) close() error {
 	var errs []error
 	if m.pool != nil {
+		signal.Stop(m.signals)
 		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 		defer cancel()
 		errs = append(errs, m.pool.Close(ctx))
