@@ -155,11 +155,17 @@ func TestMustPolicy(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		h := pawl.Handle("h", func(context.Context, int) (int, error) { return 1, nil })
+		for _, queue := range []string{"r", "s"} {
+			if err := e.Serve(queue, 1, h); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for want, err := range map[string]error{
 			`serve "q": 0 slots: give at least 1`:             e.Serve("q", 0, h),
 			`serve "q": handler "nil": it has no function`:    e.Serve("q", 1, pawl.Handle[int, int]("nil", nil)),
 			`serve "q": the name is empty`:                    e.Serve("q", 1, pawl.Handler{}),
 			`serve "q": handler "h": it is given twice`:       e.Serve("q", 1, h, h),
+			`serve "r": handler "h": it is served already`:    e.Serve("r", 1, h),
 			`serve "q": handler "go": it is called like what`: e.Serve("q", 1, pawl.Handle("go", func(context.Context, int) (int, error) { return 1, nil })),
 		} {
 			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {

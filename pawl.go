@@ -236,6 +236,10 @@ type crew struct {
 func (c *crew) serving(queue, taskType string) *worker.Pool {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
+	return c.servingLocked(queue, taskType)
+}
+
+func (c *crew) servingLocked(queue, taskType string) *worker.Pool {
 	for _, p := range c.engine.served {
 		if p.Slots(queue, taskType) != 0 {
 			return p

@@ -39,7 +39,7 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 
 // Serve lets the engine's process execute the calls of a task queue and, of flows ([DefineFlow]), its tasks, of either at
 // most slots at once of each handler. What nobody serves waits; [QueueTimeout] bounds that. The queue of tasks that name none
-// is "".
+// is "". A handler of a queue is served once.
 func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	if slots <= 0 {
 		return invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
@@ -69,6 +69,12 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	if e.closed {
 		e.mu.Unlock()
 		return fmt.Errorf("pawl: serve %q: %w", queue, ErrClosed)
+	}
+	for _, h := range handlers {
+		if e.crew.servingLocked(queue, handlerType(h.name)) != nil {
+			e.mu.Unlock()
+			return invalid(errors.New("it is served already: give it all its slots at once"), "serve %q: handler %q", queue, h.name)
+		}
 	}
 	e.served = append(e.served, p)
 	e.mu.Unlock()
