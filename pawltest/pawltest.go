@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ type Env struct {
 	journal journal.Journal
 	config  pawl.Config
 	stops   *stops
+	dead    atomic.Bool // what the engine that ends now has to say nobody hears
 
 	mu    sync.Mutex
 	fakes map[string]Fake
@@ -49,6 +51,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		if e.config.Log == nil {
 			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
 		}
+		e.config.Log = slog.New(mortal{e.config.Log.Handler(), &e.dead})
 		codec := cfg.Codec // not the engine's: attempts begin before Open has returned it
 		if codec == nil {
 			codec = pawl.JSON{}
@@ -128,9 +131,11 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 	if !ok {
 		e.t.Fatalf("pawltest: a journal of type %T cannot crash", e.journal)
 	}
+	e.dead.Store(true)
 	e.journal = m.Reopen() // the old engine saves nothing from here on
 	e.config.Journal = e.journal
 	_ = e.Close()
+	e.dead.Store(false)
 	if workflows != nil {
 		e.config.Workflows = workflows
 	}
@@ -214,6 +219,22 @@ func Marshal(history []core.Entry) []byte {
 func Unmarshal(b []byte) ([]core.Entry, error) {
 	return core.ReadEntries(b)
 }
+
+// mortal is a log that a dead process does not write.
+type mortal struct {
+	slog.Handler
+	dead *atomic.Bool
+}
+
+func (m mortal) Enabled(ctx context.Context, l slog.Level) bool {
+	return !m.dead.Load() && m.Handler.Enabled(ctx, l)
+}
+
+func (m mortal) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return mortal{m.Handler.WithAttrs(attrs), m.dead}
+}
+
+func (m mortal) WithGroup(name string) slog.Handler { return mortal{m.Handler.WithGroup(name), m.dead} }
 
 // logWriter writes log lines into the test's log.
 type logWriter struct{ t *testing.T }

@@ -1,8 +1,11 @@
 package pawltest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,7 +90,9 @@ func TestCrash(t *testing.T) {
 			}
 		})
 	})
-	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+	var log bytes.Buffer
+	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		run, err := w.Start(t.Context(), e, "w", "")
 		if err != nil {
@@ -99,7 +104,10 @@ func TestCrash(t *testing.T) {
 		if took := time.Since(start); err != nil || got != 1 || took != 90*time.Minute {
 			t.Errorf("%d, %v after %s; want the attempt made again, which counts as the first", got, err, took)
 		}
-	}, w)
+	})
+	if strings.Contains(log.String(), "journal") {
+		t.Errorf("a dead process writes into the log:\n%s", &log)
+	}
 }
 
 // TestFakeAfterRestart: attempts of an engine that is opened again find what stands in for them, however early they begin.
