@@ -319,6 +319,74 @@ func TestChangedBody(t *testing.T) {
 	}, v1)
 }
 
+// TestVersionOfSeveralGoroutines: one of them was beyond the point, and comes to it after one that was not.
+func TestVersionOfSeveralGoroutines(t *testing.T) {
+	body := func(changed bool) *pawl.Workflow[none, string] {
+		return pawl.Define("both", func(ctx pawl.Context, _ none) (string, error) {
+			wrap := func(ctx pawl.Context) (int, error) {
+				v := 1
+				if changed {
+					var err error
+					if v, err = pawl.Version(ctx, "gift wrap", 1, 2); err != nil {
+						return 0, err
+					}
+				}
+				if v >= 2 {
+					_ = pawl.Do(ctx, "wrap", func(context.Context) error { return nil })
+				}
+				return v, pawl.Do(ctx, "send", func(context.Context) error { return nil })
+			}
+			late := pawl.Go(ctx, "late", func(ctx pawl.Context) (int, error) {
+				if _, err := pawl.WaitEvent[string](ctx, "paid"); err != nil {
+					return 0, err
+				}
+				return wrap(ctx)
+			})
+			early := pawl.Go(ctx, "early", func(ctx pawl.Context) (int, error) {
+				if changed {
+					<-time.After(time.Second) // virtual: it computes while the other one goes on
+				}
+				return wrap(ctx)
+			})
+			if err := pawl.All(ctx, late, early); err != nil {
+				return "", err
+			}
+			a, _ := late.Get(ctx)
+			b, _ := early.Get(ctx)
+			return fmt.Sprint(a, b), nil
+		})
+	}
+	old, now := body(false), body(true)
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := old.Start(t.Context(), e, "o", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Hour)
+		e.Restart()
+		if err := pawl.SendEvent(t.Context(), e, "o", "paid", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		e.Restart(now)
+		if got, err := reopened(e, r).Result(t.Context()); err != nil || got != "1 1" {
+			t.Errorf("got %v, %v", got, err)
+		}
+		if err := pawl.SendEvent(t.Context(), e, "o", "paid", "yes"); err == nil {
+			t.Error("the run is open")
+		}
+		fresh, err := now.Start(t.Context(), e, "n", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pawl.SendEvent(t.Context(), e, "n", "paid", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fresh.Result(t.Context()); err != nil || got != "2 2" {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}, old)
+}
+
 func TestBlockedBodyTripsTheTaskLimit(t *testing.T) {
 	var blocked atomic.Int32
 	w := pawl.Define("blocks", func(ctx pawl.Context, _ none) (int, error) {

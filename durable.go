@@ -13,7 +13,7 @@ import (
 
 // Version lets code change under open runs. It returns the version of a change that this run goes by: the newest,
 // maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were beyond this
-// point before the change was known.
+// point before the change was known. Where several goroutines of a body are at work, it waits until the others wait as well.
 //
 //	if v, err := pawl.Version(ctx, "gift wrap", 1, 2); v >= 2 { … the new steps … }
 //
@@ -30,29 +30,42 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 		return 0, err
 	}
 	s := st.session
-	key := "version/" + change
-	if v, ok := s.versions[key]; ok {
-		s.mu.Unlock()
-		return v, nil
+	v := st.version("version/"+change, minVersion, maxVersion)
+	if v < minVersion || v > maxVersion {
+		s.changed(fmt.Sprintf("version %d of %q", v, change), fmt.Sprintf("one of %d to %d", minVersion, maxVersion))
+		st.leave()
 	}
-	v := maxVersion
-	if value, ok := st.marked(key); ok {
+	s.mu.Unlock()
+	return v, nil
+}
+
+// version returns what the run goes by, and decides it where nothing has. A strand that was beyond this point may come to it after
+// one that was not, so it is decided when all others wait.
+func (st *strand) version(key string, minVersion, maxVersion int) int {
+	s := st.session
+	known := func() bool { _, ok := s.versions[key]; return ok || st.marked(key) != nil }
+	if s.running > 1 && !st.replays() {
+		alone := false
+		st.wait(named(key), func() bool { alone = alone || s.running == 0; return alone || known() }, &s.quiet)
+	}
+	v, ok := s.versions[key]
+	if ok {
+		return v
+	}
+	if value := st.marked(key); value != nil {
 		v, _ = strconv.Atoi(string(value))
 	} else if st.replays() {
 		v = minVersion
 	} else {
+		v = maxVersion
 		st.mark(key, []byte(strconv.Itoa(v)))
-	}
-	if v < minVersion || v > maxVersion {
-		s.changed(fmt.Sprintf("version %d of %q", v, change), fmt.Sprintf("one of %d to %d", minVersion, maxVersion))
-		st.leave()
 	}
 	if s.versions == nil {
 		s.versions = map[string]int{}
 	}
 	s.versions[key] = v
-	s.mu.Unlock()
-	return v, nil
+	s.fire(&s.quiet)
+	return v
 }
 
 // Now returns the instant at which what the body saw last was recorded: the end of the step it waited for, or the run's

@@ -204,7 +204,7 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 		return -1, err
 	}
 	key := st.key("any")
-	if value, ok := st.marked(key); ok {
+	if value := st.marked(key); value != nil {
 		n, err := strconv.Atoi(string(value))
 		if err != nil || n < 0 || n >= len(futures) {
 			st.session.changed(fmt.Sprintf("future %s of %q", value, key), fmt.Sprintf("one of %d futures", len(futures)))

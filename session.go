@@ -59,6 +59,7 @@ type session struct {
 	late     *time.Timer
 	watch    *time.Timer
 	versions map[string]int
+	quiet    signal // all strands wait
 }
 
 // entry is a step as the session knows it.
@@ -244,6 +245,9 @@ func (s *session) taskLimit() time.Duration {
 // settle follows a change: when all strands wait, what was decided goes out, and after a while the goroutines go.
 func (s *session) settle() {
 	if s.over || s.head == nil || s.running > 0 {
+		return
+	}
+	if s.fire(&s.quiet); s.running > 0 {
 		return
 	}
 	stopTimer(s.watch)

@@ -226,13 +226,13 @@ func describe(spec *core.StepSpec) string {
 // replays reports whether the strand is still in what is recorded.
 func (st *strand) replays() bool { return st.cursor < len(st.session.recorded[st.prefix]) }
 
-// marked returns a recorded decision of the body's.
-func (st *strand) marked(key string) ([]byte, bool) {
+// marked returns a recorded decision of the body's; nil: there is none.
+func (st *strand) marked(key string) []byte {
 	e := st.session.steps[key]
 	if e == nil || !e.mark {
-		return nil, false
+		return nil
 	}
-	return e.step.Output, true
+	return e.step.Output
 }
 
 // mark records a decision.
