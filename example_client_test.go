@@ -236,7 +236,7 @@ func ExampleOutbox() {
 		fmt.Println(err)
 	}
 	fmt.Println(tx.Commit())
-	if _, err := outbox.RelayOnce(ctx, eng); err != nil { // a service has Relay run beside
+	if err := outbox.RelayOnce(ctx, eng); err != nil { // a service has Relay run beside
 		fmt.Println(err)
 	}
 	fmt.Println(pawl.RunOf[string](eng, "order-1").Result(ctx))

@@ -12,9 +12,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/pawl-dev/pawl/engine"
 )
 
 // Dialect is the SQL dialect of an outbox's database.
@@ -193,18 +192,16 @@ func (o *Outbox) sql(query string) string {
 	return b.String()
 }
 
-// Relay hands what is committed to the client, in order, until ctx is done. What cannot be delivered ever (the workflow id is
-// taken by another run, the run has ended or takes no more events) stays in the table with the reason, and the log says so. Several may run.
+// Relay hands what is committed to the client until ctx is done: what is for one workflow id in order, the rest at once. What
+// cannot be delivered ever (the workflow id is taken by another run, the run has ended or takes no more events) stays in the
+// table with the reason, and the log says so. What cannot be delivered at present is tried again, and holds back what is for the
+// same workflow id. Several may run.
 func (o *Outbox) Relay(ctx context.Context, c Client) error {
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	for {
-		more, err := o.RelayOnce(ctx, c)
-		if err != nil && ctx.Err() == nil {
-			o.log.Warn("the outbox cannot be relayed at present", "error", err)
-		}
-		if more && err == nil {
-			continue
+		if err := o.RelayOnce(ctx, c); err != nil && ctx.Err() == nil {
+			o.log.Warn("not all of the outbox can be relayed at present", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -214,7 +211,7 @@ func (o *Outbox) Relay(ctx context.Context, c Client) error {
 	}
 }
 
-// relayPage is how many rows are read at once.
+// relayPage is how many rows are read, delivered and struck out at once.
 const relayPage = 100
 
 type outboxRow struct {
@@ -223,31 +220,27 @@ type outboxRow struct {
 	text string
 }
 
-// RelayOnce hands over a page of what is committed now, and reports whether there may be more.
-func (o *Outbox) RelayOnce(ctx context.Context, c Client) (more bool, err error) {
-	rows, err := o.page(ctx)
-	if err != nil {
-		return false, wrap("pawl: outbox", err)
-	}
-	for _, row := range rows {
-		err := o.deliver(ctx, c, row)
-		var final *undeliverable
-		switch {
-		case err == nil:
-			_, err = o.db.ExecContext(ctx, o.sql("DELETE FROM {table} WHERE seq = ?"), row.seq)
-		case errors.As(err, &final):
-			o.log.Error("a message of the outbox cannot be delivered and stays there", "seq", row.seq, "error", err)
-			_, err = o.db.ExecContext(ctx, o.sql("UPDATE {table} SET failure = ? WHERE seq = ?"), err.Error(), row.seq)
+// RelayOnce hands over what is committed now. Its error is the first that kept something from being handed over, which stays.
+func (o *Outbox) RelayOnce(ctx context.Context, c Client) error {
+	r := &relaying{outbox: o, client: c, held: map[string]bool{}}
+	for after := int64(0); ; {
+		rows, err := o.page(ctx, after)
+		if err == nil && len(rows) > 0 {
+			after = rows[len(rows)-1].seq
+			err = r.handOver(ctx, rows)
 		}
 		if err != nil {
-			return false, wrap("pawl: outbox", err)
+			return wrap("pawl: outbox", err)
+		}
+		if len(rows) < relayPage || len(r.delivered)+len(r.refused) == 0 {
+			return wrap("pawl: outbox", r.err)
 		}
 	}
-	return len(rows) == relayPage, nil
 }
 
-func (o *Outbox) page(ctx context.Context) (out []outboxRow, err error) {
-	rows, err := o.db.QueryContext(ctx, o.sql("SELECT seq, id, message FROM {table} WHERE failure IS NULL ORDER BY seq LIMIT ?"), relayPage)
+func (o *Outbox) page(ctx context.Context, after int64) (out []outboxRow, err error) {
+	rows, err := o.db.QueryContext(ctx,
+		o.sql("SELECT seq, id, message FROM {table} WHERE failure IS NULL AND seq > ? ORDER BY seq LIMIT ?"), after, relayPage)
 	if err != nil {
 		return nil, err
 	}
@@ -262,35 +255,124 @@ func (o *Outbox) page(ctx context.Context) (out []outboxRow, err error) {
 	return out, rows.Err()
 }
 
-// undeliverable is the error of a message that no further try would deliver.
-type undeliverable struct{ error }
+// relaying is one pass over the outbox.
+type relaying struct {
+	outbox *Outbox
+	client Client
 
-func (u *undeliverable) Unwrap() error { return u.error }
+	mu        sync.Mutex
+	held      map[string]bool // workflow ids of what could not be delivered: what follows waits for it
+	err       error           // the first reason
+	delivered []any           // rows of the page
+	refused   map[int64]error
+}
+
+// handOver delivers a page, and strikes out what was delivered.
+func (r *relaying) handOver(ctx context.Context, rows []outboxRow) error {
+	r.delivered, r.refused = nil, map[int64]error{}
+	lanes := map[string][]parcel{}
+	for _, row := range rows {
+		p, err := parse(row)
+		if err != nil {
+			r.refused[row.seq] = err
+		} else if !r.held[p.lane()] {
+			lanes[p.lane()] = append(lanes[p.lane()], p)
+		}
+	}
+	var wg sync.WaitGroup
+	for lane, parcels := range lanes {
+		wg.Go(func() { r.deliver(ctx, lane, parcels) })
+	}
+	wg.Wait()
+	return r.strike(ctx)
+}
+
+// deliver hands over what is for one workflow id.
+func (r *relaying) deliver(ctx context.Context, lane string, parcels []parcel) {
+	for _, p := range parcels {
+		err := p.deliver(ctx, r.client)
+		r.mu.Lock()
+		switch {
+		case err == nil:
+			r.delivered = append(r.delivered, p.row.seq)
+		case undeliverable(err):
+			r.refused[p.row.seq] = err
+		default:
+			r.held[lane] = true
+			if r.err == nil {
+				r.err = err
+			}
+		}
+		held := r.held[lane]
+		r.mu.Unlock()
+		if held {
+			return
+		}
+	}
+}
+
+// strike keeps the table's account of a page.
+func (r *relaying) strike(ctx context.Context) error {
+	o := r.outbox
+	if n := len(r.delivered); n > 0 {
+		marks := strings.TrimSuffix(strings.Repeat("?,", n), ",")
+		if _, err := o.db.ExecContext(ctx, o.sql("DELETE FROM {table} WHERE seq IN ("+marks+")"), r.delivered...); err != nil {
+			return err
+		}
+	}
+	for seq, reason := range r.refused {
+		o.log.Error("a message of the outbox cannot be delivered and stays there", "seq", seq, "error", reason)
+		if _, err := o.db.ExecContext(ctx, o.sql("UPDATE {table} SET failure = ? WHERE seq = ?"), reason.Error(), seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parcel is a row and what it asks for.
+type parcel struct {
+	row outboxRow
+	message
+}
+
+func parse(row outboxRow) (parcel, error) {
+	p := parcel{row: row}
+	err := json.Unmarshal([]byte(row.text), &p.message)
+	return p, err
+}
+
+// lane is what keeps parcels in order: their workflow id.
+func (p *parcel) lane() string {
+	switch {
+	case p.Start == nil:
+		return p.Run
+	case p.Start.ID != "":
+		return p.Start.ID
+	default:
+		return "row " + p.row.id // of a run that nobody can name yet
+	}
+}
 
 // deliver hands one message over. Its id makes a repetition harmless.
-func (o *Outbox) deliver(ctx context.Context, c Client, row outboxRow) error {
-	var m message
-	if err := json.Unmarshal([]byte(row.text), &m); err != nil {
-		return &undeliverable{err}
+func (p *parcel) deliver(ctx context.Context, c Client) error {
+	id := "outbox:" + p.row.id
+	if p.Start == nil {
+		return c.SendEvent(ctx, p.Run, Event{Name: p.Event, ID: id, Payload: p.Body})
 	}
-	var err error
-	if m.Start != nil {
-		req := *m.Start
-		if req.Key == "" {
-			req.Key = "outbox:" + row.id
-		}
-		_, err = c.StartRun(ctx, req)
-	} else {
-		err = c.SendEvent(ctx, m.Run, Event{Name: m.Event, ID: "outbox:" + row.id, Payload: m.Body})
+	req := *p.Start
+	if req.Key == "" {
+		req.Key = id
 	}
-	for _, final := range []error{ErrConflict, ErrNotFound, ErrRunClosed, ErrTooLarge, ErrFull} {
-		if errors.Is(err, final) {
-			return &undeliverable{err}
-		}
-	}
-	var own *engine.Error
-	if errors.As(err, &own) && own.Code == engine.CodeInvalid {
-		return &undeliverable{err}
-	}
+	_, err := c.StartRun(ctx, req)
 	return err
+}
+
+// undeliverable reports whether no further try would deliver a message.
+func undeliverable(err error) bool {
+	for _, final := range []error{ErrConflict, ErrNotFound, ErrRunClosed, ErrTooLarge, ErrFull, ErrInvalid} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
 }

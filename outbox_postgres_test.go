@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -137,7 +139,7 @@ func (b *bazaar) placePgx(ctx context.Context, n int, commit bool) error {
 // drain relays until nothing is left. What gets lost on the way is tried again.
 func (b *bazaar) drain(ctx context.Context, c pawl.Client) error {
 	for {
-		_, err := b.outbox.RelayOnce(ctx, c)
+		err := b.outbox.RelayOnce(ctx, c)
 		if err != nil && !errors.Is(err, errCut) {
 			return err
 		}
@@ -222,7 +224,7 @@ func testBazaarOrders(t *testing.T, dsn string, place func(b *bazaar, ctx contex
 	}
 	done := make(chan error)
 	for every := range 2 {
-		go func() { done <- b.drain(t.Context(), &cut{Client: e, every: 3 + every}) }()
+		go func() { done <- b.drain(t.Context(), &cut{Client: e, every: int64(3 + every)}) }()
 	}
 	if err := errors.Join(<-done, <-done); err != nil {
 		t.Fatal(err)
@@ -235,14 +237,13 @@ type severed struct {
 	pawl.Client
 	admin *sql.DB
 	name  string // application_name of the connections
-	left  int
+	left  atomic.Int64
 }
 
 func (s *severed) sever(ctx context.Context) error {
-	if s.left == 0 {
+	if s.left.Add(-1) < 0 {
 		return nil
 	}
-	s.left--
 	_, err := s.admin.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", s.name)
 	return err
 }
@@ -281,33 +282,36 @@ func testBazaarSevered(t *testing.T, dsn string) {
 			t.Fatal(err)
 		}
 	}
-	client := &severed{Client: e, admin: admin, name: name, left: 8}
+	client := &severed{Client: e, admin: admin, name: name}
+	client.left.Store(8)
 	for b.count(t, "pawl_outbox WHERE failure IS NULL") > 0 {
-		before := client.left
-		if _, err := o.RelayOnce(t.Context(), client); err != nil && before == 0 {
+		before := client.left.Load()
+		if err := o.RelayOnce(t.Context(), client); err != nil && before <= 0 {
 			t.Fatal(err) // nothing was cut
 		}
 	}
-	if client.left != 0 {
-		t.Errorf("%d cuts did not happen", client.left)
+	if left := client.left.Load(); left > 0 {
+		t.Errorf("%d cuts did not happen", left)
 	}
 	b.checkPurchases(t, e, []int{0, 1, 2, 3})
 }
 
-// relayDSN and relayDir make the test binary a relay that is killed: where the outbox is, and where the engine's database.
+// relayDSN and relayDir make the test binary a relay that is killed: where the outbox is, where the engine's
+// database, and after how many messages it ends.
 const (
 	relayDSN = "PAWL_TEST_RELAY_DSN"
 	relayDir = "PAWL_TEST_RELAY_DIR"
+	relayFor = "PAWL_TEST_RELAY_FOR"
 )
 
 // killed is a client whose process ends, by kill -9, once it has delivered some messages and before the last is struck out.
 type killed struct {
 	pawl.Client
-	left int
+	left atomic.Int64
 }
 
 func (k *killed) shot() error {
-	if k.left--; k.left > 0 {
+	if k.left.Add(-1) > 0 {
 		return nil
 	}
 	self, err := os.FindProcess(os.Getpid())
@@ -353,7 +357,13 @@ func TestRelayProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	if _, err := o.RelayOnce(t.Context(), &killed{Client: e, left: 3}); err != nil {
+	left, err := strconv.ParseInt(os.Getenv(relayFor), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &killed{Client: e}
+	client.left.Store(left)
+	if err := o.RelayOnce(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -369,7 +379,7 @@ func testBazaarKilled(t *testing.T, dsn string) {
 	kills := 0
 	for b.count(t, "pawl_outbox WHERE failure IS NULL") > 0 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRelayProcess$")
-		cmd.Env = append(os.Environ(), relayDSN+"="+b.dsn, relayDir+"="+dir)
+		cmd.Env = append(os.Environ(), relayDSN+"="+b.dsn, relayDir+"="+dir, relayFor+"="+strconv.Itoa(3+kills)) // further each time
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			continue
@@ -419,7 +429,7 @@ func testBazaarCodec(t *testing.T, dsn string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.outbox.RelayOnce(t.Context(), e); err != nil {
+			if err := b.outbox.RelayOnce(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
 			if n := b.count(t, "pawl_outbox"); n != 0 {

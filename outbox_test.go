@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	_ "modernc.org/sqlite" // the caller's own database
@@ -16,7 +17,7 @@ import (
 )
 
 // shop opens a database of the caller's own, with an outbox in it.
-func shop(t *testing.T) (*sql.DB, *pawl.Outbox) {
+func shop(t testing.TB) (*sql.DB, *pawl.Outbox) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
@@ -42,11 +43,12 @@ var errCut = errors.New("the connection was cut")
 // cut is a client whose answers get lost: what it was asked has happened.
 type cut struct {
 	pawl.Client
-	every, calls int
+	every int64
+	calls atomic.Int64
 }
 
 func (c *cut) lost() error {
-	if c.calls++; c.calls%c.every == 0 {
+	if c.calls.Add(1)%c.every == 0 {
 		return errCut
 	}
 	return nil
@@ -102,7 +104,7 @@ func TestOutboxRelaysExactlyOnce(t *testing.T) {
 	}
 	client := &cut{Client: e, every: 4}
 	for left := true; left; {
-		_, err := o.RelayOnce(t.Context(), client)
+		err := o.RelayOnce(t.Context(), client)
 		if err != nil && !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
@@ -142,7 +144,7 @@ func TestOutboxKeepsWhatCannotBeDelivered(t *testing.T) {
 	if err := pawl.SendIn(t.Context(), o, pawl.SQLTx(db), "nobody", "paid", 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.RelayOnce(t.Context(), e); err != nil {
+	if err := o.RelayOnce(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := db.QueryContext(t.Context(), "SELECT failure FROM pawl_outbox ORDER BY seq")
@@ -161,6 +163,86 @@ func TestOutboxKeepsWhatCannotBeDelivered(t *testing.T) {
 	if rows.Err() != nil || len(got) != 2 || !strings.Contains(got[0], "has this workflow id") || !strings.Contains(got[1], "no such run") {
 		t.Errorf("%q, %v", got, rows.Err())
 	}
+}
+
+// TestOutboxHoldsBackWhatFollows: what cannot be delivered at present keeps its place, and only what is for the same workflow id
+// waits for it, however many rows there are.
+func TestOutboxHoldsBackWhatFollows(t *testing.T) {
+	define := func(name string) *pawl.Workflow[int, int] {
+		return pawl.Define(name, func(ctx pawl.Context, n int) (int, error) {
+			more, err := pawl.WaitEvent[int](ctx, "more")
+			return n + more, err
+		})
+	}
+	known, later := define("known"), define("later")
+	e, err := pawl.Open(t.Context(), pawl.Config{Journal: memory.New(), Workflows: []pawl.Definition{known}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	db, o := shop(t)
+	const runs = 150
+	for i := range runs {
+		w := known
+		if i%3 == 0 {
+			w = later
+		}
+		id := fmt.Sprint("run-", i)
+		err := pawl.StartIn(t.Context(), o, pawl.SQLTx(db), w, id, i)
+		err = errors.Join(err, pawl.SendIn(t.Context(), o, pawl.SQLTx(db), id, "more", 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (n int) {
+		t.Helper()
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pawl_outbox WHERE failure IS NULL").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := o.RelayOnce(t.Context(), e); err == nil || !strings.Contains(err.Error(), `workflow "later" is not registered`) || left() != 2*runs/3 {
+		t.Fatalf("%d messages are left, %v", left(), err)
+	}
+	if err := e.Register(later); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.RelayOnce(t.Context(), e); err != nil || left() != 0 {
+		t.Fatalf("%d messages are left, %v", left(), err)
+	}
+	for i := range runs {
+		if got, err := pawl.RunOf[int](e, fmt.Sprint("run-", i)).Result(t.Context()); err != nil || got != i+1000 {
+			t.Errorf("run %d: %d, %v", i, got, err)
+		}
+	}
+}
+
+// BenchmarkOutbox is what a relay hands over, both databases being files.
+func BenchmarkOutbox(b *testing.B) {
+	w := pawl.Define("one", func(pawl.Context, int) (int, error) { return 1, nil })
+	e, err := pawl.Open(b.Context(), pawl.Config{Database: "sqlite:" + filepath.Join(b.TempDir(), "pawl.db"), Workflows: []pawl.Definition{w}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	db, o := shop(b)
+	tx, err := db.BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range b.N {
+		if err := pawl.StartIn(b.Context(), o, pawl.SQLTx(tx), w, fmt.Sprint("run-", i), i); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	if err := o.RelayOnce(b.Context(), e); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
 
 // pgxLike has the shape of pgx.Tx.
@@ -214,7 +296,7 @@ func TestOutboxReachesTheChain(t *testing.T) {
 	client := &cut{Client: e, every: 3}
 	for more := true; more; {
 		var left int
-		if _, err := o.RelayOnce(t.Context(), client); err != nil && !errors.Is(err, errCut) {
+		if err := o.RelayOnce(t.Context(), client); err != nil && !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
 		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pawl_outbox").Scan(&left); err != nil {
