@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -163,6 +165,42 @@ func ExampleVersion() {
 	})
 	fmt.Println(must(w, nil))
 	// Output: wrapped <nil>
+}
+
+func ExampleLogger() {
+	w := pawl.Define("fulfil", func(ctx pawl.Context, _ any) (string, error) {
+		log := pawl.Logger(ctx)
+		log.Info("packing")
+		_ = pawl.Do(ctx, "pack", func(context.Context) error { return nil })
+		log.Info("waiting for the courier")
+		_ = pawl.Sleep(ctx, "courier", time.Second) // the body is called again afterwards
+		log.Info("gone")
+		return "shipped", nil
+	})
+	plain := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "run" {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	ctx := context.Background()
+	eng, err := pawl.Open(ctx, pawl.Config{Database: "memory:", Log: slog.New(slog.NewTextHandler(os.Stdout, plain))})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer eng.Close()
+	run, err := w.Start(ctx, eng, "order-42", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(run.Result(ctx))
+	// Output:
+	// level=INFO msg=packing workflow=fulfil
+	// level=INFO msg="waiting for the courier" workflow=fulfil
+	// level=INFO msg=gone workflow=fulfil
+	// shipped <nil>
 }
 
 func ExampleContinueAsNew() {
