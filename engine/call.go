@@ -81,6 +81,12 @@ func (c *Call) lost() bool {
 	return c.void && (c.Op == CallResult || c.Op == CallEntries || c.Op == CallFind || c.Op == CallList)
 }
 
+// forget makes a call ready to be asked once more.
+func (c *Call) forget() {
+	c.Err, c.void, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
+	c.Pieces, c.Rows, c.Masked = nil, nil, nil
+}
+
 func (c *Call) answer() {
 	if c.Done != nil {
 		c.Done(c)

@@ -147,7 +147,6 @@ func (e *Engine) free(c *Call) {
 
 // do passes a call to the loop and waits for its answer. An error leaves the call to the loop.
 func (e *Engine) do(ctx context.Context, c *Call) error {
-	asked := *c
 	for {
 		if err := e.send(ctx, c); err != nil {
 			return err
@@ -160,7 +159,7 @@ func (e *Engine) do(ctx context.Context, c *Call) error {
 		if !c.lost() {
 			return nil
 		}
-		*c = asked
+		c.forget()
 	}
 }
 
