@@ -15,6 +15,7 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Phase, r.StartedAt, r.Deadline = RunRunning, at, rec.Deadline
 	case RunClosing:
 		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure}
+		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
@@ -234,6 +235,9 @@ func (s *Step) reset(at Time, rec StepReset) {
 	}
 	s.EndedAt, s.Reason, s.Output, s.Failure = 0, policy.ReasonNone, nil, nil
 	s.Phase = StepSuspended
+	if s.Spec.Kind == KindSleep {
+		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
+	}
 	if s.Spec.Kind == KindTask || s.Spec.Kind == KindChild {
 		s.Phase, s.NextAt = StepBackingOff, at
 	}

@@ -120,7 +120,7 @@ func (m *runModel) take(rec core.Record) {
 		m.timer(m.startAt, "a delayed run starts")
 		m.pending = false
 	case core.RunClosing:
-		m.closing = true
+		m.closing, m.paused, m.stopClock = true, 0, false
 	case core.RunEnded:
 		m.end(rec)
 	case core.RunReopened:
