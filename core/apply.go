@@ -14,7 +14,11 @@ func Apply(r *Run, at Time, rec Record) {
 	case RunStarted:
 		r.Phase, r.StartedAt, r.Deadline = RunRunning, at, rec.Deadline
 	case RunClosing:
-		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure}
+		stage := 0
+		if r.Closing != nil {
+			stage = r.Closing.Hook // another outcome; the hooks that were asked for are not asked for again
+		}
+		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
@@ -42,7 +46,7 @@ func Apply(r *Run, at Time, rec Record) {
 	case StepOmitted:
 		r.applyOmitted(at, rec)
 	case DeadlineMoved:
-		r.applyMoved(rec)
+		r.applyMoved(at, rec)
 	case StepWarned:
 		r.applyWarned(at, rec)
 	case BodyWaits:
@@ -81,7 +85,7 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 	spec := r.resolve(rec.Spec)
 	s := Step{
 		ID: StepID(len(r.Steps)), Spec: spec, Item: rec.Item, Group: rec.Group, Phase: StepSuspended,
-		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt,
+		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt, Until: rec.Until,
 	}
 	if spec.Kind == KindTask {
 		s.Phase, s.Attempt, s.Counted, s.ReadyAt = StepScheduled, 1, 1, at
@@ -97,12 +101,12 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 	r.changed, r.owed = append(r.changed, StepID(len(r.Steps)-1)), true
 }
 
-func (r *Run) applyMoved(rec DeadlineMoved) {
+func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
 	if rec.Step == NoStep {
 		if rec.Limit == policy.LimitExecution {
-			r.Execution.At = rec.At
+			r.Execution = r.Execution.moved(rec.At, at)
 		} else {
-			r.Deadline.At = rec.At
+			r.Deadline = r.Deadline.moved(rec.At, at)
 		}
 		return
 	}
@@ -220,7 +224,7 @@ func (s *Step) end(at Time, rec StepEnded) {
 }
 
 func (s *Step) reset(at Time, rec StepReset) {
-	s.ScheduleToClose, s.Deadline, s.Warned = rec.ScheduleToClose, rec.Deadline, 0
+	s.ScheduleToClose, s.Deadline = rec.ScheduleToClose, rec.Deadline
 	if rec.NextAt != 0 {
 		s.NextAt = rec.NextAt
 	}

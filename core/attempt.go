@@ -221,6 +221,9 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Ve
 		}
 	}
 	d := m.r.spanning(s)
+	if m.r.PausedAt != 0 {
+		d = m.r.runLimit() // the next attempt follows the pause, after which the step's own deadlines are fresh
+	}
 	h.Deadline, h.Bound = d.at, d.limit
 	var match policy.Match
 	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {

@@ -88,13 +88,13 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 }
 
 // next is the run that follows in the chain: after one that failed or timed out as the run retry policy says, else as the
-// definition does by itself. Nil: none, as always after a cancel.
+// definition does by itself. Nil: none, as always where a cancel was asked for, also if something else ended the run first.
 func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	switch {
+	case phase == RunCancelled, m.r.CancelAsked, f != nil && f.Limit == policy.LimitExecution:
+		return nil
 	case phase == RunContinued:
 		return m.following(m.r.Closing.Output, m.now, 1, "continue as new")
-	case phase == RunCancelled, f != nil && f.Limit == policy.LimitExecution:
-		return nil
 	}
 	if next := m.retried(phase, f); next != nil {
 		return next
@@ -178,7 +178,7 @@ func (m *machine) settleCancel() bool {
 		}
 	}
 	m.stopOpen("the run is cancelled")
-	m.settle(RunCancelled, nil, cancelled(because("the run was cancelled", m.r.CancelReason)))
+	m.settleCancelled()
 	return true
 }
 
@@ -200,6 +200,22 @@ func (m *machine) cancel(interrupt bool) {
 			m.effect(StopChild{Child: s.Child, Op: OpCancel})
 		}
 	}
+}
+
+// cancelClosing cancels a run whose outcome is settled: no other follows it in its chain, and where interrupt is set its hooks
+// are stopped.
+func (m *machine) cancelClosing(interrupt bool) {
+	m.emit(CancelAsked{Interrupt: interrupt})
+	if m.r.Closing.Phase == RunContinued {
+		m.settleCancelled()
+	}
+	if interrupt {
+		m.stopOpen("the run is cancelled")
+	}
+}
+
+func (m *machine) settleCancelled() {
+	m.settle(RunCancelled, nil, cancelled(because("the run was cancelled", m.r.CancelReason)))
 }
 
 // because adds the reason that was given, if one was.

@@ -331,6 +331,7 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.ScheduleToClose)
 	c.time(&r.NextAt)
 	c.time(&r.Deadline)
+	c.flag(&r.Until)
 }
 
 func (r *StepOmitted) fields(c *coder) {

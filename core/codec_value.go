@@ -60,6 +60,7 @@ func (c *coder) limitAt(p *RunLimit) {
 	optional(c, &p.After)
 	c.time(&p.Warn)
 	c.text(&p.Origin)
+	optional(c, &p.Lead)
 	c.close(outer)
 }
 

@@ -15,19 +15,23 @@ type fixture struct {
 	specs    []*StepSpec
 	needs    [][]string
 	lengths  []time.Duration // of sleeps
+	untils   []Time          // of sleeps that end at an instant
 	retry    *policy.Retry
 	every    time.Duration // runs begin at multiples of it; 0: when they are started
 	tolerate map[string]bool
+	again    bool // a run that succeeds continues as a new one
 }
 
 // parseFixture reads lines such as
 //
 //	charge task retry=fixed(3,1s) startToClose=5s needs=a,b
 //	rest sleep=10s
+//	hold until=1h                        an offset from the epoch
 //	approved wait=approval limit=7d
 //	sub flow
 //	onFailure task hook
 //	run retry=fixed(2,1s) every=1m
+//	run again
 func parseFixture(text string) (*fixture, error) {
 	f := &fixture{tolerate: map[string]bool{}}
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -47,6 +51,10 @@ func parseFixture(text string) (*fixture, error) {
 
 func (f *fixture) parseRun(words []string) error {
 	for _, w := range words {
+		if w == "again" {
+			f.again = true
+			continue
+		}
 		if text, ok := strings.CutPrefix(w, "every="); ok {
 			f.every = mustDuration(text)
 			continue
@@ -64,6 +72,7 @@ func (f *fixture) parseStep(words []string) error {
 	spec := &StepSpec{Name: words[0], Def: int32(len(f.specs)), Type: "test"}
 	var needs []string
 	var length time.Duration
+	var until Time
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
@@ -79,6 +88,8 @@ func (f *fixture) parseStep(words []string) error {
 		case "sleep":
 			spec.Kind = KindSleep
 			length = mustDuration(value)
+		case "until":
+			spec.Kind, until = KindSleep, epoch.Add(mustDuration(value))
 		case "wait":
 			spec.Kind, spec.Event = KindWait, value
 		case "retry":
@@ -102,6 +113,7 @@ func (f *fixture) parseStep(words []string) error {
 	f.specs = append(f.specs, spec)
 	f.needs = append(f.needs, needs)
 	f.lengths = append(f.lengths, length)
+	f.untils = append(f.untils, until)
 	return nil
 }
 
@@ -173,7 +185,7 @@ func (f *fixture) firing(t Time) Time {
 }
 
 // Decide schedules every step whose needs are met, once; the run closes with the last.
-func (f *fixture) Decide(r *Run, _ []StepID, now Time) []Command {
+func (f *fixture) Decide(r *Run, _ []StepID, _ Time) []Command {
 	if r.Closing != nil {
 		return f.hooks(r)
 	}
@@ -195,7 +207,7 @@ func (f *fixture) Decide(r *Run, _ []StepID, now Time) []Command {
 		case reason != "":
 			out = append(out, Skip{Spec: spec, Item: -1, Group: NoStep, Reason: reason, Upstream: true})
 		case ready:
-			out = append(out, f.schedule(i, now))
+			out = append(out, Schedule{Spec: spec, Item: -1, Group: NoStep, Until: f.untils[i], For: f.lengths[i]})
 		}
 		open++
 	}
@@ -205,15 +217,10 @@ func (f *fixture) Decide(r *Run, _ []StepID, now Time) []Command {
 	if failed != nil {
 		return []Command{Close{Phase: RunFailed, Failure: failed}}
 	}
-	return []Command{Close{Phase: RunSucceeded, Output: []byte(`"done"`)}}
-}
-
-func (f *fixture) schedule(i int, now Time) Schedule {
-	cmd := Schedule{Spec: f.specs[i], Item: -1, Group: NoStep}
-	if cmd.Spec.Kind == KindSleep {
-		cmd.Until = now.Add(f.lengths[i])
+	if f.again {
+		return []Command{Close{Phase: RunContinued, Output: []byte(`"more"`)}}
 	}
-	return cmd
+	return []Command{Close{Phase: RunSucceeded, Output: []byte(`"done"`)}}
 }
 
 func (f *fixture) hooks(r *Run) []Command {

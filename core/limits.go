@@ -35,22 +35,27 @@ func ends(l *policy.Limit, from Time) Time {
 	return from.Add(l.After)
 }
 
+// executes reports whether an attempt runs, of a child step its run.
+func (s *Step) executes() bool { return s.Phase == StepRunning || s.Started != 0 }
+
+// held reports whether a pause holds the step's clocks, as it does where nothing runs; resuming gives fresh ones.
+func (r *Run) held(s *Step) bool { return r.PausedAt != 0 && !s.executes() }
+
 // stepLimit returns the next limit of the step itself: those of its run are not among them.
 func (r *Run) stepLimit(s *Step) due {
 	var d due
 	if s.Phase.Closed() {
 		return d
 	}
-	executes := s.Phase == StepRunning || s.Started != 0
-	if r.PausedAt != 0 && !executes {
-		return d // a pause holds the clocks of what does not run; resuming gives fresh ones
+	if r.held(s) {
+		return d
 	}
 	d = d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
 	p := s.Effective()
 	switch {
 	case s.Phase == StepScheduled:
 		d = d.attached(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
-	case executes:
+	case s.executes():
 		d = d.attached(policy.LimitStartToClose, p.StartToClose, s.Started)
 		d = d.attached(policy.LimitHeartbeat, p.Heartbeat, max(s.Started, s.BeatAt))
 		d = d.attached(policy.LimitInactivity, p.Inactivity, max(s.Started, s.BeatAt, s.ByteAt))
@@ -115,16 +120,25 @@ func (r *Run) stepWake(s *Step) Time {
 // nextWarning returns the step's next deadline warning that was not given yet.
 func (r *Run) nextWarning(s *Step) due {
 	var d due
-	if r.PausedAt != 0 {
-		return d
+	for _, w := range r.warnings(s) {
+		d = d.earlier(w.limit, w.at)
 	}
+	return d
+}
+
+// warnings returns the step's deadline warnings that were not given yet, whether they are due or not.
+func (r *Run) warnings(s *Step) []due {
+	if r.held(s) {
+		return nil
+	}
+	var out []due
 	p := s.Effective()
 	consider := func(kind policy.LimitKind, l *policy.Limit, deadline Time) {
 		if l == nil || l.Warn == 0 || deadline == 0 {
 			return
 		}
-		if at := deadline.Add(-l.After * time.Duration(100-l.Warn) / 100); at > s.Warned {
-			d = d.earlier(kind, at)
+		if at := deadline.Add(-lead(l)); at > s.Warned {
+			out = append(out, due{kind, at})
 		}
 	}
 	consider(policy.LimitScheduleToClose, p.ScheduleToClose, s.ScheduleToClose)
@@ -135,12 +149,12 @@ func (r *Run) nextWarning(s *Step) due {
 	switch {
 	case s.Phase == StepScheduled:
 		consider(policy.LimitScheduleToStart, p.ScheduleToStart, ends(p.ScheduleToStart, s.ReadyAt))
-	case s.Phase == StepRunning || s.Started != 0:
+	case s.executes():
 		consider(policy.LimitStartToClose, p.StartToClose, ends(p.StartToClose, s.Started))
 		consider(policy.LimitHeartbeat, p.Heartbeat, ends(p.Heartbeat, max(s.Started, s.BeatAt)))
 		consider(policy.LimitInactivity, p.Inactivity, ends(p.Inactivity, max(s.Started, s.BeatAt, s.ByteAt)))
 	}
-	return d
+	return out
 }
 
 // timeout is the failure of an expired limit, saying which one, how long it was and where it was configured.
@@ -182,15 +196,42 @@ func limitFrom(l *policy.Limit, from Time) RunLimit {
 		out.At, out.After = from.Add(l.After), l.After
 	}
 	if l.Warn > 0 && out.After > 0 {
-		out.Warn = from.Add(l.After * time.Duration(l.Warn) / 100)
+		out.Lead = lead(l)
+		out.Warn = out.At.Add(-out.Lead)
 	}
 	return out
 }
 
+// lead is how long before the limit its warning is due.
+func lead(l *policy.Limit) time.Duration { return l.After * time.Duration(100-l.Warn) / 100 }
+
 // fresh starts a run limit's clock again.
 func (l RunLimit) fresh(now Time) RunLimit {
 	if l.After > 0 {
-		l.At = now.Add(l.After)
+		l.Warn = 0
+		return l.moved(now.Add(l.After), now)
+	}
+	return l
+}
+
+// ahead is the limit, or none where its instant has passed.
+func (l RunLimit) ahead(now Time) RunLimit {
+	if l.At <= now {
+		return RunLimit{}
+	}
+	return l
+}
+
+// moved is the limit with another instant, zero to remove it. Its warning moves with it; one that was given is given again
+// where the new one is still to come.
+func (l RunLimit) moved(to, now Time) RunLimit {
+	given := l.Warn == 0
+	l.At, l.Warn = to, 0
+	if to == 0 || l.Lead == 0 {
+		return l
+	}
+	if at := to.Add(-l.Lead); at > now || !given {
+		l.Warn = at
 	}
 	return l
 }

@@ -144,6 +144,9 @@ func (tr *transcript) parseStart(t *testing.T, d *datadriven.TestData) Start {
 	if v := text(t, d, "execution"); v != "" {
 		in.Execution = &policy.Limit{After: mustDuration(v), Origin: "test"}
 	}
+	if v := text(t, d, "until"); v != "" {
+		in.ExecutionAt = RunLimit{At: epoch.Add(mustDuration(v)), Origin: "test"}
+	}
 	if v := text(t, d, "delay"); v != "" {
 		in.At = epoch.Add(mustDuration(v))
 	}

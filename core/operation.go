@@ -34,12 +34,13 @@ func (m *machine) audit(in Operation, step StepID) {
 func (m *machine) operateRun(in Operation) error {
 	switch in.Op {
 	case OpCancel, OpInterrupt:
-		if in.Op == OpCancel && (m.r.CancelAsked || m.r.Closing != nil) {
+		c := m.r.Closing
+		if in.Op == OpCancel && (m.r.CancelAsked || c != nil && m.next(c.Phase, c.Failure) == nil) {
 			return m.refuse(CodeConflict, in.Op.String(), "the run is being closed already")
 		}
 		m.audit(in, NoStep)
-		if m.r.Closing != nil {
-			m.stopOpen("the run is cancelled") // its hooks
+		if c != nil {
+			m.cancelClosing(in.Op == OpInterrupt)
 			return nil
 		}
 		m.cancel(in.Op == OpInterrupt)
@@ -103,15 +104,18 @@ func (m *machine) resume() {
 	}
 }
 
-// freshStep gives an open step deadlines that start now.
+// freshStep gives an open step deadlines that start now. A later one, which an operator gave it, stays, and so does an instant.
 func (m *machine) freshStep(s *Step) StepReset {
 	p := s.Effective()
-	rec := StepReset{Step: s.ID, ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now)}
-	if s.Deadline != 0 {
-		rec.Deadline = stepDeadline(p.Deadline, m.now)
+	fresh := func(stored Time, l *policy.Limit) Time {
+		if stored == 0 || l == nil || l.At != 0 {
+			return stored
+		}
+		return max(stored, m.now.Add(l.After))
 	}
-	if s.Spec.Kind == KindWait && p.Wait != nil {
-		rec.NextAt = stepDeadline(p.Wait, m.now)
+	rec := StepReset{Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose), Deadline: fresh(s.Deadline, p.Deadline)}
+	if s.Spec.Kind == KindWait {
+		rec.NextAt = fresh(s.NextAt, p.Wait)
 	}
 	return rec
 }
@@ -263,12 +267,16 @@ func (m *machine) extendStep(in Operation, s *Step) error {
 	}
 	m.audit(in, s.ID)
 	if to == 0 { // for good: not to come again with another attempt, or after a pause
-		p := *s.Effective()
-		p.Set(limit, nil)
-		m.emit(StepPolicy{Step: s.ID, Policy: &p})
+		m.removeLimit(s, limit)
 	}
 	m.emit(DeadlineMoved{Step: s.ID, Limit: limit, At: to})
 	return nil
+}
+
+func (m *machine) removeLimit(s *Step, kind policy.LimitKind) {
+	p := *s.Effective()
+	p.Set(kind, nil)
+	m.emit(StepPolicy{Step: s.ID, Policy: &p})
 }
 
 func (l RunLimit) shift(by time.Duration) RunLimit {

@@ -97,6 +97,7 @@ type (
 		ScheduleToClose Time
 		NextAt          Time // a sleep's end, a wait's deadline
 		Deadline        Time // one that is an instant; it binds from here on
+		Until           bool // of a sleep: NextAt is the instant it was to end at, not a length from now
 	}
 
 	// StepOmitted records a step that does not run.

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/pawl-dev/pawl/policy"
+
 // failedStep reports whether a retry of the run is to restart the step: it did not succeed and the run minded.
 func (m *machine) failedStep(s *Step) bool {
 	if s.Dropped || s.Spec.Hook {
@@ -82,12 +84,12 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 }
 
 // restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again, with
-// fresh deadlines of its own: an inherited one that has passed would end the retry at once.
+// fresh deadlines of its own: one that has passed would end the retry at once, so where it was an instant it is gone.
 func (m *machine) restart(ids []StepID) {
 	if m.r.Phase.Closed() {
-		rec := RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline.fresh(m.now)}
+		rec := RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline.fresh(m.now).ahead(m.now)}
 		if rec.Execution.At != 0 && rec.Execution.At <= m.now {
-			rec.Execution = rec.Execution.fresh(m.now)
+			rec.Execution = rec.Execution.fresh(m.now).ahead(m.now)
 		}
 		rec.Drop = m.decidedAnew()
 		m.emit(rec)
@@ -96,6 +98,9 @@ func (m *machine) restart(ids []StepID) {
 	}
 	for _, id := range ids {
 		s := &m.r.Steps[id]
+		if l := s.Effective().Get(policy.LimitDeadline); l != nil && l.At != 0 && l.At <= m.now {
+			m.removeLimit(s, policy.LimitDeadline)
+		}
 		m.emit(StepReset{
 			Step: id, Budget: true, Restart: true, ScheduleToClose: stepDeadline(s.Effective().ScheduleToClose, m.now),
 			Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
@@ -116,12 +121,15 @@ func (m *machine) restart(ids []StepID) {
 	}
 }
 
-// restartAt is what a restarted step waits for: a sleep's end and a wait's deadline count from now.
+// restartAt is what a restarted step waits for: a sleep's end and a wait's deadline count from now, unless it sleeps until an instant.
 func (m *machine) restartAt(s *Step) Time {
 	switch s.Spec.Kind {
 	case KindWait:
 		return stepDeadline(s.Effective().Wait, m.now)
 	case KindSleep:
+		if s.Until {
+			return s.NextAt
+		}
 		return m.now.Add(s.NextAt.Sub(s.ScheduledAt))
 	default:
 		return 0

@@ -119,6 +119,7 @@ type RunLimit struct {
 	At     Time
 	After  time.Duration // the configured amount, for a fresh budget; zero: configured as an instant
 	Warn   Time          // when the warning is due; zero: none, or given
+	Lead   time.Duration // how long before the deadline that is; zero: it has no warning
 	Origin string
 }
 
@@ -189,6 +190,7 @@ type Step struct {
 	ByteAt   Time  // the attempt's last output
 	NextAt   Time  // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
 	Delay    int64 // the last backoff, milliseconds
+	Until    bool  // of a sleep: NextAt is the instant it was to end at, not a length from its scheduling
 	Stopping bool  // the work of an ended attempt has not stopped yet
 	Child    RunID // of a child step: the run its attempt started
 	Upstream bool  // skipped because what it needs did not succeed

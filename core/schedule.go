@@ -17,7 +17,7 @@ func (m *machine) schedule(cmd Schedule) {
 	}
 	rec := StepBegan{
 		Spec: spec, Item: cmd.Item, Group: cmd.Group, ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), NextAt: cmd.Until,
-		Deadline: stepDeadline(p.Deadline, 0),
+		Deadline: stepDeadline(p.Deadline, 0), Until: cmd.Until != 0,
 	}
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)

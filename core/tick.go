@@ -47,8 +47,7 @@ func (m *machine) warnRun() {
 // fire lets the one thing happen that the step's timer stands for.
 func (m *machine) fire(s *Step) {
 	d := m.r.stepLimit(s)
-	if w := m.r.nextWarning(s); w.at != 0 && w.at <= m.now && (d.at == 0 || w.at < d.at) {
-		m.emit(StepWarned{Step: s.ID, Limit: w.limit})
+	if m.warn(s, d) {
 		return
 	}
 	sleeps := s.Phase == StepSuspended && s.Spec.Kind == KindSleep
@@ -63,6 +62,18 @@ func (m *machine) fire(s *Step) {
 	case s.Phase == StepBackingOff:
 		m.readyAgain(s.ID)
 	}
+}
+
+// warn gives the warnings of the step that are due, all at once: the first one stands for its time up to now.
+func (m *machine) warn(s *Step, d due) bool {
+	warned := false
+	for _, w := range m.r.warnings(s) {
+		if w.at <= m.now && (d.at == 0 || w.at < d.at) {
+			m.emit(StepWarned{Step: s.ID, Limit: w.limit})
+			warned = true
+		}
+	}
+	return warned
 }
 
 // runFirst reports whether the run's own limit has come, and not after the step's. After a long downtime both may have,

@@ -111,11 +111,11 @@ func (b *builder) sleep(a *Sleep, vars varset) *sleepPlan {
 	return &sleepPlan{until, b.template(amount.n, vars, false)}
 }
 
-// end computes when a sleep ends that begins now.
-func (p *sleepPlan) end(s *scope) (core.Time, error) {
+// end computes until when a sleep lasts, where that is an instant, or for how long.
+func (p *sleepPlan) end(s *scope) (until core.Time, length time.Duration, err error) {
 	v, err := p.amount.eval(s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	fail := func(msg string) error {
 		e := &evalError{at: p.amount.at, msg: msg}
@@ -125,26 +125,26 @@ func (p *sleepPlan) end(s *scope) (core.Time, error) {
 		return e
 	}
 	if at, ok := v.(time.Time); ok {
-		return policy.At(at), nil
+		return policy.At(at), 0, nil
 	}
 	if text, ok := v.(string); ok && (p.until || len(text) > 10 && text[4] == '-') {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return 0, fail(text + " is not an RFC 3339 instant such as 2030-01-31T18:00:00Z")
+			return 0, 0, fail(text + " is not an RFC 3339 instant such as 2030-01-31T18:00:00Z")
 		}
-		return policy.At(at), nil
+		return policy.At(at), 0, nil
 	}
 	if p.until {
-		return 0, fail("until takes an instant, not " + typeName(v))
+		return 0, 0, fail("until takes an instant, not " + typeName(v))
 	}
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		v = int64(f)
 	}
 	d, err := policy.DecodeDuration(v)
 	if err != nil {
-		return 0, fail(err.Error())
+		return 0, 0, fail(err.Error())
 	}
-	return s.now.Add(d), nil
+	return 0, d, nil
 }
 
 // objectBuilder collects the fields of a payload.

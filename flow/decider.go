@@ -230,11 +230,10 @@ func (t *turn) decide(def int32) {
 func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Schedule {
 	cmd := core.Schedule{Spec: p.spec, Item: item, Group: group}
 	if p.sleep != nil {
-		until, err := p.sleep.end(s)
-		if err != nil {
+		var err error
+		if cmd.Until, cmd.For, err = p.sleep.end(s); err != nil {
 			cmd.Failure = broken("sleep", p.place, err)
 		}
-		cmd.Until = until
 	}
 	if p.event != nil {
 		event, err := p.event.text(s)

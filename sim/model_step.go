@@ -41,7 +41,7 @@ func (m *runModel) takeStep(rec core.Record) {
 	case core.StepReset:
 		m.reset(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.StepPolicy:
-		m.needs(core.OpSetPolicy, "a policy is replaced", core.OpExtend)
+		m.needs(core.OpSetPolicy, "a policy is replaced", core.OpExtend, core.OpRetryRun, core.OpRetryStep)
 		s := &m.steps[rec.Step]
 		s.policy, s.allowed = rec.Policy, s.counted
 		if s.backing {
@@ -203,7 +203,11 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if rec.NextAt < m.at {
 		m.bad(DueOrder, "step %s is retried at %s, in the past", m.name(i), offset(rec.NextAt))
 	}
-	if d := m.spanning(s); d != 0 && rec.NextAt >= d {
+	d := m.spanning(s)
+	if m.paused != 0 {
+		d = m.runLimit() // the step's own begin anew when the pause ends
+	}
+	if d != 0 && rec.NextAt >= d {
 		m.bad(NotAfter, "step %s is retried at %s, its deadline is %s", m.name(i), offset(rec.NextAt), offset(d))
 	}
 }
