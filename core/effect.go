@@ -50,6 +50,12 @@ type (
 		Op    Op
 	}
 
+	// BoundChild says that the deadline which a child run has from this one was one and is another now; zero: none.
+	BoundChild struct {
+		Child   RunID
+		Was, Is Time
+	}
+
 	// Closed says that the run ended: callers are answered, a parent is told, a chain goes on.
 	Closed struct {
 		Phase RunPhase
@@ -63,6 +69,7 @@ func (Dispatch) effect()   {}
 func (Revoke) effect()     {}
 func (StartChild) effect() {}
 func (StopChild) effect()  {}
+func (BoundChild) effect() {}
 func (Closed) effect()     {}
 func (Consult) effect()    {}
 

@@ -266,6 +266,13 @@ func visible(r *Run) Run {
 	return c
 }
 
+func until(t Time) string {
+	if t == 0 {
+		return "none"
+	}
+	return offset(t)
+}
+
 func offset(t Time) string { return "+" + t.Sub(epoch).String() }
 
 // describe prints a record's type and what of it is set.
@@ -362,6 +369,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("Closed %s", e.Phase)
 	case StopChild:
 		return fmt.Sprintf("StopChild %s", e.Op)
+	case BoundChild:
+		return fmt.Sprintf("BoundChild from %s to %s", until(e.Was), until(e.Is))
 	case Withdraw:
 		return fmt.Sprintf("Withdraw %d attempt %d", e.Step, e.Attempt)
 	default:

@@ -13,13 +13,21 @@ func (m *machine) operate(in Operation) error {
 		return m.refuse(CodeClosed, in.Op.String(), "the run is %s", m.r.Phase)
 	}
 	switch in.Op {
-	case OpCancel, OpInterrupt, OpTerminate, OpPause, OpResume, OpRetryRun:
+	case OpPause, OpResume:
+		return m.passOn(func() error { return m.operateRun(in) })
+	case OpCancel, OpInterrupt, OpTerminate, OpRetryRun:
 		return m.operateRun(in)
-	case OpExtend:
-		if in.Step == NoStep {
-			return m.extendRun(in)
-		}
+	case OpExtend, OpSetPolicy:
+		return m.passOn(func() error { return m.operateAt(in) })
 	default: // the operations on a step
+		return m.operateAt(in)
+	}
+}
+
+// operateAt applies an operation to the step that it names, an extension also to the run.
+func (m *machine) operateAt(in Operation) error {
+	if in.Op == OpExtend && in.Step == NoStep {
+		return m.extendRun(in)
 	}
 	if int(in.Step) >= len(m.r.Steps) || m.r.Steps[in.Step].Dropped {
 		return m.refuse(CodeNotFound, in.Op.String(), "there is no such step")

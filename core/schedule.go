@@ -81,6 +81,42 @@ func (r *Run) inherited(s *Step) RunLimit {
 	return RunLimit{At: d.at, Origin: "parent run " + r.ID.String() + ", " + d.limit.String()}
 }
 
+// passOn tells the child runs what an operation made of the deadline they have from this run: nothing outlives its parent,
+// and nothing dies of a limit that its parent no longer has.
+func (m *machine) passOn(operation func() error) error {
+	was := map[RunID]Time{}
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; s.Child != (RunID{}) {
+			was[s.Child] = m.r.inherited(s).At
+		}
+	}
+	if err := operation(); err != nil || len(was) == 0 {
+		return err
+	}
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		before, known := was[s.Child]
+		if is := m.r.inherited(s).At; known && is != before {
+			m.effect(BoundChild{Child: s.Child, Was: before, Is: is})
+		}
+	}
+	return nil
+}
+
+// Inherits returns where the execution deadline of a child run moves when the one it has from its parent does; false: it has
+// another, an earlier one of its own or one that an operator gave it.
+func (r *Run) Inherits(was, is Time) (Time, bool) {
+	if r.Execution.At != was || r.Execution.After != 0 {
+		return 0, false
+	}
+	if b, ok := r.def.(Bounded); ok {
+		if own, _, _ := b.Bounds(); own != nil {
+			is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+		}
+	}
+	return is, is != was
+}
+
 // derive makes the id of a run this one starts. It is a function of this run and what it is for, so a repeated start
 // finds the same run; its time part makes it sort like any other id.
 func (r *Run) derive(salt uint64, now Time) RunID {

@@ -108,6 +108,8 @@ func (p *Partition) perform(e errand) {
 		p.startChild(e.run, eff)
 	case core.StopChild:
 		p.stopChild(e.run, eff)
+	case core.BoundChild:
+		p.boundChild(e.run, eff)
 	case core.Closed:
 		p.closed(e.run, eff)
 	default: // the others wait for their batch

@@ -132,3 +132,22 @@ func (p *Partition) stopChild(parent *run, e core.StopChild) {
 	}
 	_ = p.advance(child, nil, core.Operation{Op: op, Step: core.NoStep, Actor: "parent", Reason: "the parent run stopped its step"})
 }
+
+// boundChild moves the deadline that a child run has from its parent.
+func (p *Partition) boundChild(parent *run, e core.BoundChild) {
+	child, err := p.current(e.Child)
+	if err != nil {
+		p.cfg.Log.Error("a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String(), "error", err)
+		return
+	}
+	to, moves := child.state.Inherits(e.Was, e.Is)
+	if !moves || child.state.Phase.Closed() {
+		return
+	}
+	if to == 0 {
+		to = policy.FarFuture
+	}
+	_ = p.advance(child, nil, core.Operation{
+		Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: to, Actor: "parent", Reason: "the parent run's deadline moved",
+	})
+}

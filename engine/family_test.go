@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 func TestNames(t *testing.T) {
@@ -159,4 +160,20 @@ func TestCancelReachesChildren(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestChildrenFollowTheirParentsDeadline: a child run has what is left of its parent's time, also when an operator gives it more.
+func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
+	r := newRig(t, -1)
+	r.plans["inner"] = flow("inner", nap(90*time.Minute)).definition()
+	r.plans["middle"] = flow("middle", child(payload("inner"))).definition()
+	id := r.start(flow("outer", child(payload("middle"))), func(s *StartRequest) {
+		s.Run = &policy.Limit{After: time.Hour}
+	})
+	r.pass(30 * time.Minute)
+	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpExtend, Step: core.NoStep, By: time.Hour}})
+	r.settle()
+	r.restart()
+	r.pass(2 * time.Hour)
+	r.wantPhase(id, core.RunSucceeded)
 }
