@@ -35,7 +35,7 @@ func (t *Teller) Events(e Entry) []Event {
 		}
 	}
 	t.run.finish(e.At)
-	t.run.changed, t.run.decider = nil, nil
+	t.run.forgetDecider()
 	if waits := t.run.Phase == RunWaiting; waits != t.waits {
 		if t.waits = waits; waits {
 			out = append(out, t.event(e.At, EventRunWaiting))

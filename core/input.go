@@ -32,7 +32,8 @@ type (
 	}
 
 	// Commands are a body's decisions. Waits says that it decides nothing more until another step closes; it counts
-	// only where Closed, the closed steps that the body knows of with these commands, is up to date.
+	// only where Closed, the closed steps that the body knows of with these commands, is up to date, and where nothing was restarted
+	// that it has not heard of.
 	Commands struct {
 		Commands []Command
 		Waits    bool

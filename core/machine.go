@@ -92,11 +92,17 @@ func (m *machine) proceed() {
 
 // ask runs the decider once if there is something it does not know yet, and reports whether it decided anything.
 func (m *machine) ask() bool {
-	fresh := m.r.decider == nil
-	if !fresh && len(m.r.changed) == 0 {
+	fresh := !m.r.asked
+	switch {
+	case m.r.bodied() && !m.r.owed: // the body has said that it waits: it knows all there is
+		return false
+	case fresh:
+		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
+	case len(m.r.changed) == 0:
 		return false
 	}
 	d := m.r.decide()
+	m.r.asked = true
 	closed := m.r.changed
 	if fresh {
 		closed = nil // a new decider has read the state as it is
@@ -115,6 +121,8 @@ func (m *machine) commands(in Commands) error {
 		return m.refuse(CodeClosed, "commands", "the run is %s", m.r.Phase)
 	case m.r.Closing != nil || m.r.CancelAsked:
 		return m.refuse(CodeConflict, "commands", "the run is closing")
+	case m.r.PausedAt != 0 && len(in.Commands) > 0:
+		return m.refuse(CodeConflict, "commands", "the run is paused, and its body is asked again when it goes on")
 	}
 	if key, again := m.repeated(in.Commands); again {
 		return m.refuse(CodeStale, "commands", "there is a step %q already: the body has not seen all of the run", key)
@@ -122,7 +130,7 @@ func (m *machine) commands(in Commands) error {
 	for _, cmd := range in.Commands {
 		m.command(cmd)
 	}
-	if in.Waits && m.r.owed && m.r.Closing == nil && in.Closed == len(m.r.Steps)-m.r.open {
+	if in.Waits && m.r.owed && m.r.asked && m.r.Closing == nil && in.Closed == len(m.r.Steps)-m.r.open {
 		m.emit(BodyWaits{})
 	}
 	return nil

@@ -259,7 +259,8 @@ func (tr *transcript) checkReplay(t *testing.T) {
 // visible is the state without what is derived.
 func visible(r *Run) Run {
 	c := *r
-	c.def, c.decider, c.timers, c.byKey, c.changed = nil, nil, timers{}, nil, nil
+	c.forgetDecider()
+	c.def, c.timers, c.byKey = nil, timers{}, nil
 	if len(c.Signals) == 0 {
 		c.Signals = nil
 	}

@@ -97,6 +97,9 @@ func (m *machine) resume() {
 		end.Execution, end.Deadline = end.Execution.shift(held), end.Deadline.shift(held)
 	}
 	m.emit(end)
+	if m.r.Owed() {
+		m.r.asked = false // what the body decided meanwhile was refused
+	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if s.Phase.Closed() {

@@ -29,7 +29,7 @@ func (r *Run) Fold(e Entry) {
 		Apply(r, e.At, rec)
 	}
 	r.finish(e.At)
-	r.changed, r.decider = nil, nil
+	r.forgetDecider()
 }
 
 // finish ends an entry: the phase of an open run follows from its steps.
@@ -135,8 +135,13 @@ func (r *Run) Owed() bool {
 	if !r.owed || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
 		return false
 	}
-	_, bodied := r.def.(Bodied)
-	return bodied
+	return r.bodied()
+}
+
+// bodied reports whether the run is decided by a body outside the machine.
+func (r *Run) bodied() bool {
+	_, ok := r.def.(Bodied)
+	return ok
 }
 
 // Active reports whether something of the run is in a worker's or its body's hands or waits for one.
@@ -188,6 +193,9 @@ func (r *Run) Lookup(key string) (*Step, bool) {
 	}
 	return &r.Steps[id], true
 }
+
+// forgetDecider has the run decided from the state as it is: the next decider is asked about all of it.
+func (r *Run) forgetDecider() { r.changed, r.decider, r.asked = nil, nil, false }
 
 // decide returns the run's decider, made when first needed.
 func (r *Run) decide() Decider {

@@ -197,8 +197,12 @@ func (p *Partition) consult(c *Call) {
 
 // tellAll gives a run's body all there is to know, at once: news of what follows must not pass it.
 func (p *Partition) tellAll(r *run) {
-	if r.state.Phase.Closed() || r.state.Closing != nil || r.state.CancelAsked || r.state.Phase == core.RunPending || p.cfg.Bodies == nil {
+	s := r.state
+	switch {
+	case p.cfg.Bodies == nil, s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending:
 		return
+	case s.PausedAt != 0 && s.Owed():
+		return // it would decide what is refused; it is asked when the run goes on
 	}
 	p.cfg.Bodies.Consult(NewsOf(r.state, nil))
 }

@@ -1,0 +1,83 @@
+package core
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// bodied is a definition whose runs are decided by bodies outside the machine.
+type bodied struct{}
+
+func (bodied) Bodied()              {}
+func (bodied) Spec(int32) *StepSpec { return nil }
+func (bodied) Retry() *policy.Retry { return nil }
+func (bodied) Decider(*Run) Decider { return bodied{} }
+
+func (bodied) Decide(_ *Run, closed []StepID, _ Time) []Command {
+	return []Command{Consult{Closed: closed}}
+}
+
+func (bodied) Match(*Run, *Step, string, *policy.Failure, Time) policy.Match { return policy.Match{} }
+
+func (bodied) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
+
+// talk lets inputs happen to a run with a body, one second after the other, and returns what the last one did.
+func talk(t *testing.T, r *Run, inputs ...Input) Output {
+	t.Helper()
+	var out Output
+	for _, in := range inputs {
+		var err error
+		if out, err = Advance(r, bodied{}, in, r.LastAt().Add(time.Second)); err != nil {
+			t.Fatalf("%T: %v", in, err)
+		}
+	}
+	return out
+}
+
+// begins is a body's decision for a step; it waits for all that it has decided then.
+func begins(kind StepKind, closed int) Commands {
+	spec := &StepSpec{Name: kind.String(), Def: -1, Kind: kind}
+	return Commands{Commands: []Command{Schedule{Spec: spec, Item: -1, Group: NoStep, For: time.Hour}}, Waits: true, Closed: closed}
+}
+
+// asksAll fails the test where the body is not asked about all of the run.
+func asksAll(t *testing.T, r *Run, out Output) {
+	t.Helper()
+	for _, e := range out.Effects {
+		if c, ok := e.(Consult); ok && c.Closed == nil {
+			return
+		}
+	}
+	t.Errorf("the body is not asked; it owes an answer: %t", r.Owed())
+}
+
+// TestBodyIsAskedAfterARetry: also where what is retried is a child run, whose start asks the definition for its input.
+func TestBodyIsAskedAfterARetry(t *testing.T) {
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	failed := ChildEnded{Attempt: 1, Phase: RunFailed, Failure: &policy.Failure{Kind: policy.KindFailed}}
+	retry := Operation{Op: OpRetryRun, Step: NoStep}
+	talk(t, r, Start{}, begins(KindChild, 0), begins(KindSleep, 0), failed, Commands{Waits: true, Closed: 1})
+	asksAll(t, r, talk(t, r, retry))
+	failed.Attempt++
+	talk(t, r, Commands{Waits: true}, failed, Commands{Waits: true, Closed: 1}, Operation{Op: OpPause, Step: NoStep}, retry,
+		Commands{Waits: true}) // said before it has heard of the retry
+	asksAll(t, r, talk(t, r, Operation{Op: OpResume, Step: NoStep}))
+}
+
+// TestBodyDecidesNothingInAPause: what a body has on its way when its run is paused is refused, and the body asked when it goes on.
+func TestBodyDecidesNothingInAPause(t *testing.T) {
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	talk(t, r, Start{}, Operation{Op: OpPause, Step: NoStep})
+	var refused *Error
+	if _, err := Advance(r, nil, begins(KindChild, 0), r.LastAt()); !errors.As(err, &refused) || refused.Code != CodeConflict {
+		t.Errorf("%v", err)
+	}
+	asksAll(t, r, talk(t, r, Operation{Op: OpResume, Step: NoStep}))
+	talk(t, r, begins(KindChild, 0))
+	if len(r.Steps) != 1 || r.Steps[0].Attempt != 1 {
+		t.Errorf("%+v", r.Steps)
+	}
+}
