@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // TestLateEnds: where the disk is slow, an attempt may succeed after its limit has fired and before its worker is told. The body
@@ -62,53 +63,156 @@ func TestLateEnds(t *testing.T) {
 	}
 }
 
-// TestRetryBeforeWhatFollows: a step is retried by an operator while what the body makes of its failure is on its way. The body is
-// called anew, and that is void.
+// TestRetryBeforeWhatFollows: a step is retried by an operator while what the body makes of its failure is on its way: another step, or
+// its end. The body is called anew, and that is void.
 func TestRetryBeforeWhatFollows(t *testing.T) {
-	calls := 0
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
-		_, err := pawl.Step(ctx, "pay", func(ctx context.Context) (int, error) {
-			if calls++; calls > 1 {
-				return 0, nil
+	for _, refunds := range []bool{true, false} {
+		calls := 0
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+			_, err := pawl.Step(ctx, "pay", func(ctx context.Context) (int, error) {
+				if calls++; calls > 1 {
+					return 0, nil
+				}
+				<-time.After(3450 * time.Millisecond)
+				return 0, errors.New("no money")
+			}, pawl.Retry("fixed(1, 1s)"))
+			switch {
+			case err != nil && refunds:
+				return "refunded", pawl.Do(ctx, "refund", func(context.Context) error { return nil })
+			case err != nil:
+				return "", err
 			}
+			return "sent", pawl.Do(ctx, "send", func(context.Context) error { return nil })
+		})
+		bubble(t, func(t *testing.T) {
+			e := open(t, slow{memory.New()}, w)
+			r, err := w.Start(t.Context(), e, "", none{}) // at 1s; pay begins at 2s
+			if err != nil {
+				t.Fatal(err)
+			}
+			beforeWhatFollows(t, e, r.ID, pawl.Operation{Op: pawl.OpRetryRun})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			got, err := r.Result(ctx)
+			d, descErr := e.DescribeRun(t.Context(), r.ID)
+			if err != nil || descErr != nil || got != "sent" || len(d.Steps) != 2 {
+				t.Errorf("refunds: %t: %q, %v, %v; want no refund: %+v", refunds, got, err, descErr, d.Steps)
+			}
+		})
+	}
+}
+
+// beforeWhatFollows operates on a run whose first step fails 4.45s after its start, while what its body makes of that is on its way.
+func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operation) {
+	t.Helper()
+	large := strings.Repeat("x", 1_200_000) // a batch takes nothing more after it
+	var all sync.WaitGroup
+	at := func(ms time.Duration, do func() error) {
+		all.Go(func() {
+			<-time.After(ms*time.Millisecond - time.Second)
+			if err := do(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	at(4500, func() error { return pawl.SendEvent(t.Context(), e, run, "note", "") }) // on its way until 5.5s
+	at(4600, func() error { return pawl.SendEvent(t.Context(), e, run, "note", large) })
+	// the step fails at 5.45s; that is heard of at 5.5s, and what follows it at 6.5s
+	at(5460, func() error { return pawl.SendEvent(t.Context(), e, run, "note", large) })
+	at(5470, func() error { return e.Operate(t.Context(), run, op) })
+	all.Wait()
+}
+
+// TestPauseBeforeWhatFollows: a run is paused while its body has a child run on its way. That begins when the run goes on.
+func TestPauseBeforeWhatFollows(t *testing.T) {
+	child := pawl.Define("child", func(pawl.Context, none) (string, error) { return "paid by the child", nil })
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		err := pawl.Do(ctx, "pay", func(ctx context.Context) error {
 			<-time.After(3450 * time.Millisecond)
-			return 0, errors.New("no money")
+			return errors.New("no money")
 		}, pawl.Retry("fixed(1, 1s)"))
-		if err != nil {
-			return "refunded", pawl.Do(ctx, "refund", func(context.Context) error { return nil })
+		if err == nil {
+			return "", nil
 		}
-		return "sent", pawl.Do(ctx, "send", func(context.Context) error { return nil })
+		return pawl.Child(ctx, "pays", child, none{})
 	})
 	bubble(t, func(t *testing.T) {
-		e := open(t, slow{memory.New()}, w)
-		r, err := w.Start(t.Context(), e, "", none{}) // at 1s; pay begins at 2s
+		e := open(t, slow{memory.New()}, w, child)
+		r, err := w.Start(t.Context(), e, "", none{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		large := strings.Repeat("x", 1_200_000) // a batch takes nothing more after it
-		var all sync.WaitGroup
-		at := func(ms time.Duration, do func() error) {
-			all.Go(func() {
-				<-time.After(ms*time.Millisecond - time.Second)
-				if err := do(); err != nil {
-					t.Error(err)
-				}
-			})
+		beforeWhatFollows(t, e, r.ID, pawl.Operation{Op: pawl.OpPause})
+		<-time.After(time.Minute)
+		d, err := e.DescribeRun(t.Context(), r.ID)
+		if err != nil || d.Phase != "paused" || len(d.Steps) != 1 {
+			t.Errorf("%s, %v; want nothing new: %+v", d.Phase, err, d.Steps)
 		}
-		at(4500, func() error { return pawl.SendEvent(t.Context(), e, r.ID, "note", "") }) // on its way until 5.5s
-		at(4600, func() error { return pawl.SendEvent(t.Context(), e, r.ID, "note", large) })
-		// pay fails at 5.45s; that is heard of at 5.5s, and what follows it at 6.5s
-		at(5460, func() error { return pawl.SendEvent(t.Context(), e, r.ID, "note", large) })
-		at(5470, func() error { return e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}) })
-		all.Wait()
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpResume}); err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		got, err := r.Result(ctx)
-		d, descErr := e.DescribeRun(t.Context(), r.ID)
-		if err != nil || descErr != nil || got != "sent" || len(d.Steps) != 2 {
-			t.Errorf("%q, %v, %v; want no refund: %+v", got, err, descErr, d.Steps)
+		if got, err := r.Result(ctx); err != nil || got != "paid by the child" {
+			t.Errorf("%q, %v; problem: %v", got, err, e.Problem(r.ID))
 		}
 	})
+}
+
+// TestRetryThatEndsAtOnce: a wait is retried for which an event has come by then. The body hears that it has ended otherwise than it knew,
+// and says again that it waits.
+func TestRetryThatEndsAtOnce(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		f := pawl.EventAsync[string](ctx, "approved", pawl.Within("10s"))
+		if err := pawl.Sleep(ctx, "nap", "1h"); err != nil {
+			return "", err
+		}
+		return f.Get(ctx)
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(10*time.Second + 50*time.Millisecond)
+		if err := pawl.SendEvent(t.Context(), e, r.ID, "approved", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		if d, err := e.DescribeRun(t.Context(), r.ID); err != nil || d.Phase != "waiting" {
+			t.Errorf("%s, %v; want waiting", d.Phase, err)
+		}
+		if got, err := r.Result(t.Context()); err != nil || got != "yes" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}, w)
+}
+
+// TestRetryInAPause: a step ends and is retried while its run is paused. Its body hears of neither, and says again that it waits when the
+// run goes on.
+func TestRetryInAPause(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) { return pawl.WaitEvent[string](ctx, "approved") })
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(50 * time.Millisecond)
+		for _, op := range []pawl.Operation{
+			{Op: pawl.OpPause}, {Op: pawl.OpFail, Step: "approved"}, {Op: pawl.OpRetryStep, Step: "approved"}, {Op: pawl.OpResume},
+		} {
+			if err := e.Operate(t.Context(), r.ID, op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Skip(time.Minute)
+		if d, err := e.DescribeRun(t.Context(), r.ID); err != nil || d.Phase != "waiting" {
+			t.Errorf("%s, %v; want waiting", d.Phase, err)
+		}
+	}, w)
 }
 
 // TestRetryBeforeTheEndIsDurable: a run is opened again while its end is on its way to the disk.

@@ -96,22 +96,20 @@ func (s *session) take(n engine.News) bool {
 	defer s.mu.Unlock()
 	switch {
 	case s.over:
-		return s.finished || s.stuck != nil
+		return (s.finished || s.stuck != nil) && !s.contradicted(n)
 	case n.Whole && s.head == nil:
 		s.begin(n)
 		return true
 	case s.head == nil:
 		return true // whole news are under way and hold these
+	case s.contradicted(n):
+		return false
+	case n.Whole:
+		s.said = -1 // the engine waits to hear that the body waits
 	}
 	for i := range n.Steps {
 		st := &n.Steps[i]
-		e := s.byID[st.ID]
-		if e == nil {
-			e = s.steps[st.Spec.Name]
-		}
-		if e != nil && e.closed && e.confirmed && !st.Phase.Closed() {
-			return false // an operator restarted the step
-		}
+		e := s.known(st)
 		if st.Dropped || (e == nil && n.Whole) {
 			continue
 		}
@@ -119,6 +117,26 @@ func (s *session) take(n engine.News) bool {
 	}
 	s.settle()
 	return true
+}
+
+// contradicted reports whether a step whose end the body has seen did not end so: an operator restarted it, and it may have ended again
+// by now. What the body has decided and is on its way may rest on that also where it has come to its end.
+func (s *session) contradicted(n engine.News) bool {
+	for i := range n.Steps {
+		st := &n.Steps[i]
+		if e := s.known(st); e != nil && e.confirmed && (st.Phase != e.step.Phase || st.EndedAt != e.step.EndedAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// known finds what the session knows of a step; nil: nothing.
+func (s *session) known(st *engine.Step) *entry {
+	if e := s.byID[st.ID]; e != nil {
+		return e
+	}
+	return s.steps[st.Spec.Name]
 }
 
 // learn takes in what is known of one step.

@@ -239,7 +239,7 @@ func (st *strand) marked(key string) []byte {
 func (st *strand) mark(key string, value []byte) {
 	s := st.session
 	spec := &core.StepSpec{Name: key, Def: -1, Type: typeMark}
-	e := &entry{key: key, mark: true, closed: true, confirmed: true, asked: true}
+	e := &entry{key: key, mark: true, closed: true, asked: true}
 	e.step.Spec, e.step.Output, e.step.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = e
 	s.closed++
