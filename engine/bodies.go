@@ -126,7 +126,7 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 // all of it is durable, else with the first refusal; it must not block. It may be nil. Decisions are refused where their body is
 // void or of an earlier generation; body is nil where there are none.
 func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(error)) {
-	c := &Call{Op: CallBody, Run: run, Inputs: inputs, body: body}
+	c := &Call{Op: CallBody, Run: run, Inputs: inputs, Body: body}
 	if done != nil {
 		c.Done = func(c *Call) { done(c.Err) }
 	}
@@ -167,8 +167,8 @@ func (p *Partition) body(c *Call) {
 			p.release(tok)
 		}
 	}
-	if c.Err != nil && c.body != nil {
-		c.body.Void()
+	if c.Err != nil && c.Body != nil {
+		c.Body.Void()
 	}
 	p.reply(c)
 }
@@ -176,9 +176,9 @@ func (p *Partition) body(c *Call) {
 // void returns why the decisions of a body are not taken.
 func (p *Partition) void(c *Call) error {
 	switch {
-	case c.body.generation != p.generation:
+	case c.Body.generation != p.generation:
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
-	case c.body.void.Load():
+	case c.Body.void.Load():
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body has seen what is no longer so")}
 	default:
 		return nil

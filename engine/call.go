@@ -18,7 +18,7 @@ const (
 	CallUnwatch               // Run, Watcher
 	CallFind                  // Name → Started.Run
 	CallList                  // Query → Rows, Masked
-	CallBody                  // Run, Inputs: of its body
+	CallBody                  // Run, Inputs, Body: of its body
 	CallConsult               // Run → Bodies.Consult
 	CallBegin                 // Run, Step: its function is at hand
 )
@@ -31,6 +31,7 @@ type Call struct {
 	Step     core.StepID
 	Input    core.Input
 	Inputs   []core.Input
+	Body     *Body // whose decisions are among the inputs; nil: none are
 	Start    StartRequest
 	Compiled core.Definition // of Start.Definition; nil: the partition compiles it
 	Waiter   *Waiter
@@ -51,7 +52,6 @@ type Call struct {
 
 	void bool          // Err is that of a batch it waited for, which has failed
 	ch   chan struct{} // of the engine's own calls
-	body *Body         // whose decisions are among the inputs
 }
 
 // op names the operation in errors.

@@ -38,6 +38,7 @@ type account struct {
 	viewed  int       // entries that the view has
 	shadow  *core.Run // the fold of the entries
 	model   runModel
+	body    *bodyModel // nil: a flow decides
 
 	seen    *core.Run // in the engine's memory when last compared
 	seenSeq int
@@ -88,10 +89,16 @@ func (b *book) enter(e core.Entry, encoded []byte, seq uint64) {
 		}
 	}
 	a.entries, a.encoded, a.seqs = append(a.entries, e), append(a.encoded, encoded), append(a.seqs, seq)
+	if a.body != nil {
+		a.body.closes(a, e)
+	}
 	wake := a.shadow.Wake() // warnings wake a run, too, and the model does not know them
 	a.shadow.Fold(e)
 	b.entries++
 	due := a.model.fold(b, a, e)
+	if a.body != nil {
+		a.body.fold(a, e)
+	}
 	if due != 0 {
 		due = policy.Earliest(due, wake)
 	}
@@ -112,6 +119,9 @@ func (b *book) open1(e core.Entry) *account {
 		return nil
 	}
 	a := &account{id: e.Run, shadow: core.Restore(e.Run, w.compiled, nil)}
+	if p, ok := w.compiled.(*program); ok {
+		a.body = &bodyModel{u: b.u, program: p, ended: map[core.StepID]int{}}
+	}
 	b.accounts[e.Run] = a
 	b.order = append(b.order, a)
 	if key := created.Key; key != "" {

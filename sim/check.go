@@ -202,9 +202,9 @@ func (b *book) alive(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
-		case s.kind == core.KindTask && s.ready:
+		case s.kind == core.KindTask && s.ready && (s.spec.Type != typeLocal || !b.comes(n, a)):
 			if slots := b.u.mood.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
-				b.u.violate(NoHang, a.id, "attempt %s waits in its queue while a worker is free", tokenText(tok))
+				b.u.violate(NoHang, a.id, "attempt %s waits in its queue, or for its function, while a worker is free and no body is coming", tokenText(tok))
 			}
 		case s.backing && s.next == 0 || s.kind == core.KindSleep && s.next == 0:
 			b.u.violate(NoHang, a.id, "step %s waits for no instant", m.name(i))
@@ -212,9 +212,25 @@ func (b *book) alive(n *node, a *account) {
 			b.u.violate(NoHang, a.id, "group %s is open and none of its items is", m.name(i))
 		}
 	}
+	if s := n.host.sessions[a.id]; s != nil && s.changed && !a.body.rewritten {
+		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on")
+	}
+	if a.shadow.Owed() {
+		if !b.comes(n, a) {
+			b.u.violate(NoHang, a.id, "the run waits for its body, and no body is coming")
+		}
+		return
+	}
 	if open == 0 {
 		b.u.violate(NoHang, a.id, "the run is open and has nothing to wait for")
 	}
+}
+
+// comes reports whether a run's body may yet come to what it has not come to: something is on its way to it or from it. Where its past
+// was rewritten it may stand before a step that comes again.
+func (b *book) comes(n *node, a *account) bool {
+	s := n.host.sessions[a.id]
+	return n.host.coming[a.id] > 0 || (s != nil && s.pending > 0) || a.body.rewritten
 }
 
 func (m *runModel) groupOpen(group core.StepID) bool {

@@ -112,6 +112,9 @@ func (c *clients) silent() bool { return len(c.waiting) == 0 }
 func (c *clients) start() {
 	u := c.u
 	w := workflowAt(u.IntN(workflows))
+	if u.chance(u.mood.bodied) {
+		w = programAt(u.IntN(programs))
+	}
 	if w.err != nil {
 		u.violate(Recorded, core.RunID{}, "a generated workflow does not compile: %v\n%s", w.err, w.source.Source)
 		return

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"time"
-
-	"github.com/pawl-dev/pawl/engine"
 )
 
 // planFaults notes what goes wrong, and when.
@@ -65,9 +63,8 @@ func (u *universe) takeOver() {
 	old.workers.kill()
 	u.nodes++
 	n := &node{u: u, name: "rival" + old.name, store: u.store}
-	n.workers = newWorkers(n)
 	u.node = n
-	n.p = engine.NewPartition(u.config(n.workers, n.name))
+	n.populate()
 	n.open()
 	u.after(u.span(time.Millisecond, time.Minute), "the former owner ends", func() {
 		if u.zombie == old {

@@ -36,6 +36,9 @@ func (m *runModel) takeStep(rec core.Record) {
 			m.bad(EndsOnce, "an attempt of step %s stops that was not stopping", m.name(int(rec.Step)))
 		}
 		s.stopping = false
+		if rec.Abandoned {
+			s.last = core.RunID{} // a child run that was left to itself
+		}
 	case core.StepEnded:
 		m.endStep(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.StepReset:

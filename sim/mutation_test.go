@@ -48,7 +48,7 @@ func TestChecksBite(t *testing.T) {
 		opt  Options
 		see  []Invariant
 	}{
-		{"an acknowledged batch is dropped", Options{Wrap: dropping()}, []Invariant{Acknowledged, Replay, NoHang}},
+		{"an acknowledged batch is dropped", Options{Wrap: dropping()}, []Invariant{Acknowledged, Replay, NoHang, DueOrder}},
 		{"a deadline moves in memory", Options{Tamper: func(r *core.Run) {
 			if r.Execution.At != 0 {
 				r.Execution.At = r.Execution.At.Add(time.Second)
@@ -74,7 +74,7 @@ func TestChecksBite(t *testing.T) {
 					return
 				}
 			}
-		}), []Invariant{NotAfter, FixedDeadline, DueOrder, Recorded}},
+		}), []Invariant{NotAfter, FixedDeadline, DueOrder, Recorded, Replay}},
 		{"an end is written twice", bending(func(e *core.Entry) {
 			for _, rec := range e.Records {
 				if ended, ok := rec.(core.RunEnded); ok {
@@ -137,7 +137,7 @@ func TestChecksBite(t *testing.T) {
 // bites lives universes until one is caught.
 func bites(t *testing.T, opt Options, see []Invariant) {
 	t.Helper()
-	for seed := uint64(1); seed <= 100; seed++ {
+	for seed := uint64(1); seed <= 200; seed++ {
 		_, err := Run(seed, opt)
 		var v *Violation
 		if !errors.As(err, &v) {

@@ -17,6 +17,8 @@ type node struct {
 	p       *engine.Partition
 	store   journal.Journal
 	workers *workers
+	host    *host
+	inbox   []func() // what bodies have to say, in order
 
 	flight  []*journal.Batch // cut; the first is on its way to the disk
 	acking  bool             // the first is stored and not acknowledged yet
@@ -39,10 +41,15 @@ type node struct {
 func (u *universe) boot() {
 	u.nodes++
 	n := &node{u: u, name: fmt.Sprintf("node%d", u.nodes), store: u.store}
-	n.workers = newWorkers(n)
 	u.node = n
-	n.p = engine.NewPartition(u.config(n.workers, n.name))
+	n.populate()
 	n.open()
+}
+
+// populate gives the process its workers, its bodies and an engine.
+func (n *node) populate() {
+	n.workers, n.host = newWorkers(n), newHost(n)
+	n.p = engine.NewPartition(n.u.config(n))
 }
 
 // up reports whether the node serves requests.
@@ -72,6 +79,11 @@ func (n *node) open() {
 		n.u.after(n.u.between(0, 100*time.Millisecond), "what waited is said", say)
 	}
 	n.waiting = nil
+	n.after(n.u.between(0, time.Millisecond), "what was put is taken", func() {
+		for len(n.inbox) > 0 && !n.dead && !n.down {
+			n.take()
+		}
+	})
 	n.p.Probe()
 	if !n.u.calm && n.u.chance(n.u.mood.crashAtBoundary*5) {
 		n.crash("during recovery")
@@ -276,16 +288,54 @@ func (n *node) call(c *engine.Call) {
 func (n *node) report(run core.RunID, in core.Input) {
 	switch {
 	case n.dead:
+	case n.frozen > n.u.now:
+		n.u.agenda.add(n.frozen, "a report that waited", func() { n.report(run, in) })
+	case n.host.ended(run, in): // its body says it
 	case n.down:
 		n.waiting = append(n.waiting, func() { n.report(run, in) })
-	case !n.up():
-		n.u.agenda.add(n.frozen, "a report that waited", func() { n.report(run, in) })
 	default:
 		n.u.say("%s hears of %s: %s", n.name, short(run), inputText(in))
 		n.workers.told(run, in)
 		n.p.Report(run, in, n.u.clock())
 		n.turn()
 	}
+}
+
+// after lets something happen in the process after a while, if that is still there.
+func (n *node) after(d time.Duration, what string, do func()) {
+	n.u.after(d, what, func() {
+		switch {
+		case n.dead:
+		case n.frozen > n.u.now:
+			n.u.agenda.add(n.frozen, what, func() { n.after(0, what, do) })
+		default:
+			do()
+		}
+	})
+}
+
+// put tells the engine something that its loop takes in after what was put before.
+func (n *node) put(what string, do func()) {
+	n.inbox = append(n.inbox, do)
+	d := n.u.between(0, 100*time.Microsecond)
+	switch {
+	case n.u.calm || n.u.chance(0.5):
+		d = 0
+	case n.u.chance(n.u.mood.busy):
+		d = n.u.between(0, max(n.u.mood.lag, n.u.mood.latency, 5*time.Millisecond))
+	}
+	n.after(d, what, n.take)
+}
+
+// take takes in the first thing that was put and not taken yet.
+func (n *node) take() {
+	if n.down || len(n.inbox) == 0 {
+		return
+	}
+	do := n.inbox[0]
+	n.inbox = n.inbox[1:]
+	do()
+	n.turn()
 }
 
 // check asks whether all is well, when there is somebody to ask.

@@ -56,6 +56,27 @@ func (c *clients) act() {
 	}
 }
 
+// meddle lets a client do something to a run, or to a step whose attempt has just succeeded, at the time when its body decides.
+func (c *clients) meddle(id core.RunID, step core.StepID) {
+	u := c.u
+	if u.calm || !u.chance(u.mood.meddle) {
+		return
+	}
+	if step != core.NoStep {
+		op := core.Operation{Op: pick(u.random, []core.Op{core.OpComplete, core.OpFail, core.OpSkip}), Step: step, Output: []byte(`"by hand"`)}
+		u.after(u.between(0, answerTime), "a client meddles", func() { c.operate(id, op) })
+		return
+	}
+	op := core.Operation{Op: core.OpRetryRun, Step: core.NoStep}
+	if u.chance(0.3) {
+		op.Op = core.OpPause
+		u.after(u.span(time.Millisecond, time.Minute), "a client resumes a run", func() {
+			c.operate(id, core.Operation{Op: core.OpResume, Step: core.NoStep})
+		})
+	}
+	u.after(u.between(0, max(u.mood.think, u.mood.lag, answerTime)), "a client meddles", func() { c.operate(id, op) })
+}
+
 func (c *clients) extend(a *account, step core.StepID) {
 	u := c.u
 	op := core.Operation{Op: core.OpExtend, Step: step}
@@ -138,6 +159,10 @@ func (c *clients) nudge() {
 		if a.model.closed {
 			continue
 		}
+		if s := u.node.host.sessions[a.id]; s != nil && s.changed {
+			c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
+			continue
+		}
 		if a.model.paused != 0 {
 			c.operate(a.id, core.Operation{Op: core.OpResume, Step: core.NoStep})
 		}
@@ -157,7 +182,8 @@ func (c *clients) operateSignal(id core.RunID, event string) {
 		in.ID = "nudge " + r.mark
 	}
 	r.call = &engine.Call{Op: engine.CallInput, Run: id, Input: in}
-	if c.send(r); in.ID != "" && c.u.chance(0.5) {
+	r.repeated = in.ID != "" && c.u.chance(0.5)
+	if c.send(r); r.repeated {
 		again := &request{call: &engine.Call{Op: engine.CallInput, Run: id, Input: in}, mark: r.mark, repeated: true}
 		c.u.after(c.u.span(time.Second, time.Hour), "an event comes again", func() { c.send(again) })
 	}

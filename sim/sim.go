@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/journal"
 )
 
@@ -22,7 +23,22 @@ type Options struct {
 	Wrap func(journal.Journal) journal.Journal
 	// Tamper is shown the runs in the engine's memory before each check, for the same purpose.
 	Tamper func(*core.Run)
+	// Bodies lays something over the host of the runs' bodies, and Decide hands on what a body of that generation has decided, for the
+	// same purpose.
+	Bodies func(engine.Bodies) engine.Bodies
+	Decide func(d Decision)
 }
+
+// Decision is what a body has decided, on its way to the engine.
+type Decision struct {
+	Partition  *engine.Partition
+	Call       *engine.Call
+	Generation int // of the body
+	Current    int // of those that are called now
+	At         core.Time
+}
+
+func (d Decision) take() { d.Partition.Handle(d.Call, d.At) }
 
 func (o Options) withDefaults() Options {
 	if o.Runs <= 0 {
@@ -30,6 +46,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Span <= 0 {
 		o.Span = time.Hour
+	}
+	if o.Decide == nil {
+		o.Decide = Decision.take
 	}
 	if o.Steps <= 0 {
 		o.Steps = 60_000

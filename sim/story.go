@@ -20,7 +20,7 @@ func (b *book) story(id core.RunID) string {
 	}
 	var s strings.Builder
 	if w, err := workflowNamed(a.shadow.Workflow); err == nil {
-		fmt.Fprintf(&s, "%s\n", w.source.Source)
+		fmt.Fprintf(&s, "%s\n", w.text())
 	}
 	fmt.Fprintf(&s, "run %s of %s:\n", id, a.shadow.Workflow)
 	for i, e := range a.entries {

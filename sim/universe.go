@@ -57,6 +57,7 @@ type place struct {
 type mood struct {
 	crashAtBoundary float64 // chance at each boundary of a commit
 	uncertain       float64 // chance that an append is stored and answered with an error
+	refused         float64 // chance that an append is refused
 	latency         time.Duration
 	depth           int // batches cut before the first is durable
 	slots           map[string]int
@@ -64,8 +65,14 @@ type mood struct {
 	horizon         time.Duration
 	bad             float64 // how often work does not succeed
 	hang            float64
-	forget          float64 // reports that have to be repeated, repeated ones
-	stubborn        float64 // work that stops late or is abandoned
+	forget          float64       // reports that have to be repeated, repeated ones
+	stubborn        float64       // work that stops late or is abandoned
+	bodied          float64       // runs that a body decides
+	think           time.Duration // how long a body computes at most before it goes on
+	slow            float64       // strands that compute longer than the others
+	busy            float64       // how often the engine's loop comes late to what bodies say
+	meddle          float64       // how often somebody operates on a run just when its body decides
+	linger          time.Duration // how long a body stays that waits
 }
 
 func newUniverse(seed uint64, opt Options) *universe {
@@ -91,6 +98,7 @@ func (u *universe) setMood() {
 	m := &u.mood
 	m.crashAtBoundary = pick(u.random, []float64{0, 0, 0.003, 0.01, 0.04})
 	m.uncertain = pick(u.random, []float64{0, 0, 0.01, 0.05})
+	m.refused = pick(u.random, []float64{0, 0, 0.02, 0.1})
 	m.latency = pick(u.random, []time.Duration{0, 0, time.Millisecond, 5 * time.Millisecond, 200 * time.Millisecond})
 	m.lag = pick(u.random, []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 2 * time.Second})
 	m.horizon = pick(u.random, []time.Duration{0, time.Second, 10 * time.Second, time.Minute, time.Hour})
@@ -99,9 +107,15 @@ func (u *universe) setMood() {
 	m.hang = pick(u.random, []float64{0, 0.05, 0.2})
 	m.forget = pick(u.random, []float64{0, 0.05, 0.2})
 	m.stubborn = pick(u.random, []float64{0, 0.1, 0.4})
-	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots()}
+	m.bodied = pick(u.random, []float64{0.1, 0.5, 0.9})
+	m.think = pick(u.random, []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 5 * time.Second})
+	m.slow = pick(u.random, []float64{0, 0.1, 0.4})
+	m.linger = pick(u.random, []time.Duration{time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, time.Minute})
+	m.busy = pick(u.random, []float64{0, 0.3, 0.8})
+	m.meddle = pick(u.random, []float64{0, 0.3, 0.8})
+	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), typeLocal: u.slots()}
 	if u.opt.Calm {
-		m.crashAtBoundary, m.uncertain = 0, 0
+		m.crashAtBoundary, m.uncertain, m.refused = 0, 0, 0
 	}
 }
 
@@ -183,7 +197,8 @@ func (u *universe) step() {
 // over reports whether all runs have ended and all is said.
 func (u *universe) over() bool {
 	return u.node.up() && u.zombie == nil && u.clients.silent() && u.node.quiet() && u.book.open() == 0 &&
-		len(u.executing) == 0 && len(u.node.workers.jobs) == 0 && len(u.node.workers.owes) == 0
+		len(u.executing) == 0 && len(u.node.workers.jobs) == 0 && len(u.node.workers.owes) == 0 &&
+		len(u.node.host.sessions) == 0 && len(u.node.inbox) == 0
 }
 
 // becalm ends the faults; from here on every run that can end has to.
@@ -205,7 +220,7 @@ func (u *universe) becalm() {
 func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 	switch op {
 	case memory.OpAppend:
-		if u.now < u.full {
+		if u.now < u.full || (!u.calm && u.chance(u.mood.refused)) {
 			return fmt.Errorf("%w: simulated", journal.ErrFull)
 		}
 	case memory.OpAck:
@@ -225,9 +240,9 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 // errDisk is an error that does not tell whether the batch was stored.
 var errDisk = errors.New("simulated input/output error")
 
-func (u *universe) config(w *workers, owner string) engine.Config {
+func (u *universe) config(n *node) engine.Config {
 	return engine.Config{
-		Journal: u.store, Workers: w, Owner: owner, Horizon: u.mood.horizon, Random: u.Uint64,
+		Journal: u.store, Workers: n.workers, Bodies: n.host.bodies, Owner: n.name, Horizon: u.mood.horizon, Random: u.Uint64,
 		Compile: func(d journal.Definition) (core.Definition, error) {
 			w, err := workflowNamed(d.Name)
 			if err != nil {

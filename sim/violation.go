@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/core"
 )
 
-// Invariant is something that must always hold. The first ten are those of ARCHITECTURE.md.
+// Invariant is something that must always hold. The first eleven are those of ARCHITECTURE.md.
 type Invariant string
 
 // The invariants.
@@ -21,6 +21,7 @@ const (
 	Replay        Invariant = "8: replaying the journal gives the state in memory; the view equals the journal"
 	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
 	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
+	Decided       Invariant = "11: a body that is called again decides what is recorded of it, in that order, and nothing else is recorded"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
 	Finished  Invariant = "a finished step is not touched again"

@@ -22,10 +22,12 @@ type workers struct {
 type job struct {
 	w       *workers
 	task    core.Task
+	begun   bool // its function was there
 	over    bool // it does not execute any more
 	revoked bool
-	silent  bool // it will not report by itself
-	left    bool // it was abandoned: it may go on for a while
+	silent  bool     // it will not report by itself
+	left    bool     // it was abandoned: it may go on for a while
+	session *session // that knows its function; nil: it needs none
 }
 
 func newWorkers(n *node) *workers {
@@ -55,12 +57,15 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	j := &job{w: w, task: t}
 	w.jobs[t.Token], u.executing[at] = j, j
-	j.begin()
+	if t.Type != typeLocal || w.n.host.function(j) {
+		j.begin()
+	}
 }
 
 // begin plans what becomes of the work.
 func (j *job) begin() {
 	u := j.w.n.u
+	j.begun = true
 	length := u.span(time.Millisecond, 2*time.Minute)
 	if u.chance(0.3) {
 		length = u.span(time.Microsecond, 10*time.Millisecond)
@@ -80,6 +85,15 @@ func (j *job) begin() {
 		return
 	}
 	u.after(length, "work ends", func() { j.finish() })
+}
+
+// together has other attempts of a run end at about the time when one has.
+func (w *workers) together(run core.RunID) {
+	for _, tok := range w.tokens() {
+		if j := w.jobs[tok]; tok.Run == run && j.session != nil && j.begun && !j.silent && w.n.u.chance(0.7) {
+			w.n.u.after(w.n.u.between(0, answerTime), "work ends beside other work", j.finish)
+		}
+	}
 }
 
 // signs plans heartbeats and output.
@@ -108,6 +122,10 @@ func (j *job) end() {
 	u := j.w.n.u
 	at := place{j.task.Token.Run, j.task.Token.Step}
 	j.over = true
+	if s := j.session; s != nil {
+		j.session = nil
+		s.taskOver()
+	}
 	if u.executing[at] == j {
 		delete(u.executing, at)
 	}

@@ -18,11 +18,19 @@ import (
 // compiled form is shared between universes: compiling one costs as much as running a small one.
 const workflows = 4096
 
-// A workflow is a generated flow file and what the flow package makes of it.
+// A workflow is a generated flow file and what the flow package makes of it, or a program.
 type workflow struct {
 	source   journal.Definition
 	compiled core.Definition
 	err      error
+}
+
+// text writes a workflow for people.
+func (w *workflow) text() string {
+	if p, ok := w.compiled.(*program); ok {
+		return p.text()
+	}
+	return string(w.source.Source)
 }
 
 var library [workflows]struct {
@@ -48,6 +56,11 @@ func workflowName(n int) string { return "w" + strconv.Itoa(n) }
 
 // workflowNamed finds a workflow by what a child step calls it.
 func workflowNamed(name string) (*workflow, error) {
+	if number, ok := strings.CutPrefix(name, "b"); ok {
+		if n, err := strconv.Atoi(number); err == nil && n >= 0 && n < programs {
+			return programAt(n), nil
+		}
+	}
 	n, err := strconv.Atoi(strings.TrimPrefix(name, "w"))
 	if err != nil || n < 0 || n >= workflows {
 		return nil, fmt.Errorf("no workflow %q", name)
