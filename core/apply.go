@@ -176,7 +176,7 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.Counted++
 		s.ReadyAt, s.NextAt = at, 0
 	}
-	s.Started = at
+	s.Started, s.Told = at, s.Effective()
 	if rec.Deadline != 0 {
 		s.Deadline = rec.Deadline
 	}

@@ -157,7 +157,7 @@ func (t *Teller) deadline(rec StepWarned) Time {
 // perAttempt is the instant at which a limit of one attempt ends, which is not stored: it follows from the attempt.
 func (t *Teller) perAttempt(rec StepWarned) Time {
 	s := &t.run.Steps[rec.Step]
-	l := s.Effective().Get(rec.Limit)
+	l := s.limit(rec.Limit)
 	switch rec.Limit {
 	case policy.LimitScheduleToStart:
 		return ends(l, s.ReadyAt)

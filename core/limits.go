@@ -41,6 +41,19 @@ func (s *Step) executes() bool { return s.Phase == StepRunning || s.Started != 0
 // held reports whether a pause holds the step's clocks, as it does where nothing runs; resuming gives fresh ones.
 func (r *Run) held(s *Step) bool { return r.PausedAt != 0 && !s.executes() }
 
+// limit returns the step's limit of a kind that is in force; nil: none. Of the limits on silence that is the laxer one of those
+// that its policy has now and had when the attempt began: its worker reports signs of life as seldom as the latter allow.
+func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
+	is := s.Effective().Get(kind)
+	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.Told == nil {
+		return is
+	}
+	if told := s.Told.Get(kind); told == nil || told.After > is.After {
+		return told
+	}
+	return is
+}
+
 // stepLimit returns the next limit of the step itself: those of its run are not among them.
 func (r *Run) stepLimit(s *Step) due {
 	var d due
@@ -57,8 +70,8 @@ func (r *Run) stepLimit(s *Step) due {
 		d = d.attached(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
 	case s.executes():
 		d = d.attached(policy.LimitStartToClose, p.StartToClose, s.Started)
-		d = d.attached(policy.LimitHeartbeat, p.Heartbeat, max(s.Started, s.BeatAt))
-		d = d.attached(policy.LimitInactivity, p.Inactivity, max(s.Started, s.BeatAt, s.ByteAt))
+		d = d.attached(policy.LimitHeartbeat, s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt))
+		d = d.attached(policy.LimitInactivity, s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt))
 	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
 		d = d.earlier(policy.LimitWait, s.NextAt)
 	}
@@ -151,8 +164,9 @@ func (r *Run) warnings(s *Step) []due {
 		consider(policy.LimitScheduleToStart, p.ScheduleToStart, ends(p.ScheduleToStart, s.ReadyAt))
 	case s.executes():
 		consider(policy.LimitStartToClose, p.StartToClose, ends(p.StartToClose, s.Started))
-		consider(policy.LimitHeartbeat, p.Heartbeat, ends(p.Heartbeat, max(s.Started, s.BeatAt)))
-		consider(policy.LimitInactivity, p.Inactivity, ends(p.Inactivity, max(s.Started, s.BeatAt, s.ByteAt)))
+		beat, sign := s.limit(policy.LimitHeartbeat), s.limit(policy.LimitInactivity)
+		consider(policy.LimitHeartbeat, beat, ends(beat, max(s.Started, s.BeatAt)))
+		consider(policy.LimitInactivity, sign, ends(sign, max(s.Started, s.BeatAt, s.ByteAt)))
 	}
 	return out
 }
@@ -167,7 +181,7 @@ func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *po
 	case policy.LimitRun:
 		amount, f.Origin = r.Deadline.After, r.Deadline.Origin
 	default:
-		if l := s.Effective().Get(kind); l != nil {
+		if l := s.limit(kind); l != nil {
 			amount, f.Origin = l.After, l.Origin
 		}
 	}

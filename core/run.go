@@ -202,6 +202,7 @@ type Step struct {
 	Details []byte          // of the last heartbeat; the next attempt reads them
 	Output  []byte          // JSON
 	Failure *policy.Failure // the last failure
+	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began
 	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
 }
 

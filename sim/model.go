@@ -39,6 +39,7 @@ type runModel struct {
 type stepModel struct {
 	spec    *core.StepSpec
 	policy  *policy.Policy
+	told    *policy.Policy // when the attempt began
 	kind    core.StepKind
 	group   core.StepID
 	closed  bool

@@ -169,7 +169,7 @@ func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 			m.bad(NotAfter, "attempt %d of step %s starts at %s, the deadline it sets is %s", s.attempt, m.name(i), offset(m.at), offset(rec.Deadline))
 		}
 	}
-	s.ready, s.live, s.began, s.started, s.beat, s.output = false, true, true, m.at, 0, 0
+	s.ready, s.live, s.began, s.started, s.beat, s.output, s.told = false, true, true, m.at, 0, 0, s.policy
 	if n := len(s.attempts); n > 0 {
 		s.attempts[n-1].started = m.at
 	}
@@ -303,11 +303,23 @@ func (m *runModel) limitOf(s *stepModel, kind policy.LimitKind) core.Time {
 	case policy.LimitStartToClose:
 		return after(s.policy.StartToClose, s.started)
 	case policy.LimitHeartbeat:
-		return after(s.policy.Heartbeat, max(s.started, s.beat))
+		return after(laxer(s.told.Heartbeat, s.policy.Heartbeat), max(s.started, s.beat))
 	case policy.LimitInactivity:
-		return after(s.policy.Inactivity, max(s.started, s.beat, s.output))
+		return after(laxer(s.told.Inactivity, s.policy.Inactivity), max(s.started, s.beat, s.output))
 	default:
 		return s.next
+	}
+}
+
+// laxer is the limit on silence of an attempt whose policy was replaced: its worker knows the former one.
+func laxer(told, is *policy.Limit) *policy.Limit {
+	switch {
+	case told == nil || is == nil:
+		return nil
+	case told.After > is.After:
+		return told
+	default:
+		return is
 	}
 }
 
