@@ -177,6 +177,9 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.ReadyAt, s.NextAt = at, 0
 	}
 	s.Started, s.Told = at, s.Effective()
+	if s.Began == 0 {
+		s.Began = at
+	}
 	if rec.Deadline != 0 {
 		s.Deadline = rec.Deadline
 	}
@@ -229,7 +232,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		s.NextAt = rec.NextAt
 	}
 	if rec.Budget {
-		s.Counted, s.Lost, s.Delay = 0, 0, 0
+		s.Counted, s.Lost, s.Delay, s.Began = 0, 0, 0, 0
 	}
 	if s.Phase == StepScheduled {
 		s.ReadyAt = at

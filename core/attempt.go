@@ -90,7 +90,7 @@ func silence(l *policy.Limit) int64 {
 	case l == nil:
 		return 0
 	case l.Warn > 0:
-		return max((l.After * time.Duration(l.Warn) / 100).Microseconds(), 1)
+		return max((l.After / 100 * time.Duration(l.Warn)).Microseconds(), 1)
 	default:
 		return l.After.Microseconds()
 	}

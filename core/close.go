@@ -153,7 +153,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		s.WorkflowID = first.String()
 	}
 	if d := m.r.Deadline; d.After > 0 {
-		s.Run = &policy.Limit{After: d.After, Origin: d.Origin}
+		s.Run = &policy.Limit{After: d.After, Warn: warned(d), Origin: d.Origin}
 	}
 	return s
 }

@@ -216,8 +216,16 @@ func limitFrom(l *policy.Limit, from Time) RunLimit {
 	return out
 }
 
-// lead is how long before the limit its warning is due.
-func lead(l *policy.Limit) time.Duration { return l.After * time.Duration(100-l.Warn) / 100 }
+// lead is how long before the limit its warning is due. It divides first: a limit may last for centuries.
+func lead(l *policy.Limit) time.Duration { return l.After / 100 * time.Duration(100-l.Warn) }
+
+// warned is the percentage that a run limit's lead came from.
+func warned(l RunLimit) int {
+	if l.Lead == 0 {
+		return 0
+	}
+	return 100 - int(l.Lead/(l.After/100))
+}
 
 // fresh starts a run limit's clock again.
 func (l RunLimit) fresh(now Time) RunLimit {

@@ -93,8 +93,10 @@ func (m *machine) pause(stopClock bool) {
 func (m *machine) resume() {
 	end := PauseEnded{Execution: m.r.Execution, Deadline: m.r.Deadline}
 	if m.r.StopClock {
-		held := m.now.Sub(m.r.PausedAt)
-		end.Execution, end.Deadline = end.Execution.shift(held), end.Deadline.shift(held)
+		end.Execution = end.Execution.shift(m.now.Sub(m.r.PausedAt))
+		if began := max(m.r.PausedAt, m.r.StartAt); began < m.now { // the run's own clock starts with the run
+			end.Deadline = end.Deadline.shift(m.now.Sub(began))
+		}
 	}
 	m.emit(end)
 	if m.r.Owed() {
@@ -245,7 +247,7 @@ func (m *machine) setPolicy(s *Step, p *policy.Policy) {
 		}
 	}
 	move(policy.LimitScheduleToClose, toClose, old.ScheduleToClose, p.ScheduleToClose, s.ScheduledAt)
-	move(policy.LimitDeadline, deadline, old.Deadline, p.Deadline, s.Started)
+	move(policy.LimitDeadline, deadline, old.Deadline, p.Deadline, s.Began)
 	if s.Spec.Kind == KindWait {
 		move(policy.LimitWait, s.NextAt, old.Wait, p.Wait, s.ScheduledAt)
 	}

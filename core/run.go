@@ -185,6 +185,7 @@ type Step struct {
 	Attempt  int   // number of the last attempt, 0 before the first
 	Counted  int   // attempts that use up the budget
 	Lost     int   // lost attempts in a row
+	Began    Time  // the first attempt's start; zero: not started
 	ReadyAt  Time  // the attempt became ready for a worker
 	Started  Time  // the attempt's start; zero: not started
 	BeatAt   Time  // the attempt's last heartbeat

@@ -231,7 +231,7 @@ func (m *runModel) unpause(rec core.PauseEnded) {
 			execution = execution.Add(held)
 		}
 		if limit != 0 {
-			limit = limit.Add(held)
+			limit = limit.Add(max(m.at.Sub(max(m.paused, m.startAt)), 0))
 		}
 	}
 	if rec.Execution.At != execution || rec.Deadline.At != limit {
