@@ -99,8 +99,8 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 func retryAfter(value string, now time.Time) *time.Duration {
 	value = strings.TrimSpace(value)
 	var wish time.Duration
-	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
-		wish = time.Duration(min(max(seconds, 0), int64(math.MaxInt64/time.Second))) * time.Second
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		wish = time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil {
 		wish = max(at.Sub(now), 0)
 	} else {

@@ -144,8 +144,8 @@ func TestHTTPStatuses(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]string{
-		"": "none", "5": "5s", " 120 ": "2m0s", "-3": "0s", "0": "0s", "soon": "none", "1.5": "none",
-		"Sun, 01 Mar 2026 12:00:30 GMT": "30s", "Sun, 01 Mar 2026 11:00:00 GMT": "0s", "99999999999999999": "2562047h47m16s",
+		"": "none", "5": "5s", " 120 ": "2m0s", "-3": "none", "+3": "none", "0": "0s", "soon": "none", "1.5": "none",
+		"Sun, 01 Mar 2026 12:00:30 GMT": "30s", "Sun, 01 Mar 2026 11:00:00 GMT": "0s", "99999999999999999": "2562047h47m16s", "99999999999999999999": "2562047h47m16s",
 	} {
 		got := "none"
 		if wish := retryAfter(value, now); wish != nil {
