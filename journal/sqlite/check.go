@@ -64,29 +64,40 @@ func Check(ctx context.Context, path string) (*Report, error) {
 	if h, held := Held(path); held {
 		r.Holder = h
 	}
-	for _, part := range []struct {
-		name  string
-		check func(*conn, *Report) error
-	}{
-		{"the file", checkFile},
-		{"the partitions", checkPartitions},
-		{"the journal", checkJournal},
-		{"the histories", checkHistories},
-		{"the rows", checkRows},
-	} {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		err := j.read(ctx, func(c *conn) error {
-			c.SetInterrupt(ctx.Done())
-			defer c.SetInterrupt(nil)
-			return part.check(c, r)
-		})
-		if err != nil { // a damaged page: the other parts may still be readable
-			r.problem("%s: %v", part.name, j.wrap("check", err))
-		}
+	if err := j.examine(ctx, r); err != nil {
+		return nil, err
 	}
-	return r, ctx.Err()
+	return r, nil
+}
+
+// examine looks at all parts in one moment of the file, so that each can be held against the others.
+func (j *Journal) examine(ctx context.Context, r *Report) error {
+	return j.read(ctx, func(c *conn) error {
+		c.SetInterrupt(ctx.Done())
+		defer c.SetInterrupt(nil)
+		if err := sqlitex.ExecuteTransient(c.Conn, "BEGIN", nil); err != nil {
+			return j.wrap("check", err)
+		}
+		for _, part := range []struct {
+			name  string
+			check func(*conn, *Report) error
+		}{
+			{"the file", checkFile},
+			{"the partitions", checkPartitions},
+			{"the journal", checkJournal},
+			{"the histories", checkHistories},
+			{"the rows", checkRows},
+		} {
+			if err := part.check(c, r); err != nil && ctx.Err() == nil { // a damaged page: the other parts may still be readable
+				r.problem("%s: %v", part.name, j.wrap("check", err))
+			}
+		}
+		c.SetInterrupt(nil)
+		if err := sqlitex.ExecuteTransient(c.Conn, "ROLLBACK", nil); err != nil && !c.AutocommitEnabled() {
+			return j.wrap("check", err)
+		}
+		return ctx.Err()
+	})
 }
 
 func checkFile(c *conn, r *Report) error {
@@ -235,12 +246,11 @@ func checkRows(c *conn, r *Report) (err error) {
 		}
 	}
 	for _, p := range r.Partitions {
-		// Rows were written after the batches were read, perhaps; a row ahead of them all is wrong only in a file at rest.
 		ahead, err := queryInt(c, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE partition = %d AND applied > %d", p.Partition, p.Last))
 		if err != nil {
 			return err
 		}
-		if ahead > 0 && r.Holder == (Holder{}) {
+		if ahead > 0 {
 			r.problem("%d runs of partition %d are folded beyond its last batch, %d", ahead, p.Partition, p.Last)
 		}
 	}

@@ -171,6 +171,42 @@ func TestHeldByThisProcess(t *testing.T) {
 	}
 }
 
+// What is checked is one moment of the file, whatever is written meanwhile by who opened it after the check had begun.
+func TestCheckIsOfOneMoment(t *testing.T) {
+	j := opened(t, filepath.Join(t.TempDir(), "pawl.db"))
+	lease, err := j.Acquire(t.Context(), 0, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-done:
+				stopped <- nil
+				return
+			default:
+			}
+			lease.Last++
+			if err := j.Append(context.Background(), numbered(lease)); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 50 {
+		r := &Report{Path: j.Path()}
+		if err := j.examine(t.Context(), r); err != nil || len(r.Problems) > 0 {
+			t.Errorf("check: %v, %q", err, r.Problems)
+			break
+		}
+	}
+	close(done)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKill kills the other process at random instants: what it printed as acknowledged is there.
 func TestKill(t *testing.T) {
 	rounds := 5
