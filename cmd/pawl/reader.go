@@ -96,13 +96,17 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
+	tail, err := r.tail(ctx) // first: what moves from it to the view meanwhile is met there
+	if err != nil {
+		return journal.Page{}, err
+	}
 	page, err := r.j.List(ctx, q)
 	if err != nil {
 		return page, err
 	}
-	newer, err := r.newer(ctx, page.Runs, q)
-	if err != nil || len(newer) == 0 {
-		return page, err
+	newer := newerThan(page.Runs, tail, q)
+	if len(newer) == 0 {
+		return page, nil
 	}
 	var oldest core.RunID // what is older than the page's last row belongs to a later page
 	if n := len(page.Runs); page.More && n > 0 {
@@ -128,20 +132,26 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 	return page, nil
 }
 
-// newer returns the runs of which the journal may know more than their rows say. The journal keeps batches for a while after
-// the view has them; a run whose row is as new as its last batch is left out.
-func (r reader) newer(ctx context.Context, rows []journal.RunRow, q journal.Query) (map[core.RunID]bool, error) {
-	type known struct {
-		seq   uint64
-		ended bool
-	}
-	tail := map[core.RunID]known{}
+// tailed is what the journal's tail has of a run.
+type tailed struct {
+	seq   uint64 // of its last batch
+	ended bool
+}
+
+func (r reader) tail(ctx context.Context) (map[core.RunID]tailed, error) {
+	tail := map[core.RunID]tailed{}
 	err := r.j.Tail(ctx, 0, 0, func(seq uint64, batch []core.Entry) error {
 		for _, e := range batch {
-			tail[e.Run] = known{seq, e.Ended(tail[e.Run].ended)}
+			tail[e.Run] = tailed{seq, e.Ended(tail[e.Run].ended)}
 		}
 		return nil
 	})
+	return tail, err
+}
+
+// newerThan returns the runs of which the journal may know more than their rows say. The journal keeps batches for a while
+// after the view has them; a run whose row is as new as its last batch is left out.
+func newerThan(rows []journal.RunRow, tail map[core.RunID]tailed, q journal.Query) map[core.RunID]bool {
 	open := len(q.Phases) > 0 && !slices.ContainsFunc(q.Phases, core.RunPhase.Closed)
 	newer := make(map[core.RunID]bool, len(tail))
 	for id, k := range tail {
@@ -153,7 +163,7 @@ func (r reader) newer(ctx context.Context, rows []journal.RunRow, q journal.Quer
 			newer[id] = true
 		}
 	}
-	return newer, err
+	return newer
 }
 
 func selects(q journal.Query, row journal.RunRow) bool {

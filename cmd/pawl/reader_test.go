@@ -51,3 +51,53 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// moved is a journal whose runs go from its tail to its view after the first look at either.
+type moved struct {
+	journal.Journal
+	move func()
+}
+
+func (m *moved) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	defer m.looked()
+	return m.Journal.List(ctx, q)
+}
+
+func (m *moved) Tail(ctx context.Context, partition int, after uint64, fn func(uint64, []core.Entry) error) error {
+	defer m.looked()
+	return m.Journal.Tail(ctx, partition, after, fn)
+}
+
+func (m *moved) looked() {
+	if move := m.move; move != nil {
+		m.move = nil
+		move()
+	}
+}
+
+// A run that a writer moves from the journal's tail to the view while both are read is listed once.
+func TestReaderListsWhatMoves(t *testing.T) {
+	j, id := memory.New(), core.RunID{1}
+	lease, err := j.Acquire(t.Context(), 0, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := core.Entry{Run: id, Records: []core.Record{core.RunCreated{}}}
+	if err := j.Append(t.Context(), &journal.Batch{Epoch: lease.Epoch, Seq: 1, Entries: []core.Entry{entry}}); err != nil {
+		t.Fatal(err)
+	}
+	m := &moved{Journal: j}
+	m.move = func() {
+		v := &journal.View{
+			Runs:    []journal.RunRow{{ID: id, Phase: core.RunRunning, Applied: 1}},
+			History: []journal.HistoryRow{{Run: id, Seq: 1, Entries: core.AppendEntry(nil, &entry)}}, Through: 1,
+		}
+		if err := j.Append(t.Context(), &journal.Batch{Epoch: lease.Epoch, Seq: 2, View: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := reader{m}.List(t.Context(), journal.Query{})
+	if err != nil || len(page.Runs) != 1 || page.Runs[0].ID != id {
+		t.Errorf("listed %+v: %v", page.Runs, err)
+	}
+}
