@@ -69,8 +69,6 @@ func (a *app) send(ctx context.Context, name string, s core.SignalReceived, foll
 		return a.print(map[string]any{"run": id.String(), "event": s.Name, "phase": t.Run.Phase.String()})
 	}
 	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(id), t.Run.Phase)
-	if !t.Run.Phase.Closed() {
-		a.say("it goes on with: pawl resume %s", live.Short(id))
-	}
+	a.sayHowOn(t.Run)
 	return nil
 }

@@ -109,10 +109,23 @@ func (a *app) tellDone(w wish, t *trail.Trail) error {
 		w.done += ", " + m.String()
 	}
 	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "), strings.ReplaceAll(r.Phase.String(), "_", " "))
-	if !r.Phase.Closed() && r.PausedAt == 0 {
-		a.say("it goes on with: pawl resume %s", live.Short(r.ID))
-	}
+	a.sayHowOn(r)
 	return nil
+}
+
+// sayHowOn says how a run that is open goes on.
+func (a *app) sayHowOn(r *core.Run) {
+	if !r.Phase.Closed() {
+		a.say("it goes on with: %s", howOn(r))
+	}
+}
+
+// howOn is the command with which a run goes on.
+func howOn(r *core.Run) string {
+	if r.PausedAt != 0 {
+		return "pawl run resume " + live.Short(r.ID)
+	}
+	return "pawl resume " + live.Short(r.ID)
 }
 
 // lastMoves are the deadlines that the last operation set.

@@ -83,8 +83,12 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, e
 			if err != nil {
 				return err
 			}
-			if _, _, err = loadOurs(ctx, h, id); err != nil {
+			t, _, err := loadOurs(ctx, h, id)
+			if err != nil {
 				return err
+			}
+			if t.Run.PausedAt != 0 {
+				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: %s --follow\n", live.Short(id), howOn(t.Run))
 			}
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)

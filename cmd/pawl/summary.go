@@ -136,14 +136,14 @@ func (f *follower) leave() {
 		if f.over[id] || (t != nil && t.Run.Phase.Closed()) {
 			continue
 		}
-		name := ""
+		name, on := "", "pawl resume "+live.Short(id)
 		if t != nil {
-			name = " (" + screen.Clean(t.Run.Workflow) + ")"
+			name, on = " ("+screen.Clean(t.Run.Workflow)+")", howOn(t.Run)
 		}
 		if f.m == nil {
 			fmt.Fprintf(f.Err, "pawl: run %s%s is not ended; it goes on where it runs\n", id, name)
 			continue
 		}
-		fmt.Fprintf(f.Err, "pawl: left run %s%s as it is, nothing is lost; it goes on with: pawl resume %s\n", id, name, live.Short(id))
+		fmt.Fprintf(f.Err, "pawl: left run %s%s as it is, nothing is lost; it goes on with: %s\n", id, name, on)
 	}
 }
