@@ -111,10 +111,11 @@ func (c *clients) silent() bool { return len(c.waiting) == 0 }
 
 func (c *clients) start() {
 	u := c.u
-	w := workflowAt(u.IntN(workflows))
+	n, at := u.IntN(workflows), workflowAt
 	if u.chance(u.mood.bodied) {
-		w = programAt(u.IntN(programs))
+		n, at = u.IntN(programs), programAt
 	}
+	w := at(n)
 	if w.err != nil {
 		u.violate(Recorded, core.RunID{}, "a generated workflow does not compile: %v\n%s", w.err, w.source.Source)
 		return

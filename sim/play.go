@@ -171,8 +171,8 @@ func (w *walk) ask(st *strand, d *deed) *known {
 	spec.Name = key
 	if n := w.followed[st.prefix]; n < len(w.recorded[st.prefix]) {
 		k := w.recorded[st.prefix][n]
-		if was, is := specText(k.spec), specText(&spec); was != is {
-			w.changes(k.spec, is)
+		if !sameStep(k.spec, &spec) {
+			w.changes(k.spec, specText(&spec))
 			return nil
 		}
 		w.followed[st.prefix]++
@@ -197,7 +197,11 @@ func (w *walk) ask(st *strand, d *deed) *known {
 	return k
 }
 
-// specText says what a step is, as far as changed code is told by it.
+// sameStep reports whether two steps are the same, as far as changed code is told by it.
+func sameStep(a, b *core.StepSpec) bool {
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue
+}
+
 func specText(s *core.StepSpec) string {
 	return fmt.Sprintf("%s %q (%s%s on %q)", s.Kind, s.Name, s.Type, s.Event, s.Queue)
 }

@@ -47,7 +47,7 @@ func TestCalm(t *testing.T) {
 // after it and before its acknowledgement, after its acknowledgement.
 func TestCrashEverywhere(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
-		opt := Options{Runs: 3, Span: 20 * time.Second, CrashAt: -1}
+		opt := Options{Runs: 3, Span: 10 * time.Second, CrashAt: -1}
 		whole, err := Run(seed, opt)
 		if err != nil {
 			t.Fatal(err)
