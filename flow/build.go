@@ -364,7 +364,7 @@ func (b *builder) hook(stage hookStage, s *Step) {
 	}
 	p := plan{item: -1, place: b.src.place(s.pos), spec: b.spec(s)}
 	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
-	if p.spec.Policy.ScheduleToClose == nil {
+	if _, waits := s.Action.(*Wait); p.spec.Policy.ScheduleToClose == nil && (!waits || p.spec.Policy.Wait == nil) {
 		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
 	}
 	if !s.When.IsZero() {
