@@ -134,6 +134,9 @@ func (m *machine) freshStep(s *Step) StepReset {
 }
 
 func (m *machine) extendRun(in Operation) error {
+	if m.r.Closing != nil {
+		return m.refuse(CodeConflict, "extend", "the run is closing; its limits no longer count")
+	}
 	limit, at := in.Limit, m.r.Deadline.At
 	if limit == policy.LimitNone {
 		limit = policy.LimitRun
