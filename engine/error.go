@@ -134,7 +134,7 @@ func failure(op, id string, err error) error {
 		e.Code, e.Hint = CodeFenced, "another engine has taken over; ask that one"
 	case errors.Is(err, journal.ErrLost):
 		e.Code, e.Hint = CodeStorage, "restart the process; what was acknowledged is safe"
-	case errors.Is(err, journal.ErrCorrupt), errors.Is(err, journal.ErrNewer), errors.Is(err, journal.ErrNoJournal):
+	case errors.Is(err, journal.ErrCorrupt), errors.Is(err, journal.ErrNewer), errors.Is(err, journal.ErrNoJournal), errors.Is(err, journal.ErrGone):
 		e.Code = CodeStorage
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Code = CodeCancelled
@@ -146,7 +146,9 @@ func failure(op, id string, err error) error {
 
 // final reports whether an error ends the partition for good: waiting will not help.
 func final(err error) bool {
-	for _, f := range []error{journal.ErrFenced, journal.ErrLost, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal, journal.ErrHeld} {
+	for _, f := range []error{
+		journal.ErrFenced, journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal, journal.ErrHeld,
+	} {
 		if errors.Is(err, f) {
 			return true
 		}

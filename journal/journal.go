@@ -23,6 +23,7 @@ var (
 	ErrHeld      = errors.New("journal: held by another process")
 	ErrNotFound  = errors.New("journal: not found")
 	ErrLost      = errors.New("journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
+	ErrGone      = errors.New("journal: the storage was taken away while it was open")
 	ErrNoJournal = errors.New("journal: not a Pawl database")
 )
 
@@ -32,7 +33,7 @@ type Journal interface {
 	// Acquire takes the partition over: older owners' appends fail with ErrFenced from here on.
 	Acquire(ctx context.Context, partition int, owner string) (Lease, error)
 	// Append makes a batch durable, with the part of the view that rides in it: all of it or nothing.
-	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost.
+	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
 	Append(ctx context.Context, b *Batch) error
 	// Tail calls fn with the batches after seq, in order. fn's entries are its own. Batches that the view comes to contain while
 	// fn runs may be left out.

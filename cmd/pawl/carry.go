@@ -32,12 +32,15 @@ func (a *app) carry(ctx context.Context, m *machine, ids []core.RunID, how telli
 			os.Exit(exitCancelled)
 		}
 	}()
+	ended := m.Err() // the engine by itself: err says why
 	closeErr := m.close()
 	signal.Stop(impatient)
 	close(impatient)
 	switch {
 	case left:
 		return &statusError{status: exitCancelled}
+	case err != nil && ended != nil:
+		return err
 	case err != nil:
 		return errors.Join(err, closeErr)
 	case closeErr != nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/journal"
 )
 
 // telling is how what happens is told.
@@ -403,6 +404,9 @@ func (f *follower) engineEnded() error {
 	err := f.m.Err()
 	if err == nil {
 		err = errors.New("the engine ended")
+	}
+	if errors.Is(err, journal.ErrGone) {
+		return err // and nothing is left to go on with
 	}
 	return fmt.Errorf("%w\nWhat was reported is safe; go on with: pawl resume", err)
 }

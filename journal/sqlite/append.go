@@ -2,9 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math"
+	"os"
 
 	"zombiezen.com/go/sqlite"
 
@@ -46,6 +49,9 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	if err := j.w.acquire(n, owner, p); err != nil {
 		return journal.Lease{}, j.failed("acquire", err)
 	}
+	if err := j.inPlace(); err != nil {
+		return journal.Lease{}, err
+	}
 	j.partitions[n] = p
 	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
 }
@@ -82,6 +88,16 @@ func (j *Journal) failed(op string, err error) error {
 	return j.wrap(op, err)
 }
 
+// inPlace reports, once something was written, that the file was removed or replaced: SQLite writes on to what nobody can open
+// any more.
+func (j *Journal) inPlace() error {
+	if now, err := os.Stat(j.path); err == nil && os.SameFile(j.file, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	j.lost = fmt.Errorf("%w: %s was removed or replaced, and what it held went with it (the process must restart)", journal.ErrGone, j.path)
+	return j.lost
+}
+
 // Append implements journal.Journal. A context that is done before the append begins stops it; once begun it is carried
 // through, since half an answer would leave the caller in doubt.
 func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
@@ -109,6 +125,9 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	size, err := j.w.append(b, &next)
 	if err != nil {
 		return j.failed("append", err)
+	}
+	if err := j.inPlace(); err != nil {
+		return err
 	}
 	*p = next
 	j.check.wrote(size)

@@ -58,7 +58,7 @@ func (j *Journal) wrap(op string, err error) error {
 // isOurs reports whether the error is one of the journal's already, with what it is about and what to do.
 func isOurs(err error) bool {
 	for _, ours := range []error{
-		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal,
+		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal, journal.ErrGone,
 	} {
 		if errors.Is(err, ours) {
 			return true

@@ -56,3 +56,43 @@ func TestRefusalsSayItOnce(t *testing.T) {
 		check(err)
 	}
 }
+
+// A file that is removed, or has another put in its place, would take what is written to it with it when it is closed: nothing
+// is acknowledged any more.
+func TestFileTakenAway(t *testing.T) {
+	for name, take := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pawl.db")
+			j, err := Open(path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer j.Close()
+			lease, err := j.Acquire(t.Context(), 0, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease.Last++
+			if err := j.Append(t.Context(), numbered(lease)); err != nil {
+				t.Fatal(err)
+			}
+			if err := take(path); err != nil {
+				t.Skip(err) // the system keeps open files where they are
+			}
+			for range 2 {
+				lease.Last++
+				if err := j.Append(t.Context(), numbered(lease)); !errors.Is(err, journal.ErrGone) {
+					t.Fatalf("append: %v", err)
+				}
+			}
+			if _, err := j.Acquire(t.Context(), 0, "test"); !errors.Is(err, journal.ErrGone) {
+				t.Fatalf("acquire: %v", err)
+			}
+		})
+	}
+}

@@ -28,6 +28,7 @@ type Journal struct {
 	path     string
 	readOnly bool
 	lock     *lockFile
+	file     os.FileInfo // as it was opened; nil: read-only
 
 	mu         sync.Mutex // serialises writing: SQLite has one writer
 	w          *writer    // nil: read-only, or closed
@@ -143,6 +144,9 @@ func (j *Journal) open() error {
 		return err
 	}
 	j.w = &writer{conn: conn, names: map[string]int64{}, definitions: map[core.DefinitionID]definition{}}
+	if j.file, err = os.Stat(j.path); err != nil {
+		return err
+	}
 	// Only now is it sure that the file is ours to change.
 	empty, err := j.identify(conn)
 	if err != nil {
