@@ -188,6 +188,9 @@ func (p *Partition) void(c *Call) error {
 // consult answers with whole news.
 func (p *Partition) consult(c *Call) {
 	r, err := p.get(c.Run)
+	if p.missed(err) {
+		return
+	}
 	if err != nil {
 		p.cfg.Log.Warn("a run whose body asks for it cannot be read", "run", c.Run.String(), "error", err)
 		return

@@ -21,7 +21,11 @@ var closePolicies = map[string]core.CloseChild{
 
 // startChild starts the run of a child step, in the batch of its parent's entry. A child that exists is not started again.
 func (p *Partition) startChild(parent *run, e core.StartChild) {
-	if child, err := p.get(e.Child); err == nil {
+	child, err := p.get(e.Child)
+	if p.missed(err) {
+		return
+	}
+	if err == nil {
 		if child.state.Phase.Closed() && child.state.Next == (core.RunID{}) {
 			p.tellParent(child)
 		}
@@ -51,6 +55,9 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 		return failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
 	def, err := p.defs.use(p.ctx, &src)
+	if p.missed(err) {
+		return nil
+	}
 	if err != nil {
 		return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", payload.Name, err))
 	}
@@ -77,6 +84,9 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 func (p *Partition) tellParent(child *run) {
 	s := child.state
 	parent, err := p.get(s.Parent.Run)
+	if p.missed(err) {
+		return
+	}
 	if err != nil {
 		p.cfg.Log.Error("the parent of a run cannot be read", "run", s.ID.String(), "parent", s.Parent.Run.String(), "error", err)
 		return
@@ -98,6 +108,9 @@ func (p *Partition) notify(r *run) {
 	if err == nil {
 		to, err = p.get(id)
 	}
+	if p.missed(err) {
+		return
+	}
 	if err != nil {
 		p.cfg.Log.Error("a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify, "error", err)
 		return
@@ -112,6 +125,9 @@ func (p *Partition) notify(r *run) {
 // stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
 func (p *Partition) stopChild(parent *run, e core.StopChild) {
 	child, err := p.current(e.Child)
+	if p.missed(err) {
+		return
+	}
 	if err != nil {
 		p.cfg.Log.Error("a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String(), "error", err)
 		return
@@ -136,6 +152,9 @@ func (p *Partition) stopChild(parent *run, e core.StopChild) {
 // boundChild moves the deadline that a child run has from its parent.
 func (p *Partition) boundChild(parent *run, e core.BoundChild) {
 	child, err := p.current(e.Child)
+	if p.missed(err) {
+		return
+	}
 	if err != nil {
 		p.cfg.Log.Error("a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String(), "error", err)
 		return

@@ -46,19 +46,22 @@ func (d *definitions) stored(ctx context.Context, id core.DefinitionID) (core.De
 		return def, nil
 	}
 	src, err := d.journal.Definition(ctx, id)
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrCorrupt):
+		return nil, &unusable{err}
+	case err != nil:
+		return nil, err // perhaps the next time
 	}
 	return d.add(src)
 }
 
 func (d *definitions) add(src journal.Definition) (core.Definition, error) {
 	if d.compile == nil {
-		return nil, errors.New("engine: Config.Compile is not set")
+		return nil, &unusable{errors.New("engine: Config.Compile is not set")}
 	}
 	def, err := d.compile(src)
 	if err != nil {
-		return nil, err
+		return nil, &unusable{err}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -31,6 +31,23 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	return r, nil
 }
 
+// missed reports whether a run that something happens to could not be read just now. Then nothing of the batch is saved, which would
+// lack it, and all of it happens again when the journal can be read. What cannot be read ever stays as it is, and the rest goes on.
+func (p *Partition) missed(err error) bool {
+	var broken *unusable
+	if err == nil || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) || errors.As(err, &broken) {
+		return false
+	}
+	if p.unread == nil {
+		p.unread = err
+	}
+	return true
+}
+
+// Unread returns why what is computed must not be saved: the driver calls Failed with it as soon as nothing is under way to the
+// journal. nil: it may be.
+func (p *Partition) Unread() error { return p.unread }
+
 // adopt restores a run from its whole history and puts it into memory.
 func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
 	r, err := p.restore(id, entries)
@@ -58,7 +75,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
 	}
 	def, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
-		return nil, &unusable{fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)}
+		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
 	}
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range entries {
@@ -144,6 +161,9 @@ func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 			continue
 		}
 		r, err := p.adopt(id, runs[i].History.Entries)
+		if p.missed(err) {
+			return
+		}
 		if err != nil {
 			p.cfg.Log.Error("a run cannot be loaded and stays where it is", "run", id.String(), "error", err)
 			continue

@@ -109,6 +109,10 @@ func (l *loop) dispatch(now core.Time) {
 	if l.busy {
 		return
 	}
+	if err := l.p.Unread(); err != nil {
+		l.fail(err, now)
+		return
+	}
 	if b := l.p.Cut(now); b != nil {
 		l.busy = true
 		l.jobs <- job{batch: b}
@@ -199,7 +203,9 @@ func (l *loop) landed(r result) {
 	case r.err != nil:
 		l.fail(r.err, now)
 	default:
-		l.dispatch(now)
+		if l.p.Unread() == nil {
+			l.dispatch(now)
+		}
 		l.p.Committed(now)
 	}
 }
@@ -260,9 +266,9 @@ func (l *loop) failed() bool {
 	return s != nil && s.final && !errors.Is(s.err, ErrClosed)
 }
 
-// fail takes a failed append. The partition forgets what it holds; unless the error is final, it is opened again.
+// fail takes a failed append, or a failed read without which there is nothing to append. The partition forgets what it holds; unless the error is final, it is opened again.
 func (l *loop) fail(err error, now core.Time) {
-	l.e.cfg.Log.Error("the journal does not take what happened", "error", err)
+	l.e.cfg.Log.Error("what happened cannot be saved", "error", err)
 	l.p.Failed(err)
 	s := &status{err: failure("engine", "", err), final: final(err)}
 	// Close may have been called: its state gives way, so that it returns what happened.

@@ -27,6 +27,7 @@ type Partition struct {
 	lastEntry core.Time
 	epoch     uint64
 	durable   uint64 // the last batch known to be on disk
+	unread    error  // why a run that something happens to could not be read; see missed
 	total     int64  // bytes of entries so far
 
 	runs     map[core.RunID]*run
@@ -145,6 +146,7 @@ func (p *Partition) forget() {
 	p.flight, p.total = ring[*batch]{}, 0
 	p.window = Window{gen: p.window.gen + 1}
 	p.reading, p.gone, p.far = false, nil, 0
+	p.unread = nil
 }
 
 // at moves the partition's time on. A clock that ran backwards is not followed.
@@ -190,14 +192,14 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	}
 	if r, err := p.get(id); err == nil {
 		_ = p.advance(r, nil, in)
-	} else {
+	} else if !p.missed(err) {
 		p.cfg.Log.Warn("a report for a run that cannot be read", "run", id.String(), "error", err)
 	}
 	if over {
 		p.release(tok)
 	}
 	p.settle()
-	if p.open.entries == 0 && p.flight.len() == 0 {
+	if p.open.entries == 0 && p.flight.len() == 0 && p.unread == nil {
 		p.open.reports = p.open.reports[:0] // refused, and on what is durable
 	}
 }

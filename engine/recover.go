@@ -39,6 +39,10 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Report(rep.run, rep.in, p.now)
 	}
 	p.revokeAgain()
+	if err := p.unread; err != nil {
+		p.Failed(err)
+		return failure("open", "", err)
+	}
 	return nil
 }
 

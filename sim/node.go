@@ -141,6 +141,12 @@ func (n *node) turn() {
 // cut takes batches as far as the pipeline has room.
 func (n *node) cut() {
 	for !n.dead && !n.down && len(n.flight) < n.u.mood.depth {
+		if err := n.p.Unread(); err != nil {
+			if len(n.flight) == 0 {
+				n.failed(err)
+			}
+			return
+		}
 		b := n.p.Cut(n.u.clock())
 		if b == nil {
 			return
