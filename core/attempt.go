@@ -96,7 +96,9 @@ func (m *machine) taskEnded(in TaskEnded) error {
 		return err
 	}
 	if in.Failure != nil {
-		m.attemptEnded(s, in.Failure, in.Details, false)
+		f := *in.Failure
+		f.Limit, f.Origin = policy.LimitNone, "" // the machine alone knows which of its limits fire
+		m.attemptEnded(s, &f, in.Details, false)
 		return nil
 	}
 	m.emit(AttemptEnded{Step: s.ID, Details: in.Details})

@@ -192,6 +192,9 @@ func parseFailure(t *testing.T, d *datadriven.TestData) *policy.Failure {
 	if v := text(t, d, "kind"); v != "" {
 		fatal(t, f.Kind.UnmarshalText([]byte(v)))
 	}
+	if v := text(t, d, "limit"); v != "" {
+		fatal(t, f.Limit.UnmarshalText([]byte(v)))
+	}
 	if v := text(t, d, "after"); v != "" {
 		wish := mustDuration(v)
 		f.RetryAfter = &wish
