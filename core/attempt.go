@@ -11,7 +11,8 @@ import (
 const (
 	// TypeWorkerClosed: its worker was closed in good order. Whoever leaves does not die of the step.
 	TypeWorkerClosed = "worker_closed"
-	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too.
+	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too. Or it came
+	// to its worker after its deadline.
 	TypeNotBegun = "not_begun"
 )
 
@@ -96,6 +97,10 @@ func (m *machine) taskEnded(in TaskEnded) error {
 		return err
 	}
 	if in.Failure != nil {
+		if d := m.r.binding(s); in.Failure.Type == TypeNotBegun && d.at != 0 && d.at <= m.now {
+			m.tick()
+			return nil
+		}
 		f := *in.Failure
 		f.Limit, f.Origin = policy.LimitNone, "" // the machine alone knows which of its limits fire
 		m.attemptEnded(s, &f, in.Details, false)

@@ -51,7 +51,7 @@ type Pool struct {
 // attempt is a task in the pool's hands. Its mutable fields are guarded by Pool.mu.
 type attempt struct {
 	task    core.Task
-	cancel  context.CancelCauseFunc // nil: it came after its deadline and does not execute
+	cancel  context.CancelCauseFunc
 	revoked bool
 	pulse   *pulse
 }
@@ -141,11 +141,13 @@ func (p *Pool) Dispatch(t core.Task) {
 		p.cfg.Log.Warn("a task came twice", "run", t.Token.Run, "step", t.StepName, "attempt", t.Token.Attempt)
 		return
 	}
+	if late {
+		// Its limit has fired or is about to, unless somebody has moved it meanwhile: the engine is to know either way.
+		p.gone.Go(func() { p.ended(t.Token, Result{Failure: notBegun()}, nil) })
+		return
+	}
 	a := &attempt{task: t}
 	p.running[t.Token] = a
-	if late {
-		return // its limit has fired or is about to: Revoke follows
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.cancel, a.pulse = cancel, newPulse(p, t)
 	if t.Deadline != 0 {
@@ -194,6 +196,10 @@ func (p *Pool) ended(tok core.Token, res Result, details []byte) {
 	})
 }
 
+func notBegun() *policy.Failure {
+	return &policy.Failure{Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the attempt came to its worker after its deadline"}
+}
+
 func (p *Pool) stopped(tok core.Token, abandoned bool) {
 	p.reports.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
 }
@@ -205,10 +211,6 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	a := p.running[tok]
 	if a != nil {
 		a.revoked = true
-		if a.cancel == nil {
-			delete(p.running, tok)
-			a = nil
-		}
 	}
 	p.mu.Unlock()
 	if a == nil {
@@ -224,11 +226,7 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closing = true
-	for tok, a := range p.running {
-		if a.cancel == nil {
-			delete(p.running, tok)
-			continue
-		}
+	for _, a := range p.running {
 		a.cancel(ErrClosing)
 	}
 	p.mu.Unlock()

@@ -144,6 +144,9 @@ func TestPoolDoesNotExecuteLateTasks(t *testing.T) {
 		task := testTask(name, "")
 		task.Deadline = policy.At(time.Now().Add(-time.Hour))
 		p.Dispatch(task)
+		if f := next[core.TaskEnded](t, r).Failure; f == nil || f.Kind != policy.KindLost || f.Type != core.TypeNotBegun {
+			t.Errorf("%s: %v", name, f)
+		}
 		p.Revoke(task.Token, policy.KindTimeout)
 		next[core.TaskStopped](t, r)
 	}
