@@ -172,22 +172,14 @@ func (d *drawing) run(r *Run, depth int) {
 		d.header(r)
 	}
 	name := nameWidth(r, d.width, depth)
+	steps, items := arranged(r.Run)
 	seen := map[string]bool{}
-	groups := map[core.StepID][]*core.Step{}
-	var steps []*core.Step
-	for i := range r.Run.Steps {
-		switch s := &r.Run.Steps[i]; {
-		case s.Dropped:
-		case s.Group != core.NoStep:
-			groups[s.Group] = append(groups[s.Group], s)
-		default:
-			steps = append(steps, s)
-			seen[s.Spec.Name] = true
-		}
+	for _, s := range steps {
+		seen[s.Spec.Name] = true
 	}
 	for _, s := range inOrder(r, steps) {
 		if s.step != nil {
-			d.step(r, s.step, groups[s.step.ID], name, depth)
+			d.step(r, s.step, items[s.step.ID], name, depth)
 		} else {
 			d.toCome(r, s.plan, seen, name, depth)
 		}

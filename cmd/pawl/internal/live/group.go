@@ -1,7 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/core"
@@ -75,4 +77,41 @@ func (d *drawing) items(r *Run, items []*core.Step, name, depth int) {
 	if more := open - shown; more > 0 {
 		d.add(coming, indent(depth).Add(screen.Dim, fmt.Sprintf("… %d more open", more)))
 	}
+}
+
+// arranged returns a run's steps: those that stand by themselves, and the items below each group. An item whose result was kept
+// from an earlier run was there before its group; it is drawn there as well.
+func arranged(run *core.Run) (alone []*core.Step, items map[core.StepID][]*core.Step) {
+	items = map[core.StepID][]*core.Step{}
+	groups := map[string]core.StepID{}
+	var kept []*core.Step
+	for i := range run.Steps {
+		switch s := &run.Steps[i]; {
+		case s.Dropped:
+		case s.Group != core.NoStep:
+			items[s.Group] = append(items[s.Group], s)
+		case s.Kept && s.Item >= 0:
+			kept = append(kept, s)
+		default:
+			alone = append(alone, s)
+			if s.Spec.Kind == core.KindGroup {
+				groups[s.Spec.Name] = s.ID
+			}
+		}
+	}
+	mixed := map[core.StepID]bool{}
+	for _, s := range kept {
+		id, begun := groups[s.Spec.Name]
+		if !begun {
+			alone = append(alone, s)
+			continue
+		}
+		below := *s
+		below.Group = id
+		items[id], mixed[id] = append(items[id], &below), true
+	}
+	for id := range mixed {
+		slices.SortFunc(items[id], func(a, b *core.Step) int { return cmp.Compare(a.Item, b.Item) })
+	}
+	return alone, items
 }

@@ -17,20 +17,12 @@ func Show(r *Run, now core.Time, width int, all bool) []screen.Line {
 	d.header(r)
 	d.facts(r)
 	name := nameWidth(r, width, 0)
-	items := map[core.StepID][]*core.Step{}
+	steps, items := arranged(r.Run)
 	begun := map[string]bool{}
-	for i := range r.Run.Steps {
-		if s := &r.Run.Steps[i]; !s.Dropped && s.Group != core.NoStep {
-			items[s.Group] = append(items[s.Group], s)
-		} else if !s.Dropped {
-			begun[s.Spec.Name] = true
-		}
-	}
-	for i := range r.Run.Steps {
-		if s := &r.Run.Steps[i]; !s.Dropped && s.Group == core.NoStep {
-			d.shown(r, s, items[s.ID], name, 0)
-			d.shownItems(r, items[s.ID], name, all)
-		}
+	for _, s := range steps {
+		begun[s.Spec.Name] = true
+		d.shown(r, s, items[s.ID], name, 0)
+		d.shownItems(r, items[s.ID], name, all)
 	}
 	for _, plan := range r.Steps {
 		d.toCome(r, plan, begun, name, 0)
