@@ -177,9 +177,9 @@ func (e *Engine) send(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// closed returns why the inbox is closed. What closed it may have come after the caller looked at the state.
+// closed returns why the inbox is closed. What closed it may have come after the caller looked at the state; a stall did not.
 func (e *Engine) closed() error {
-	if s := e.state.Load(); s != nil {
+	if s := e.state.Load(); s != nil && s.final {
 		return s.err
 	}
 	return closedStatus().err
