@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/journal"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // histories is where runs are read from: an engine, or a database that another process may be writing.
@@ -104,23 +104,12 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 	if err != nil {
 		return page, err
 	}
-	newer := newerThan(page.Runs, tail, q)
-	if len(newer) == 0 {
-		return page, nil
+	newer, err := r.newer(ctx, &page, tail, q)
+	if err != nil || len(newer) == 0 {
+		return page, err
 	}
-	var oldest core.RunID // what is older than the page's last row belongs to a later page
-	if n := len(page.Runs); page.More && n > 0 {
-		oldest = page.Runs[n-1].ID
-	}
-	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { return newer[row.ID] })
-	for id := range newer {
-		if slices.Compare(id[:], oldest[:]) < 0 {
-			continue
-		}
-		row, err := r.row(ctx, id)
-		if err != nil {
-			return page, err
-		}
+	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { _, again := newer[row.ID]; return again })
+	for _, row := range newer {
 		if selects(q, row) {
 			page.Runs = append(page.Runs, row)
 		}
@@ -134,62 +123,91 @@ func (r reader) List(ctx context.Context, q journal.Query) (journal.Page, error)
 
 // tailed is what the journal's tail has of a run.
 type tailed struct {
-	seq   uint64 // of its last batch
-	ended bool
+	entries []core.Entry
+	seqs    []uint64 // of the entries' batches
+	ended   bool
 }
 
-func (r reader) tail(ctx context.Context) (map[core.RunID]tailed, error) {
-	tail := map[core.RunID]tailed{}
+// since returns the run's entries after a batch.
+func (t *tailed) since(seq uint64) []core.Entry {
+	n, _ := slices.BinarySearch(t.seqs, seq+1)
+	return t.entries[n:]
+}
+
+func (r reader) tail(ctx context.Context) (map[core.RunID]*tailed, error) {
+	tail := map[core.RunID]*tailed{}
 	err := r.j.Tail(ctx, 0, 0, func(seq uint64, batch []core.Entry) error {
 		for _, e := range batch {
-			tail[e.Run] = tailed{seq, e.Ended(tail[e.Run].ended)}
+			t := tail[e.Run]
+			if t == nil {
+				t = new(tailed)
+				tail[e.Run] = t
+			}
+			t.entries, t.seqs, t.ended = append(t.entries, e), append(t.seqs, seq), e.Ended(t.ended)
 		}
 		return nil
 	})
 	return tail, err
 }
 
-// newerThan returns the runs of which the journal may know more than their rows say. The journal keeps batches for a while
-// after the view has them; a run whose row is as new as its last batch is left out.
-func newerThan(rows []journal.RunRow, tail map[core.RunID]tailed, q journal.Query) map[core.RunID]bool {
+// newer returns the rows, as the view will have them, of those runs of which the tail knows more than the page's rows say. The
+// journal keeps batches for a while after the view has them, so most runs of the tail are none.
+func (r reader) newer(ctx context.Context, page *journal.Page, tail map[core.RunID]*tailed, q journal.Query) (map[core.RunID]journal.RunRow, error) {
+	var oldest core.RunID // what is older than the page's last row belongs to a later page
+	if n := len(page.Runs); page.More && n > 0 {
+		oldest = page.Runs[n-1].ID
+	}
+	applied := make(map[core.RunID]uint64, len(page.Runs))
+	for _, row := range page.Runs {
+		applied[row.ID] = row.Applied
+	}
 	open := len(q.Phases) > 0 && !slices.ContainsFunc(q.Phases, core.RunPhase.Closed)
-	newer := make(map[core.RunID]bool, len(tail))
-	for id, k := range tail {
-		i := slices.IndexFunc(rows, func(row journal.RunRow) bool { return row.ID == id })
+	flows := &flows{j: r.j, read: readShown, known: map[core.DefinitionID]*compiled{}}
+	newer := map[core.RunID]journal.RunRow{}
+	for id, t := range tail {
+		through, listed := applied[id]
 		switch {
-		case i >= 0 && rows[i].Applied >= k.seq:
-		case i < 0 && open && k.ended: // it is not asked for
-		default:
-			newer[id] = true
+		case slices.Compare(id[:], oldest[:]) < 0, q.After != (core.RunID{}) && slices.Compare(id[:], q.After[:]) >= 0:
+			continue // of another page
+		case listed && len(t.since(through)) == 0, !listed && open && t.ended:
+			continue
+		}
+		h, err := r.j.History(ctx, id)
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return nil, err
+		}
+		more := t.since(h.Applied)
+		if len(more) == 0 {
+			continue // the view has all of it
+		}
+		h.Entries = append(h.Entries, more...)
+		if newer[id], err = r.row(ctx, flows, id, h); err != nil {
+			return nil, err
 		}
 	}
-	return newer
+	return newer, nil
 }
 
 func selects(q journal.Query, row journal.RunRow) bool {
 	return (q.Workflow == "" || q.Workflow == row.Workflow) && (q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
-		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase)) &&
-		(q.After == (core.RunID{}) || slices.Compare(row.ID[:], q.After[:]) < 0)
+		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase))
 }
 
-// row makes a run's row as the view will have it.
-func (r reader) row(ctx context.Context, id core.RunID) (journal.RunRow, error) {
-	t, err := loadTrail(ctx, r, id)
+// row makes a run's row of its history.
+func (r reader) row(ctx context.Context, flows *flows, id core.RunID, h journal.History) (journal.RunRow, error) {
+	created, ok := h.Entries[0].Records[0].(core.RunCreated)
+	if !ok {
+		return journal.RunRow{}, fmt.Errorf("run %s: its history does not begin with its start", id)
+	}
+	d, err := r.j.Definition(ctx, created.Definition)
+	if err != nil {
+		return journal.RunRow{}, fmt.Errorf("run %s: its workflow %q: %w", id, created.Workflow, err)
+	}
+	c, err := flows.get(d)
 	if err != nil {
 		return journal.RunRow{}, err
 	}
-	run := t.Run
-	row := journal.RunRow{
-		ID: id, Workflow: run.Workflow, WorkflowID: run.WorkflowID, Key: run.Key, Definition: run.Definition, Phase: run.Phase,
-		CreatedAt: run.CreatedAt, EndedAt: run.EndedAt, Deadline: policy.Earliest(run.Execution.At, run.Deadline.At),
-		Parent: run.Parent.Run, Message: t.RunWhy(),
-	}
-	if !run.Phase.Closed() {
-		if row.Wake = run.Wake(); run.Active() {
-			row.Wake = 1
-		}
-	}
-	return row, nil
+	return engine.Rows(id, 0, c.def, h).Runs[0], nil
 }
 
 // Lookup resolves a run id or a workflow id of an open run.

@@ -55,7 +55,8 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 // moved is a journal whose runs go from its tail to its view after the first look at either.
 type moved struct {
 	journal.Journal
-	move func()
+	move  func()
+	tails int // how often the tail was read
 }
 
 func (m *moved) List(ctx context.Context, q journal.Query) (journal.Page, error) {
@@ -65,6 +66,7 @@ func (m *moved) List(ctx context.Context, q journal.Query) (journal.Page, error)
 
 func (m *moved) Tail(ctx context.Context, partition int, after uint64, fn func(uint64, []core.Entry) error) error {
 	defer m.looked()
+	m.tails++
 	return m.Journal.Tail(ctx, partition, after, fn)
 }
 
@@ -99,5 +101,41 @@ func TestReaderListsWhatMoves(t *testing.T) {
 	page, err := reader{m}.List(t.Context(), journal.Query{})
 	if err != nil || len(page.Runs) != 1 || page.Runs[0].ID != id {
 		t.Errorf("listed %+v: %v", page.Runs, err)
+	}
+}
+
+// However many runs the tail knows of, a page is made of one look at it; and each run is looked at for its own page only.
+func TestReaderListsWithOneLook(t *testing.T) {
+	const runs = 40
+	j := memory.New()
+	lease, err := j.Acquire(t.Context(), 0, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	def := journal.Definition{ID: core.DefinitionID{1}, Kind: journal.KindGo, Name: "x", Source: []byte("{}")}
+	b := &journal.Batch{Epoch: lease.Epoch, Seq: 1, Definitions: []journal.Definition{def}}
+	for i := range runs {
+		created := core.RunCreated{Workflow: "x", Definition: def.ID}
+		b.Entries = append(b.Entries, core.Entry{Run: core.RunID{byte(i + 1)}, Records: []core.Record{created}})
+	}
+	if err := j.Append(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	m := &moved{Journal: j}
+	var listed []core.RunID
+	q := journal.Query{Limit: 15}
+	for more := true; more; {
+		m.tails = 0
+		page, err := reader{m}.List(t.Context(), q)
+		if err != nil || len(page.Runs) == 0 || m.tails != 1 {
+			t.Fatalf("after %d runs: %v; the tail was read %d times", len(listed), err, m.tails)
+		}
+		for _, row := range page.Runs {
+			listed = append(listed, row.ID)
+		}
+		more, q.After = page.More, listed[len(listed)-1]
+	}
+	if len(listed) != runs || listed[0] != (core.RunID{runs}) || listed[runs-1] != (core.RunID{1}) {
+		t.Errorf("listed %d runs: %v", len(listed), listed)
 	}
 }

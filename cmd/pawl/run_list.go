@@ -66,6 +66,9 @@ func (a *app) runListCommand() *cobra.Command {
 func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) error {
 	var rows []journal.RunRow
 	more := false
+	if all {
+		q.Limit = max(q.Limit, 1000)
+	}
 	for {
 		page, err := h.List(ctx, q)
 		if err != nil {
