@@ -194,7 +194,7 @@ func TestCheckIsOfOneMoment(t *testing.T) {
 			}
 		}
 	}()
-	for range 50 {
+	for range 10 {
 		r := &Report{Path: j.Path()}
 		if err := j.examine(t.Context(), r); err != nil || len(r.Problems) > 0 {
 			t.Errorf("check: %v, %q", err, r.Problems)
