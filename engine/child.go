@@ -84,11 +84,7 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 func (p *Partition) tellParent(child *run) {
 	s := child.state
 	parent, err := p.get(s.Parent.Run)
-	if p.missed(err) {
-		return
-	}
-	if err != nil {
-		p.cfg.Log.Error("the parent of a run cannot be read", "run", s.ID.String(), "parent", s.Parent.Run.String(), "error", err)
+	if p.lacks(err, "the parent of a run cannot be read", "run", s.ID.String(), "parent", s.Parent.Run.String()) {
 		return
 	}
 	_ = p.advance(parent, nil, core.ChildEnded{
@@ -108,11 +104,7 @@ func (p *Partition) notify(r *run) {
 	if err == nil {
 		to, err = p.get(id)
 	}
-	if p.missed(err) {
-		return
-	}
-	if err != nil {
-		p.cfg.Log.Error("a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify, "error", err)
+	if p.lacks(err, "a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify) {
 		return
 	}
 	first := s.Chain.First
@@ -125,11 +117,7 @@ func (p *Partition) notify(r *run) {
 // stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
 func (p *Partition) stopChild(parent *run, e core.StopChild) {
 	child, err := p.current(e.Child)
-	if p.missed(err) {
-		return
-	}
-	if err != nil {
-		p.cfg.Log.Error("a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String(), "error", err)
+	if p.lacks(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
 		return
 	}
 	if child.state.Phase.Closed() {
@@ -152,11 +140,7 @@ func (p *Partition) stopChild(parent *run, e core.StopChild) {
 // boundChild moves the deadline that a child run has from its parent.
 func (p *Partition) boundChild(parent *run, e core.BoundChild) {
 	child, err := p.current(e.Child)
-	if p.missed(err) {
-		return
-	}
-	if err != nil {
-		p.cfg.Log.Error("a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String(), "error", err)
+	if p.lacks(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
 		return
 	}
 	to, moves := child.state.Inherits(e.Was, e.Is)

@@ -32,7 +32,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 }
 
 // missed reports whether a run that something happens to could not be read just now. Then nothing of the batch is saved, which would
-// lack it, and all of it happens again when the journal can be read. What cannot be read ever stays as it is, and the rest goes on.
+// lack it, and all of it happens again when the journal can be read.
 func (p *Partition) missed(err error) bool {
 	var broken *unusable
 	if err == nil || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) || errors.As(err, &broken) {
@@ -42,6 +42,15 @@ func (p *Partition) missed(err error) bool {
 		p.unread = err
 	}
 	return true
+}
+
+// lacks reports whether a run that something happens to could not be read. One that never can be stays as it is, the log says
+// so, and the rest goes on.
+func (p *Partition) lacks(err error, what string, about ...any) bool {
+	if err != nil && !p.missed(err) {
+		p.cfg.Log.Error(what, append(about, "error", err)...)
+	}
+	return err != nil
 }
 
 // Unread returns why what is computed must not be saved: the driver calls Failed with it as soon as nothing is under way to the
@@ -161,11 +170,7 @@ func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 			continue
 		}
 		r, err := p.adopt(id, runs[i].History.Entries)
-		if p.missed(err) {
-			return
-		}
-		if err != nil {
-			p.cfg.Log.Error("a run cannot be loaded and stays where it is", "run", id.String(), "error", err)
+		if p.lacks(err, "a run cannot be loaded and stays where it is", "run", id.String()) {
 			continue
 		}
 		p.recover(r)
