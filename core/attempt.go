@@ -74,7 +74,12 @@ func (m *machine) task(s *Step, payload []byte) Task {
 		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow, Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
 	}
-	t.Bound, t.Deadline = m.r.TaskDeadline(s)
+	d := m.r.binding(s)
+	// What bounds the attempt as a whole; silence limits are measured on their own.
+	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
+		d = m.r.spanning(s).attached(policy.LimitStartToClose, p.StartToClose, s.Started)
+	}
+	t.Deadline, t.Bound = d.at, d.limit
 	t.Heartbeat, t.Inactivity = silence(p.Heartbeat), silence(p.Inactivity)
 	return t
 }

@@ -109,15 +109,6 @@ func (r *Run) Binding(s *Step) (policy.LimitKind, Time) {
 	return d.limit, d.at
 }
 
-// TaskDeadline returns what bounds a step's attempt as a whole, as Binding does; silence limits are measured on their own.
-func (r *Run) TaskDeadline(s *Step) (policy.LimitKind, Time) {
-	d := r.binding(s)
-	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
-		d = r.spanning(s).attached(policy.LimitStartToClose, s.Effective().StartToClose, s.Started)
-	}
-	return d.limit, d.at
-}
-
 // Limit returns the run's own limit that fires first, and its instant; zero: the run has none.
 func (r *Run) Limit() (policy.LimitKind, Time) {
 	d := r.runLimit()

@@ -410,13 +410,7 @@ func (p *Partition) Committed(now core.Time) {
 func (p *Partition) carryOut(e *effect) {
 	switch eff := e.eff.(type) {
 	case core.Dispatch:
-		h, ok := p.held[eff.Task.Token]
-		switch {
-		case !ok:
-		case p.deadlineMoved(&eff.Task):
-			p.open.after = append(p.open.after, effect{run: e.run, eff: eff})
-			p.probing = true
-		default:
+		if h, ok := p.held[eff.Task.Token]; ok {
 			h.given = true
 			p.held[eff.Task.Token] = h
 			p.cfg.Workers.Dispatch(eff.Task)
@@ -430,25 +424,6 @@ func (p *Partition) carryOut(e *effect) {
 		}
 	default:
 	}
-}
-
-// deadlineMoved gives a task whose deadline passed while its start was being written the one that it has by now, and reports
-// whether it has another: the operation that moved it is in a batch that is not durable yet.
-func (p *Partition) deadlineMoved(t *core.Task) bool {
-	if t.Deadline == 0 || t.Deadline > p.now {
-		return false
-	}
-	r := p.runs[t.Token.Run]
-	if r == nil {
-		return false
-	}
-	s := &r.state.Steps[t.Token.Step]
-	if s.Phase != core.StepRunning || s.Attempt != t.Token.Attempt {
-		return false // Revoke follows
-	}
-	was := t.Deadline
-	t.Bound, t.Deadline = r.state.TaskDeadline(s)
-	return t.Deadline != was
 }
 
 // Stats counts what the partition holds.

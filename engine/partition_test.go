@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/journal"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 func TestOneStep(t *testing.T) {
@@ -276,29 +275,6 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	if out, ok := w.Ended(); !ok || out.Phase != core.RunSucceeded {
 		t.Fatalf("not told after the append: %+v", out)
 	}
-}
-
-// A start may still be on its way to the disk when its deadline passes. If an operator has moved that deadline meanwhile, the
-// attempt is handed over with the new one, once that is on the disk.
-func TestDeadlineMovedWhileTheStartIsWritten(t *testing.T) {
-	r := newRig(t, -1)
-	id := r.start(flow("one", task()), func(req *StartRequest) { req.Run = &policy.Limit{After: time.Second} })
-	first := r.p.Cut(r.now)
-	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpExtend, Step: core.NoStep, By: time.Hour}})
-	r.now += 2_000_000
-	if err := r.journal.Append(context.Background(), first); err != nil {
-		t.Fatal(err)
-	}
-	r.p.Committed(r.now)
-	if tasks := r.crew.took(); len(tasks) > 0 {
-		t.Fatalf("handed over before the operation is durable: %+v", tasks)
-	}
-	r.crew.act = succeed
-	r.settle()
-	if tasks := r.crew.took(); len(tasks) != 1 || tasks[0].Deadline != epoch.Add(time.Hour+time.Second) {
-		t.Fatalf("handed over %+v", tasks)
-	}
-	r.wantPhase(id, core.RunSucceeded)
 }
 
 // What a reader read of a run is void once the run was in memory and left it again.

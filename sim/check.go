@@ -188,8 +188,7 @@ func (b *book) alive(n *node, a *account) {
 	for i := range m.steps {
 		s := &m.steps[i]
 		tok := core.Token{Run: a.id, Step: core.StepID(i), Attempt: s.attempt}
-		// One whose deadline was moved while its start was written is handed over with the batch that says so.
-		if len(n.flight) == 0 && s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
+		if s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
 			b.u.violate(NoHang, a.id, "attempt %s is thought to be alive, and no worker has it", tokenText(tok))
 		}
 		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil {
@@ -251,6 +250,16 @@ func (b *book) openEnd(id core.RunID) *account {
 		}
 	}
 	return nil
+}
+
+// reopened reports whether somebody opened a run of a chain again: its parent had been told of its end.
+func (b *book) reopened(id core.RunID) bool {
+	for a := b.accounts[id]; a != nil; a = b.accounts[a.model.next] {
+		if n := len(a.model.ends); n > 1 || n == 1 && !a.model.closed {
+			return true
+		}
+	}
+	return false
 }
 
 // child checks that the run a child step waits for is there and has not ended.

@@ -149,8 +149,8 @@ func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 		}
 	} else {
 		m.number(s, i)
-		// One that somebody has opened again is that one's affair: its parent had been told of its end.
-		if open := m.b.openEnd(s.last); open != nil && len(open.model.ends) == 0 {
+		// One that somebody has opened again is that one's affair, with what follows it.
+		if open := m.b.openEnd(s.last); open != nil && !m.b.reopened(s.last) {
 			m.bad(OneAttempt, "attempt %d of step %s starts while run %s of the one before is open", s.attempt, m.name(i), open.id)
 		}
 		s.readyAt, s.next, s.child, s.last = m.at, 0, rec.Child, rec.Child
