@@ -44,3 +44,47 @@ func TestInherits(t *testing.T) {
 		}
 	}
 }
+
+// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when the run is retried after
+// it. The execution limit of the child's own workflow, which was the later one, then applies again, counted from the retry. An operator
+// who has removed the limit has removed both.
+func TestRetriedChildHasItsOwnLimit(t *testing.T) {
+	def, err := parseFixture("charge task")
+	fatal(t, err)
+	const own = 3 * time.Hour
+	for _, c := range []struct {
+		name    string
+		own     time.Duration
+		removed bool
+		want    Time
+	}{
+		{"own limit", own, false, epoch.Add(2*time.Hour + own)},
+		{"no limit of its own", 0, false, 0},
+		{"an operator removed it", own, true, 0},
+	} {
+		l := limited{fixture: def}
+		if c.own > 0 {
+			l.execution = &policy.Limit{After: c.own, Origin: "flow.yaml:3"}
+		}
+		r := NewRun(RunID{6: 0x70, 15: 7})
+		take := func(in Input, at time.Duration) {
+			t.Helper()
+			_, err := Advance(r, l, in, epoch.Add(at))
+			fatal(t, err)
+		}
+		take(Start{ExecutionAt: RunLimit{At: epoch.Add(time.Hour)}, Parent: Parent{Run: RunID{15: 1}}}, 0)
+		if c.removed {
+			take(Operation{Op: OpExtend, Step: NoStep, Limit: policy.LimitExecution, To: policy.FarFuture}, 0)
+			take(Operation{Op: OpInterrupt, Step: NoStep}, time.Hour)
+		} else {
+			take(Tick{}, time.Hour)
+		}
+		take(Operation{Op: OpRetryRun, Step: NoStep}, 2*time.Hour)
+		if r.Execution.At != c.want {
+			t.Errorf("%s: the execution limit is %s, want %s", c.name, until(r.Execution.At), until(c.want))
+		}
+		if c.want != 0 && (r.Execution.After != own || r.Execution.Origin != "flow.yaml:3") {
+			t.Errorf("%s: the execution limit is %+v", c.name, r.Execution)
+		}
+	}
+}
