@@ -157,6 +157,14 @@ func (j *job) finish() {
 	}
 }
 
+// giveBack ends an attempt whose function is not there: its work has not begun.
+func (j *job) giveBack() {
+	j.end()
+	j.tell(core.TaskEnded{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the body has not come to the step yet",
+	}})
+}
+
 func (j *job) failure() *policy.Failure {
 	u := j.w.n.u
 	f := &policy.Failure{Kind: policy.KindError, Message: "simulated"}
