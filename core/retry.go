@@ -84,7 +84,7 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 }
 
 // reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the retry at once, so it
-// starts again where it is a duration, and is gone where it was an instant. The execution limit of the definition applies again then:
+// starts again where it is a duration, and is gone where it was an instant. The limits of the definition apply again then:
 // a child run begins with the limit of its parent where that is the earlier one, and would be left without any. For example, a child
 // by cron whose own limit is 3h would begin again and again for ever.
 func (m *machine) reopenedExecution() RunLimit {
@@ -96,8 +96,12 @@ func (m *machine) reopenedExecution() RunLimit {
 		return l.fresh(m.now)
 	}
 	if b, ok := m.r.def.(Bounded); ok {
-		own, _, _ := b.Bounds()
-		return limitFrom(own, m.now).ahead(m.now)
+		own, _, deadline := b.Bounds()
+		amount, instant := limitFrom(own, m.now).ahead(m.now), limitFrom(deadline, m.now).ahead(m.now)
+		if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
+			return instant
+		}
+		return amount
 	}
 	return RunLimit{}
 }
