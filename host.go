@@ -369,8 +369,8 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 	return notBegun(ctx)
 }
 
-// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what the body may be
-// waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
+// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
 func notReached() worker.Result {
 	return worker.Result{Failure: &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",

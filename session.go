@@ -73,7 +73,7 @@ type entry struct {
 	confirmed bool // its end is durable: its instant is known
 	asked     bool
 	fn        stepFunc
-	ready     chan struct{} // closed when fn is set, or when the body waits without having asked for it; nil: nobody waits
+	ready     chan struct{} // closed when fn is set, or the body rests without having asked for it; nil: nobody waits
 	changed   signal
 }
 
@@ -405,9 +405,9 @@ func (s *session) offers(step string) bool {
 	return e != nil && e.fn != nil
 }
 
-// function returns the function of a local step. The body had asked for the step when the attempt started; where it was unwound
-// since, it is waited for. The function is nil where the body does not come to the step for now, as after an operator had an earlier
-// step made again. False: the session ended first, or ctx is done.
+// function returns the function of a local step. The body had asked for the step when the attempt started; where it was
+// unwound since, it is waited for. The function is nil where the body does not come to the step for now, as after an
+// operator had an earlier step made again. False: the session ended first, or ctx is done.
 func (s *session) function(ctx context.Context, t core.Task) (stepFunc, bool) {
 	s.mu.Lock()
 	e := s.steps[t.StepName]
@@ -445,8 +445,8 @@ func (s *session) function(ctx context.Context, t core.Task) (stepFunc, bool) {
 	return fn, answered
 }
 
-// rests reports whether the body does not go on until something else happens: all its strands wait, it cannot go on, or its run is paused
-// or closing.
+// rests reports whether the body does not go on until something else happens: all its strands wait, it cannot go on, or
+// its run is paused or closing.
 func (s *session) rests() bool {
 	switch {
 	case s.head == nil:

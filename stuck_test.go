@@ -188,9 +188,9 @@ func TestAttemptsWaitForStepsBefore(t *testing.T) {
 	}, w)
 }
 
-// TestAttemptsThatCannotBeginHoldNoSlot: an operator has an earlier step made again while the start of a later one is on its way to the
-// disk. The attempt of the later one comes to its worker, and the body that was called anew has not come to its function. It goes back, so
-// that the earlier step, which the body waits for, has a slot.
+// TestAttemptsThatCannotBeginHoldNoSlot: an operator has an earlier step made again while the start of a later one is
+// on its way to the disk. The attempt of the later one comes to its worker, and the body that was called anew has not
+// come to its function. It goes back, so that the earlier step, which the body waits for, has a slot.
 func TestAttemptsThatCannotBeginHoldNoSlot(t *testing.T) {
 	reserved, charged := 0, 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -206,7 +206,9 @@ func TestAttemptsThatCannotBeginHoldNoSlot(t *testing.T) {
 		})
 	})
 	bubble(t, func(t *testing.T) {
-		e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{memory.New()}, Workflows: []pawl.Definition{w}, Concurrency: 1})
+		e, err := pawl.Open(t.Context(), pawl.Config{
+			Journal: slow{memory.New()}, Workflows: []pawl.Definition{w}, Concurrency: 1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,8 +237,9 @@ func TestAttemptsThatCannotBeginHoldNoSlot(t *testing.T) {
 	})
 }
 
-// TestCancelBeforeAnAttemptBegins: a run is cancelled while the start of an attempt is on its way to the disk. Its body has idled meanwhile
-// and was unwound; it is not called again, so that it never comes to the attempt's function. The run ends nevertheless.
+// TestCancelBeforeAnAttemptBegins: a run is cancelled while the start of an attempt is on its way to the disk. Its body
+// has idled meanwhile and was unwound; it is not called again, so that it never comes to the attempt's function. The
+// run ends nevertheless.
 func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 	holds := pawl.Define("holds", func(ctx pawl.Context, _ none) (string, error) {
 		return "", pawl.Do(ctx, "slot", func(ctx context.Context) error { return wait(ctx, 20*time.Millisecond) })

@@ -47,9 +47,9 @@ func TestInherits(t *testing.T) {
 	}
 }
 
-// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when the run is retried after
-// it. The execution limit of the child's own workflow, which was the later one, then applies again, counted from the retry. An operator
-// who has removed the limit has removed both.
+// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when the
+// run is retried after it. The execution limit of the child's own workflow, which was the later one, then applies
+// again, counted from the retry. An operator who has removed the limit has removed both.
 func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	def, err := parseFixture("charge task")
 	fatal(t, err)
@@ -91,16 +91,17 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes before its parent's
-// deadline, also when that moves and when the child is retried after it.
+// TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes before
+// its parent's deadline, also when that moves and when the child is retried after it.
 func TestChildHasTheEarlierInstant(t *testing.T) {
 	def, err := parseFixture("charge task")
 	fatal(t, err)
 	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
-		own, parents     int // hours
-		begins           int // with that limit
-		follows, retried int // the limit when the parent's moves by two hours, when it is retried an hour after it; 0: it stays, it has none
+		own, parents int // hours
+		begins       int // with that limit
+		follows      int // where it moves when the parent's moves by two hours; 0: it stays
+		retried      int // when the child is retried an hour after its limit; 0: none
 	}{
 		{own: 1, parents: 4, begins: 1, follows: 0, retried: 0},
 		{own: 5, parents: 4, begins: 4, follows: 5, retried: 0},
@@ -117,7 +118,8 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 		if r.Execution.At != at(c.begins) {
 			t.Errorf("%+v: it begins with the limit %s", c, until(r.Execution.At))
 		}
-		if to, moves := r.Inherits(at(c.parents), at(c.parents+2)); moves != (c.follows > 0) || moves && to != at(c.follows) {
+		to, moves := r.Inherits(at(c.parents), at(c.parents+2))
+		if moves != (c.follows > 0) || moves && to != at(c.follows) {
 			t.Errorf("%+v: its parent's moves, and it to %s, %v", c, until(to), moves)
 		}
 		take(Tick{}, at(c.begins))

@@ -83,10 +83,10 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	return nil
 }
 
-// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the retry at once, so it
-// starts again where it is a duration, and is gone where it was an instant. The limits of the definition apply again then:
-// a child run begins with the limit of its parent where that is the earlier one, and would be left without any. For example, a child
-// by cron whose own limit is 3h would begin again and again for ever.
+// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the retry
+// at once, so it starts again where it is a duration, and is gone where it was an instant. The limits of the definition
+// apply again then: a child run begins with the limit of its parent where that is the earlier one, and would be left
+// without any. For example, a child by cron whose own limit is 3h would begin again and again for ever.
 func (m *machine) reopenedExecution() RunLimit {
 	l := m.r.Execution
 	if l.At == 0 || l.At > m.now {

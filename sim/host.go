@@ -169,8 +169,8 @@ func (h *host) function(j *job) bool {
 	return false
 }
 
-// giveBack gives the attempts back whose functions a body that rests has not come to. They would hold slots of what it waits for
-// (seed 5029237), or for ever where it is not called again.
+// giveBack gives the attempts back whose functions a body that rests has not come to. They would hold slots of what it
+// waits for (seed 5029237), or for ever where it is not called again.
 func (h *host) giveBack(s *session) {
 	var back []*job
 	h.wanting = slices.DeleteFunc(h.wanting, func(j *job) bool {

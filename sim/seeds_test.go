@@ -18,12 +18,12 @@ var (
 
 // regressions are seeds that failed once, each with what it showed.
 var regressions = map[uint64]string{
-	5029237: "an attempt waited in the only slot for a body that had to do an earlier step again, and that waited for the slot",
-	5081106: "a child run by cron that was retried after its parent's deadline had lost its own execution limit, and went on for ever",
+	5029237: "an attempt held the only slot for a body that had to do an earlier step again, and waited for the slot",
+	5081106: "a child run by cron lost its own execution limit in a retry after its parent's deadline: no end",
 }
 
-// TestRegressions runs the universes of seeds that failed once. A change of what the simulation draws turns a seed into another universe;
-// the small tests of the packages at fault hold what the seeds have shown.
+// TestRegressions runs the universes of seeds that failed once. A change of what the simulation draws turns a seed into
+// another universe; the small tests of the packages at fault hold what the seeds have shown.
 func TestRegressions(t *testing.T) {
 	for seed, showed := range regressions {
 		if _, err := Run(seed, Options{}); err != nil {

@@ -214,8 +214,8 @@ func (s *session) goOn() {
 	}
 }
 
-// rests reports whether the body does not go on until something else happens: its strands wait, it cannot go on, or its run is paused or
-// closing.
+// rests reports whether the body does not go on until something else happens: its strands wait, it cannot go on, or its
+// run is paused or closing.
 func (s *session) rests() bool {
 	switch {
 	case s.head == nil:

@@ -157,6 +157,9 @@ func (j *job) finish() {
 	}
 }
 
+// waits reports whether the attempt waits for its function.
+func (j *job) waits() bool { return !j.begun && !j.over && !j.revoked && j.session != nil }
+
 // giveBack ends an attempt whose function is not there: its work has not begun.
 func (j *job) giveBack() {
 	j.end()
