@@ -232,7 +232,10 @@ func bound(def Definition, in *Start) {
 	if in.Execution == nil {
 		in.Execution = execution
 	}
-	if deadline != nil && in.ExecutionAt.At == 0 {
+	// What a caller names replaces the definition's instant. What a child run has from its parent does not: the earlier
+	// one binds.
+	child := in.Parent.Run != (RunID{})
+	if deadline != nil && (in.ExecutionAt.At == 0 || child && deadline.At < in.ExecutionAt.At) {
 		in.ExecutionAt = RunLimit{At: deadline.At, Origin: deadline.Origin}
 	}
 }

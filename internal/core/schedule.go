@@ -110,8 +110,12 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 		return 0, false
 	}
 	if b, ok := r.def.(Bounded); ok {
-		if own, _, _ := b.Bounds(); own != nil {
+		own, _, deadline := b.Bounds()
+		if own != nil {
 			is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+		}
+		if deadline != nil {
+			is = policy.Earliest(is, deadline.At)
 		}
 	}
 	return is, is != was
