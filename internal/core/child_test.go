@@ -7,17 +7,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// limited is a definition with an execution limit of its own.
-type limited struct {
-	*fixture
-	execution *policy.Limit
-}
-
-func (l limited) Bounds() (execution, run, deadline *policy.Limit) { return l.execution, nil, nil }
-
 // TestInherits: a child run follows the deadline that it has from its parent, and no other, up to its own limit.
 func TestInherits(t *testing.T) {
-	def, err := parseFixture("rest sleep=1d")
+	f, err := parseFixture("rest sleep=1d")
 	fatal(t, err)
 	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
@@ -32,11 +24,11 @@ func TestInherits(t *testing.T) {
 		{"an operator gave it another", 0, 3, 1, 2, 0},
 	} {
 		r := NewRun(RunID{6: 0x70, 15: 7})
-		l := limited{fixture: def}
+		def := f.definition()
 		if c.own > 0 {
-			l.execution = &policy.Limit{After: c.own}
+			def.Rules = func() RunRules { return RunRules{Execution: &policy.Limit{After: c.own}} }
 		}
-		_, err := Advance(r, l, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
+		_, err := Advance(r, def, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
 		fatal(t, err)
 		to, moves := r.Inherits(at(c.was), at(c.now))
 		if moves != (c.want > 0) || moves && to != at(c.want) {

@@ -10,10 +10,7 @@ func (m *machine) failedStep(s *Step) bool {
 	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
 		return false
 	}
-	d, ok := m.r.decide().(interface {
-		Tolerated(r *Run, s *Step) bool
-	})
-	return !ok || !d.Tolerated(m.r, s)
+	return m.r.def.Tolerates == nil || !m.r.def.Tolerates(s)
 }
 
 // followed refuses to open a run again that its chain has left behind.

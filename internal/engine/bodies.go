@@ -101,14 +101,14 @@ func stepNews(s *core.Step) Step {
 
 // bodyEffect has a run's body consulted, or forgotten once the open batch is durable.
 func (p *Partition) bodyEffect(r *run, e core.Effect) {
-	if p.cfg.Bodies == nil {
+	if r.kind.Bodies == nil {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		p.cfg.Bodies.Consult(NewsOf(r.state, c.Closed))
+		r.kind.Bodies.Consult(NewsOf(r.state, c.Closed))
 		return
 	}
-	eff := effect{run: r.id(), eff: e}
+	eff := effect{run: r.id(), kind: r.kind, eff: e}
 	// What recorded nothing waits for what is on its way to the disk, as every answer does.
 	switch {
 	case p.open.entries > 0:
@@ -202,10 +202,10 @@ func (p *Partition) consult(c *Call) {
 func (p *Partition) tellAll(r *run) {
 	s := r.state
 	switch {
-	case p.cfg.Bodies == nil, s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending:
+	case r.kind.Bodies == nil, s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending:
 		return
 	case s.PausedAt != 0 && s.Owed():
 		return // it would decide what is refused; it is asked when the run goes on
 	}
-	p.cfg.Bodies.Consult(NewsOf(r.state, nil))
+	r.kind.Bodies.Consult(NewsOf(r.state, nil))
 }
