@@ -70,6 +70,7 @@ func build(doc *Document, r *reports) *definition {
 		b.def.output = b.template(doc.Output.n, varsFlow, false)
 	}
 	b.upstream()
+	b.def.machine = b.def.asMachine()
 	return b.def
 }
 

@@ -43,6 +43,7 @@ type follower struct {
 
 	roots   []core.RunID // followed; where a chain goes on, its next run takes the place
 	runs    map[core.RunID]*live.Run
+	bundles map[core.RunID]bundle // what the runs were made of
 	watched map[core.RunID]bool
 	over    map[core.RunID]bool
 	updates chan update
@@ -67,7 +68,7 @@ var errLeft = errors.New("left")
 
 func (a *app) newFollower(h histories, m *machine, how telling) *follower {
 	return &follower{
-		app: a, h: h, m: m, telling: how, runs: map[core.RunID]*live.Run{}, watched: map[core.RunID]bool{},
+		app: a, h: h, m: m, telling: how, runs: map[core.RunID]*live.Run{}, bundles: map[core.RunID]bundle{}, watched: map[core.RunID]bool{},
 		over: map[core.RunID]bool{}, updates: make(chan update, 256),
 	}
 }
@@ -205,6 +206,7 @@ func (f *follower) take(ctx context.Context, u update) error {
 		f.goOn(ctx, u.run)
 		return nil
 	case u.flow != nil:
+		f.bundles[u.run] = u.flow.bundle
 		f.runs[u.run] = &live.Run{Trail: trail.New(u.run, u.flow.def), Steps: u.flow.steps()}
 	}
 	r := f.runs[u.run]

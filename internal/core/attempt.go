@@ -242,8 +242,8 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Ve
 // random is the number that spreads a delay: a function of the attempt, so that a preview shows the very delays that
 // will happen. A definition may choose its own, which the policy simulator does.
 func (r *Run) random(s *Step) float64 {
-	if d, ok := r.def.(interface{ Random() float64 }); ok {
-		return d.Random()
+	if r.def.Random != nil {
+		return r.def.Random()
 	}
 	return policy.Random(r.ID, s.Key(), s.Attempt)
 }

@@ -7,19 +7,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// limited is a definition with an execution limit of its own, and an instant that its runs do not live past.
-type limited struct {
-	*fixture
-	execution, deadline *policy.Limit
-}
-
-func (l limited) Bounds() (execution, run, deadline *policy.Limit) {
-	return l.execution, nil, l.deadline
-}
-
 // TestInherits: a child run follows the deadline that it has from its parent, and no other, up to its own limit.
 func TestInherits(t *testing.T) {
-	def, err := parseFixture("rest sleep=1d")
+	f, err := parseFixture("rest sleep=1d")
 	fatal(t, err)
 	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
@@ -34,11 +24,11 @@ func TestInherits(t *testing.T) {
 		{"an operator gave it another", 0, 3, 1, 2, 0},
 	} {
 		r := NewRun(RunID{6: 0x70, 15: 7})
-		l := limited{fixture: def}
+		def := f.definition()
 		if c.own > 0 {
-			l.execution = &policy.Limit{After: c.own}
+			def.Rules = func() RunRules { return RunRules{Execution: &policy.Limit{After: c.own}} }
 		}
-		_, err := Advance(r, l, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
+		_, err := Advance(r, def, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
 		fatal(t, err)
 		to, moves := r.Inherits(at(c.was), at(c.now))
 		if moves != (c.want > 0) || moves && to != at(c.want) {
@@ -51,7 +41,7 @@ func TestInherits(t *testing.T) {
 // run is retried after it. The execution limit of the child's own workflow, which was the later one, then applies
 // again, counted from the retry. An operator who has removed the limit has removed both.
 func TestRetriedChildHasItsOwnLimit(t *testing.T) {
-	def, err := parseFixture("charge task")
+	f, err := parseFixture("charge task")
 	fatal(t, err)
 	const own = 3 * time.Hour
 	for _, c := range []struct {
@@ -64,14 +54,16 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 		{"no limit of its own", 0, false, 0},
 		{"an operator removed it", own, true, 0},
 	} {
-		l := limited{fixture: def}
+		def := f.definition()
 		if c.own > 0 {
-			l.execution = &policy.Limit{After: c.own, Origin: "flow.yaml:3"}
+			def.Rules = func() RunRules {
+				return RunRules{Execution: &policy.Limit{After: c.own, Origin: "flow.yaml:3"}}
+			}
 		}
 		r := NewRun(RunID{6: 0x70, 15: 7})
 		take := func(in Input, at time.Duration) {
 			t.Helper()
-			_, err := Advance(r, l, in, epoch.Add(at))
+			_, err := Advance(r, def, in, epoch.Add(at))
 			fatal(t, err)
 		}
 		take(Start{ExecutionAt: RunLimit{At: epoch.Add(time.Hour)}, Parent: Parent{Run: RunID{15: 1}}}, 0)
@@ -94,7 +86,7 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 // TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes before
 // its parent's deadline, also when that moves and when the child is retried after it.
 func TestChildHasTheEarlierInstant(t *testing.T) {
-	def, err := parseFixture("charge task")
+	f, err := parseFixture("charge task")
 	fatal(t, err)
 	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
@@ -108,10 +100,13 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 		{own: 9, parents: 4, begins: 4, follows: 6, retried: 9},
 	} {
 		r := NewRun(RunID{6: 0x70, 15: 7})
-		l := limited{fixture: def, deadline: &policy.Limit{At: at(c.own), Origin: "flow.yaml:4"}}
+		def := f.definition()
+		def.Rules = func() RunRules {
+			return RunRules{Deadline: &policy.Limit{At: at(c.own), Origin: "flow.yaml:4"}}
+		}
 		take := func(in Input, now Time) {
 			t.Helper()
-			_, err := Advance(r, l, in, now)
+			_, err := Advance(r, def, in, now)
 			fatal(t, err)
 		}
 		take(Start{ExecutionAt: RunLimit{At: at(c.parents)}, Parent: Parent{Run: RunID{15: 1}}}, epoch)

@@ -10,10 +10,7 @@ func (m *machine) failedStep(s *Step) bool {
 	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
 		return false
 	}
-	d, ok := m.r.decide().(interface {
-		Tolerated(r *Run, s *Step) bool
-	})
-	return !ok || !d.Tolerated(m.r, s)
+	return m.r.def.Tolerates == nil || !m.r.def.Tolerates(s)
 }
 
 // followed refuses to open a run again that its chain has left behind.
@@ -95,15 +92,12 @@ func (m *machine) reopenedExecution() RunLimit {
 	if l.After > 0 {
 		return l.fresh(m.now)
 	}
-	if b, ok := m.r.def.(Bounded); ok {
-		own, _, deadline := b.Bounds()
-		amount, instant := limitFrom(own, m.now).ahead(m.now), limitFrom(deadline, m.now).ahead(m.now)
-		if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
-			return instant
-		}
-		return amount
+	rules := m.r.def.RunRules()
+	amount, instant := limitFrom(rules.Execution, m.now).ahead(m.now), limitFrom(rules.Deadline, m.now).ahead(m.now)
+	if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
+		return instant
 	}
-	return RunLimit{}
+	return amount
 }
 
 // restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again, with

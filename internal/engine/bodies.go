@@ -102,14 +102,14 @@ func stepNews(s *core.Step) Step {
 
 // bodyEffect has a run's body consulted, or forgotten once the open batch is durable.
 func (p *Partition) bodyEffect(r *run, e core.Effect) {
-	if p.cfg.Bodies == nil {
+	if r.kind.Bodies == nil {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		p.cfg.Bodies.Consult(NewsOf(r.state, c.Closed))
+		r.kind.Bodies.Consult(NewsOf(r.state, c.Closed))
 		return
 	}
-	eff := effect{run: r.id(), eff: e}
+	eff := effect{run: r.id(), kind: r.kind, eff: e}
 	// What recorded nothing waits for what is on its way to the disk, as every answer does.
 	switch {
 	case p.open.entries > 0:
@@ -203,11 +203,11 @@ func (p *Partition) consult(c *Call) {
 func (p *Partition) tellAll(r *run) {
 	s := r.state
 	switch {
-	case p.cfg.Bodies == nil:
+	case r.kind.Bodies == nil:
 	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
 		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
-		p.cfg.Bodies.Consult(News{Run: s.ID, Held: true})
+		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
-		p.cfg.Bodies.Consult(NewsOf(s, nil))
+		r.kind.Bodies.Consult(NewsOf(s, nil))
 	}
 }

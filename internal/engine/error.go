@@ -121,6 +121,7 @@ func failure(op, id string, err error) error {
 		return err
 	}
 	e := &Error{Code: CodeUncertain, Op: op, ID: id, Err: err}
+	var setAside *unusable
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		e.Code = CodeNotFound
@@ -138,6 +139,8 @@ func failure(op, id string, err error) error {
 		e.Code = CodeStorage
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Code = CodeCancelled
+	case errors.As(err, &setAside): // nothing was tried: the run stays as it is
+		e.Code = CodeConflict
 	default:
 		e.Hint = "it is not known whether this was saved; asking again with the same run id or key is safe"
 	}

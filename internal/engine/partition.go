@@ -87,8 +87,9 @@ type batch struct {
 
 // effect is a machine's effect on the world outside, and whose.
 type effect struct {
-	run core.RunID
-	eff core.Effect
+	run  core.RunID
+	kind *Kind // of the run's workflow
+	eff  core.Effect
 }
 
 // ended is a run that closed in a batch.
@@ -119,7 +120,7 @@ func (b *batch) reset() {
 // NewPartition returns a partition that Open makes ready.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
-	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Compile))
+	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 
 func newPartition(cfg Config, defs *definitions) *Partition {
@@ -418,7 +419,7 @@ func (p *Partition) carryOut(e *effect) {
 	case core.Revoke:
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
-		p.cfg.Bodies.Forget(e.run)
+		e.kind.Bodies.Forget(e.run)
 		if r := p.runs[e.run]; r != nil && r.state.Owed() {
 			p.tellAll(r) // it was opened again before its end was durable
 		}

@@ -104,7 +104,7 @@ func (s *session) begin(n engine.News) {
 		s.h.n.u.violate(Recorded, s.run, "%v", err)
 		return
 	}
-	s.program, _ = w.compiled.(*program)
+	s.program = w.program
 	for i := range n.Steps {
 		if n.Steps[i].Phase.Closed() {
 			s.closed++
