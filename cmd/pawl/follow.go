@@ -244,8 +244,8 @@ func (f *follower) take(ctx context.Context, u update) error {
 	return nil
 }
 
-// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may have
-// no end.
+// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may
+// have no end.
 func (f *follower) goOn(ctx context.Context, id core.RunID) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
@@ -371,7 +371,8 @@ func question(runs, width int) screen.Line {
 	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
 }
 
-// interrupted asks what to do if there is somebody to ask. Otherwise, and the second time, it leaves: the state is durable.
+// interrupted asks what to do if there is somebody to ask. Otherwise, and the second time, it leaves: the state is
+// durable.
 func (f *follower) interrupted(s os.Signal) error {
 	if s != os.Interrupt || f.asking || f.m == nil || f.terminal == nil || !f.terminal.Listens() {
 		return errLeft
@@ -380,8 +381,8 @@ func (f *follower) interrupted(s os.Signal) error {
 	return f.paint()
 }
 
-// key takes a pressed key. Except for Ctrl-C and Ctrl-\, which a terminal turns into signals when nobody reads its keys,
-// only the answers to a question mean anything.
+// key takes a pressed key. Only the answers to a question mean anything, and Ctrl-C and Ctrl-\: these would be signals if
+// nobody read the keys.
 func (f *follower) key(ctx context.Context, k string) error {
 	switch {
 	case k == "ctrl+c":

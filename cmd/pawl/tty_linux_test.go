@@ -195,9 +195,21 @@ func TestTerminal(t *testing.T) {
 		status int
 		end    string
 	}{
-		{"cancel", func(term *terminal) { term.press(ctrlC); term.see(`c cancel the run`); term.press("c") }, exitCancelled, `waits .* cancelled in`},
-		{"leave", func(term *terminal) { term.press(ctrlC); term.see(`l leave it`); term.press("l") }, exitCancelled, `left run .* \(waits\) as it is`},
-		{"second", func(term *terminal) { term.press(ctrlC); term.see(`g go on`); term.press(ctrlC) }, exitCancelled, `left run`},
+		{"cancel", func(term *terminal) {
+			term.press(ctrlC)
+			term.see(`c cancel the run`)
+			term.press("c")
+		}, exitCancelled, `waits .* cancelled in`},
+		{"leave", func(term *terminal) {
+			term.press(ctrlC)
+			term.see(`l leave it`)
+			term.press("l")
+		}, exitCancelled, `left run .* \(waits\) as it is`},
+		{"second", func(term *terminal) {
+			term.press(ctrlC)
+			term.see(`g go on`)
+			term.press(ctrlC)
+		}, exitCancelled, `left run`},
 		{"quit", func(term *terminal) { term.press(ctrlBackslash) }, exitCancelled, `left run`},
 		{"go on", func(term *terminal) {
 			term.press(ctrlC)
@@ -321,8 +333,8 @@ func TestPanicOnTerminal(t *testing.T) {
 	}
 }
 
-// TestSuspend stops the command with Ctrl-Z, and by a signal from outside, under a shell that controls its jobs and sets
-// the terminal's modes for itself meanwhile. Keys work again afterwards.
+// TestSuspend stops the command with Ctrl-Z, and by a signal from outside, under a shell that controls its jobs and
+// sets the terminal's modes for itself meanwhile. Keys work again afterwards.
 func TestSuspend(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -336,14 +348,14 @@ func TestSuspend(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, "flow.yaml", strings.TrimPrefix(waiting, "\n"))
 			pawl := command(t, dir, "run", "flow.yaml")
-			script := `set -m; stty sane; "$0" "$@"; stty sane; echo stopped; read line; echo "read $line"; fg; exit $?`
+			script := `set -m; modes=$(stty -g); "$0" "$@"; stty "$modes"
+				echo stopped; read line; echo "read $line"; fg; exit $?`
 			shell := exec.Command("sh", append([]string{"-c", script, pawl.Path}, pawl.Args[1:]...)...)
 			shell.Dir, shell.Env = pawl.Dir, pawl.Env
 			term := onTerminal(t, shell)
 			term.see(`waits for event go`)
 			c.stop(term)
 			term.see(`stopped`)
-			term.was = term.modes()
 			term.press("line\n")
 			term.see(`(?s)read line.*waits for event go`)
 			term.press(ctrlC)

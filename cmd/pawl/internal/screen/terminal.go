@@ -11,11 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is a terminal that a person watches and types on. While it is open, each key arrives at once and is not shown,
-// and Ctrl-C arrives as a key instead of a signal. Close puts the terminal back as it was.
+// Terminal is a terminal that a person watches and types on. While it is open, each key arrives at once and is not
+// shown, and Ctrl-C arrives as a key instead of a signal. Close puts the terminal back as it was.
 //
-// Bubble Tea reads the keys, notices resizes, and sets and restores the terminal's modes on every system. It draws nothing:
-// a Painter does.
+// Bubble Tea reads the keys, notices resizes, and sets and restores the terminal's modes on every system. It draws
+// nothing: a Painter does.
 type Terminal struct {
 	program *tea.Program
 	input   bool // keys are read
@@ -150,8 +150,9 @@ func (t *Terminal) suspend() tea.Cmd {
 	return tea.Suspend
 }
 
-// continueUntil continues the process again and again until it is resumed. A stopped process does not get here. But where
-// no shell could continue it, in a container for example, the system does not stop it, and Bubble Tea would wait for ever.
+// continueUntil continues the process again and again until it is resumed. A stopped process does not do this. But where
+// no shell could continue it, in a container for example, the system does not stop it, and Bubble Tea would wait for
+// ever.
 func continueUntil(resumed <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
