@@ -2,7 +2,7 @@
 
 GO     ?= go
 LINT    = $(GO) tool -modfile=tools/go.mod golangci-lint
-CASES   = $(wildcard conformance/testdata/cases/*.yaml conformance/testdata/cases/*.json)
+CASES   = $(wildcard internal/conformance/testdata/cases/*.yaml internal/conformance/testdata/cases/*.json)
 
 SEEDS   ?= 500
 ROUNDS  ?= 50
@@ -43,7 +43,7 @@ check: fmt lint vet race ## what to run before sending a change: format, lint, v
 
 .PHONY: conformance
 conformance: ## show every row of the contract, one test each
-	$(GO) test ./conformance -run TestConformance -count 1 -v
+	$(GO) test ./internal/conformance -run TestConformance -count 1 -v
 
 .PHONY: cases
 cases: build ## check the policy cases with the real binary
@@ -51,7 +51,7 @@ cases: build ## check the policy cases with the real binary
 
 .PHONY: sim
 sim: ## simulate whole clusters with faults: SEEDS=500
-	$(GO) test ./sim -run 'TestSeeds$$' -count 1 -timeout 60m -seeds=$(SEEDS)
+	$(GO) test ./internal/sim -run 'TestSeeds$$' -count 1 -timeout 60m -seeds=$(SEEDS)
 
 .PHONY: crash
 crash: ## kill -9 the real binary in the middle of its work: ROUNDS=50

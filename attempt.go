@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/worker"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // attempt is the context of a step's function.

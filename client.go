@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 

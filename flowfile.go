@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/journal"
-	"github.com/pawl-dev/pawl/worker"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // flowWorkflow is a workflow that a flow document decides, and not a function.

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
-	"github.com/pawl-dev/pawl/worker"
 )
 
 // The task types of Go workflows.
@@ -159,6 +159,13 @@ func (h *host) Consult(n engine.News) {
 		return
 	}
 	s := h.sessions[n.Run]
+	if n.Held {
+		h.mu.Unlock()
+		if s != nil {
+			s.hold()
+		}
+		return
+	}
 	fresh := s == nil
 	if fresh {
 		s = newSession(h, n.Run)
@@ -353,10 +360,21 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		if !ok {
 			continue
 		}
+		if fn == nil {
+			return notReached()
+		}
 		defer s.taskOver()
 		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
 	}
 	return notBegun(ctx)
+}
+
+// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
+// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+func notReached() worker.Result {
+	return worker.Result{Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",
+	}}
 }
 
 func notBegun(ctx context.Context) worker.Result {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
-	"github.com/pawl-dev/pawl/worker"
 )
 
 // RunID identifies a run: a UUIDv7.

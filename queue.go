@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/worker"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // Handler is a function that [Call] names. Make one with [Handle].

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 )
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it, and nothing else: no step's

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 )
 
 // RerunSteps as an option of [Client].RestartRun makes only these steps again, and those that did not succeed; the results of all

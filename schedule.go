@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/duration"
-	"github.com/pawl-dev/pawl/engine"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/engine"
 )
 
 // scheduler is the name of the workflow that every engine has: a schedule is a run of it.

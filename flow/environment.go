@@ -11,7 +11,7 @@ import (
 
 	"github.com/expr-lang/expr/types"
 
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 

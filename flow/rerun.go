@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // Rerun chooses the results of a run that a rerun of the named steps keeps: those of all other steps that succeeded, or

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // AwaitRun waits for the end of a run's chain, as a run's Result does. Where a body of that chain, or of its child runs, cannot

@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 

@@ -6,9 +6,9 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the exit

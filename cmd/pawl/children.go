@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // relative is a flow that another one may start.

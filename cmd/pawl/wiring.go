@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/engine"
-	"github.com/pawl-dev/pawl/journal"
-	"github.com/pawl-dev/pawl/worker"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 func clockNow() time.Time { return time.Now() }

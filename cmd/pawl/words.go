@@ -6,10 +6,10 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // wordsOf are the words of the system whose document a run was made of; nil where it is a flow.

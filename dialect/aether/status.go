@@ -1,8 +1,8 @@
 package aether
 
 import (
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 

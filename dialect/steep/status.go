@@ -3,7 +3,7 @@ package steep
 import (
 	"fmt"
 
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // Told is a run of a flow that a workflow became.

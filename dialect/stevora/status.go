@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // Status is Stevora's word for how a run is doing: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED or CANCELLED.

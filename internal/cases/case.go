@@ -12,8 +12,8 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/goccy/go-yaml"
 
-	"github.com/pawl-dev/pawl/core"
 	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // disk is what survives a crash. Entries are kept encoded, so nobody shares memory with a caller and the codec is part

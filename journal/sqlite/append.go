@@ -11,8 +11,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // A journal row's id holds its partition and its sequence number.

@@ -13,7 +13,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // oldestSQLite is the first release without a bug in which a checkpoint and a commit at one moment damage a WAL file.

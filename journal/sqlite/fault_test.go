@@ -18,8 +18,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // TestPowerCut copies the files while batches are being appended, cuts the log's copy anywhere after what had been

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
-	"github.com/pawl-dev/pawl/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/journaltest"
 )
 
 // hold is the other process of these tests: it opens the database and appends for ever, printing each acknowledged batch.

@@ -5,7 +5,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // pruneAtOnce is how many runs go in one transaction: an append that comes meanwhile waits for it.

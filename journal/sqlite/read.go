@@ -6,8 +6,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // read lends a reading connection to fn. Every call is one short read: a snapshot that is held keeps the log from being

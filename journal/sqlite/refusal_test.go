@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // TestRefusalsSayItOnce: what is no journal is named once, with what it is instead and what to do.

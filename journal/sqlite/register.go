@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 func init() {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
-	"github.com/pawl-dev/pawl/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/journaltest"
 )
 
 // A tail that is longer than one read may lose its front while it is read: the view has those batches by then.

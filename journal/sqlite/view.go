@@ -6,8 +6,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/pawl-dev/pawl/core"
-	"github.com/pawl-dev/pawl/journal"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // rowCost is about how many bytes a view row puts into the log, counting its share of the pages that it changes.

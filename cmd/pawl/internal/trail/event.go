@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/core"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // Instant writes an instant as JSON does: RFC 3339 in UTC, "" where there is none.

@@ -1,0 +1,62 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+func oneStep(ctx context.Context, s *session) (Row, error) {
+	row, err := s.rate(ctx, oneStepFlow, "runs/s", 1, inFlight)
+	row.reached = row.Value >= 8000
+	return row, err
+}
+
+func tenStep(ctx context.Context, s *session) (Row, error) {
+	row, err := s.rate(ctx, tenStepFlow, "steps/s", 10, inFlight)
+	row.reached = row.Value >= 25000
+	return row, err
+}
+
+func retry(ctx context.Context, s *session) (Row, error) {
+	row, err := s.rate(ctx, retryFlow, "runs/s", 1, inFlight)
+	row.reached = row.Value >= 4000
+	return row, err
+}
+
+func latency(ctx context.Context, s *session) (Row, error) {
+	row, err := s.rate(ctx, oneStepFlow, "runs/s", 1, 1)
+	row.Value, row.Unit = row.P50, "ms"
+	return row, err
+}
+
+// rate measures how many runs of a flow end in a second while so many clients start and await them.
+func (s *session) rate(ctx context.Context, source, unit string, steps, clients int) (Row, error) {
+	st, err := openStack(ctx, s.dir, map[string]worker.Executor{"bench.flaky": flaky(2)})
+	if err != nil {
+		return Row{}, err
+	}
+	w, err := st.loop(ctx, s, source, clients, s.length())
+	if err != nil {
+		return Row{}, st.fail(err)
+	}
+	if err := st.close(); err != nil {
+		return Row{}, err
+	}
+	row := w.row(unit, steps)
+	row.detail = fmt.Sprintf("cpu %.3g ms a run%s", w.cost(), w.usage)
+	row.DB, err = folderBytes(s.dir)
+	return row, err
+}
+
+// length is how long a closed loop is measured.
+func (s *session) length() time.Duration { return pick(s, 10*time.Second, 2*time.Second) }
+
+// loop lets clients start and await runs of a flow.
+func (st *stack) loop(ctx context.Context, s *session, source string, clients int, length time.Duration) (window, error) {
+	def := definition(source)
+	warm := pick(s, 3*time.Second, 500*time.Millisecond)
+	return closedLoop(ctx, clients, warm, length, func(ctx context.Context) error { return st.once(ctx, def, nil) })
+}

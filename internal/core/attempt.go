@@ -1,0 +1,261 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Types of the failures of lost attempts that say nothing against their step, so that they are not among those that stop it.
+const (
+	// TypeWorkerClosed: its worker was closed in good order. Whoever leaves does not die of the step.
+	TypeWorkerClosed = "worker_closed"
+	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too. Or it came
+	// to its worker after its deadline, or before the body of its run had come to its function again.
+	TypeNotBegun = "not_begun"
+)
+
+// innocent reports whether the loss of an attempt says nothing against its step.
+func innocent(f *policy.Failure) bool { return f.Type == TypeWorkerClosed || f.Type == TypeNotBegun }
+
+// widowed is the failure of a running attempt whose worker has died with its engine. Whether the work had begun is not known of
+// the first one: its start was recorded, and no more.
+func (s *Step) widowed() *policy.Failure {
+	f := &policy.Failure{Kind: policy.KindLost, Type: "lost", Message: "the engine that ran the attempt is gone"}
+	if s.Lost > 0 && s.BeatAt == 0 && s.ByteAt == 0 {
+		f.Type, f.Message = TypeNotBegun, "the engine was gone before the attempt began"
+	}
+	return f
+}
+
+// attempt finds the step a report is about; a report for an attempt that is not in that phase is stale.
+func (m *machine) attempt(op string, id StepID, attempt int, phase StepPhase) (*Step, error) {
+	if m.r.Phase.Closed() {
+		return nil, m.refuse(CodeClosed, op, "the run is %s", m.r.Phase)
+	}
+	if int(id) >= len(m.r.Steps) {
+		return nil, m.refuse(CodeNotFound, op, "there is no step %d", id)
+	}
+	s := &m.r.Steps[id]
+	if s.Attempt != attempt || s.Phase != phase {
+		return nil, m.refuse(CodeStale, op, "step %q is %s in attempt %d, the report is for attempt %d", s.Key(), s.Phase, s.Attempt, attempt)
+	}
+	return s, nil
+}
+
+func (m *machine) taskStarted(in TaskStarted) error {
+	s, err := m.attempt("start of an attempt", in.Step, in.Attempt, StepScheduled)
+	if err != nil {
+		return err
+	}
+	if m.r.PausedAt != 0 {
+		return m.refuse(CodeConflict, "start of an attempt", "the run is paused")
+	}
+	// An expiry beats a start at the same instant: an attempt picked up at its deadline never executes.
+	if d := m.r.binding(s); d.at != 0 && d.at <= m.now {
+		m.tick()
+		return nil
+	}
+	m.emit(AttemptStarted{Step: s.ID, Worker: in.Worker, Deadline: m.firstDeadline(s)})
+	payload, failure := m.r.decide().Task(m.r, s, m.now)
+	if failure != nil {
+		m.attemptEnded(s, failure, nil, false)
+		return nil
+	}
+	m.effect(Dispatch{Task: m.task(s, payload)})
+	return nil
+}
+
+// task is the attempt as a worker gets it.
+func (m *machine) task(s *Step, payload []byte) Task {
+	p := s.Effective()
+	t := Task{
+		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow, Type: s.Spec.Type, Queue: s.Spec.Queue,
+		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
+	}
+	d := m.r.binding(s)
+	// What bounds the attempt as a whole; silence limits are measured on their own.
+	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
+		d = m.r.spanning(s).attached(policy.LimitStartToClose, p.StartToClose, s.Started)
+	}
+	t.Deadline, t.Bound = d.at, d.limit
+	t.Heartbeat, t.Inactivity = silence(p.Heartbeat), silence(p.Inactivity)
+	return t
+}
+
+// silence is how long work may give no sign before it has to be known, in microseconds: the limit, or its warning.
+func silence(l *policy.Limit) int64 {
+	switch {
+	case l == nil:
+		return 0
+	case l.Warn > 0:
+		return max((l.After / 100 * time.Duration(l.Warn)).Microseconds(), 1)
+	default:
+		return l.After.Microseconds()
+	}
+}
+
+func (m *machine) taskEnded(in TaskEnded) error {
+	s, err := m.attempt("end of an attempt", in.Step, in.Attempt, StepRunning)
+	if err != nil {
+		return err
+	}
+	if in.Failure != nil {
+		if d := m.r.binding(s); in.Failure.Type == TypeNotBegun && d.at != 0 && d.at <= m.now {
+			m.tick()
+			return nil
+		}
+		f := *in.Failure
+		f.Limit, f.Origin = policy.LimitNone, "" // the machine alone knows which of its limits fire
+		m.attemptEnded(s, &f, in.Details, false)
+		return nil
+	}
+	m.emit(AttemptEnded{Step: s.ID, Details: in.Details})
+	m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: in.Output})
+	return nil
+}
+
+func (m *machine) taskStopped(in TaskStopped) error {
+	// Also of a run that has ended: one that was terminated may be retried, and then waits for the work that still runs.
+	if int(in.Step) >= len(m.r.Steps) {
+		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
+	}
+	s := &m.r.Steps[in.Step]
+	if !s.Stopping || s.Attempt != in.Attempt {
+		return m.refuse(CodeStale, "stop of an attempt", "step %q has no attempt %d that is stopping", s.Key(), in.Attempt)
+	}
+	m.emit(AttemptStopped{Step: in.Step, Abandoned: in.Abandoned})
+	m.readyAgain(in.Step)
+	return nil
+}
+
+func (m *machine) beat(in Beat) error {
+	s, err := m.attempt("heartbeat", in.Step, in.Attempt, StepRunning)
+	if err != nil {
+		return err
+	}
+	at := in.At
+	if at == 0 || at > m.now {
+		at = m.now
+	}
+	m.emit(AttemptBeat{Step: s.ID, At: max(at, s.Started), Output: in.Output, Details: in.Details})
+	return nil
+}
+
+func (m *machine) childEnded(in ChildEnded) error {
+	if int(in.Step) < len(m.r.Steps) && m.r.Steps[in.Step].Stopping {
+		return m.taskStopped(TaskStopped{Step: in.Step, Attempt: in.Attempt})
+	}
+	s, err := m.attempt("end of a child run", in.Step, in.Attempt, StepSuspended)
+	if err != nil {
+		return err
+	}
+	if in.Phase == RunTimedOut && m.childMetOurs(s, in.Failure) {
+		return nil
+	}
+	switch in.Phase {
+	case RunSucceeded:
+		m.emit(AttemptEnded{Step: s.ID})
+		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: in.Output})
+	case RunPending:
+		f := *in.Failure
+		f.Message = "the child run could not be started: " + f.Message
+		m.attemptEnded(s, &f, nil, false)
+	case RunCancelled, RunTerminated:
+		f := cancelled("the child run " + in.Child.String() + " was " + in.Phase.String())
+		f.Cause = in.Failure
+		m.attemptEnded(s, f, nil, false)
+	default:
+		f := &policy.Failure{Kind: policy.KindError, Type: "child", Message: "the child run " + in.Child.String() + " " + strings.ReplaceAll(in.Phase.String(), "_", " "), Cause: in.Failure}
+		if in.Failure != nil {
+			f.Type, f.Code = in.Failure.Type, in.Failure.Code
+			if in.Failure.Kind == policy.KindFailed {
+				f.Kind = policy.KindFailed
+			}
+			f.Message += ": " + Sentence(in.Failure)
+		}
+		m.attemptEnded(s, f, nil, false)
+	}
+	return nil
+}
+
+// childMetOurs lets a limit of this run, or of its step, fire that the child run met first: it inherits both, and at one
+// instant either run may be the first to act.
+func (m *machine) childMetOurs(s *Step, cause *policy.Failure) bool {
+	run, own := m.r.runLimit(), m.r.stepLimit(s)
+	switch {
+	case run.at != 0 && run.at <= m.now && (own.at == 0 || run.at <= own.at):
+		f := m.r.timeout(s, run.limit, cause)
+		m.emit(AttemptEnded{Step: s.ID, Failure: f})
+		m.emit(StepEnded{Step: s.ID, Phase: StepTimedOut, Reason: policy.ReasonTimeoutNotRetryable, Failure: f})
+		m.expireRun(run)
+	case own.at != 0 && own.at <= m.now:
+		m.attemptEnded(s, m.r.timeout(s, own.limit, cause), nil, false)
+	default:
+		return false
+	}
+	return true
+}
+
+// attemptEnded ends the step's attempt badly and lets the policy judge what follows: another attempt, or the step's end.
+func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopping bool) {
+	p := s.Effective()
+	v, note := m.judge(s, p, f)
+	if v.Retry {
+		m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note})
+		m.readyAgain(s.ID)
+		return
+	}
+	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note})
+	phase, last := failedPhase(s, f), f
+	if v.Reason == policy.ReasonNoTimeLeft {
+		// The step ends as the deadline's expiry would end it, with the last real failure attached.
+		phase, last = expiredPhase(p, v.Bound), m.r.timeout(s, v.Bound, f)
+	}
+	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: v.Reason, Failure: last})
+}
+
+func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Verdict, string) {
+	h := policy.History{
+		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond, Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
+	}
+	if f.Kind == policy.KindLost {
+		h.Counted, h.Lost = s.Counted-1, s.Lost
+		if !innocent(f) {
+			h.Lost++
+		}
+	}
+	d := m.r.spanning(s)
+	if m.r.PausedAt != 0 {
+		d = m.r.runLimit() // the next attempt follows the pause, after which the step's own deadlines are fresh
+	}
+	h.Deadline, h.Bound = d.at, d.limit
+	var match policy.Match
+	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
+		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.now)
+	}
+	v := policy.Judge(p, h, f, match, m.now, m.r.random(s))
+	return v, match.Error
+}
+
+// random is the number that spreads a delay: a function of the attempt, so that a preview shows the very delays that
+// will happen. A definition may choose its own, which the policy simulator does.
+func (r *Run) random(s *Step) float64 {
+	if d, ok := r.def.(interface{ Random() float64 }); ok {
+		return d.Random()
+	}
+	return policy.Random(r.ID, s.Key(), s.Attempt)
+}
+
+// failedPhase is the terminal phase of a step whose last attempt failed so.
+func failedPhase(s *Step, f *policy.Failure) StepPhase {
+	switch f.Kind {
+	case policy.KindTimeout:
+		return expiredPhase(s.Effective(), f.Limit)
+	case policy.KindCancelled:
+		return StepCancelled
+	default:
+		return StepFailed
+	}
+}

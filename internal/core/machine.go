@@ -1,0 +1,260 @@
+package core
+
+// Output is what one input did. An entry without records means that nothing happened.
+type Output struct {
+	Entry   Entry
+	Effects []Effect
+}
+
+// machine is one call of Advance.
+type machine struct {
+	r   *Run
+	now Time
+	out Output
+}
+
+// Advance lets one input happen to a run. The records it returns are folded into r already; a caller that cannot make them
+// durable must drop r and restore it. def is used by Start, later inputs use the definition the run has. The error is a
+// *[Error]; then nothing was recorded.
+//
+// Instants never run backwards within a run: an earlier now counts as the instant of the last entry.
+func Advance(r *Run, def Definition, in Input, now Time) (Output, error) {
+	m := machine{r: r, now: max(now, r.last)}
+	m.out.Entry = Entry{Run: r.ID, At: m.now}
+	if _, start := in.(Start); !start && r.CreatedAt == 0 {
+		return Output{}, m.refuse(CodeNotFound, "input", "the run was never started")
+	}
+	if err := m.take(def, in); err != nil {
+		return Output{}, err
+	}
+	m.proceed()
+	if len(m.out.Entry.Records) > 0 {
+		r.finish(m.now)
+	}
+	return m.out, nil
+}
+
+func (m *machine) take(def Definition, in Input) error {
+	switch in := in.(type) {
+	case Start:
+		return m.start(def, in)
+	case Commands:
+		return m.commands(in)
+	case TaskStarted:
+		return m.taskStarted(in)
+	case TaskEnded:
+		return m.taskEnded(in)
+	case TaskStopped:
+		return m.taskStopped(in)
+	case Beat:
+		return m.beat(in)
+	case SignalReceived:
+		return m.signal(in)
+	case ChildEnded:
+		return m.childEnded(in)
+	case Operation:
+		return m.operate(in)
+	case Tick:
+		m.tick()
+	case Recovered:
+		m.recovered(in)
+	}
+	return nil
+}
+
+// emit records and folds.
+func (m *machine) emit(rec Record) {
+	m.out.Entry.Records = append(m.out.Entry.Records, rec)
+	Apply(m.r, m.now, rec)
+}
+
+func (m *machine) effect(e Effect) { m.out.Effects = append(m.out.Effects, e) }
+
+// proceed asks the decider for what follows until nothing does, and ends the run when its outcome is settled.
+func (m *machine) proceed() {
+	for !m.r.Phase.Closed() {
+		switch {
+		case m.r.Closing != nil:
+			if !m.hooks() {
+				return
+			}
+		case m.r.CancelAsked:
+			if !m.settleCancel() {
+				return
+			}
+		case m.r.Phase == RunPending || m.r.PausedAt != 0:
+			return
+		case !m.ask():
+			return
+		}
+	}
+}
+
+// ask runs the decider once if there is something it does not know yet, and reports whether it decided anything.
+func (m *machine) ask() bool {
+	fresh := !m.r.asked
+	switch {
+	case m.r.bodied() && !m.r.owed: // the body has said that it waits: it knows all there is
+		return false
+	case fresh:
+		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
+	case len(m.r.changed) == 0:
+		return false
+	}
+	d := m.r.decide()
+	m.r.asked = true
+	closed := m.r.changed
+	if fresh {
+		closed = nil // a new decider has read the state as it is
+	}
+	m.r.changed = nil
+	cmds := d.Decide(m.r, closed, m.now)
+	for _, cmd := range cmds {
+		m.command(cmd)
+	}
+	return len(cmds) > 0 || len(m.r.changed) > 0
+}
+
+func (m *machine) commands(in Commands) error {
+	switch {
+	case m.r.Phase.Closed():
+		return m.refuse(CodeClosed, "commands", "the run is %s", m.r.Phase)
+	case m.r.Closing != nil || m.r.CancelAsked:
+		return m.refuse(CodeConflict, "commands", "the run is closing")
+	case m.r.PausedAt != 0 && len(in.Commands) > 0:
+		return m.refuse(CodeConflict, "commands", "the run is paused, and its body is asked again when it goes on")
+	}
+	if key, again := m.repeated(in.Commands); again {
+		return m.refuse(CodeStale, "commands", "there is a step %q already: the body has not seen all of the run", key)
+	}
+	for _, cmd := range in.Commands {
+		m.command(cmd)
+	}
+	if in.Waits && m.r.owed && m.r.asked && m.r.Closing == nil && in.Closed == len(m.r.Steps)-m.r.open {
+		m.emit(BodyWaits{})
+	}
+	return nil
+}
+
+// repeated looks for a step that a body decides a second time, as one does that was made anew in the meantime.
+func (m *machine) repeated(cmds []Command) (string, bool) {
+	for _, cmd := range cmds {
+		var key string
+		switch cmd := cmd.(type) {
+		case Schedule:
+			key = stepKey(cmd.Spec.Name, cmd.Item)
+		case Mark:
+			key = cmd.Spec.Name
+		default:
+			continue
+		}
+		if _, known := m.r.Lookup(key); known {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+func (m *machine) command(cmd Command) {
+	switch cmd := cmd.(type) {
+	case Schedule:
+		m.schedule(cmd)
+	case Skip:
+		m.emit(StepOmitted{
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream, Phase: StepSkipped,
+		})
+	case Finish:
+		m.finishGroup(cmd)
+	case Mark:
+		m.emit(StepOmitted{Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output})
+	case Consult:
+		m.effect(cmd)
+	case Close:
+		m.close(cmd.Phase, cmd.Output, cmd.Failure)
+	}
+}
+
+func (m *machine) start(def Definition, in Start) error {
+	if m.r.CreatedAt != 0 {
+		return m.refuse(CodeConflict, "start", "the run was started before")
+	}
+	m.r.Attach(def)
+	bound(def, &in)
+	if d, ok := def.(Timed); ok && in.At == 0 && in.Chain.Previous == (RunID{}) {
+		in.At = d.Begins(m.now)
+	}
+	rec := RunCreated{
+		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
+		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
+		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
+	}
+	if in.At > m.now {
+		rec.StartAt = in.At
+	}
+	if in.ExecutionAt.At != 0 && (rec.Execution.At == 0 || in.ExecutionAt.At < rec.Execution.At) {
+		rec.Execution = in.ExecutionAt
+	}
+	if in.RunAt.At != 0 {
+		rec.Deadline = in.RunAt
+	}
+	if rec.Chain.Attempt == 0 {
+		rec.Chain.Attempt = 1
+	}
+	m.emit(rec)
+	m.inherit(in.Signals)
+	for _, k := range in.Keep {
+		spec := k.Spec
+		if k.Def >= 0 {
+			spec = def.Spec(k.Def)
+		}
+		if spec == nil {
+			continue // the definition no longer has the step: there is nothing to keep it for
+		}
+		m.emit(StepOmitted{Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true, Phase: k.Phase, Output: k.Output})
+	}
+	return nil
+}
+
+// bound fills in the limits that the definition has and the start does not name. A later run of a chain has the
+// execution deadline of the first, or none if that had none.
+func bound(def Definition, in *Start) {
+	b, ok := def.(Bounded)
+	if !ok {
+		return
+	}
+	execution, run, deadline := b.Bounds()
+	if in.Run == nil && in.RunAt.At == 0 {
+		in.Run = run
+	}
+	if in.Chain.Previous != (RunID{}) {
+		return
+	}
+	if in.Execution == nil {
+		in.Execution = execution
+	}
+	// What a caller names replaces the definition's instant. What a child run has from its parent does not: the earlier
+	// one binds.
+	child := in.Parent.Run != (RunID{})
+	if deadline != nil && (in.ExecutionAt.At == 0 || child && deadline.At < in.ExecutionAt.At) {
+		in.ExecutionAt = RunLimit{At: deadline.At, Origin: deadline.Origin}
+	}
+}
+
+// begun starts a run whose start was delayed.
+func (m *machine) begun() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
+
+func (m *machine) recovered(in Recovered) {
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if in.Alive[Token{m.r.ID, s.ID, s.Attempt}] {
+			continue
+		}
+		if s.Stopping && s.Spec.Kind != KindChild { // a child run goes on closing, and says when it has
+			m.emit(AttemptStopped{Step: s.ID})
+			m.readyAgain(s.ID)
+		}
+		if s.Phase == StepRunning {
+			m.attemptEnded(s, s.widowed(), nil, false)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package core
+
+import "github.com/pawl-dev/pawl/policy"
+
+// failedStep reports whether a retry of the run is to restart the step: it did not succeed and the run minded.
+func (m *machine) failedStep(s *Step) bool {
+	if s.Dropped || s.Spec.Hook {
+		return false
+	}
+	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
+		return false
+	}
+	d, ok := m.r.decide().(interface {
+		Tolerated(r *Run, s *Step) bool
+	})
+	return !ok || !d.Tolerated(m.r, s)
+}
+
+// followed refuses to open a run again that its chain has left behind.
+func (m *machine) followed() error {
+	if m.r.Next == (RunID{}) {
+		return nil
+	}
+	return m.refuse(CodeConflict, "retry", "the run is %s and its chain goes on with run %s; retry that one", m.r.Phase, m.r.Next)
+}
+
+// retryRun restarts what failed in a run.
+func (m *machine) retryRun(in Operation) error {
+	if err := m.followed(); err != nil {
+		return err
+	}
+	var ids []StepID
+	for i := range m.r.Steps {
+		if m.failedStep(&m.r.Steps[i]) {
+			ids = append(ids, StepID(i))
+		}
+	}
+	switch {
+	case len(ids) == 0 && m.r.Phase.Closed():
+		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; restart it instead", m.r.Phase)
+	case len(ids) == 0:
+		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
+	case m.r.Closing != nil || m.r.CancelAsked:
+		if !m.r.Phase.Closed() {
+			return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
+		}
+	}
+	m.audit(in, NoStep)
+	m.restart(ids)
+	return nil
+}
+
+// retryStep restarts one failed step, and with a group its failed items, with an item its group.
+func (m *machine) retryStep(in Operation, s *Step) error {
+	if err := m.followed(); err != nil {
+		return err
+	}
+	if s.Spec.Hook {
+		return m.refuse(CodeConflict, "retry", "step %q is a hook, which runs again when the run that was retried ends", s.Key())
+	}
+	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
+		return m.refuse(CodeConflict, "retry", "step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
+	}
+	if s.Stopping {
+		return m.refuse(CodeConflict, "retry", "the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
+	}
+	if !m.r.Phase.Closed() && (m.r.Closing != nil || m.r.CancelAsked) {
+		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
+	}
+	ids := []StepID{s.ID}
+	if s.Group != NoStep && m.r.Steps[s.Group].Phase.Closed() {
+		ids = append(ids, s.Group)
+	}
+	if s.Spec.Kind == KindGroup {
+		for i := range m.r.Steps {
+			if it := &m.r.Steps[i]; it.Group == s.ID && m.failedStep(it) {
+				ids = append(ids, it.ID)
+			}
+		}
+	}
+	m.audit(in, s.ID)
+	m.restart(ids)
+	return nil
+}
+
+// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the retry
+// at once, so it starts again where it is a duration, and is gone where it was an instant. The limits of the definition
+// apply again then: a child run begins with the limit of its parent where that is the earlier one, and would be left
+// without any. For example, a child by cron whose own limit is 3h would begin again and again for ever.
+func (m *machine) reopenedExecution() RunLimit {
+	l := m.r.Execution
+	if l.At == 0 || l.At > m.now {
+		return l
+	}
+	if l.After > 0 {
+		return l.fresh(m.now)
+	}
+	if b, ok := m.r.def.(Bounded); ok {
+		own, _, deadline := b.Bounds()
+		amount, instant := limitFrom(own, m.now).ahead(m.now), limitFrom(deadline, m.now).ahead(m.now)
+		if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
+			return instant
+		}
+		return amount
+	}
+	return RunLimit{}
+}
+
+// restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again, with
+// fresh deadlines of its own.
+func (m *machine) restart(ids []StepID) {
+	if m.r.Phase.Closed() {
+		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ahead(m.now)}
+		rec.Drop = m.decidedAnew()
+		m.emit(rec)
+	} else if drop := m.decidedAnew(); len(drop) > 0 {
+		m.emit(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline, Drop: drop})
+	}
+	for _, id := range ids {
+		s := &m.r.Steps[id]
+		if l := s.Effective().Get(policy.LimitDeadline); l != nil && l.At != 0 && l.At <= m.now {
+			m.removeLimit(s, policy.LimitDeadline)
+		}
+		m.emit(StepReset{
+			Step: id, Budget: true, Restart: true, ScheduleToClose: stepDeadline(s.Effective().ScheduleToClose, m.now),
+			Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
+		})
+	}
+	m.r.forgetDecider() // what was decided on the failure is decided anew
+	for _, id := range ids {
+		s := &m.r.Steps[id]
+		switch s.Spec.Kind {
+		case KindTask, KindChild:
+			m.readyAgain(id)
+		case KindWait:
+			if s.Deadline == 0 || s.Deadline > m.now {
+				m.takeKept(s)
+			}
+		case KindSleep, KindGroup:
+		}
+	}
+}
+
+// restartAt is what a restarted step waits for: a sleep's end and a wait's deadline count from now, unless it sleeps until an instant.
+func (m *machine) restartAt(s *Step) Time {
+	switch s.Spec.Kind {
+	case KindWait:
+		return stepDeadline(s.Effective().Wait, m.now)
+	case KindSleep:
+		if s.Until {
+			return s.NextAt
+		}
+		return m.now.Add(s.NextAt.Sub(s.ScheduledAt))
+	default:
+		return 0
+	}
+}
+
+// decidedAnew lists the steps whose being skipped, or whose running as a hook, followed from the failure.
+func (m *machine) decidedAnew() []StepID {
+	var drop []StepID
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; !s.Dropped && (s.Upstream || (s.Spec.Hook && s.Phase.Closed())) {
+			drop = append(drop, s.ID)
+		}
+	}
+	return drop
+}

@@ -1,0 +1,180 @@
+package core
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// schedule begins a step.
+func (m *machine) schedule(cmd Schedule) {
+	spec, p := cmd.Spec, &cmd.Spec.Policy
+	if p.Retry != nil && p.Retry.MaxAttempts == 0 {
+		m.emit(StepOmitted{Spec: spec, Item: cmd.Item, Group: cmd.Group, Reason: "maxAttempts is 0", Phase: StepSkipped})
+		return
+	}
+	rec := StepBegan{
+		Spec: spec, Item: cmd.Item, Group: cmd.Group, ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), NextAt: cmd.Until,
+		Deadline: stepDeadline(p.Deadline, 0), Until: cmd.Until != 0,
+	}
+	if spec.Kind == KindWait {
+		rec.NextAt = stepDeadline(p.Wait, m.now)
+	}
+	if cmd.For > 0 {
+		rec.NextAt = m.now.Add(cmd.For)
+	}
+	m.emit(rec)
+	s := &m.r.Steps[len(m.r.Steps)-1]
+	if cmd.Failure != nil {
+		f := *cmd.Failure
+		f.NonRetryable = true // what cannot begin now cannot begin later: its input is what it is
+		m.attemptEnded(s, &f, nil, false)
+		return
+	}
+	if s.Deadline != 0 && s.Deadline <= m.now {
+		m.expire(s, policy.LimitDeadline)
+		return
+	}
+	switch spec.Kind {
+	case KindTask:
+		m.effect(m.r.offer(s))
+	case KindWait:
+		m.takeKept(s)
+	case KindChild:
+		m.startChild(s)
+	case KindSleep:
+		if s.NextAt <= m.now {
+			m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
+		}
+	case KindGroup:
+	}
+}
+
+// firstDeadline returns the step's deadline when its first attempt starts now; zero where it has one already or none.
+func (m *machine) firstDeadline(s *Step) Time {
+	if s.Deadline != 0 {
+		return 0
+	}
+	return stepDeadline(s.Effective().Deadline, m.now)
+}
+
+// startChild starts an attempt of a child step: a run of its own.
+func (m *machine) startChild(s *Step) {
+	child := m.r.derive(uint64(s.ID)<<32|uint64(s.Attempt+1), m.now)
+	m.emit(AttemptStarted{Step: s.ID, Deadline: m.firstDeadline(s), Child: child})
+	payload, failure := m.r.decide().Task(m.r, s, m.now)
+	if failure != nil {
+		m.attemptEnded(s, failure, nil, false)
+		return
+	}
+	m.effect(StartChild{Step: s.ID, Attempt: s.Attempt, Child: child, Payload: payload, Execution: m.r.inherited(s)})
+}
+
+// inherited is the deadline a child run has from its parent: nothing outlives its parent.
+func (r *Run) inherited(s *Step) RunLimit {
+	d := r.binding(s)
+	if d.at == 0 {
+		return RunLimit{}
+	}
+	return RunLimit{At: d.at, Origin: "parent run " + r.ID.String() + ", " + d.limit.String()}
+}
+
+// passOn tells the child runs what an operation made of the deadline they have from this run: nothing outlives its parent,
+// and nothing dies of a limit that its parent no longer has.
+func (m *machine) passOn(operation func() error) error {
+	was := map[RunID]Time{}
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; s.Child != (RunID{}) {
+			was[s.Child] = m.r.inherited(s).At
+		}
+	}
+	if err := operation(); err != nil || len(was) == 0 {
+		return err
+	}
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		before, known := was[s.Child]
+		if is := m.r.inherited(s).At; known && is != before {
+			m.effect(BoundChild{Child: s.Child, Was: before, Is: is})
+		}
+	}
+	return nil
+}
+
+// Inherits returns where the execution deadline of a child run moves when the one it has from its parent does; false: it has
+// another, an earlier one of its own or one that an operator gave it.
+func (r *Run) Inherits(was, is Time) (Time, bool) {
+	if r.Execution.At != was || r.Execution.After != 0 {
+		return 0, false
+	}
+	if b, ok := r.def.(Bounded); ok {
+		own, _, deadline := b.Bounds()
+		if own != nil {
+			is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+		}
+		if deadline != nil {
+			is = policy.Earliest(is, deadline.At)
+		}
+	}
+	return is, is != was
+}
+
+// derive makes the id of a run this one starts. It is a function of this run and what it is for, so a repeated start
+// finds the same run; its time part makes it sort like any other id.
+func (r *Run) derive(salt uint64, now Time) RunID {
+	h := fnv.New128a()
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], salt)
+	_, _ = h.Write(r.ID[:])
+	_, _ = h.Write(b[:])
+	var id RunID
+	h.Sum(id[:0])
+	slices.Reverse(id[6:]) // the low bytes of this hash differ most, and people read the first ones
+	ms := uint64(now / 1000)
+	id[0], id[1], id[2], id[3], id[4], id[5] = byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms)
+	id[6] = 0x70 | id[6]&0x0f
+	id[8] = 0x80 | id[8]&0x3f
+	return id
+}
+
+// finishGroup ends a group and whatever of its items is still open.
+func (m *machine) finishGroup(cmd Finish) {
+	s := &m.r.Steps[cmd.Step]
+	if s.Phase.Closed() {
+		return
+	}
+	if cmd.Failure == nil {
+		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: cmd.Output})
+	} else {
+		m.emit(StepEnded{Step: s.ID, Phase: failedPhase(s, cmd.Failure), Output: cmd.Output, Failure: cmd.Failure})
+	}
+	m.stopItems(cmd.Step)
+}
+
+// stopItems cancels the open items of a group that has ended.
+func (m *machine) stopItems(group StepID) {
+	if m.r.Steps[group].items == 0 {
+		return
+	}
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; s.Group == group && !s.Phase.Closed() {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("its group has ended"))
+		}
+	}
+}
+
+// readyAgain begins the next attempt of a step whose backoff is over and whose last attempt has stopped.
+func (m *machine) readyAgain(id StepID) {
+	s := &m.r.Steps[id]
+	if s.Phase != StepBackingOff || s.Stopping || s.NextAt > m.now || m.r.PausedAt != 0 {
+		return
+	}
+	if s.Spec.Kind == KindChild {
+		m.startChild(s)
+		return
+	}
+	m.emit(AttemptReady{Step: id})
+	m.effect(m.r.offer(&m.r.Steps[id]))
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Workers execute attempts for an engine. worker.Pool is one; the simulation is another.
+type Workers interface {
+	// Slots returns how many tasks of the type may run at once here: 0 none (they wait in the queue), -1 unbounded.
+	Slots(queue, taskType string) int
+	// Dispatch hands over an attempt whose start is durable. It must not block.
+	Dispatch(t core.Task)
+	// Revoke stops an attempt that has ended; TaskStopped is reported when it is gone. Unknown tokens are reported at once.
+	Revoke(tok core.Token, why policy.Kind)
+}
+
+// Config configures an engine. Zero values are useful.
+type Config struct {
+	Journal   journal.Journal
+	Workers   Workers
+	Partition int
+	Owner     string // who holds the partition, for people; default "pid N"
+	Bodies    Bodies // of workflows that are functions; default none
+	// Compile makes a definition from its stored source. It must be safe for concurrent use.
+	Compile func(d journal.Definition) (core.Definition, error)
+	// Resolve finds the definition a child step names; default: no child runs.
+	Resolve func(parent core.DefinitionID, name string) (journal.Definition, error)
+	// BeforeRecovery runs when the partition is held and before any attempt is given out again: what still executes of
+	// the previous owner's attempts is ended here. Default: nothing.
+	BeforeRecovery func(ctx context.Context) error
+	// Now is the clock; default the wall clock. It is read by Engine's loop alone.
+	Now func() core.Time
+	// MaxPayload bounds an input, output or event payload; default 2 MiB.
+	MaxPayload int
+	// Retention is how long closed runs are kept; default 0: for ever.
+	Retention time.Duration
+	// Horizon is how far ahead of now runs are kept in memory for their timers; default 5s.
+	Horizon time.Duration
+	// Inflight bounds the inputs computed and not yet durable; default 4096.
+	Inflight int
+	// Random draws the random part of run ids; default math/rand/v2. The simulation gives it a seed.
+	Random func() uint64
+	Log    *slog.Logger // default discards
+}
+
+// StartRequest starts a run.
+type StartRequest struct {
+	Definition         journal.Definition // the source; registered with its first run
+	Input              []byte             // JSON; empty: null
+	RunID              core.RunID         // zero: a new one
+	WorkflowID         string
+	Key                string // idempotency key: the same key returns the run it made
+	OnConflict         Conflict
+	At                 core.Time // zero: now
+	Execution, Run     *policy.Limit
+	ExecutionAt, RunAt core.RunLimit
+	Keep               []core.Kept
+	Notify             string // workflow id of a run that gets the event core.SignalEnded when the chain has ended
+	Actor, Reason      string
+}
+
+// Conflict says what happens when a workflow id is taken by an open run.
+type Conflict uint8
+
+// The conflict policies.
+const (
+	ConflictFail Conflict = iota // ErrConflict
+	ConflictUse                  // the open run is returned
+)
+
+// Started answers a start.
+type Started struct {
+	Run      core.RunID
+	Existing bool // the run was there before
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	Run     core.RunID
+	Phase   core.RunPhase
+	Output  []byte
+	Failure *policy.Failure
+}
+
+// API is what callers do with an engine; *Engine implements it.
+type API interface {
+	// Start makes a run. It returns when the start is durable.
+	Start(ctx context.Context, r StartRequest) (Started, error)
+	// Result waits until the run has ended. Where a chain goes on it waits for the chain's end; Outcome.Run says which
+	// run that was.
+	Result(ctx context.Context, id core.RunID) (Outcome, error)
+	// Operate applies an operation to the run, or as a whole to the last one of its chain. It returns when it is durable.
+	Operate(ctx context.Context, id core.RunID, op core.Operation) error
+	// Signal delivers an event to the run, or the last one of its chain.
+	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error
+	// Lookup resolves a run id or a workflow id.
+	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
+	// Entries returns a run's whole history so far, committed entries only.
+	Entries(ctx context.Context, id core.RunID) ([]core.Entry, error)
+	// Inspect folds the committed history into a private copy of the run's state.
+	Inspect(ctx context.Context, id core.RunID) (*core.Run, error)
+	// Watch calls fn with each committed entry of the run from the first on, until the run has ended, ctx is done or fn fails.
+	Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error
+	// List lists runs, the newest first, those not yet in the view included.
+	List(ctx context.Context, q journal.Query) (journal.Page, error)
+	// Definition returns a stored definition.
+	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
+	// Stats counts what the engine holds.
+	Stats() Stats
+}
+
+// Stats counts what an engine holds and does.
+type Stats struct {
+	Loaded  int    // runs in memory
+	Queued  int    // attempts waiting for a worker
+	Live    int    // attempts in workers' hands
+	Seq     uint64 // last durable batch
+	Behind  int    // runs whose view row is older than the journal
+	Stalled string // why no work is taken (a full disk); empty: none
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+func event(name string) planStep { return planStep{Kind: core.KindWait, Event: name} }
+
+// relay is a chain whose runs take an event each, and end so that the next one follows.
+func relay(r *rig) plan {
+	r.crew.act = failTask
+	p := flow("relay", event("go"), task())
+	p.Again = 100
+	return p
+}
+
+// send sends an event and returns what its sender is told.
+func (r *rig) send(id core.RunID, eventID, payload string) error {
+	r.t.Helper()
+	in := core.SignalReceived{Name: "go", ID: eventID, Payload: []byte(payload)}
+	c := r.call(&Call{Op: CallInput, Run: id, Input: in})
+	r.settle()
+	return c.Err
+}
+
+// took lists the events that waits have taken, along the chain that begins with the run.
+func (r *rig) took(id core.RunID) (out []string) {
+	r.t.Helper()
+	for id != (core.RunID{}) {
+		run, err := r.p.get(id)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for i := range run.state.Steps {
+			if s := &run.state.Steps[i]; s.Spec.Kind == core.KindWait && s.Phase == core.StepSucceeded {
+				out = append(out, string(s.Output))
+			}
+		}
+		id = run.state.Next
+	}
+	return out
+}
+
+// TestEventsFollowTheChain sends each event to the run that was first, twice.
+func TestEventsFollowTheChain(t *testing.T) {
+	r := newRig(t, -1)
+	first := r.start(relay(r))
+	r.settle()
+	for i := range 6 {
+		id, payload := fmt.Sprint("e", i), fmt.Sprint(i)
+		if err := errors.Join(r.send(first, id, payload), r.send(first, id, payload)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 3 {
+			r.restart()
+		}
+	}
+	r.pass(time.Minute)
+	if err := r.send(first, "e4", "4"); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(r.took(first)); got != "[0 1 2 3 4 5]" {
+		t.Errorf("taken were %s", got)
+	}
+}
+
+// TestChainOutlivesItsFirstRuns prunes all but the last run of a chain. Events, the key and a parent find that one.
+func TestChainOutlivesItsFirstRuns(t *testing.T) {
+	r := newRig(t, -1)
+	inner := relay(r)
+	r.plans["relay"] = inner.definition()
+	key := func(s *StartRequest) { s.Key = "k" }
+	first := r.start(inner, key)
+	outer := r.start(flow("outer", child(payload("relay"))))
+	r.settle()
+	inside := r.p.runs[outer].state.Steps[0].Child
+	for i := range 3 {
+		if err := errors.Join(r.send(first, "", fmt.Sprint(i)), r.send(inside, "", fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.pass(time.Minute)
+	if n, err := r.journal.Prune(context.Background(), 0, r.now, 100); err != nil || n != 6 {
+		t.Fatalf("%d runs went, %v; want three of each chain", n, err)
+	}
+	if err := r.send(first, "", "3"); err != nil {
+		t.Errorf("an event: %v", err)
+	}
+	c := r.call(&Call{Op: CallStart, Start: StartRequest{Definition: inner.definition(), Key: "k"}})
+	if c.Err != nil || !c.Started.Existing {
+		t.Errorf("a start with the chain's key: %+v, %v", c.Started, c.Err)
+	}
+	r.call(&Call{Op: CallInput, Run: outer, Input: core.Operation{Op: core.OpInterrupt, Step: core.NoStep}})
+	r.settle()
+	r.wantPhase(outer, core.RunCancelled)
+}
+
+// TestNotifyOfTheChainsEnd tells the run that asked for it once, at the end of the chain, also where an operator opens the last run
+// again; nobody is told where that run has ended.
+func TestNotifyOfTheChainsEnd(t *testing.T) {
+	r := newRig(t, -1)
+	fails := 2
+	r.crew.act = func(c core.Task) core.Input {
+		if fails--; fails >= 0 {
+			return failTask(c)
+		}
+		return succeed(c)
+	}
+	ended := core.SignalEnded("job")
+	named := func(id, notify string) func(*StartRequest) {
+		return func(s *StartRequest) { s.WorkflowID, s.Notify = id, notify }
+	}
+	waiting := r.start(flow("waiting", event(ended), event(ended)), named("boss", ""))
+	job := flow("job", nap(time.Hour), task())
+	job.Again = 2
+	first := r.start(job, named("job", "boss"))
+	r.pass(90 * time.Minute)
+	if n := len(r.took(waiting)); n != 0 {
+		t.Fatalf("told %d times while the chain goes on", n)
+	}
+	r.pass(time.Hour)
+	last, err := r.p.current(first)
+	if err != nil || last.state.Phase != core.RunFailed || len(r.took(waiting)) != 1 {
+		t.Fatalf("the chain's last run is %s, told %d times, %v", last.state.Phase, len(r.took(waiting)), err)
+	}
+	r.call(&Call{Op: CallInput, Run: last.id(), Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
+	r.pass(time.Hour)
+	r.wantPhase(last.id(), core.RunSucceeded)
+	if n := len(r.took(waiting)); n != 1 {
+		t.Errorf("told %d times of one chain's end", n)
+	}
+	r.call(&Call{Op: CallInput, Run: waiting, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	id := r.start(flow("job", task()), named("job", "boss"))
+	r.pass(time.Hour)
+	r.wantPhase(id, core.RunSucceeded)
+}
+
+// TestOperationsFollowTheChain: what is asked of the run that was first, as a whole, happens to the last one.
+func TestOperationsFollowTheChain(t *testing.T) {
+	r := newRig(t, -1)
+	first := r.start(relay(r))
+	r.settle()
+	for i := range 3 {
+		if err := r.send(first, "", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	operate := func(op core.Operation) error {
+		c := r.call(&Call{Op: CallInput, Run: first, Input: op})
+		r.settle()
+		return c.Err
+	}
+	last, err := r.p.current(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []core.Op{core.OpPause, core.OpResume, core.OpInterrupt} {
+		if err := operate(core.Operation{Op: op, Step: core.NoStep}); err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	r.wantPhase(last.id(), core.RunCancelled)
+	for _, op := range []core.Operation{{Op: core.OpRetryRun, Step: core.NoStep}, {Op: core.OpRetryStep, Step: 1}, {Op: core.OpSkip, Step: 0}} {
+		if err := operate(op); err == nil {
+			t.Errorf("%s of the first run was taken", op.Op)
+		}
+	}
+}

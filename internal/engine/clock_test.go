@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+func TestClockThatJumps(t *testing.T) {
+	var out bytes.Buffer
+	c := clock{log: slog.New(slog.NewTextHandler(&out, nil)), now: epoch}
+	second := time.Second
+	for _, step := range []struct {
+		what   string
+		passed time.Duration
+		shown  time.Duration // since the epoch
+		want   time.Duration
+		warns  int
+	}{
+		{"goes on", second, second, second, 0},
+		{"drifts a little", second, 2*second - time.Millisecond, 2 * second, 0},
+		{"is set forward", second, time.Hour, time.Hour, 1},
+		{"goes on from there", second, time.Hour + second, time.Hour + second, 1},
+		{"is set back", second, 10 * second, time.Hour + 2*second, 2},
+		{"stays behind", time.Minute, 70 * second, time.Hour + 62*second, 2},
+		{"catches up", second, 2 * time.Hour, 2 * time.Hour, 3},
+	} {
+		got := c.step(step.passed, epoch.Add(step.shown))
+		if got != epoch.Add(step.want) {
+			t.Errorf("%s: %s, want %s", step.what, got.Sub(epoch), step.want)
+		}
+		if n := strings.Count(out.String(), "wall clock"); n != step.warns {
+			t.Errorf("%s: %d warnings, want %d", step.what, n, step.warns)
+		}
+	}
+}
+
+// TestClockJumps sets the clock while runs sleep, back off and work under a limit. Set forward, what the stored instants say
+// has come, and all of it once; set back, also with a restart in between, nothing comes early, and no instant moves.
+func TestClockJumps(t *testing.T) {
+	const amount = 10 * time.Minute
+	type run struct {
+		id core.RunID
+		at core.Time // its wake
+	}
+	begin := func(r *rig) []run {
+		r.crew.act = func(c core.Task) core.Input {
+			if c.Workflow == "backoff" && c.Token.Attempt == 1 {
+				return failTask(c)
+			}
+			if c.Workflow == "limit" {
+				return nil // it hangs
+			}
+			return succeed(c)
+		}
+		limited := task()
+		limited.Timeout = amount
+		var runs []run
+		for _, p := range []plan{flow("sleep", nap(amount)), flow("backoff", task().tries(2, amount)), flow("limit", limited)} {
+			runs = append(runs, run{id: r.start(p)})
+		}
+		r.pass(time.Second)
+		for i := range runs {
+			runs[i].at = r.state(runs[i].id).Wake()
+			if d := runs[i].at.Sub(epoch); d < amount || d > amount+time.Second {
+				t.Fatalf("run %d wants to be woken after %s", i, d)
+			}
+		}
+		return runs
+	}
+	ended := func(r *rig, runs []run) {
+		t.Helper()
+		r.wantPhase(runs[0].id, core.RunSucceeded)
+		r.wantPhase(runs[1].id, core.RunSucceeded)
+		r.wantPhase(runs[2].id, core.RunFailed)
+		if n := len(r.crew.revoked); n != 1 {
+			t.Errorf("%d attempts were stopped, want 1", n)
+		}
+		for token, n := range r.crew.begun {
+			if n != 1 {
+				t.Errorf("attempt %v was given out %d times", token, n)
+			}
+		}
+	}
+	t.Run("forward", func(t *testing.T) {
+		r := newRig(t, -1)
+		runs := begin(r)
+		r.now = r.now.Add(time.Hour)
+		r.settle()
+		ended(r, runs)
+	})
+	for _, restarts := range []bool{false, true} {
+		t.Run(map[bool]string{false: "back", true: "back and restart"}[restarts], func(t *testing.T) {
+			r := newRig(t, -1)
+			runs := begin(r)
+			r.now = r.now.Add(-time.Hour)
+			if restarts {
+				r.crew.act = nil // so that the attempt that is repeated hangs as well
+				r.restart()
+				r.crew.begun = map[core.Token]int{}
+				runs = runs[:2]
+			}
+			r.start(flow("other", task()))
+			r.settle()
+			for _, was := range runs {
+				if s := r.state(was.id); s.Phase.Closed() || s.Wake() != was.at {
+					t.Errorf("the run of %s is %s and wants to be woken at %s, not %s", s.Workflow, s.Phase, s.Wake(), was.at)
+				}
+			}
+			r.now = epoch.Add(amount - time.Second) // the clock comes to where it was, and stops short of the instants
+			r.settle()
+			for _, was := range runs {
+				if s := r.state(was.id); s.Phase.Closed() {
+					t.Errorf("the run of %s has ended %s early", s.Workflow, time.Second)
+				}
+			}
+			r.crew.act = succeed
+			r.pass(3 * time.Second)
+			if !restarts {
+				ended(r, runs)
+				return
+			}
+			r.wantPhase(runs[0].id, core.RunSucceeded)
+			r.wantPhase(runs[1].id, core.RunSucceeded)
+		})
+	}
+}
+
+// state is a run as its durable entries and those in memory tell it.
+func (r *rig) state(id core.RunID) *core.Run {
+	r.t.Helper()
+	run, err := r.p.get(id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return run.state
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// withDefaults fills in what was left zero, except the clock, which is the engine's.
+func (c Config) withDefaults() Config {
+	if c.Workers == nil {
+		c.Workers = noWorkers{}
+	}
+	if c.Owner == "" {
+		c.Owner = fmt.Sprintf("pid %d", os.Getpid())
+	}
+	if c.MaxPayload <= 0 {
+		c.MaxPayload = 2 << 20
+	}
+	if c.Horizon <= 0 {
+		c.Horizon = 5 * time.Second
+	}
+	if c.Inflight <= 0 {
+		c.Inflight = 4096
+	}
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// noWorkers stands in where there is nobody to execute anything: attempts wait in their queues.
+type noWorkers struct{}
+
+func (noWorkers) Slots(string, string) int       { return 0 }
+func (noWorkers) Dispatch(core.Task)             {}
+func (noWorkers) Revoke(core.Token, policy.Kind) {}

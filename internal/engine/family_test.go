@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+func TestNames(t *testing.T) {
+	r := newRig(t, -1)
+	p := flow("wait", nap(time.Hour))
+	wid := func(s *StartRequest) { s.WorkflowID = "order-1" }
+	key := func(s *StartRequest) { s.Key = "k" }
+	try := func(opts ...func(*StartRequest)) *Call {
+		req := StartRequest{Definition: p.definition()}
+		for _, o := range opts {
+			o(&req)
+		}
+		return r.call(&Call{Op: CallStart, Start: req})
+	}
+	id := r.start(p, wid, key)
+	check := func(where string) {
+		t.Helper()
+		if c := try(wid); !errors.Is(c.Err, ErrConflict) {
+			t.Fatalf("%s: same workflow id: %v", where, c.Err)
+		}
+		if c := try(wid, func(s *StartRequest) { s.OnConflict = ConflictUse }); c.Started != (Started{id, true}) {
+			t.Fatalf("%s: use existing: %+v %v", where, c.Started, c.Err)
+		}
+		if c := try(key); c.Started != (Started{id, true}) {
+			t.Fatalf("%s: same key: %+v %v", where, c.Started, c.Err)
+		}
+		if c := try(func(s *StartRequest) { s.RunID = id }); c.Started != (Started{id, true}) {
+			t.Fatalf("%s: same run id: %+v %v", where, c.Started, c.Err)
+		}
+	}
+	check("not durable")
+	r.commit()
+	check("in memory")
+	r.restart()
+	check("in the tail")
+	r.pass(10 * time.Second)
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("still in memory")
+	}
+	check("in the view")
+	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	if c := try(wid); c.Err != nil || c.Started.Existing {
+		t.Fatalf("the name of an ended run is not free: %+v %v", c.Started, c.Err)
+	}
+	if c := try(key); !c.Started.Existing {
+		t.Fatalf("the key of an ended run was forgotten: %+v", c.Started)
+	}
+}
+
+func TestChain(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = func(c core.Task) core.Input {
+		if len(r.crew.begun) < 3 {
+			return failTask(c)
+		}
+		return succeed(c)
+	}
+	p := flow("chain", task())
+	p.Again = 5
+	id := r.start(p)
+	w := NewWaiter()
+	r.call(&Call{Op: CallResult, Run: id, Waiter: w})
+	r.settle()
+	out, ok := w.Ended()
+	if !ok || out.Phase != core.RunSucceeded || out.Run == id {
+		t.Fatalf("the chain: %v %+v", ok, out)
+	}
+	if out2, ok := r.outcome(id); !ok || out2.Run != out.Run {
+		t.Fatalf("asked in memory: %v %+v", ok, out2)
+	}
+}
+
+func payload(name string) string {
+	b, _ := json.Marshal(map[string]any{"name": name, "input": 1})
+	return string(b)
+}
+
+func TestChildren(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	inner := flow("inner", nap(time.Hour), task())
+	r.plans["inner"] = inner.definition()
+	id := r.start(flow("outer", child(payload("inner")), task()))
+	r.pass(time.Minute)
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("a waiting parent stays in memory")
+	}
+	r.restart()
+	r.pass(2 * time.Hour)
+	r.wantPhase(id, core.RunSucceeded)
+	if n := len(r.crew.begun); n != 2 {
+		t.Fatalf("%d tasks, want 2", n)
+	}
+}
+
+func TestChildOfUnknownName(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("outer", child(payload("nobody"))))
+	r.settle()
+	r.wantPhase(id, core.RunFailed)
+	id = r.start(flow("broken", child(`{`)))
+	r.settle()
+	r.wantPhase(id, core.RunFailed)
+}
+
+// TestChildInputIsChecked: a child run begins with a checked input like any other, or its step fails without a run.
+func TestChildInputIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		payload string
+		phase   core.RunPhase
+		runs    int
+	}{
+		{`{"name":"inner","input":1}`, core.RunSucceeded, 2},
+		{`{"name":"inner"}`, core.RunSucceeded, 2},
+		{`{"name":"inner","input":2}`, core.RunFailed, 1},
+	} {
+		r := newRig(t, -1)
+		inner := flow("inner", nap(time.Second))
+		inner.Wants = "1"
+		r.plans["inner"] = inner.definition()
+		id := r.start(flow("outer", child(c.payload)))
+		r.pass(time.Minute)
+		r.wantPhase(id, c.phase)
+		page, err := r.journal.List(context.Background(), journal.Query{Limit: 10})
+		if err != nil || len(page.Runs) != c.runs {
+			t.Errorf("%s: %d runs, want %d (%v)", c.payload, len(page.Runs), c.runs, err)
+		}
+	}
+}
+
+func TestCancelReachesChildren(t *testing.T) {
+	for _, op := range []core.Op{core.OpInterrupt, core.OpTerminate} {
+		t.Run(op.String(), func(t *testing.T) {
+			r := newRig(t, -1)
+			r.plans["inner"] = flow("inner", nap(time.Hour)).definition()
+			id := r.start(flow("outer", child(payload("inner"))))
+			r.pass(time.Minute)
+			r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: op, Step: core.NoStep}})
+			r.pass(time.Second)
+			page, err := r.journal.List(context.Background(), journal.Query{Limit: 10})
+			if err != nil || len(page.Runs) != 2 {
+				t.Fatal(err, page)
+			}
+			for _, row := range page.Runs {
+				if !row.Phase.Closed() {
+					t.Errorf("%s is %s", row.Workflow, row.Phase)
+				}
+			}
+		})
+	}
+}
+
+// TestChildrenFollowTheirParentsDeadline: a child run has what is left of its parent's time, also when an operator gives it more.
+func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
+	r := newRig(t, -1)
+	r.plans["inner"] = flow("inner", nap(90*time.Minute)).definition()
+	r.plans["middle"] = flow("middle", child(payload("inner"))).definition()
+	id := r.start(flow("outer", child(payload("middle"))), func(s *StartRequest) {
+		s.Run = &policy.Limit{After: time.Hour}
+	})
+	r.pass(30 * time.Minute)
+	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpExtend, Step: core.NoStep, By: time.Hour}})
+	r.settle()
+	r.restart()
+	r.pass(2 * time.Hour)
+	r.wantPhase(id, core.RunSucceeded)
+}

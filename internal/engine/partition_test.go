@@ -1,0 +1,374 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+func TestOneStep(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	id := r.start(flow("one", task()))
+	r.settle()
+	r.wantPhase(id, core.RunSucceeded)
+	r.pass(time.Minute)
+	if n := r.p.Stats(); n.Loaded != 0 || n.Behind != 0 {
+		t.Fatalf("left in memory: %+v", n)
+	}
+	r.wantPhase(id, core.RunSucceeded)
+}
+
+// A sequential workflow costs one commit per step: its start, each end with the next start, and its end.
+func TestCommitsOfASequence(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	r.start(flow("three", task(), task(), task()))
+	commits := 0
+	for r.p.open.entries > 0 {
+		r.commit()
+		commits++
+		for _, rep := range r.inbox {
+			r.p.Report(rep.run, rep.in, r.now)
+		}
+		r.inbox = nil
+	}
+	if commits != 4 {
+		t.Fatalf("%d commits, want 4", commits)
+	}
+}
+
+// Nothing leaves the partition before what it follows from is durable.
+func TestEffectsWaitForTheirBatch(t *testing.T) {
+	r := newRig(t, -1)
+	answered := false
+	first := r.p.Cut(r.now)
+	if first != nil {
+		t.Fatalf("an empty partition has a batch: %+v", first)
+	}
+	r.call(&Call{Op: CallStart, Start: StartRequest{Definition: flow("one", task()).definition()}, Done: func(*Call) { answered = true }})
+	b1 := r.p.Cut(r.now)
+	id2 := r.start(flow("one", task()))
+	b2 := r.p.Cut(r.now)
+	if answered || len(r.crew.tasks) > 0 {
+		t.Fatal("an effect before its commit")
+	}
+	for _, b := range []*journal.Batch{b1, b2} {
+		if err := r.journal.Append(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.p.Committed(r.now)
+	if !answered || len(r.crew.tasks) != 1 || r.crew.tasks[0].Token.Run == id2 {
+		t.Fatalf("after the first commit: answered %v, tasks %v", answered, r.crew.tasks)
+	}
+	r.p.Committed(r.now)
+	if len(r.crew.tasks) != 2 {
+		t.Fatal("the second task was not handed over")
+	}
+}
+
+func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	p := flow("sleeper", task(), nap(time.Hour), task())
+	var ids []core.RunID
+	for range 200 {
+		ids = append(ids, r.start(p))
+	}
+	r.pass(time.Minute)
+	if n := r.p.Stats(); n.Loaded != 0 {
+		t.Fatalf("%d sleeping runs in memory", n.Loaded)
+	}
+	r.crew.took()
+	before := r.now
+	r.pass(time.Hour)
+	tasks := r.crew.took()
+	if len(tasks) != len(ids) {
+		t.Fatalf("%d second steps, want %d", len(tasks), len(ids))
+	}
+	for _, id := range ids {
+		entries := r.history(id)
+		if late := entries[len(entries)-1].At - epoch - core.Time(time.Hour/time.Microsecond); late < 0 || late > 1000 {
+			t.Fatalf("run %s ended %d µs after it was due (started %s)", id, late, before)
+		}
+	}
+}
+
+// history reads a run's entries from the journal, with what the partition has not written yet.
+func (r *rig) history(id core.RunID) []core.Entry {
+	r.t.Helper()
+	c := r.call(&Call{Op: CallEntries, Run: id})
+	h, err := r.journal.History(context.Background(), id)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		r.t.Fatal(err)
+	}
+	entries, err := join(h, c.Pieces)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return entries
+}
+
+func TestSleepersSurviveARestart(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	p := flow("sleeper", nap(time.Hour), task())
+	var ids []core.RunID
+	for range 20 {
+		ids = append(ids, r.start(p))
+	}
+	r.settle() // in the tail still
+	r.restart()
+	r.pass(time.Minute)
+	r.now += core.Time(2 * time.Hour / time.Microsecond) // down while they come due
+	r.restart()
+	r.settle()
+	for _, id := range ids {
+		r.wantPhase(id, core.RunSucceeded)
+	}
+}
+
+// The view holds what the journal said: rows agree with the state that the history folds to.
+func TestViewAgreesWithHistory(t *testing.T) {
+	r := newRig(t, 2)
+	r.crew.act = func(c core.Task) core.Input {
+		if c.Count == 1 && c.StepName == "s0" {
+			return failTask(c)
+		}
+		return succeed(c)
+	}
+	p := flow("mix", task().tries(3, 30*time.Second), nap(time.Minute), task())
+	var ids []core.RunID
+	for range 30 {
+		ids = append(ids, r.start(p))
+		r.pass(700 * time.Millisecond)
+	}
+	r.pass(5 * time.Minute)
+	for _, id := range ids {
+		h, err := r.journal.History(context.Background(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := core.Restore(id, r.definition(h.Entries), h.Entries)
+		if s.Phase != core.RunSucceeded || s.Steps[0].Attempt != 2 {
+			t.Fatalf("%s: %s after %d attempts of the first step", id, s.Phase, s.Steps[0].Attempt)
+		}
+		row := r.row(id)
+		if row.Phase != s.Phase || row.EndedAt != s.EndedAt || row.Wake != 0 {
+			t.Fatalf("row %+v of a run that is %s", row, s.Phase)
+		}
+	}
+}
+
+func (r *rig) row(id core.RunID) journal.RunRow {
+	page, err := r.journal.List(context.Background(), journal.Query{Limit: 1000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	i := slices.IndexFunc(page.Runs, func(row journal.RunRow) bool { return row.ID == id })
+	return page.Runs[i]
+}
+
+// The same calls at the same instants give the same batches.
+func TestDeterministic(t *testing.T) {
+	var runs [2][]string
+	for i := range runs {
+		r := newRig(t, 3)
+		r.journal.Fault = nil
+		r.crew.act = succeed
+		r.plans["inner"] = flow("inner", nap(time.Second), task()).definition()
+		for n := range 40 {
+			r.start(flow("a", task(), nap(time.Duration(n%7)*time.Second), child(payload("inner")), task()))
+			if n%9 == 0 {
+				r.pass(time.Duration(n) * 100 * time.Millisecond)
+			}
+		}
+		for range 300 {
+			b := r.p.Cut(r.now)
+			if b != nil {
+				runs[i] = append(runs[i], fmt.Sprintf("%d %x %v", b.Seq, b.Encoded, b.View))
+				if err := r.journal.Append(context.Background(), b); err != nil {
+					t.Fatal(err)
+				}
+				r.p.Committed(r.now)
+			}
+			r.turn()
+			r.now += 100_000
+		}
+	}
+	if !slices.Equal(runs[0], runs[1]) {
+		t.Fatal("two runs of the same calls differ")
+	}
+}
+
+func TestStaleAndUnknownReports(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("one", task()))
+	r.settle()
+	tok := r.crew.took()[0]
+	for range 3 {
+		r.p.Report(id, succeed(tok), r.now)
+	}
+	r.p.Report(core.RunID{1}, succeed(tok), r.now)
+	r.pass(time.Minute)
+	r.p.Report(id, failTask(tok), r.now)
+	r.pass(time.Minute)
+	r.wantPhase(id, core.RunSucceeded)
+	if n := len(r.history(id)); n != 3 { // start, attempt start, end
+		t.Fatalf("%d entries, want 3", n)
+	}
+}
+
+func TestInputsOfUnknownRuns(t *testing.T) {
+	r := newRig(t, -1)
+	c := r.call(&Call{Op: CallInput, Run: core.RunID{9}, Input: core.SignalReceived{Name: "x"}})
+	if !errors.Is(c.Err, ErrNotFound) {
+		t.Fatal(c.Err)
+	}
+	id := r.start(flow("one", task()))
+	c = r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpResume, Step: core.NoStep}})
+	if !errors.Is(c.Err, ErrConflict) {
+		t.Fatal(c.Err)
+	}
+}
+
+// A clock that is set back does not take the partition back.
+func TestClockSetBack(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("nap", nap(time.Minute)))
+	r.settle()
+	r.now -= 3_600_000_000
+	r.start(flow("one", task()))
+	r.settle()
+	if r.p.now < epoch {
+		t.Fatal("the partition followed the clock back")
+	}
+	r.now += 3_600_000_000
+	r.pass(2 * time.Minute)
+	r.wantPhase(id, core.RunSucceeded)
+}
+
+// An outcome is told when it is durable, not when it is known.
+func TestOutcomeWaitsForItsBatch(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("one", task()))
+	r.settle()
+	r.p.Report(id, succeed(r.crew.took()[0]), r.now)
+	w := NewWaiter()
+	r.call(&Call{Op: CallResult, Run: id, Waiter: w, Done: func(c *Call) { t.Errorf("told at once: %+v", c.Outcome) }})
+	b := r.p.Cut(r.now)
+	if _, ok := w.Ended(); ok {
+		t.Fatal("told before the append")
+	}
+	if err := r.journal.Append(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	r.p.Committed(r.now)
+	if out, ok := w.Ended(); !ok || out.Phase != core.RunSucceeded {
+		t.Fatalf("not told after the append: %+v", out)
+	}
+}
+
+// What a reader read of a run is void once the run was in memory and left it again.
+func TestLateHandOver(t *testing.T) {
+	r := newRig(t, -1)
+	id := r.start(flow("wait", nap(time.Hour), nap(2*time.Hour)))
+	r.pass(time.Minute)
+	r.now += core.Time((time.Hour - time.Minute - 2*time.Second) / time.Microsecond)
+	w, ok := r.p.Window(r.now)
+	if !ok {
+		t.Fatal("no window though a run comes due")
+	}
+	var read []Loaded
+	far, err := ReadWindow(context.Background(), r.journal, 0, w, func(l []Loaded) error { read = append(read, l...); return nil })
+	if err != nil || len(read) != 1 {
+		t.Fatal(read, err)
+	}
+	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
+	for range 10 {
+		r.now += 1_000_000
+		r.commit()
+	}
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("it has not left memory")
+	}
+	r.p.Loaded(w, read, r.now)
+	r.p.WindowDone(w, far, nil)
+	if r.p.Stats().Loaded != 0 {
+		t.Fatal("a run was taken in as it was, not as it is")
+	}
+	r.pass(24 * time.Hour)
+	r.wantPhase(id, core.RunTerminated)
+}
+
+// A sleeping run holds no memory of the partition's.
+func TestSleepersHoldNoMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts 100,000 runs")
+	}
+	const n = 100_000
+	r := newRig(t, -1)
+	def := flow("sleep", nap(24*time.Hour)).definition()
+	r.journal.Fault = nil
+	for i := range n {
+		r.call(&Call{Op: CallStart, Start: StartRequest{Definition: def}})
+		if i%200 == 199 {
+			for r.commit() {
+			}
+			r.now += 10_000
+		}
+		if l := r.p.Stats().Loaded; l > 20_000 {
+			t.Fatalf("%d runs in memory", l)
+		}
+	}
+	r.pass(time.Minute)
+	if s := r.p.Stats(); s.Loaded != 0 || s.Behind != 0 {
+		t.Fatalf("%+v", s)
+	}
+	with := heap()
+	r.p = nil
+	if held := int64(with) - int64(heap()); held > 64*n {
+		t.Fatalf("%d sleeping runs hold %d bytes of the partition's memory", n, held)
+	}
+	runtime.KeepAlive(r) // the journal is not the partition's
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A run whose definition is unknown to this process stands still; the others go on, and a process that knows it goes on
+// with it.
+func TestUnknownDefinition(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	strange := flow("strange", nap(time.Second), task())
+	a := r.start(strange)
+	b := r.start(flow("known", nap(time.Second), task()))
+	r.commit()
+	r.unknown = "strange"
+	r.restart()
+	r.pass(time.Minute)
+	r.wantPhase(b, core.RunSucceeded)
+	if c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}}); c.Err == nil {
+		t.Fatal("an input for a run that stands still")
+	}
+	r.restart()
+	r.pass(time.Minute)
+	r.unknown = ""
+	r.restart()
+	r.pass(time.Minute)
+	r.wantPhase(a, core.RunSucceeded)
+}

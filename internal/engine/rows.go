@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// rows follows a run's entries and remembers which rows of the view they change. Steps are written from the state; an
+// attempt's row is collected here, since the state keeps a step's last attempt only.
+type rows struct {
+	steps    []core.StepID // changed, with repeats
+	began    core.StepID   // steps recorded so far
+	attempts []attempt     // open, or changed since the view was written
+	places   map[core.StepID]int
+}
+
+type attempt struct {
+	row     journal.AttemptRow
+	changed bool
+}
+
+// Rows returns what the view has to say of a run with that history: its row, steps and attempts. Whoever checks a journal
+// compares them with what it says.
+func Rows(id core.RunID, partition int, def core.Definition, h journal.History) journal.View {
+	r := &run{state: core.Restore(id, def, nil)}
+	for i := range h.Entries {
+		r.state.Fold(h.Entries[i])
+		r.rows.note(r.state, &h.Entries[i])
+	}
+	v := journal.View{Runs: []journal.RunRow{r.row(partition, h.Applied)}}
+	r.rows.take(r.state, &v)
+	return v
+}
+
+// manyAttempts is from how many attempts on a search for one is worth an index.
+const manyAttempts = 16
+
+// note takes an entry that is folded into s already.
+func (w *rows) note(s *core.Run, e *core.Entry) {
+	for i, rec := range e.Records {
+		switch rec := rec.(type) {
+		case core.StepBegan:
+			id := w.began
+			w.began++
+			w.touch(id)
+			if s.Steps[id].Spec.Kind == core.KindTask {
+				w.open(s.ID, id, 1, e.At)
+			}
+		case core.StepOmitted:
+			w.touch(w.began)
+			w.began++
+		case core.AttemptReady:
+			w.touch(rec.Step)
+			w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-later(e.Records[i+1:], rec.Step), e.At)
+		case core.AttemptStarted:
+			w.touch(rec.Step)
+			if s.Steps[rec.Step].Spec.Kind != core.KindTask {
+				w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-later(e.Records[i+1:], rec.Step), e.At)
+			}
+			if a := w.find(rec.Step); a != nil {
+				a.row.Started, a.row.Worker, a.changed = e.At, rec.Worker, true
+			}
+		case core.AttemptEnded:
+			w.touch(rec.Step)
+			if a := w.find(rec.Step); a != nil {
+				a.end(e.At, rec)
+			}
+		case core.AttemptStopped:
+			w.touch(rec.Step)
+		case core.StepEnded:
+			w.touch(rec.Step)
+		case core.StepReset:
+			w.touch(rec.Step)
+		case core.StepPolicy:
+			w.touch(rec.Step)
+		case core.DeadlineMoved:
+			w.touch(rec.Step)
+		default:
+		}
+	}
+}
+
+func (a *attempt) end(at core.Time, rec core.AttemptEnded) {
+	a.row.Ended, a.row.Outcome, a.changed = at, "succeeded", true
+	if f := rec.Failure; f != nil {
+		a.row.Outcome, a.row.Limit, a.row.Message = f.Kind.String(), f.Limit, f.Message
+	}
+}
+
+// later counts the step's attempts that begin in the rest of an entry: the state's number is that of the last.
+func later(rest []core.Record, step core.StepID) int {
+	const near = 64 // what begins an attempt twice in one entry, a child that cannot start, does so in a row
+	n := 0
+	for _, rec := range rest[:min(len(rest), near)] {
+		switch rec := rec.(type) {
+		case core.AttemptReady:
+			if rec.Step == step {
+				n++
+			}
+		case core.AttemptStarted:
+			if rec.Step == step && rec.Child != (core.RunID{}) {
+				n++
+			}
+		default:
+		}
+	}
+	return n
+}
+
+func (w *rows) touch(id core.StepID) {
+	if id == core.NoStep {
+		return
+	}
+	if n := len(w.steps); n == 0 || w.steps[n-1] != id {
+		w.steps = append(w.steps, id)
+	}
+}
+
+func (w *rows) open(run core.RunID, step core.StepID, number int, at core.Time) {
+	w.attempts = append(w.attempts, attempt{journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}, true})
+	if w.places != nil {
+		w.places[step] = len(w.attempts) - 1
+	} else if len(w.attempts) > manyAttempts {
+		w.index()
+	}
+}
+
+func (w *rows) index() {
+	w.places = make(map[core.StepID]int, len(w.attempts))
+	for i := range w.attempts {
+		w.places[w.attempts[i].row.Step] = i
+	}
+}
+
+// find returns the step's last attempt if it is open.
+func (w *rows) find(step core.StepID) *attempt {
+	if w.places != nil {
+		if i, ok := w.places[step]; ok && w.attempts[i].row.Ended == 0 {
+			return &w.attempts[i]
+		}
+		return nil
+	}
+	for i := len(w.attempts) - 1; i >= 0; i-- {
+		if a := &w.attempts[i]; a.row.Step == step {
+			if a.row.Ended != 0 {
+				return nil
+			}
+			return a
+		}
+	}
+	return nil
+}
+
+// take appends the changed rows to the view and keeps the attempts that are still open.
+func (w *rows) take(s *core.Run, v *journal.View) {
+	slices.Sort(w.steps)
+	for _, id := range slices.Compact(w.steps) {
+		v.Steps = append(v.Steps, stepRow(s, &s.Steps[id]))
+	}
+	w.steps = w.steps[:0]
+	kept := w.attempts[:0]
+	for i := range w.attempts {
+		a := w.attempts[i]
+		if a.changed {
+			v.Attempts = append(v.Attempts, a.row)
+		}
+		if a.row.Ended == 0 {
+			a.changed = false
+			kept = append(kept, a)
+		}
+	}
+	w.attempts, w.places = kept, nil
+	if len(kept) > manyAttempts {
+		w.index()
+	}
+}
+
+// forget drops what the view knows already, after the history it holds was folded.
+func (w *rows) forget() {
+	w.steps = nil
+	w.attempts = slices.DeleteFunc(w.attempts, func(a attempt) bool { return a.row.Ended != 0 })
+	for i := range w.attempts {
+		w.attempts[i].changed = false
+	}
+	w.places = nil
+	if len(w.attempts) > manyAttempts {
+		w.index()
+	}
+}
+
+func stepRow(s *core.Run, st *core.Step) journal.StepRow {
+	row := journal.StepRow{
+		Run: s.ID, Step: st.ID, Name: st.Spec.Name, Kind: st.Spec.Kind, Phase: st.Phase, Reason: st.Reason, Attempt: st.Attempt,
+		ScheduledAt: st.ScheduledAt, EndedAt: st.EndedAt, NextAt: st.NextAt, Deadline: st.ScheduleToClose,
+	}
+	if st.Item >= 0 {
+		row.Name = st.Key()
+	}
+	if d := st.Deadline; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
+		row.Deadline = d
+	}
+	if st.Failure != nil {
+		row.Message = st.Failure.Message
+	}
+	return row
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// run is a run in memory: its state, and what the view does not know of it yet.
+type run struct {
+	state *core.Run
+	rows  rows
+	last  uint64 // the last batch that holds an entry of the run
+	ended uint64 // the batch of its end; entries of attempts that stop may follow
+	lost  bool   // restored from a predecessor's batches, its attempts not yet looked at
+
+	// What the view lacks. first is 0 where it lacks nothing that is not on its way.
+	first   uint64    // the first batch with an entry in pending
+	since   core.Time // when that was
+	offset  int64     // bytes of the journal before that entry
+	pending Piece
+	writing []Piece // on their way in batches that are not durable yet
+	ripe    bool    // listed as worth writing
+
+	wake       core.Time // its place among the timers; 0: none
+	place      int
+	prev, next *run // among the runs the view lacks something of
+}
+
+func (r *run) id() core.RunID { return r.state.ID }
+
+// keep adds an entry's encoding to what the view lacks.
+func (r *run) keep(seq uint64, encoded []byte) {
+	p := &r.pending
+	p.bytes = append(p.bytes, encoded...)
+	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
+		p.marks[n-1].end = len(p.bytes)
+	} else {
+		p.marks = append(p.marks, mark{seq, len(p.bytes)})
+	}
+	r.last = seq
+}
+
+// clean reports whether the view knows all of the run, durably.
+func (r *run) clean() bool { return r.first == 0 && len(r.writing) == 0 }
+
+// pieces copies what the view may lack. The bytes are shared: they are only ever appended to.
+func (r *run) pieces() []Piece {
+	out := slices.Clone(r.writing)
+	if len(r.pending.marks) > 0 {
+		out = append(out, Piece{r.pending.bytes, slices.Clone(r.pending.marks)})
+	}
+	return out
+}
+
+// due says when the run wants attention, as its row in the view has it: 1 where attempts are in flight.
+func (r *run) due() core.Time {
+	if r.state.Phase.Closed() {
+		return 0
+	}
+	if r.state.Active() {
+		return 1
+	}
+	return r.state.Wake()
+}
+
+// row is the run as lists show it.
+func (r *run) row(partition int, applied uint64) journal.RunRow {
+	s := r.state
+	row := journal.RunRow{
+		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Definition: s.Definition,
+		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.due(), Parent: s.Parent.Run,
+		Applied: applied,
+	}
+	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
+		row.Deadline = d
+	}
+	if s.Failure != nil {
+		row.Message = s.Failure.Message
+	}
+	return row
+}
+
+// outcome is how the run ended.
+func (r *run) outcome() Outcome { return outcomeOf(r.state) }
+
+func outcomeOf(s *core.Run) Outcome {
+	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure}
+}

@@ -1,0 +1,190 @@
+// Package journal is the storage seam. A journal is an append-only sequence of batches, the truth, and a view of it:
+// rows a person can read and searches can use, written behind in the batches' own commits.
+//
+// A run's state is never stored: it is the fold of the run's entries, which the view keeps per run (history) once they
+// leave the journal's tail. So there is one encoding, of entries, and loading a run is the very replay the tests check.
+package journal
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Errors of a journal. Implementations wrap them with what the storage said and what to do.
+var (
+	ErrFenced    = errors.New("journal: a newer owner has taken the partition")
+	ErrFull      = errors.New("journal: no space left on the storage")
+	ErrReadOnly  = errors.New("journal: the storage is read-only")
+	ErrCorrupt   = errors.New("journal: the storage is corrupt")
+	ErrNewer     = errors.New("journal: written by a newer version of Pawl")
+	ErrHeld      = errors.New("journal: held by another process")
+	ErrNotFound  = errors.New("journal: not found")
+	ErrLost      = errors.New("journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
+	ErrGone      = errors.New("journal: the storage was taken away while it was open")
+	ErrNoJournal = errors.New("journal: not a Pawl database")
+)
+
+// Journal stores one or more partitions. All methods are safe for concurrent use; Append calls of one partition come
+// one after the other. Every instant a journal needs is an argument: storage never reads a clock.
+type Journal interface {
+	// Acquire takes the partition over: older owners' appends fail with ErrFenced from here on.
+	Acquire(ctx context.Context, partition int, owner string) (Lease, error)
+	// Append makes a batch durable, with the part of the view that rides in it: all of it or nothing.
+	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
+	Append(ctx context.Context, b *Batch) error
+	// Tail calls fn with the batches after seq, in order. fn's entries are its own. Batches that the view comes to contain while
+	// fn runs may be left out.
+	Tail(ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error) error
+	// History returns what the view holds of a run: its entries in order, through the journal sequence number it is
+	// folded to. Entries of later batches are in the tail. ErrNotFound where the view has never seen the run.
+	History(ctx context.Context, id core.RunID) (History, error)
+	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
+	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
+	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
+	// share the key, the newest. ErrNotFound.
+	Find(ctx context.Context, by Lookup) (core.RunID, error)
+	// List returns rows of the view, newest first.
+	List(ctx context.Context, q Query) (Page, error)
+	// Definition returns a workflow definition's stored source.
+	Definition(ctx context.Context, id core.DefinitionID) (Definition, error)
+	// Prune deletes closed runs that ended before the instant, at most limit, and returns how many went.
+	Prune(ctx context.Context, partition int, before core.Time, limit int) (int, error)
+	// Close releases the storage. What was appended is durable already.
+	Close() error
+}
+
+// Lease is the ownership of a partition.
+type Lease struct {
+	Epoch   uint64 // carried by every append
+	Last    uint64 // the last batch's sequence number
+	Through uint64 // the view contains every batch up to here
+}
+
+// Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage
+// takes writes again. A journal does not keep its slices after Append has returned.
+type Batch struct {
+	Partition   int
+	Epoch       uint64
+	Seq         uint64 // Last+1, dense
+	Entries     []core.Entry
+	Encoded     []byte       // the entries encoded already, core.AppendEntry of one after the other; where set, Entries is nil
+	Definitions []Definition // first used by this batch; one that is stored already stays as it is
+	View        *View        // nil: none
+}
+
+// View is a part of the view, written in a batch's commit. Rows replace older rows of the same key.
+type View struct {
+	Runs     []RunRow
+	Steps    []StepRow
+	Attempts []AttemptRow
+	History  []HistoryRow // appended
+	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop them
+}
+
+// RunRow is a run as lists show it. Its columns are for people and searches; state is folded from history.
+type RunRow struct {
+	ID         core.RunID
+	Partition  int
+	Workflow   string
+	WorkflowID string // empty: the run's id
+	Key        string // idempotency key
+	Definition core.DefinitionID
+	Phase      core.RunPhase
+	CreatedAt  core.Time
+	EndedAt    core.Time
+	Deadline   core.Time // the earlier of the run's deadlines
+	Wake       core.Time // when the run wants attention; 1: at once (attempts in flight); 0: never
+	Parent     core.RunID
+	Message    string // the failure in a sentence
+	Applied    uint64 // journal sequence number the row and the run's history are folded to
+}
+
+// StepRow is a step as it stands.
+type StepRow struct {
+	Run         core.RunID
+	Step        core.StepID
+	Name        string // the step's key
+	Kind        core.StepKind
+	Phase       core.StepPhase
+	Reason      policy.Reason
+	Attempt     int
+	ScheduledAt core.Time
+	EndedAt     core.Time
+	NextAt      core.Time
+	Deadline    core.Time
+	Message     string
+}
+
+// AttemptRow is one attempt.
+type AttemptRow struct {
+	Run     core.RunID
+	Step    core.StepID
+	Attempt int
+	ReadyAt core.Time
+	Started core.Time
+	Ended   core.Time
+	Worker  string
+	Outcome string // "succeeded" or the failure's kind; empty: open
+	Limit   policy.LimitKind
+	Message string
+}
+
+// HistoryRow is a piece of a run's history: entries encoded by core.AppendHistory, or by core.AppendEntry.
+type HistoryRow struct {
+	Run     core.RunID
+	Seq     uint64 // of the first entry's batch; pieces of a run sort by it
+	Entries []byte
+}
+
+// History is a run's entries as the view holds them.
+type History struct {
+	Applied uint64
+	Entries []core.Entry
+}
+
+// Due is a run that wants attention.
+type Due struct {
+	Run  core.RunID
+	Wake core.Time
+}
+
+// Lookup finds a run by one of its two names.
+type Lookup struct {
+	WorkflowID string // of an open run
+	Key        string // idempotency key, of any run
+}
+
+// The kinds of definitions that a Go program stores.
+const (
+	KindGo   = "go"   // a function; the source names it
+	KindFlow = "flow" // a flow document; the source is a JSON object with its file's name and its text
+)
+
+// Definition is a workflow definition's source.
+type Definition struct {
+	ID     core.DefinitionID
+	Kind   string // KindFlow, KindGo, or one that whoever stores it knows
+	Name   string
+	Source []byte
+}
+
+// DefaultLimit is the length of a page where a query sets none.
+const DefaultLimit = 50
+
+// Query selects runs.
+type Query struct {
+	Workflow   string
+	WorkflowID string
+	Phases     []core.RunPhase // empty: all
+	After      core.RunID      // the last run of the previous page; zero: from the start
+	Limit      int             // default DefaultLimit
+}
+
+// Page is one page of a list.
+type Page struct {
+	Runs []RunRow
+	More bool
+}

@@ -1,0 +1,173 @@
+// Package journaltest is the suite that every journal passes: what the engine relies on, and nothing else.
+package journaltest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// Store is an empty journal made for one test, with the ways to come back to it.
+type Store struct {
+	Journal journal.Journal
+	// Reopen closes the journal and opens it again.
+	Reopen func() journal.Journal
+	// Crash opens what is durable now, as after a kill: the journal was not closed and is not used any more.
+	Crash func() journal.Journal
+	// Rows returns a run's steps and attempts in the view, in order.
+	Rows func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow)
+}
+
+// Run runs the suite. open is called once per test; it cleans up with t.Cleanup.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, test := range []struct {
+		name string
+		run  func(*fixture)
+	}{
+		{"empty", testEmpty},
+		{"append and tail", testTail},
+		{"encoded entries", testEncoded},
+		{"order of batches", testOrder},
+		{"tail stops", testTailStops},
+		{"private copies", testPrivate},
+		{"fencing", testFencing},
+		{"partitions", testPartitions},
+		{"definitions", testDefinitions},
+		{"rows replace rows", testRows},
+		{"history and tail", testHistory},
+		{"history twice", testHistoryTwice},
+		{"trim", testTrim},
+		{"due", testDue},
+		{"find", testFind},
+		{"list", testList},
+		{"prune", testPrune},
+		{"reopen", testReopen},
+		{"crash", testCrash},
+		{"concurrent readers", testConcurrent},
+		{"cancelled context", testCancelled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := &fixture{T: t, Store: open(t), ctx: t.Context()}
+			f.j = f.Journal
+			test.run(f)
+		})
+	}
+}
+
+// fixture is a journal with one owner of one partition.
+type fixture struct {
+	*testing.T
+	Store
+	ctx   context.Context
+	j     journal.Journal
+	lease journal.Lease
+}
+
+func (f *fixture) acquire(partition int) journal.Lease {
+	f.Helper()
+	l, err := f.j.Acquire(f.ctx, partition, "test")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.lease = l
+	return l
+}
+
+// append appends a batch to partition 0 after the last one.
+func (f *fixture) append(v *journal.View, entries ...core.Entry) uint64 {
+	f.Helper()
+	f.lease.Last++
+	b := &journal.Batch{Epoch: f.lease.Epoch, Seq: f.lease.Last, Entries: entries, View: v}
+	if err := f.j.Append(f.ctx, b); err != nil {
+		f.Fatal(err)
+	}
+	return b.Seq
+}
+
+func (f *fixture) tail(partition int, after uint64) (seqs []uint64, entries []core.Entry) {
+	f.Helper()
+	err := f.j.Tail(f.ctx, partition, after, func(seq uint64, e []core.Entry) error {
+		seqs = append(seqs, seq)
+		entries = append(entries, e...)
+		return nil
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return seqs, entries
+}
+
+func (f *fixture) history(id core.RunID) journal.History {
+	f.Helper()
+	h, err := f.j.History(f.ctx, id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return h
+}
+
+func (f *fixture) list(q journal.Query) journal.Page {
+	f.Helper()
+	p, err := f.j.List(f.ctx, q)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) equal(what string, got, want any) {
+	f.Helper()
+	if !reflect.DeepEqual(got, want) {
+		f.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+func (f *fixture) fails(what string, err, want error) {
+	f.Helper()
+	if !errors.Is(err, want) {
+		f.Errorf("%s: %v, expected %v", what, err, want)
+	}
+}
+
+// RunID is the n-th run of a test; later ones sort after earlier ones.
+func RunID(n int) (id core.RunID) {
+	const born = 1_780_000_000_000
+	binary.BigEndian.PutUint64(id[:8], uint64(born+n)<<16|7<<12)
+	id[8] = 0x80
+	binary.BigEndian.PutUint32(id[12:], uint32(n))
+	return id
+}
+
+// at is an instant n seconds after the first run's.
+func at(n int) core.Time { return core.Time(1_780_000_000_000_000 + n*1_000_000) }
+
+// signal is a small entry of a run.
+func signal(n int, text string) core.Entry {
+	return core.Entry{Run: RunID(n), At: at(n), Records: []core.Record{
+		core.SignalKept{Name: text, ID: "id", Payload: []byte(text)},
+		core.AttemptReady{Step: core.StepID(n)},
+	}}
+}
+
+// row is a run's row with every column set.
+func row(n int) journal.RunRow {
+	return journal.RunRow{
+		ID: RunID(n), Workflow: "backup", WorkflowID: fmt.Sprintf("wf-%d", n), Key: fmt.Sprintf("key-%d", n),
+		Definition: core.DefinitionID{1, 2, 3}, Phase: core.RunWaiting, CreatedAt: at(n), Deadline: at(n + 100),
+		Wake: at(n + 10), Parent: RunID(n + 500), Message: "größer", Applied: uint64(n),
+	}
+}
+
+func piece(n int, seq uint64, entries ...core.Entry) journal.HistoryRow {
+	h := journal.HistoryRow{Run: RunID(n), Seq: seq}
+	for i := range entries {
+		h.Entries = core.AppendHistory(h.Entries, &entries[i])
+	}
+	return h
+}

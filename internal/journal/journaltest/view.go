@@ -1,0 +1,282 @@
+package journaltest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+func testRows(f *fixture) {
+	f.acquire(0)
+	step := journal.StepRow{
+		Run: RunID(1), Step: 3, Name: "upload[7]", Kind: core.KindWait, Phase: core.StepBackingOff,
+		Reason: policy.ReasonNoTimeLeft, Attempt: 2, ScheduledAt: at(1), EndedAt: at(2), NextAt: at(3), Deadline: at(4),
+		Message: "exit status 1",
+	}
+	attempt := journal.AttemptRow{
+		Run: RunID(1), Step: 3, Attempt: 2, ReadyAt: at(1), Started: at(2), Ended: at(3), Worker: "w1", Outcome: "error",
+		Limit: policy.LimitHeartbeat, Message: "exit status 1",
+	}
+	first, second := step, attempt
+	first.Step, second.Attempt = 0, 1
+	f.append(&journal.View{
+		Runs: []journal.RunRow{row(1)}, Steps: []journal.StepRow{step, first}, Attempts: []journal.AttemptRow{attempt, second},
+	})
+	steps, attempts := f.Rows(RunID(1))
+	f.equal("steps", steps, []journal.StepRow{first, step})
+	f.equal("attempts", attempts, []journal.AttemptRow{second, attempt})
+	f.equal("runs", f.list(journal.Query{}).Runs, []journal.RunRow{row(1)})
+
+	// A row replaces the older one as a whole.
+	bare := journal.RunRow{ID: RunID(1), Workflow: "backup", Phase: core.RunSucceeded, CreatedAt: at(1), EndedAt: at(9), Applied: 2}
+	step = journal.StepRow{Run: RunID(1), Step: 3, Name: "upload[7]", Phase: core.StepSucceeded}
+	attempt = journal.AttemptRow{Run: RunID(1), Step: 3, Attempt: 2, Outcome: "succeeded"}
+	f.append(&journal.View{
+		Runs: []journal.RunRow{bare}, Steps: []journal.StepRow{step}, Attempts: []journal.AttemptRow{attempt},
+	})
+	steps, attempts = f.Rows(RunID(1))
+	f.equal("steps", steps, []journal.StepRow{first, step})
+	f.equal("attempts", attempts, []journal.AttemptRow{second, attempt})
+	f.equal("runs", f.list(journal.Query{}).Runs, []journal.RunRow{bare})
+}
+
+func testHistory(f *fixture) {
+	f.acquire(0)
+	var want []core.Entry
+	for n := range 30 {
+		want = append(want, signal(1, string(rune('a'+n))))
+		f.append(nil, want[n], signal(2, "other"))
+	}
+	withHistory := func(applied uint64, h journal.HistoryRow) *journal.View {
+		r := row(1)
+		r.Applied = applied
+		return &journal.View{Runs: []journal.RunRow{r}, History: []journal.HistoryRow{h}}
+	}
+	f.append(withHistory(10, piece(1, 1, want[:10]...)))
+	f.equal("history", f.history(RunID(1)), journal.History{Applied: 10, Entries: want[:10]})
+	// Entries that hold their run's id are history, too.
+	full := journal.HistoryRow{Run: RunID(1), Seq: 11}
+	for i := range want[10:20] {
+		full.Entries = core.AppendEntry(full.Entries, &want[10+i])
+	}
+	f.append(withHistory(20, full))
+	h := f.history(RunID(1))
+	f.equal("history", h, journal.History{Applied: 20, Entries: want[:20]})
+	// History and the tail after it are the run.
+	all := h.Entries
+	_, tail := f.tail(0, h.Applied)
+	for _, e := range tail {
+		if e.Run == RunID(1) {
+			all = append(all, e)
+		}
+	}
+	f.equal("the run", all, want)
+	_, err := f.j.History(f.ctx, RunID(2))
+	f.fails("a run the view has not seen", err, journal.ErrNotFound)
+}
+
+func testHistoryTwice(f *fixture) {
+	f.acquire(0)
+	v := &journal.View{Runs: []journal.RunRow{row(1)}, History: []journal.HistoryRow{piece(1, 1, signal(1, "a"))}}
+	f.append(v, signal(1, "a"))
+	b := &journal.Batch{Epoch: f.lease.Epoch, Seq: 2, Entries: []core.Entry{signal(2, "b")}, View: v}
+	if err := f.j.Append(f.ctx, b); err == nil {
+		f.Error("the same piece of history was appended twice")
+	}
+	// Nothing of the refused batch is there.
+	seqs, _ := f.tail(0, 0)
+	f.equal("batches", seqs, []uint64{1})
+	f.append(nil, signal(3, "c"))
+}
+
+func testTrim(f *fixture) {
+	f.acquire(0)
+	for n := range 100 {
+		f.append(nil, signal(n, "a"))
+	}
+	f.append(&journal.View{Through: 60})
+	for range 100 { // a journal may drop batches a few at a time
+		f.append(&journal.View{Through: 60})
+	}
+	f.equal("through", f.acquire(0).Through, uint64(60))
+	seqs, _ := f.tail(0, 60)
+	f.equal("batches after the watermark", len(seqs), 141)
+	seqs, _ = f.tail(0, 0)
+	if seqs[0] == 1 || seqs[0] > 61 {
+		f.Errorf("the journal begins with batch %d, the watermark is 60", seqs[0])
+	}
+	// A watermark that covers everything does not restart the numbers, nor does an older one move it back.
+	f.append(&journal.View{Through: f.lease.Last + 1})
+	f.append(&journal.View{Through: 10})
+	last := f.lease.Last
+	f.j = f.Reopen()
+	l := f.acquire(0)
+	f.equal("last", l.Last, last)
+	f.equal("through", l.Through, last-1)
+}
+
+func testDue(f *fixture) {
+	f.acquire(0)
+	v := &journal.View{}
+	for n, wake := range []core.Time{at(50), at(30), 0, at(40), 1, at(30)} {
+		r := row(n)
+		r.Wake = wake
+		v.Runs = append(v.Runs, r)
+	}
+	elsewhere := row(10)
+	elsewhere.Partition, elsewhere.Wake = 1, at(30)
+	v.Runs = append(v.Runs, elsewhere)
+	f.append(v)
+	due := func(from, before core.Time, limit int, want ...int) {
+		f.Helper()
+		got, err := f.j.Due(f.ctx, 0, from, before, limit)
+		f.fails("due", err, nil)
+		var runs []core.RunID
+		for _, d := range got {
+			runs = append(runs, d.Run)
+			f.equal("wake", d.Wake, v.Runs[slices.IndexFunc(v.Runs, func(r journal.RunRow) bool { return r.ID == d.Run })].Wake)
+		}
+		var ids []core.RunID
+		for _, n := range want {
+			ids = append(ids, RunID(n))
+		}
+		f.equal("due", runs, ids)
+	}
+	due(0, at(50), 10, 4, 1, 5, 3)
+	due(0, at(50)+1, 10, 4, 1, 5, 3, 0)
+	due(2, at(40), 10, 1, 5)
+	due(at(30), at(1000), 2, 1, 5)
+	due(at(30)+1, at(40), 10)
+
+	closed := v.Runs[1]
+	closed.Phase, closed.Wake, closed.EndedAt = core.RunFailed, 0, at(31)
+	later := v.Runs[5]
+	later.Wake = at(60)
+	f.append(&journal.View{Runs: []journal.RunRow{closed, later}})
+	v.Runs[5] = later
+	due(2, at(1000), 10, 3, 0, 5)
+}
+
+func testFind(f *fixture) {
+	f.acquire(0)
+	closed, open, former := row(1), row(2), row(0)
+	former.Key, former.Phase, former.EndedAt, former.Wake = "key-1", core.RunContinued, at(1), 0 // its chain shares the key
+	closed.WorkflowID, closed.Phase, closed.EndedAt, closed.Wake = "nightly", core.RunFailed, at(2), 0
+	open.WorkflowID = "nightly"
+	f.append(&journal.View{Runs: []journal.RunRow{closed, former}})
+	_, err := f.j.Find(f.ctx, journal.Lookup{WorkflowID: "nightly"})
+	f.fails("a closed run", err, journal.ErrNotFound)
+	f.append(&journal.View{Runs: []journal.RunRow{open}})
+	find := func(by journal.Lookup, want int) {
+		f.Helper()
+		id, err := f.j.Find(f.ctx, by)
+		f.fails("find", err, nil)
+		f.equal("run", id, RunID(want))
+	}
+	find(journal.Lookup{WorkflowID: "nightly"}, 2)
+	find(journal.Lookup{Key: "key-1"}, 1)
+	find(journal.Lookup{Key: "key-2"}, 2)
+	for _, by := range []journal.Lookup{{}, {WorkflowID: "x"}, {Key: "nightly"}, {WorkflowID: "key-1"}} {
+		_, err := f.j.Find(f.ctx, by)
+		f.fails("find", err, journal.ErrNotFound)
+	}
+}
+
+func testList(f *fixture) {
+	f.acquire(0)
+	v := &journal.View{}
+	for n := range 120 {
+		r := row(n)
+		r.Workflow = []string{"backup", "restore", "audit"}[n%3]
+		if n%4 == 0 {
+			r.Phase, r.EndedAt, r.Wake = core.RunFailed, at(n), 0
+		}
+		if n%10 == 0 {
+			r.WorkflowID = "ten"
+		}
+		v.Runs = append(v.Runs, r)
+	}
+	f.append(v)
+	p := f.list(journal.Query{})
+	f.equal("default page", len(p.Runs), journal.DefaultLimit)
+	f.equal("more", p.More, true)
+	f.equal("newest first", p.Runs[0], v.Runs[119])
+
+	count := func(q journal.Query, keep func(n int) bool) {
+		f.Helper()
+		var got, want []journal.RunRow
+		for range 20 {
+			p := f.list(q)
+			got = append(got, p.Runs...)
+			if !p.More {
+				break
+			}
+			if len(p.Runs) != q.Limit {
+				f.Fatalf("a page of %d with more to come, limit %d", len(p.Runs), q.Limit)
+			}
+			q.After = p.Runs[len(p.Runs)-1].ID
+		}
+		for n := 119; n >= 0; n-- {
+			if keep(n) {
+				want = append(want, v.Runs[n])
+			}
+		}
+		f.equal("rows", got, want)
+	}
+	failed := func(n int) bool { return n%4 == 0 }
+	count(journal.Query{Limit: 7}, func(int) bool { return true })
+	count(journal.Query{Limit: 60}, func(int) bool { return true })
+	count(journal.Query{Limit: 7, Workflow: "restore"}, func(n int) bool { return n%3 == 1 })
+	count(journal.Query{Limit: 7, Phases: []core.RunPhase{core.RunFailed}}, failed)
+	count(journal.Query{Limit: 7, Phases: []core.RunPhase{core.RunFailed, core.RunWaiting}}, func(int) bool { return true })
+	count(journal.Query{Limit: 7, WorkflowID: "ten"}, func(n int) bool { return n%10 == 0 })
+	count(journal.Query{Limit: 3, WorkflowID: "ten", Workflow: "audit", Phases: []core.RunPhase{core.RunWaiting}},
+		func(n int) bool { return n%10 == 0 && n%3 == 2 && !failed(n) })
+	count(journal.Query{Limit: 7, Workflow: "no such"}, func(int) bool { return false })
+}
+
+func testPrune(f *fixture) {
+	f.acquire(0)
+	v := &journal.View{}
+	for n := range 40 {
+		r := row(n)
+		if n%2 == 0 {
+			r.Phase, r.EndedAt, r.Wake = core.RunSucceeded, at(n), 0
+		}
+		if n >= 30 {
+			r.Partition = 1
+		}
+		v.Runs = append(v.Runs, r)
+		v.Steps = append(v.Steps, journal.StepRow{Run: r.ID, Name: "s"})
+		v.Attempts = append(v.Attempts, journal.AttemptRow{Run: r.ID, Attempt: 1})
+		v.History = append(v.History, piece(n, 1, signal(n, "a")))
+	}
+	f.append(v)
+	prune := func(before core.Time, limit, want int) {
+		f.Helper()
+		n, err := f.j.Prune(f.ctx, 0, before, limit)
+		f.fails("prune", err, nil)
+		f.equal("pruned", n, want)
+	}
+	prune(at(20), 4, 4)
+	prune(at(20), 100, 6) // 0, 2 … 18
+	prune(at(20), 100, 0)
+	f.equal("rows", len(f.list(journal.Query{Limit: 100}).Runs), 30)
+	for n := range 40 {
+		_, err := f.j.History(f.ctx, RunID(n))
+		steps, attempts := f.Rows(RunID(n))
+		if gone := n%2 == 0 && n < 20; gone != errors.Is(err, journal.ErrNotFound) || gone != (len(steps)+len(attempts) == 0) {
+			f.Errorf("run %d: history %v, %d steps, %d attempts", n, err, len(steps), len(attempts))
+		}
+	}
+	_, err := f.j.Find(f.ctx, journal.Lookup{Key: "key-2"})
+	f.fails("find", err, journal.ErrNotFound)
+	prune(at(1000), 100, 5) // 20, 22 … 28
+	n, err := f.j.Prune(f.ctx, 1, at(1000), 100)
+	f.fails("prune", err, nil)
+	f.equal("pruned in partition 1", n, 5)
+	f.equal("rows", len(f.list(journal.Query{Limit: 100}).Runs), 20)
+}

@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"container/heap"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// agenda is what is going to happen, in order; of two things at one instant the one noted first comes first.
+type agenda struct {
+	items agendaHeap
+	order uint64
+}
+
+type agendaItem struct {
+	at    core.Time
+	order uint64
+	what  string
+	do    func()
+}
+
+func (a *agenda) add(at core.Time, what string, do func()) {
+	a.order++
+	heap.Push(&a.items, agendaItem{at, a.order, what, do})
+}
+
+func (a *agenda) first() (core.Time, bool) {
+	if len(a.items) == 0 {
+		return 0, false
+	}
+	return a.items[0].at, true
+}
+
+func (a *agenda) pop() agendaItem {
+	item, _ := heap.Pop(&a.items).(agendaItem)
+	return item
+}
+
+// agendaHeap implements heap.Interface.
+type agendaHeap []agendaItem
+
+func (h agendaHeap) Len() int { return len(h) }
+
+func (h agendaHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || (h[i].at == h[j].at && h[i].order < h[j].order)
+}
+
+func (h agendaHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *agendaHeap) Push(x any) {
+	if item, ok := x.(agendaItem); ok {
+		*h = append(*h, item)
+	}
+}
+
+func (h *agendaHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = agendaItem{}
+	*h = old[:len(old)-1]
+	return last
+}

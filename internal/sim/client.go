@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// clients start runs and operate on them, and remember what they were told.
+type clients struct {
+	u       *universe
+	count   int
+	waiting []*request // not answered yet
+	signals []request  // sent before, to be sent again
+}
+
+// request is one call of a client. Its mark travels in the call, so that it can be found in the journal.
+type request struct {
+	call     *engine.Call
+	mark     string
+	to       *node
+	repeated bool // the same signal or start may be in the journal by another call
+	tries    int
+}
+
+func newClients(u *universe) *clients { return &clients{u: u} }
+
+// plan notes what clients will do, and when.
+func (c *clients) plan() {
+	u := c.u
+	length := u.end.Sub(epoch)
+	for range 1 + u.IntN(u.opt.Runs) {
+		u.agenda.add(epoch.Add(u.between(0, length*2/3)), "a client starts a run", c.start)
+	}
+	for range u.IntN(3 * u.opt.Runs) {
+		u.agenda.add(epoch.Add(u.between(0, length)), "a client acts", c.act)
+	}
+	for range u.IntN(3 * u.opt.Runs) {
+		u.agenda.add(epoch.Add(u.between(0, length)), "an event comes", c.signal)
+	}
+}
+
+func (c *clients) mark() string {
+	c.count++
+	return fmt.Sprintf("#%d", c.count)
+}
+
+// send hands a request to a node; a zombie has clients, too.
+func (c *clients) send(r *request) {
+	u := c.u
+	n := u.node
+	if u.zombie != nil && u.chance(0.4) {
+		n = u.zombie
+	}
+	if !n.up() {
+		if u.calm || u.chance(0.5) {
+			u.after(u.span(100*time.Millisecond, time.Minute), "a client tries again", func() { c.send(r) })
+		}
+		return
+	}
+	r.to = n
+	r.call.Done = func(*engine.Call) { c.answered(r) }
+	c.waiting = append(c.waiting, r)
+	n.call(r.call)
+}
+
+func (c *clients) answered(r *request) {
+	i := slices.Index(c.waiting, r)
+	if i < 0 {
+		return
+	}
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	c.u.say("answer to %s: run %s, %v", r.mark, short(r.call.Started.Run), r.call.Err)
+	c.u.book.answered(r)
+	if r.call.Err != nil && r.call.Op == engine.CallStart && (r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}) {
+		c.again(r)
+	}
+}
+
+// lost forgets the requests that a process took to its grave; a start with a key is safe to repeat.
+func (c *clients) lost(n *node) {
+	var rest []*request
+	for _, r := range c.waiting {
+		switch {
+		case r.to != n:
+			rest = append(rest, r)
+		case r.call.Op == engine.CallStart && (r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}):
+			c.again(r)
+		}
+	}
+	c.waiting = rest
+}
+
+// again repeats a start under the same key or run id, with a mark of its own.
+func (c *clients) again(r *request) {
+	if r.tries++; r.tries > 3 {
+		return
+	}
+	next := &request{call: &engine.Call{Op: engine.CallStart, Start: r.call.Start}, mark: c.mark(), tries: r.tries}
+	next.call.Start.Reason = next.mark
+	c.u.after(c.u.span(time.Millisecond, time.Minute), "a client starts a run again", func() { c.send(next) })
+}
+
+// silent reports whether every client has its answer.
+func (c *clients) silent() bool { return len(c.waiting) == 0 }
+
+func (c *clients) start() {
+	u := c.u
+	n, at := u.IntN(workflows), workflowAt
+	if u.chance(u.mood.bodied) {
+		n, at = u.IntN(programs), programAt
+	}
+	w := at(n)
+	if w.err != nil {
+		u.violate(Recorded, core.RunID{}, "a generated workflow does not compile: %v\n%s", w.err, w.source.Source)
+		return
+	}
+	r := &request{mark: c.mark()}
+	s := engine.StartRequest{
+		Definition: w.source, Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))), Reason: r.mark, Actor: "client",
+	}
+	if u.chance(0.3) {
+		s.WorkflowID = fmt.Sprintf("order-%d", u.IntN(4))
+		s.OnConflict = engine.Conflict(u.IntN(2))
+	}
+	if u.chance(0.3) {
+		s.Key = fmt.Sprintf("key-%d", u.IntN(12))
+	}
+	if u.chance(0.1) {
+		s.Notify = fmt.Sprintf("order-%d", u.IntN(4))
+	}
+	if u.chance(0.15) {
+		s.RunID = clientID(u)
+	}
+	if u.chance(0.15) {
+		s.At = u.clock().Add(u.span(time.Millisecond, time.Hour))
+	}
+	if u.chance(0.3) {
+		s.Run = c.limit()
+	}
+	if u.chance(0.3) {
+		s.Execution = c.limit()
+	}
+	r.call = &engine.Call{Op: engine.CallStart, Start: s}
+	c.send(r)
+	if u.chance(0.2) {
+		c.start() // some come in crowds
+	}
+}
+
+func (c *clients) limit() *policy.Limit {
+	l := &policy.Limit{After: c.u.span(time.Second, 6*time.Hour), Origin: "client"}
+	if c.u.chance(0.3) {
+		l.Warn = 10 + c.u.IntN(89)
+	}
+	return l
+}
+
+// clientID makes a run id as a client does that wants to repeat its start safely.
+func clientID(u *universe) core.RunID {
+	var id core.RunID
+	ms := uint64(u.clock()) / 1000
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	a, b := u.Uint64(), u.Uint64()
+	for i := range 8 {
+		id[8+i] = byte(b >> (8 * i))
+	}
+	id[6], id[7], id[8] = 0x70|byte(a)&0x0f, byte(a>>8), 0x80|id[8]&0x3f
+	return id
+}
+
+func list(n int) string {
+	out := ""
+	for i := range n {
+		if i > 0 {
+			out += ","
+		}
+		out += fmt.Sprint(i)
+	}
+	return out
+}
+
+// someRun draws a run, mostly one that is open.
+func (c *clients) someRun() *account {
+	u, b := c.u, c.u.book
+	if len(b.order) == 0 {
+		return nil
+	}
+	a := pick(u.random, b.order)
+	for range 3 {
+		if !a.model.closed {
+			break
+		}
+		a = pick(u.random, b.order)
+	}
+	return a
+}
+
+func (c *clients) signal() {
+	a := c.someRun()
+	if a == nil {
+		return
+	}
+	u := c.u
+	if len(c.signals) > 0 && u.chance(0.2) {
+		old := pick(u.random, c.signals)
+		r := &request{call: &engine.Call{Op: engine.CallInput, Run: old.call.Run, Input: old.call.Input}, mark: old.mark, repeated: true}
+		c.send(r)
+		return
+	}
+	r := &request{mark: fmt.Sprintf(`"#%d"`, c.count)}
+	c.count++
+	in := core.SignalReceived{Name: pick(u.random, events), Payload: []byte(r.mark), Actor: "client"}
+	for i := range a.model.steps {
+		if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && u.chance(0.7) {
+			in.Name = s.spec.Event
+		}
+	}
+	if u.chance(0.6) {
+		in.ID = fmt.Sprintf("event-%d", u.IntN(6))
+		r.repeated = true // another signal may have had the id
+	}
+	r.call = &engine.Call{Op: engine.CallInput, Run: a.id, Input: in}
+	if in.ID != "" {
+		c.signals = append(c.signals, *r)
+	}
+	c.send(r)
+}
+
+func (c *clients) operate(id core.RunID, op core.Operation) {
+	r := &request{mark: c.mark()}
+	op.Actor, op.Reason = "client", r.mark
+	r.call = &engine.Call{Op: engine.CallInput, Run: id, Input: op}
+	c.send(r)
+}
+
+// notSaved reports whether an error promises that nothing was recorded.
+func notSaved(err error) bool {
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case engine.CodeUncertain, engine.CodeFenced, engine.CodeStorage, engine.CodeInternal, engine.CodeCancelled, engine.CodeClosed:
+		return false
+	default:
+		return true
+	}
+}

@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// bent is a journal that does something wrong to the batches it is given.
+type bent struct {
+	journal.Journal
+	bend func(b *journal.Batch) (keep bool)
+}
+
+func (j bent) Append(ctx context.Context, b *journal.Batch) error {
+	c := *b
+	if !j.bend(&c) {
+		return nil
+	}
+	return j.Journal.Append(ctx, &c)
+}
+
+// rewrite changes the entries of a batch.
+func rewrite(b *journal.Batch, change func(e *core.Entry)) {
+	var out []byte
+	for rest := b.Encoded; len(rest) > 0; {
+		e, after, err := core.ReadEntry(rest)
+		if err != nil {
+			panic(err)
+		}
+		change(&e)
+		out = core.AppendEntry(out, &e)
+		rest = after
+	}
+	b.Encoded = out
+}
+
+// TestChecksBite bends what the engine is given, one way at a time, and expects that the checks see it.
+func TestChecksBite(t *testing.T) {
+	for _, m := range []struct {
+		name string
+		opt  Options
+		see  []Invariant
+	}{
+		{"an acknowledged batch is dropped", Options{Wrap: dropping()}, []Invariant{Acknowledged, Replay, NoHang, DueOrder}},
+		{"a deadline moves in memory", Options{Tamper: func(r *core.Run) {
+			if r.Execution.At != 0 {
+				r.Execution.At = r.Execution.At.Add(time.Second)
+			}
+		}}, []Invariant{Replay, FixedDeadline}},
+		{"a step's attempt moves in memory", Options{Tamper: func(r *core.Run) {
+			if len(r.Steps) > 0 {
+				r.Steps[0].Attempt += 100
+			}
+		}}, []Invariant{Replay, OneAttempt, EndsOnce, Acknowledged, NoHang}},
+		{"a deadline moves in the journal", bending(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				if began, ok := rec.(core.StepBegan); ok && began.ScheduleToClose != 0 {
+					began.ScheduleToClose = began.ScheduleToClose.Add(time.Second)
+					e.Records[i] = began
+				}
+			}
+		}), []Invariant{FixedDeadline}},
+		{"an attempt starts late", bending(func(e *core.Entry) {
+			for _, rec := range e.Records {
+				if _, ok := rec.(core.AttemptStarted); ok {
+					e.At = e.At.Add(24 * time.Hour)
+					return
+				}
+			}
+		}), []Invariant{NotAfter, FixedDeadline, DueOrder, Recorded, Replay}},
+		{"an end is written twice", bending(func(e *core.Entry) {
+			for _, rec := range e.Records {
+				if ended, ok := rec.(core.RunEnded); ok {
+					e.Records = append(e.Records, ended)
+					return
+				}
+			}
+		}), []Invariant{TerminalOnce}},
+		{"an attempt ends twice", bending(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				if ended, ok := rec.(core.AttemptEnded); ok {
+					e.Records = slices.Insert(e.Records, i, core.Record(ended))
+					return
+				}
+			}
+		}), []Invariant{EndsOnce}},
+		{"an attempt is not counted", bending(func(e *core.Entry) {
+			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
+				_, ready := rec.(core.AttemptReady)
+				return ready
+			})
+			if len(e.Records) == 0 {
+				e.Records = append(e.Records, core.SignalKept{Name: "nothing"})
+			}
+		}), []Invariant{OneAttempt, EndsOnce, Replay, Acknowledged}},
+		{"an event is left behind in its chain", bending(func(e *core.Entry) {
+			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
+				kept, ok := rec.(core.SignalKept)
+				return ok && kept.Carried
+			})
+		}), []Invariant{Events}},
+		{"an event is taken twice in its chain", bending(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				if kept, ok := rec.(core.SignalKept); ok && kept.Taken {
+					kept.Taken, kept.Carried = false, false
+					e.Records[i] = kept
+				}
+			}
+		}), []Invariant{Events}},
+		{"the view says something else", Options{Calm: true, Wrap: bend(func(b *journal.Batch) bool {
+			if b.View != nil && len(b.View.Runs) > 0 {
+				v := *b.View
+				v.Runs = slices.Clone(v.Runs)
+				v.Runs[0].Phase = core.RunTerminated
+				b.View = &v
+			}
+			return true
+		})}, []Invariant{Replay}},
+		{"a former owner still writes", Options{Wrap: unfenced()}, []Invariant{Fencing}},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			if _, ok := any(new(engine.Partition)).(inspected); !ok && m.opt.Tamper != nil {
+				t.Skip("the engine does not show its memory")
+			}
+			bites(t, m.opt, m.see)
+		})
+	}
+}
+
+// bites lives universes until one is caught.
+func bites(t *testing.T, opt Options, see []Invariant) {
+	t.Helper()
+	for seed := uint64(1); seed <= 200; seed++ {
+		_, err := Run(seed, opt)
+		var v *Violation
+		if !errors.As(err, &v) {
+			continue
+		}
+		if !slices.Contains(see, v.Invariant) {
+			if see[0] == Fencing || see[0] == Events {
+				continue // it breaks more than one thing; that this one is seen is what counts here
+			}
+			t.Fatalf("seed %d was caught for another reason: %v", seed, err)
+		}
+		return
+	}
+	t.Error("nobody has noticed")
+}
+
+func bend(f func(*journal.Batch) bool) func(journal.Journal) journal.Journal {
+	return func(j journal.Journal) journal.Journal { return bent{j, f} }
+}
+
+func bending(change func(e *core.Entry)) Options {
+	return Options{Calm: true, Wrap: bend(func(b *journal.Batch) bool {
+		rewrite(b, change)
+		return true
+	})}
+}
+
+// dropping loses the fifth batch with entries of each universe's journals.
+func dropping() func(journal.Journal) journal.Journal {
+	return func(j journal.Journal) journal.Journal {
+		n := 0
+		return bent{j, func(b *journal.Batch) bool {
+			if len(b.Encoded) > 0 {
+				n++
+			}
+			return n != 5 || len(b.Encoded) == 0
+		}}
+	}
+}
+
+// unfenced gives every batch the epoch of the last owner, and a number that fits.
+func unfenced() func(journal.Journal) journal.Journal {
+	return func(j journal.Journal) journal.Journal {
+		return &lax{Journal: j}
+	}
+}
+
+type lax struct {
+	journal.Journal
+	epoch, last uint64
+}
+
+func (j *lax) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
+	lease, err := j.Journal.Acquire(ctx, partition, owner)
+	if err == nil {
+		j.epoch, j.last = lease.Epoch, lease.Last
+	}
+	return lease, err
+}
+
+func (j *lax) Append(ctx context.Context, b *journal.Batch) error {
+	c := *b
+	c.Epoch, c.Seq = j.epoch, j.last+1
+	err := j.Journal.Append(ctx, &c)
+	if err == nil || errors.Is(err, errDisk) {
+		j.last++
+	}
+	return err
+}

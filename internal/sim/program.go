@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// programs is how many different bodies there are over all universes.
+const programs = 1024
+
+// typeLocal is the task type of a step whose function is in the body: it begins where the body has asked for it.
+const typeLocal = "local"
+
+// program is the body of a workflow: what a Go function would do, as a tree that can be walked again and again.
+type program struct {
+	main  []deed
+	again bool          // it continues as new while its input is large
+	fails bool          // it ends with an error of its own
+	retry *policy.Retry // of its runs
+	hook  *core.StepSpec
+}
+
+// deed is one thing that a strand of a program does.
+type deed struct {
+	kind   deedKind
+	name   string
+	spec   core.StepSpec // of doStep
+	length time.Duration // of a sleep
+	heed   heed
+	then   []deed   // what it does about a step that did not succeed
+	parts  [][]deed // of strands
+	told   bool     // the step's name depends on what the strand saw last
+}
+
+type deedKind uint8
+
+const (
+	doStep    deedKind = iota // asks for a step and waits for it
+	doBegin                   // asks for a step
+	doJoin                    // waits for the step that was begun before
+	doStrands                 // has strands beside each other and waits for all
+	doRace                    // waits for the first of two strands
+	doVersion                 // notes the version of the code
+)
+
+// heed is what a strand does about a step that did not succeed.
+type heed uint8
+
+const (
+	heedAll  heed = iota // its strand fails
+	heedLate             // it does something about one that timed out; else its strand fails
+	heedNone             // it does something about it and goes on
+)
+
+var programLibrary [programs]struct {
+	once sync.Once
+	workflow
+}
+
+func programName(n int) string { return "b" + strconv.Itoa(n) }
+
+// programAt makes the body's workflow of a number.
+func programAt(n int) *workflow {
+	slot := &programLibrary[n]
+	slot.once.Do(func() {
+		c := &composer{random: newRandom(uint64(n), 0xb0d1e5), parent: n%3 == 0}
+		sum := sha256.Sum256([]byte(programName(n)))
+		slot.source = journal.Definition{
+			ID: core.DefinitionID(sum[:16]), Kind: journal.KindGo, Name: programName(n), Source: []byte(`{"kind":"go"}`),
+		}
+		slot.compiled = c.program()
+	})
+	return &slot.workflow
+}
+
+// composer makes one program.
+type composer struct {
+	random
+	parent bool // it may start child runs
+	count  int
+}
+
+func (c *composer) program() *program {
+	p := &program{main: c.deeds(2), again: c.chance(0.15), fails: c.chance(0.1)}
+	if c.chance(0.2) {
+		p.retry = &policy.Retry{MaxAttempts: 2 + c.IntN(2), InitialInterval: c.span(time.Millisecond, 5*time.Minute).Truncate(time.Millisecond), BackoffCoefficient: 1.5}
+	}
+	if c.chance(0.2) {
+		p.hook = &core.StepSpec{Name: "hook", Def: -1, Kind: core.KindTask, Hook: true, Type: "a"}
+	}
+	return p
+}
+
+func (c *composer) deeds(depth int) []deed {
+	var out []deed
+	for range 1 + c.IntN(4) {
+		c.count++
+		d := deed{name: "s" + strconv.Itoa(c.count), told: c.chance(0.3)}
+		switch x := c.Float64(); {
+		case depth > 0 && x < 0.2:
+			d.kind, d.parts = doStrands, [][]deed{c.deeds(depth - 1), c.deeds(depth - 1)}
+			if c.chance(0.3) {
+				d.parts = append(d.parts, c.deeds(depth-1))
+			}
+		case depth > 0 && x < 0.3:
+			d.kind, d.parts = doRace, [][]deed{c.deeds(depth - 1), c.deeds(depth - 1)}
+		case x < 0.36:
+			d.kind = doVersion
+		default:
+			c.step(&d, depth)
+			if d.kind == doBegin && c.chance(0.7) {
+				out = append(out, d)
+				out = append(out, c.deeds(0)...)
+				d.kind = doJoin
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func (c *composer) step(d *deed, depth int) {
+	if d.heed = heed(c.IntN(3)); d.heed != heedAll && depth > 0 && c.chance(0.6) {
+		d.then = c.deeds(0)
+	}
+	if c.chance(0.4) {
+		d.kind = doBegin
+	}
+	s := &d.spec
+	s.Def = -1
+	switch x := c.Float64(); {
+	case x < 0.55:
+		s.Kind, s.Type, s.Policy = core.KindTask, typeLocal, c.limited(policy.StepLimits...)
+	case x < 0.67:
+		s.Kind, s.Type, s.Policy = core.KindTask, pick(c.random, []string{"a", "b", "c"}), c.limited(policy.StepLimits...)
+	case x < 0.78:
+		s.Kind, d.length = core.KindSleep, c.span(time.Millisecond, 20*time.Minute).Truncate(time.Millisecond)
+	case x < 0.9 || !c.parent:
+		s.Kind, s.Event = core.KindWait, pick(c.random, events)
+		if c.chance(0.5) {
+			s.Policy.Wait = &policy.Limit{After: c.span(time.Second, 30*time.Minute).Truncate(time.Millisecond)}
+		}
+	default:
+		s.Kind, s.Type = core.KindChild, workflowName(c.IntN(workflows/3)*3+1)
+		if c.chance(0.5) {
+			s.Type = programName(c.IntN(programs/3)*3 + 1)
+		}
+		s.Policy = c.limited(policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitStartToClose)
+		s.Input = fmt.Appendf(nil, `{"name":%q,"input":{"n":%d,"list":[1,2]},"close":%q}`, s.Type, c.IntN(8), pick(c.random, []string{"", "terminate", "abandon"}))
+	}
+}
+
+// limited draws a policy with some of the limits.
+func (r random) limited(kinds ...policy.LimitKind) policy.Policy {
+	p := policy.Policy{}
+	if r.chance(0.6) {
+		p.Retry = &policy.Retry{
+			MaxAttempts: 1 + r.IntN(6), InitialInterval: r.span(time.Millisecond, time.Minute).Truncate(time.Millisecond),
+			BackoffCoefficient: 1 + r.Float64(), Jitter: float64(r.IntN(2)) / 2,
+		}
+	}
+	for _, kind := range kinds {
+		if kind == policy.LimitWait || !r.chance(0.25) {
+			continue
+		}
+		l := &policy.Limit{After: r.span(100*time.Millisecond, time.Hour).Truncate(time.Millisecond), Retry: kind.RetriesByDefault()}
+		if r.chance(0.3) {
+			l.OnExpire = policy.ExpireCancel
+		}
+		p.Set(kind, l)
+	}
+	return p
+}
+
+// A program is a definition without steps of its own: its body decides them.
+var (
+	_ core.Definition = (*program)(nil)
+	_ core.Decider    = (*program)(nil)
+	_ core.Bodied     = (*program)(nil)
+)
+
+// Bodied implements core.Bodied.
+func (p *program) Bodied() {}
+
+// Spec implements core.Definition.
+func (p *program) Spec(int32) *core.StepSpec { return nil }
+
+// Decider implements core.Definition.
+func (p *program) Decider(*core.Run) core.Decider { return p }
+
+// Retry implements core.Definition.
+func (p *program) Retry() *policy.Retry { return p.retry }
+
+// Decide implements core.Decider: the body does, but for the hook of a run that did not succeed.
+func (p *program) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.Command {
+	switch {
+	case r.Closing == nil:
+		return []core.Command{core.Consult{Closed: closed}}
+	case p.hook == nil || r.Closing.Hook > 0 || r.Closing.Phase == core.RunSucceeded || r.Closing.Phase == core.RunContinued:
+		return nil
+	default:
+		return []core.Command{core.Schedule{Spec: p.hook, Item: -1, Group: core.NoStep}}
+	}
+}
+
+// Match implements core.Decider; a program's steps have no expressions.
+func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
+	return policy.Match{}
+}
+
+// Task implements core.Decider.
+func (p *program) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+	return s.Spec.Input, nil
+}
+
+// text writes a program for people.
+func (p *program) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "again %t, fails %t, retry %+v\n", p.again, p.fails, p.retry)
+	writeDeeds(&b, p.main, 1)
+	return b.String()
+}
+
+func writeDeeds(b *strings.Builder, deeds []deed, indent int) {
+	for _, d := range deeds {
+		kind := [...]string{"step", "begin", "join", "strands", "race", "version"}[d.kind]
+		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, d.name)
+		if d.kind <= doJoin {
+			fmt.Fprintf(b, " %s %s%s %s heed %d", d.spec.Kind, d.spec.Type, d.spec.Event, d.length, d.heed)
+		}
+		fmt.Fprintf(b, " told %t\n", d.told)
+		writeDeeds(b, d.then, indent+2)
+		for i, part := range d.parts {
+			fmt.Fprintf(b, "%s[%d]\n", strings.Repeat("  ", indent+1), i)
+			writeDeeds(b, part, indent+2)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// Invariant is something that must always hold. The first eleven are those of ARCHITECTURE.md.
+type Invariant string
+
+// The invariants.
+const (
+	Acknowledged  Invariant = "1: acknowledged means journaled; nothing acknowledged is lost"
+	TerminalOnce  Invariant = "2: a run's terminal phase is written once and never changes"
+	OneAttempt    Invariant = "3: a step has at most one live attempt; attempt numbers grow by one"
+	FixedDeadline Invariant = "4: a stored deadline changes only by a recorded operation"
+	NotAfter      Invariant = "5: no attempt starts at or after its effective deadline"
+	Counted       Invariant = "6: counted attempts are at most maxAttempts"
+	NoHang        Invariant = "7: nothing hangs for ever by mistake"
+	Replay        Invariant = "8: replaying the journal gives the state in memory; the view equals the journal"
+	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
+	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
+	Decided       Invariant = "11: a body that is called again decides what is recorded of it, in that order, and nothing else is recorded"
+
+	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
+	Finished  Invariant = "a finished step is not touched again"
+	DueOrder  Invariant = "timers fire in due order, and none before it is due or long after"
+	Unique    Invariant = "one open run per workflow id, one run per idempotency key"
+	Slots     Invariant = "no more attempts run than there are slots"
+	Recorded  Invariant = "records follow one another as the contract says"
+	Liveness  Invariant = "when the faults have ended every run ends"
+	Untouched Invariant = "what a caller was told was not saved is not in the journal"
+)
+
+// Violation is an invariant that did not hold. As an error it tells the run's history and how to see it again.
+type Violation struct {
+	Invariant Invariant
+	Seed      uint64
+	Step      int
+	At        core.Time
+	Run       core.RunID // zero: of no run in particular
+	Msg       string
+	Story     string // the run's durable history, one line a record
+}
+
+func (v *Violation) Error() string {
+	s := fmt.Sprintf("seed %d, step %d, at %s (%s): %s\ninvariant %s\n", v.Seed, v.Step, offset(v.At), v.At, v.Msg, v.Invariant)
+	if v.Story != "" {
+		s += v.Story
+	}
+	return s + fmt.Sprintf("again: go test ./internal/sim -run 'TestSeeds$' -seed=%d -v", v.Seed)
+}

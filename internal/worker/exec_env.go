@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// told are the variables that tell a process about its attempt. A worker that itself runs as a step does not pass its
+// own on.
+var told = []string{
+	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
+	"PAWL_OUTPUT", "PAWL_OWNER",
+}
+
+// defaultPath is where programs are looked up for a process without a PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// IdempotencyKey names what all attempts of a task's step do together: the run and the step's number in it.
+func IdempotencyKey(tok core.Token) string {
+	return tok.Run.String() + "-" + strconv.FormatUint(uint64(tok.Step), 10)
+}
+
+// environment is the process's, later entries winning: the worker's, the step's, the attempt's.
+func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, replaced := p.Env[name]; !replaced && !slices.Contains(told, name) {
+			env = append(env, entry)
+		}
+	}
+	names := make([]string, 0, len(p.Env))
+	for name := range p.Env {
+		if !slices.Contains(told, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		env = append(env, name+"="+p.Env[name])
+	}
+	env = append(env, marksOf(e.cfg.Owner, t).entries()...)
+	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
+	if left, ok := Remaining(ctx); ok {
+		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
+	}
+	if t.Details != nil {
+		env = append(env, "PAWL_LAST_HEARTBEAT="+string(t.Details))
+	}
+	return env
+}
+
+// marks are the variables by which an attempt's processes are known. The zero value marks nothing.
+type marks struct{ owner, run, step, attempt string }
+
+func marksOf(owner string, t core.Task) marks {
+	return marks{owner: owner, run: t.Token.Run.String(), step: t.StepName, attempt: strconv.Itoa(t.Token.Attempt)}
+}
+
+func (m marks) entries() []string {
+	var entries []string
+	for _, e := range [][2]string{
+		{"PAWL_OWNER=", m.owner}, {"PAWL_RUN_ID=", m.run}, {"PAWL_STEP=", m.step}, {"PAWL_ATTEMPT=", m.attempt},
+	} {
+		if e[1] != "" {
+			entries = append(entries, e[0]+e[1])
+		}
+	}
+	return entries
+}
+
+func shell(line string) []string {
+	if runtime.GOOS == "windows" {
+		return []string{"cmd", "/C", line}
+	}
+	return []string{"/bin/sh", "-c", line}
+}
+
+// lookUp finds the program that a process with this folder and environment means by name.
+func lookUp(name, dir string, env []string) (string, error) {
+	if runtime.GOOS == "windows" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("command %q was not found; install it, or give its full path (%w)", name, err)
+		}
+		return path, nil
+	}
+	if strings.Contains(name, "/") {
+		full := name
+		if !filepath.IsAbs(name) {
+			full = filepath.Join(dir, name)
+		}
+		return name, executable(name, full)
+	}
+	path := defaultPath
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+		}
+	}
+	var unusable error
+	for _, folder := range filepath.SplitList(path) {
+		if !filepath.IsAbs(folder) {
+			continue // it would mean something else in every folder
+		}
+		full := filepath.Join(folder, name)
+		err := executable(name, full)
+		if err == nil {
+			return full, nil
+		}
+		if _, missing := os.Stat(full); missing == nil {
+			unusable = err
+		}
+	}
+	if unusable != nil {
+		return "", unusable
+	}
+	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, correct the name, or give its full path", name, cut(path, 300))
+}
+
+func executable(name, full string) error {
+	info, err := os.Stat(full)
+	switch {
+	case err != nil:
+		return fmt.Errorf("command %q does not exist (%s); correct the path, or dir, which a relative path starts from", name, full)
+	case info.IsDir():
+		return fmt.Errorf("command %q is a folder (%s); name a program in it", name, full)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("command %q is not executable; run chmod +x %s", name, full)
+	}
+	return nil
+}

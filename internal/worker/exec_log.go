@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// logTail is how much of a log's limit is kept for the end of the output.
+const logTail = 256 << 10
+
+// LogPath returns where the log of an attempt is kept.
+func LogPath(dir string, tok core.Token, step string) string {
+	return filepath.Join(dir, tok.Run.String(), fileName(step)+"."+strconv.Itoa(tok.Attempt)+".log")
+}
+
+// fileName makes a file's name of a step's. Names made of letters, digits and . _ - [ ] stay as they are.
+func fileName(step string) string {
+	var b strings.Builder
+	for _, c := range []byte(step) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("_-[]", c) >= 0,
+			c == '.' && b.Len() > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	name := b.String()
+	if len(name) > 200 {
+		h := fnv.New64a()
+		h.Write([]byte(step))
+		name = fmt.Sprintf("%s~%016x", name[:180], h.Sum64())
+	}
+	return name
+}
+
+// attemptLog is the raw output of one attempt on disk, stdout and stderr as they were read. The first part is written
+// through. Of what is beyond the limit the end is kept in memory and written when the attempt ends, so that endless
+// output fills neither the disk nor its bandwidth.
+type attemptLog struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+	room int64 // for the first part
+	rest tail  // what comes after
+	err  error // writing failed; the rest is dropped
+}
+
+func openLog(path string, limit int64) (*attemptLog, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	end := min(logTail, limit/2)
+	return &attemptLog{path: path, file: f, room: limit - end, rest: tail{size: int(end)}}, nil
+}
+
+func (l *attemptLog) write(b []byte) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.room > 0 {
+		head := b[:min(int64(len(b)), l.room)]
+		l.room -= int64(len(head))
+		b = b[len(head):]
+		l.put(head)
+	}
+	if len(b) > 0 {
+		l.rest.write(b)
+	}
+}
+
+func (l *attemptLog) put(b []byte) {
+	if l.err == nil {
+		_, l.err = l.file.Write(b)
+	}
+}
+
+func (l *attemptLog) close() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.rest.bytes()
+	if left := l.rest.total - int64(len(end)); left > 0 {
+		l.put(fmt.Appendf(nil, "\n[pawl: %d bytes left out: the output is larger than the log's limit]\n", left))
+	}
+	l.put(end)
+	if err := l.file.Close(); l.err == nil {
+		l.err = err
+	}
+}

@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// resultsSize bounds the file $PAWL_OUTPUT, in bytes.
+const resultsSize = 1 << 20
+
+// resultFile is the file $PAWL_OUTPUT of one attempt.
+type resultFile struct{ path string }
+
+// newResultFile makes the file: beside the attempt's log, or among the temporary files where that is not possible.
+func newResultFile(logDir string, tok core.Token, step string) (*resultFile, error) {
+	if logDir != "" {
+		path, err := filepath.Abs(strings.TrimSuffix(LogPath(logDir, tok, step), ".log") + ".out")
+		if err == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil && os.WriteFile(path, nil, 0o600) == nil {
+			return &resultFile{path}, nil
+		}
+	}
+	f, err := os.CreateTemp("", "pawl-output-*")
+	if err != nil {
+		return nil, err
+	}
+	return &resultFile{f.Name()}, f.Close()
+}
+
+func (r *resultFile) remove() { _ = os.Remove(r.path) }
+
+// read returns what the process wrote; it may have taken the file away.
+func (r *resultFile) read() (map[string]string, error) {
+	f, err := os.Open(r.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("$PAWL_OUTPUT is no longer a file; write lines to it instead of replacing it")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, resultsSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
+	}
+	if len(data) > resultsSize {
+		return nil, fmt.Errorf("$PAWL_OUTPUT is larger than %d bytes; write large results to a file of your own and give its path", resultsSize)
+	}
+	return parseResults(data)
+}
+
+// parseResults reads lines name=value, and name<<END … END for a text of several lines. Of two with one name the
+// later wins.
+func parseResults(data []byte) (map[string]string, error) {
+	values := map[string]string{}
+	lines := bytes.Split(data, []byte("\n"))
+	for i := 0; i < len(lines); i++ {
+		line := strings.TrimSuffix(text(lines[i]), "\r")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		equals, here := strings.Index(line, "="), strings.Index(line, "<<")
+		switch {
+		case here > 0 && (equals < 0 || here < equals):
+			name, end := line[:here], line[here+2:]
+			first := i + 1
+			var body []string
+			for i++; i < len(lines) && strings.TrimSuffix(text(lines[i]), "\r") != end; i++ {
+				body = append(body, text(lines[i]))
+			}
+			if i == len(lines) || end == "" {
+				return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q", first, name, end)
+			}
+			values[strings.TrimSpace(name)] = strings.Join(body, "\n")
+		case equals > 0:
+			values[strings.TrimSpace(line[:equals])] = line[equals+1:]
+		default:
+			return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: %q is not a result; write name=value, or name<<END and lines up to END",
+				i+1, cut(line, 60))
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,239 @@
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+func shellTask(t *testing.T, line string, more map[string]any) core.Task {
+	t.Helper()
+	payload := map[string]any{"shell": line}
+	for name, value := range more {
+		payload[name] = value
+	}
+	return testTask("exec", jsonOf(t, payload))
+}
+
+// running is an attempt that executes while the test goes on.
+type runningExec struct {
+	cancel context.CancelCauseFunc
+	signs  *lifeSigns
+	result chan Result
+}
+
+func begin(t *testing.T, cfg ExecConfig, task core.Task) *runningExec {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r := &runningExec{cancel: cancel, signs: newSigns(), result: make(chan Result, 1)}
+	go func() { r.result <- NewExec(cfg).Execute(ctx, task, r.signs) }()
+	return r
+}
+
+func (r *runningExec) stop() { r.cancel(&RevokedError{Kind: policy.KindTimeout}) }
+
+func (r *runningExec) wait(t *testing.T) Result {
+	t.Helper()
+	select {
+	case res := <-r.result:
+		return res
+	case <-time.After(patience):
+		t.Fatal("the attempt does not end")
+		return Result{}
+	}
+}
+
+func TestExecStops(t *testing.T) {
+	for name, line := range map[string]string{
+		"a process":                      `exec 9>$FIFO; echo ready >&9; exec sleep 1000`,
+		"one that ignores SIGTERM":       `trap '' TERM; exec 9>$FIFO; echo ready >&9; sleep 1000; sleep 1000`,
+		"its grandchildren":              `exec 9>$FIFO; (sleep 1000; true) & sleep 1000 & echo ready >&9; wait`,
+		"grandchildren ignoring SIGTERM": `exec 9>$FIFO; (trap '' TERM; echo ready >&9; sleep 1000; sleep 1000) & wait`,
+		"a suspended one":                `exec 9>$FIFO; trap 'exit 0' TERM; echo ready >&9; kill -STOP $$; sleep 1000`,
+		"one whose output nobody reads":  `exec 9>$FIFO; echo ready >&9; exec yes`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFIFO(t)
+			task := shellTask(t, line, map[string]any{"grace": 100, "env": map[string]string{"FIFO": f.path}})
+			task.StepName = name // by which an attempt's processes are known
+			r := begin(t, ExecConfig{}, task)
+			f.line()
+			r.stop()
+			res := r.wait(t)
+			wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
+			if res.Abandoned {
+				t.Error("it was abandoned")
+			}
+			f.dead()
+		})
+	}
+}
+
+// TestExecStopsGently: what a process says goodbye with is kept, and so is the grace of what it leaves behind.
+func TestExecStopsGently(t *testing.T) {
+	f, dir := newFIFO(t), t.TempDir()
+	task := shellTask(t, `exec 9>$FIFO
+		(trap 'echo child is done; exit 0' TERM; echo ready >&9; while :; do sleep 0.01; done) &
+		wait`, map[string]any{"env": map[string]string{"FIFO": f.path}, "grace": 20000})
+	r := begin(t, ExecConfig{LogDir: dir}, task)
+	f.line()
+	r.stop()
+	if res := r.wait(t); res.Abandoned {
+		t.Error("it was abandoned")
+	}
+	f.dead()
+	if log := readFile(t, LogPath(dir, task.Token, task.StepName)); !strings.Contains(log, "child is done\n") {
+		t.Errorf("the log has %q", log)
+	}
+}
+
+func TestExecBeforeItsStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	path := t.TempDir() + "/made"
+	res := NewExec(ExecConfig{}).Execute(ctx, shellTask(t, "touch "+path, nil), newSigns())
+	wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it was executed")
+	}
+}
+
+// TestExecKillsWhatIsLeft: an attempt that has ended leaves nothing of its group behind, and does not wait for it.
+func TestExecKillsWhatIsLeft(t *testing.T) {
+	f := newFIFO(t)
+	r := begin(t, ExecConfig{}, shellTask(t, `exec 9>$FIFO; echo ready >&9; sleep 1000 & echo started; exit 3`,
+		map[string]any{"env": map[string]string{"FIFO": f.path}}))
+	f.line()
+	res := r.wait(t)
+	wantFailure(t, res.Failure, policy.KindError, "exit")
+	f.dead()
+	if got := field(t, res.Output, "stdout"); got != `"started\n"` {
+		t.Errorf("stdout is %s", got)
+	}
+}
+
+// TestExecWaitsForTheLastLine: a pipe's reader may finish although the leader was faster.
+func TestExecWaitsForTheLastLine(t *testing.T) {
+	res := begin(t, ExecConfig{}, shellTask(t, `(while kill -0 $$; do :; done 2>&-; echo last) & exit 0`, nil)).wait(t)
+	if got := field(t, res.Output, "stdout"); got != `"last\n"` || res.Failure != nil {
+		t.Errorf("stdout is %s, failure %v", got, res.Failure)
+	}
+}
+
+// stuck is an Alive who is behind until it is let go.
+type stuck struct{ came, gone chan struct{} }
+
+func (s stuck) Output() {
+	s.came <- struct{}{}
+	<-s.gone
+}
+
+func (stuck) Heartbeat([]byte) {}
+
+// TestExecTakesWhatWasWritten: what a process wrote before its streams are to end is taken, however far behind the reading is, and
+// whoever holds them open.
+func TestExecTakesWhatWasWritten(t *testing.T) {
+	for name, open := range map[string]bool{"ended": false, "held open": true} {
+		t.Run(name, func(t *testing.T) {
+			behind := stuck{make(chan struct{}, 10), make(chan struct{})}
+			c, cmd := newCapture(nil, behind), &exec.Cmd{}
+			s, err := c.connect(cmd, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			text := strings.Repeat("x\n", chunkSize/2) + strings.Repeat("y\n", 1000) + `{"answer": 42}` + "\n"
+			if _, err := io.WriteString(cmd.Stdout, text); err != nil {
+				t.Fatal(err)
+			}
+			if open {
+				defer s.child[0].Close()
+				s.child[0] = nil
+			}
+			s.started(true)
+			<-behind.came
+			if err := s.stdout.SetReadDeadline(time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			close(behind.gone)
+			s.end()
+			if string(c.stdout.json) != `{"answer": 42}` || int(c.stdout.total) != len(text) {
+				t.Errorf("%d of %d bytes, the result is %q", c.stdout.total, len(text), c.stdout.json)
+			}
+		})
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestExecThroughThePool: the ladder as an engine sees it.
+func TestExecThroughThePool(t *testing.T) {
+	r := newReports()
+	p := NewPool(PoolConfig{Reporter: r})
+	f := newFIFO(t)
+	task := shellTask(t, `exec 9>$FIFO; trap '' TERM; echo ready >&9; sleep 1000`,
+		map[string]any{"grace": 50, "env": map[string]string{"FIFO": f.path}})
+	p.Dispatch(task)
+	f.line()
+	p.Revoke(task.Token, policy.KindTimeout)
+	if end := next[core.TaskStopped](t, r); end.Abandoned {
+		t.Error("it was abandoned")
+	}
+	f.dead()
+
+	task = shellTask(t, `echo '{"n": 1}'`, nil)
+	task.Deadline = policy.At(time.Now().Add(time.Hour))
+	p.Dispatch(task)
+	if end := next[core.TaskEnded](t, r); end.Failure != nil || field(t, end.Output, "n") != "1" {
+		t.Errorf("%s, %v", end.Output, end.Failure)
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExecTellsTheProcess(t *testing.T) {
+	t.Setenv("PAWL_LAST_HEARTBEAT", "the outer worker's")
+	t.Setenv("PAWL_DATABASE", "is passed on")
+	task := shellTask(t, `env | grep -E '^(PAWL|MINE|HOME)'`, map[string]any{"env": map[string]string{"MINE": "1", "HOME": "/h", "PAWL_STEP": "no"}})
+	res := begin(t, ExecConfig{Owner: "me"}, task).wait(t)
+	got := field(t, res.Output, "stdout")
+	for _, want := range []string{
+		"PAWL_RUN_ID=" + testRun.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1", "HOME=/h",
+		"PAWL_IDEMPOTENCY_KEY=" + testRun.String() + "-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
+	}
+	for _, not := range []string{"PAWL_LAST_HEARTBEAT", "PAWL_DEADLINE_MS"} {
+		if strings.Contains(got, not) {
+			t.Errorf("%s is in %s", not, got)
+		}
+	}
+
+	task = shellTask(t, `echo $PAWL_LAST_HEARTBEAT; echo ${PAWL_DEADLINE_MS}; echo [$HOME]`, map[string]any{"env": map[string]string{"HOME": ""}})
+	task.Details = []byte(`{"page":7}`)
+	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
+	res = NewExec(ExecConfig{}).Execute(ctx, task, newSigns())
+	if got := field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) || !strings.HasSuffix(got, `\n[]\n"`) {
+		t.Errorf("stdout is %s", got)
+	}
+}

@@ -1,0 +1,256 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// HTTPConfig configures an HTTP. Zero values are useful.
+type HTTPConfig struct {
+	// Transport makes the requests; defaults to one of its own with net/http's settings, which takes proxies from the
+	// environment.
+	Transport http.RoundTripper
+}
+
+// HTTPPayload is the payload of an http task.
+type HTTPPayload struct {
+	Method  string            `json:"method,omitempty"` // default: GET, or POST with a body
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Query   map[string]Texts  `json:"query,omitempty"` // added to the URL's
+	JSON    json.RawMessage   `json:"json,omitempty"`  // the request's body as data, or
+	Body    string            `json:"body,omitempty"`  // as text, or
+	File    string            `json:"file,omitempty"`  // as the content of a file
+	// Expect lists the status codes that are a success; default 2xx.
+	Expect Statuses `json:"expect,omitempty"`
+}
+
+// HTTP executes requests, one for each attempt.
+//
+// # What a server is told
+//
+// Idempotency-Key, the same for all attempts of the step; Pawl-Attempt, the attempt's number; Pawl-Deadline-Ms, what
+// is left of the attempt's deadline, absent without one; traceparent, with one trace for all attempts of the step; and
+// User-Agent pawl. A header of the payload replaces any of them.
+//
+// # How it ends
+//
+// The output is {"status", "headers", "body", "json"}: header names in lower case, the body as text in which what is
+// not UTF-8 is replaced by U+FFFD, and json where the body is JSON. A status other than the expected ones is a failure
+// of type status with that code: of kind error for 5xx, 408 and 429, which another attempt may change, of kind failed
+// for others. Retry-After becomes the failure's wish for the next delay. Up to 10 redirects are followed. A connection
+// that cannot be made or breaks off is of kind error and type connection; a body of more than 1 MiB of kind failed
+// and type too_large.
+//
+// The response's headers and each part of its body that arrives are signs of life.
+type HTTP struct {
+	client    *http.Client
+	transport http.RoundTripper
+}
+
+const (
+	maxResponse  = 1 << 20 // bytes of a response's body
+	maxRedirects = 10
+)
+
+var errRedirects = errors.New("more than 10 redirects")
+
+// NewHTTP returns an executor of http tasks.
+func NewHTTP(cfg HTTPConfig) *HTTP {
+	transport := cfg.Transport
+	if transport == nil {
+		own := &http.Transport{Proxy: http.ProxyFromEnvironment}
+		if standard, ok := http.DefaultTransport.(*http.Transport); ok {
+			own = standard.Clone()
+		}
+		own.MaxIdleConnsPerHost = 64 // a flow calls few hosts, and those often
+		transport = own
+	}
+	return &HTTP{
+		transport: transport,
+		client: &http.Client{Transport: transport, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return errRedirects
+			}
+			return nil
+		}},
+	}
+}
+
+// Close closes idle connections.
+func (h *HTTP) Close() error {
+	h.client.CloseIdleConnections()
+	return nil
+}
+
+// Execute makes the request.
+func (h *HTTP) Execute(ctx context.Context, t core.Task, alive Alive) Result {
+	var p HTTPPayload
+	if err := decode(t.Payload, &p); err != nil {
+		return badPayload("http", err)
+	}
+	if err := p.check(); err != nil {
+		return badPayload("http", err)
+	}
+	if ctx.Err() != nil {
+		return Result{Failure: stopped(ctx)}
+	}
+	req, failure := p.request(ctx, alive)
+	if failure != nil {
+		return Result{Failure: failure}
+	}
+	introduce(ctx, req, t)
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return Result{Failure: requestFailure(ctx, req, err)}
+	}
+	defer resp.Body.Close()
+	alive.Output()
+	return p.conclude(ctx, resp, alive)
+}
+
+func (p *HTTPPayload) check() error {
+	switch {
+	case p.URL == "":
+		return errors.New("there is no url")
+	case len(p.JSON) > 0 && p.Body != "", p.File != "" && (len(p.JSON) > 0 || p.Body != ""):
+		return errors.New("json, body and file exclude each other; give one of them")
+	}
+	return nil
+}
+
+// request builds the request the payload describes.
+func (p *HTTPPayload) request(ctx context.Context, alive Alive) (*http.Request, *policy.Failure) {
+	u, err := url.Parse(p.URL)
+	switch {
+	case err != nil:
+		return nil, invalidURL(p.URL, "it cannot be read: "+underlying(err).Error())
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, invalidURL(p.URL, fmt.Sprintf("its scheme is %q; use http or https", u.Scheme))
+	case u.Hostname() == "":
+		return nil, invalidURL(p.URL, "it names no host")
+	}
+	if len(p.Query) > 0 {
+		query := u.Query()
+		for name, values := range p.Query {
+			for _, value := range values {
+				query.Add(name, value)
+			}
+		}
+		u.RawQuery = query.Encode()
+	}
+	body, failure := p.body(alive)
+	if failure != nil {
+		return nil, failure
+	}
+	method := strings.ToUpper(p.Method)
+	if method == "" {
+		method = http.MethodGet
+		if body.size > 0 {
+			method = http.MethodPost
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	if err != nil {
+		return nil, &policy.Failure{Kind: policy.KindFailed, Type: "invalid_request", Message: underlying(err).Error()}
+	}
+	if failure := body.attach(req); failure != nil {
+		return nil, failure
+	}
+	for name, value := range p.Headers {
+		if strings.EqualFold(name, "Host") {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	return req, nil
+}
+
+// introduce sets the headers that tell a server about the attempt, where the payload has not set them.
+func introduce(ctx context.Context, req *http.Request, t core.Task) {
+	key := IdempotencyKey(t.Token)
+	attempt := strconv.Itoa(t.Token.Attempt)
+	trace := sha256.Sum256([]byte(key))
+	span := sha256.Sum256([]byte(key + "-" + attempt))
+	set := func(name, value string) {
+		if req.Header.Get(name) == "" {
+			req.Header.Set(name, value)
+		}
+	}
+	set("Idempotency-Key", key)
+	set("Pawl-Attempt", attempt)
+	set("Traceparent", "00-"+hex.EncodeToString(trace[:16])+"-"+hex.EncodeToString(span[:8])+"-01")
+	set("User-Agent", "pawl")
+	if left, ok := Remaining(ctx); ok {
+		set("Pawl-Deadline-Ms", strconv.FormatInt(left.Milliseconds(), 10))
+	}
+}
+
+// Texts is one text or several; in JSON a text or a list of them.
+type Texts []string
+
+// UnmarshalJSON reads a text or a list of texts.
+func (t *Texts) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '[' {
+		return json.Unmarshal(data, (*[]string)(t))
+	}
+	var one string
+	if err := json.Unmarshal(data, &one); err != nil {
+		return err
+	}
+	*t = Texts{one}
+	return nil
+}
+
+// Statuses is a set of status codes, each a code such as 404, or as the negated hundred a class: -2 is 2xx. In JSON
+// it is a list of numbers and texts, [200, "3xx"], or one of them.
+type Statuses []int
+
+// UnmarshalJSON reads codes and classes.
+func (s *Statuses) UnmarshalJSON(data []byte) error {
+	var items []any
+	if len(data) == 0 || data[0] != '[' {
+		data = append(append([]byte{'['}, data...), ']')
+	}
+	if err := json.Unmarshal(data, &items); err != nil {
+		return err
+	}
+	for _, item := range items {
+		var code int
+		switch v := item.(type) {
+		case float64:
+			code = int(v)
+		case string:
+			if len(v) == 3 && strings.EqualFold(v[1:], "xx") && v[0] >= '1' && v[0] <= '5' {
+				*s = append(*s, -int(v[0]-'0'))
+				continue
+			}
+			code, _ = strconv.Atoi(v)
+		}
+		if code < 100 || code > 599 {
+			return fmt.Errorf(`%v is not a status; use a code such as 200, or a class such as "2xx"`, item)
+		}
+		*s = append(*s, code)
+	}
+	return nil
+}
+
+func (s Statuses) has(code int) bool {
+	for _, want := range s {
+		if want == code || want == -(code/100) {
+			return true
+		}
+	}
+	return len(s) == 0 && code/100 == 2
+}

@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// instants is the queue of tasks that take no time. One goroutine drains it in bulk and ends when it is empty: a task
+// costs an append and a call, and an idle pool holds nothing.
+type instants struct {
+	pool *Pool
+
+	mu       sync.Mutex
+	waiting  []quickTask
+	spare    []quickTask // the batch before, for its memory
+	draining sync.WaitGroup
+	busy     bool
+	closed   bool
+}
+
+type quickTask struct {
+	executor Instant
+	task     core.Task
+}
+
+// keepInstants is the largest batch whose memory is kept for the next one.
+const keepInstants = 4096
+
+func (q *instants) push(executor Instant, t core.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.waiting = append(q.waiting, quickTask{executor, t})
+	if !q.busy {
+		q.busy = true
+		q.draining.Add(1)
+		go q.drain()
+	}
+}
+
+func (q *instants) drain() {
+	defer q.draining.Done()
+	for {
+		q.mu.Lock()
+		batch := q.waiting
+		if len(batch) == 0 {
+			q.busy = false
+			q.mu.Unlock()
+			return
+		}
+		q.waiting, q.spare = q.spare[:0], nil
+		q.mu.Unlock()
+
+		for i := range batch {
+			res := Result{}
+			guard(&res, func() Result { return batch[i].executor.Do(batch[i].task) })
+			q.pool.ended(batch[i].task.Token, res, nil)
+		}
+		clear(batch)
+		if cap(batch) <= keepInstants {
+			q.mu.Lock()
+			q.spare = batch
+			q.mu.Unlock()
+		}
+	}
+}
+
+// wait refuses further tasks and waits until those that came are done.
+func (q *instants) wait() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.draining.Wait()
+}
+
+// NoopPayload is the payload of a noop task; an empty one and null are fine.
+type NoopPayload struct {
+	Output json.RawMessage `json:"output,omitempty"` // the attempt's output
+}
+
+// Noop does nothing and succeeds with the output its payload gives.
+type Noop struct{}
+
+// Do returns the payload's output.
+func (Noop) Do(t core.Task) Result {
+	if len(t.Payload) == 0 || string(t.Payload) == "null" || string(t.Payload) == "{}" {
+		return Result{}
+	}
+	var p NoopPayload
+	if err := decode(t.Payload, &p); err != nil {
+		return badPayload("noop", err)
+	}
+	return Result{Output: p.Output}
+}
+
+// Execute returns the payload's output.
+func (n Noop) Execute(_ context.Context, t core.Task, _ Alive) Result { return n.Do(t) }
+
+// Fail fails as its payload says, which is a [policy.Failure] as JSON: type, message, code, kind, nonRetryable,
+// retryAfter, details. The kind defaults to failed.
+type Fail struct{}
+
+// Do returns the payload's failure.
+func (Fail) Do(t core.Task) Result {
+	f := &policy.Failure{}
+	if len(t.Payload) > 0 && string(t.Payload) != "null" {
+		if err := json.Unmarshal(t.Payload, f); err != nil {
+			return badPayload("fail", err)
+		}
+	}
+	switch f.Kind {
+	case 0:
+		f.Kind = policy.KindFailed
+	case policy.KindError, policy.KindFailed:
+	default:
+		return badPayload("fail", fmt.Errorf("kind %s is not a step's to choose; use error or failed", f.Kind))
+	}
+	return Result{Failure: f}
+}
+
+// Execute returns the payload's failure.
+func (f Fail) Execute(_ context.Context, t core.Task, _ Alive) Result { return f.Do(t) }
+
+// missing stands for the executor of a type that the pool does not have.
+type missing string
+
+// Do fails for good: another attempt would come to the same pool.
+func (m missing) Do(core.Task) Result {
+	return badPayload(string(m), errors.New("this worker has no such task type; start a worker that has it, or correct the step"))
+}
+
+// Execute fails.
+func (m missing) Execute(_ context.Context, t core.Task, _ Alive) Result { return m.Do(t) }

@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// maxStack bounds the stack that a panic's failure carries into the history, in bytes.
+const maxStack = 8 << 10
+
+// guard sets res to what work returns, or to a failure where it panics: one broken executor must not take the engine
+// and everything it runs along.
+func guard(res *Result, work func() Result) {
+	defer func() {
+		if v := recover(); v != nil {
+			*res = Result{Failure: panicked(v, debug.Stack())}
+		}
+	}()
+	*res = work()
+}
+
+func panicked(v any, stack []byte) *policy.Failure {
+	details, err := json.Marshal(map[string]string{"stack": text(stack[:min(len(stack), maxStack)])})
+	if err != nil {
+		details = nil // a map of strings always can be written
+	}
+	return &policy.Failure{Kind: policy.KindError, Type: "panic", Message: fmt.Sprint(v), Details: details}
+}
+
+// unfinished is the failure of an executor whose goroutine ended without returning (runtime.Goexit).
+func unfinished() *policy.Failure {
+	return &policy.Failure{
+		Kind: policy.KindError, Type: "panic",
+		Message: "the executor ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)",
+	}
+}
+
+func lostToClosing(cause *policy.Failure) *policy.Failure {
+	return &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeWorkerClosed, Cause: cause,
+		Message: "the worker was closed while the attempt ran",
+	}
+}

@@ -1,0 +1,281 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// A sign is what fake work does after a pause.
+type sign struct {
+	pause   time.Duration
+	output  bool
+	details string // of a heartbeat; empty: none
+}
+
+// heard is a report and when it came, since the attempt's start.
+type heard struct {
+	when time.Duration
+	at   time.Duration
+	core.Beat
+}
+
+type listener struct {
+	start time.Time
+	epoch core.Time
+	beats []heard
+	end   chan core.TaskEnded
+}
+
+func (l *listener) Report(_ core.RunID, in core.Input) {
+	switch in := in.(type) {
+	case core.Beat:
+		l.beats = append(l.beats, heard{time.Since(l.start), in.At.Sub(l.epoch), in})
+	case core.TaskEnded:
+		l.end <- in
+	}
+}
+
+// live lets work give signs under limits and returns what the engine heard of it.
+func live(t *testing.T, heartbeat, inactivity time.Duration, signs []sign) (beats []heard, end core.TaskEnded) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &listener{start: time.Now(), epoch: policy.At(time.Now()), end: make(chan core.TaskEnded, 1)}
+		p := NewPool(PoolConfig{Reporter: l, Executors: map[string]Executor{
+			"live": executorFunc(func(_ context.Context, _ core.Task, alive Alive) Result {
+				for _, s := range signs {
+					<-time.After(s.pause)
+					synctest.Wait() // a timer that is due at this very instant fires first or last, not meanwhile
+					switch {
+					case s.output:
+						alive.Output()
+					case s.details == "":
+						alive.Heartbeat(nil)
+					default:
+						alive.Heartbeat([]byte(s.details))
+					}
+				}
+				return Result{}
+			}),
+		}})
+		task := testTask("live", "")
+		task.Heartbeat, task.Inactivity = heartbeat.Microseconds(), inactivity.Microseconds()
+		p.Dispatch(task)
+		end = <-l.end
+		<-time.After(time.Hour) // nothing may come afterwards
+		beats = l.beats
+	})
+	return beats, end
+}
+
+func outline(beats []heard) string {
+	s := ""
+	for _, b := range beats {
+		kind := "beat"
+		if b.Output {
+			kind = "output"
+		}
+		s += fmt.Sprintf("%v: %s of %v %s\n", b.when, kind, b.at, b.Details)
+	}
+	return s
+}
+
+func TestPulse(t *testing.T) {
+	second := time.Second
+	every := func(pause time.Duration, n int, output bool) []sign {
+		signs := make([]sign, n)
+		for i := range signs {
+			signs[i] = sign{pause: pause, output: output}
+		}
+		return signs
+	}
+	for name, c := range map[string]struct {
+		heartbeat, inactivity time.Duration
+		signs                 []sign
+		want                  string
+		details               string
+	}{
+		"no limit, no details": {signs: every(second, 100, true)},
+		"no limit, heartbeats": {signs: every(second, 100, false)},
+		"output does not count for heartbeat": {
+			heartbeat: 4 * second, signs: every(second, 100, true),
+		},
+		"a busy process reports once in three quarters": {
+			inactivity: 4 * second, signs: every(700*time.Millisecond, 13, true),
+			want: "3s: output of 2.8s \n5.8s: output of 5.6s \n8.6s: output of 8.4s \n",
+		},
+		"a sign that waits is reported by the timer": {
+			inactivity: 4 * second, signs: []sign{{second, true, ""}, {10 * second, true, ""}},
+			want: "3s: output of 1s \n11s: output of 11s \n",
+		},
+		"a sign after the instant is reported at once": {
+			heartbeat: 4 * second, signs: []sign{{3500 * time.Millisecond, false, ""}, {second, false, ""}},
+			want: "3.5s: beat of 3.5s \n",
+		},
+		"a heartbeat is activity": {
+			inactivity: 4 * second, signs: every(2*second, 2, false),
+			want: "3s: beat of 2s \n",
+		},
+		"details without a limit come once a second": {
+			signs: []sign{{second / 10, false, "1"}, {second / 10, false, "2"}, {second / 10, false, "3"}, {2 * second, false, "4"}, {second / 10, false, "5"}},
+			want:  "100ms: beat of 100ms 1\n1.1s: beat of 300ms 3\n2.3s: beat of 2.3s 4\n", details: "5",
+		},
+		"details travel with the next report": {
+			heartbeat: 4 * second, signs: []sign{{second, false, "1"}, {second, false, ""}, {1500 * time.Millisecond, false, "2"}},
+			want: "3s: beat of 2s 1\n", details: "2",
+		},
+		"details that are given as the attempt begins are reported before the limit fires": {
+			heartbeat: 4 * second, signs: []sign{{0, false, "1"}, {10 * second, false, ""}},
+			want: "3s: beat of 0s 1\n10s: beat of 10s \n",
+		},
+		"both limits have their own reports": {
+			heartbeat: 40 * second, inactivity: 4 * second,
+			signs: []sign{{second, false, ""}, {second, true, ""}, {3 * second, true, ""}, {26 * second, false, ""}},
+			want:  "3s: output of 2s \n5s: output of 5s \n30s: beat of 1s \n31s: beat of 31s \n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			beats, end := live(t, c.heartbeat, c.inactivity, c.signs)
+			if got := outline(beats); got != c.want {
+				t.Errorf("reported\n%swant\n%s", got, c.want)
+			}
+			if string(end.Details) != c.details {
+				t.Errorf("ended with details %q, want %q", end.Details, c.details)
+			}
+		})
+	}
+}
+
+// TestPulseKeepsDeadlines holds the promise: a sign that is given before the engine's deadline is known to the engine
+// before that deadline, with a quarter of the limit to spare or as soon as it is given.
+func TestPulseKeepsDeadlines(t *testing.T) {
+	limits := []time.Duration{0, 40 * time.Millisecond, time.Second, time.Minute}
+	rapid.Check(t, func(rt *rapid.T) {
+		heartbeat := rapid.SampledFrom(limits).Draw(rt, "heartbeat")
+		inactivity := rapid.SampledFrom(limits).Draw(rt, "inactivity")
+		longest := max(heartbeat, inactivity, time.Millisecond)
+		signs := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) sign {
+			scale := rapid.SampledFrom([]time.Duration{longest, longest / 20, max(min(heartbeat, inactivity), time.Millisecond)}).Draw(rt, "scale")
+			s := sign{pause: time.Duration(rapid.Int64Range(1, int64(scale)).Draw(rt, "pause")).Truncate(time.Microsecond) + time.Microsecond}
+			if s.output = rapid.Bool().Draw(rt, "output"); !s.output && rapid.Bool().Draw(rt, "detailed") {
+				s.details = "x"
+			}
+			return s
+		}), 0, 60).Draw(rt, "signs")
+		beats, end := live(t, heartbeat, inactivity, signs)
+		check := func(limit time.Duration, counts func(output bool) bool) {
+			if problem := broken(limit, signs, beats, counts); problem != "" {
+				rt.Fatalf("limit %v: %s\nreports:\n%s", limit, problem, outline(beats))
+			}
+		}
+		check(heartbeat, func(output bool) bool { return !output })
+		check(inactivity, func(bool) bool { return true })
+		if problem := tooMany(heartbeat, inactivity, beats); problem != "" {
+			rt.Fatalf("%s\nreports:\n%s", problem, outline(beats))
+		}
+		if last := lastDetails(signs); last >= 0 {
+			reported := end.Details != nil
+			for _, b := range beats {
+				reported = reported || b.Details != nil && b.when >= since(signs, last)
+			}
+			if !reported {
+				rt.Fatalf("the last details were lost\nreports:\n%s", outline(beats))
+			}
+		}
+	})
+}
+
+// since is when a sign was given.
+func since(signs []sign, i int) (at time.Duration) {
+	for _, s := range signs[:i+1] {
+		at += s.pause
+	}
+	return at
+}
+
+func lastDetails(signs []sign) int {
+	for i := len(signs) - 1; i >= 0; i-- {
+		if signs[i].details != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// broken says which sign the engine should have heard of and did not.
+func broken(limit time.Duration, signs []sign, beats []heard, counts func(output bool) bool) string {
+	if limit == 0 {
+		return ""
+	}
+	over := since(signs, len(signs)-1)
+	for i, s := range signs {
+		if !counts(s.output) {
+			continue
+		}
+		at, heardAt := since(signs, i), over
+		for _, b := range slices.Backward(beats) {
+			if counts(b.Output) && b.at >= at {
+				heardAt = b.when
+			}
+		}
+		var known time.Duration // the latest sign the engine knew of just before
+		for _, b := range beats {
+			if counts(b.Output) && b.when < heardAt {
+				known = max(known, b.at)
+			}
+		}
+		if by := max(at, known+limit/4*3); heardAt > by {
+			return fmt.Sprintf("the sign at %v was reported at %v, not by %v", at, heardAt, by)
+		}
+	}
+	return ""
+}
+
+// tooMany says where there were more reports than the limits need. Each limit may cause two in three quarters of it.
+func tooMany(heartbeat, inactivity time.Duration, beats []heard) string {
+	shortest := detailsEvery
+	for _, limit := range []time.Duration{heartbeat, inactivity} {
+		if limit > 0 {
+			shortest = min(shortest, limit/4*3)
+		}
+	}
+	for i := 5; i < len(beats); i++ {
+		if gap := beats[i].when - beats[i-5].when; gap < shortest {
+			return fmt.Sprintf("six reports within %v, at %v", gap, beats[i].when)
+		}
+	}
+	return ""
+}
+
+// TestPulseOfRevokedAttemptsIsSilent: their reports would be refused one by one.
+func TestPulseOfRevokedAttemptsIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReports()
+		p := NewPool(PoolConfig{Reporter: r, Executors: map[string]Executor{
+			"chatty": executorFunc(func(ctx context.Context, _ core.Task, alive Alive) Result {
+				<-ctx.Done()
+				for range 10 {
+					<-time.After(time.Second)
+					alive.Heartbeat([]byte("x"))
+				}
+				return Result{}
+			}),
+		}})
+		task := testTask("chatty", "")
+		task.Heartbeat = 1000
+		p.Dispatch(task)
+		p.Revoke(task.Token, policy.KindTimeout)
+		next[core.TaskStopped](t, r)
+		if n := len(r.beats()); n != 0 {
+			t.Errorf("%d reports", n)
+		}
+	})
+}
