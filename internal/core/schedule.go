@@ -1,10 +1,6 @@
 package core
 
 import (
-	"encoding/binary"
-	"hash/fnv"
-	"slices"
-
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -117,24 +113,6 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 		is = policy.Earliest(is, d.At)
 	}
 	return is, is != was
-}
-
-// derive makes the id of a run this one starts. It is a function of this run and what it is for, so a repeated start
-// finds the same run; its time part makes it sort like any other id.
-func (r *Run) derive(salt uint64, now Time) RunID {
-	h := fnv.New128a()
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], salt)
-	_, _ = h.Write(r.ID[:])
-	_, _ = h.Write(b[:])
-	var id RunID
-	h.Sum(id[:0])
-	slices.Reverse(id[6:]) // the low bytes of this hash differ most, and people read the first ones
-	ms := uint64(now / 1000)
-	id[0], id[1], id[2], id[3], id[4], id[5] = byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms)
-	id[6] = 0x70 | id[6]&0x0f
-	id[8] = 0x80 | id[8]&0x3f
-	return id
 }
 
 // finishGroup ends a group and whatever of its items is still open.

@@ -152,7 +152,7 @@ func (p *Partition) name(r *run) {
 		p.byName[s.WorkflowID] = s.ID
 	}
 	if s.Key != "" && s.Next == (core.RunID{}) { // the key goes with the chain
-		p.byKey[s.Key] = s.ID
+		p.byKey[startKey{s.Workflow, s.Key}] = s.ID
 	}
 }
 
@@ -162,8 +162,8 @@ func (p *Partition) unname(r *run, leaves bool) {
 	if s.WorkflowID != "" && p.byName[s.WorkflowID] == s.ID {
 		delete(p.byName, s.WorkflowID)
 	}
-	if leaves && s.Key != "" && p.byKey[s.Key] == s.ID {
-		delete(p.byKey, s.Key)
+	if key := (startKey{s.Workflow, s.Key}); leaves && s.Key != "" && p.byKey[key] == s.ID {
+		delete(p.byKey, key)
 	}
 }
 

@@ -31,10 +31,10 @@ type Partition struct {
 	total     int64  // bytes of entries so far
 
 	runs     map[core.RunID]*run
-	broken   map[core.RunID]error  // runs of the tail that cannot be restored
-	hold     uint64                // the first batch with an entry of theirs; the view does not pass it. 0: none
-	byName   map[string]core.RunID // open runs in memory by the workflow id their caller chose
-	byKey    map[string]core.RunID // runs in memory by idempotency key
+	broken   map[core.RunID]error    // runs of the tail that cannot be restored
+	hold     uint64                  // the first batch with an entry of theirs; the view does not pass it. 0: none
+	byName   map[string]core.RunID   // open runs in memory by the workflow id their caller chose
+	byKey    map[startKey]core.RunID // runs in memory by idempotency key
 	wakes    wakes
 	behind   behind
 	ripe     ring[*run]
@@ -136,7 +136,7 @@ func newPartition(cfg Config, defs *definitions) *Partition {
 func (p *Partition) forget() {
 	p.runs = make(map[core.RunID]*run)
 	p.broken, p.hold = make(map[core.RunID]error), 0
-	p.byName, p.byKey = make(map[string]core.RunID), make(map[string]core.RunID)
+	p.byName, p.byKey = make(map[string]core.RunID), make(map[startKey]core.RunID)
 	p.stored = make(map[core.DefinitionID]bool)
 	p.offers = make(map[core.Token]*offered)
 	p.wakes, p.behind, p.ripe, p.lost = wakes{}, behind{}, ring[*run]{}, ring[*run]{}

@@ -290,6 +290,8 @@ func (b *book) answered(r *request) {
 			b.u.violate(Acknowledged, r.call.Started.Run, "the start of run %s was acknowledged and is not in the journal", r.call.Started.Run)
 		} else if !r.call.Started.Existing && b.marks[r.mark] != a {
 			b.u.violate(Acknowledged, a.id, "a start was acknowledged with a run that is another one's")
+		} else if s := r.call.Start; s.RunID == (core.RunID{}) && a.shadow.Workflow != s.Definition.Name {
+			b.u.violate(Acknowledged, a.id, "a start of %s was answered with a run of %s", s.Definition.Name, a.shadow.Workflow)
 		}
 	case engine.CallInput:
 		if b.marks[r.mark] == nil && !r.repeated {
