@@ -156,6 +156,13 @@ func (h *host) Consult(n engine.News) {
 		return
 	}
 	s := h.sessions[n.Run]
+	if n.Held {
+		h.mu.Unlock()
+		if s != nil {
+			s.hold()
+		}
+		return
+	}
 	fresh := s == nil
 	if fresh {
 		s = newSession(h, n.Run)
@@ -350,10 +357,21 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		if !ok {
 			continue
 		}
+		if fn == nil {
+			return notReached()
+		}
 		defer s.taskOver()
 		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
 	}
 	return notBegun(ctx)
+}
+
+// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
+// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+func notReached() worker.Result {
+	return worker.Result{Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",
+	}}
 }
 
 func notBegun(ctx context.Context) worker.Result {

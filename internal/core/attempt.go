@@ -12,7 +12,7 @@ const (
 	// TypeWorkerClosed: its worker was closed in good order. Whoever leaves does not die of the step.
 	TypeWorkerClosed = "worker_closed"
 	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too. Or it came
-	// to its worker after its deadline.
+	// to its worker after its deadline, or before the body of its run had come to its function again.
 	TypeNotBegun = "not_begun"
 )
 

@@ -228,7 +228,10 @@ func bound(def *Definition, in *Start) {
 	if in.Execution == nil {
 		in.Execution = rules.Execution
 	}
-	if d := rules.Deadline; d != nil && in.ExecutionAt.At == 0 {
+	// What a caller names replaces the definition's instant. What a child run has from its parent does not: the earlier
+	// one binds.
+	child := in.Parent.Run != (RunID{})
+	if d := rules.Deadline; d != nil && (in.ExecutionAt.At == 0 || child && d.At < in.ExecutionAt.At) {
 		in.ExecutionAt = RunLimit{At: d.At, Origin: d.Origin}
 	}
 }

@@ -41,6 +41,7 @@ func (b *Body) Void() { b.void.Store(true) }
 type News struct {
 	Run   core.RunID
 	Whole bool   // Steps are all of the run's; else those that closed since the last news
+	Held  bool   // nothing else is told: the run is paused, closing or closed, and its body is not to go on for now
 	Head  *Head  // with Whole
 	Steps []Step // their slices are shared and never changed
 }
@@ -202,10 +203,11 @@ func (p *Partition) consult(c *Call) {
 func (p *Partition) tellAll(r *run) {
 	s := r.state
 	switch {
-	case r.kind.Bodies == nil, s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending:
-		return
-	case s.PausedAt != 0 && s.Owed():
-		return // it would decide what is refused; it is asked when the run goes on
+	case r.kind.Bodies == nil:
+	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
+		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
+		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
+	default:
+		r.kind.Bodies.Consult(NewsOf(s, nil))
 	}
-	r.kind.Bodies.Consult(NewsOf(r.state, nil))
 }
