@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/heap"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -141,7 +142,7 @@ func (p *Partition) forget() {
 	p.wakes, p.behind, p.ripe, p.lost = wakes{}, behind{}, ring[*run]{}, ring[*run]{}
 	p.todo, p.matches, p.visited = ring[errand]{}, nil, nil
 	for _, q := range p.queues {
-		q.waiting, q.listed = nil, false
+		q.waiting, q.listed = heap.Heap[*offered]{}, false
 	}
 	p.flight, p.total = ring[*batch]{}, 0
 	p.window = Window{gen: p.window.gen + 1}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/heap"
 )
 
 // queueKey names a task queue: workers take attempts of one queue and one task type.
@@ -15,7 +16,7 @@ type queueKey struct{ queue, taskType string }
 type taskQueue struct {
 	queueKey
 	busy    int
-	waiting waiting
+	waiting heap.Heap[*offered]
 	listed  bool // among the queues to be matched
 }
 
@@ -35,68 +36,16 @@ func (o *offered) token() core.Token {
 	return core.Token{Run: o.run.id(), Step: o.step, Attempt: o.attempt}
 }
 
-// waiting is an indexed heap of offers.
-type waiting []*offered
-
-func (w waiting) less(i, j int) bool {
-	if w[i].prio != w[j].prio {
-		return w[i].prio > w[j].prio
+// Before orders offers by priority, then by when they came.
+func (o *offered) Before(other *offered) bool {
+	if o.prio != other.prio {
+		return o.prio > other.prio
 	}
-	return w[i].order < w[j].order
+	return o.order < other.order
 }
 
-func (w waiting) swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].place, w[j].place = i, j
-}
-
-func (w *waiting) push(o *offered) {
-	o.place = len(*w)
-	*w = append(*w, o)
-	w.up(o.place)
-}
-
-func (w *waiting) remove(i int) *offered {
-	h := *w
-	o, last := h[i], len(h)-1
-	h.swap(i, last)
-	h[last] = nil
-	*w = h[:last]
-	if i != last && !w.down(i) {
-		w.up(i)
-	}
-	return o
-}
-
-func (w waiting) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !w.less(i, parent) {
-			return
-		}
-		w.swap(i, parent)
-		i = parent
-	}
-}
-
-func (w waiting) down(i int) bool {
-	start := i
-	for {
-		child := 2*i + 1
-		if child >= len(w) {
-			break
-		}
-		if child+1 < len(w) && w.less(child+1, child) {
-			child++
-		}
-		if !w.less(child, i) {
-			break
-		}
-		w.swap(i, child)
-		i = child
-	}
-	return i > start
-}
+// Moved notes the offer's place in its queue.
+func (o *offered) Moved(to int) { o.place = to }
 
 // hold is an attempt in a worker's hands. Its slot is taken from its recorded start until the worker reports that the
 // work is over, whatever became of the attempt meanwhile.
@@ -124,7 +73,7 @@ func (p *Partition) free(q *taskQueue) bool {
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.queue(queueKey{e.Queue, e.Type})
 	begins := p.begins(r, e.Step)
-	if begins && len(q.waiting) == 0 && p.free(q) {
+	if begins && q.waiting.Len() == 0 && p.free(q) {
 		p.begin(r, e.Step, e.Attempt)
 		return
 	}
@@ -137,7 +86,7 @@ func (p *Partition) offer(r *run, e core.Offer) {
 	if o.parked {
 		return
 	}
-	q.waiting.push(o)
+	q.waiting.Push(o)
 	p.match(q)
 }
 
@@ -164,7 +113,7 @@ func (p *Partition) requeue(o *offered) {
 		return
 	}
 	o.parked = false
-	o.queue.waiting.push(o)
+	o.queue.waiting.Push(o)
 	p.match(o.queue)
 }
 
@@ -181,13 +130,13 @@ func (p *Partition) withdraw(tok core.Token) {
 	}
 	delete(p.offers, tok)
 	if !o.parked {
-		o.queue.waiting.remove(o.place)
+		o.queue.waiting.Remove(o.place)
 	}
 }
 
 // match lists a queue whose waiting attempts may find a worker.
 func (p *Partition) match(q *taskQueue) {
-	if !q.listed && len(q.waiting) > 0 {
+	if !q.listed && q.waiting.Len() > 0 {
 		q.listed = true
 		p.matches = append(p.matches, q)
 	}
@@ -196,10 +145,10 @@ func (p *Partition) match(q *taskQueue) {
 // matchOne hands the first waiting attempt of a listed queue to a free worker.
 func (p *Partition) matchOne(q *taskQueue) {
 	q.listed = false
-	if len(q.waiting) == 0 || !p.free(q) {
+	if q.waiting.Len() == 0 || !p.free(q) {
 		return
 	}
-	o := q.waiting.remove(0)
+	o := q.waiting.Remove(0)
 	if o.parked = !p.begins(o.run, o.step); !o.parked {
 		delete(p.offers, o.token())
 		p.begin(o.run, o.step, o.attempt)
