@@ -23,50 +23,28 @@ func (p *Partition) advance(r *run, def core.Definition, in core.Input) error {
 	for _, e := range out.Effects {
 		p.effect(r, e)
 	}
-	p.retime(r)
-	p.ripen(r)
+	p.residents.retime(r)
+	p.pipeline.view.noteSettled(r, p.now)
 	return nil
 }
 
-// record puts an entry into the open batch. It is encoded once: the same bytes become the run's history.
+// record puts an entry into the open batch.
 func (p *Partition) record(r *run, e *core.Entry) {
-	b := p.open
-	start := len(b.blob)
-	b.blob = core.AppendEntry(b.blob, e)
-	b.entries++
-	p.lastEntry = p.now
-	if r.first == 0 {
-		r.first, r.since, r.offset = b.seq, p.now, p.total
-		p.behind.push(r)
-	}
-	encoded := b.blob[start:]
-	p.total += int64(len(encoded))
-	r.keep(b.seq, encoded)
-	r.rows.note(r.state, e)
-	if len(p.watchers) > 0 && p.watchers[e.Run] != nil {
+	p.pipeline.add(r, e, p.now)
+	if p.audience.watched(e.Run) {
+		b := p.pipeline.open
 		b.watched = append(b.watched, watched{entry: *e, number: r.state.Seq})
 	}
-}
-
-// retime puts the run where its wake time belongs.
-func (p *Partition) retime(r *run) {
-	if r.state.Phase.Closed() {
-		p.wakes.set(r, 0)
-		return
-	}
-	p.wakes.set(r, r.state.Wake())
 }
 
 // effect carries out an effect, or has it wait for its turn or its batch.
 func (p *Partition) effect(r *run, e core.Effect) {
 	switch e := e.(type) {
 	case core.Dispatch:
-		q := p.queue(queueKey{e.Task.Queue, e.Task.Type})
-		q.busy++
-		p.held[e.Task.Token] = hold{queue: q}
-		p.open.after = append(p.open.after, effect{run: r.id(), eff: e})
+		p.tasks.hold(e.Task)
+		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), eff: e})
 	case core.Revoke:
-		p.open.after = append(p.open.after, effect{run: r.id(), eff: e})
+		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), eff: e})
 	case core.Consult:
 		p.bodyEffect(r, e)
 	default:
@@ -82,20 +60,16 @@ func (p *Partition) settle() {
 			p.perform(p.todo.pop())
 			continue
 		}
-		if n := len(p.matches); n > 0 && !p.ticking {
-			q := p.matches[0]
-			copy(p.matches, p.matches[1:])
-			p.matches = p.matches[:n-1]
-			p.matchOne(q)
-			continue
+		if p.ticking {
+			break
 		}
-		break
+		q := p.tasks.nextMatch()
+		if q == nil {
+			break
+		}
+		p.handOut(q)
 	}
-	for i, r := range p.visited {
-		p.evict(r)
-		p.visited[i] = nil
-	}
-	p.visited = p.visited[:0]
+	p.residents.endVisits()
 }
 
 func (p *Partition) perform(e errand) {
@@ -103,7 +77,7 @@ func (p *Partition) perform(e errand) {
 	case core.Offer:
 		p.offer(e.run, eff)
 	case core.Withdraw:
-		p.withdraw(core.Token{Run: e.run.id(), Step: eff.Step, Attempt: eff.Attempt})
+		p.tasks.withdraw(core.Token{Run: e.run.id(), Step: eff.Step, Attempt: eff.Attempt})
 	case core.StartChild:
 		p.startChild(e.run, eff)
 	case core.StopChild:
@@ -119,51 +93,22 @@ func (p *Partition) perform(e errand) {
 // closed follows the end of a run: its name is free, the chain goes on or the parent is told, callers wait no longer
 // than until the batch is durable.
 func (p *Partition) closed(r *run, e core.Closed) {
-	p.unname(r, false)
-	r.ended = p.open.seq
+	p.residents.unname(r, false)
+	r.ended = p.pipeline.open.seq
 	p.bodyEffect(r, e)
-	p.open.ended = append(p.open.ended, ended{r.outcome(), r.state.Next})
+	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case e.Next != nil:
-		next := p.create(r.state.Next)
+		next := p.residents.create(r.state.Next)
 		if err := p.advance(next, r.state.Attached(), *e.Next); err != nil {
 			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
 			return
 		}
-		p.name(next)
+		p.residents.name(next)
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)
 	case r.state.Notify != "":
 		p.notify(r)
-	}
-}
-
-// create puts a new run into memory.
-func (p *Partition) create(id core.RunID) *run {
-	r := &run{state: core.NewRun(id)}
-	p.runs[id] = r
-	return r
-}
-
-// name makes an open run findable by the names its caller chose.
-func (p *Partition) name(r *run) {
-	s := r.state
-	if s.WorkflowID != "" && !s.Phase.Closed() {
-		p.byName[s.WorkflowID] = s.ID
-	}
-	if s.Key != "" && s.Next == (core.RunID{}) { // the key goes with the chain
-		p.byKey[s.Key] = s.ID
-	}
-}
-
-// unname forgets a run's names: the workflow id when it ends, both when it leaves memory.
-func (p *Partition) unname(r *run, leaves bool) {
-	s := r.state
-	if s.WorkflowID != "" && p.byName[s.WorkflowID] == s.ID {
-		delete(p.byName, s.WorkflowID)
-	}
-	if leaves && s.Key != "" && p.byKey[s.Key] == s.ID {
-		delete(p.byKey, s.Key)
 	}
 }
 

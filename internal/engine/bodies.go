@@ -110,13 +110,9 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 	}
 	eff := effect{run: r.id(), eff: e}
 	// What recorded nothing waits for what is on its way to the disk, as every answer does.
-	switch {
-	case p.open.entries > 0:
-		p.open.after = append(p.open.after, eff)
-	case p.flight.len() > 0:
-		last := p.flight.items[len(p.flight.items)-1]
-		last.after = append(last.after, eff)
-	default:
+	if b := p.pipeline.last(); b != nil {
+		b.after = append(b.after, eff)
+	} else {
 		p.carryOut(&eff)
 	}
 }
@@ -153,7 +149,7 @@ func (p *Partition) body(c *Call) {
 		rep := report{c.Run, in}
 		tok, over := rep.token()
 		if over {
-			p.remember(rep)
+			p.pipeline.remember(rep)
 		}
 		if _, decided := in.(core.Commands); decided && c.Err == nil {
 			c.Err = p.void(c)
@@ -164,7 +160,7 @@ func (p *Partition) body(c *Call) {
 			}
 		}
 		if over {
-			p.release(tok)
+			p.tasks.release(tok)
 		}
 	}
 	if c.Err != nil && c.Body != nil {
@@ -188,7 +184,7 @@ func (p *Partition) void(c *Call) error {
 // consult answers with whole news.
 func (p *Partition) consult(c *Call) {
 	r, err := p.get(c.Run)
-	if p.missed(err) {
+	if p.temporary(err) {
 		return
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ func TestCommitsOfASequence(t *testing.T) {
 	r.crew.act = succeed
 	r.start(flow("three", task(), task(), task()))
 	commits := 0
-	for r.p.open.entries > 0 {
+	for r.p.pipeline.open.entries > 0 {
 		r.commit()
 		commits++
 		for _, rep := range r.inbox {

@@ -21,7 +21,7 @@ type run struct {
 	offset  int64     // bytes of the journal before that entry
 	pending Piece
 	writing []Piece // on their way in batches that are not durable yet
-	ripe    bool    // listed as worth writing
+	listed  bool    // among the settled: worth writing
 
 	wake       core.Time // its place among the timers; 0: none
 	place      int
@@ -40,6 +40,14 @@ func (r *run) keep(seq uint64, encoded []byte) {
 		p.marks = append(p.marks, mark{seq, len(p.bytes)})
 	}
 	r.last = seq
+}
+
+// written notes that the oldest rows on their way are durable.
+func (r *run) written() {
+	r.writing = r.writing[1:]
+	if len(r.writing) == 0 {
+		r.writing = nil
+	}
 }
 
 // clean reports whether the view knows all of the run, durably.

@@ -28,18 +28,18 @@ func (p *Partition) startRun(req *StartRequest, def core.Definition) (Started, e
 	if id == (core.RunID{}) {
 		id = p.newID()
 	}
-	p.define(&req.Definition)
-	r := p.create(id)
+	p.pipeline.define(&req.Definition)
+	r := p.residents.create(id)
 	err := p.advance(r, def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 	})
 	if err != nil {
-		delete(p.runs, id)
+		delete(p.residents.runs, id)
 		return Started{}, refused("start", id, err)
 	}
-	p.name(r)
+	p.residents.name(r)
 	return Started{Run: id}, nil
 }
 
@@ -53,7 +53,7 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 		}
 	}
 	if req.Key != "" {
-		id, ok := p.byKey[req.Key]
+		id, ok := p.residents.byKey[req.Key]
 		if !ok {
 			var err error
 			if id, ok, err = p.lookup(journal.Lookup{Key: req.Key}); err != nil {
@@ -106,7 +106,7 @@ func (p *Partition) current(id core.RunID) (*run, error) {
 
 // openRun finds the open run of a workflow id.
 func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
-	if id, ok := p.byName[workflowID]; ok {
+	if id, ok := p.residents.byName[workflowID]; ok {
 		return id, true, nil
 	}
 	id, ok, err := p.lookup(journal.Lookup{WorkflowID: workflowID})
@@ -114,7 +114,7 @@ func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
 		return core.RunID{}, false, err
 	}
 	// What is in memory is newer than the view: had the run still that name, it would have been found above.
-	if p.runs[id] != nil {
+	if p.residents.runs[id] != nil {
 		return core.RunID{}, false, nil
 	}
 	return id, true, nil
@@ -128,20 +128,11 @@ func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	return id, err == nil, err
 }
 
-// define stores a definition with the first batch that needs it.
-func (p *Partition) define(d *journal.Definition) {
-	if d.Source == nil || p.stored[d.ID] {
-		return
-	}
-	p.stored[d.ID] = true
-	p.open.defs = append(p.open.defs, *d)
-}
-
 // newID makes a UUIDv7 whose sub-millisecond part is the instant's, so that ids sort by creation.
 func (p *Partition) newID() core.RunID {
 	for {
 		id := makeID(p.now, p.cfg.Random(), p.cfg.Random())
-		if p.runs[id] == nil {
+		if p.residents.runs[id] == nil {
 			return id
 		}
 	}
@@ -164,9 +155,9 @@ func makeID(now core.Time, high, low uint64) core.RunID {
 
 // find resolves a workflow id among the runs in memory; what it does not find, the view knows.
 func (p *Partition) find(c *Call) {
-	if id, ok := p.byName[c.Name]; ok {
+	if id, ok := p.residents.byName[c.Name]; ok {
 		c.Started.Run = id
-	} else if id, err := core.ParseRunID(c.Name); err == nil && p.runs[id] != nil {
+	} else if id, err := core.ParseRunID(c.Name); err == nil && p.residents.runs[id] != nil {
 		c.Started.Run = id
 	} else {
 		c.Absent = true
@@ -183,23 +174,9 @@ func (p *Partition) latest(workflowID string) core.RunID {
 			found = r
 		}
 	}
-	p.unviewed(consider)
+	p.pipeline.unviewed(consider)
 	if found == nil {
 		return core.RunID{}
 	}
 	return found.id()
-}
-
-// unviewed calls fn with each run whose row in the view is not up to date, durably.
-func (p *Partition) unviewed(fn func(*run)) {
-	for _, b := range p.flight.items[p.flight.head:] {
-		for _, r := range b.viewed {
-			if r.first == 0 {
-				fn(r)
-			}
-		}
-	}
-	for r := p.behind.head; r != nil; r = r.next {
-		fn(r)
-	}
 }

@@ -9,18 +9,28 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
+// audience are those who wait for runs, and those who watch them. What it tells them is durable.
+type audience struct {
+	waiters  map[core.RunID][]*Waiter
+	watchers map[core.RunID][]*Watcher
+}
+
+func newAudience() audience {
+	return audience{waiters: make(map[core.RunID][]*Waiter), watchers: make(map[core.RunID][]*Watcher)}
+}
+
 // result answers with a run's outcome, following its chain through what is in memory, or enrols the waiter. A call whose
 // waiter was enrolled is answered only where the run is not in memory: then it may have ended long ago, and the caller
 // looks into the view. Enrolled first, it misses nothing meanwhile.
 func (p *Partition) result(c *Call) {
 	id := c.Run
 	for {
-		r := p.runs[id]
+		r := p.residents.runs[id]
 		if r == nil || !r.state.Phase.Closed() {
 			break
 		}
-		if r.ended > p.durable {
-			p.enrol(id, c.Waiter) // its end is on its way to the disk
+		if r.ended > p.pipeline.durable {
+			p.audience.enrol(id, c.Waiter) // its end is on its way to the disk
 			return
 		}
 		if r.state.Next == (core.RunID{}) {
@@ -30,20 +40,30 @@ func (p *Partition) result(c *Call) {
 		}
 		id = r.state.Next
 	}
-	p.enrol(id, c.Waiter)
-	if p.runs[id] == nil {
+	p.audience.enrol(id, c.Waiter)
+	if p.residents.runs[id] == nil {
 		c.Absent, c.Run = true, id
 		p.reply(c)
 	}
 }
 
-func (p *Partition) enrol(id core.RunID, w *Waiter) {
+func (a *audience) enrol(id core.RunID, w *Waiter) {
 	w.run = id
-	p.waiters[id] = append(p.waiters[id], w)
+	a.waiters[id] = append(a.waiters[id], w)
 }
 
+// enrolWatcher adds a watcher, once.
+func (a *audience) enrolWatcher(id core.RunID, w *Watcher) {
+	if !slices.Contains(a.watchers[id], w) {
+		a.watchers[id] = append(a.watchers[id], w)
+	}
+}
+
+// watched reports whether anybody watches the run.
+func (a *audience) watched(id core.RunID) bool { return len(a.watchers) > 0 && a.watchers[id] != nil }
+
 func (p *Partition) leave(c *Call) {
-	leaveFrom(p.waiters, c.Waiter.run, c.Waiter)
+	leaveFrom(p.audience.waiters, c.Waiter.run, c.Waiter)
 	p.reply(c)
 }
 
@@ -61,17 +81,17 @@ func leaveFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
 }
 
 // tellWaiters tells those who wait for runs that ended in a batch; where the chain goes on they wait for the next run.
-func (p *Partition) tellWaiters(b *batch) {
+func (a *audience) tellWaiters(b *batch) {
 	for i := range b.ended {
 		e := &b.ended[i]
-		ws := p.waiters[e.outcome.Run]
+		ws := a.waiters[e.outcome.Run]
 		if len(ws) == 0 {
 			continue
 		}
-		delete(p.waiters, e.outcome.Run)
+		delete(a.waiters, e.outcome.Run)
 		if e.next != (core.RunID{}) {
 			for _, w := range ws {
-				p.enrol(e.next, w)
+				a.enrol(e.next, w)
 			}
 			continue
 		}
@@ -109,8 +129,8 @@ func (w *Watcher) tell(e watched) {
 	}
 }
 
-// reread has the watcher read the history again. It is woken for that, since by now it may have taken all there was; where there
-// is more for it, it finds out by what it takes next.
+// reread has the watcher read the history again. It may have taken all there was by now, so it is woken by an empty entry;
+// where its channel is full, it finds out by what it takes next.
 func (w *Watcher) reread() {
 	w.behind.Store(true)
 	select {
@@ -119,20 +139,42 @@ func (w *Watcher) reread() {
 	}
 }
 
-func (p *Partition) tellWatchers(b *batch) {
+func (a *audience) tellWatchers(b *batch) {
 	for i := range b.watched {
-		for _, w := range p.watchers[b.watched[i].entry.Run] {
+		for _, w := range a.watchers[b.watched[i].entry.Run] {
 			w.tell(b.watched[i])
 		}
 	}
 }
 
+// again has everyone who waits for a run or watches one ask again, or fails them: what was on its way may be on disk, and
+// nobody was told of it.
+func (a *audience) again(err error) {
+	for _, ws := range a.waiters {
+		for _, w := range ws {
+			w.tell(waited{again: err == nil, err: err})
+		}
+	}
+	clear(a.waiters)
+	for _, ws := range a.watchers {
+		for _, w := range ws {
+			if err != nil {
+				w.tell(watched{err: err})
+			}
+			w.reread()
+		}
+	}
+	if err != nil {
+		clear(a.watchers)
+	}
+}
+
 // entries answers with what the view may lack of a run's history.
 func (p *Partition) entries(c *Call) {
-	if c.Watcher != nil && !slices.Contains(p.watchers[c.Run], c.Watcher) {
-		p.watchers[c.Run] = append(p.watchers[c.Run], c.Watcher)
+	if c.Watcher != nil {
+		p.audience.enrolWatcher(c.Run, c.Watcher)
 	}
-	if r := p.runs[c.Run]; r != nil {
+	if r := p.residents.runs[c.Run]; r != nil {
 		c.Pieces = r.pieces()
 	} else {
 		c.Absent = true
@@ -141,7 +183,7 @@ func (p *Partition) entries(c *Call) {
 }
 
 func (p *Partition) unwatch(c *Call) {
-	leaveFrom(p.watchers, c.Run, c.Watcher)
+	leaveFrom(p.audience.watchers, c.Run, c.Watcher)
 	p.reply(c)
 }
 
@@ -149,7 +191,7 @@ func (p *Partition) unwatch(c *Call) {
 func (p *Partition) list(c *Call) {
 	q := &c.Query
 	c.Masked = make(map[core.RunID]bool)
-	p.unviewed(func(r *run) {
+	p.pipeline.unviewed(func(r *run) {
 		if c.Masked[r.id()] {
 			return
 		}
