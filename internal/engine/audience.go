@@ -25,6 +25,11 @@ func newAudience() audience {
 func (p *Partition) result(c *Call) {
 	id := c.Run
 	for {
+		if a := p.residents.aside[id]; a != nil {
+			c.Err = failure(c.op(), id.String(), a)
+			p.reply(c)
+			return
+		}
 		r := p.residents.runs[id]
 		if r == nil || !r.state.Phase.Closed() {
 			break
@@ -147,6 +152,14 @@ func (a *audience) tellWatchers(b *batch) {
 	}
 }
 
+// fail tells those who wait for a run that it cannot go on.
+func (a *audience) fail(id core.RunID, err error) {
+	for _, w := range a.waiters[id] {
+		w.tell(waited{err: err})
+	}
+	delete(a.waiters, id)
+}
+
 // again has everyone who waits for a run or watches one ask again, or fails them: what was on its way may be on disk, and
 // nobody was told of it.
 func (a *audience) again(err error) {
@@ -196,16 +209,30 @@ func (p *Partition) list(c *Call) {
 			return
 		}
 		c.Masked[r.id()] = true
-		if s := r.state; (q.Workflow == "" || q.Workflow == s.Workflow) &&
-			(q.WorkflowID == "" || q.WorkflowID == s.WorkflowID) &&
-			(len(q.Phases) == 0 || slices.Contains(q.Phases, s.Phase)) &&
-			(q.After == core.RunID{} || bytes.Compare(s.ID[:], q.After[:]) < 0) {
-			c.Rows = append(c.Rows, r.row(p.cfg.Partition, r.last))
+		if row := r.row(p.cfg.Partition, r.last); selects(q, &row) {
+			c.Rows = append(c.Rows, row)
 		}
 	})
+	for id, a := range p.residents.aside {
+		switch {
+		case a.told:
+		case a.unseen == nil:
+			c.note(id, a)
+		case selects(q, a.unseen):
+			c.Rows = append(c.Rows, *a.unseen)
+		}
+	}
 	slices.SortFunc(c.Rows, newestFirst)
 	c.Rows = c.Rows[:min(len(c.Rows), q.Limit+1)]
 	p.reply(c)
+}
+
+// selects reports whether a row is among those that a query asks for.
+func selects(q *journal.Query, row *journal.RunRow) bool {
+	return (q.Workflow == "" || q.Workflow == row.Workflow) &&
+		(q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
+		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase)) &&
+		(q.After == core.RunID{} || bytes.Compare(row.ID[:], q.After[:]) < 0)
 }
 
 func newestFirst(a, b journal.RunRow) int { return bytes.Compare(b.ID[:], a.ID[:]) }

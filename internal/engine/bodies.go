@@ -105,7 +105,7 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		p.cfg.Bodies.Consult(NewsOf(r.state, c.Closed))
+		p.tell(r, c.Closed)
 		return
 	}
 	eff := effect{run: r.id(), eff: e}
@@ -203,5 +203,15 @@ func (p *Partition) tellAll(r *run) {
 	case s.PausedAt != 0 && s.Owed():
 		return // it would decide what is refused; it is asked when the run goes on
 	}
-	p.cfg.Bodies.Consult(NewsOf(r.state, nil))
+	p.tell(r, nil)
+}
+
+// tell gives news to a run's body, of the steps that closed, or with nil of all there is.
+func (p *Partition) tell(r *run, closed []core.StepID) {
+	var news News
+	if err := guard("news for its body was made", func() { news = NewsOf(r.state, closed) }); err != nil {
+		_ = p.stop(r, err)
+		return
+	}
+	p.cfg.Bodies.Consult(news)
 }

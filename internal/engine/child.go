@@ -63,7 +63,11 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 	}
 	input := []byte(payload.Input)
 	if c, ok := def.(core.Checked); ok {
-		if input, err = c.CheckInput(input); err != nil {
+		if bug := guard("its input was checked", func() { input, err = c.CheckInput(input) }); bug != nil {
+			p.logAside("a child run cannot begin", e.Child, bug)
+			err = bug
+		}
+		if err != nil {
 			return failed("input", err.Error())
 		}
 	}

@@ -59,7 +59,11 @@ func (d *definitions) add(src journal.Definition) (core.Definition, error) {
 	if d.compile == nil {
 		return nil, &unusable{errors.New("engine: Config.Compile is not set")}
 	}
-	def, err := d.compile(src)
+	var def core.Definition
+	var err error
+	if bug := guard("its definition was compiled", func() { def, err = d.compile(src) }); bug != nil {
+		err = bug
+	}
 	if err != nil {
 		return nil, &unusable{err}
 	}

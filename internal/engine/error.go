@@ -122,6 +122,11 @@ func failure(op, id string, err error) error {
 	}
 	e := &Error{Code: CodeUncertain, Op: op, ID: id, Err: err}
 	switch {
+	case isAside(err):
+		e.Code, e.Hint = CodeInternal, "the other runs go on. The next start tries again: with a version that has no such bug, or "+
+			"that knows its definition; the log has the details"
+	case permanent(err):
+		e.Code, e.Hint = CodeInternal, "nothing was saved; the log has the details"
 	case errors.Is(err, journal.ErrNotFound):
 		e.Code = CodeNotFound
 	case errors.Is(err, journal.ErrFull):

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +22,20 @@ type plan struct {
 	Steps []planStep `json:"steps"`
 	Again int        `json:"again,omitempty"` // attempts of the run
 	Wants string     `json:"wants,omitempty"` // the only input it takes
+
+	trap func(place string, r *core.Run) // called at each place where the plan's code runs; it may panic
+}
+
+// spring calls the trap, where there is one.
+func (p *plan) spring(place string, r *core.Run) {
+	if p.trap != nil {
+		p.trap(place, r)
+	}
 }
 
 // CheckInput fills an input that is left out, and refuses any but the one the plan wants.
 func (p *plan) CheckInput(input []byte) ([]byte, error) {
+	p.spring("check", nil)
 	if len(input) == 0 {
 		return []byte(p.Wants), nil
 	}
@@ -96,7 +107,10 @@ func compilePlan(d journal.Definition) (core.Definition, error) {
 	return p, nil
 }
 
-func (p *plan) Spec(def int32) *core.StepSpec { return &p.Steps[def].spec }
+func (p *plan) Spec(def int32) *core.StepSpec {
+	p.spring("fold", nil)
+	return &p.Steps[def].spec
+}
 
 func (p *plan) Decider(*core.Run) core.Decider { return p }
 
@@ -111,7 +125,8 @@ func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) 
 	return policy.Match{}
 }
 
-func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+func (p *plan) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+	p.spring("task", r)
 	if s.Spec.Kind == core.KindChild {
 		return []byte(p.Steps[s.Spec.Def].Child), nil
 	}
@@ -119,6 +134,7 @@ func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Fai
 }
 
 func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Command {
+	p.spring("decide", r)
 	if r.Closing != nil {
 		return nil
 	}
@@ -226,6 +242,8 @@ type rig struct {
 	failed  error  // what the last append said
 	unknown string // the name of a plan that cannot be compiled
 	crash   bool   // a failed append is a crash of the process
+	trap    func(plan, place string, r *core.Run)
+	log     *slog.Logger
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -244,8 +262,13 @@ func (r *rig) config() Config {
 			if d.Name == r.unknown {
 				return nil, fmt.Errorf("plan %q is not registered here", d.Name)
 			}
-			return compilePlan(d)
+			def, err := compilePlan(d)
+			if p, ok := def.(*plan); ok && r.trap != nil {
+				p.trap = func(place string, run *core.Run) { r.trap(p.Name, place, run) }
+			}
+			return def, err
 		},
+		Log:    r.log,
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) {
 			d, ok := r.plans[name]

@@ -41,6 +41,7 @@ func NewPartition(cfg Config) *Partition {
 
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(), audience: newAudience()}
+	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
 	p.forget()
 	return p
 }
@@ -277,7 +278,7 @@ func (p *Partition) carryOut(e *effect) {
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
 		p.cfg.Bodies.Forget(e.run)
-		if r := p.residents.runs[e.run]; r != nil && r.state.Owed() {
+		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.Owed() {
 			p.tellAll(r) // it was opened again before its end was durable
 		}
 	default:
@@ -288,6 +289,6 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
-		Behind: p.pipeline.view.behind.count,
+		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside),
 	}
 }

@@ -15,6 +15,7 @@ type pipeline struct {
 	spare   []*batch // used batches, whose memory the next ones take
 	probing bool     // the next cut returns a batch even where it is empty
 
+	encoded   func(core.RunID)           // called after an entry was encoded; tests panic in it. nil: nobody is
 	stored    map[core.DefinitionID]bool // definitions that were sent to the journal
 	lastEntry core.Time
 	view      projection
@@ -89,17 +90,55 @@ func (l *pipeline) begin(seq uint64) {
 	l.open.seq = seq
 }
 
-// add puts a run's entry into the open batch. It is encoded once: the same bytes become the run's history.
-func (l *pipeline) add(r *run, e *core.Entry, now core.Time) {
+// turn is what one input made of a run: an entry, which may have no records, and its effects.
+type turn struct {
+	run *run
+	out core.Output
+}
+
+// add puts the entry of a turn into the open batch, and that of the run which follows in the chain; nil: none does. It puts
+// in both or none: the error is a panic of the run's code.
+func (l *pipeline) add(t, next *turn, now core.Time) error {
+	start := len(l.open.blob)
+	middle, err := l.encode(t)
+	if err == nil && next != nil {
+		_, err = l.encode(next)
+	}
+	if err != nil {
+		l.open.blob = l.open.blob[:start]
+		return err
+	}
+	l.keep(t.run, start, middle, now)
+	if next != nil {
+		l.keep(next.run, middle, len(l.open.blob), now)
+	}
+	return nil
+}
+
+// encode appends a turn's entry to the open batch and returns where it ends.
+func (l *pipeline) encode(t *turn) (end int, err error) {
+	defer caught("its entry was encoded", nil, &err)
+	if e := &t.out.Entry; len(e.Records) > 0 {
+		l.open.blob = core.AppendEntry(l.open.blob, e)
+		t.run.rows.note(t.run.state, e)
+		if l.encoded != nil {
+			l.encoded(e.Run)
+		}
+	}
+	return len(l.open.blob), nil
+}
+
+// keep counts a run's entry, which stands in the open batch. It is encoded once: the same bytes become the run's history.
+func (l *pipeline) keep(r *run, start, end int, now core.Time) {
+	if start == end {
+		return // the input changed nothing
+	}
 	b := l.open
-	start := len(b.blob)
-	b.blob = core.AppendEntry(b.blob, e)
 	b.entries++
 	l.lastEntry = now
-	encoded := b.blob[start:]
-	l.view.lacks(r, b.seq, len(encoded), now)
-	r.keep(b.seq, encoded)
-	r.rows.note(r.state, e)
+	l.view.lacks(r, b.seq, end-start, now)
+	r.keep(b.seq, b.blob[start:end])
+	r.noteRecorded()
 }
 
 // last returns the youngest batch that holds anything; nil: all there was is durable. What a caller is told, and what a

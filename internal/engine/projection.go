@@ -33,17 +33,19 @@ const (
 
 // projection decides which rows of the view are written with which batch.
 type projection struct {
-	behind   behind     // runs the view lacks something of
-	settled  ring[*run] // of those, the ones to which nothing will happen for a while: worth writing now
-	joining  bool       // rows join the batches until none is left
-	flushing bool       // every batch takes rows until none is left
-	total    int64      // bytes of entries so far
-	hold     uint64     // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
+	behind   behind            // runs the view lacks something of
+	settled  ring[*run]        // of those, the ones to which nothing will happen for a while: worth writing now
+	urgent   []*run            // whose rows are to be written with the next batch
+	joining  bool              // rows join the batches until none is left
+	flushing bool              // every batch takes rows until none is left
+	total    int64             // bytes of entries so far
+	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
+	hold     uint64            // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
 }
 
 // forget drops what the view lacks, after a failed append.
 func (v *projection) forget() {
-	*v = projection{joining: v.joining, flushing: v.flushing}
+	*v = projection{joining: v.joining, flushing: v.flushing, onPanic: v.onPanic}
 }
 
 // lacks notes that the view lacks an entry of a run, of size bytes, in a batch.
@@ -71,7 +73,7 @@ func (v *projection) noteSettled(r *run, now core.Time) {
 }
 
 func settled(r *run, now core.Time) bool {
-	if r.state.Phase.Closed() {
+	if r.aside != nil || r.state.Phase.Closed() {
 		return true
 	}
 	return r.state.Idle() && (r.wake == 0 || r.wake > now.Add(settleAge))
@@ -108,6 +110,9 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 	if head == nil {
 		return 0
 	}
+	if len(v.urgent) > 0 {
+		return head.since
+	}
 	quiet := lastEntry.Add(quietAge)
 	if v.settled.len() > 0 {
 		return quiet
@@ -117,7 +122,7 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 
 // attach puts up to n runs' rows into the batch.
 func (v *projection) attach(b *batch, partition, n int, now core.Time) {
-	bytes := 0
+	bytes := v.writeUrgent(b, partition)
 	aged := now.Add(-settleAge)
 	for n > 0 && bytes < viewBytes {
 		r := v.behind.head
@@ -162,19 +167,48 @@ func (v *projection) nextSettled(now core.Time) *run {
 	return nil
 }
 
-// write puts a run's rows and entries into the batch and returns the bytes of the entries.
+// writeUrgent writes the runs whose rows cannot wait.
+func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
+	for _, r := range v.urgent {
+		if r.first != 0 {
+			bytes += v.write(b, partition, r)
+		}
+	}
+	v.urgent = nil
+	return bytes
+}
+
+// write puts a run's rows and entries into the batch and returns the bytes of the entries. Where the rows cannot be made,
+// the run is set aside and only its own row says so.
 func (v *projection) write(b *batch, partition int, r *run) int {
 	to := &b.view
-	to.Runs = append(to.Runs, r.row(partition, b.seq))
-	r.rows.take(r.state, to)
+	if r.aside == nil {
+		runs, steps, attempts := len(to.Runs), len(to.Steps), len(to.Attempts)
+		if err := guard("its rows were written", func() { r.writeRows(to, partition, b.seq) }); err != nil {
+			to.Runs, to.Steps, to.Attempts = to.Runs[:runs], to.Steps[:steps], to.Attempts[:attempts]
+			r.rows = rows{}
+			v.onPanic(r, err)
+		}
+	}
+	if r.aside != nil {
+		r.writeRows(to, partition, b.seq)
+	}
 	size := len(r.pending.bytes)
-	to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.first, Entries: r.pending.bytes})
+	if size > 0 {
+		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.first, Entries: r.pending.bytes})
+	}
 	r.writing = append(r.writing, r.pending)
 	r.pending = Piece{}
 	r.first = 0
 	v.behind.remove(r)
 	b.viewed = append(b.viewed, r)
 	return size
+}
+
+// writeRows appends the run's row, and those of its steps and attempts that have changed.
+func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
+	to.Runs = append(to.Runs, r.row(partition, seq))
+	r.rows.take(r.state, to)
 }
 
 // unviewed calls fn with each run whose row in the view is not up to date, durably.

@@ -55,10 +55,7 @@ func (p *Partition) reload() error {
 		about = append(about, e.run)
 	}
 	for _, id := range about {
-		if p.residents.broken[id] != nil {
-			continue // it stands still anyway
-		}
-		if _, err := p.get(id); err != nil && !errors.Is(err, journal.ErrNotFound) {
+		if _, err := p.get(id); err != nil && !errors.Is(err, journal.ErrNotFound) && !permanent(err) {
 			return err
 		}
 	}
@@ -85,11 +82,16 @@ func (p *Partition) revokeAgain() {
 	p.settle()
 }
 
-// setAside leaves a run as it is in the journal, since nobody can say what it would do next. The others go on without it;
-// the journal is kept from its first batch on, until a start that knows its definition.
-func (p *Partition) setAside(id core.RunID, first uint64, err error) {
-	p.cfg.Log.Error("a run stands still", "run", id.String(), "error", err)
-	p.residents.broken[id] = err
+// leaveInTail sets a run of the tail aside, as it is in the journal, which is kept from its first batch on.
+func (p *Partition) leaveInTail(t *tailRun, first uint64, err error) {
+	a := p.setAside(t.id, err)
+	if created, ok := t.entries[0].Records[0].(core.RunCreated); ok {
+		a.unseen = &journal.RunRow{
+			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID, Key: created.Key,
+			Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At, Wake: journal.WakeSetAside,
+			Parent: created.Parent.Run, Message: a.Error(),
+		}
+	}
 	p.pipeline.view.holdFrom(first)
 }
 
@@ -124,10 +126,10 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	}
 	var dirty []*run
 	for _, t := range order {
-		first := t.seqs[0]
+		all := *t
 		r, err := p.restoreTail(ctx, t)
-		if broken := (*unusable)(nil); errors.As(err, &broken) {
-			p.setAside(t.id, first, err)
+		if permanent(err) {
+			p.leaveInTail(&all, all.seqs[0], err)
 		} else if err != nil {
 			return err
 		}
@@ -168,8 +170,9 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun) (*run, error) {
 		r.rows.forget()
 	}
 	for i := range t.entries {
-		r.state.Fold(t.entries[i])
-		r.rows.note(r.state, &t.entries[i])
+		if err := r.fold(&t.entries[i]); err != nil {
+			return nil, err
+		}
 		encoded = core.AppendEntry(encoded[:0], &t.entries[i])
 		r.keep(t.seqs[i], encoded)
 	}

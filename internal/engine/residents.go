@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -11,7 +12,7 @@ import (
 // Nothing here knows of batches, tasks or callers.
 type residents struct {
 	runs   map[core.RunID]*run
-	broken map[core.RunID]error  // runs that stand still, and why
+	aside  map[core.RunID]*aside // runs that stand still, and why
 	byName map[string]core.RunID // open runs in memory by the workflow id their caller chose
 	byKey  map[string]core.RunID // runs in memory by idempotency key
 	wakes  wakes
@@ -28,7 +29,7 @@ type residents struct {
 // forget empties the memory.
 func (s *residents) forget() {
 	*s = residents{
-		runs: make(map[core.RunID]*run), broken: make(map[core.RunID]error),
+		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
 		byName: make(map[string]core.RunID), byKey: make(map[string]core.RunID),
 		window: Window{gen: s.window.gen + 1},
 	}
@@ -48,6 +49,7 @@ func (s *residents) enter(r *run) {
 	s.name(r)
 	s.retime(r)
 	r.lost = r.state.Active()
+	r.noteRecorded()
 }
 
 // retime puts the run where its wake time belongs.
@@ -96,10 +98,10 @@ func (s *residents) endVisits() {
 // evict drops a run from memory if the view knows all of it and nothing is due soon.
 func (s *residents) evict(r *run) {
 	// Work that still stops belongs to its run also after the run's end: a retry has to know of it.
-	if !r.clean() || r.lost || r.state.Live() > 0 || s.runs[r.id()] != r {
+	if !r.clean() || r.lost || s.runs[r.id()] != r || (r.aside == nil && r.state.Live() > 0) {
 		return
 	}
-	if !r.state.Phase.Closed() {
+	if r.aside == nil && !r.state.Phase.Closed() {
 		if r.state.Active() || (r.wake != 0 && r.wake < s.window.Before) {
 			return
 		}
@@ -122,11 +124,11 @@ func (s *residents) drop(r *run) {
 
 // get returns a run, loading it where it is not in memory. What is not in memory is in the view, up to its last entry.
 func (p *Partition) get(id core.RunID) (*run, error) {
+	if a := p.residents.aside[id]; a != nil {
+		return nil, a
+	}
 	r := p.residents.runs[id]
 	if r == nil {
-		if err := p.residents.broken[id]; err != nil {
-			return nil, err
-		}
 		h, err := p.cfg.Journal.History(p.ctx, id)
 		if err != nil {
 			return nil, err
@@ -139,6 +141,9 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	if r.lost {
 		p.recover(r)
 	}
+	if r.aside != nil {
+		return nil, r.aside
+	}
 	return r, nil
 }
 
@@ -146,6 +151,9 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
 	r, err := p.restore(id, entries)
 	if err != nil {
+		if bug := (*panicked)(nil); errors.As(err, &bug) {
+			return nil, p.setAside(id, err)
+		}
 		return nil, err
 	}
 	r.rows.forget()
@@ -154,7 +162,8 @@ func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
 }
 
 // restore folds entries into a run.
-func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
+func (p *Partition) restore(id core.RunID, entries []core.Entry) (r *run, err error) {
+	defer caught("its history was folded", nil, &err)
 	if len(entries) == 0 || len(entries[0].Records) == 0 {
 		return nil, fmt.Errorf("%w: run %s has no beginning", journal.ErrCorrupt, id)
 	}
@@ -166,10 +175,11 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
 	}
-	r := &run{state: core.Restore(id, def, nil)}
+	r = &run{state: core.Restore(id, def, nil)}
 	for i := range entries {
-		r.state.Fold(entries[i])
-		r.rows.note(r.state, &entries[i])
+		if err := r.fold(&entries[i]); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }
@@ -181,8 +191,13 @@ func (p *Partition) recover(r *run) {
 		return
 	}
 	r.lost = false
-	for _, e := range r.state.Offers() {
-		p.effect(r, e)
+	var offers []core.Effect
+	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
+		_ = p.stop(r, err)
+		return
+	}
+	for _, e := range offers {
+		p.effect(r, e, nil)
 	}
 	if r.state.Live() > 0 || r.state.Owed() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})

@@ -127,6 +127,15 @@ func (t *tasks) withdraw(tok core.Token) {
 	}
 }
 
+// withdrawRun takes all attempts of a run out of their queues.
+func (t *tasks) withdrawRun(r *run) {
+	for tok, o := range t.offers {
+		if o.run == r {
+			t.withdraw(tok)
+		}
+	}
+}
+
 // match lists a queue whose waiting attempts may find a worker.
 func (t *tasks) match(q *taskQueue) {
 	if !q.listed && q.waiting.Len() > 0 {
@@ -230,7 +239,7 @@ func (p *Partition) begins(r *run, step core.StepID) bool {
 // unpark queues an attempt whose function is at hand now.
 func (p *Partition) unpark(c *Call) {
 	r := p.residents.runs[c.Run]
-	if r == nil || int(c.Step) >= len(r.state.Steps) {
+	if r == nil || r.aside != nil || int(c.Step) >= len(r.state.Steps) {
 		return
 	}
 	p.tasks.requeue(p.tasks.offers[core.Token{Run: c.Run, Step: c.Step, Attempt: r.state.Steps[c.Step].Attempt}])

@@ -15,8 +15,7 @@ func (u *unusable) Unwrap() error { return u.error }
 // the open batch is saved, since what happens to that run would be missing in it: the batch is dropped, and all of it
 // happens again when the journal can be read.
 func (p *Partition) temporary(err error) bool {
-	var broken *unusable
-	if err == nil || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) || errors.As(err, &broken) {
+	if err == nil || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) || permanent(err) {
 		return false
 	}
 	if p.unread == nil {

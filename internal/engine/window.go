@@ -18,7 +18,9 @@ type Window struct {
 // Loaded is a run that was read because it comes due.
 type Loaded struct {
 	Run     core.RunID
+	Wake    core.Time // as its row has it
 	History journal.History
+	Err     error // why it cannot be read, now and later; nil: it was
 }
 
 // windowDue returns when the next window is to be read; zero: not before something changes. Where nothing is known to
@@ -50,7 +52,7 @@ func (s *residents) awaits(w Window) bool { return s.reading && w.gen == s.windo
 // stale reports whether what was read of a run is old by now: it is in memory, or was meanwhile.
 func (s *residents) stale(id core.RunID) bool {
 	_, left := s.left[id]
-	return left || s.runs[id] != nil || s.broken[id] != nil
+	return left || s.runs[id] != nil || s.aside[id] != nil
 }
 
 // endWindow ends the reading of a window. far is the first wake beyond it, zero where there is none.
@@ -80,17 +82,31 @@ func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 		return
 	}
 	for i := range runs {
-		id := runs[i].Run
-		if p.residents.stale(id) {
-			continue
-		}
-		r, err := p.adopt(id, runs[i].History.Entries)
-		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", id.String()) {
-			continue
+		p.load(&runs[i])
+		p.settle()
+	}
+}
+
+// load takes in one run that comes due.
+func (p *Partition) load(l *Loaded) {
+	r := p.residents.runs[l.Run]
+	switch {
+	case l.Err != nil && !p.residents.stale(l.Run):
+		p.setAside(l.Run, l.Err)
+		return
+	case l.Err != nil:
+		return
+	case !p.residents.stale(l.Run):
+		var err error
+		r, err = p.adopt(l.Run, l.History.Entries)
+		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
+			return
 		}
 		p.recover(r)
 		p.residents.visit(r)
-		p.settle()
+	}
+	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
+		p.takeUp(r)
 	}
 }
 
@@ -155,10 +171,12 @@ func readRuns(ctx context.Context, j journal.Journal, page []journal.Due, seen m
 			h, err := j.History(ctx, d.Run)
 			switch {
 			case errors.Is(err, journal.ErrNotFound): // it went while we read
+			case errors.Is(err, journal.ErrCorrupt):
+				out = append(out, Loaded{Run: d.Run, Wake: d.Wake, Err: err}) // the others come due as well
 			case err != nil:
 				return err
 			default:
-				out = append(out, Loaded{d.Run, h})
+				out = append(out, Loaded{Run: d.Run, Wake: d.Wake, History: h})
 			}
 		}
 		if len(out) == loadedPage || (i == len(page)-1 && len(out) > 0) {
