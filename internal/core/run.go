@@ -102,7 +102,7 @@ type Run struct {
 	Next         RunID // the chain's next run; zero: none
 	Seq          int   // entries folded so far
 
-	def     Definition
+	def     *Definition
 	decider Decider
 	asked   bool              // the decider has been asked about the state as a whole
 	wakes   wakes             // open steps by the instant each wants something

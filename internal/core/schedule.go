@@ -109,10 +109,12 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
 	}
-	if b, ok := r.def.(Bounded); ok {
-		if own, _, _ := b.Bounds(); own != nil {
-			is = policy.Earliest(is, r.CreatedAt.Add(own.After))
-		}
+	rules := r.def.RunRules()
+	if own := rules.Execution; own != nil {
+		is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+	}
+	if d := rules.Deadline; d != nil {
+		is = policy.Earliest(is, d.At)
 	}
 	return is, is != was
 }

@@ -16,7 +16,7 @@ type errand struct {
 
 // advance lets an input happen to a run and takes in what was recorded. The error is the machine's refusal, or that the
 // run is set aside.
-func (p *Partition) advance(r *run, def core.Definition, in core.Input) error {
+func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	if r.aside != nil {
 		return r.aside
 	}
@@ -47,7 +47,7 @@ func (p *Partition) refuse(r *run, err error) error {
 
 // work asks the machine what an input makes of a run. Where the run ends and its chain goes on, it works out the start of
 // the next run as well: both are saved together or not at all.
-func (p *Partition) work(t *turn, def core.Definition, in core.Input) (next *turn, err error) {
+func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *turn, err error) {
 	defer caught("it took", in, &err)
 	r := t.run
 	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
@@ -58,7 +58,7 @@ func (p *Partition) work(t *turn, def core.Definition, in core.Input) (next *tur
 		if !ok || closed.Next == nil {
 			continue
 		}
-		next = &turn{run: &run{state: core.NewRun(r.state.Next)}}
+		next = &turn{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
 		if next.out, err = core.Advance(next.run.state, r.state.Attached(), *closed.Next, p.now); err != nil {
 			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
 			return nil, nil
@@ -93,9 +93,9 @@ func (p *Partition) effect(r *run, e core.Effect, next *turn) {
 	switch e := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(e.Task)
-		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), eff: e})
+		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
-		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), eff: e})
+		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Consult:
 		p.bodyEffect(r, e)
 	default:

@@ -26,11 +26,9 @@ type Config struct {
 	Workers   Workers
 	Partition int
 	Owner     string // who holds the partition, for people; default "pid N"
-	Bodies    Bodies // of workflows that are functions; default none
-	// Compile makes a definition from its stored source. It must be safe for concurrent use.
-	Compile func(d journal.Definition) (core.Definition, error)
-	// Resolve finds the definition a child step names; default: no child runs.
-	Resolve func(parent core.DefinitionID, name string) (journal.Definition, error)
+	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. Required: without
+	// one nothing can be started.
+	Kinds map[string]Kind
 	// BeforeRecovery runs when the partition is held and before any attempt is given out again: what still executes of
 	// the previous owner's attempts is ended here. Default: nothing.
 	BeforeRecovery func(ctx context.Context) error

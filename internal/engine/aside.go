@@ -82,12 +82,15 @@ func isAside(err error) bool {
 	return errors.As(err, &a)
 }
 
+func isUnusable(err error) bool {
+	var u *unusable
+	return errors.As(err, &u)
+}
+
 // permanent reports whether a run cannot be used as long as this process lives.
 func permanent(err error) bool {
-	var stands *aside
-	var code *unusable
 	var bug *panicked
-	return errors.As(err, &stands) || errors.As(err, &code) || errors.As(err, &bug)
+	return isAside(err) || isUnusable(err) || errors.As(err, &bug)
 }
 
 // setAside notes that a run stands still, and tells those who wait for it.

@@ -22,7 +22,7 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if err := e.payload("start", r.Definition.Name, r.Input); err != nil {
 		return Started{}, err
 	}
-	def, err := e.defs.use(ctx, &r.Definition)
+	w, err := e.defs.use(ctx, &r.Definition)
 	if err != nil {
 		return Started{}, invalid("start", r.Definition.Name, "the definition cannot be used: %w", err)
 	}
@@ -31,7 +31,7 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	}
 	defer e.leave()
 	c := e.call(CallStart)
-	c.Start, c.Compiled = r, def
+	c.Start, c.workflow = r, w
 	if err := e.do(ctx, c); err != nil {
 		return Started{}, err
 	}

@@ -122,9 +122,10 @@ func failure(op, id string, err error) error {
 	}
 	e := &Error{Code: CodeUncertain, Op: op, ID: id, Err: err}
 	switch {
+	case isUnusable(err): // nothing was tried: the run stays as it is
+		e.Code = CodeConflict
 	case isAside(err):
-		e.Code, e.Hint = CodeInternal, "the other runs go on. The next start tries again: with a version that has no such bug, or "+
-			"that knows its definition; the log has the details"
+		e.Code, e.Hint = CodeInternal, "the other runs go on; the log has the details. The next start tries again, so use a version without this bug"
 	case permanent(err):
 		e.Code, e.Hint = CodeInternal, "nothing was saved; the log has the details"
 	case errors.Is(err, journal.ErrNotFound):

@@ -21,7 +21,7 @@ type planted struct {
 	from  int
 }
 
-func (p *planted) trap(plan, place string, _ *core.Run) {
+func (p *planted) trap(plan, place string) {
 	if plan != "bad" || place != p.place {
 		return
 	}
@@ -43,7 +43,7 @@ func (r *rig) wantAside(ids ...core.RunID) {
 	}
 	for _, id := range ids {
 		row, ok := rows[id]
-		if !ok || !strings.Contains(row.Message, "set aside") || !strings.Contains(row.Message, "index out of range") {
+		if !ok || !strings.Contains(row.Message, "set aside") || !strings.Contains(row.Message, "panicked") {
 			r.t.Errorf("the list has of run %s: %v, %q", id, ok, row.Message)
 		}
 		c := r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: null}})
@@ -162,7 +162,7 @@ func TestPanicWhileFolding(t *testing.T) {
 			r.p.Flush()
 			r.commit()
 		}
-		r.trap = (&planted{"fold", 1}).trap
+		r.hollow = "bad"
 		for range 3 {
 			r.restart()
 			r.pass(time.Minute)
@@ -172,7 +172,7 @@ func TestPanicWhileFolding(t *testing.T) {
 				t.Fatal("who waits for a run that stands still is not told")
 			}
 		}
-		r.trap = nil
+		r.hollow = ""
 		r.restart()
 		r.pass(time.Minute)
 		r.wantAside()
@@ -265,18 +265,11 @@ func TestPanicWhileServing(t *testing.T) {
 		j := memory.New()
 		at := &planted{"decide", 3}
 		var e *Engine
-		start := func(trap func(plan, place string, r *core.Run)) {
+		start := func(trap func(plan, place string)) {
 			e, _ = open(t, j, -1, succeed, func(c *Config) {
-				c.Compile = func(d journal.Definition) (core.Definition, error) {
-					def, err := compilePlan(d)
-					p, _ := def.(*plan)
-					p.trap = func(place string, r *core.Run) {
-						if trap != nil {
-							trap(p.Name, place, r)
-						}
-					}
-					return def, err
-				}
+				c.Kinds = map[string]Kind{"plan": {Compile: func(d journal.Definition) (*core.Definition, error) {
+					return compileTrapped(d, trap)
+				}}}
 			})
 		}
 		start(at.trap)

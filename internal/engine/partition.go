@@ -36,7 +36,7 @@ type Partition struct {
 // NewPartition returns a partition that Open makes ready.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
-	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Compile))
+	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 
 func newPartition(cfg Config, defs *definitions) *Partition {
@@ -277,7 +277,7 @@ func (p *Partition) carryOut(e *effect) {
 	case core.Revoke:
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
-		p.cfg.Bodies.Forget(e.run)
+		e.kind.Bodies.Forget(e.run)
 		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.Owed() {
 			p.tellAll(r) // it was opened again before its end was durable
 		}

@@ -44,8 +44,9 @@ type batch struct {
 
 // effect is a machine's effect on the world outside, and whose.
 type effect struct {
-	run core.RunID
-	eff core.Effect
+	run  core.RunID
+	kind *Kind // of the run's workflow
+	eff  core.Effect
 }
 
 // ended is a run that closed in a batch.

@@ -79,12 +79,12 @@ func (e *Engine) Inspect(ctx context.Context, id core.RunID) (*core.Run, error) 
 func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) (*core.Run, error) {
 	if len(entries) > 0 && len(entries[0].Records) > 0 {
 		if created, ok := entries[0].Records[0].(core.RunCreated); ok {
-			def, err := e.defs.stored(ctx, created.Definition)
+			w, err := e.defs.stored(ctx, created.Definition)
 			if err != nil {
 				return nil, invalid("read", id.String(), "its definition cannot be used: %w", err)
 			}
 			var r *core.Run
-			if bug := guard("its history was folded", func() { r = core.Restore(id, def, entries) }); bug != nil {
+			if bug := guard("its history was folded", func() { r = core.Restore(id, w.def, entries) }); bug != nil {
 				return nil, failure("read", id.String(), bug)
 			}
 			return r, nil

@@ -216,9 +216,9 @@ func (p *Partition) Failed(err error) {
 		}
 	}
 	p.pipeline.reports = append(kept, p.pipeline.reports...)
-	if p.cfg.Bodies != nil {
-		p.generation++
-		p.cfg.Bodies.Reset(p.generation)
+	p.generation++
+	for _, b := range p.defs.bodies() {
+		b.Reset(p.generation)
 	}
 	p.tasks.dropUngiven()
 	p.forget()

@@ -36,8 +36,8 @@ func (s *residents) forget() {
 }
 
 // create puts a new run into memory.
-func (s *residents) create(id core.RunID) *run {
-	r := &run{state: core.NewRun(id)}
+func (s *residents) create(id core.RunID, kind *Kind) *run {
+	r := &run{state: core.NewRun(id), kind: kind}
 	s.runs[id] = r
 	return r
 }
@@ -171,11 +171,11 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (r *run, err er
 	if !ok {
 		return nil, fmt.Errorf("%w: run %s does not begin with its creation", journal.ErrCorrupt, id)
 	}
-	def, err := p.defs.stored(p.ctx, created.Definition)
+	w, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
 	}
-	r = &run{state: core.Restore(id, def, nil)}
+	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
 	for i := range entries {
 		if err := r.fold(&entries[i]); err != nil {
 			return nil, err

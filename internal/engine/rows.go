@@ -24,7 +24,7 @@ type attempt struct {
 // Rows returns what the view has to say of a run with that history: its row, steps and attempts. Whoever checks a journal
 // compares them with what it says.
 // The error is a panic of the definition's code.
-func Rows(id core.RunID, partition int, def core.Definition, h journal.History) (v journal.View, err error) {
+func Rows(id core.RunID, partition int, def *core.Definition, h journal.History) (v journal.View, err error) {
 	defer caught("its history was folded", nil, &err)
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range h.Entries {

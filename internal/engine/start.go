@@ -10,17 +10,17 @@ import (
 
 // start makes a run, or finds the one that the request's key, id or workflow id stands for.
 func (p *Partition) start(c *Call) {
-	c.Started, c.Err = p.startRun(&c.Start, c.Compiled)
+	c.Started, c.Err = p.startRun(&c.Start, c.workflow)
 	p.reply(c)
 }
 
-func (p *Partition) startRun(req *StartRequest, def core.Definition) (Started, error) {
+func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	if found, err := p.existing(req); err != nil || found.Existing {
 		return found, err
 	}
-	if def == nil {
+	if w == nil {
 		var err error
-		if def, err = p.defs.use(p.ctx, &req.Definition); err != nil {
+		if w, err = p.defs.use(p.ctx, &req.Definition); err != nil {
 			return Started{}, invalid("start", req.Definition.Name, "the definition cannot be used: %w", err)
 		}
 	}
@@ -29,8 +29,8 @@ func (p *Partition) startRun(req *StartRequest, def core.Definition) (Started, e
 		id = p.newID()
 	}
 	p.pipeline.define(&req.Definition)
-	r := p.residents.create(id)
-	err := p.advance(r, def, core.Start{
+	r := p.residents.create(id, w.kind)
+	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,

@@ -119,8 +119,8 @@ func (b *book) open1(e core.Entry) *account {
 		return nil
 	}
 	a := &account{id: e.Run, shadow: core.Restore(e.Run, w.compiled, nil)}
-	if p, ok := w.compiled.(*program); ok {
-		a.body = &bodyModel{u: b.u, program: p, ended: map[core.StepID]int{}}
+	if w.program != nil {
+		a.body = &bodyModel{u: b.u, program: w.program, ended: map[core.StepID]int{}}
 	}
 	b.accounts[e.Run] = a
 	b.order = append(b.order, a)

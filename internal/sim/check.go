@@ -191,6 +191,9 @@ func (b *book) alive(n *node, a *account) {
 		if s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
 			b.u.violate(NoHang, a.id, "attempt %s is thought to be alive, and no worker has it", tokenText(tok))
 		}
+		if j := n.workers.jobs[tok]; j != nil && j.waits() && j.session.rests() {
+			b.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body rests", tokenText(tok))
+		}
 		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil {
 			b.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and it has ended", m.name(i))
 		}
