@@ -329,7 +329,7 @@ func overMapping(base, over Value) Value {
 		}
 		return over
 	}
-	out := &node{kind: nodeObject, pos: over.n.pos, size: 1}
+	out := &node{kind: nodeObject, pos: over.n.pos}
 	for _, f := range base.n.fields {
 		if over.n.get(f.name) == nil {
 			out.add(f.name, f.pos, f.value)

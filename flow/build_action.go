@@ -49,7 +49,7 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 		p.payload = b.failure(a, vars)
 	case *Noop:
 		if a.Output.IsZero() {
-			p.payload = b.template(&node{size: 1}, vars, false)
+			p.payload = b.template(&node{}, vars, false)
 			return
 		}
 		o := b.object(vars)
@@ -336,7 +336,7 @@ func (b *builder) retryCondition(r *policy.Retry, vars varset) {
 	}
 	n := b.doc.whens[r]
 	if n == nil {
-		n = &node{kind: nodeText, text: r.When, size: 1}
+		n = &node{kind: nodeText, text: r.When}
 	}
 	if p := b.condition(n, vars); p != nil {
 		b.def.whens[r.When] = p

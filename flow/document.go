@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"iter"
 	"time"
 
@@ -124,6 +125,13 @@ func (d *Document) AllSteps() iter.Seq[*Step] {
 			}
 		}
 	}
+}
+
+// ErrorAt is an error about what a step of the document does, at its place.
+func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *Error {
+	e := &Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	d.src.mark(e)
+	return e
 }
 
 // Ending is a way not to succeed, as ContinueOn names it.

@@ -32,7 +32,7 @@ func Encode(doc *Document) ([]byte, error) {
 		services.must(s.Name, encodeSettings(s.Settings, s.Description))
 	}
 	out.put("services", services.value())
-	steps := &node{kind: nodeList, size: 1}
+	steps := &node{kind: nodeList}
 	for _, s := range doc.Steps {
 		steps.push(encodeStep(s).n)
 	}
@@ -146,7 +146,7 @@ func encodeHook(name string, steps []*Step) Value {
 	if len(steps) == 0 {
 		return Value{}
 	}
-	list := &node{kind: nodeList, size: 1}
+	list := &node{kind: nodeList}
 	for _, s := range steps {
 		step := *s
 		if contains(hookKeys, step.Name) {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -42,40 +43,20 @@ func appendValue(buf []byte, v any, depth int) ([]byte, error) {
 		return appendList(buf, len(v), func(i int) any { return v[i] }, depth)
 	case map[string]any:
 		return appendMap(buf, v, depth)
-	case *stepValue:
-		return appendMap(buf, map[string]any{
-			"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure,
-		}, depth)
-	case *failureValue:
-		if v == nil {
-			return append(buf, "null"...), nil
+	case Fielder:
+		if fields := v.Fields(); fields != nil {
+			return appendMap(buf, fields, depth)
 		}
-		return appendMap(buf, v.fields(), depth)
-	case *runValue:
-		return appendMap(buf, map[string]any{
-			"id": v.ID, "workflow": v.Workflow, "workflowId": v.WorkflowID, "phase": v.Phase, "attempt": v.Attempt,
-			"startedAt": v.StartedAt,
-		}, depth)
+		return append(buf, "null"...), nil
 	}
 	return appendOther(buf, v, depth)
 }
 
+// Fielder is a value that is written as an object of its fields; null where there are none.
+type Fielder interface{ Fields() map[string]any }
+
 // maxValue bounds what one value may grow to: lists that hold lists several times are small in memory and huge in JSON.
 const maxValue = 16 << 20
-
-func (f *failureValue) fields() map[string]any {
-	out := map[string]any{"kind": f.Kind, "type": f.Type, "message": f.Message, "code": f.Code}
-	if f.Details != nil {
-		out["details"] = f.Details
-	}
-	if f.Limit != "" {
-		out["limit"] = f.Limit
-	}
-	if f.Cause != nil {
-		out["cause"] = f.Cause
-	}
-	return out
-}
 
 func appendList(buf []byte, n int, item func(int) any, depth int) ([]byte, error) {
 	var err error
@@ -160,4 +141,25 @@ func appendString(buf []byte, text string) []byte {
 	enc.SetEscapeHTML(false) // && and < are for people to read
 	_ = enc.Encode(text)     // a text always can be written
 	return append(buf, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
+}
+
+// textOf writes a value as text: a text as it is, null as nothing, everything else as JSON.
+func textOf(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	}
+	buf, err := appendValue(nil, v, 0)
+	if err != nil {
+		return "", err
+	}
+	text := string(buf)
+	if strings.HasPrefix(text, `"`) { // an instant or a duration
+		if err := json.Unmarshal(buf, &text); err != nil {
+			return "", fmt.Errorf("a text that cannot be written: %w", err)
+		}
+	}
+	return text, nil
 }

@@ -88,6 +88,37 @@ type runValue struct {
 	StartedAt  time.Time `expr:"startedAt"`
 }
 
+// Fields make the JSON of the whole value.
+func (v *stepValue) Fields() map[string]any {
+	return map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
+}
+
+// Fields make the JSON of the whole value; what is not known is left out.
+func (f *failureValue) Fields() map[string]any {
+	if f == nil {
+		return nil
+	}
+	out := map[string]any{"kind": f.Kind, "type": f.Type, "message": f.Message, "code": f.Code}
+	if f.Details != nil {
+		out["details"] = f.Details
+	}
+	if f.Limit != "" {
+		out["limit"] = f.Limit
+	}
+	if f.Cause != nil {
+		out["cause"] = f.Cause
+	}
+	return out
+}
+
+// Fields make the JSON of the whole value.
+func (v *runValue) Fields() map[string]any {
+	return map[string]any{
+		"id": v.ID, "workflow": v.Workflow, "workflowId": v.WorkflowID, "phase": v.Phase, "attempt": v.Attempt,
+		"startedAt": v.StartedAt,
+	}
+}
+
 // fieldsOf lists what a type of this file has, by its Go name.
 func fieldsOf(name string) []string {
 	for _, v := range []any{stepValue{}, failureValue{}, runValue{}} {

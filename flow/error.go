@@ -66,13 +66,6 @@ func (e *Error) Excerpt() string {
 	return fmt.Sprintf("\n%s%s\n%s| %s^", number, string(runes), strings.Repeat(" ", utf8.RuneCountInString(number)-2), string(pad))
 }
 
-// ErrorAt is an error about what a step of the document does, at its place.
-func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *Error {
-	e := &Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name, Msg: fmt.Sprintf(format, args...), Hint: hint}
-	e.excerpt = d.src.line(e.Line)
-	return e
-}
-
 // Errors are all errors of one document, in the order of their places.
 type Errors []*Error
 
@@ -113,9 +106,7 @@ func (r *reports) add(e *Error) {
 		r.seen = map[string]bool{}
 	}
 	r.seen[key] = true
-	if r.src != nil {
-		e.File, e.excerpt = r.src.name, r.src.line(e.Line)
-	}
+	r.src.mark(e)
 	r.errs = append(r.errs, e)
 }
 

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// Nearest returns the hint that names the known word closest to one that is not known; "" where none is close.
+func Nearest(word string, known []string) string { return didYouMean(word, known) }
+
 // didYouMean is a hint at the known word that a misspelt one is most likely meant to be, or "".
 func didYouMean(word string, known []string) string {
 	if near := nearest(word, known); near != "" {

@@ -136,13 +136,11 @@ func (v Value) Pos() Pos {
 	return v.n.pos
 }
 
-// text returns a text's characters; "" for everything else.
-func (v Value) text() string {
-	if v.n == nil {
-		return ""
-	}
-	return v.n.text
-}
+// NodeOf returns the node of a value; nil where it is absent.
+func NodeOf(v Value) *node { return v.n }
+
+// ValueOf returns the value that a node is; nil is absent.
+func ValueOf(n *node) Value { return Value{n} }
 
 func nodeOf(v any) *node {
 	switch v := v.(type) {
@@ -231,4 +229,23 @@ func plainNumber(v any) any {
 		return v
 	}
 	return nil
+}
+
+// describe names a value in an error.
+func describe(n *node) string {
+	switch n.kind {
+	case nodeText:
+		return fmt.Sprintf("the text %q", shorten(n.text))
+	case nodeNumber, nodeBool:
+		return fmt.Sprint(n.scalar)
+	default:
+		return n.kind.String()
+	}
+}
+
+func shorten(text string) string {
+	if runes := []rune(text); len(runes) > 60 {
+		return string(runes[:59]) + "…"
+	}
+	return text
 }

@@ -19,7 +19,7 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	if root == nil {
 		return nil, p.err()
 	}
-	p.duplicates(root)
+	duplicates(p.reports, root)
 	doc := p.document(root)
 	if doc == nil {
 		return nil, p.err()
@@ -50,25 +50,6 @@ type parsing struct {
 type service struct {
 	policy policy.Policy
 	formed *formed
-}
-
-// duplicates reports every key that stands twice in one mapping.
-func (p *parsing) duplicates(n *node) {
-	for _, item := range n.items {
-		p.duplicates(item)
-	}
-	if len(n.fields) == 0 {
-		return
-	}
-	seen := make(map[string]Pos, len(n.fields))
-	for _, f := range n.fields {
-		if first, twice := seen[f.name]; twice && first != f.pos {
-			p.fail(f.pos, "", "%q is given twice; the first one is on line %d", f.name, first.Line)
-		} else {
-			seen[f.name] = f.pos
-		}
-		p.duplicates(f.value)
-	}
 }
 
 // object checks that n is a mapping of known keys only. What is unknown is reported and otherwise ignored.
@@ -173,27 +154,6 @@ func (p *parsing) truth(n *node, what string) bool {
 	return value
 }
 
-// describe names a value in an error.
-func describe(n *node) string {
-	switch n.kind {
-	case nodeText:
-		return fmt.Sprintf("the text %q", shorten(n.text))
-	case nodeNumber, nodeBool:
-		return fmt.Sprint(n.scalar)
-	default:
-		return n.kind.String()
-	}
-}
-
-func shorten(text string) string {
-	if runes := []rune(text); len(runes) > 60 {
-		return string(runes[:59]) + "…"
-	}
-	return text
-}
-
-func valueOf(n *node) Value { return Value{n} }
-
 // document decodes the top level. Nil is returned where nothing further down makes sense.
 func (p *parsing) document(n *node) *Document {
 	if n.kind != nodeObject {
@@ -213,7 +173,7 @@ func (p *parsing) document(n *node) *Document {
 		p.name(name, "a flow's name")
 	}
 	doc.Description = p.text(n.get("description"), "description")
-	doc.Input = valueOf(n.get("input"))
+	doc.Input = Value{n.get("input")}
 	doc.Limits = p.runLimits(n.get("timeout"))
 	doc.Retry = p.retry(n.get("retry"))
 	doc.Cron = p.cron(n.get("cron"))
@@ -228,7 +188,7 @@ func (p *parsing) document(n *node) *Document {
 	doc.Services = p.readServices(n.get("services"))
 	doc.Steps = p.steps(n)
 	doc.Hooks = p.hooks(n.get("hooks"))
-	doc.Output = valueOf(n.get("output"))
+	doc.Output = Value{n.get("output")}
 	return doc
 }
 

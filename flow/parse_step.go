@@ -84,12 +84,12 @@ func (p *parsing) step(n *node) *Step {
 // when reads a condition: an expression as a text, or plainly true or false.
 func (p *parsing) when(n *node) Value {
 	if n.kind == nodeBool {
-		return Value{&node{kind: nodeText, pos: n.pos, text: fmt.Sprint(n.scalar), size: 1}}
+		return Value{&node{kind: nodeText, pos: n.pos, text: fmt.Sprint(n.scalar)}}
 	}
 	if p.text(n, "when"); n.kind != nodeText {
 		return Value{}
 	}
-	return valueOf(n)
+	return Value{n}
 }
 
 func (p *parsing) continueOn(n *node) []Ending {
@@ -120,7 +120,7 @@ func (p *parsing) forEach(n *node) Value {
 		p.fail(list.pos, `write a list, or an expression: "${{ input.pages }}"`, "forEach is a list or one expression that gives a list, not %s", describe(list))
 		return Value{}
 	}
-	return valueOf(list)
+	return Value{list}
 }
 
 // action reads what the step does: exactly one of the kinds.
@@ -159,7 +159,7 @@ func (p *parsing) action(n *node, s *Step) {
 	case "noop":
 		noop := &Noop{}
 		if p.object(v, "noop", noopKeys) {
-			noop.Output = valueOf(v.get("output"))
+			noop.Output = Value{v.get("output")}
 		}
 		s.Action = noop
 	}
@@ -170,7 +170,7 @@ func (p *parsing) exec(n *node) Action {
 		if n.text == "" {
 			p.fail(n.pos, "", "the command is empty")
 		}
-		return &Exec{Shell: valueOf(n)}
+		return &Exec{Shell: Value{n}}
 	}
 	if n.kind == nodeList {
 		n = &node{kind: nodeObject, pos: n.pos, fields: []field{{"command", n.pos, n}}}
@@ -217,7 +217,7 @@ func (p *parsing) execFields(n *node) *Exec {
 
 func (p *parsing) http(n *node) Action {
 	if n.kind == nodeText {
-		return &HTTP{URL: valueOf(n)}
+		return &HTTP{URL: Value{n}}
 	}
 	if !p.object(n, "http", httpKeys) {
 		if n.kind == nodeNull {
@@ -232,7 +232,7 @@ func (p *parsing) http(n *node) Action {
 		p.lacks(n, httpKeys, "", "http has no url")
 	}
 	h.Query = p.mapping(n.get("query"), "query")
-	h.JSON = valueOf(n.get("json"))
+	h.JSON = Value{n.get("json")}
 	h.Body, h.File = p.textValue(n.get("body"), "body"), p.textValue(n.get("file"), "file")
 	var given string
 	for _, key := range []string{"json", "body", "file"} {
@@ -258,7 +258,7 @@ func (p *parsing) expect(n *node) Value {
 	}
 	list := n
 	if n.kind != nodeList {
-		list = &node{kind: nodeList, pos: n.pos, items: []*node{n}, size: n.size + 1}
+		list = &node{kind: nodeList, pos: n.pos, items: []*node{n}}
 	}
 	for _, item := range list.items {
 		code, _ := item.scalar.(int)
@@ -268,7 +268,7 @@ func (p *parsing) expect(n *node) Value {
 			p.fail(item.pos, `write 200 or "2xx"`, "expect takes status codes, not %s", describe(item))
 		}
 	}
-	return valueOf(list)
+	return Value{list}
 }
 
 func (p *parsing) task(n *node) Action {
@@ -280,7 +280,7 @@ func (p *parsing) task(n *node) Action {
 	if p.object(n, "task", taskKeys) {
 		t.Type = p.text(n.get("type"), "type")
 		t.Queue = p.text(n.get("queue"), "queue")
-		t.Input = valueOf(n.get("input"))
+		t.Input = Value{n.get("input")}
 	}
 	if t.Type == "" && (n.kind == nodeObject || n.kind == nodeNull) {
 		p.lacks(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")
@@ -292,13 +292,13 @@ func (p *parsing) sleep(n *node) Action {
 	s := &Sleep{}
 	if n.kind == nodeObject {
 		if p.object(n, "sleep", sleepKeys) {
-			s.For, s.Until = valueOf(n.get("for")), valueOf(n.get("until"))
+			s.For, s.Until = Value{n.get("for")}, Value{n.get("until")}
 		}
 		if s.For.IsZero() == s.Until.IsZero() {
 			p.lacks(n, sleepKeys, "", "sleep takes for or until")
 		}
 	} else {
-		s.For = valueOf(n)
+		s.For = Value{n}
 	}
 	p.amount(s.For.n, "sleep", func(v any) error { _, err := policy.DecodeDuration(v); return err })
 	p.amount(s.Until.n, "until", func(v any) error {
@@ -332,12 +332,12 @@ func (p *parsing) amount(n *node, what string, check func(any) error) {
 func (p *parsing) wait(n *node) Action {
 	w := &Wait{}
 	if n.kind == nodeText {
-		w.Event = valueOf(n)
+		w.Event = Value{n}
 	} else if p.object(n, "wait", waitKeys) {
 		w.Event = p.textValue(n.get("event"), "event")
 	}
-	empty := w.Event.IsZero() || w.Event.text() == "" && w.Event.n.kind == nodeText
-	if empty && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
+	event, isText := w.Event.Text()
+	if (w.Event.IsZero() || isText && event == "") && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
 		p.lacks(n, waitKeys, "name the event: event: approved", "the wait names no event")
 	}
 	return w
@@ -346,16 +346,17 @@ func (p *parsing) wait(n *node) Action {
 func (p *parsing) child(n *node) Action {
 	c := &Child{}
 	if n.kind == nodeText {
-		c.Name = valueOf(n)
+		c.Name = Value{n}
 	} else if p.object(n, "flow", flowKeys) {
-		c.Name, c.Input = p.textValue(n.get("name"), "name"), valueOf(n.get("input"))
+		c.Name, c.Input = p.textValue(n.get("name"), "name"), Value{n.get("input")}
 		if closing := n.get("parentClose"); closing != nil {
 			if c.ParentClose = closing.text; closing.kind != nodeText || !contains(parentCloses, closing.text) {
 				p.fail(closing.pos, "", "parentClose is cancel, terminate or abandon, not %s", describe(closing))
 			}
 		}
 	}
-	if c.Name.text() == "" && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
+	name, _ := c.Name.Text()
+	if name == "" && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
 		p.lacks(n, flowKeys, "name the flow to run: name: audit", "the child flow has no name")
 	}
 	return c
@@ -364,7 +365,7 @@ func (p *parsing) child(n *node) Action {
 func (p *parsing) failure(n *node) Action {
 	f := &Fail{}
 	if n.kind == nodeText {
-		f.Message = valueOf(n)
+		f.Message = Value{n}
 		return f
 	}
 	if !p.object(n, "fail", failKeys) {
@@ -375,14 +376,14 @@ func (p *parsing) failure(n *node) Action {
 		if _, whole := code.scalar.(int); !whole && !hasExpression(code.text) {
 			p.fail(code.pos, "", "code is a whole number, not %s", describe(code))
 		}
-		f.Code = valueOf(code)
+		f.Code = Value{code}
 	}
 	if kind := n.get("kind"); kind != nil {
 		kinds := []string{policy.KindError.String(), policy.KindFailed.String()}
 		if !contains(kinds, kind.text) && !hasExpression(kind.text) {
 			p.fail(kind.pos, "", "kind is error or failed, not %s", describe(kind))
 		}
-		f.Kind = valueOf(kind)
+		f.Kind = Value{kind}
 	}
 	f.NonRetryable = p.truth(n.get("nonRetryable"), "nonRetryable")
 	f.RetryAfter = p.duration(n.get("retryAfter"), "retryAfter")
@@ -398,7 +399,7 @@ func (p *parsing) textValue(n *node, what string) Value {
 		p.fail(n.pos, "", "%s is a text, not %s", what, n.kind)
 		return Value{}
 	}
-	return valueOf(n)
+	return Value{n}
 }
 
 // textsValue checks the items of a list of texts.
@@ -408,7 +409,7 @@ func (p *parsing) textsValue(n *node, what string) Value {
 			p.fail(item.pos, "", "an item of %s is a text, not %s", what, item.kind)
 		}
 	}
-	return valueOf(n)
+	return Value{n}
 }
 
 // mapping reads a mapping of texts, or an expression that gives one.
@@ -425,7 +426,7 @@ func (p *parsing) mapping(n *node, what string) Value {
 			p.fail(f.value.pos, "", "%s.%s is a text, not %s", what, f.name, f.value.kind)
 		}
 	}
-	return valueOf(n)
+	return Value{n}
 }
 
 func (p *parsing) hooks(n *node) Hooks {

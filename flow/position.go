@@ -28,6 +28,16 @@ func (s *source) line(n int) string {
 	return strings.TrimSuffix(s.lines[n-1], "\r")
 }
 
+// mark completes an error about the document: its name, and the line that the error shows.
+func (s *source) mark(e *Error) {
+	if s != nil {
+		e.File, e.excerpt = s.name, s.line(e.Line)
+	}
+}
+
+// text returns the whole document.
+func (s *source) text() string { return strings.Join(s.lines, "\n") }
+
 // place writes a position as file:line:col.
 func (s *source) place(p Pos) string {
 	if s == nil || p.Line == 0 {

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -268,27 +267,6 @@ func (t *template) text(s *scope) (string, error) {
 	text, err := textOf(v)
 	if err != nil {
 		return "", t.fail(err)
-	}
-	return text, nil
-}
-
-// textOf writes a value as text: a text as it is, null as nothing, everything else as JSON.
-func textOf(v any) (string, error) {
-	switch v := v.(type) {
-	case nil:
-		return "", nil
-	case string:
-		return v, nil
-	}
-	buf, err := appendValue(nil, v, 0)
-	if err != nil {
-		return "", err
-	}
-	text := string(buf)
-	if strings.HasPrefix(text, `"`) { // an instant or a duration
-		if err := json.Unmarshal(buf, &text); err != nil {
-			return "", fmt.Errorf("a text that cannot be written: %w", err)
-		}
 	}
 	return text, nil
 }

@@ -21,9 +21,28 @@ func ReadTree(name string, src []byte) *Tree {
 	}
 	t.root = read(t.reports, string(src))
 	if t.root != nil {
-		(&parsing{reports: t.reports}).duplicates(t.root)
+		duplicates(t.reports, t.root)
 	}
 	return t
+}
+
+// duplicates reports every key that stands twice in one mapping.
+func duplicates(r *reports, n *node) {
+	for _, item := range n.items {
+		duplicates(r, item)
+	}
+	if len(n.fields) == 0 {
+		return
+	}
+	seen := make(map[string]Pos, len(n.fields))
+	for _, f := range n.fields {
+		if first, twice := seen[f.name]; twice && first != f.pos {
+			r.fail(f.pos, "", "%q is given twice; the first one is on line %d", f.name, first.Line)
+		} else {
+			seen[f.name] = f.pos
+		}
+		duplicates(r, f.value)
+	}
 }
 
 // Name is the file's, as errors name it.
@@ -32,20 +51,13 @@ func (t *Tree) Name() string { return t.src.name }
 // Root is the file's value.
 func (t *Tree) Root() Value { return Value{t.root} }
 
-// Fail reports an error at a place. hint says what to do about it and may be empty.
+// WRAP
 func (t *Tree) Fail(at Pos, hint, format string, args ...any) { t.fail(at, hint, format, args...) }
-
-// Err returns what was reported, an [Errors] sorted by place, or nil.
 func (t *Tree) Err() error { return t.err() }
+// ENDWRAP
 
 // Place writes a place in the file as file:line:col.
 func (t *Tree) Place(at Pos) string { return t.src.place(at) }
-
-// Nearest returns the hint that names the known word closest to one that is not known; "" where none is close.
-func Nearest(word string, known []string) string { return didYouMean(word, known) }
-
-// NameProblem says what a name of a flow, a step or a service may not be like; "": nothing.
-func NameProblem(name string) string { return nameProblem(name) }
 
 // Field is a field of a mapping.
 type Field struct {
@@ -107,7 +119,10 @@ func (v Value) Key(name string) Pos {
 
 // Text returns a text's characters; false for everything else.
 func (v Value) Text() (string, bool) {
-	return v.text(), v.n != nil && v.n.kind == nodeText
+	if v.n == nil || v.n.kind != nodeText {
+		return "", false
+	}
+	return v.n.text, true
 }
 
 // IsMapping reports whether the value is a mapping.
