@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -158,7 +159,7 @@ func TestSchemaAcceptsForms(t *testing.T) {
 		if _, err := flow.Parse("order.yaml", src, dialect.Forms()...); err != nil {
 			continue
 		}
-		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(flow.JSON(flow.ReadTree("order.yaml", src).Root().Any())))
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(tree.JSON(tree.Read("order.yaml", src).Root().Any())))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func FuzzForms(f *testing.F) {
 			converted(t, doc)
 			return
 		}
-		var all flow.Errors
+		var all tree.Errors
 		if !errors.As(err, &all) {
 			t.Fatalf("%T is not flow.Errors: %v", err, err)
 		}

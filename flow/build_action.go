@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -24,14 +25,14 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 		}
 		p.payload = b.http(a, vars)
 	case *Task:
-		p.payload = b.template(a.Input.n, vars, false)
-		if a.Type == "" && b.src == nil {
+		p.payload = b.template(tree.NodeOf(a.Input), vars, false)
+		if a.Type == "" && b.Source == nil {
 			b.stepFail(s.pos, "", "the task has no type")
 		}
 	case *Sleep:
 		p.sleep = b.sleep(a, vars&^(varAttempt|varCode|varFailure))
 	case *Wait:
-		event := b.template(a.Event.n, vars&^(varAttempt|varCode|varFailure), true)
+		event := b.template(tree.NodeOf(a.Event), vars&^(varAttempt|varCode|varFailure), true)
 		if event != nil && event.isConstant() {
 			p.spec.Event, _ = event.value.(string)
 		} else {
@@ -42,14 +43,14 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 		o.text("name", a.Name)
 		o.data("input", a.Input)
 		if a.ParentClose != "" {
-			o.data("close", V(a.ParentClose))
+			o.data("close", tree.V(a.ParentClose))
 		}
 		p.payload = o.done()
 	case *Fail:
 		p.payload = b.failure(a, vars)
 	case *Noop:
 		if a.Output.IsZero() {
-			p.payload = b.template(&node{}, vars, false)
+			p.payload = b.template(&tree.Node{}, vars, false)
 			return
 		}
 		o := b.object(vars)
@@ -60,8 +61,8 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 
 func (b *builder) exec(a *Exec, vars varset) *template {
 	o := b.object(vars)
-	if whole, ok := wholeExpression(a.Command.n); ok {
-		o.add("command", &template{at: a.Command.n.pos, expr: b.expression(a.Command.n, whole, vars), listOfTexts: true})
+	if whole, ok := wholeExpression(tree.NodeOf(a.Command)); ok {
+		o.add("command", &template{at: tree.NodeOf(a.Command).Pos, expr: b.expression(tree.NodeOf(a.Command), whole, vars), listOfTexts: true})
 	} else if !a.Command.IsZero() {
 		o.text("command", a.Command)
 	} else {
@@ -94,7 +95,7 @@ func (b *builder) failure(a *Fail, vars varset) *template {
 	o.data("code", a.Code)
 	o.text("kind", a.Kind)
 	if a.NonRetryable {
-		o.data("nonRetryable", V(true))
+		o.data("nonRetryable", tree.V(true))
 	}
 	o.milliseconds("retryAfter", a.RetryAfter)
 	return o.done()
@@ -108,7 +109,7 @@ func (b *builder) sleep(a *Sleep, vars varset) *sleepPlan {
 	if amount.IsZero() {
 		return nil // reported when it was read
 	}
-	return &sleepPlan{until, b.template(amount.n, vars, false)}
+	return &sleepPlan{until, b.template(tree.NodeOf(amount), vars, false)}
 }
 
 // end computes until when a sleep lasts, where that is an instant, or for how long.
@@ -160,27 +161,27 @@ func (b *builder) object(vars varset) *objectBuilder {
 
 func (o *objectBuilder) add(name string, t *template) {
 	if t != nil {
-		o.t.fields = append(o.t.fields, namedTemplate{name, append(appendString(nil, name), ':'), t})
+		o.t.fields = append(o.t.fields, namedTemplate{name, append(tree.AppendText(nil, name), ':'), t})
 	}
 }
 
 // text adds a field that is a text whatever it evaluates to, or a list or mapping of such.
-func (o *objectBuilder) text(name string, v Value) {
+func (o *objectBuilder) text(name string, v tree.Value) {
 	if !v.IsZero() {
-		o.add(name, o.template(v.n, o.vars, true))
+		o.add(name, o.template(tree.NodeOf(v), o.vars, true))
 	}
 }
 
 // data adds a field that keeps its type.
-func (o *objectBuilder) data(name string, v Value) {
+func (o *objectBuilder) data(name string, v tree.Value) {
 	if !v.IsZero() {
-		o.add(name, o.template(v.n, o.vars, false))
+		o.add(name, o.template(tree.NodeOf(v), o.vars, false))
 	}
 }
 
 func (o *objectBuilder) milliseconds(name string, d *time.Duration) {
 	if d != nil {
-		o.data(name, V(int(*d/time.Millisecond)))
+		o.data(name, tree.V(int(*d/time.Millisecond)))
 	}
 }
 
@@ -189,33 +190,33 @@ func (o *objectBuilder) done() *template { return fold(o.t) }
 
 // template compiles data in whose strings expressions may stand; texts asks that every scalar in it be written as text.
 // Nil is returned for what is absent.
-func (b *builder) template(n *node, vars varset, texts bool) *template {
+func (b *builder) template(n *tree.Node, vars varset, texts bool) *template {
 	if n == nil {
 		return nil
 	}
-	t := &template{at: n.pos}
-	switch n.kind {
-	case nodeList:
-		for _, item := range n.items {
+	t := &template{at: n.Pos}
+	switch n.Kind {
+	case tree.List:
+		for _, item := range n.Items {
 			t.items = append(t.items, b.template(item, vars, texts))
 		}
-	case nodeObject:
+	case tree.Mapping:
 		t.object = true
-		for _, f := range n.fields {
-			if hasExpression(f.name) {
-				b.stepFail(f.pos, "", "an expression cannot be a key")
+		for _, f := range n.Fields {
+			if hasExpression(f.Name) {
+				b.stepFail(f.Pos, "", "an expression cannot be a key")
 			}
-			key := append(appendString(nil, f.name), ':')
-			t.fields = append(t.fields, namedTemplate{f.name, key, b.template(f.value, vars, texts)})
+			key := append(tree.AppendText(nil, f.Name), ':')
+			t.fields = append(t.fields, namedTemplate{f.Name, key, b.template(f.Value, vars, texts)})
 		}
-	case nodeText:
+	case tree.Text:
 		return b.textTemplate(n, vars, texts)
 	default:
-		t.value = n.scalar
+		t.value = n.Scalar
 		if texts {
-			t.value, _ = textOf(n.scalar)
+			t.value, _ = tree.TextOf(n.Scalar)
 		}
-		t.constant, _ = appendValue(nil, t.value, 0)
+		t.constant, _ = tree.AppendJSON(nil, t.value, 0)
 		return t
 	}
 	return fold(t)
@@ -244,29 +245,29 @@ func fold(t *template) *template {
 	return &template{at: t.at, constant: constant, value: value}
 }
 
-func (b *builder) textTemplate(n *node, vars varset, texts bool) *template {
-	t := &template{at: n.pos}
-	if !hasExpression(n.text) {
-		t.value, t.constant = n.text, appendString(nil, n.text)
+func (b *builder) textTemplate(n *tree.Node, vars varset, texts bool) *template {
+	t := &template{at: n.Pos}
+	if !hasExpression(n.Text) {
+		t.value, t.constant = n.Text, tree.AppendText(nil, n.Text)
 		return t
 	}
 	if whole, ok := wholeExpression(n); ok {
 		t.asText = texts
 		t.expr = b.expression(n, whole, vars)
-		t.at = b.src.inside(n, whole.offset)
+		t.at = b.Source.Inside(n, whole.offset)
 		return t
 	}
-	parts, open := segments(n.text)
+	parts, open := segments(n.Text)
 	if open >= 0 {
-		b.stepFail(b.src.inside(n, open), "end it with }}, or write $${{ for the characters themselves", "an expression begins here and does not end")
+		b.stepFail(b.Source.Inside(n, open), "end it with }}, or write $${{ for the characters themselves", "an expression begins here and does not end")
 		return t
 	}
 	t.parts = make([]*template, 0, len(parts))
 	for _, part := range parts {
 		if part.expression {
-			t.parts = append(t.parts, &template{at: n.pos, expr: b.expression(n, part, vars)})
+			t.parts = append(t.parts, &template{at: n.Pos, expr: b.expression(n, part, vars)})
 		} else {
-			t.parts = append(t.parts, &template{value: part.text, constant: appendString(nil, part.text)})
+			t.parts = append(t.parts, &template{value: part.text, constant: tree.AppendText(nil, part.text)})
 		}
 	}
 	if len(t.parts) == 1 && t.parts[0].isConstant() { // only escaped openings
@@ -276,23 +277,23 @@ func (b *builder) textTemplate(n *node, vars varset, texts bool) *template {
 }
 
 // expression compiles a segment of a text.
-func (b *builder) expression(n *node, part segment, vars varset) *program {
+func (b *builder) expression(n *tree.Node, part segment, vars varset) *program {
 	return b.program(n, part.text, part.offset, vars, false)
 }
 
 // condition compiles a text that is an expression as a whole, with or without ${{ }} around it.
-func (b *builder) condition(n *node, vars varset) *program {
-	text, offset := n.text, 0
+func (b *builder) condition(n *tree.Node, vars varset) *program {
+	text, offset := n.Text, 0
 	if whole, ok := wholeExpression(n); ok {
 		text, offset = whole.text, whole.offset
 	}
 	return b.program(n, text, offset, vars, true)
 }
 
-func (b *builder) program(n *node, text string, offset int, vars varset, truth bool) *program {
+func (b *builder) program(n *tree.Node, text string, offset int, vars varset, truth bool) *program {
 	p, bad := b.def.language.compile(text, vars, truth)
 	if bad != nil {
-		b.stepFail(b.src.inside(n, offset+bad.offset), bad.hint, "%s", bad.msg)
+		b.stepFail(b.Source.Inside(n, offset+bad.offset), bad.hint, "%s", bad.msg)
 		return nil
 	}
 	if b.ordinal >= 0 {
@@ -336,7 +337,7 @@ func (b *builder) retryCondition(r *policy.Retry, vars varset) {
 	}
 	n := b.doc.whens[r]
 	if n == nil {
-		n = &node{kind: nodeText, text: r.When}
+		n = &tree.Node{Kind: tree.Text, Text: r.When}
 	}
 	if p := b.condition(n, vars); p != nil {
 		b.def.whens[r.When] = p
@@ -362,7 +363,7 @@ func (b *builder) upstream() {
 			continue
 		}
 		b.step = b.doc.Steps[ref.from].Name
-		at := b.src.inside(ref.in, ref.offset)
+		at := b.Source.Inside(ref.in, ref.offset)
 		if ref.to == ref.from {
 			b.stepFail(at, "", "step %q uses its own result", ref.name)
 			continue

@@ -321,7 +321,7 @@ func (t *turn) outcome() core.Close {
 	}
 	var err error
 	if cmd.Output, err = t.def.output.appendJSON(nil, t.scope()); err != nil {
-		return core.Close{Phase: core.RunFailed, Failure: broken("output", t.def.doc.src.place(t.def.output.at), err)}
+		return core.Close{Phase: core.RunFailed, Failure: broken("output", t.def.doc.src.Place(t.def.output.at), err)}
 	}
 	return cmd
 }

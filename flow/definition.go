@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -73,10 +74,10 @@ func Compile(doc *Document) (core.Definition, error) {
 	if doc.built != nil {
 		return doc.built, nil
 	}
-	r := &reports{src: doc.src}
+	r := &tree.Reports{Source: doc.src}
 	def := build(doc, r)
-	if err := r.err(); err != nil {
-		for _, e := range r.errs {
+	if err := r.Err(); err != nil {
+		for _, e := range r.Errors {
 			if e.File == "" {
 				e.File = doc.Name
 			}

@@ -3,6 +3,7 @@ package flow
 import (
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -41,12 +42,12 @@ func TestEncodeReadsBack(t *testing.T) {
 
 // samePolicy compares but for where the values were configured.
 func samePolicy(a, b policy.Policy) bool {
-	return string(writeYAML(policyNode(a))) == string(writeYAML(policyNode(b)))
+	return string(tree.YAML(policyNode(a))) == string(tree.YAML(policyNode(b)))
 }
 
-func policyNode(p policy.Policy) *node {
+func policyNode(p policy.Policy) *tree.Node {
 	out := object{}
 	out.must("retry", encodeRetry(p.Retry))
 	out.must("timeout", encodeLimits(&p.Limits, policy.LimitScheduleToClose))
-	return out.value().n
+	return tree.NodeOf(out.value())
 }

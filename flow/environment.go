@@ -12,6 +12,7 @@ import (
 	"github.com/expr-lang/expr/types"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -340,7 +341,7 @@ func decodeJSON(data []byte) (any, error) {
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		return parseNumber(v.String())
+		return tree.ParseNumber(v.String())
 	case []any:
 		for i := range v {
 			v[i] = plain(v[i])

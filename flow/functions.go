@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/vm/runtime"
+
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // functions are fail(text), with which an expression refuses what it was given, and those that replace ones of the
@@ -82,7 +84,7 @@ func boundedReplace(args ...any) (any, error) {
 }
 
 func toJSON(args ...any) (any, error) {
-	text, err := appendValue(nil, args[0], 0)
+	text, err := tree.AppendJSON(nil, args[0], 0)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +158,7 @@ func typeName(v any) string {
 	case map[string]any:
 		return "an object"
 	}
-	if plainNumber(v) != nil {
+	if tree.PlainNumber(v) != nil {
 		return "a number"
 	}
 	return fmt.Sprintf("%T", v)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -43,8 +44,8 @@ var lintedAt = policy.At(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
 func TestErrorsAreCapped(t *testing.T) {
 	src := "pawl: 1\nname: x\nsteps:\n" + strings.Repeat("  - nam: x\n    noop:\n", 50)
 	_, err := Parse("order.yaml", []byte(src))
-	var all Errors
-	if !errors.As(err, &all) || len(all) != maxErrors {
+	var all tree.Errors
+	if !errors.As(err, &all) || len(all) != tree.MaxErrors {
 		t.Fatalf("got %v", err)
 	}
 	if !strings.Contains(all[len(all)-1].Msg, "in all") {

@@ -20,7 +20,7 @@ func (d *Document) Source() []byte {
 	if d.src == nil {
 		return nil
 	}
-	return []byte(d.src.text())
+	return []byte(d.src.Text())
 }
 
 // Start is the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller sets

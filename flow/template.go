@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // segment is a part of a text: characters that stand for themselves, or an expression.
@@ -83,11 +85,11 @@ func closing(text string, from int) int {
 func hasExpression(text string) bool { return strings.Contains(text, opening) }
 
 // wholeExpression returns the expression that a text consists of.
-func wholeExpression(n *node) (segment, bool) {
-	if n == nil || n.kind != nodeText || !hasExpression(n.text) {
+func wholeExpression(n *tree.Node) (segment, bool) {
+	if n == nil || n.Kind != tree.Text || !hasExpression(n.Text) {
 		return segment{}, false
 	}
-	parts, open := segments(strings.TrimRight(n.text, "\n"))
+	parts, open := segments(strings.TrimRight(n.Text, "\n"))
 	if open >= 0 || len(parts) != 1 || !parts[0].expression {
 		return segment{}, false
 	}
@@ -96,7 +98,7 @@ func wholeExpression(n *node) (segment, bool) {
 
 // template is data with expressions in it, compiled.
 type template struct {
-	at     Pos
+	at     tree.Pos
 	asText bool // what it evaluates to is written as a text
 	// listOfTexts: it evaluates to a list, whose items are written as texts.
 	listOfTexts bool
@@ -127,7 +129,7 @@ func (t *template) isConstant() bool { return t.constant != nil }
 
 // evalError is a template that cannot be evaluated, and where.
 type evalError struct {
-	at   Pos
+	at   tree.Pos
 	text string
 	msg  string
 }
@@ -145,7 +147,7 @@ func (t *template) appendJSON(buf []byte, s *scope) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return appendString(buf, text), nil
+		return tree.AppendText(buf, text), nil
 	case t.expr != nil:
 		v, err := t.eval(s)
 		if err != nil {
@@ -154,7 +156,7 @@ func (t *template) appendJSON(buf []byte, s *scope) ([]byte, error) {
 		if t.listOfTexts {
 			return t.appendTexts(buf, v)
 		}
-		if buf, err = appendValue(buf, v, 0); err != nil {
+		if buf, err = tree.AppendJSON(buf, v, 0); err != nil {
 			return nil, t.fail(err)
 		}
 		return buf, nil
@@ -191,13 +193,13 @@ func (t *template) appendTexts(buf []byte, v any) ([]byte, error) {
 	}
 	texts := make([]any, len(list))
 	for i, item := range list {
-		text, err := textOf(item)
+		text, err := tree.TextOf(item)
 		if err != nil {
 			return nil, t.fail(err)
 		}
 		texts[i] = text
 	}
-	return appendValue(buf, texts, 0)
+	return tree.AppendJSON(buf, texts, 0)
 }
 
 func (t *template) fail(err error) error {
@@ -258,13 +260,13 @@ func (t *template) text(s *scope) (string, error) {
 		return b.String(), nil
 	}
 	if t.constant != nil {
-		return textOf(t.value)
+		return tree.TextOf(t.value)
 	}
 	v, err := t.expr.run(s)
 	if err != nil {
 		return "", t.fail(err)
 	}
-	text, err := textOf(v)
+	text, err := tree.TextOf(v)
 	if err != nil {
 		return "", t.fail(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // What Aether calls the ways a task ends, and their codes, by the words of a flow.
@@ -51,7 +52,7 @@ type scope struct {
 }
 
 // expression rewrites an expression of Aether's. self is the task it belongs to where it judges that one's own end.
-func (s *scope) expression(text, self string, may ended, at flow.Pos) string {
+func (s *scope) expression(text, self string, may ended, at tree.Pos) string {
 	return referred.ReplaceAllStringFunc(text, func(found string) string {
 		switch {
 		case found[0] == '{':
@@ -68,7 +69,7 @@ func (s *scope) expression(text, self string, may ended, at flow.Pos) string {
 
 // reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name leads
 // into its value.
-func (s *scope) reference(name, self string, may ended, at flow.Pos) string {
+func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	name = strings.TrimSpace(name)
 	parts := strings.Split(name, ".")
 	after := func(n int) []string { // the names after the first n, and after "parameters"
@@ -112,7 +113,7 @@ func path(expr string, names []string) string {
 }
 
 // iteration gives iterator.item, iterator.index, and what an item has of that name.
-func (s *scope) iteration(name string, parts []string, at flow.Pos) string {
+func (s *scope) iteration(name string, parts []string, at tree.Pos) string {
 	if s.item == "" {
 		s.file.Fail(at, "", "%s is known in the arguments of a loop only", name)
 		return "nil"
@@ -128,7 +129,7 @@ func (s *scope) iteration(name string, parts []string, at flow.Pos) string {
 }
 
 // ofTask gives what a name asks of a task of this dag; in a loop, of the dag that calls it.
-func (s *scope) ofTask(name, task, field string, rest []string, may ended, at flow.Pos) string {
+func (s *scope) ofTask(name, task, field string, rest []string, may ended, at tree.Pos) string {
 	switch {
 	case s.outs[task] == nil && !s.t.has(task) && s.outer != nil:
 		if s.imports == nil {
@@ -191,7 +192,7 @@ func (s *scope) task(name, field string) string {
 }
 
 // value gives the expression for data in whose texts {{name}} may stand.
-func (s *scope) value(v any, may ended, at flow.Pos) string {
+func (s *scope) value(v any, may ended, at tree.Pos) string {
 	switch v := v.(type) {
 	case string:
 		return s.text(v, may, at)
@@ -220,7 +221,7 @@ var (
 
 // text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
 // that is not there stays as it is written, and so does any name of nothing within a text.
-func (s *scope) text(text string, may ended, at flow.Pos) string {
+func (s *scope) text(text string, may ended, at tree.Pos) string {
 	return form.Fill(text, func(name string, alone bool) string {
 		value := s.reference(name, "", may, at)
 		if output.MatchString(name) || !alone && !status.MatchString(name) {

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 )
 
 // appendValue writes what an expression evaluated to as JSON. Maps are written in the order of their keys.
-func appendValue(buf []byte, v any, depth int) ([]byte, error) {
+func AppendJSON(buf []byte, v any, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
 	}
@@ -30,15 +30,15 @@ func appendValue(buf []byte, v any, depth int) ([]byte, error) {
 	case bool:
 		return strconv.AppendBool(buf, v), nil
 	case string:
-		return appendString(buf, v), nil
+		return AppendText(buf, v), nil
 	case int:
 		return strconv.AppendInt(buf, int64(v), 10), nil
 	case float64:
 		return appendFloat(buf, v)
 	case time.Time:
-		return appendString(buf, v.Format(time.RFC3339Nano)), nil
+		return AppendText(buf, v.Format(time.RFC3339Nano)), nil
 	case time.Duration:
-		return appendString(buf, duration.Format(v)), nil
+		return AppendText(buf, duration.Format(v)), nil
 	case []any:
 		return appendList(buf, len(v), func(i int) any { return v[i] }, depth)
 	case map[string]any:
@@ -65,7 +65,7 @@ func appendList(buf []byte, n int, item func(int) any, depth int) ([]byte, error
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		if buf, err = appendValue(buf, item(i), depth+1); err != nil {
+		if buf, err = AppendJSON(buf, item(i), depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -79,8 +79,8 @@ func appendMap(buf []byte, m map[string]any, depth int) ([]byte, error) {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = append(appendString(buf, key), ':')
-		if buf, err = appendValue(buf, m[key], depth+1); err != nil {
+		buf = append(AppendText(buf, key), ':')
+		if buf, err = AppendJSON(buf, m[key], depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -98,13 +98,13 @@ func appendOther(buf []byte, v any, depth int) ([]byte, error) {
 	case reflect.Float32, reflect.Float64:
 		return appendFloat(buf, r.Float())
 	case reflect.String:
-		return appendString(buf, r.String()), nil
+		return AppendText(buf, r.String()), nil
 	case reflect.Slice, reflect.Array:
 		return appendList(buf, r.Len(), func(i int) any { return r.Index(i).Interface() }, depth)
 	case reflect.Map:
 		m := make(map[string]any, r.Len())
 		for _, key := range r.MapKeys() {
-			name, err := textOf(key.Interface())
+			name, err := TextOf(key.Interface())
 			if err != nil {
 				return nil, err
 			}
@@ -126,7 +126,7 @@ func appendFloat(buf []byte, f float64) ([]byte, error) {
 	return strconv.AppendFloat(buf, f, 'g', -1, 64), nil
 }
 
-func appendString(buf []byte, text string) []byte {
+func AppendText(buf []byte, text string) []byte {
 	plain := utf8.ValidString(text)
 	for i := 0; plain && i < len(text); i++ {
 		plain = text[i] >= ' ' && text[i] != '"' && text[i] != '\\'
@@ -144,14 +144,14 @@ func appendString(buf []byte, text string) []byte {
 }
 
 // textOf writes a value as text: a text as it is, null as nothing, everything else as JSON.
-func textOf(v any) (string, error) {
+func TextOf(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
 		return "", nil
 	case string:
 		return v, nil
 	}
-	buf, err := appendValue(nil, v, 0)
+	buf, err := AppendJSON(nil, v, 0)
 	if err != nil {
 		return "", err
 	}

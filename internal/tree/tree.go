@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"fmt"
@@ -8,56 +8,48 @@ import (
 // Tree is a YAML or JSON file of another format, read with the place of everything in it, and what was found wrong with
 // it. It is how a dialect reports errors as this package does: file:line:col, the line, and a caret.
 type Tree struct {
-	*reports
-	root *node
+	*Reports
+	root *Node
 }
 
 // ReadTree reads a file. What makes it unreadable, and keys that stand twice, are reported by Err; Root is absent then.
-func ReadTree(name string, src []byte) *Tree {
-	t := &Tree{reports: &reports{src: newSource(name, string(src))}}
+func Read(name string, src []byte) *Tree {
+	t := &Tree{Reports: &Reports{Source: NewSource(name, string(src))}}
 	if strings.TrimSpace(string(src)) == "" {
 		t.Fail(Pos{1, 1}, "", "the file is empty")
 		return t
 	}
-	t.root = read(t.reports, string(src))
-	if t.root != nil {
-		duplicates(t.reports, t.root)
-	}
+	t.root = Parse(t.Reports, string(src))
 	return t
 }
 
 // duplicates reports every key that stands twice in one mapping.
-func duplicates(r *reports, n *node) {
-	for _, item := range n.items {
+func duplicates(r *Reports, n *Node) {
+	for _, item := range n.Items {
 		duplicates(r, item)
 	}
-	if len(n.fields) == 0 {
+	if len(n.Fields) == 0 {
 		return
 	}
-	seen := make(map[string]Pos, len(n.fields))
-	for _, f := range n.fields {
-		if first, twice := seen[f.name]; twice && first != f.pos {
-			r.fail(f.pos, "", "%q is given twice; the first one is on line %d", f.name, first.Line)
+	seen := make(map[string]Pos, len(n.Fields))
+	for _, f := range n.Fields {
+		if first, twice := seen[f.Name]; twice && first != f.Pos {
+			r.Fail(f.Pos, "", "%q is given twice; the first one is on line %d", f.Name, first.Line)
 		} else {
-			seen[f.name] = f.pos
+			seen[f.Name] = f.Pos
 		}
-		duplicates(r, f.value)
+		duplicates(r, f.Value)
 	}
 }
 
 // Name is the file's, as errors name it.
-func (t *Tree) Name() string { return t.src.name }
+func (t *Tree) Name() string { return t.Source.Name }
 
 // Root is the file's value.
 func (t *Tree) Root() Value { return Value{t.root} }
 
-// WRAP
-func (t *Tree) Fail(at Pos, hint, format string, args ...any) { t.fail(at, hint, format, args...) }
-func (t *Tree) Err() error { return t.err() }
-// ENDWRAP
-
 // Place writes a place in the file as file:line:col.
-func (t *Tree) Place(at Pos) string { return t.src.place(at) }
+func (t *Tree) Place(at Pos) string { return t.Source.Place(at) }
 
 // Field is a field of a mapping.
 type Field struct {
@@ -71,9 +63,9 @@ func (v Value) Fields() []Field {
 	if !v.IsMapping() {
 		return nil
 	}
-	fields := make([]Field, len(v.n.fields))
-	for i, f := range v.n.fields {
-		fields[i] = Field{f.name, f.pos, Value{f.value}}
+	fields := make([]Field, len(v.n.Fields))
+	for i, f := range v.n.Fields {
+		fields[i] = Field{f.Name, f.Pos, Value{f.Value}}
 	}
 	return fields
 }
@@ -83,8 +75,8 @@ func (v Value) Items() []Value {
 	if !v.IsList() {
 		return nil
 	}
-	items := make([]Value, len(v.n.items))
-	for i, item := range v.n.items {
+	items := make([]Value, len(v.n.Items))
+	for i, item := range v.n.Items {
 		items[i] = Value{item}
 	}
 	return items
@@ -95,7 +87,7 @@ func (v Value) Get(name string) Value {
 	if v.n == nil {
 		return Value{}
 	}
-	if f := v.n.get(name); f != nil && f.kind != nodeNull {
+	if f := v.n.Get(name); f != nil && f.Kind != Null {
 		return Value{f}
 	}
 	return Value{}
@@ -106,7 +98,7 @@ func (v Value) At(path ...string) Value {
 	if v.n == nil {
 		return v
 	}
-	return Value{v.n.at(path)}
+	return Value{v.n.At(path)}
 }
 
 // Key returns the place of a field's name, or the value's own where there is no such field.
@@ -114,34 +106,34 @@ func (v Value) Key(name string) Pos {
 	if v.n == nil {
 		return Pos{}
 	}
-	return v.n.key(name)
+	return v.n.Key(name)
 }
 
 // Text returns a text's characters; false for everything else.
 func (v Value) Text() (string, bool) {
-	if v.n == nil || v.n.kind != nodeText {
+	if v.n == nil || v.n.Kind != Text {
 		return "", false
 	}
-	return v.n.text, true
+	return v.n.Text, true
 }
 
 // IsMapping reports whether the value is a mapping.
-func (v Value) IsMapping() bool { return v.n != nil && v.n.kind == nodeObject }
+func (v Value) IsMapping() bool { return v.n != nil && v.n.Kind == Mapping }
 
 // IsList reports whether the value is a list.
-func (v Value) IsList() bool { return v.n != nil && v.n.kind == nodeList }
+func (v Value) IsList() bool { return v.n != nil && v.n.Kind == List }
 
 // String describes the value for a message: the text "x", 5, a mapping.
 func (v Value) String() string {
 	if v.n == nil {
-		return fmt.Sprint(nodeNull)
+		return fmt.Sprint(Null)
 	}
-	return describe(v.n)
+	return Describe(v.n)
 }
 
 // JSON writes plain data, as [Value.Any] gives it, as JSON; as such it stands for itself in expressions.
 func JSON(v any) []byte {
-	out, err := appendValue(nil, v, 0)
+	out, err := AppendJSON(nil, v, 0)
 	if err != nil {
 		panic("flow: " + err.Error()) // what Any gives can be written
 	}

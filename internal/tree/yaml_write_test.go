@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"reflect"
@@ -12,13 +12,13 @@ func TestAnyTextReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z0-9 :#'"\\\n\t{}\[\],&*!|>%@-]{0,30}`)).Draw(t, "text")
 		n := nodeOf(map[string]any{"a": text, "b": []any{text, map[string]any{"k": text, "l": text, "m": text}}, "c": map[string]any{"x" + text: 1}})
-		r := &reports{src: newSource("x.yaml", string(writeYAML(n)))}
-		back := read(r, string(writeYAML(n)))
+		r := &Reports{Source: NewSource("x.yaml", string(YAML(n)))}
+		back := Parse(r, string(YAML(n)))
 		if back == nil {
-			t.Fatalf("%v\n%s", r.err(), writeYAML(n))
+			t.Fatalf("%v\n%s", r.Err(), YAML(n))
 		}
-		if !reflect.DeepEqual(back.value(), n.value()) {
-			t.Fatalf("%q became %#v\n%s", text, back.value(), writeYAML(n))
+		if !reflect.DeepEqual(back.Any(), n.Any()) {
+			t.Fatalf("%q became %#v\n%s", text, back.Any(), YAML(n))
 		}
 	})
 }
@@ -26,7 +26,7 @@ func TestAnyTextReadsBack(t *testing.T) {
 // TestWrittenTextStaysReadable: signs that HTML would mind stand for themselves beside a quote.
 func TestWrittenTextStaysReadable(t *testing.T) {
 	const text = `a "x" <b> && 'c'`
-	if got, want := string(appendString(nil, text)), `"a \"x\" <b> && 'c'"`; got != want {
+	if got, want := string(AppendText(nil, text)), `"a \"x\" <b> && 'c'"`; got != want {
 		t.Errorf("%q is written as %s, not %s", text, got, want)
 	}
 }

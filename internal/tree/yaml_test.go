@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 )
 
 func TestTooLarge(t *testing.T) {
-	err := ReadTree("big.yaml", []byte("pawl: 1\n#"+strings.Repeat("x", MaxSize))).Err()
+	err := Read("big.yaml", []byte("pawl: 1\n#"+strings.Repeat("x", MaxSize))).Err()
 	if err == nil || !strings.Contains(err.Error(), "4 MiB") {
 		t.Fatalf("got %v", err)
 	}
 }
 
 func TestInvalidUTF8(t *testing.T) {
-	err := ReadTree("order.yaml", []byte("pawl: 1\nname: ä\xff\n")).Err()
+	err := Read("order.yaml", []byte("pawl: 1\nname: ä\xff\n")).Err()
 	var e *Error
 	if !errors.As(err, &e) || e.Line != 2 || e.Col != 8 || !strings.Contains(e.Msg, "0xff") {
 		t.Fatalf("got %v", err)
@@ -56,9 +56,9 @@ func quietParse(tokens token.Tokens) (text string, err error) {
 	}
 	for _, doc := range file.Docs {
 		if doc.Body != nil {
-			r := &reports{}
-			n := (&yamlReader{reports: r}).node(doc.Body)
-			text += fmt.Sprintf("%#v %v;", n.value(), len(r.errs))
+			r := &Reports{}
+			n := (&yamlReader{Reports: r}).node(doc.Body)
+			text += fmt.Sprintf("%#v %v;", n.Any(), len(r.Errors))
 		}
 	}
 	return text, nil

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 )
 
 // nodeKind is what a piece of a document is.
-type nodeKind uint8
+type Kind uint8
 
 const (
-	nodeNull nodeKind = iota
-	nodeBool
-	nodeNumber
-	nodeText
-	nodeList
-	nodeObject
+	Null Kind = iota
+	Bool
+	Number
+	Text
+	List
+	Mapping
 )
 
-var nodeKindNames = [...]string{"nothing", "true or false", "a number", "a text", "a list", "a mapping"}
+var kindNames = [...]string{"nothing", "true or false", "a number", "a text", "a list", "a mapping"}
 
-func (k nodeKind) String() string { return nodeKindNames[k] }
+func (k Kind) String() string { return kindNames[k] }
 
 // textStyle is how a text is written, which says where its characters stand.
 type textStyle uint8
@@ -38,39 +38,39 @@ const (
 )
 
 // node is a piece of a document, read from YAML or JSON or made from a Go value. It is never changed.
-type node struct {
-	kind   nodeKind
+type Node struct {
+	Kind   Kind
 	style  textStyle
-	pos    Pos
-	scalar any     // bool, int, uint64 or float64
-	text   string  // nodeText
-	items  []*node // nodeList
-	fields []field // nodeObject, in the order of the document
-	size   int     // nodes in it, itself included, aliases counted as often as they stand
+	Pos    Pos
+	Scalar any         // bool, int, uint64 or float64
+	Text   string      // nodeText
+	Items  []*Node     // nodeList
+	Fields []NodeField // nodeObject, in the order of the document
+	size   int         // nodes in it, itself included, aliases counted as often as they stand
 }
 
-type field struct {
-	name  string
-	pos   Pos
-	value *node
+type NodeField struct {
+	Name  string
+	Pos   Pos
+	Value *Node
 }
 
 // get returns a field's value; nil where there is none.
-func (n *node) get(name string) *node {
-	for i := range n.fields {
-		if n.fields[i].name == name {
-			return n.fields[i].value
+func (n *Node) Get(name string) *Node {
+	for i := range n.Fields {
+		if n.Fields[i].Name == name {
+			return n.Fields[i].Value
 		}
 	}
 	return nil
 }
 
 // at follows a path of field names and list positions as far as it goes.
-func (n *node) at(path []string) *node {
+func (n *Node) At(path []string) *Node {
 	for _, name := range path {
-		next := n.get(name)
-		if i, err := strconv.Atoi(name); err == nil && n.kind == nodeList && i >= 0 && i < len(n.items) {
-			next = n.items[i]
+		next := n.Get(name)
+		if i, err := strconv.Atoi(name); err == nil && n.Kind == List && i >= 0 && i < len(n.Items) {
+			next = n.Items[i]
 		}
 		if next == nil {
 			return n
@@ -81,42 +81,42 @@ func (n *node) at(path []string) *node {
 }
 
 // key returns the place of a field's name, or the node's own.
-func (n *node) key(name string) Pos {
-	for i := range n.fields {
-		if n.fields[i].name == name {
-			return n.fields[i].pos
+func (n *Node) Key(name string) Pos {
+	for i := range n.Fields {
+		if n.Fields[i].Name == name {
+			return n.Fields[i].Pos
 		}
 	}
-	return n.pos
+	return n.Pos
 }
 
 // value gives the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
-func (n *node) value() any {
+func (n *Node) Any() any {
 	switch {
 	case n == nil:
 		return nil
-	case n.kind == nodeText:
-		return n.text
-	case n.kind == nodeList:
-		list := make([]any, len(n.items))
-		for i, item := range n.items {
-			list[i] = item.value()
+	case n.Kind == Text:
+		return n.Text
+	case n.Kind == List:
+		list := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			list[i] = item.Any()
 		}
 		return list
-	case n.kind == nodeObject:
-		object := make(map[string]any, len(n.fields))
-		for _, f := range n.fields {
-			object[f.name] = f.value.value()
+	case n.Kind == Mapping:
+		object := make(map[string]any, len(n.Fields))
+		for _, f := range n.Fields {
+			object[f.Name] = f.Value.Any()
 		}
 		return object
 	default:
-		return n.scalar
+		return n.Scalar
 	}
 }
 
 // Value is a piece of a document that may be any data, in whose strings expressions may stand. The zero Value is
 // absent, which is not the same as null.
-type Value struct{ n *node }
+type Value struct{ n *Node }
 
 // V makes a Value from Go data: nil, booleans, numbers, strings, durations, lists, maps with string keys, other Values.
 // It panics with other types, as a mistake in the program.
@@ -126,79 +126,79 @@ func V(v any) Value { return Value{nodeOf(v)} }
 func (v Value) IsZero() bool { return v.n == nil }
 
 // Any gives the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
-func (v Value) Any() any { return v.n.value() }
+func (v Value) Any() any { return v.n.Any() }
 
 // Pos is where the value stands.
 func (v Value) Pos() Pos {
 	if v.n == nil {
 		return Pos{}
 	}
-	return v.n.pos
+	return v.n.Pos
 }
 
 // NodeOf returns the node of a value; nil where it is absent.
-func NodeOf(v Value) *node { return v.n }
+func NodeOf(v Value) *Node { return v.n }
 
 // ValueOf returns the value that a node is; nil is absent.
-func ValueOf(n *node) Value { return Value{n} }
+func ValueOf(n *Node) Value { return Value{n} }
 
-func nodeOf(v any) *node {
+func nodeOf(v any) *Node {
 	switch v := v.(type) {
 	case nil:
-		return &node{size: 1}
+		return &Node{size: 1}
 	case Value:
 		if v.n == nil {
-			return &node{size: 1}
+			return &Node{size: 1}
 		}
 		return v.n
 	case bool:
-		return &node{kind: nodeBool, scalar: v, size: 1}
+		return &Node{Kind: Bool, Scalar: v, size: 1}
 	case string:
-		return &node{kind: nodeText, text: v, size: 1}
+		return &Node{Kind: Text, Text: v, size: 1}
 	case time.Duration:
-		return &node{kind: nodeText, text: duration.Format(v), size: 1}
+		return &Node{Kind: Text, Text: duration.Format(v), size: 1}
 	case map[string]any:
-		n := &node{kind: nodeObject, size: 1}
+		n := &Node{Kind: Mapping, size: 1}
 		names := make([]string, 0, len(v))
 		for name := range v {
 			names = append(names, name)
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			n.add(name, Pos{}, nodeOf(v[name]))
+			n.Add(name, Pos{}, nodeOf(v[name]))
 		}
 		return n
 	case []any:
-		n := &node{kind: nodeList, size: 1}
+		n := &Node{Kind: List, size: 1}
 		for _, item := range v {
-			n.push(nodeOf(item))
+			n.Push(nodeOf(item))
 		}
 		return n
 	case []string:
-		n := &node{kind: nodeList, size: 1}
+		n := &Node{Kind: List, size: 1}
 		for _, item := range v {
-			n.push(nodeOf(item))
+			n.Push(nodeOf(item))
 		}
 		return n
 	}
-	if number := plainNumber(v); number != nil {
-		return &node{kind: nodeNumber, scalar: number, size: 1}
+	if number := PlainNumber(v); number != nil {
+		return &Node{Kind: Number, Scalar: number, size: 1}
 	}
 	panic(fmt.Sprintf("flow: a document holds no %T", v))
 }
 
-func (n *node) add(name string, pos Pos, value *node) {
-	n.fields = append(n.fields, field{name, pos, value})
+func (n *Node) Add(name string, pos Pos, value *Node) {
+	n.Fields = append(n.Fields, NodeField{name, pos, value})
 	n.size += value.size
 }
 
-func (n *node) push(item *node) {
-	n.items = append(n.items, item)
+func (n *Node) Push(item *Node) {
+	n.Items = append(n.Items, item)
 	n.size += item.size
 }
 
 // plainNumber brings the number types together: int where it fits, uint64 above, float64 for the rest; nil: no number.
-func plainNumber(v any) any {
+func PlainNumber(v any) any {
 	switch v := v.(type) {
 	case int:
 		return v
@@ -211,7 +211,7 @@ func plainNumber(v any) any {
 	case int64:
 		return int(v)
 	case uint:
-		return plainNumber(uint64(v))
+		return PlainNumber(uint64(v))
 	case uint8:
 		return int(v)
 	case uint16:
@@ -232,18 +232,18 @@ func plainNumber(v any) any {
 }
 
 // describe names a value in an error.
-func describe(n *node) string {
-	switch n.kind {
-	case nodeText:
-		return fmt.Sprintf("the text %q", shorten(n.text))
-	case nodeNumber, nodeBool:
-		return fmt.Sprint(n.scalar)
+func Describe(n *Node) string {
+	switch n.Kind {
+	case Text:
+		return fmt.Sprintf("the text %q", Shorten(n.Text))
+	case Number, Bool:
+		return fmt.Sprint(n.Scalar)
 	default:
-		return n.kind.String()
+		return n.Kind.String()
 	}
 }
 
-func shorten(text string) string {
+func Shorten(text string) string {
 	if runes := []rune(text); len(runes) > 60 {
 		return string(runes[:59]) + "…"
 	}

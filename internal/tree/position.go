@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"fmt"
@@ -11,17 +11,17 @@ import (
 type Pos struct{ Line, Col int }
 
 // source is a document's text, for excerpts and for finding places inside strings.
-type source struct {
-	name  string
+type Source struct {
+	Name  string
 	lines []string
 }
 
-func newSource(name, text string) *source {
-	return &source{name: name, lines: strings.Split(text, "\n")}
+func NewSource(name, text string) *Source {
+	return &Source{Name: name, lines: strings.Split(text, "\n")}
 }
 
 // line returns a line without its end; "" where there is none.
-func (s *source) line(n int) string {
+func (s *Source) Line(n int) string {
 	if s == nil || n < 1 || n > len(s.lines) {
 		return ""
 	}
@@ -29,68 +29,68 @@ func (s *source) line(n int) string {
 }
 
 // mark completes an error about the document: its name, and the line that the error shows.
-func (s *source) mark(e *Error) {
+func (s *Source) Mark(e *Error) {
 	if s != nil {
-		e.File, e.excerpt = s.name, s.line(e.Line)
+		e.File, e.excerpt = s.Name, s.Line(e.Line)
 	}
 }
 
 // text returns the whole document.
-func (s *source) text() string { return strings.Join(s.lines, "\n") }
+func (s *Source) Text() string { return strings.Join(s.lines, "\n") }
 
 // place writes a position as file:line:col.
-func (s *source) place(p Pos) string {
+func (s *Source) Place(p Pos) string {
 	if s == nil || p.Line == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d:%d", s.name, p.Line, p.Col)
+	return fmt.Sprintf("%s:%d:%d", s.Name, p.Line, p.Col)
 }
 
 // parsePlace reads what place wrote.
-func (s *source) parsePlace(text string) (Pos, bool) {
-	if s == nil || !strings.HasPrefix(text, s.name+":") {
+func (s *Source) ParsePlace(text string) (Pos, bool) {
+	if s == nil || !strings.HasPrefix(text, s.Name+":") {
 		return Pos{}, false
 	}
 	var p Pos
-	n, _ := fmt.Sscanf(text[len(s.name):], ":%d:%d", &p.Line, &p.Col)
+	n, _ := fmt.Sscanf(text[len(s.Name):], ":%d:%d", &p.Line, &p.Col)
 	return p, n == 2
 }
 
 // inside returns the place of the byte at offset within a text that stands at n. Where the text's writing does not let
 // it be found (a folded block, a plain text over several lines), it is the text's beginning.
-func (s *source) inside(n *node, offset int) Pos {
-	if s == nil || n.pos.Line == 0 {
-		return n.pos
+func (s *Source) Inside(n *Node, offset int) Pos {
+	if s == nil || n.Pos.Line == 0 {
+		return n.Pos
 	}
 	switch n.style {
 	case stylePlain:
-		if strings.Contains(n.text, "\n") || !strings.HasPrefix(after(s.line(n.pos.Line), n.pos.Col), n.text) {
-			return n.pos
+		if strings.Contains(n.Text, "\n") || !strings.HasPrefix(after(s.Line(n.Pos.Line), n.Pos.Col), n.Text) {
+			return n.Pos
 		}
-		return Pos{n.pos.Line, n.pos.Col + utf8.RuneCountInString(n.text[:offset])}
+		return Pos{n.Pos.Line, n.Pos.Col + utf8.RuneCountInString(n.Text[:offset])}
 	case styleSingle, styleDouble:
 		return s.insideQuotes(n, offset)
 	case styleLiteral:
 		return s.insideBlock(n, offset)
 	default:
-		return n.pos
+		return n.Pos
 	}
 }
 
 // insideQuotes walks over the text as written, of which an escape is several characters.
-func (s *source) insideQuotes(n *node, offset int) Pos {
-	written := after(s.line(n.pos.Line), n.pos.Col+1)
-	col, value := n.pos.Col+1, 0
+func (s *Source) insideQuotes(n *Node, offset int) Pos {
+	written := after(s.Line(n.Pos.Line), n.Pos.Col+1)
+	col, value := n.Pos.Col+1, 0
 	for value < offset {
 		if written == "" {
-			return n.pos
+			return n.Pos
 		}
 		width, yields := quotedUnit(written, n.style)
 		col += utf8.RuneCountInString(written[:width])
 		written = written[width:]
 		value += yields
 	}
-	return Pos{n.pos.Line, col}
+	return Pos{n.Pos.Line, col}
 }
 
 // quotedUnit returns how many bytes the first character of a quoted text takes up as written, and how many it yields.
@@ -114,15 +114,15 @@ func quotedUnit(written string, style textStyle) (width, yields int) {
 }
 
 // insideBlock finds a place in a literal block, whose lines stand below its | with a common indentation.
-func (s *source) insideBlock(n *node, offset int) Pos {
-	before := n.text[:offset]
+func (s *Source) insideBlock(n *Node, offset int) Pos {
+	before := n.Text[:offset]
 	row := strings.Count(before, "\n")
-	line := n.pos.Line + 1 + row
+	line := n.Pos.Line + 1 + row
 	start := strings.LastIndexByte(before, '\n') + 1
-	content, _, _ := strings.Cut(n.text[start:], "\n")
-	written := s.line(line)
+	content, _, _ := strings.Cut(n.Text[start:], "\n")
+	written := s.Line(line)
 	if !strings.HasSuffix(written, content) {
-		return n.pos
+		return n.Pos
 	}
 	indent := len(written) - len(content)
 	return Pos{line, indent + utf8.RuneCountInString(before[start:]) + 1}

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import "github.com/goccy/go-yaml/token"
 

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ type jsonReader struct {
 	seen, col int
 }
 
-func readJSON(text string) (n *node, err *jsonError) {
+func readJSON(text string) (n *Node, err *jsonError) {
 	j := &jsonReader{text: text, line: 1}
 	if strings.HasPrefix(text, "\ufeff") {
 		j.at, j.start = 3, 3
@@ -91,17 +91,17 @@ func (j *jsonReader) take(c byte) bool {
 	return false
 }
 
-func (j *jsonReader) value() *node {
+func (j *jsonReader) value() *Node {
 	j.space()
 	if j.depth++; j.depth > maxDepth {
 		j.fail("nested more than %d levels deep", maxDepth)
 	}
 	defer func() { j.depth-- }()
-	out := &node{pos: j.pos(), size: 1}
+	out := &Node{Pos: j.pos(), size: 1}
 	rest := j.text[j.at:]
 	switch {
 	case j.take('{'):
-		out.kind = nodeObject
+		out.Kind = Mapping
 		j.list('}', func() {
 			key := j.pos()
 			name := j.string()
@@ -109,23 +109,23 @@ func (j *jsonReader) value() *node {
 			if !j.take(':') {
 				j.fail("unexpected %s where : is expected", j.next())
 			}
-			out.add(name, key, j.value())
+			out.Add(name, key, j.value())
 		})
 	case j.take('['):
-		out.kind = nodeList
-		j.list(']', func() { out.push(j.value()) })
+		out.Kind = List
+		j.list(']', func() { out.Push(j.value()) })
 	case strings.HasPrefix(rest, `"`):
-		out.kind, out.style, out.text = nodeText, styleDouble, j.string()
+		out.Kind, out.style, out.Text = Text, styleDouble, j.string()
 	case strings.HasPrefix(rest, "true"):
-		out.kind, out.scalar = nodeBool, true
+		out.Kind, out.Scalar = Bool, true
 		j.at += len("true")
 	case strings.HasPrefix(rest, "false"):
-		out.kind, out.scalar = nodeBool, false
+		out.Kind, out.Scalar = Bool, false
 		j.at += len("false")
 	case strings.HasPrefix(rest, "null"):
 		j.at += len("null")
 	default:
-		out.kind, out.scalar = nodeNumber, j.number()
+		out.Kind, out.Scalar = Number, j.number()
 	}
 	return out
 }
@@ -183,11 +183,11 @@ func (j *jsonReader) number() any {
 		j.at = begin
 		j.fail("unexpected %s", j.next())
 	}
-	return parseNumber(written)
+	return ParseNumber(written)
 }
 
 // parseNumber reads a JSON number: an int or uint64 where it is whole and fits, else a float64.
-func parseNumber(written string) any {
+func ParseNumber(written string) any {
 	if i, err := strconv.ParseInt(written, 10, 64); err == nil {
 		return int(i)
 	}

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // maxErrors is how many errors of one document are reported; a person mends the first ones first.
-const maxErrors = 20
+const MaxErrors = 20
 
 // Error is one thing that is wrong with a document, and where.
 type Error struct {
@@ -87,51 +87,51 @@ func (e Errors) Unwrap() []error {
 }
 
 // reports collects the errors of a document.
-type reports struct {
-	src  *source
-	errs Errors
-	seen map[string]bool
+type Reports struct {
+	Source *Source
+	Errors Errors
+	seen   map[string]bool
 }
 
 // add reports an error, once: what a service says wrongly is wrong in each of its steps.
-func (r *reports) add(e *Error) {
+func (r *Reports) Add(e *Error) {
 	key := fmt.Sprintf("%d:%d:%s:%s", e.Line, e.Col, e.Step, e.Msg)
 	if e.Line > 0 {
 		key = fmt.Sprintf("%d:%d:%s", e.Line, e.Col, e.Msg)
 	}
-	if r.seen[key] || r.full() {
+	if r.seen[key] || r.Full() {
 		return
 	}
 	if r.seen == nil {
 		r.seen = map[string]bool{}
 	}
 	r.seen[key] = true
-	r.src.mark(e)
-	r.errs = append(r.errs, e)
+	r.Source.Mark(e)
+	r.Errors = append(r.Errors, e)
 }
 
 // full reports whether there are so many errors that more of them help nobody.
-func (r *reports) full() bool { return len(r.errs) >= 10*maxErrors }
+func (r *Reports) Full() bool { return len(r.Errors) >= 10*MaxErrors }
 
-func (r *reports) fail(at Pos, hint, format string, args ...any) {
-	r.add(&Error{Line: at.Line, Col: at.Col, Msg: fmt.Sprintf(format, args...), Hint: hint})
+func (r *Reports) Fail(at Pos, hint, format string, args ...any) {
+	r.Add(&Error{Line: at.Line, Col: at.Col, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // err returns what was collected, sorted by place, or nil.
-func (r *reports) err() error {
-	if len(r.errs) == 0 {
+func (r *Reports) Err() error {
+	if len(r.Errors) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.errs, func(a, b *Error) int {
+	slices.SortStableFunc(r.Errors, func(a, b *Error) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Col - b.Col
 	})
-	if len(r.errs) > maxErrors {
-		last := r.errs[maxErrors-1]
-		last.Msg += fmt.Sprintf(" (more errors follow, %d in all)", len(r.errs))
-		return r.errs[:maxErrors]
+	if len(r.Errors) > MaxErrors {
+		last := r.Errors[MaxErrors-1]
+		last.Msg += fmt.Sprintf(" (more errors follow, %d in all)", len(r.Errors))
+		return r.Errors[:MaxErrors]
 	}
-	return r.errs
+	return r.Errors
 }

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"regexp"
@@ -7,7 +7,7 @@ import (
 )
 
 // writeYAML writes a tree as block YAML, with short lists and mappings on one line.
-func writeYAML(n *node) []byte {
+func YAML(n *Node) []byte {
 	w := yamlWriter{}
 	w.fields(n, 0)
 	return w.buf
@@ -24,14 +24,14 @@ func (w *yamlWriter) indent(depth int) {
 	}
 }
 
-func (w *yamlWriter) fields(n *node, depth int) {
-	for i, f := range n.fields {
+func (w *yamlWriter) fields(n *Node, depth int) {
+	for i, f := range n.Fields {
 		if i > 0 || depth == 0 || !w.afterDash() {
 			w.indent(depth)
 		}
-		w.buf = append(w.buf, scalarText(f.name)...)
+		w.buf = append(w.buf, scalarText(f.Name)...)
 		w.buf = append(w.buf, ':')
-		w.under(f.value, depth)
+		w.under(f.Value, depth)
 	}
 }
 
@@ -41,9 +41,9 @@ func (w *yamlWriter) afterDash() bool {
 }
 
 // under writes a value behind its key or below it.
-func (w *yamlWriter) under(n *node, depth int) {
-	if n.kind == nodeText && blockText(n.text) {
-		w.block(n.text, depth+1)
+func (w *yamlWriter) under(n *Node, depth int) {
+	if n.Kind == Text && blockText(n.Text) {
+		w.block(n.Text, depth+1)
 		return
 	}
 	if line, ok := oneLine(n, shortLine-2*depth); ok {
@@ -55,27 +55,27 @@ func (w *yamlWriter) under(n *node, depth int) {
 		return
 	}
 	w.buf = append(w.buf, '\n')
-	if n.kind == nodeObject {
+	if n.Kind == Mapping {
 		w.fields(n, depth+1)
 		return
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		w.indent(depth + 1)
 		w.buf = append(w.buf, '-', ' ')
 		w.item(item, depth+2)
 	}
 }
 
-func (w *yamlWriter) item(n *node, depth int) {
-	if line, ok := oneLine(n, shortLine-2*depth); ok && (n.kind != nodeObject || len(n.fields) < 3) {
+func (w *yamlWriter) item(n *Node, depth int) {
+	if line, ok := oneLine(n, shortLine-2*depth); ok && (n.Kind != Mapping || len(n.Fields) < 3) {
 		w.buf = append(append(w.buf, line...), '\n')
 		return
 	}
-	if n.kind == nodeObject {
+	if n.Kind == Mapping {
 		w.fields(n, depth)
 		return
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		if i > 0 {
 			w.indent(depth)
 		}
@@ -121,28 +121,28 @@ func blockText(text string) bool {
 }
 
 // oneLine writes a value on one line, if it is short enough; a scalar always is.
-func oneLine(n *node, room int) (string, bool) {
-	switch n.kind {
-	case nodeText:
-		return scalarText(n.text), true
-	case nodeList:
-		return inBrackets("[", "]", len(n.items), room, func(i int) (string, bool) { return flowItem(n.items[i], room) })
-	case nodeObject:
-		return inBrackets("{", "}", len(n.fields), room, func(i int) (string, bool) {
-			text, ok := flowItem(n.fields[i].value, room)
-			return scalarText(n.fields[i].name) + ": " + text, ok
+func oneLine(n *Node, room int) (string, bool) {
+	switch n.Kind {
+	case Text:
+		return scalarText(n.Text), true
+	case List:
+		return inBrackets("[", "]", len(n.Items), room, func(i int) (string, bool) { return flowItem(n.Items[i], room) })
+	case Mapping:
+		return inBrackets("{", "}", len(n.Fields), room, func(i int) (string, bool) {
+			text, ok := flowItem(n.Fields[i].Value, room)
+			return scalarText(n.Fields[i].Name) + ": " + text, ok
 		})
-	case nodeNull:
+	case Null:
 		return "null", true
 	default:
-		text, _ := appendValue(nil, n.scalar, 0) // a number or a boolean can always be written
+		text, _ := AppendJSON(nil, n.Scalar, 0) // a number or a boolean can always be written
 		return string(text), true
 	}
 }
 
-func flowItem(n *node, room int) (string, bool) {
-	if n.kind == nodeText {
-		return scalarText(n.text), true
+func flowItem(n *Node, room int) (string, bool) {
+	if n.Kind == Text {
+		return scalarText(n.Text), true
 	}
 	return oneLine(n, room)
 }
@@ -203,5 +203,5 @@ func scalarText(text string) string {
 	}) && strings.Contains(text, `"`) {
 		return "'" + text + "'"
 	}
-	return string(appendString(nil, text))
+	return string(AppendText(nil, text))
 }

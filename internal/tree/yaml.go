@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"encoding/json"
@@ -24,10 +24,19 @@ const (
 	maxNodes = 2_000_000
 )
 
-// read turns a document's bytes into a tree. It reports what makes the document unreadable; nil then.
-func read(r *reports, text string) *node {
+// Parse reads a document. It reports what makes the document unreadable, and returns nil then. A key that stands twice in
+// one mapping is reported as well.
+func Parse(r *Reports, text string) *Node {
+	n := parse(r, text)
+	if n != nil {
+		duplicates(r, n)
+	}
+	return n
+}
+
+func parse(r *Reports, text string) *Node {
 	if len(text) > MaxSize {
-		r.fail(Pos{1, 1}, "split it into several flows, or put data into files", "the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
+		r.Fail(Pos{1, 1}, "split it into several flows, or put data into files", "the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
 		return nil
 	}
 	if !utf8.ValidString(text) {
@@ -41,38 +50,38 @@ func read(r *reports, text string) *node {
 			return n
 		}
 		// What begins like JSON and is not may still be YAML, whose flow mappings look alike.
-		if strings.HasSuffix(r.src.name, ".json") {
-			r.fail(err.at, "", "%s", err.msg)
+		if strings.HasSuffix(r.Source.Name, ".json") {
+			r.Fail(err.at, "", "%s", err.msg)
 			return nil
 		}
 	}
 	return readYAML(r, text)
 }
 
-func failInvalid(r *reports, text string) {
+func failInvalid(r *Reports, text string) {
 	for i := 0; i < len(text); {
 		c, size := utf8.DecodeRuneInString(text[i:])
 		if c == utf8.RuneError && size == 1 {
 			line := strings.Count(text[:i], "\n") + 1
 			col := utf8.RuneCountInString(text[strings.LastIndexByte(text[:i], '\n')+1:i]) + 1
-			r.fail(Pos{line, col}, "save the file as UTF-8", "invalid UTF-8: byte 0x%02x", text[i])
+			r.Fail(Pos{line, col}, "save the file as UTF-8", "invalid UTF-8: byte 0x%02x", text[i])
 			return
 		}
 		i += size
 	}
 }
 
-func readYAML(r *reports, text string) (n *node) {
+func readYAML(r *Reports, text string) (n *Node) {
 	defer func() {
 		// The YAML library is given what people type; a panic in it is a document it cannot read.
 		if p := recover(); p != nil {
-			r.fail(Pos{1, 1}, "", "not readable as YAML: %v", p)
+			r.Fail(Pos{1, 1}, "", "not readable as YAML: %v", p)
 			n = nil
 		}
 	}()
 	tokens := lexer.Tokenize(text)
 	if at, why := hostile(tokens); why != "" {
-		r.fail(at, "", "%s", why)
+		r.Fail(at, "", "%s", why)
 		return nil
 	}
 	file, err := parser.Parse(withNulls(tokens), 0, parser.AllowDuplicateMapKey())
@@ -88,26 +97,26 @@ func readYAML(r *reports, text string) (n *node) {
 				at = Pos{t.Position.Line, t.Position.Column}
 			}
 		}
-		r.fail(at, "", "not readable as YAML: %s", msg)
+		r.Fail(at, "", "not readable as YAML: %s", msg)
 		return nil
 	}
-	y := yamlReader{reports: r}
+	y := yamlReader{Reports: r}
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
 		if n != nil {
-			r.fail(place(doc.Body), "put each flow into a file of its own", "a second document in one file")
+			r.Fail(place(doc.Body), "put each flow into a file of its own", "a second document in one file")
 			return nil
 		}
 		n = y.node(doc.Body)
 	}
 	if n == nil {
-		r.fail(Pos{1, 1}, "a flow begins with pawl: 1", "the document is empty")
+		r.Fail(Pos{1, 1}, "a flow begins with pawl: 1", "the document is empty")
 		return nil
 	}
 	if y.tooLarge {
-		r.fail(n.pos, "", "the document's aliases expand to more than %d values", maxNodes)
+		r.Fail(n.Pos, "", "the document's aliases expand to more than %d values", maxNodes)
 		return nil
 	}
 	return n
@@ -115,9 +124,9 @@ func readYAML(r *reports, text string) (n *node) {
 
 // yamlReader makes nodes of the library's syntax tree.
 type yamlReader struct {
-	*reports
-	anchors  map[string]*node
-	merged   *node // the mapping that a << was last laid into
+	*Reports
+	anchors  map[string]*Node
+	merged   *Node // the mapping that a << was last laid into
 	tooLarge bool
 }
 
@@ -135,36 +144,36 @@ func place(n ast.Node) Pos {
 	return Pos{t.Position.Line, t.Position.Column}
 }
 
-func (y *yamlReader) node(n ast.Node) *node {
+func (y *yamlReader) node(n ast.Node) *Node {
 	if n == nil {
-		return &node{size: 1}
+		return &Node{size: 1}
 	}
-	out := &node{pos: place(n), size: 1}
+	out := &Node{Pos: place(n), size: 1}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		out.kind = nodeObject
+		out.Kind = Mapping
 		for _, pair := range n.Values {
 			y.pair(out, pair)
 		}
 	case *ast.MappingValueNode:
-		out.kind = nodeObject
+		out.Kind = Mapping
 		y.pair(out, n)
 	case *ast.SequenceNode:
-		out.kind = nodeList
+		out.Kind = List
 		for _, item := range n.Values {
-			out.push(y.node(item))
+			out.Push(y.node(item))
 		}
 	case *ast.AnchorNode:
 		out = y.node(n.Value)
 		if y.anchors == nil {
-			y.anchors = map[string]*node{}
+			y.anchors = map[string]*Node{}
 		}
 		y.anchors[n.Name.GetToken().Value] = out
 	case *ast.AliasNode:
 		name := n.Value.GetToken().Value
 		target := y.anchors[name]
 		if target == nil {
-			y.fail(out.pos, "", "no anchor &%s before this alias", name)
+			y.Fail(out.Pos, "", "no anchor &%s before this alias", name)
 			return out
 		}
 		out = target
@@ -175,21 +184,21 @@ func (y *yamlReader) node(n ast.Node) *node {
 	}
 	if out.size > maxNodes {
 		y.tooLarge = true
-		return &node{pos: out.pos, size: 1}
+		return &Node{Pos: out.Pos, size: 1}
 	}
 	return out
 }
 
 // tagged honours the tags of plain data.
-func (y *yamlReader) tagged(n *ast.TagNode, out *node) *node {
+func (y *yamlReader) tagged(n *ast.TagNode, out *Node) *Node {
 	tag := n.GetToken().Value
 	switch tag {
 	case "!!str":
-		out.kind, out.style = nodeText, styleUnknown
+		out.Kind, out.style = Text, styleUnknown
 		if text, ok := n.Value.(*ast.StringNode); ok {
-			out.text = text.Value
+			out.Text = text.Value
 		} else if n.Value != nil {
-			out.text = n.Value.GetToken().Value
+			out.Text = n.Value.GetToken().Value
 		}
 		return out
 	case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
@@ -197,14 +206,14 @@ func (y *yamlReader) tagged(n *ast.TagNode, out *node) *node {
 			return y.node(n.Value)
 		}
 	}
-	y.fail(out.pos, "", "the tag %s means nothing here", tag)
+	y.Fail(out.Pos, "", "the tag %s means nothing here", tag)
 	return out
 }
 
-func (y *yamlReader) scalar(n ast.Node, out *node) {
+func (y *yamlReader) scalar(n ast.Node, out *Node) {
 	switch n := n.(type) {
 	case *ast.StringNode:
-		out.kind, out.text = nodeText, n.Value
+		out.Kind, out.Text = Text, n.Value
 		switch n.Token.Type {
 		case token.SingleQuoteType:
 			out.style = styleSingle
@@ -214,41 +223,41 @@ func (y *yamlReader) scalar(n ast.Node, out *node) {
 			out.style = stylePlain
 			// YAML's numbers include those of JSON; the library takes 1e3 for a text.
 			if n.Token.Type == token.StringType && strings.ContainsAny(n.Value, "eE") && json.Valid([]byte(n.Value)) {
-				out.kind, out.scalar = nodeNumber, parseNumber(n.Value)
+				out.Kind, out.Scalar = Number, ParseNumber(n.Value)
 			}
 		}
 	case *ast.LiteralNode:
-		out.kind, out.text = nodeText, n.Value.Value
+		out.Kind, out.Text = Text, n.Value.Value
 		if n.Start.Type == token.LiteralType {
 			out.style = styleLiteral
 		}
 	case *ast.BoolNode:
-		out.kind, out.scalar = nodeBool, n.Value
+		out.Kind, out.Scalar = Bool, n.Value
 	case *ast.IntegerNode:
-		out.kind, out.scalar = nodeNumber, plainNumber(n.Value)
+		out.Kind, out.Scalar = Number, PlainNumber(n.Value)
 	case *ast.FloatNode:
-		out.kind, out.scalar = nodeNumber, n.Value
+		out.Kind, out.Scalar = Number, n.Value
 		if math.IsInf(n.Value, 0) {
-			y.fail(out.pos, "", "number %s too large", n.Token.Value)
+			y.Fail(out.Pos, "", "number %s too large", n.Token.Value)
 		}
 	case *ast.NullNode:
 	case *ast.InfinityNode, *ast.NanNode:
-		y.fail(out.pos, "", "%s is not a number that JSON knows", n.GetToken().Value)
+		y.Fail(out.Pos, "", "%s is not a number that JSON knows", n.GetToken().Value)
 	default:
-		y.fail(out.pos, "", "%s means nothing here", strings.ToLower(fmt.Sprint(n.Type())))
+		y.Fail(out.Pos, "", "%s means nothing here", strings.ToLower(fmt.Sprint(n.Type())))
 	}
 }
 
 // pair adds a field, or all fields of what a merge key (<<) names that are not there.
-func (y *yamlReader) pair(out *node, pair *ast.MappingValueNode) {
+func (y *yamlReader) pair(out *Node, pair *ast.MappingValueNode) {
 	key := place(pair.Key)
-	value := &node{pos: key, size: 1}
+	value := &Node{Pos: key, size: 1}
 	if pair.Value != nil {
 		value = y.node(pair.Value)
 	}
 	if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
 		if y.merged == out {
-			y.fail(key, "write <<: [*a, *b]", "a mapping takes << once")
+			y.Fail(key, "write <<: [*a, *b]", "a mapping takes << once")
 			return
 		}
 		y.merge(out, value)
@@ -257,33 +266,33 @@ func (y *yamlReader) pair(out *node, pair *ast.MappingValueNode) {
 	}
 	name, ok := keyText(pair.Key)
 	if !ok {
-		y.fail(key, "", "a key must be a text")
+		y.Fail(key, "", "a key must be a text")
 		return
 	}
-	if value.kind == nodeNull && value.pos == (Pos{1, 1}) {
-		value.pos = key
+	if value.Kind == Null && value.Pos == (Pos{1, 1}) {
+		value.Pos = key
 	}
-	out.add(name, key, value)
+	out.Add(name, key, value)
 }
 
-func (y *yamlReader) merge(out, value *node) {
-	from := []*node{value}
-	if value.kind == nodeList {
-		from = value.items
+func (y *yamlReader) merge(out, value *Node) {
+	from := []*Node{value}
+	if value.Kind == List {
+		from = value.Items
 	}
-	have := make(map[string]bool, len(out.fields))
-	for _, f := range out.fields {
-		have[f.name] = true
+	have := make(map[string]bool, len(out.Fields))
+	for _, f := range out.Fields {
+		have[f.Name] = true
 	}
 	for _, source := range from {
-		if source.kind != nodeObject {
-			y.fail(source.pos, "", "<< takes a mapping, not %s", source.kind)
+		if source.Kind != Mapping {
+			y.Fail(source.Pos, "", "<< takes a mapping, not %s", source.Kind)
 			return
 		}
-		for _, f := range source.fields {
-			if !have[f.name] {
-				have[f.name] = true
-				out.add(f.name, f.pos, f.value)
+		for _, f := range source.Fields {
+			if !have[f.Name] {
+				have[f.Name] = true
+				out.Add(f.Name, f.Pos, f.Value)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package flow
+package tree
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 // TestOneLine: a program writes a whole document in one line. Its places are as exact as others', and it is read in about the
 // time that the same takes in many lines.
 func TestOneLine(t *testing.T) {
-	tree := ReadTree("x.json", []byte(`{"ä": [1, "€", {"b": "\u00e4ä", "c": [true]}], "d": null}`))
+	tree := Read("x.json", []byte(`{"ä": [1, "€", {"b": "\u00e4ä", "c": [true]}], "d": null}`))
 	if err := tree.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestOneLine(t *testing.T) {
 
 	took := func(src string) time.Duration {
 		start := time.Now()
-		if err := ReadTree("x.json", []byte(src)).Err(); err != nil {
+		if err := Read("x.json", []byte(src)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		return time.Since(start)
