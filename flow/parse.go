@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -68,7 +69,7 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 		if p.Full() {
 			break
 		}
-		hint := didYouMean(f.Name, known)
+		hint := nearest.Hint(f.Name, known)
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}
@@ -286,4 +287,13 @@ func (p *parsing) priority(n *tree.Node) *int32 {
 	}
 	priority := int32(value)
 	return &priority
+}
+
+// orList joins words as a sentence does: a, b or c.
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -178,6 +178,5 @@ func nearestStep(key string, keys []string) string {
 	if len(keys) > 20 {
 		keys = keys[:20]
 	}
-	hint := nearestOr(key, keys)
-	return strings.Replace(hint, "known are the names of flags:", "there are", 1)
+	return nearestOr(key, keys, "there are")
 }

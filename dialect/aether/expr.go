@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -147,7 +148,7 @@ func (s *scope) ofTask(name, task, field string, rest []string, may ended, at tr
 		return s.task(task, field)
 	}
 	if known := s.outs[task].declared; known != nil && !slices.Contains(known, rest[0]) {
-		s.file.Fail(at, flow.Nearest(rest[0], known), "task %q has no output %q", task, rest[0])
+		s.file.Fail(at, nearest.Hint(rest[0], known), "task %q has no output %q", task, rest[0])
 		return "nil"
 	}
 	return path(s.outs[task].get(rest[0]), rest[1:])
@@ -158,7 +159,7 @@ func (s *scope) nearestTask(name string) string {
 	for _, k := range s.t.tasks {
 		names = append(names, k.name)
 	}
-	return flow.Nearest(name, names)
+	return nearest.Hint(name, names)
 }
 
 func (t *template) has(name string) bool {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -107,7 +107,7 @@ func (w *workflow) nearest(name string) string {
 	for _, t := range w.order {
 		names = append(names, t.name)
 	}
-	return flow.Nearest(name, names)
+	return nearest.Hint(name, names)
 }
 
 func (r *reader) template(w *workflow, v tree.Value) {
@@ -196,7 +196,7 @@ func (r *reader) dag(t *template) {
 			text, _ := need.Text()
 			switch {
 			case !slices.Contains(names, text):
-				r.Fail(need.Pos(), flow.Nearest(text, names), "there is no task %q to depend on", text)
+				r.Fail(need.Pos(), nearest.Hint(text, names), "there is no task %q to depend on", text)
 			case !slices.Contains(k.needs, text):
 				k.needs = append(k.needs, text)
 			}
@@ -319,7 +319,7 @@ func (r *reader) entrypoints(t *template) {
 	}
 	for _, item := range items {
 		if text, _ := item.Text(); !slices.Contains(names, text) {
-			r.Fail(item.Pos(), flow.Nearest(text, names), "there is no task %q", text)
+			r.Fail(item.Pos(), nearest.Hint(text, names), "there is no task %q", text)
 			return
 		} else {
 			reached[text] = true

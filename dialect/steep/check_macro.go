@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -60,7 +60,7 @@ func (c *checker) include(a *action) {
 		for id := range c.macros {
 			known[id] = true
 		}
-		hint := nearest(a.macro, known)
+		hint := nearestOf(a.macro, known)
 		if len(known) == 0 {
 			hint = "name the file of macros"
 		}
@@ -149,7 +149,7 @@ func (s *service) nearest(id string, output bool) string {
 			known = append(known, p.id)
 		}
 	}
-	return flow.Nearest(id, known)
+	return nearest.Hint(id, known)
 }
 
 func (p *serviceParam) bounds() string {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -186,7 +186,7 @@ func (r *reader) action(v tree.Value, depth int) *action {
 	case "":
 		return nil
 	default:
-		r.Fail(v.Get("type").Pos(), flow.Nearest(a.kind, []string{kindExecute, kindFor, kindInclude}),
+		r.Fail(v.Get("type").Pos(), nearest.Hint(a.kind, []string{kindExecute, kindFor, kindInclude}),
 			"an action of type %q is not known; execute, for and include are", a.kind)
 		return nil
 	}

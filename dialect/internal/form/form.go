@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -109,7 +109,7 @@ func (f *File) Object(v tree.Value, what string, known ...string) bool {
 		if contains(known, field.Name) {
 			continue
 		}
-		hint := flow.Nearest(field.Name, known)
+		hint := nearest.Hint(field.Name, known)
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}

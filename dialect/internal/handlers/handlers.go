@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -91,7 +92,7 @@ func (h *Handler) check(in tree.Value) {
 
 // Nearest hints at the handler whose name is closest.
 func Nearest(name string, all map[string]*Handler) string {
-	return flow.Nearest(name, slices.Sorted(maps.Keys(all)))
+	return nearest.Hint(name, slices.Sorted(maps.Keys(all)))
 }
 
 // Action makes a step's action. input is an expression for what the handler is given: a process reads it as JSON from
