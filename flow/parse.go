@@ -19,6 +19,9 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	p := &parsing{Reports: &tree.Reports{Source: tree.NewSource(name, text)}, forms: forms, noted: map[string]bool{}}
 	root := tree.Parse(p.Reports, text)
 	if root == nil {
+		if p.Err() == nil {
+			p.Fail(tree.Pos{Line: 1, Col: 1}, "a flow begins with pawl: 1", "the document is empty")
+		}
 		return nil, p.Err()
 	}
 	doc := p.document(root)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxErrors is how many errors of one document are reported; a person mends the first ones first.
+// MaxErrors is how many errors of one document are reported. A person corrects the first ones first.
 const MaxErrors = 20
 
 // Error is one thing that is wrong with a document, and where.
@@ -86,14 +86,14 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// reports collects the errors of a document.
+// Reports collects the errors of a document.
 type Reports struct {
-	Source *Source
+	Source *Source // nil: the document was built in code
 	Errors Errors
 	seen   map[string]bool
 }
 
-// add reports an error, once: what a service says wrongly is wrong in each of its steps.
+// Add reports an error, once: what is wrong in a part that several others share is found in each of them.
 func (r *Reports) Add(e *Error) {
 	key := fmt.Sprintf("%d:%d:%s:%s", e.Line, e.Col, e.Step, e.Msg)
 	if e.Line > 0 {
@@ -110,14 +110,15 @@ func (r *Reports) Add(e *Error) {
 	r.Errors = append(r.Errors, e)
 }
 
-// full reports whether there are so many errors that more of them help nobody.
+// Full reports whether there are so many errors that looking for more is of no use.
 func (r *Reports) Full() bool { return len(r.Errors) >= 10*MaxErrors }
 
+// Fail reports an error at a place. hint says what to do about it and may be empty.
 func (r *Reports) Fail(at Pos, hint, format string, args ...any) {
 	r.Add(&Error{Line: at.Line, Col: at.Col, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// err returns what was collected, sorted by place, or nil.
+// Err returns what was collected, sorted by place, or nil.
 func (r *Reports) Err() error {
 	if len(r.Errors) == 0 {
 		return nil

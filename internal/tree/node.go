@@ -10,9 +10,10 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// nodeKind is what a piece of a document is.
+// Kind is what a piece of a document is.
 type Kind uint8
 
+// The kinds.
 const (
 	Null Kind = iota
 	Bool
@@ -26,7 +27,7 @@ var kindNames = [...]string{"nothing", "true or false", "a number", "a text", "a
 
 func (k Kind) String() string { return kindNames[k] }
 
-// textStyle is how a text is written, which says where its characters stand.
+// textStyle is how a text is written. It is needed to find the place of a character inside of the text.
 type textStyle uint8
 
 const (
@@ -37,25 +38,27 @@ const (
 	styleLiteral
 )
 
-// node is a piece of a document, read from YAML or JSON or made from a Go value. It is never changed.
+// Node is a piece of a document, read from YAML or JSON or made from a Go value. It does not change once it is made, so
+// documents may share it.
 type Node struct {
 	Kind   Kind
 	style  textStyle
 	Pos    Pos
-	Scalar any         // bool, int, uint64 or float64
-	Text   string      // nodeText
-	Items  []*Node     // nodeList
-	Fields []NodeField // nodeObject, in the order of the document
-	size   int         // nodes in it, itself included, aliases counted as often as they stand
+	Scalar any         // of a Bool or Number: bool, int, uint64 or float64
+	Text   string      // of a Text
+	Items  []*Node     // of a List
+	Fields []NodeField // of a Mapping, in the order of the document
+	size   int         // how many nodes it holds, itself included; an alias counts each time it is used
 }
 
+// NodeField is a field of a mapping.
 type NodeField struct {
 	Name  string
-	Pos   Pos
+	Pos   Pos // of the name
 	Value *Node
 }
 
-// get returns a field's value; nil where there is none.
+// Get returns a field's value; nil where there is none.
 func (n *Node) Get(name string) *Node {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -65,7 +68,7 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
-// at follows a path of field names and list positions as far as it goes.
+// At follows a path of field names and list positions as far as it goes.
 func (n *Node) At(path []string) *Node {
 	for _, name := range path {
 		next := n.Get(name)
@@ -80,7 +83,7 @@ func (n *Node) At(path []string) *Node {
 	return n
 }
 
-// key returns the place of a field's name, or the node's own.
+// Key returns the place of a field's name, or the node's own where there is no such field.
 func (n *Node) Key(name string) Pos {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -90,7 +93,7 @@ func (n *Node) Key(name string) Pos {
 	return n.Pos
 }
 
-// value gives the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
+// Any returns the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
 func (n *Node) Any() any {
 	switch {
 	case n == nil:
@@ -125,7 +128,7 @@ func V(v any) Value { return Value{nodeOf(v)} }
 // IsZero reports whether the value is absent.
 func (v Value) IsZero() bool { return v.n == nil }
 
-// Any gives the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
+// Any returns the Go value: nil, bool, int, uint64, float64, string, []any or map[string]any.
 func (v Value) Any() any { return v.n.Any() }
 
 // Pos is where the value stands.
@@ -142,6 +145,7 @@ func NodeOf(v Value) *Node { return v.n }
 // ValueOf returns the value that a node is; nil is absent.
 func ValueOf(n *Node) Value { return Value{n} }
 
+// nodeOf makes a node of Go data.
 func nodeOf(v any) *Node {
 	switch v := v.(type) {
 	case nil:
@@ -184,20 +188,23 @@ func nodeOf(v any) *Node {
 	if number := PlainNumber(v); number != nil {
 		return &Node{Kind: Number, Scalar: number, size: 1}
 	}
-	panic(fmt.Sprintf("flow: a document holds no %T", v))
+	panic(fmt.Sprintf("a document cannot hold a %T", v))
 }
 
+// Add appends a field to a mapping that is being made.
 func (n *Node) Add(name string, pos Pos, value *Node) {
 	n.Fields = append(n.Fields, NodeField{name, pos, value})
 	n.size += value.size
 }
 
+// Push appends an item to a list that is being made.
 func (n *Node) Push(item *Node) {
 	n.Items = append(n.Items, item)
 	n.size += item.size
 }
 
-// plainNumber brings the number types together: int where it fits, uint64 above, float64 for the rest; nil: no number.
+// PlainNumber turns the number types of Go into three: int where the number fits, uint64 above, float64 for the rest. It
+// returns nil for what is not a number.
 func PlainNumber(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -231,7 +238,7 @@ func PlainNumber(v any) any {
 	return nil
 }
 
-// describe names a value in an error.
+// Describe names a node in an error: the text "x", 5, a mapping.
 func Describe(n *Node) string {
 	switch n.Kind {
 	case Text:
@@ -243,9 +250,29 @@ func Describe(n *Node) string {
 	}
 }
 
+// Shorten cuts a long text for a message.
 func Shorten(text string) string {
 	if runes := []rune(text); len(runes) > 60 {
 		return string(runes[:59]) + "…"
 	}
 	return text
+}
+
+// ParseNumber reads a JSON number: an int or uint64 where it is whole and fits, else a float64, infinite where it is too
+// large.
+func ParseNumber(written string) any {
+	if i, err := strconv.ParseInt(written, 10, 64); err == nil {
+		return int(i)
+	}
+	if u, err := strconv.ParseUint(written, 10, 64); err == nil {
+		return u
+	}
+	f, _ := strconv.ParseFloat(written, 64)
+	return f
+}
+
+// tooLarge reports whether a number does not fit.
+func tooLarge(number any) bool {
+	f, ok := number.(float64)
+	return ok && math.IsInf(f, 0)
 }

@@ -10,17 +10,18 @@ import (
 // built in code.
 type Pos struct{ Line, Col int }
 
-// source is a document's text, for excerpts and for finding places inside strings.
+// Source is a document's text, for excerpts and for finding places inside strings.
 type Source struct {
 	Name  string
 	lines []string
 }
 
+// NewSource returns the source of a document.
 func NewSource(name, text string) *Source {
 	return &Source{Name: name, lines: strings.Split(text, "\n")}
 }
 
-// line returns a line without its end; "" where there is none.
+// Line returns a line without its end; "" where there is none.
 func (s *Source) Line(n int) string {
 	if s == nil || n < 1 || n > len(s.lines) {
 		return ""
@@ -28,17 +29,17 @@ func (s *Source) Line(n int) string {
 	return strings.TrimSuffix(s.lines[n-1], "\r")
 }
 
-// mark completes an error about the document: its name, and the line that the error shows.
+// Mark sets what an error shows of the document: its name and the line.
 func (s *Source) Mark(e *Error) {
 	if s != nil {
 		e.File, e.excerpt = s.Name, s.Line(e.Line)
 	}
 }
 
-// text returns the whole document.
+// Text returns the whole document.
 func (s *Source) Text() string { return strings.Join(s.lines, "\n") }
 
-// place writes a position as file:line:col.
+// Place writes a place as file:line:col.
 func (s *Source) Place(p Pos) string {
 	if s == nil || p.Line == 0 {
 		return ""
@@ -46,7 +47,7 @@ func (s *Source) Place(p Pos) string {
 	return fmt.Sprintf("%s:%d:%d", s.Name, p.Line, p.Col)
 }
 
-// parsePlace reads what place wrote.
+// ParsePlace reads what Place wrote.
 func (s *Source) ParsePlace(text string) (Pos, bool) {
 	if s == nil || !strings.HasPrefix(text, s.Name+":") {
 		return Pos{}, false
@@ -56,8 +57,8 @@ func (s *Source) ParsePlace(text string) (Pos, bool) {
 	return p, n == 2
 }
 
-// inside returns the place of the byte at offset within a text that stands at n. Where the text's writing does not let
-// it be found (a folded block, a plain text over several lines), it is the text's beginning.
+// Inside returns the place of the byte at offset within a text that stands at n. Where that
+// cannot be found (a folded block, a plain text over several lines), it returns the place where the text begins.
 func (s *Source) Inside(n *Node, offset int) Pos {
 	if s == nil || n.Pos.Line == 0 {
 		return n.Pos

@@ -1,29 +1,28 @@
+// Package tree reads YAML and JSON files and keeps the place of everything in them, so that an error can name the line and
+// the column and show the line with a caret. It also writes YAML and JSON.
+//
+// Files come from people: the reader limits their size, their nesting, and what aliases expand to.
 package tree
 
-import (
-	"fmt"
-	"strings"
-)
-
-// Tree is a YAML or JSON file of another format, read with the place of everything in it, and what was found wrong with
-// it. It is how a dialect reports errors as this package does: file:line:col, the line, and a caret.
+// Tree is a file that was read, and what is wrong with it.
 type Tree struct {
 	*Reports
 	root *Node
 }
 
-// ReadTree reads a file. What makes it unreadable, and keys that stand twice, are reported by Err; Root is absent then.
+// Read reads a file. Err returns what makes it unreadable, and keys that are given twice. The Root of a file that cannot be
+// read is absent.
 func Read(name string, src []byte) *Tree {
 	t := &Tree{Reports: &Reports{Source: NewSource(name, string(src))}}
-	if strings.TrimSpace(string(src)) == "" {
-		t.Fail(Pos{1, 1}, "", "the file is empty")
-		return t
-	}
 	t.root = Parse(t.Reports, string(src))
+	if t.root == nil && t.Err() == nil {
+		t.Fail(Pos{1, 1}, "", "the file is empty")
+	}
 	return t
 }
 
-// duplicates reports every key that stands twice in one mapping.
+// duplicates reports every key that is given twice in one mapping. A mapping that several aliases share is visited each
+// time, and reported once.
 func duplicates(r *Reports, n *Node) {
 	for _, item := range n.Items {
 		duplicates(r, item)
@@ -42,10 +41,10 @@ func duplicates(r *Reports, n *Node) {
 	}
 }
 
-// Name is the file's, as errors name it.
+// Name is the name of the file, as errors give it.
 func (t *Tree) Name() string { return t.Source.Name }
 
-// Root is the file's value.
+// Root is the value that the file holds.
 func (t *Tree) Root() Value { return Value{t.root} }
 
 // Place writes a place in the file as file:line:col.
@@ -58,7 +57,7 @@ type Field struct {
 	Value Value
 }
 
-// Fields are a mapping's, in the order of the document; nil for everything else.
+// Fields returns the fields of a mapping in the order of the document; nil for everything else.
 func (v Value) Fields() []Field {
 	if !v.IsMapping() {
 		return nil
@@ -70,7 +69,7 @@ func (v Value) Fields() []Field {
 	return fields
 }
 
-// Items are a list's; nil for everything else.
+// Items returns the items of a list; nil for everything else.
 func (v Value) Items() []Value {
 	if !v.IsList() {
 		return nil
@@ -109,7 +108,7 @@ func (v Value) Key(name string) Pos {
 	return v.n.Key(name)
 }
 
-// Text returns a text's characters; false for everything else.
+// Text returns the characters of a text; false for everything else.
 func (v Value) Text() (string, bool) {
 	if v.n == nil || v.n.Kind != Text {
 		return "", false
@@ -126,7 +125,7 @@ func (v Value) IsList() bool { return v.n != nil && v.n.Kind == List }
 // String describes the value for a message: the text "x", 5, a mapping.
 func (v Value) String() string {
 	if v.n == nil {
-		return fmt.Sprint(Null)
+		return Null.String()
 	}
 	return Describe(v.n)
 }
@@ -135,7 +134,7 @@ func (v Value) String() string {
 func JSON(v any) []byte {
 	out, err := AppendJSON(nil, v, 0)
 	if err != nil {
-		panic("flow: " + err.Error()) // what Any gives can be written
+		panic("tree: " + err.Error()) // what Any returns can be written
 	}
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -18,14 +17,14 @@ import (
 const (
 	// MaxSize is how many bytes a document may have.
 	MaxSize = 4 << 20
-	// maxDepth bounds nesting; the recursion of everything that walks over a document stands on it.
+	// maxDepth limits nesting, and with it the recursion of everything that walks over a document.
 	maxDepth = 100
-	// maxNodes bounds what aliases can blow a small document up to.
+	// maxNodes limits how large aliases can make a small document.
 	maxNodes = 2_000_000
 )
 
-// Parse reads a document. It reports what makes the document unreadable, and returns nil then. A key that stands twice in
-// one mapping is reported as well.
+// Parse reads a document and reports what makes it unreadable, and keys that are given twice. It returns nil where the
+// document is unreadable or empty.
 func Parse(r *Reports, text string) *Node {
 	n := parse(r, text)
 	if n != nil {
@@ -36,7 +35,7 @@ func Parse(r *Reports, text string) *Node {
 
 func parse(r *Reports, text string) *Node {
 	if len(text) > MaxSize {
-		r.Fail(Pos{1, 1}, "split it into several flows, or put data into files", "the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
+		r.Fail(Pos{1, 1}, "split it, or put its data in other files", "the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
 		return nil
 	}
 	if !utf8.ValidString(text) {
@@ -51,7 +50,7 @@ func parse(r *Reports, text string) *Node {
 		}
 		// What begins like JSON and is not may still be YAML, whose flow mappings look alike.
 		if strings.HasSuffix(r.Source.Name, ".json") {
-			r.Fail(err.at, "", "%s", err.msg)
+			r.Add(err)
 			return nil
 		}
 	}
@@ -106,16 +105,12 @@ func readYAML(r *Reports, text string) (n *Node) {
 			continue
 		}
 		if n != nil {
-			r.Fail(place(doc.Body), "put each flow into a file of its own", "a second document in one file")
+			r.Fail(place(doc.Body), "put each document in a file of its own", "a second document in one file")
 			return nil
 		}
 		n = y.node(doc.Body)
 	}
-	if n == nil {
-		r.Fail(Pos{1, 1}, "a flow begins with pawl: 1", "the document is empty")
-		return nil
-	}
-	if y.tooLarge {
+	if n != nil && y.tooLarge {
 		r.Fail(n.Pos, "", "the document's aliases expand to more than %d values", maxNodes)
 		return nil
 	}
@@ -189,7 +184,7 @@ func (y *yamlReader) node(n ast.Node) *Node {
 	return out
 }
 
-// tagged honours the tags of plain data.
+// tagged reads a value with a tag. Only the tags of plain data are known.
 func (y *yamlReader) tagged(n *ast.TagNode, out *Node) *Node {
 	tag := n.GetToken().Value
 	switch tag {
@@ -206,7 +201,7 @@ func (y *yamlReader) tagged(n *ast.TagNode, out *Node) *Node {
 			return y.node(n.Value)
 		}
 	}
-	y.Fail(out.Pos, "", "the tag %s means nothing here", tag)
+	y.Fail(out.Pos, "", "the tag %s cannot be used here", tag)
 	return out
 }
 
@@ -224,6 +219,7 @@ func (y *yamlReader) scalar(n ast.Node, out *Node) {
 			// YAML's numbers include those of JSON; the library takes 1e3 for a text.
 			if n.Token.Type == token.StringType && strings.ContainsAny(n.Value, "eE") && json.Valid([]byte(n.Value)) {
 				out.Kind, out.Scalar = Number, ParseNumber(n.Value)
+				y.bounded(out, n.Value)
 			}
 		}
 	case *ast.LiteralNode:
@@ -237,14 +233,19 @@ func (y *yamlReader) scalar(n ast.Node, out *Node) {
 		out.Kind, out.Scalar = Number, PlainNumber(n.Value)
 	case *ast.FloatNode:
 		out.Kind, out.Scalar = Number, n.Value
-		if math.IsInf(n.Value, 0) {
-			y.Fail(out.Pos, "", "number %s too large", n.Token.Value)
-		}
+		y.bounded(out, n.Token.Value)
 	case *ast.NullNode:
 	case *ast.InfinityNode, *ast.NanNode:
-		y.Fail(out.Pos, "", "%s is not a number that JSON knows", n.GetToken().Value)
+		y.Fail(out.Pos, "", "JSON cannot hold the number %s", n.GetToken().Value)
 	default:
-		y.Fail(out.Pos, "", "%s means nothing here", strings.ToLower(fmt.Sprint(n.Type())))
+		y.Fail(out.Pos, "", "%s cannot be used here", strings.ToLower(fmt.Sprint(n.Type())))
+	}
+}
+
+// bounded refuses a number that does not fit.
+func (y *yamlReader) bounded(n *Node, written string) {
+	if tooLarge(n.Scalar) {
+		y.Fail(n.Pos, "", "number %s too large", written)
 	}
 }
 
