@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
@@ -26,6 +27,7 @@ type builder struct {
 	*tree.Reports
 	doc      *Document
 	def      *definition
+	compiler *expr.Compiler
 	services map[string]*Service
 	used     map[string]bool // services
 	step     string          // the step being compiled, for errors of documents without places
@@ -45,12 +47,21 @@ type reference struct {
 
 func build(doc *Document, r *tree.Reports) *definition {
 	b := &builder{Reports: r, doc: doc, services: map[string]*Service{}, used: map[string]bool{}, ordinal: -1}
+	own := make([]string, len(doc.Variables))
+	for i, v := range doc.Variables {
+		own[i] = v.Name
+	}
 	b.def = &definition{
 		doc: doc, steps: int32(len(doc.Steps)), byName: make(map[string]int32, len(doc.Steps)),
-		whens: map[string]*program{},
-		language: &language{
-			variables: doc.Variables, steps: make(map[string]int32, len(doc.Steps)),
-			compiled: map[expressionKey]*expression{},
+		whens:    map[string]*expr.Program{},
+		language: expr.New(own),
+	}
+	b.compiler = &expr.Compiler{
+		Language: b.def.language, Source: b.Source, Report: b.stepFail,
+		Uses: func(step expr.StepUse, in *tree.Node, offset int) {
+			if b.ordinal >= 0 {
+				b.refs = append(b.refs, reference{b.ordinal, step.Number, in, offset, step.Name})
+			}
 		},
 	}
 	if len(doc.Steps) > maxSteps {
@@ -69,7 +80,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.inputSchema()
 	b.cron()
 	if !doc.Output.IsZero() {
-		b.def.output = b.template(tree.NodeOf(doc.Output), varsFlow, false)
+		b.def.output = b.compiler.Template(tree.NodeOf(doc.Output), varsFlow, false)
 	}
 	b.upstream()
 	return b.def
@@ -92,8 +103,7 @@ func (b *builder) index() {
 			b.Fail(s.pos, "", "a step's name, %q, %s", s.Name, problem)
 		}
 		b.def.byName[s.Name] = int32(i)
-		b.def.language.steps[s.Name] = int32(i)
-		b.def.language.names = append(b.def.language.names, s.Name)
+		b.def.language.AddStep(s.Name, int32(i))
 	}
 	for _, s := range b.doc.Services {
 		b.services[s.Name] = s
@@ -108,7 +118,7 @@ func onLine(p tree.Pos) string {
 }
 
 func (b *builder) needs() {
-	names := b.def.language.names
+	names := b.def.language.Steps()
 	for i, s := range b.doc.Steps {
 		b.step = s.Name
 		p := &b.def.plans[i]
@@ -192,7 +202,7 @@ func (b *builder) plan(def int32, s *Step) {
 	p := &b.def.plans[def]
 	p.item, p.tolerates, p.place = -1, s.ContinueOn, b.Source.Place(s.pos)
 	if !s.When.IsZero() {
-		p.when = b.condition(tree.NodeOf(s.When), varsFlow)
+		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsFlow)
 	}
 	spec := b.spec(s)
 	spec.Def = def
@@ -210,7 +220,7 @@ func (b *builder) plan(def int32, s *Step) {
 	if p.concurrency == 0 {
 		p.concurrency = DefaultConcurrency
 	}
-	p.list = b.template(tree.NodeOf(s.ForEach), varsFlow, false)
+	p.list = b.compiler.Template(tree.NodeOf(s.ForEach), varsFlow, false)
 	p.item = int32(len(b.def.plans))
 	spec.Def = p.item
 	item := plan{spec: spec, place: p.place, tolerates: s.ContinueOn, item: -1, group: def}
@@ -370,7 +380,7 @@ func (b *builder) hook(stage hookStage, s *Step) {
 		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
 	}
 	if !s.When.IsZero() {
-		p.when = b.condition(tree.NodeOf(s.When), varsHook)
+		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsHook)
 	}
 	b.action(&p, s, varsHook)
 	b.def.byName[s.Name] = p.spec.Def

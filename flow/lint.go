@@ -185,7 +185,7 @@ func (l *linter) step(s *Step, p *plan) {
 			l.add(Info, s.pos, LintEndlessWait, s.Name, "step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}
 	case *Sleep:
-		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.isConstant() {
+		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.IsConstant() {
 			l.sleep(s, p)
 		}
 	default:
@@ -259,7 +259,11 @@ func (l *linter) sleep(s *Step, p *plan) {
 	if p.sleep.until {
 		return
 	}
-	d, err := policy.DecodeDuration(p.sleep.amount.value)
+	amount, err := p.sleep.amount.Eval(nil) // a constant needs no scope
+	if err != nil {
+		return
+	}
+	d, err := policy.DecodeDuration(amount)
 	if err != nil {
 		return
 	}

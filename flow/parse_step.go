@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
@@ -118,7 +119,7 @@ func (p *parsing) forEach(n *tree.Node) tree.Value {
 	if list == nil {
 		return tree.Value{}
 	}
-	if _, whole := wholeExpression(list); list.Kind != tree.List && !whole {
+	if whole := expr.IsExpression(list); list.Kind != tree.List && !whole {
 		p.Fail(list.Pos, `write a list, or an expression: "${{ input.pages }}"`, "forEach is a list or one expression that gives a list, not %s", tree.Describe(list))
 		return tree.Value{}
 	}
@@ -192,7 +193,7 @@ func (p *parsing) exec(n *tree.Node) Action {
 		p.Fail(n.Key("shell"), "", "exec takes command or shell, not both")
 	}
 	if command != nil {
-		_, whole := wholeExpression(command)
+		whole := expr.IsExpression(command)
 		switch {
 		case command.Kind == tree.List && len(command.Items) == 0:
 			p.Fail(command.Pos, "", "the command is empty")
@@ -323,7 +324,7 @@ func (p *parsing) amount(n *tree.Node, what string, check func(any) error) {
 		p.Fail(n.Pos, "", "%s is a duration, an instant or an expression, not %s", what, tree.Describe(n))
 		return
 	}
-	if n.Kind == tree.Text && hasExpression(n.Text) {
+	if n.Kind == tree.Text && expr.HasExpression(n.Text) {
 		return
 	}
 	if err := check(n.Any()); err != nil {
@@ -375,14 +376,14 @@ func (p *parsing) failure(n *tree.Node) Action {
 	}
 	f.Type, f.Message = p.textValue(n.Get("type"), "type"), p.textValue(n.Get("message"), "message")
 	if code := n.Get("code"); code != nil {
-		if _, whole := code.Scalar.(int); !whole && !hasExpression(code.Text) {
+		if _, whole := code.Scalar.(int); !whole && !expr.HasExpression(code.Text) {
 			p.Fail(code.Pos, "", "code is a whole number, not %s", tree.Describe(code))
 		}
 		f.Code = tree.ValueOf(code)
 	}
 	if kind := n.Get("kind"); kind != nil {
 		kinds := []string{policy.KindError.String(), policy.KindFailed.String()}
-		if !contains(kinds, kind.Text) && !hasExpression(kind.Text) {
+		if !contains(kinds, kind.Text) && !expr.HasExpression(kind.Text) {
 			p.Fail(kind.Pos, "", "kind is error or failed, not %s", tree.Describe(kind))
 		}
 		f.Kind = tree.ValueOf(kind)

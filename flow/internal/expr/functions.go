@@ -1,4 +1,4 @@
-package flow
+package expr
 
 import (
 	"errors"
@@ -37,14 +37,15 @@ const maxText = 4 << 20
 
 var errTooLong = fmt.Errorf("a text grows longer than %d bytes", maxText)
 
-// refusal is what an expression says itself, so the failure need not show the expression.
-type refusal string
+// Refusal is the text with which an expression refused what it was given: fail(text). It needs no place and no expression
+// beside it.
+type Refusal string
 
-func (r refusal) Error() string { return string(r) }
+func (r Refusal) Error() string { return string(r) }
 
 func refused(args ...any) (any, error) {
 	text, _ := args[0].(string)
-	return nil, refusal(text)
+	return nil, Refusal(text)
 }
 
 func boundedPlus(args ...any) (any, error) {
@@ -95,19 +96,19 @@ func toJSON(args ...any) (any, error) {
 }
 
 func boundedJoin(args ...any) (any, error) {
-	list, ok := listOf(args[0])
+	list, ok := ListOf(args[0])
 	separator := ""
 	if len(args) > 1 {
 		separator, _ = args[1].(string)
 	}
 	if !ok {
-		return nil, fmt.Errorf("join takes a list, not %s", typeName(args[0]))
+		return nil, fmt.Errorf("join takes a list, not %s", TypeName(args[0]))
 	}
 	var b strings.Builder
 	for i, item := range list {
 		text, ok := item.(string)
 		if !ok {
-			return nil, fmt.Errorf("join takes a list of texts; item %d is %s", i, typeName(item))
+			return nil, fmt.Errorf("join takes a list of texts; item %d is %s", i, TypeName(item))
 		}
 		if b.Len()+len(separator)+len(text) > maxText {
 			return nil, errTooLong
@@ -135,7 +136,7 @@ func sortedPairs(args ...any) (any, error) {
 func fromMap(args []any, item func(string, any) any) (any, error) {
 	m, ok := args[0].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("a map with texts as keys is expected, not %s", typeName(args[0]))
+		return nil, fmt.Errorf("a map with texts as keys is expected, not %s", TypeName(args[0]))
 	}
 	out := make([]any, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -144,8 +145,8 @@ func fromMap(args []any, item func(string, any) any) (any, error) {
 	return out, nil
 }
 
-// typeName names a value's type as a person would.
-func typeName(v any) string {
+// TypeName names a value's type as a person would.
+func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
@@ -164,7 +165,7 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// nameOfType is typeName for what is known before there is a value.
+// nameOfType is TypeName for what is known before there is a value.
 func nameOfType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -176,6 +177,22 @@ func nameOfType(t reflect.Type) string {
 	case reflect.Int, reflect.Int64, reflect.Float64:
 		return "a number"
 	default:
-		return strings.TrimPrefix(strings.TrimPrefix(t.String(), "*"), "flow.")
+		return strings.TrimPrefix(strings.TrimPrefix(t.String(), "*"), "expr.")
 	}
+}
+
+// ListOf takes the list types that the expression language makes.
+func ListOf(v any) ([]any, bool) {
+	if list, ok := v.([]any); ok {
+		return list, true
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
+		return nil, false
+	}
+	list := make([]any, r.Len())
+	for i := range list {
+		list[i] = r.Index(i).Interface()
+	}
+	return list, true
 }
