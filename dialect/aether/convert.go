@@ -149,7 +149,7 @@ func (c *converter) limit(doc *flow.Document) {
 	if text, ok := c.w.spec.Get("timeout").Text(); ok && text == "0s" {
 		return
 	}
-	if p, err := dialect.Policy("aether", form.Pick(c.w.spec, "timeout")); err != nil {
+	if p, err := Policy(form.Pick(c.w.spec, "timeout")); err != nil {
 		c.file.Policy(c.w.spec, err)
 	} else if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
 		after, origin = limit.After, c.file.Origin(c.w.spec, "timeout")

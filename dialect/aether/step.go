@@ -3,7 +3,6 @@ package aether
 import (
 	"slices"
 
-	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/dialect/internal/handlers"
 	"github.com/pawl-dev/pawl/flow"
@@ -71,7 +70,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 	if form2["timeout"] == nil && t != nil && !t.in.Get("timeout").IsZero() {
 		form2, in = form.Pick(t.in, "timeout"), t.in
 	}
-	p, err := dialect.Policy("aether", form2)
+	p, err := Policy(form2)
 	s.file.Policy(in, err)
 	if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
 		limit.Origin = s.file.Origin(in, "timeout")
@@ -80,7 +79,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 		p.Retry = nil
 		return p
 	}
-	retry, err := dialect.Policy("aether", form.Pick(k.in, "retry"))
+	retry, err := Policy(form.Pick(k.in, "retry"))
 	if err != nil {
 		s.file.Policy(k.in, err)
 		return p

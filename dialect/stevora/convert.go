@@ -94,7 +94,7 @@ func (c *converter) step(s *step, names *form.Namer) {
 			out.When = tree.V(reach)
 		}
 	}
-	p, err := dialect.Policy("stevora", form.Pick(s.in, "retry"))
+	p, err := Policy(form.Pick(s.in, "retry"))
 	c.Policy(s.in, err)
 	if s.kind != typeTask && s.kind != typeLLM {
 		c.Ignored(s.in, "nothing is executed that could be tried again", "retry")

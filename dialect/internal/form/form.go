@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/internal/nearest"
@@ -353,3 +354,12 @@ func (n *Namer) Taken(name string) bool { return n.used[name] }
 
 // reserved are the names of hooks.
 var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true, "onExit": true}
+
+// Amount reads a limit's duration, which must not be zero.
+func Amount(v any) (time.Duration, error) {
+	d, err := policy.DecodeDuration(v)
+	if err == nil && d == 0 {
+		return 0, &policy.FieldError{Msg: "zero leaves no time at all; leave the field out for no limit"}
+	}
+	return d, err
+}

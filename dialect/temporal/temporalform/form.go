@@ -1,19 +1,34 @@
-package dialect
+// Package temporalform reads Temporal's options: those of an activity and of a workflow, in flow files below the key temporal
+// and in Go programs. It does not need the engine.
+//
+// The Origin of every limit and retry policy is the name of the field that set it.
+package temporalform
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/dialect/internal/options"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// temporalActivity are the other fields of an activity's options and of the command that schedules one.
-var temporalActivity = without{
+// Form returns Temporal's words for flow files, which stand below the key temporal.
+func Form() flow.Form {
+	return flow.Form{
+		Key: "temporal", Kinds: []string{"exec", "http", "task", "noop", "fail"}, Schema: schema,
+		Step: readStep, Complete: complete, Run: readRun,
+	}
+}
+
+//go:embed schema.json
+var schema []byte
+
+// activityRest are the other fields of an activity's options and of the command that schedules one.
+var activityRest = without{
 	{"activityId", "a step is known by its name"},
 	{"activityType", "what a step does stands in the step"},
 	{"cancellationType", "a cancel waits until the work has stopped"},
@@ -27,21 +42,21 @@ var temporalActivity = without{
 	{"waitForCancellation", "a cancel waits until the work has stopped"},
 }
 
-// temporalStep reads the options of an activity. Those that several share need not be complete.
-func temporalStep(fields any, _ string) (flow.Settings, []flow.Note, error) {
-	f := policy.ReadFields(fields, slices.Concat(options.TemporalBounds, []string{"taskQueue", "priority"}, temporalActivity.keys())...)
-	s := flow.Settings{Policy: options.TemporalActivity(f), Queue: temporalQueue(f)}
-	notes := temporalActivity.notes(f)
+// readStep reads the options of an activity. Those that several share need not be complete.
+func readStep(fields any, _ string) (flow.Settings, []flow.Note, error) {
+	f := policy.ReadFields(fields, slices.Concat(bounds, []string{"taskQueue", "priority"}, activityRest.keys())...)
+	s := flow.Settings{Policy: activity(f), Queue: readQueue(f)}
+	notes := activityRest.notes(f)
 	if f.Has("priority") {
-		priority, more, err := temporalPriority(f.Value("priority"))
+		priority, more, err := readPriority(f.Value("priority"))
 		f.Keep("priority", err)
 		s.Priority, notes = priority, append(notes, more...)
 	}
 	return s, notes, f.Err()
 }
 
-// temporalQueue reads a task queue, by its name or as the protocol has it.
-func temporalQueue(f *policy.Fields) string {
+// readQueue reads a task queue, by its name or as the protocol has it.
+func readQueue(f *policy.Fields) string {
 	if _, ok := f.Value("taskQueue").(map[string]any); !ok {
 		return f.Text("taskQueue")
 	}
@@ -51,8 +66,8 @@ func temporalQueue(f *policy.Fields) string {
 	return name
 }
 
-// temporalPriority turns the order round: there 1 comes first and 3 is the default, here the higher number and 0.
-func temporalPriority(v any) (*int32, []flow.Note, error) {
+// readPriority turns the order round: there 1 comes first and 3 is the default, here the higher number and 0.
+func readPriority(v any) (*int32, []flow.Note, error) {
 	fair := without{
 		{"fairnessKey", "attempts of one priority are taken in the order in which they became ready"},
 		{"fairnessWeight", "attempts of one priority are taken in the order in which they became ready"},
@@ -67,10 +82,10 @@ func temporalPriority(v any) (*int32, []flow.Note, error) {
 	return &priority, fair.notes(f, "priority"), f.Err()
 }
 
-// temporalRun reads the options of a workflow.
-func temporalRun(fields any) (flow.RunSettings, []flow.Note, error) {
-	f := policy.ReadFields(fields, slices.Concat(options.TemporalRuns, temporalWorkflow.keys(), reuseKeys)...)
-	w := options.TemporalWorkflow(f)
+// readRun reads the options of a workflow.
+func readRun(fields any) (flow.RunSettings, []flow.Note, error) {
+	f := policy.ReadFields(fields, slices.Concat(workflowBounds, workflowRest.keys(), reuseKeys)...)
+	w := workflow(f)
 	s := flow.RunSettings{Limits: flow.RunLimits{Execution: w.Execution, Run: w.Run}, Retry: w.Retry, StartDelay: w.StartDelay}
 	if w.Schedule != "" {
 		s.Cron = &flow.Cron{Schedule: w.Schedule, Zone: w.Zone}
@@ -78,18 +93,18 @@ func temporalRun(fields any) (flow.RunSettings, []flow.Note, error) {
 	if w.NotAfterRun {
 		s.Retry.On, s.Retry.When = nil, `failure.limit != "run"`
 	}
-	notes := temporalWorkflow.notes(f)
+	notes := workflowRest.notes(f)
 	if w.Task > 0 {
 		notes = append(notes, flow.Note{
 			Path: []string{"workflowTaskTimeout"},
 			Msg:  "workflowTaskTimeout has no counterpart: what a flow does next is decided in the engine, no worker takes it",
 		})
 	}
-	return s, append(notes, temporalReuse(f)...), f.Err()
+	return s, append(notes, readReuse(f)...), f.Err()
 }
 
-// temporalWorkflow are the other fields of a workflow's options and of the request that starts one.
-var temporalWorkflow = without{
+// workflowRest are the other fields of a workflow's options and of the request that starts one.
+var workflowRest = without{
 	{"header", "a run has its input"},
 	{"identity", "who starts a run is in its history"},
 	{"input", "it is given at the start: pawl run --input"},
@@ -111,8 +126,8 @@ var temporalWorkflow = without{
 // reuseKeys say what is to happen where there is a run of the same workflow id.
 var reuseKeys = []string{"workflowIdReusePolicy", "workflowIdConflictPolicy"}
 
-// temporalReuse reads them. Here as by default there, a run that is open is in the way, and one that has ended is not.
-func temporalReuse(f *policy.Fields) []flow.Note {
+// readReuse reads them. Here as by default there, a run that is open is in the way, and one that has ended is not.
+func readReuse(f *policy.Fields) []flow.Note {
 	var out []flow.Note
 	for _, field := range []struct {
 		key, prefix, usual string
@@ -142,4 +157,27 @@ func unknownChoice(text string, known []string) string {
 		return fmt.Sprintf("%q is not known; %s", text, near)
 	}
 	return fmt.Sprintf("%q where one of %s is expected", text, strings.Join(known, ", "))
+}
+
+// without are fields of a system that mean nothing here, and why.
+type without []struct{ key, why string }
+
+func (w without) keys() []string {
+	keys := make([]string, len(w))
+	for i, field := range w {
+		keys[i] = field.key
+	}
+	return keys
+}
+
+// notes tells those that are given.
+func (w without) notes(f *policy.Fields, under ...string) []flow.Note {
+	var out []flow.Note
+	for _, field := range w {
+		if f.Has(field.key) {
+			path := append(append([]string(nil), under...), field.key)
+			out = append(out, flow.Note{Path: path, Msg: field.key + " has no counterpart: " + field.why})
+		}
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package options
+package temporalform
 
 import (
 	"fmt"
@@ -11,60 +11,65 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TemporalBounds are the fields of an activity's options that bound it.
-var TemporalBounds = []string{
+// bounds are the fields of an activity's options that bound it.
+var bounds = []string{
 	"retryPolicy", "scheduleToStartTimeout", "startToCloseTimeout", "scheduleToCloseTimeout", "heartbeatTimeout",
 }
 
-// Temporal reads the policy of an activity.
-func Temporal(v any) (policy.Policy, error) {
-	f := policy.ReadFields(v, TemporalBounds...)
-	p := TemporalActivity(f)
+// Policy translates what bounds one activity, as a YAML or JSON decoder yields it:
+//
+//	{retryPolicy: {initialInterval, backoffCoefficient, maximumInterval, maximumAttempts, nonRetryableErrorTypes},
+//	 scheduleToStartTimeout, startToCloseTimeout, scheduleToCloseTimeout, heartbeatTimeout}
+//
+// Errors are [*policy.FieldError] values.
+func Policy(v any) (policy.Policy, error) {
+	f := policy.ReadFields(v, bounds...)
+	p := activity(f)
 	if f.Err() != nil {
 		return policy.Policy{}, f.Err()
 	}
-	if err := TemporalComplete(p); err != nil {
+	if err := complete(p); err != nil {
 		return policy.Policy{}, err
 	}
 	return p, nil
 }
 
-// TemporalActivity bounds an activity by four timeouts. Its server fills in those that are not given and cuts those that
+// activity bounds an activity by four timeouts. Its server fills in those that are not given and cuts those that
 // are longer than an outer one: schedule-to-start and start-to-close to schedule-to-close, a heartbeat timeout to
 // start-to-close, all of them to the run. What is as long as its outer one never fires by itself and is left out here.
-func TemporalActivity(f *policy.Fields) policy.Policy {
-	retry, never, err := temporalRetry(f.Value("retryPolicy"))
+func activity(f *policy.Fields) policy.Policy {
+	retry, never, err := readRetry(f.Value("retryPolicy"))
 	f.Keep("retryPolicy", err)
 
 	var p policy.Policy
 	p.Retry = retry
-	p.ScheduleToClose = temporalLimit(f, "scheduleToCloseTimeout", false, nil)
-	p.ScheduleToStart = temporalLimit(f, "scheduleToStartTimeout", false, p.ScheduleToClose)
-	p.StartToClose = temporalLimit(f, "startToCloseTimeout", !slices.Contains(never, "StartToClose"), p.ScheduleToClose)
+	p.ScheduleToClose = readLimit(f, "scheduleToCloseTimeout", false, nil)
+	p.ScheduleToStart = readLimit(f, "scheduleToStartTimeout", false, p.ScheduleToClose)
+	p.StartToClose = readLimit(f, "startToCloseTimeout", !slices.Contains(never, "StartToClose"), p.ScheduleToClose)
 	outer := p.StartToClose
 	if outer == nil {
 		outer = p.ScheduleToClose
 	}
 	// A heartbeat timeout that is cut stays: the worker reports heartbeats as often as it needs, and the next attempt reads them.
-	p.Heartbeat = temporalLimit(f, "heartbeatTimeout", !slices.Contains(never, "Heartbeat"), nil)
+	p.Heartbeat = readLimit(f, "heartbeatTimeout", !slices.Contains(never, "Heartbeat"), nil)
 	if p.Heartbeat != nil && outer != nil && p.Heartbeat.After > outer.After {
 		p.Heartbeat.After, p.Heartbeat.Origin = outer.After, outer.Origin
 	}
 	return p
 }
 
-// temporalLimit reads one timeout; absent, zero or not shorter than the outer one is none.
-func temporalLimit(f *policy.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
-	after := temporalDuration(f, key)
+// readLimit reads one timeout; absent, zero or not shorter than the outer one is none.
+func readLimit(f *policy.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
+	after := readDuration(f, key)
 	if after == 0 || outer != nil && after >= outer.After {
 		return nil
 	}
 	return &policy.Limit{After: after, Retry: retry, Origin: key}
 }
 
-// temporalRetry retries without end unless told otherwise; zero stands for a field's default. never are the timeouts
+// readRetry retries without end unless told otherwise; zero stands for a field's default. never are the timeouts
 // that the policy lists as not retryable. Where there is one attempt only, what the others say is not looked at.
-func temporalRetry(v any) (r *policy.Retry, never []string, err error) {
+func readRetry(v any) (r *policy.Retry, never []string, err error) {
 	f := policy.ReadFields(v, "initialInterval", "backoffCoefficient", "maximumInterval", "maximumAttempts",
 		"nonRetryableErrorTypes")
 	r = policy.DefaultRetry()
@@ -99,9 +104,9 @@ func temporalRetry(v any) (r *policy.Retry, never []string, err error) {
 var timeouts = []string{"StartToClose", "Heartbeat", "ScheduleToStart", "ScheduleToClose"}
 
 func delays(f *policy.Fields, r *policy.Retry) {
-	r.InitialInterval = temporalDuration(f, "initialInterval")
+	r.InitialInterval = readDuration(f, "initialInterval")
 	r.BackoffCoefficient = f.Number("backoffCoefficient", 0, 0, math.MaxFloat64)
-	r.MaxInterval = temporalDuration(f, "maximumInterval")
+	r.MaxInterval = readDuration(f, "maximumInterval")
 	if r.InitialInterval == 0 {
 		r.InitialInterval = time.Second
 	}
@@ -121,9 +126,9 @@ func delays(f *policy.Fields, r *policy.Retry) {
 	}
 }
 
-// temporalDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), and a number of
+// readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), and a number of
 // milliseconds; absent is zero.
-func temporalDuration(f *policy.Fields, key string) time.Duration {
+func readDuration(f *policy.Fields, key string) time.Duration {
 	text, ok := f.Value(key).(string)
 	if !ok {
 		return f.Duration(key, 0)
@@ -144,8 +149,8 @@ func temporalDuration(f *policy.Fields, key string) time.Duration {
 	return d
 }
 
-// TemporalComplete refuses an activity that nothing bounds.
-func TemporalComplete(p policy.Policy) error {
+// complete refuses an activity that nothing bounds.
+func complete(p policy.Policy) error {
 	if p.Get(policy.LimitScheduleToClose) == nil && p.Get(policy.LimitStartToClose) == nil {
 		return &policy.FieldError{Msg: "startToCloseTimeout or scheduleToCloseTimeout must be given"}
 	}

@@ -1,28 +1,37 @@
-package dialect
+package steep
 
 import (
 	"math"
 
+	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// steep has its policies in two places: a service's metadata and the action that executes it. Each field of the
-// action replaces the service's field as a whole.
-func steep(v any) (policy.Policy, error) {
+// Policy translates what bounds one action, as a YAML or JSON decoder yields it:
+//
+//	{service: {retries, maxInactivity, maxRuntime, deadline}, action: {the same}}
+//
+// Steep has its policies in two places: the metadata of a service and the action that executes it. Each field of the action
+// replaces the field of the service as a whole. A nil value stands for Steep's defaults. Errors are [*policy.FieldError]
+// values.
+func Policy(v any) (policy.Policy, error) {
 	f := policy.ReadFields(v, "service", "action")
-	service, err := steepPlace("service", f.Value("service"))
+	service, err := readPlace("service", f.Value("service"))
 	f.Keep("service", err)
-	action, err := steepPlace("action", f.Value("action"))
+	action, err := readPlace("action", f.Value("action"))
 	f.Keep("action", err)
 	p := policy.Overlay(service, action)
 	if p.Retry == nil {
-		p.Retry = steepRetry()
+		p.Retry = oneAttempt()
 	}
-	return p, f.Err()
+	if err := f.Err(); err != nil {
+		return policy.Policy{}, err
+	}
+	return p, nil
 }
 
-// steepClocks are Steep's names for the limits. A deadline spans the attempts; the other two restart with each.
-var steepClocks = []struct {
+// clocks are Steep's names for the limits. A deadline spans the attempts; the other two restart with each.
+var clocks = []struct {
 	field string
 	kind  policy.LimitKind
 }{
@@ -31,19 +40,19 @@ var steepClocks = []struct {
 	{"deadline", policy.LimitDeadline},
 }
 
-func steepPlace(place string, v any) (policy.Policy, error) {
+func readPlace(place string, v any) (policy.Policy, error) {
 	var p policy.Policy
 	f := policy.ReadFields(v, "retries", "maxInactivity", "maxRuntime", "deadline")
 	if f.Has("retries") {
-		retry, err := decodeSteepRetry(f.Value("retries"))
+		retry, err := readRetry(f.Value("retries"))
 		f.Keep("retries", err)
 		p.Retry = retry
 	}
-	for _, clock := range steepClocks {
+	for _, clock := range clocks {
 		if !f.Has(clock.field) {
 			continue
 		}
-		limit, err := steepLimit(f.Value(clock.field))
+		limit, err := readLimit(f.Value(clock.field))
 		f.Keep(clock.field, err)
 		limit.Retry = clock.kind.RetriesByDefault()
 		limit.Origin = place + "." + clock.field
@@ -52,12 +61,12 @@ func steepPlace(place string, v any) (policy.Policy, error) {
 	return p, f.Err()
 }
 
-// steepLimit reads a duration, or {timeout, errorOnTimeout}. By default an expiry cancels.
-func steepLimit(v any) (*policy.Limit, error) {
+// readLimit reads a duration, or {timeout, errorOnTimeout}. By default an expiry cancels.
+func readLimit(v any) (*policy.Limit, error) {
 	limit := &policy.Limit{OnExpire: policy.ExpireCancel}
 	var err error
 	if _, ok := v.(map[string]any); !ok {
-		limit.After, err = amount(v)
+		limit.After, err = form.Amount(v)
 		return limit, err
 	}
 	f := policy.ReadFields(v, "timeout", "errorOnTimeout")
@@ -65,7 +74,7 @@ func steepLimit(v any) (*policy.Limit, error) {
 		limit.OnExpire = policy.ExpireFail
 	}
 	if f.Has("timeout") {
-		limit.After, err = amount(f.Value("timeout"))
+		limit.After, err = form.Amount(f.Value("timeout"))
 		f.Keep("timeout", err)
 	} else {
 		f.Fail("timeout", "missing")
@@ -73,8 +82,8 @@ func steepLimit(v any) (*policy.Limit, error) {
 	return limit, f.Err()
 }
 
-// steepRetry is one attempt and, where there are more, no delay between them. Steep does not tell failures apart.
-func steepRetry() *policy.Retry {
+// oneAttempt is one attempt and, where there are more, no delay between them. Steep does not tell failures apart.
+func oneAttempt() *policy.Retry {
 	return &policy.Retry{
 		MaxAttempts:        1,
 		BackoffCoefficient: 1,
@@ -82,9 +91,9 @@ func steepRetry() *policy.Retry {
 	}
 }
 
-func decodeSteepRetry(v any) (*policy.Retry, error) {
+func readRetry(v any) (*policy.Retry, error) {
 	f := policy.ReadFields(v, "maxAttempts", "delay", "exponentialBackoff", "maxDelay")
-	r := steepRetry()
+	r := oneAttempt()
 	r.MaxAttempts = f.Int("maxAttempts", r.MaxAttempts, policy.Unlimited, math.MaxInt32)
 	r.InitialInterval = f.Duration("delay", 0)
 	r.BackoffCoefficient = f.Number("exponentialBackoff", 1, 1, math.MaxFloat64)

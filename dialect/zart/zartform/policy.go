@@ -1,4 +1,4 @@
-package options
+package zartform
 
 import (
 	"errors"
@@ -9,11 +9,16 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// ZartStep reads the attributes of a step. It retries every error of the step's own. A timeout is terminal in both scopes: the global one spans the attempts
-// from the first scheduling, and of per_attempt ones only the countdown begins again.
-func ZartStep(v any) (policy.Policy, error) {
+// Policy translates the attributes of one step, as a YAML or JSON decoder yields them:
+//
+//	{retry: "fixed(3, 1s)", timeout: 5m, timeout_scope: global | per_attempt}
+//
+// Zart retries every error of the step's own. A timeout ends the step in both scopes: the global one spans the attempts from
+// the first scheduling on, the other begins again with each attempt. A nil value stands for the defaults. Errors are
+// [*policy.FieldError] values.
+func Policy(v any) (policy.Policy, error) {
 	f := policy.ReadFields(v, "retry", "timeout", "timeout_scope")
-	p := policy.Policy{Retry: zartRetry(f, "retry")}
+	p := policy.Policy{Retry: readRetry(f, "retry")}
 
 	kind := policy.LimitScheduleToClose
 	switch scope := f.Text("timeout_scope"); scope {
@@ -23,44 +28,47 @@ func ZartStep(v any) (policy.Policy, error) {
 	default:
 		f.Fail("timeout_scope", "%q where global or per_attempt is expected", scope)
 	}
-	p.Set(kind, ZartTimeout(f))
-	return p, f.Err()
+	p.Set(kind, Timeout(f))
+	if err := f.Err(); err != nil {
+		return policy.Policy{}, err
+	}
+	return p, nil
 }
 
-// ZartTimeout reads the timeout of a wait or of a handler; nil: none.
-func ZartTimeout(f *policy.Fields) *policy.Limit {
+// Timeout reads the timeout of a wait or of a handler; nil: none.
+func Timeout(f *policy.Fields) *policy.Limit {
 	if !f.Has("timeout") {
 		return nil
 	}
-	return &policy.Limit{After: zartAmount(f, "timeout"), Origin: "timeout"}
+	return &policy.Limit{After: readAmount(f, "timeout"), Origin: "timeout"}
 }
 
 var (
-	zartDuration = regexp.MustCompile(`^\d+[smhd]$`)
-	zartPreset   = regexp.MustCompile(`^(none|(fixed|exponential)\( *\d+ *, *\d+[smhd] *\))$`)
+	shortDuration = regexp.MustCompile(`^\d+[smhd]$`)
+	presetText    = regexp.MustCompile(`^(none|(fixed|exponential)\( *\d+ *, *\d+[smhd] *\))$`)
 )
 
-// zartAmount reads a timeout: one number and one unit.
-func zartAmount(f *policy.Fields, key string) time.Duration {
+// readAmount reads a timeout: one number and one unit.
+func readAmount(f *policy.Fields, key string) time.Duration {
 	text := f.Text(key)
 	d, err := policy.DecodeDuration(text)
 	if err == nil && d == 0 {
 		err = errors.New("zero leaves no time at all; leave the field out for no limit")
 	}
-	if !zartDuration.MatchString(text) {
+	if !shortDuration.MatchString(text) {
 		err = fmt.Errorf("%q: write a number and s, m, h or d, as in 30s", text)
 	}
 	f.Keep(key, err)
 	return d
 }
 
-func zartRetry(f *policy.Fields, key string) *policy.Retry {
+func readRetry(f *policy.Fields, key string) *policy.Retry {
 	retry := policy.DefaultRetry()
 	if text := f.Text(key); f.Has(key) {
 		preset, err := policy.ParsePreset(text)
 		switch {
 		case err != nil:
-		case !zartPreset.MatchString(text):
+		case !presetText.MatchString(text):
 			err = fmt.Errorf("%q: write fixed(3, 1s) or exponential(3, 1s), the delay in s, m, h or d", text)
 		case preset.MaxAttempts == 0:
 			err = fmt.Errorf("%q: the first number is attempts in all, at least 1", text)

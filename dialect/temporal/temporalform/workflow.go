@@ -1,4 +1,4 @@
-package options
+package temporalform
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ import (
 // maxTask is the longest timeout of a workflow task; a longer one is cut.
 const maxTask = 2 * time.Minute
 
-// TemporalRuns are the fields of a workflow's options that bound, repeat and delay its runs.
-var TemporalRuns = []string{
+// workflowBounds are the fields of a workflow's options that bound, repeat and delay its runs.
+var workflowBounds = []string{
 	"workflowExecutionTimeout", "workflowRunTimeout", "workflowTaskTimeout", "retryPolicy", "cronSchedule",
 	"workflowStartDelay", "startDelay",
 }
@@ -29,22 +29,28 @@ type Workflow struct {
 	StartDelay  time.Duration
 }
 
-// TemporalWorkflow reads a workflow's options. The run timeout is cut to the execution timeout, which ends the run by itself,
+// ReadWorkflow reads a workflow's options. What is wrong with them the fields' Err returns, to which the caller may add.
+func ReadWorkflow(v any) (Workflow, *policy.Fields) {
+	f := policy.ReadFields(v, workflowBounds...)
+	return workflow(f), f
+}
+
+// workflow reads what bounds the runs. The run timeout is cut to the execution timeout, which ends the run by itself,
 // so it is left out where it is not shorter.
-func TemporalWorkflow(f *policy.Fields) Workflow {
+func workflow(f *policy.Fields) Workflow {
 	var w Workflow
-	w.Execution = temporalLimit(f, "workflowExecutionTimeout", false, nil)
-	w.Run = temporalLimit(f, "workflowRunTimeout", false, w.Execution)
-	w.Task = min(temporalDuration(f, "workflowTaskTimeout"), maxTask)
+	w.Execution = readLimit(f, "workflowExecutionTimeout", false, nil)
+	w.Run = readLimit(f, "workflowRunTimeout", false, w.Execution)
+	w.Task = min(readDuration(f, "workflowTaskTimeout"), maxTask)
 	if f.Has("retryPolicy") {
-		retry, never, err := temporalRetry(f.Value("retryPolicy"))
+		retry, never, err := readRetry(f.Value("retryPolicy"))
 		f.Keep("retryPolicy", err)
 		w.Retry = retry
 		for _, timeout := range never {
 			w.NotAfterRun = w.NotAfterRun || timeout == "StartToClose" // as which it is judged there
 		}
 	}
-	w.Schedule, w.Zone = temporalCron(f)
+	w.Schedule, w.Zone = readCron(f)
 	key := "workflowStartDelay"
 	if f.Has("startDelay") {
 		if f.Has(key) {
@@ -52,15 +58,15 @@ func TemporalWorkflow(f *policy.Fields) Workflow {
 		}
 		key = "startDelay"
 	}
-	w.StartDelay = temporalDuration(f, key)
+	w.StartDelay = readDuration(f, key)
 	if w.Schedule != "" && w.StartDelay > 0 {
 		f.Fail(key, "a workflow with a cronSchedule has no start delay")
 	}
 	return w
 }
 
-// temporalCron reads a cron expression, before which a time zone may stand: CRON_TZ=Asia/Tokyo 0 9 * * *.
-func temporalCron(f *policy.Fields) (schedule, zone string) {
+// readCron reads a cron expression, before which a time zone may stand: CRON_TZ=Asia/Tokyo 0 9 * * *.
+func readCron(f *policy.Fields) (schedule, zone string) {
 	const key = "cronSchedule"
 	schedule = strings.TrimSpace(f.Text(key))
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {

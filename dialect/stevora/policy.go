@@ -1,4 +1,4 @@
-package dialect
+package stevora
 
 import (
 	"math"
@@ -10,16 +10,23 @@ import (
 // maxMilliseconds is the largest number of milliseconds that is a duration.
 const maxMilliseconds = int(math.MaxInt64 / int64(time.Millisecond))
 
-// stevora retries every failure, three attempts by default also where a step has no policy, and draws each delay from
-// the upper quarter below the computed one.
-func stevora(v any) (policy.Policy, error) {
+// Policy translates the policy of one step, as a YAML or JSON decoder yields it:
+//
+//	{retry: {maxAttempts, backoffMs, backoffMultiplier, maxBackoffMs}}
+//
+// Stevora retries every failure, by default up to three attempts, also where a step has no policy. It draws each delay from
+// the upper quarter below the computed one. A nil value stands for the defaults. Errors are [*policy.FieldError] values.
+func Policy(v any) (policy.Policy, error) {
 	f := policy.ReadFields(v, "retry")
-	retry, err := stevoraRetry(f.Value("retry"))
+	retry, err := readRetry(f.Value("retry"))
 	f.Keep("retry", err)
-	return policy.Policy{Retry: retry}, f.Err()
+	if err := f.Err(); err != nil {
+		return policy.Policy{}, err
+	}
+	return policy.Policy{Retry: retry}, nil
 }
 
-func stevoraRetry(v any) (*policy.Retry, error) {
+func readRetry(v any) (*policy.Retry, error) {
 	f := policy.ReadFields(v, "maxAttempts", "backoffMs", "backoffMultiplier", "maxBackoffMs")
 	r := &policy.Retry{
 		MaxAttempts:        f.Int("maxAttempts", 3, 1, 20),
