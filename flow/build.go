@@ -83,6 +83,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 		b.def.output = b.compiler.Template(tree.NodeOf(doc.Output), varsFlow, false)
 	}
 	b.upstream()
+	b.def.machine = b.def.asMachine()
 	return b.def
 }
 

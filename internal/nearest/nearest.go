@@ -9,8 +9,8 @@ import (
 // maxWord bounds the words that are compared: a longer one is no misspelling, and the comparison would take long.
 const maxWord = 64
 
-// Hint names the known word that a misspelt one was most likely meant to be: did you mean "retry"? It is empty if none is
-// near.
+// Hint names the known word that a misspelt one was most likely meant to be: did you mean "retry"? It is empty if none
+// is near.
 func Hint(word string, known []string) string {
 	if near := Word(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
