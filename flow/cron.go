@@ -82,7 +82,7 @@ func (d *definition) follows(began, now core.Time) core.Time {
 	return instant(d.cron.Following(began.Std(), now.Std()))
 }
 
-// instant is a firing, zero where there is none.
+// instant converts the time of a firing; zero stays zero.
 func instant(t time.Time) core.Time {
 	if t.IsZero() {
 		return 0

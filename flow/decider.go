@@ -21,17 +21,17 @@ const (
 
 func (s stepState) closed() bool { return s >= stateGood }
 
-// decider interprets a flow for one run. All it holds is derived from the run's steps: begun anew from any state of a
-// run, it decides the same.
+// decider interprets a flow for one run. Everything in it is derived from the run's steps: a new
+// one, made from any state of a run, decides the same.
 type decider struct {
-	def    *definition
-	nodes  []stepNode // by ordinal
-	groups map[int32]*group
-	seen   int // of the run's steps, registered
-	open   int // steps that have not ended, begun or not
-	begun  bool
-	values values
-	spoken *expr.Language // for conditions that an operator set
+	def              *definition
+	nodes            []stepNode // by ordinal
+	groups           map[int32]*group
+	seen             int // of the run's steps, registered
+	open             int // steps that have not ended, begun or not
+	begun            bool
+	values           values
+	operatorLanguage *expr.Language // for conditions that an operator set
 }
 
 type stepNode struct {

@@ -215,7 +215,7 @@ func (*Child) kind() string { return "flow" }
 func (*Fail) kind() string  { return "fail" }
 func (*Noop) kind() string  { return "noop" }
 
-// The keys of the format. The tests hold them against the JSON Schema.
+// The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services", "steps", "hooks", "output",

@@ -197,7 +197,7 @@ func (l *linter) limits(s *Step) {
 	for _, kind := range policy.StepLimits {
 		limit := s.Policy.Get(kind)
 		if limit == nil || limit.At != 0 {
-			continue // an instant binds whatever the step does
+			continue // an instant limits every kind of step
 		}
 		if severity, code, why := pointless(s.Action, kind); why != "" {
 			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)

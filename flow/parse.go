@@ -81,9 +81,9 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 	return true
 }
 
-// lacks reports that a mapping has not got a key it needs. Where it has one that nobody knows, that one is probably meant,
-// and was reported already.
-func (p *parsing) lacks(n *tree.Node, known []string, hint, format string, args ...any) {
+// missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably meant and
+// has been reported already.
+func (p *parsing) missing(n *tree.Node, known []string, hint, format string, args ...any) {
 	for _, f := range n.Fields {
 		if !contains(known, f.Name) {
 			return
@@ -130,7 +130,7 @@ func (p *parsing) texts(n *tree.Node, what string) ([]string, []tree.Pos) {
 	return texts, places
 }
 
-// whole reads a whole number; ok is false where there is none.
+// whole reads a whole number; ok is false where there is no number.
 func (p *parsing) whole(n *tree.Node, what string, low, high int) (value int, ok bool) {
 	if n == nil || n.Kind == tree.Null {
 		return 0, false
@@ -172,7 +172,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 	p.doc = doc
 	doc.Name = p.text(n.Get("name"), "name")
 	if name := n.Get("name"); name == nil || name.Kind == tree.Null || name.Kind == tree.Text && name.Text == "" {
-		p.lacks(n, p.withForms(documentKeys), "give the flow a name: name: order", "the flow has no name")
+		p.missing(n, p.withForms(documentKeys), "give the flow a name: name: order", "the flow has no name")
 	} else {
 		p.name(name, "a flow's name")
 	}

@@ -14,7 +14,7 @@ import (
 func (p *parsing) steps(doc *tree.Node) []*Step {
 	n := doc.Get("steps")
 	if n == nil || n.Kind == tree.Null {
-		p.lacks(doc, p.withForms(documentKeys), "add steps: with at least one step", "the flow has no steps")
+		p.missing(doc, p.withForms(documentKeys), "add steps: with at least one step", "the flow has no steps")
 		return nil
 	}
 	if n.Kind != tree.List {
@@ -44,7 +44,7 @@ func (p *parsing) steps(doc *tree.Node) []*Step {
 		s := p.step(item)
 		if s.Name == "" {
 			if n := item.Get("name"); n == nil || n.Kind == tree.Text || n.Kind == tree.Null {
-				p.lacks(item, p.withForms(stepKeys), "", "the step has no name")
+				p.missing(item, p.withForms(stepKeys), "", "the step has no name")
 			}
 		}
 		steps = append(steps, s)
@@ -73,7 +73,7 @@ func (p *parsing) step(n *tree.Node) *Step {
 	s.ForEach = p.forEach(n)
 	s.Concurrency, _ = p.whole(n.Get("concurrency"), "concurrency", 1, 1_000_000)
 	if c := n.Get("concurrency"); c != nil && n.Get("forEach") == nil {
-		p.Fail(n.Key("concurrency"), "", "concurrency belongs to forEach, and there is none")
+		p.Fail(n.Key("concurrency"), "", "concurrency limits the items of a forEach, and the step has none")
 	}
 	s.Queue = p.text(n.Get("queue"), "queue")
 	s.Priority = p.priority(n.Get("priority"))
@@ -136,7 +136,7 @@ func (p *parsing) action(n *tree.Node, s *Step) {
 	}
 	switch len(found) {
 	case 0:
-		p.lacks(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")
+		p.missing(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")
 		return
 	case 1:
 	default:
@@ -188,7 +188,7 @@ func (p *parsing) exec(n *tree.Node) Action {
 	command, shell := n.Get("command"), n.Get("shell")
 	switch {
 	case command == nil && shell == nil:
-		p.lacks(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
+		p.missing(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
 	case command != nil && shell != nil:
 		p.Fail(n.Key("shell"), "", "exec takes command or shell, not both")
 	}
@@ -232,7 +232,7 @@ func (p *parsing) http(n *tree.Node) Action {
 	h.Method = p.textValue(n.Get("method"), "method")
 	h.URL = p.textValue(n.Get("url"), "url")
 	if n.Get("url") == nil {
-		p.lacks(n, httpKeys, "", "http has no url")
+		p.missing(n, httpKeys, "", "http has no url")
 	}
 	h.Query = p.mapping(n.Get("query"), "query")
 	h.JSON = tree.ValueOf(n.Get("json"))
@@ -286,7 +286,7 @@ func (p *parsing) task(n *tree.Node) Action {
 		t.Input = tree.ValueOf(n.Get("input"))
 	}
 	if t.Type == "" && (n.Kind == tree.Mapping || n.Kind == tree.Null) {
-		p.lacks(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")
+		p.missing(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")
 	}
 	return t
 }
@@ -298,7 +298,7 @@ func (p *parsing) sleep(n *tree.Node) Action {
 			s.For, s.Until = tree.ValueOf(n.Get("for")), tree.ValueOf(n.Get("until"))
 		}
 		if s.For.IsZero() == s.Until.IsZero() {
-			p.lacks(n, sleepKeys, "", "sleep takes for or until")
+			p.missing(n, sleepKeys, "", "sleep takes for or until")
 		}
 	} else {
 		s.For = tree.ValueOf(n)
@@ -341,7 +341,7 @@ func (p *parsing) wait(n *tree.Node) Action {
 	}
 	event, isText := w.Event.Text()
 	if (w.Event.IsZero() || isText && event == "") && (n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
-		p.lacks(n, waitKeys, "name the event: event: approved", "the wait names no event")
+		p.missing(n, waitKeys, "name the event: event: approved", "the wait names no event")
 	}
 	return w
 }
@@ -360,7 +360,7 @@ func (p *parsing) child(n *tree.Node) Action {
 	}
 	name, _ := c.Name.Text()
 	if name == "" && (n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
-		p.lacks(n, flowKeys, "name the flow to run: name: audit", "the child flow has no name")
+		p.missing(n, flowKeys, "name the flow to run: name: audit", "the child flow has no name")
 	}
 	return c
 }

@@ -70,7 +70,7 @@ func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failur
 	p := d.def.whens[when]
 	if p == nil {
 		var bad *expr.Problem
-		if p, bad = d.conditions().Compile(when, varsTask|varsItem, true); bad != nil {
+		if p, bad = d.conditionLanguage().Compile(when, varsTask|varsItem, true); bad != nil {
 			return policy.Match{Error: bad.Msg}
 		}
 	}
@@ -86,12 +86,13 @@ func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failur
 	return policy.Match{Matched: matched}
 }
 
-// conditions compiles the conditions that an operator set. The document's own language is shared by all runs and only read.
-func (d *decider) conditions() *expr.Language {
-	if d.spoken == nil {
-		d.spoken = d.def.language.Clone()
+// conditionLanguage returns the language for conditions that an operator set. The document's own is shared by all runs and only
+// read.
+func (d *decider) conditionLanguage() *expr.Language {
+	if d.operatorLanguage == nil {
+		d.operatorLanguage = d.def.language.Clone()
 	}
-	return d.spoken
+	return d.operatorLanguage
 }
 
 // matchRun evaluates the condition of the run retry policy for the failure of a run.

@@ -134,7 +134,7 @@ func (s *scope) input() tree.Value {
 	return tree.V(input)
 }
 
-// only makes a step of an entrypoint that is no dag. Its inputs are the workflow's arguments of the same name.
+// only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name.
 func (s *scope) only() {
 	k := &task{name: s.t.name, template: s.t.name, in: tree.V(map[string]any{})}
 	for _, p := range s.w.arguments {

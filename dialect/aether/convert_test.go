@@ -36,7 +36,7 @@ func TestErrorsHaveAnOrder(t *testing.T) {
 		_, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte("handlers: {e: {exec: [./e]}}")})
 		at := -1
 		for _, name := range []string{"x.a", "x.b", "x.c", "x.d"} {
-			next := strings.Index(fmt.Sprint(err), `"`+name+`" is no name`)
+			next := strings.Index(fmt.Sprint(err), `"`+name+`" does not name`)
 			if next <= at {
 				t.Fatalf("%s stands at %d, the one before at %d:\n%v", name, next, at, err)
 			}

@@ -98,7 +98,7 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
-	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q is no name of a value", name)
+	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q does not name a value", name)
 	return "nil"
 }
 

@@ -48,7 +48,7 @@ func (s *scope) declare(o *outputs, kind string, v tree.Value) *outputs {
 		return o
 	}
 	if kind != "dag" {
-		s.file.Documents(v, "outputs") // what an output is called, and that there is no other
+		s.file.Documents(v, "outputs") // the name of the only output
 	}
 	o.declared, o.values = []string{}, map[string]string{}
 	for _, p := range list {

@@ -54,7 +54,7 @@ func readRetry(v any) (*policy.Retry, error) {
 var taskName = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
 	`|\btasks\.[A-Za-z0-9_-]+(?:\.(?:phase|code|msg)\b|\.outputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*)`)
 
-// quoteNames rewrites tasks.<name>.phase, .code, .msg and .outputs.parameters.<p> where a name is no identifier,
+// quoteNames rewrites tasks.<name>.phase, .code, .msg and .outputs.parameters.<p> where a name is not an identifier,
 // as in tasks.wait-external.phase, which an evaluator would read as a subtraction: it becomes
 // tasks["wait-external"].phase. Everything else stays as it is.
 func quoteNames(expression string) string {

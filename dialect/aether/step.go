@@ -119,7 +119,7 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	case h.Flow != "":
 		inner := s.w.templates[h.Flow]
 		if inner == nil || inner.kind != "dag" {
-			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow), "the handler of %q runs %q, which is no dag of the workflow", kind, h.Flow)
+			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow), "the handler of %q runs %q, which is not a dag of the workflow", kind, h.Flow)
 			return
 		}
 		s.unbounded(inner, "give the task that runs it a timeout")
@@ -207,7 +207,7 @@ func (s *scope) hook(name string, v tree.Value) *flow.Step {
 	called := s.file.Need(v, "the hook", "template")
 	t := s.w.templates[called]
 	if t == nil || t.kind != "task" {
-		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called), "the hook %s needs a task template, and %q is none", name, called)
+		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called), "the hook %s needs a task template, and %q is not one", name, called)
 		return step
 	}
 	k := &task{name: name, in: v, arguments: (&reader{s.file}).params(v.Get("arguments"), inArguments)}

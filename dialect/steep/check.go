@@ -11,7 +11,7 @@ import (
 
 // checker finds what Steep's own validator finds in a workflow or a macro, and what its generator would stumble over.
 type checker struct {
-	services map[string]*service // nil: they are no matter
+	services map[string]*service // nil: services are not checked
 	macros   map[string]*macro
 	inputs   map[string]bool // a macro's input parameters: variables with a value
 	makes    map[string]bool // every variable that an action makes

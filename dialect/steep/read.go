@@ -342,7 +342,7 @@ func (r *reader) direction(v tree.Value) bool {
 // unbounded is a cardinality's n.
 const unbounded = math.MaxInt32
 
-// cardinality reads min..max, where n is no bound.
+// cardinality reads min..max; n stands for any number.
 func (r *reader) cardinality(v tree.Value) (low, high int) {
 	text := r.Need(v, "the parameter", "cardinality")
 	lowText, highText, ok := strings.Cut(text, "..")
@@ -352,7 +352,7 @@ func (r *reader) cardinality(v tree.Value) (low, high int) {
 		high, err2 = unbounded, nil
 	}
 	if text != "" && (!ok || err != nil || err2 != nil || low < 0 || low > high) {
-		r.Fail(v.Get("cardinality").Pos(), "", "%q is no cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
+		r.Fail(v.Get("cardinality").Pos(), "", "%q is not a cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
 		return 0, unbounded
 	}
 	return low, high

@@ -77,7 +77,7 @@ func (r *reader) services(root tree.Value, out map[string]*service) {
 var plainTypes = []string{"", "string", "integer", "float", typeBoolean, typeDirectory, typeFileOrEmptyList}
 
 // use refuses a service that an action executes and that cannot be run here, and notes what of it has no counterpart. An
-// installation has more services than a workflow uses; what they need is no matter.
+// installation has more services than a workflow uses; what those need does not matter.
 func (s *service) use() {
 	if s.used {
 		return

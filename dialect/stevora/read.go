@@ -109,7 +109,7 @@ func (r *reader) step(v tree.Value) *step {
 		r.milliseconds(v, "durationMs", 0)
 		if text := r.Text(v, "untilTimestamp"); text != "" {
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				r.Fail(v.Get("untilTimestamp").Pos(), "write it as 2030-01-31T18:00:00Z", "untilTimestamp %q is no instant", text)
+				r.Fail(v.Get("untilTimestamp").Pos(), "write it as 2030-01-31T18:00:00Z", "untilTimestamp %q is not an instant", text)
 			}
 		}
 	case typeCondition:

@@ -148,7 +148,7 @@ func (j *jsonReader) fail(at int, format string, args ...any) *Error {
 	return &Error{Line: pos.Line, Col: pos.Col, Msg: "not readable as JSON: " + fmt.Sprintf(format, args...)}
 }
 
-// space returns the offset of the first character from an offset on that is no white space.
+// space returns the offset of the first character from an offset on that is not white space.
 func (j *jsonReader) space(at int) int {
 	for at < len(j.text) && strings.IndexByte(" \t\r\n", j.text[at]) >= 0 {
 		at++

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// writeYAML writes a tree as block YAML, with short lists and mappings on one line.
+// YAML writes a tree as block YAML, with short lists and mappings on one line.
 func YAML(n *Node) []byte {
 	w := yamlWriter{}
 	w.fields(n, 0)

@@ -128,7 +128,7 @@ func contains(words []string, word string) bool {
 	return false
 }
 
-// List returns a list's items; what is no list is reported.
+// List returns the items of a list; anything else is reported.
 func (f *File) List(v tree.Value, what string) []tree.Value {
 	if !v.IsZero() && !v.IsList() {
 		f.Fail(v.Pos(), "", "%s is a list, not %s", what, v)

@@ -58,7 +58,7 @@ func activity(f *policy.Fields) policy.Policy {
 	return p
 }
 
-// readLimit reads one timeout; absent, zero or not shorter than the outer one is none.
+// readLimit reads one timeout. It returns nil where the timeout is absent, zero, or not shorter than the outer one.
 func readLimit(f *policy.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
 	after := readDuration(f, key)
 	if after == 0 || outer != nil && after >= outer.After {
@@ -92,7 +92,7 @@ func readRetry(v any) (r *policy.Retry, never []string, err error) {
 		default:
 			f.Keep("nonRetryableErrorTypes", &policy.FieldError{
 				Path: []string{fmt.Sprint(i)},
-				Msg:  fmt.Sprintf("there is no timeout %q; after TemporalTimeout: stands one of %s", timeout, strings.Join(timeouts, ", ")),
+				Msg:  fmt.Sprintf("there is no timeout %q; write one of %s after TemporalTimeout:", timeout, strings.Join(timeouts, ", ")),
 			})
 		}
 	}

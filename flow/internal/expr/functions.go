@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// functions are fail(text), with which an expression refuses what it was given, and those that replace ones of the
-// expression language: they walk over a map in an order that is always the same, as a flow's decisions are each time they
-// are computed, make no text without bounds, and write values as JSON as a step's input is written.
+// functions are fail(text), with which an expression refuses what it was given, and replacements for functions of the
+// library: they walk over a map in a fixed order, because a flow must decide the same each time, they limit the length of
+// texts, and they write values as JSON in the way in which a step's input is written.
 var functions = []struct {
 	name  string
 	call  func(...any) (any, error)

@@ -173,10 +173,10 @@ func (l *Language) known(allowed Vars) []string {
 	return append(known, l.own...)
 }
 
-// grammar is what parsing alone needs; it is only read.
+// grammar is the configuration of the parser; it is only read.
 var grammar = newConfig(nil)
 
-// newConfig is the language without what reads a clock and with maps in a fixed order.
+// newConfig makes the configuration of the language: nothing in it reads a clock, and maps have a fixed order.
 func newConfig(env types.Map) *conf.Config {
 	c := conf.CreateNew()
 	withConfig(env)(c)

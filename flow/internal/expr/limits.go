@@ -7,15 +7,15 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Names of functions that stand in for what an expression says.
+// Names of functions that replace operations of an expression.
 const (
 	loopName     = "$loop"
 	plusName     = "$plus"
 	textPlusName = "$textPlus"
 )
 
-// bounds makes every predicate count, so that loops within loops over large lists come to an end, and every sum of
-// texts look at its length, so that doubling a text in a loop does.
+// bounds rewrites an expression so that its evaluation ends. Every predicate counts the elements it looks at, for loops
+// within loops over large lists, and every sum of texts checks its length, for a text that is doubled in a loop.
 type bounds struct{}
 
 func (*bounds) Visit(at *ast.Node) {

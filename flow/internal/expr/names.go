@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// names finds out what an expression refers to.
+// names finds out which variables and steps an expression names.
 type names struct {
 	language *Language
 	program  *Program

@@ -25,7 +25,7 @@ const (
 
 var stepType = types.TypeOf(&Step{})
 
-// variables are in the order of their bits.
+// variables are listed in the order of their bits.
 var variables = []struct {
 	name  string
 	typ   types.Type
