@@ -118,7 +118,7 @@ func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
 		h.engine.Consult(run)
 		return
 	}
-	h.shell.AfterFunc(TimerRetry, pause, func() {
+	h.shell.AfterFunc(run, TimerRetry, pause, func() {
 		if h.ctx.Err() == nil {
 			h.engine.Consult(run)
 		}

@@ -2,6 +2,7 @@ package body
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ type live struct {
 	alarms   [timers]Alarm
 	armed    [timers]bool
 	stale    [timers]int // calls of alarms that are on their way although they were stopped
-	seekers  map[string][]*Search
+	searches []*Search   // of attempts that wait for their functions
 	retired  bool
 	problems []problem // to be told when the lock is free
 }
@@ -112,7 +113,7 @@ func (l *live) start() {
 func (l *live) launch(b *Branch, f func(*Thread)) *Thread {
 	t := &Thread{live: l, branch: b}
 	b.thread = t
-	t.goroutine = l.host.shell.Go(func() { f(t) })
+	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
 	return t
 }
 
@@ -134,7 +135,7 @@ func (l *live) setTimer(t Timer, change TimerChange) {
 	switch {
 	case !l.armed[t]:
 	case l.alarms[t] == nil:
-		l.alarms[t] = l.host.shell.AfterFunc(t, change.After, func() { l.fired(t) })
+		l.alarms[t] = l.host.shell.AfterFunc(l.session.run, t, change.After, func() { l.fired(t) })
 	default:
 		l.alarms[t].Reset(change.After)
 	}
@@ -174,6 +175,7 @@ func (l *live) stuck(why *Stuck) {
 // Search is an attempt's search for its function.
 type Search struct {
 	live  *live
+	step  string
 	found func(Func)
 }
 
@@ -187,17 +189,14 @@ func (h *Host) Search(t core.Task, found func(Func)) (*Search, Func) {
 	}
 	l.lock()
 	defer l.unlock()
-	k := &Search{live: l, found: found}
+	k := &Search{l, t.StepName, found}
 	fn := l.session.Want(t.StepName, t.Token.Step)
 	switch {
 	case fn != nil:
 	case l.retired:
 		k.found(nil)
 	default:
-		if l.seekers == nil {
-			l.seekers = map[string][]*Search{}
-		}
-		l.seekers[t.StepName] = append(l.seekers[t.StepName], k)
+		l.searches = append(l.searches, k)
 	}
 	return k, fn
 }
@@ -211,19 +210,20 @@ func (k *Search) End() {
 
 // found hands a step's function to the attempts that wait for it.
 func (l *live) found(st *Step) {
-	for _, k := range l.seekers[st.key] {
+	l.searches = slices.DeleteFunc(l.searches, func(k *Search) bool {
+		if k.step != st.key {
+			return false
+		}
 		k.found(st.fn)
-	}
-	delete(l.seekers, st.key)
+		return true
+	})
 }
 
 // retire sends attempts that wait for their functions to the next session.
 func (l *live) retire() {
 	l.retired = true
-	for _, waiting := range l.seekers {
-		for _, k := range waiting {
-			k.found(nil)
-		}
+	for _, k := range l.searches {
+		k.found(nil)
 	}
-	l.seekers = nil
+	l.searches = nil
 }

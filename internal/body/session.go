@@ -268,7 +268,13 @@ func (s *Session) send(inputs []core.Input) {
 // body is called again after a pause.
 func (s *Session) Answered(err error) {
 	s.pending--
-	if err == nil || s.phase == phaseGone {
+	switch {
+	case s.phase == phaseGone:
+		return
+	case err == nil:
+		if s.idle() && s.pending == 0 && !s.armed[TimerIdle] {
+			s.set(TimerIdle, IdleTime)
+		}
 		return
 	}
 	s.End()
@@ -289,22 +295,17 @@ func (s *Session) Fired(t Timer) {
 			s.flush()
 		}
 	case TimerIdle:
-		s.unwind()
+		// While decisions are on their way it stays, since its successor must not decide them again.
+		if s.idle() && s.pending == 0 {
+			s.End()
+		}
 	case TimerRetry:
 		s.Retry()
 	}
 }
 
-// unwind ends an idle session. While decisions are on their way it stays, since its successor must not decide them again.
-func (s *Session) unwind() {
-	switch {
-	case s.over() || s.running > 0 || s.attempts > 0:
-	case s.pending > 0:
-		s.set(TimerIdle, IdleTime)
-	default:
-		s.End()
-	}
-}
+// idle reports whether all branches wait, and no attempt needs the session.
+func (s *Session) idle() bool { return !s.over() && s.running == 0 && s.attempts == 0 }
 
 // Stop ends the call because the body cannot go on. The session stays known, so that the body is not called again at once.
 func (s *Session) Stop(why Stuck) {
@@ -379,7 +380,7 @@ func (s *Session) Want(step string, id core.StepID) Func {
 // AttemptOver tells that an attempt that wanted a function is over, or looks for it no more.
 func (s *Session) AttemptOver() {
 	s.attempts--
-	if s.attempts == 0 && s.running == 0 && !s.over() { // no news may come any more, where the run has closed
+	if s.idle() { // no news may come any more, where the run has closed
 		s.set(TimerIdle, IdleTime)
 	}
 }

@@ -5,14 +5,16 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // Shell is where a host's timers and goroutines come from: those of the process, or the simulation's in virtual time.
 type Shell interface {
-	// AfterFunc calls f once, after d. The run's timer is named so that a simulation can tell what it waits for.
-	AfterFunc(t Timer, d time.Duration, f func()) Alarm
-	// Go begins to call f in a goroutine of its own.
-	Go(f func()) Goroutine
+	// AfterFunc calls f once, after d. A simulation wants to know whose timer it is, and which.
+	AfterFunc(run core.RunID, t Timer, d time.Duration, f func()) Alarm
+	// Go begins to call f in a goroutine of its own, for a branch of the run's body.
+	Go(run core.RunID, f func()) Goroutine
 	// Stacks returns the stacks of goroutines, for people.
 	Stacks(of []Goroutine) string
 }
@@ -35,9 +37,11 @@ type Goroutine interface {
 // process is the shell of a real program.
 type process struct{}
 
-func (process) AfterFunc(_ Timer, d time.Duration, f func()) Alarm { return time.AfterFunc(d, f) }
+func (process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
+	return time.AfterFunc(d, f)
+}
 
-func (process) Go(f func()) Goroutine {
+func (process) Go(_ core.RunID, f func()) Goroutine {
 	g := &goroutine{unparked: make(chan struct{}, 1)}
 	go func() {
 		g.id.Store(goroutineID())
