@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -85,20 +86,17 @@ func source(name string) journal.Definition {
 	return journal.Definition{ID: definitionID(name), Kind: journal.KindGo, Name: name, Source: src}
 }
 
-// compile makes the machine's definition. The workflow may be registered later.
-func (h *host) compile(d journal.Definition) (core.Definition, error) {
-	switch d.Kind {
-	case journal.KindGo:
-		return h.bodies.Definition(d.Name), nil
-	case journal.KindFlow:
-		f, err := readFlow(d)
-		if err != nil {
-			return nil, err
-		}
-		return f.def, nil
-	default:
-		return nil, fmt.Errorf("definition %q is of kind %q, which a Go program does not run: carry it on with the command that started it", d.Name, d.Kind)
+// kinds are the workflows that a program can run: functions, whose bodies bodies calls, and flows.
+func (h *host) kinds(bodies engine.Bodies) map[string]engine.Kind {
+	return map[string]engine.Kind{
+		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: bodies},
+		journal.KindFlow: {Compile: compileFlow, Resolve: h.resolve},
 	}
+}
+
+// compile makes the machine's definition of a function. The workflow may be registered later.
+func (h *host) compile(d journal.Definition) (*core.Definition, error) {
+	return h.bodies.Definition(d.Name), nil
 }
 
 func (h *host) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {

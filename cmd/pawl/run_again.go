@@ -53,11 +53,7 @@ func (a *app) runRerunCommand() *cobra.Command {
 						return nil, usage("the flow has no step %q; %s", name, nearestStep(name, names(c)))
 					}
 				}
-				def, err := flow.Compile(c.doc)
-				if err != nil {
-					return nil, err
-				}
-				kept, err := flow.Rerun(def, t.Run, again, from != "")
+				kept, err := flow.Rerun(c.doc, t.Run, again, from != "")
 				return kept, asUsage(err)
 			})
 		},

@@ -54,7 +54,7 @@ func (a *app) events(ctx context.Context, h histories, id core.RunID, lines bool
 	}
 	t := trail.New(id, c.def)
 	named := func(core.Event) string { return "" }
-	if w := wordsOf(ctx, h, t); w != nil && w.Event != nil {
+	if w := wordsOf(ctx, h, t, c.bundle); w != nil && w.Event != nil {
 		named = w.Event
 	}
 	all := []wordedEvent{}

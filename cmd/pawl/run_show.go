@@ -42,7 +42,7 @@ func (a *app) runShowCommand() *cobra.Command {
 				if logs != "" {
 					return a.showLogs(t, logs, attempt)
 				}
-				return a.show(&live.Run{Trail: t, Steps: c.steps(), Words: wordsOf(ctx, h, t)}, all)
+				return a.show(&live.Run{Trail: t, Steps: c.steps(), Words: wordsOf(ctx, h, t, c.bundle)}, all)
 			})
 		},
 	}
@@ -161,8 +161,8 @@ func showRun(shown *live.Run) showing {
 	if r.StartAt != 0 {
 		out.StartAt = trail.Instant(r.StartAt)
 	}
-	if d, ok := r.Attached().(interface{ Timetable() string }); ok {
-		out.Cron = d.Timetable()
+	if def := r.Attached(); def != nil {
+		out.Cron = def.Timetable
 	}
 	if !r.Phase.Closed() {
 		out.Wake = trail.Instant(r.Wake())

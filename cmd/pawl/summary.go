@@ -32,7 +32,7 @@ func (f *follower) conclude() {
 				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r.Trail))
 			}
 		default:
-			f.lines(f.ending(r.Trail, wordsOf(context.Background(), f.h, r.Trail)))
+			f.lines(f.ending(r.Trail, wordsOf(context.Background(), f.h, r.Trail, f.bundles[id])))
 		}
 	}
 }

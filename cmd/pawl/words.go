@@ -12,19 +12,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// wordsOf are the words of the system whose document a run was made of; nil where it is a flow.
-func wordsOf(ctx context.Context, h histories, t *trail.Trail) *live.Words {
+// wordsOf are the words of the system whose document the bundle of a run was made of; nil where it is a flow.
+func wordsOf(ctx context.Context, h histories, t *trail.Trail, b bundle) *live.Words {
 	r := t.Run
-	def, ok := r.Attached().(placed)
-	if !ok {
-		return nil
-	}
-	switch def.bundle.Dialect {
+	switch b.Dialect {
 	case "aether":
 		return &live.Words{System: "Aether", Status: aether.Status(r), Step: aether.TaskPhase, Retries: aether.Retries}
 	case "steep":
 		told := &teller{ctx, h, map[core.DefinitionID]*compiled{}}
-		status, message := steep.Status(told.of(t, def.bundle))
+		status, message := steep.Status(told.of(t, b))
 		return &live.Words{System: "Steep", Status: status, Message: message, Step: steep.StepStatus}
 	case "stevora":
 		return &live.Words{

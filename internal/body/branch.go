@@ -2,6 +2,7 @@ package body
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,8 +122,8 @@ func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
 // offer makes a step's function known.
 func (s *Session) offer(st *Step, fn Func) {
 	st.fn = fn
-	if st.wanted && fn != nil {
-		st.wanted = false
+	if fn != nil && slices.Contains(s.wanted, st) {
+		s.wanted = slices.DeleteFunc(s.wanted, func(other *Step) bool { return other == st })
 		r := s.change()
 		r.Found = append(r.Found, st)
 	}

@@ -36,52 +36,36 @@ type HookPayload struct {
 	Failure *policy.Failure `json:"failure,omitempty"`
 }
 
-// definition is a Go workflow as the state machine sees it: without steps, for its body decides them. What the workflow's
-// options say is looked up when it is needed, since a run may be read before its workflow is registered.
-type definition struct{ workflow func() *Workflow }
+// decider decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is looked
+// up when it is needed, since a run may be read before its workflow is registered.
+type decider struct{ workflow func() *Workflow }
 
-// Definition returns the state machine's definition of the Go workflow of that name.
-func (h *Host) Definition(name string) core.Definition {
-	return &definition{func() *Workflow { return h.cfg.Workflow(name) }}
-}
+var _ core.Decider = (*decider)(nil)
 
-var (
-	_ core.Definition = (*definition)(nil)
-	_ core.Decider    = (*definition)(nil)
-	_ core.Bounded    = (*definition)(nil)
-	_ core.Bodied     = (*definition)(nil)
-	_ core.Timed      = (*definition)(nil)
-)
-
-func (d *definition) Bodied() {}
-
-func (d *definition) Spec(int32) *core.StepSpec { return nil }
-
-func (d *definition) Decider(*core.Run) core.Decider { return d }
-
-func (d *definition) Retry() *policy.Retry {
-	if w := d.workflow(); w != nil {
-		return w.Retry
+// Definition returns the Go workflow of that name as the state machine sees it: without steps of its own.
+func (h *Host) Definition(name string) *core.Definition {
+	d := &decider{func() *Workflow { return h.cfg.Workflow(name) }}
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true,
+		Rules: d.rules, Begins: d.begins, Follows: d.follows,
 	}
-	return nil
 }
 
-func (d *definition) Bounds() (execution, run, deadline *policy.Limit) {
+func (d *decider) rules() core.RunRules {
 	if w := d.workflow(); w != nil {
-		return w.Execution, w.Run, nil
+		return core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run}
 	}
-	return nil, nil, nil
+	return core.RunRules{}
 }
 
-// Begins and Follows are asked when a run starts and ends.
-func (d *definition) Begins(now core.Time) core.Time {
+func (d *decider) begins(now core.Time) core.Time {
 	if w := d.workflow(); w != nil && w.Cron != nil {
 		return instantOf(w.Cron.Next(now.Std()))
 	}
 	return now
 }
 
-func (d *definition) Follows(began, now core.Time) core.Time {
+func (d *decider) follows(began, now core.Time) core.Time {
 	if w := d.workflow(); w != nil && w.Cron != nil {
 		return instantOf(w.Cron.Following(began.Std(), now.Std()))
 	}
@@ -96,7 +80,7 @@ func instantOf(t time.Time) core.Time {
 }
 
 // Decide leaves the run to its body, except for the hooks of a run that closes.
-func (d *definition) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.Command {
+func (d *decider) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.Command {
 	if r.Closing == nil {
 		return []core.Command{core.Consult{Closed: closed}}
 	}
@@ -144,12 +128,12 @@ func hookOf(phase core.RunPhase) string {
 }
 
 // Match is not asked: a Go step's retry policy has no expression.
-func (d *definition) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
+func (d *decider) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
 	return policy.Match{}
 }
 
 // Task returns a step's input: of a hook, how the run ends.
-func (d *definition) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
 	if s.Spec.Type != TypeHook || r.Closing == nil {
 		return s.Spec.Input, nil
 	}

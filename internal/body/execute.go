@@ -19,33 +19,43 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, h.hook(t)) })
 	}
 	for ctx.Err() == nil {
-		k, fn := h.function(ctx, t)
+		got := make(chan finding, 1)
+		k := h.Search(t, func(a Answer, fn Func) { got <- finding{a, fn} })
 		if k == nil {
 			<-ctx.Done() // the pool is about to be closed as well
 			break
 		}
-		if fn != nil {
-			defer k.End()
-			return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, fn) })
+		var f finding
+		select {
+		case f = <-got:
+		case <-ctx.Done():
+			f.answer = LookAgain
 		}
-		k.End()
+		if f.answer == LookAgain {
+			k.End()
+			continue
+		}
+		defer k.End()
+		if f.answer == NotReached {
+			return notReached()
+		}
+		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, f.fn) })
 	}
 	return notBegun(ctx)
 }
 
-// function returns the function of an attempt. The body had come to the step when the attempt started; where it was
-// unwound since, it is waited for. Nil: this call of the body has ended first, or ctx is done.
-func (h *Host) function(ctx context.Context, t core.Task) (*Search, Func) {
-	found := make(chan Func, 1)
-	k, fn := h.Search(t, func(fn Func) { found <- fn })
-	if k == nil || fn != nil {
-		return k, fn
-	}
-	select {
-	case fn = <-found:
-	case <-ctx.Done():
-	}
-	return k, fn
+// finding is the answer to an attempt that searches its function.
+type finding struct {
+	answer Answer
+	fn     Func
+}
+
+// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
+// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+func notReached() worker.Result {
+	return worker.Result{Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",
+	}}
 }
 
 func notBegun(ctx context.Context) worker.Result {

@@ -127,7 +127,13 @@ func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
 
 // Consult brings news of a run. It is called by the engine's loop.
 func (h *Host) Consult(n engine.News) {
-	l, fresh := h.open(n.Run)
+	var l *live
+	fresh := false
+	if n.Held {
+		l = h.find(n.Run)
+	} else {
+		l, fresh = h.open(n.Run)
+	}
 	switch {
 	case l == nil:
 	case fresh && !n.Whole:

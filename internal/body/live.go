@@ -65,6 +65,9 @@ func (l *live) carryOut(r *Ready) {
 	for _, st := range r.Found {
 		l.found(st)
 	}
+	if r.GiveBack {
+		l.answerAll(NotReached)
+	}
 	if len(r.Send) > 0 {
 		h.engine.Do(s.run, s.decider, r.Send, l.answered)
 	}
@@ -88,7 +91,8 @@ func (l *live) carryOut(r *Ready) {
 	}
 	if r.Gone {
 		h.drop(l)
-		l.retire()
+		l.retired = true
+		l.answerAll(LookAgain)
 	}
 	if r.CallAgain {
 		h.consultAfter(s.run, r.Pause)
@@ -174,31 +178,42 @@ func (l *live) stuck(why *Stuck) {
 
 // Search is an attempt's search for its function.
 type Search struct {
-	live  *live
-	step  string
-	found func(Func)
+	live *live
+	step string
+	tell func(Answer, Func)
 }
 
-// Search looks for the function of a local step's attempt. Where the body has come to the step, the function is returned
-// at once. Otherwise found is called with it when the body does, or with nil when this call of the body has ended and its
-// successor has to be searched; the session is locked meanwhile. A nil search: the host is closed.
-func (h *Host) Search(t core.Task, found func(Func)) (*Search, Func) {
+// Answer is what comes of a search.
+type Answer uint8
+
+const (
+	Found      Answer = iota
+	NotReached        // the body has not come to the step, and rests: the attempt is to be given back
+	LookAgain         // this call of the body has ended: the next one is to be searched
+)
+
+// Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns, with
+// the session locked. Nil: the host is closed.
+func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	l := h.session(t.Token.Run)
 	if l == nil {
-		return nil, nil
+		return nil
 	}
 	l.lock()
 	defer l.unlock()
-	k := &Search{l, t.StepName, found}
-	fn := l.session.Want(t.StepName, t.Token.Step)
+	k := &Search{l, t.StepName, tell}
+	fn, waits := l.session.Want(t.StepName, t.Token.Step)
 	switch {
 	case fn != nil:
+		tell(Found, fn)
+	case !waits:
+		tell(NotReached, nil)
 	case l.retired:
-		k.found(nil)
+		tell(LookAgain, nil)
 	default:
 		l.searches = append(l.searches, k)
 	}
-	return k, fn
+	return k
 }
 
 // End says that the attempt is over, or searches no more: it needs this call of the body no longer.
@@ -214,16 +229,15 @@ func (l *live) found(st *Step) {
 		if k.step != st.key {
 			return false
 		}
-		k.found(st.fn)
+		k.tell(Found, st.fn)
 		return true
 	})
 }
 
-// retire sends attempts that wait for their functions to the next session.
-func (l *live) retire() {
-	l.retired = true
+// answerAll answers the attempts that wait for their functions.
+func (l *live) answerAll(a Answer) {
 	for _, k := range l.searches {
-		k.found(nil)
+		k.tell(a, nil)
 	}
 	l.searches = nil
 }

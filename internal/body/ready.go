@@ -16,6 +16,8 @@ type Ready struct {
 	Begin []core.StepID
 	// Found are steps that the body has come to and whose functions attempts have asked for by Session.Want.
 	Found []*Step
+	// GiveBack: the body rests, and has not come to the steps whose functions attempts wait for.
+	GiveBack bool
 	// Send are inputs for the engine, as one commit. Its answer goes to Session.Answered.
 	Send []core.Input
 	// Report are ends of attempts for the engine that are no part of a commit.

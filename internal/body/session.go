@@ -42,6 +42,7 @@ type Session struct {
 	taskLimit time.Duration
 
 	head     *engine.Head // nil: the run is not known yet
+	held     bool         // and for now no news of it come
 	phase    phase
 	returned bool  // the body has returned; it stays so when the session ends
 	invalid  error // the first call of the body's that makes no sense
@@ -61,6 +62,7 @@ type Session struct {
 	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
 	branches []*Branch      // all that have not ended
 	quiet    Signal         // all branches wait
+	wanted   []*Step        // local steps whose attempts wait for their functions
 	armed    [timers]bool
 	ready    Ready
 	dirty    bool // there is something in ready
@@ -85,7 +87,6 @@ type Step struct {
 	confirmed bool // its end is durable: its instant is known
 	asked     bool // the body has come to it in this call
 	fn        Func
-	wanted    bool // attempts wait for fn
 	changed   Signal
 }
 
@@ -103,6 +104,12 @@ func (s *Session) over() bool { return s.phase != phaseLive }
 // News takes in what the engine tells of the run.
 func (s *Session) News(n engine.News) {
 	switch {
+	case n.Held:
+		s.held = true
+		if s.head == nil {
+			s.giveBack()
+		}
+		return
 	case s.phase == phaseGone:
 		s.change().CallAgain = true // the next session has to hear of it
 		return
@@ -232,6 +239,7 @@ func (s *Session) settle() {
 	}
 	s.stop(TimerTask)
 	s.flush()
+	s.giveBack()
 	if s.attempts == 0 {
 		s.set(TimerIdle, IdleTime)
 	}
@@ -320,6 +328,7 @@ func (s *Session) Stop(why Stuck) {
 	s.change().Stuck = &why
 	s.stopTimers()
 	s.report()
+	s.giveBack()
 	s.wakeAll()
 }
 
@@ -367,14 +376,42 @@ func (s *Session) Offers(step string) bool {
 	return st != nil && st.fn != nil
 }
 
-// Want returns the function of a local step's attempt. Nil: the body has not come to it in this call; Ready.Found names
-// the step when it has. The attempt needs the session until AttemptOver.
-func (s *Session) Want(step string, id core.StepID) Func {
+// Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The body
+// had come to the step when the attempt was started; where it was unwound since, it is waited for: Ready.Found names the
+// step when the body comes to it, or Ready.GiveBack says that it does not.
+func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	st := s.step(step)
 	s.byID[id] = st
 	s.attempts++
-	st.wanted = st.fn == nil
-	return st.fn
+	if st.fn != nil || s.rests() {
+		return st.fn, false
+	}
+	s.wanted = append(s.wanted, st)
+	return nil, true
+}
+
+// rests reports whether the body does not go on until something else happens: all its branches wait, it cannot go on, or
+// its run is paused or closing.
+func (s *Session) rests() bool {
+	switch {
+	case s.phase == phaseStuck:
+		return true
+	case s.over():
+		return false
+	case s.head == nil:
+		return s.held
+	default:
+		return s.running == 0
+	}
+}
+
+// giveBack has attempts given back whose functions the body has not come to, as after an operator had an earlier step
+// made again. They would hold slots that the earlier step needs.
+func (s *Session) giveBack() {
+	if len(s.wanted) > 0 {
+		s.wanted = nil
+		s.change().GiveBack = true
+	}
 }
 
 // AttemptOver tells that an attempt that wanted a function is over, or looks for it no more.

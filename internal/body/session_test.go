@@ -27,6 +27,8 @@ import (
 //	end BRANCH, return BRANCH  the branch, or the body, has returned
 //	ended ID                   an attempt of the step has succeeded, which is not recorded yet
 //	want KEY ID, over          an attempt looks for its function; it is over
+//	held                       no news come for now: the run is paused or closing
+//	discard                    the run has closed
 //	answered [ERROR]           the engine has answered a commit
 //	fired TIMER                a timer has fired
 //	unknown                    from now on, the workflow is not registered
@@ -97,7 +99,10 @@ func (p *player) play(d *datadriven.TestData) {
 			p.say("the engine is to be told")
 		}
 	case "want":
-		p.say("the function is there: %t", p.s.Want(arg(0), core.StepID(number(arg(1)))) != nil)
+		fn, waits := p.s.Want(arg(0), core.StepID(number(arg(1))))
+		p.say("the function is there: %t, it is waited for: %t", fn != nil, waits)
+	case "held":
+		p.s.News(engine.News{Run: p.s.run, Held: true})
 	case "over":
 		p.s.AttemptOver()
 	case "answered":
@@ -212,6 +217,9 @@ func (p *player) carryOut() {
 		}
 		for _, st := range r.Found {
 			p.say("the function of %s is found", st.key)
+		}
+		if r.GiveBack {
+			p.say("attempts that wait for their functions are given back")
 		}
 		p.commit("commit", r.Send)
 		p.commit("report", r.Report)

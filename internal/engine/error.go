@@ -121,6 +121,7 @@ func failure(op, id string, err error) error {
 		return err
 	}
 	e := &Error{Code: CodeUncertain, Op: op, ID: id, Err: err}
+	var setAside *unusable
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		e.Code = CodeNotFound
@@ -138,6 +139,8 @@ func failure(op, id string, err error) error {
 		e.Code = CodeStorage
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Code = CodeCancelled
+	case errors.As(err, &setAside): // nothing was tried: the run stays as it is
+		e.Code = CodeConflict
 	default:
 		e.Hint = "it is not known whether this was saved; asking again with the same run id or key is safe"
 	}
@@ -158,6 +161,11 @@ func final(err error) bool {
 
 func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}
+}
+
+// unnamed refuses an empty id: it names nothing, and must not find a run by chance.
+func unnamed(op string) error {
+	return &Error{Code: CodeInvalid, Op: op, Err: errors.New("an empty id names no run"), Hint: "give a run id or a workflow id"}
 }
 
 func invalid(op, id, format string, args ...any) error {

@@ -54,11 +54,10 @@ func (h *host) workflow(name string) *body.Workflow {
 	if err != nil {
 		return nil
 	}
-	p, ok := w.compiled.(*program)
-	if !ok {
+	if w.program == nil {
 		return nil
 	}
-	return &body.Workflow{Body: p.play}
+	return &body.Workflow{Body: w.program.play}
 }
 
 func (h *host) stuck(s *body.Stuck) error {
@@ -342,23 +341,27 @@ func (h *host) ended(run core.RunID, in core.Input) bool {
 	return true
 }
 
-// function looks for the function of an attempt, and reports whether it is there. Otherwise the attempt begins when the
-// run's body has come to it.
-func (h *host) function(j *job) bool {
+// function looks for the function of an attempt. The attempt begins when the run's body has come to it, or goes back if
+// the body rests without having come to it.
+func (h *host) function(j *job) {
 	run := j.task.Token.Run
-	search, fn := h.real.Search(j.task, func(fn body.Func) {
+	j.search = h.real.Search(j.task, func(a body.Answer, _ body.Func) {
 		switch {
 		case j.over || j.revoked:
-		case fn != nil:
+		case a == body.Found:
 			j.begin()
+		case a == body.NotReached:
+			h.after(run, 0, "an attempt goes back", func() {
+				if !j.over && !j.revoked {
+					j.giveBack()
+				}
+			})
 		default:
 			h.after(run, 0, "a worker looks for its function", func() {
-				if !j.over && !j.revoked && h.function(j) {
-					j.begin()
+				if !j.over && !j.revoked {
+					h.function(j)
 				}
 			})
 		}
 	})
-	j.search = search
-	return fn != nil
 }

@@ -58,7 +58,9 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	j := &job{w: w, task: t}
 	w.jobs[t.Token], u.executing[at] = j, j
-	if t.Type != body.TypeLocal || w.n.host.function(j) {
+	if t.Type == body.TypeLocal {
+		w.n.host.function(j)
+	} else {
 		j.begin()
 	}
 }
@@ -156,6 +158,17 @@ func (j *job) finish() {
 	if u.chance(u.mood.forget) { // a worker that was not sure to be heard says it again
 		u.after(u.span(time.Millisecond, 5*time.Minute), "a repeated report", func() { j.tell(in) })
 	}
+}
+
+// waits reports whether the attempt waits for its function.
+func (j *job) waits() bool { return !j.begun && !j.over && !j.revoked && j.search != nil }
+
+// giveBack ends an attempt whose function is not there: its work has not begun.
+func (j *job) giveBack() {
+	j.end()
+	j.tell(core.TaskEnded{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the body has not come to the step yet",
+	}})
 }
 
 func (j *job) failure() *policy.Failure {

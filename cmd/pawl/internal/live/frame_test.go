@@ -40,7 +40,7 @@ type player struct {
 	trail *trail.Trail
 	run   *Run
 	state *core.Run
-	def   core.Definition
+	def   *core.Definition
 	now   core.Time
 }
 

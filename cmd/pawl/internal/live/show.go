@@ -118,8 +118,8 @@ func (d *drawing) facts(r *Run) {
 		fact("started", trail.Local(run.StartedAt))
 	}
 	timetable := ""
-	if d, ok := run.Attached().(interface{ Timetable() string }); ok {
-		timetable = d.Timetable()
+	if def := run.Attached(); def != nil {
+		timetable = def.Timetable
 	}
 	fact("cron", timetable)
 	for _, l := range []struct {

@@ -79,13 +79,13 @@ func (m Move) String() string {
 func Local(at core.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05") }
 
 // New returns the trail of a run of which nothing is known yet.
-func New(id core.RunID, def core.Definition) *Trail {
+func New(id core.RunID, def *core.Definition) *Trail {
 	teller := core.NewTeller(id, def)
 	return &Trail{Run: teller.Run(), teller: teller}
 }
 
 // Of folds a whole history.
-func Of(id core.RunID, def core.Definition, entries []core.Entry) *Trail {
+func Of(id core.RunID, def *core.Definition, entries []core.Entry) *Trail {
 	t := New(id, def)
 	for i := range entries {
 		t.Fold(entries[i])
@@ -107,10 +107,8 @@ func (t *Trail) Items(s *core.Step) int {
 	if known {
 		return n
 	}
-	if d, ok := decider(t.Run).(interface {
-		Items(r *core.Run, s *core.Step) (int, bool)
-	}); ok {
-		n, _ = d.Items(t.Run, s)
+	if def := t.Run.Attached(); def != nil && def.CountItems != nil {
+		n, _ = def.CountItems(t.Run, s)
 	}
 	if t.items == nil {
 		t.items = map[core.StepID]int{}
@@ -212,16 +210,11 @@ func Max(s *core.Step) int {
 }
 
 // Specs returns a definition's steps, in its order, hooks included.
-func Specs(def core.Definition) []*core.StepSpec {
-	var out []*core.StepSpec
-	for i := int32(0); def != nil; i++ {
-		spec := def.Spec(i)
-		if spec == nil {
-			break
-		}
-		out = append(out, spec)
+func Specs(def *core.Definition) []*core.StepSpec {
+	if def == nil {
+		return nil
 	}
-	return out
+	return def.Specs
 }
 
 // Find looks a step up by its key; a dropped one is forgotten.

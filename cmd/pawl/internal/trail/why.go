@@ -93,26 +93,20 @@ func (t *Trail) lastActor(step string) string {
 
 // Guilty are the steps whose end explains the run's: those that did not succeed and that nothing tolerated.
 func (t *Trail) Guilty() []*core.Step {
-	tolerant, _ := decider(t.Run).(interface {
-		Tolerated(r *core.Run, s *core.Step) bool
-	})
+	tolerates := func(*core.Step) bool { return false }
+	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
+		tolerates = def.Tolerates
+	}
 	var out []*core.Step
 	for i := range t.Run.Steps {
 		s := &t.Run.Steps[i]
 		failed := s.Phase == core.StepFailed || s.Phase == core.StepTimedOut || (s.Phase == core.StepCancelled && s.Reason != policy.ReasonCancelled)
-		if !failed || s.Dropped || s.Spec.Hook || (tolerant != nil && tolerant.Tolerated(t.Run, s)) {
+		if !failed || s.Dropped || s.Spec.Hook || tolerates(s) {
 			continue
 		}
 		out = append(out, s)
 	}
 	return out
-}
-
-func decider(r *core.Run) core.Decider {
-	if def := r.Attached(); def != nil {
-		return def.Decider(r)
-	}
-	return nil
 }
 
 // RunWhy says in a sentence why a closed run ended as it did; "" where it succeeded.
