@@ -1,7 +1,7 @@
 package core
 
-// timers is an indexed min-heap of a run's open steps by the instant at which each wants something. It makes the run's
-// wake time cheap with many open steps; nothing in it is state, it is derived whenever a step changes.
+// timers is an indexed min-heap of a run's open steps by the instant at which each wants something. It makes the
+// run's wake time cheap with many open steps; nothing in it is state, it is derived whenever a step changes.
 type timers struct {
 	heap []timer
 	pos  map[StepID]int
