@@ -30,6 +30,7 @@ var (
 // Journal stores one or more partitions. All methods are safe for concurrent use; Append calls of one partition come
 // one after the other. Every instant a journal needs is an argument: storage never reads a clock.
 type Journal interface {
+	Partitions
 	// Acquire takes the partition over: older owners' appends fail with ErrFenced from here on.
 	Acquire(ctx context.Context, partition int, owner string) (Lease, error)
 	// Append makes a batch durable, with the part of the view that rides in it: all of it or nothing.
@@ -56,11 +57,44 @@ type Journal interface {
 	Close() error
 }
 
+// Partitions is how a storage is divided, and what its partitions send each other.
+type Partitions interface {
+	// Partitions returns how many there are. It never changes: where a run lives is worked out from it.
+	Partitions() int
+	// Inbox returns messages for a partition that it has not taken: of each sender those after the given sequence number,
+	// in order, at most limit. Where it leaves out some of a sender's, these are the last ones.
+	Inbox(ctx context.Context, partition int, after map[int]uint64, limit int) ([]Message, error)
+}
+
 // Lease is the ownership of a partition.
 type Lease struct {
-	Epoch   uint64 // carried by every append
-	Last    uint64 // the last batch's sequence number
-	Through uint64 // the view contains every batch up to here
+	Epoch   uint64         // carried by every append
+	Last    uint64         // the last batch's sequence number
+	Through uint64         // the view contains every batch up to here
+	Taken   map[int]uint64 // by sender: the last message that the partition has taken
+}
+
+// Message is what a partition sends to another one. It is stored with the batch that it follows from, and deleted with the
+// batch of the receiver that takes it. So it is there once, whichever of the two crashes.
+type Message struct {
+	From, To int
+	Seq      uint64 // MessageSeq: it grows with each message of the sender
+	Encoded  []byte // core.AppendMessage
+}
+
+// MessageSeq returns the sequence number of the nth message that a batch sends, from 0.
+func MessageSeq(batch uint64, n int) uint64 { return batch<<messageBits | uint64(n) }
+
+// messageBits is the length of a message's number within its batch, and MaxMessages how many a batch may send.
+const (
+	messageBits = 20
+	MaxMessages = 1 << messageBits
+)
+
+// Taken says that a partition has taken a sender's messages up to one.
+type Taken struct {
+	From    int
+	Through uint64
 }
 
 // Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage
@@ -73,6 +107,8 @@ type Batch struct {
 	Encoded     []byte       // the entries encoded already, core.AppendEntry of one after the other; where set, Entries is nil
 	Definitions []Definition // first used by this batch; one that is stored already stays as it is
 	View        *View        // nil: none
+	Out         []Message    // to other partitions, which find them in their inbox from here on; From is the batch's partition
+	Taken       []Taken      // what the batch has made of the inbox: these messages go, and do not come again
 }
 
 // View is a part of the view, written in a batch's commit. Rows replace older rows of the same key.

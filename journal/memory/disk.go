@@ -25,7 +25,9 @@ type disk struct {
 
 type partition struct {
 	epoch, last, through uint64
-	batches              []batch // those after through
+	batches              []batch                   // those after through
+	inbox                map[int][]journal.Message // by sender
+	taken                map[int]uint64            // by sender
 }
 
 type batch struct {
@@ -52,7 +54,7 @@ func newDisk() *disk {
 func (d *disk) partition(n int) *partition {
 	p := d.partitions[n]
 	if p == nil {
-		p = &partition{}
+		p = &partition{inbox: map[int][]journal.Message{}, taken: map[int]uint64{}}
 		d.partitions[n] = p
 	}
 	return p
@@ -79,7 +81,27 @@ func (d *disk) append(p *partition, b *journal.Batch) error {
 	if b.View != nil {
 		d.view(p, b.View)
 	}
+	for _, t := range b.Taken {
+		p.taken[t.From] = max(p.taken[t.From], t.Through)
+		rest := slices.DeleteFunc(p.inbox[t.From], func(m journal.Message) bool { return m.Seq <= t.Through })
+		if p.inbox[t.From] = rest; len(rest) == 0 {
+			delete(p.inbox, t.From)
+		}
+	}
+	for _, m := range b.Out {
+		d.partition(m.To).put(m)
+	}
 	return nil
+}
+
+// put puts a message into the partition's inbox, unless it was there before.
+func (p *partition) put(m journal.Message) {
+	in := p.inbox[m.From]
+	if m.Seq <= p.taken[m.From] || (len(in) > 0 && m.Seq <= in[len(in)-1].Seq) {
+		return
+	}
+	m.Encoded = slices.Clone(m.Encoded)
+	p.inbox[m.From] = append(in, m)
 }
 
 // checkHistory refuses a piece that is there already before anything is changed.

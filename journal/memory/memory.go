@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -31,6 +32,7 @@ const (
 	OpList       Op = "list"
 	OpDefinition Op = "definition"
 	OpPrune      Op = "prune"
+	OpInbox      Op = "inbox"
 )
 
 // Journal is a journal in memory, see [New].
@@ -39,13 +41,20 @@ type Journal struct {
 	// the batch of OpAppend and OpAck, else nil. Set it before the journal is shared. Nil: nothing fails.
 	Fault func(op Op, b *journal.Batch) error
 
-	mu   sync.Mutex
-	disk *disk
-	gone bool
+	mu    sync.Mutex
+	disk  *disk
+	gone  bool
+	count int // of partitions
 }
 
-// New returns an empty journal.
-func New() *Journal { return &Journal{disk: newDisk()} }
+// New returns an empty journal with one partition.
+func New() *Journal { return NewPartitions(1) }
+
+// NewPartitions returns an empty journal with so many partitions.
+func NewPartitions(count int) *Journal { return &Journal{disk: newDisk(), count: count} }
+
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions() int { return j.count }
 
 // Reopen leaves the journal as a crash does and returns another one on what was durable, with the same Fault. The old
 // one answers ErrClosed from here on.
@@ -53,7 +62,7 @@ func (j *Journal) Reopen() *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.gone = true
-	return &Journal{Fault: j.Fault, disk: j.disk}
+	return &Journal{Fault: j.Fault, disk: j.disk, count: j.count}
 }
 
 // Close closes the journal; Reopen opens it again.
@@ -91,7 +100,11 @@ func (j *Journal) Acquire(ctx context.Context, partition int, _ string) (journal
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
 	p.epoch++
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+	lease := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+	if len(p.taken) > 0 {
+		lease.Taken = maps.Clone(p.taken)
+	}
+	return lease, nil
 }
 
 // Append implements journal.Journal.
@@ -138,6 +151,28 @@ func (j *Journal) Tail(
 		}
 	}
 	return ctx.Err()
+}
+
+// Inbox implements journal.Journal.
+func (j *Journal) Inbox(
+	ctx context.Context, partition int, after map[int]uint64, limit int,
+) (out []journal.Message, err error) {
+	if err := j.enter(ctx, OpInbox, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	inbox := j.disk.partition(partition).inbox
+	for _, from := range slices.Sorted(maps.Keys(inbox)) {
+		n := 0
+		for _, m := range inbox[from] {
+			if m.Seq > after[from] && n < limit {
+				m.Encoded = slices.Clone(m.Encoded)
+				out = append(out, m)
+				n++
+			}
+		}
+	}
+	return out, nil
 }
 
 // History implements journal.Journal.
