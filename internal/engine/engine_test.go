@@ -25,21 +25,18 @@ func open(t *testing.T, j journal.Journal, slots int, act func(core.Task) core.I
 	t.Helper()
 	c := newCrew(slots)
 	c.act = act
-	var e *Engine
-	ready := make(chan struct{})
-	c.report = func(id core.RunID, in core.Input) {
-		<-ready
-		e.Report(id, in)
-	}
 	cfg := Config{Journal: j, Workers: c, Kinds: plans, Owner: "test"}
 	for _, m := range more {
 		m(&cfg)
 	}
-	e, err := Open(t.Context(), cfg)
+	e, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(ready)
+	c.report = e.Report
+	if err := e.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return e, c
 }
 

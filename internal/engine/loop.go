@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,22 @@ func newLoop(e *Engine) *loop {
 		l.prune = 1
 	}
 	return l
+}
+
+// open makes the partition ready. What still executes of the previous owner's attempts is ended before.
+func (l *loop) open(ctx context.Context) error {
+	if before := l.e.cfg.BeforeRecovery; before != nil {
+		if err := before(ctx); err != nil {
+			return &Error{
+				Code: CodeInternal, Op: "open", Err: err, Hint: "what still runs of earlier attempts could not be ended",
+			}
+		}
+	}
+	if err := l.p.Open(ctx, l.clock.read()); err != nil {
+		return err
+	}
+	l.p.ctx = l.e.ctx // what is read from here on is not bounded by the opening
+	return nil
 }
 
 // run is the loop: handle what there is, cut a batch when the committer is free, sleep until something comes.
@@ -92,6 +109,8 @@ func (l *loop) handle(now core.Time) (more bool) {
 			l.p.Handle(it.call, now)
 		case it.rep.in != nil:
 			l.p.Report(it.rep.run, it.rep.in, now)
+		case it.match != nil:
+			l.p.Match(it.match.queue, it.match.taskType, now)
 		default:
 			l.p.Rematch(now)
 		}

@@ -234,6 +234,7 @@ func (p *Partition) Shut(err error) {
 		}
 	}
 	p.forget()
+	p.tasks.close()
 	p.audience.again(err)
 }
 
