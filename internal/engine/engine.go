@@ -118,7 +118,8 @@ func (e *Engine) Close() error {
 	return e.unsaved
 }
 
-// Done is closed when the engine has ended, by Close or by an error that Err then returns.
+// Done is closed when the engine has ended, by Close or by an error that Err then returns: of CodeFenced, where another engine
+// owns the partition and others of this process go on, or of CodeStorage, where the journal cannot be used any more.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
 // Err returns why the engine takes no requests; nil while it does.
@@ -259,13 +260,15 @@ type loop struct {
 	retry   core.Time
 	backoff time.Duration
 	prune   core.Time
+	renew   core.Time // when the ownership is to be renewed; 0: never
 	windows chan windowPart
 	readers sync.WaitGroup
 }
 
-// job is what the committer does: it appends a batch, or it prunes.
+// job is what the committer does: it appends a batch, renews the ownership of the partition, or prunes.
 type job struct {
 	batch *journal.Batch
+	renew uint64 // the owner's epoch
 	prune core.Time
 }
 

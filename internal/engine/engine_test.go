@@ -242,35 +242,6 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-func TestFencedEngineStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := memory.New()
-		e, _ := open(t, j, -1, succeed)
-		id := mustStart(t, e, flow("nap", nap(time.Hour)))
-		other, _ := open(t, j, -1, succeed)
-		waits := make(chan error)
-		go func() {
-			_, err := e.Result(context.Background(), id)
-			waits <- err
-		}()
-		_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
-		if !errors.Is(err, journal.ErrFenced) {
-			t.Fatal(err)
-		}
-		<-e.Done()
-		if err := <-waits; !errors.Is(err, journal.ErrFenced) {
-			t.Fatal(err)
-		}
-		if err := e.Close(); !errors.Is(err, journal.ErrFenced) {
-			t.Fatal(err)
-		}
-		if out, err := other.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded {
-			t.Fatal(out, err)
-		}
-		closeEngine(t, other)
-	})
-}
-
 // Close leaves a view that lacks nothing, and the next engine goes on where this one stopped.
 func TestCloseAndReopen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,6 +258,9 @@ func TestCloseAndReopen(t *testing.T) {
 		lease, err := j.Acquire(t.Context(), 0, "test")
 		if err != nil || lease.Through != lease.Last {
 			t.Fatalf("the view ends at batch %d of %d, %v", lease.Through, lease.Last, err)
+		}
+		if err := j.Release(t.Context(), 0, lease.Epoch); err != nil {
+			t.Fatal(err)
 		}
 		recovered := false
 		e, c = open(t, j, 3, succeed, func(cfg *Config) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -341,6 +342,18 @@ func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
 	p.tasks.wanted(queueKey{queue, taskType})
 	p.settle()
+}
+
+// RevokeAll has the workers stop all attempts, when somebody else owns the partition and makes them again.
+func (p *Partition) RevokeAll() {
+	toks := slices.SortedFunc(maps.Keys(p.tasks.held), func(a, b core.Token) int {
+		return cmp.Or(bytes.Compare(a.Run[:], b.Run[:]), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	for _, tok := range toks {
+		if p.tasks.held[tok].given {
+			p.tasks.revoke(tok, policy.KindLost)
+		}
+	}
 }
 
 // Rematch asks the workers again how much they take, and the bodies what they can begin, after that has changed.
