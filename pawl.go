@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -88,11 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		j, e.own = opened, opened
 	}
-	h := &host{
-		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout, grace: cfg.Grace,
-		sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, observer: cfg.Observer, intercept: cfg.Intercept,
-	}
-	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h := newHost(ctx, cfg)
 	e.host = h
 	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
@@ -101,18 +98,19 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	owner := ownerOf(cfg.Database)
 	executors := h.builtins(owner)
-	executors[typeLocal], executors[typeHook] = h, h
+	executors[body.TypeLocal], executors[body.TypeHook] = h.bodies, h.bodies
 	e.pool = worker.NewPool(worker.PoolConfig{
 		Executors: executors,
-		Slots:     map[string]int{typeLocal: cfg.Concurrency, typeHook: cfg.Concurrency},
-		Reporter:  h, Log: cfg.Log,
+		Slots:     map[string]int{body.TypeLocal: cfg.Concurrency, body.TypeHook: cfg.Concurrency},
+		Reporter:  h.bodies, Log: cfg.Log,
 	})
 	opened, err := engine.New(engine.Config{
-		Journal: j, Kinds: h.kinds(h), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+		Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
 		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(owner) },
 	})
 	if err == nil {
-		e.engine, h.engine = opened, opened
+		e.engine = opened
+		h.bodies.Attach(opened)
 		opened.Serve("", e.pool)
 		err = opened.Open(ctx)
 	}
@@ -134,7 +132,7 @@ func (c Config) check() error {
 		}
 	}
 	if c.TaskTimeout > maxTask {
-		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs into a step", c.TaskTimeout, maxTask))
+		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step", c.TaskTimeout, maxTask))
 	}
 	return errors.Join(errs...)
 }
@@ -175,7 +173,7 @@ func (e *Engine) Register(workflows ...Definition) error {
 // Close stops. Attempts that run are told to stop, and are made again after the next Open; runs go on then. It waits for
 // what is on its way to the disk.
 func (e *Engine) Close() error {
-	e.host.close()
+	e.host.bodies.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*e.host.grace)
 	defer cancel()
 	e.mu.Lock()
@@ -212,5 +210,5 @@ func (e *Engine) Problem(id string) error {
 	if err != nil {
 		return err
 	}
-	return e.host.trouble(run)
+	return e.host.bodies.Problem(run)
 }

@@ -57,9 +57,9 @@ type Config struct {
 type StartRequest struct {
 	Definition         journal.Definition // the source; registered with its first run
 	Input              []byte             // JSON; empty: null
-	RunID              core.RunID         // zero: a new one
+	RunID              core.RunID         // zero: a new one; else made by core.NewRunID with the key that core.KeyOfStart says
 	WorkflowID         string
-	Key                string // idempotency key: the same key returns the run it made
+	Key                string // idempotency key: of one workflow the same key with the same input returns the run it made
 	OnConflict         Conflict
 	At                 core.Time // zero: now
 	Execution, Run     *policy.Limit
@@ -75,7 +75,7 @@ type Conflict uint8
 // The conflict policies.
 const (
 	ConflictFail Conflict = iota // ErrConflict
-	ConflictUse                  // the open run is returned
+	ConflictUse                  // the open run is returned, if it is of the same workflow
 )
 
 // Started answers a start.

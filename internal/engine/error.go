@@ -171,6 +171,11 @@ func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}
 }
 
+// unnamed refuses an empty id: it names nothing, and must not find a run by chance.
+func unnamed(op string) error {
+	return &Error{Code: CodeInvalid, Op: op, Err: errors.New("an empty id names no run"), Hint: "give a run id or a workflow id"}
+}
+
 func invalid(op, id, format string, args ...any) error {
 	return &Error{Code: CodeInvalid, Op: op, ID: id, Err: fmt.Errorf(format, args...)}
 }

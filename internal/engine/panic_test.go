@@ -289,7 +289,7 @@ func TestPanicWhileServing(t *testing.T) {
 		if out, err := e.Result(t.Context(), good); err != nil || out.Phase != core.RunSucceeded {
 			t.Errorf("the other run: %+v, %v", out, err)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute) // of the bubble
 		check := func(n int) {
 			t.Helper()
 			page, err := e.List(t.Context(), journal.Query{})
@@ -310,7 +310,7 @@ func TestPanicWhileServing(t *testing.T) {
 			j = j.Reopen()
 			closeEngine(t, e)
 			start(at.trap)
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute) // of the bubble
 			check(1)
 		}
 		j = j.Reopen()

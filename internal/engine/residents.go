@@ -12,9 +12,9 @@ import (
 // Nothing here knows of batches, tasks or callers.
 type residents struct {
 	runs   map[core.RunID]*run
-	aside  map[core.RunID]*aside // runs that stand still, and why
-	byName map[string]core.RunID // open runs in memory by the workflow id their caller chose
-	byKey  map[string]core.RunID // runs in memory by idempotency key
+	aside  map[core.RunID]*aside   // runs that stand still, and why
+	byName map[string]core.RunID   // open runs in memory by the workflow id their caller chose
+	byKey  map[startKey]core.RunID // runs in memory by workflow and idempotency key
 	wakes  wakes
 
 	visited  []*run     // loaded by the input at hand; they may leave again after it
@@ -30,7 +30,7 @@ type residents struct {
 func (s *residents) forget() {
 	*s = residents{
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
-		byName: make(map[string]core.RunID), byKey: make(map[string]core.RunID),
+		byName: make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
 		window: Window{gen: s.window.gen + 1},
 	}
 }
@@ -68,7 +68,7 @@ func (s *residents) name(r *run) {
 		s.byName[st.WorkflowID] = st.ID
 	}
 	if st.Key != "" && st.Next == (core.RunID{}) { // the key goes with the chain
-		s.byKey[st.Key] = st.ID
+		s.byKey[startKey{st.Workflow, st.Key}] = st.ID
 	}
 }
 
@@ -78,8 +78,8 @@ func (s *residents) unname(r *run, leaves bool) {
 	if st.WorkflowID != "" && s.byName[st.WorkflowID] == st.ID {
 		delete(s.byName, st.WorkflowID)
 	}
-	if leaves && st.Key != "" && s.byKey[st.Key] == st.ID {
-		delete(s.byKey, st.Key)
+	if key := (startKey{st.Workflow, st.Key}); leaves && st.Key != "" && s.byKey[key] == st.ID {
+		delete(s.byKey, key)
 	}
 }
 
