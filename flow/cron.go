@@ -108,7 +108,7 @@ func encodeCron(c *Cron) tree.Value {
 		return tree.Value{}
 	}
 	if *c == (Cron{Schedule: c.Schedule, n: c.n}) {
-		return tree.V(c.Schedule)
+		return V(c.Schedule)
 	}
 	out := object{}
 	out.text("schedule", c.Schedule)

@@ -39,15 +39,15 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 	succeeded, failed, broken := condition("succeeded"), condition("failed"), condition("error")
 	inner.doc.Steps = []*flow.Step{run, {
 		Name: inner.names.Name("phase"), Needs: []string{k.name},
-		When: tree.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
+		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
 		Action: &flow.Fail{
-			Kind:    tree.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended + `.failure?.kind ?? "error" }}`),
-			Type:    tree.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
-			Message: tree.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
-			Code:    tree.V("${{ " + ended + ".failure?.code ?? 0 }}"),
+			Kind:    flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended + `.failure?.kind ?? "error" }}`),
+			Type:    flow.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
+			Message: flow.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
+			Code:    flow.V("${{ " + ended + ".failure?.code ?? 0 }}"),
 		},
 	}}
-	inner.doc.Output = tree.V("${{ " + h.Output(k.name) + " }}")
+	inner.doc.Output = flow.V("${{ " + h.Output(k.name) + " }}")
 	s.children = append(s.children, inner.doc)
-	return &flow.Child{Name: tree.V(inner.doc.Name), Input: tree.V("${{ " + payload + " }}")}
+	return &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V("${{ " + payload + " }}")}
 }

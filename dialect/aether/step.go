@@ -20,7 +20,7 @@ func (s *scope) step(k *task) {
 	}
 	may := s.needs[k.name]
 	if when := s.file.Text(k.in, "when"); when != "" {
-		step.When = tree.V(s.expression(when, "", may, k.in.Get("when").Pos()))
+		step.When = flow.V(s.expression(when, "", may, k.in.Get("when").Pos()))
 	}
 	step.ContinueOn = s.continueOn(k)
 	t := s.w.templates[k.template]
@@ -37,7 +37,7 @@ func (s *scope) step(k *task) {
 	case leaf:
 		s.leaf(step, k, t, may)
 	case t.kind == "dag":
-		step.Action = &flow.Child{Name: tree.V(s.child(t)), Input: tree.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
+		step.Action = &flow.Child{Name: flow.V(s.child(t)), Input: flow.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
 		s.outs[k.name] = s.declare(&outputs{base: outputOf(k.name), declared: []string{}}, t.kind, t.in)
 	default:
 		s.loop(step, k, t, may)
@@ -125,7 +125,7 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 		s.unbounded(inner, "give the task that runs it a timeout")
 		s.file.Ignored(executor, "the handler runs a dag, which takes parameters", "config")
 		(&reader{s.file}).refuse(in, "phaseConditions", "a task whose handler runs a dag ends as the dag does")
-		step.Action = &flow.Child{Name: tree.V(s.child(inner)), Input: tree.V(s.hand(parameters))}
+		step.Action = &flow.Child{Name: flow.V(s.child(inner)), Input: flow.V(s.hand(parameters))}
 	default:
 		config := "nil"
 		if v := executor.Get("config"); !v.IsZero() {
@@ -152,7 +152,7 @@ func (s *scope) suspend(step *flow.Step, k *task, in tree.Value) {
 		s.file.Ignored(k.in, why, "arguments", "inputs")
 	}
 	(&reader{s.file}).refuse(in, "phaseConditions", "a task that suspends ends with what resumes it")
-	step.Action = &flow.Wait{Event: tree.V("resume." + k.name)}
+	step.Action = &flow.Wait{Event: flow.V("resume." + k.name)}
 	if limit := step.Policy.Get(policy.LimitScheduleToClose); limit != nil {
 		step.Policy.Set(policy.LimitScheduleToClose, nil)
 		step.Policy.Set(policy.LimitWait, limit)
@@ -196,7 +196,7 @@ func (s *scope) hooks() {
 		}
 		step := s.hook(hook.name, v)
 		if hook.when != "" {
-			step.When = tree.V(hook.when)
+			step.When = flow.V(hook.when)
 		}
 		*hook.to = append(*hook.to, step)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -144,7 +143,7 @@ func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
 	s.all(true)
 	if c.paths {
 		folder := func(name string) map[string]any { return map[string]any{"type": "string", "default": name} }
-		s.doc.Input = tree.V(map[string]any{
+		s.doc.Input = flow.V(map[string]any{
 			"type": "object", "additionalProperties": false,
 			"properties": map[string]any{tmpPath: folder("tmp"), outPath: folder("out")},
 		})

@@ -349,9 +349,6 @@ func (n *Namer) Name(wish string) string {
 	return name
 }
 
-// Taken says that a name is in use.
-func (n *Namer) Taken(name string) bool { return n.used[name] }
-
 // reserved are the names of hooks.
 var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true, "onExit": true}
 
