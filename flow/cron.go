@@ -48,7 +48,8 @@ func (b *builder) cron() {
 		return
 	}
 	if b.doc.StartDelay > 0 {
-		b.Fail(c.at(""), "keep one of them", "a flow has cron or startDelay, not both: with cron a run begins when that says")
+		b.Fail(c.at(""), "keep one of them",
+			"a flow has cron or startDelay, not both: with cron a run begins when that says")
 	}
 	var table cron.Timetable
 	var err error

@@ -75,20 +75,22 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-// TestRefusal: what an expression refuses is told in its own words; another failure shows the expression, not all of a long
-// one.
+// TestRefusal: what an expression refuses is told in its own words; another failure shows the expression, not all of
+// a long one.
 func TestRefusal(t *testing.T) {
 	const input = `{"l": [1, 2, 3]}`
 	got, f := evaluate(t, `${{ len(input.l) == 3 ? "as it should be" : fail("too few") }}`, input)
 	if f != nil || got != `"as it should be"` {
 		t.Errorf("got %s %v", got, f)
 	}
-	_, f = evaluate(t, `${{ concat(input.l, len(input.l) < 3 ? [] : fail("there are " + string(len(input.l)))) }}`, input)
+	_, f = evaluate(t,
+		`${{ concat(input.l, len(input.l) < 3 ? [] : fail("there are " + string(len(input.l)))) }}`, input)
 	if f == nil || f.Message != "there are 3" || f.Type != "expression" || !f.NonRetryable {
 		t.Errorf("it fails with %+v", f)
 	}
 	_, f = evaluate(t, "${{ input.l[7] + "+strings.Repeat("1 + ", 100)+"1 }}", input)
-	if f == nil || !strings.Contains(f.Message, "in input.l[7] + 1") || !strings.HasSuffix(f.Message, "…") || len(f.Message) > 250 {
+	if f == nil || !strings.Contains(f.Message, "in input.l[7] + 1") || !strings.HasSuffix(f.Message,
+		"…") || len(f.Message) > 250 {
 		t.Errorf("it fails with %+v", f)
 	}
 }
@@ -132,7 +134,8 @@ func TestVariables(t *testing.T) {
 	}}
 	doc := &Document{Name: "x", Variables: []Variable{tasks}, Steps: []*Step{{
 		Name: "a", Action: &Exec{Shell: V("x")},
-		Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: 3, When: "tasks.a.code == 7 && tasks.a.msg contains 'busy'"}},
+		Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: 3,
+			When: "tasks.a.code == 7 && tasks.a.msg contains 'busy'"}},
 	}}}
 	w := newWorld(t, doc, "a: error 7 busy\na: error 8 busy")
 	w.run()

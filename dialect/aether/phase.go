@@ -10,14 +10,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a name.
+// result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a
+// name.
 var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\boutputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*|\b[A-Za-z_][\w.]*`)
 
-// judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the task
-// does, and a step that fails where they say so. A retry of the task is another run of the flow.
+// judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the
+// task does, and a step that fails where they say so. A retry of the task is another run of the flow.
 func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Value) flow.Action {
-	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name), &template{kind: "dag", name: k.name, tasks: []*task{k}})
-	run := &flow.Step{Name: k.name, Action: h.Action("input"), ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}}
+	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name),
+		&template{kind: "dag", name: k.name, tasks: []*task{k}})
+	run := &flow.Step{Name: k.name, Action: h.Action("input"),
+		ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}}
 	ended, phase := "steps["+form.Expr(k.name)+"]", inner.task(k.name, "phase")
 	condition := func(name string) string {
 		text := s.file.Text(v, name)

@@ -65,7 +65,8 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 		return nil, err
 	}
 	c := &converter{
-		file: main.File, w: w, services: services, constants: map[string]*variable{}, chained: map[string]map[string]string{},
+		file: main.File, w: w, services: services, constants: map[string]*variable{},
+		chained: map[string]map[string]string{},
 	}
 	out := c.convert(macros)
 	notes, err := form.Finish(files...)
@@ -163,7 +164,8 @@ func (c *converter) chainRetry() {
 	}
 	if p.Retry.MaxAttempts == 0 {
 		p.Retry.MaxAttempts = 1
-		c.file.Note(c.w.chains.Key("maxAttempts"), "maxAttempts: 0 of process chains means one attempt, as it does in Steep")
+		c.file.Note(c.w.chains.Key("maxAttempts"),
+			"maxAttempts: 0 of process chains means one attempt, as it does in Steep")
 	}
 	c.chains = form.Tidy(p.Retry)
 }

@@ -88,7 +88,8 @@ func (s *scope) loop(body *scope, a *action) string {
 	name := s.flows.Name(body.doc.Name + ".loop")
 	pass := func(extra string, v any) tree.Value {
 		return flow.V(map[string]any{
-			tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}", "vars": "${{ input.vars ?? {} }}", extra: v,
+			tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}",
+			"vars": "${{ input.vars ?? {} }}", extra: v,
 		})
 	}
 	more := collect("each", again)
@@ -104,7 +105,8 @@ func (s *scope) loop(body *scope, a *action) string {
 	}}
 	all := "[]"
 	if a.yieldToOutput != nil {
-		all = "concat(" + collect("each", yielded) + `, steps.again.phase == "succeeded" ? steps.again.output.` + yielded + " : [])"
+		all = "concat(" + collect("each",
+			yielded) + `, steps.again.phase == "succeeded" ? steps.again.output.` + yielded + " : [])"
 	}
 	doc.Output = flow.V(map[string]any{yielded: "${{ " + all + " }}"})
 	s.children = append(s.children, doc)

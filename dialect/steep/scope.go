@@ -35,7 +35,8 @@ type unit struct {
 func (c *converter) scope(outer *scope, name string, actions []*action) *scope {
 	s := &scope{
 		converter: c, outer: outer, doc: &flow.Document{File: c.file.Name(), Name: name}, unitOf: map[*action]*unit{},
-		makers: map[string]*unit{}, known: map[string]*value{}, listed: map[string]*value{}, imports: map[string]*value{},
+		makers: map[string]*unit{}, known: map[string]*value{}, listed: map[string]*value{},
+		imports: map[string]*value{},
 	}
 	s.doc.Defaults.Priority = c.w.priority
 	for _, a := range actions {
@@ -44,8 +45,8 @@ func (c *converter) scope(outer *scope, name string, actions []*action) *scope {
 	return s
 }
 
-// all makes the steps. With chains set, what Steep makes process chains of is brought together where chains are retried,
-// and remembered where they are not.
+// all makes the steps. With chains set, what Steep makes process chains of is brought together where chains are
+// retried, and remembered where they are not.
 func (s *scope) all(chains bool) {
 	s.index()
 	var linked []*unit

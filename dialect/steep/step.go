@@ -107,8 +107,8 @@ func (c *counter) add(v *value) {
 	}
 }
 
-// check adds nothing to the command where what is counted when the step begins is within the parameter's cardinality, and
-// fails the step where it is not.
+// check adds nothing to the command where what is counted when the step begins is within the parameter's cardinality,
+// and fails the step where it is not.
 func (c *counter) check(a *action, svc *service, p *serviceParam) []argument {
 	if len(c.lists) == 0 || p.low == 0 && p.high == unbounded {
 		return nil
@@ -161,7 +161,8 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 	case p.dataType == typeBoolean && p.label == "":
 		return nil
 	case p.dataType == typeBoolean:
-		expr = fmt.Sprintf(`map(filter(flatten([%s]), lower(string(#)) in ["true", "yes", "on", "y", "t"]), %s)`, expr, label)
+		expr = fmt.Sprintf(`map(filter(flatten([%s]), lower(string(#)) in ["true", "yes", "on", "y", "t"]), %s)`,
+			expr, label)
 	case v.shape == shapeOne:
 		return labelled(p, v)
 	case p.label == "" && v.shape == shapeMany:

@@ -22,7 +22,8 @@ type Source struct {
 // approvalEvent is what the events of decisions begin with; the step's name follows.
 const approvalEvent = "approval."
 
-// The failure of an approval that has nothing to approve, and what the name of the step that fails adds to the approval's.
+// The failure of an approval that has nothing to approve, and what the name of the step that fails adds to the
+// approval's.
 const (
 	contentMissing = "APPROVAL_CONTENT_MISSING"
 	contentCheck   = ".content"
@@ -40,7 +41,8 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	if _, err := form.Finish(r.File, hf); err != nil {
 		return nil, err
 	}
-	c := &converter{reader: r, steps: steps, handlers: known, doc: &flow.Document{File: src.Name, Description: description}}
+	c := &converter{reader: r, steps: steps, handlers: known,
+		doc: &flow.Document{File: src.Name, Description: description}}
 	c.doc.Name = (&form.Namer{}).Name(name)
 	r.Renamed(r.Root().At("name").Pos(), name, c.doc.Name)
 	var names form.Namer
@@ -192,8 +194,10 @@ func (c *converter) reached(i int) string {
 		ways = append(ways, c.ref(i-1)+`.phase == "succeeded"`)
 	}
 	for j, s := range c.steps[:i] {
-		if s.kind == typeCondition && slices.Contains([]string{c.Text(s.in, "trueStep"), c.Text(s.in, "falseStep")}, c.steps[i].name) {
-			ways = append(ways, c.ref(j)+`.phase == "succeeded" && `+c.ref(j)+".output.next == "+form.Expr(c.steps[i].name))
+		if s.kind == typeCondition && slices.Contains([]string{c.Text(s.in, "trueStep"), c.Text(s.in, "falseStep")},
+			c.steps[i].name) {
+			ways = append(ways,
+				c.ref(j)+`.phase == "succeeded" && `+c.ref(j)+".output.next == "+form.Expr(c.steps[i].name))
 		}
 	}
 	if len(ways) == 0 {
@@ -203,8 +207,8 @@ func (c *converter) reached(i int) string {
 	return strings.Join(ways, " || ")
 }
 
-// condition works out where the walk goes on: its expression is a path into the state, which is true where JavaScript would
-// take its value for true.
+// condition works out where the walk goes on: its expression is a path into the state, which is true where JavaScript
+// would take its value for true.
 func (c *converter) condition(s *step, out *flow.Step, state string) {
 	value := lead(state, strings.Split(c.Text(s.in, "expression"), "."))
 	next := func(key string) string { return form.Expr(c.Text(s.in, key)) }
@@ -226,10 +230,12 @@ func (c *converter) wait(s *step, out *flow.Step, event string) {
 func (c *converter) approval(s *step, out *flow.Step, state string, names *form.Namer) {
 	key := c.Text(s.in, "contentKey")
 	check := &flow.Step{
-		Name: names.Name(out.Name + contentCheck), Needs: out.Needs, When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
+		Name: names.Name(out.Name + contentCheck), Needs: out.Needs,
+		When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
 		Action: &flow.Fail{
-			Type: flow.V(contentMissing), Message: flow.V("nothing was written into the state under " + form.Literal(key)),
-			Kind: flow.V("failed"), NonRetryable: true,
+			Type:    flow.V(contentMissing),
+			Message: flow.V("nothing was written into the state under " + form.Literal(key)),
+			Kind:    flow.V("failed"), NonRetryable: true,
 		},
 	}
 	if !out.When.IsZero() {

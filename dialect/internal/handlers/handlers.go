@@ -45,7 +45,8 @@ func Read(f *form.File, kinds ...string) map[string]*Handler {
 		v := field.Value
 		if !f.Object(v, "a handler", known...) {
 			if v.Fields() == nil {
-				f.Fail(field.Pos, "write exec: {command: [./program]}, or http: {url: …}", "handler %q does nothing", field.Name)
+				f.Fail(field.Pos, "write exec: {command: [./program]}, or http: {url: …}",
+					"handler %q does nothing", field.Name)
 			}
 			continue
 		}
