@@ -20,4 +20,4 @@ type (
 
 // V makes a Value from Go data: nil, booleans, numbers, strings, durations, lists, maps with string keys, other Values.
 // It panics with other types, as a mistake in the program.
-func V(v any) Value { return V(v) }
+func V(v any) Value { return tree.V(v) }
