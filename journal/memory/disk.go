@@ -25,6 +25,8 @@ type disk struct {
 
 type partition struct {
 	epoch, last, through uint64
+	owner                string                    // of the epoch; empty: nobody holds the partition
+	until                core.Time                 // the end of its lease, where it has a term
 	batches              []batch                   // those after through
 	inbox                map[int][]journal.Message // by sender
 	taken                map[int]uint64            // by sender
