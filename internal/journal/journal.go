@@ -86,6 +86,9 @@ type Partitions interface {
 	Inbox(ctx context.Context, partition int, after map[int]uint64, limit int) ([]Message, error)
 }
 
+// MostPartitions is how many a storage can have: as many as there are partition keys.
+const MostPartitions = 1 << 14
+
 // Lease is the ownership of a partition.
 type Lease struct {
 	Epoch   uint64         // carried by every append
