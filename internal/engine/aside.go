@@ -139,11 +139,7 @@ func (p *Partition) takeUp(r *run) {
 		if s.Spec.Kind != core.KindChild || s.Phase.Closed() || s.Child == (core.RunID{}) {
 			continue
 		}
-		child, err := p.current(s.Child)
-		if !p.unreadable(err, "a child run cannot be read", "run", s.Child.String(), "parent", r.id().String()) &&
-			child.state.Phase.Closed() {
-			p.tellParent(child)
-		}
+		p.send(core.Message{To: s.Child, Content: core.ChildAsk{}})
 	}
 }
 
