@@ -364,5 +364,5 @@ func (e *Engine) History(ctx context.Context, id string) ([]core.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.engine.Entries(ctx, run)
+	return e.engine.Entries(ctx, run, 0)
 }

@@ -101,12 +101,13 @@ type API interface {
 	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error
 	// Lookup resolves a run id or a workflow id.
 	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
-	// Entries returns a run's whole history so far, committed entries only.
-	Entries(ctx context.Context, id core.RunID) ([]core.Entry, error)
+	// Entries returns a run's history so far, committed entries only, without its first after entries.
+	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
 	// Inspect folds the committed history into a private copy of the run's state.
 	Inspect(ctx context.Context, id core.RunID) (*core.Run, error)
-	// Watch calls fn with each committed entry of the run from the first on, until the run has ended, ctx is done or fn fails.
-	Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error
+	// Watch calls fn with each committed entry of the run after its first after ones, until the run has ended, ctx is done or
+	// fn fails.
+	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
 	// List lists runs, the newest first, those not yet in the view included.
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
 	// Definition returns a stored definition.

@@ -14,7 +14,7 @@ const (
 	CallInput                 // Run, Input: an operation or a signal
 	CallResult                // Run, Waiter → Outcome, or the Waiter is told later; see Absent
 	CallLeave                 // Run, Waiter: it no longer waits
-	CallEntries               // Run, and Watcher where it wants to follow → Pieces
+	CallEntries               // Run, and Watcher where it wants to follow → Pieces, Folded, Closed
 	CallUnwatch               // Run, Watcher
 	CallFind                  // Name → Started.Run
 	CallList                  // Query → Rows, Masked
@@ -44,6 +44,8 @@ type Call struct {
 	Started Started
 	Outcome Outcome
 	Pieces  []Piece
+	Folded  int  // how many entries the run in memory has; 0: it is not in memory
+	Closed  bool // the run in memory has ended
 	Rows    []journal.RunRow
 	Masked  map[core.RunID]bool // runs whose row in the view is older than what the partition knows
 
@@ -84,7 +86,7 @@ func (c *Call) lost() bool {
 // forget makes a call ready to be asked once more.
 func (c *Call) forget() {
 	c.Err, c.void, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
-	c.Pieces, c.Rows, c.Masked = nil, nil, nil
+	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked = nil, 0, false, nil, nil
 }
 
 func (c *Call) answer() {

@@ -133,7 +133,7 @@ func (p *Partition) entries(c *Call) {
 		p.watchers[c.Run] = append(p.watchers[c.Run], c.Watcher)
 	}
 	if r := p.runs[c.Run]; r != nil {
-		c.Pieces = r.pieces()
+		c.Pieces, c.Folded, c.Closed = r.pieces(), r.state.Seq, r.state.Phase.Closed()
 	} else {
 		c.Absent = true
 	}
