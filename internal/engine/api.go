@@ -38,6 +38,9 @@ type Config struct {
 	Now func() core.Time
 	// MaxPayload bounds an input, output or event payload; default 2 MiB.
 	MaxPayload int
+	// FeedLimit bounds, in bytes of entries, how much of the journal is kept for consumers that are behind; default 256 MiB.
+	// Where it is reached, the feed that is furthest behind lapses.
+	FeedLimit int64
 	// Retention is how long closed runs are kept; default 0: for ever.
 	Retention time.Duration
 	// Horizon is how far ahead of now runs are kept in memory for their timers; default 5s.
@@ -114,6 +117,9 @@ type API interface {
 	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
 	// Stats counts what the engine holds.
 	Stats() Stats
+	// Feed calls fn with all committed entries, and DropFeed forgets a feed; see Engine.
+	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
+	DropFeed(ctx context.Context, name string) error
 }
 
 // Stats counts what an engine holds and does.

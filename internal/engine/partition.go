@@ -61,6 +61,7 @@ type Partition struct {
 	revokes  []effect // of batches that failed
 	waiters  map[core.RunID][]*Waiter
 	watchers map[core.RunID][]*Watcher
+	feeds    feeds
 
 	window  Window
 	reading bool
@@ -178,6 +179,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.consult(c)
 	case CallBegin:
 		p.unpark(c)
+	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
+		p.feed(c)
 	}
 	p.settle()
 }
@@ -323,7 +326,8 @@ func (p *Partition) fire(r *run) {
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
 	b := p.open
-	if b.entries == 0 && !p.probing && !p.flushing {
+	marks := p.feeds.due(p.now, p.flushing)
+	if b.entries == 0 && !p.probing && !p.flushing && !marks {
 		if due := p.viewDue(); due == 0 || due > p.now {
 			return nil
 		}
@@ -333,12 +337,12 @@ func (p *Partition) Cut(now core.Time) *journal.Batch {
 		n = 1024
 	}
 	p.attach(b, n)
-	if b.entries == 0 && len(b.viewed) == 0 && !p.probing {
+	if b.entries == 0 && len(b.viewed) == 0 && !p.probing && !marks {
 		return nil
 	}
 	p.probing = false
 	b.out = journal.Batch{
-		Partition: p.cfg.Partition, Epoch: p.epoch, Seq: b.seq, Encoded: b.blob, Definitions: b.defs,
+		Partition: p.cfg.Partition, Epoch: p.epoch, Seq: b.seq, Encoded: b.blob, Definitions: b.defs, Feeds: p.feeds.cut(),
 	}
 	if len(b.viewed) > 0 {
 		b.out.View = &b.view
@@ -372,7 +376,7 @@ func (p *Partition) Next() core.Time {
 	if p.lost.len() > 0 {
 		return p.now
 	}
-	at := p.viewDue()
+	at := earliest(p.viewDue(), p.feeds.dueAt())
 	if r := p.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
@@ -401,6 +405,7 @@ func (p *Partition) Committed(now core.Time) {
 	}
 	p.tellWatchers(b)
 	p.tellWaiters(b)
+	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	p.written(b)
 	b.reset()
 	p.spare = append(p.spare, b)

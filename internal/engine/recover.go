@@ -22,6 +22,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.epoch, p.durable = lease.Epoch, lease.Last
+	p.feeds.opened(lease, now)
 	p.spare = nil
 	p.beginBatch(lease.Last + 1)
 	if err := p.replay(ctx, lease); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -31,6 +32,7 @@ const (
 	OpList       Op = "list"
 	OpDefinition Op = "definition"
 	OpPrune      Op = "prune"
+	OpPartitions Op = "partitions"
 )
 
 // Journal is a journal in memory, see [New].
@@ -91,7 +93,18 @@ func (j *Journal) Acquire(ctx context.Context, partition int, _ string) (journal
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
 	p.epoch++
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+	for _, name := range slices.Sorted(maps.Keys(p.feeds)) {
+		l.Feeds = append(l.Feeds, p.feeds[name])
+	}
+	if oldest, ok := p.oldestFeed(); ok {
+		for _, b := range p.batches {
+			if b.seq > oldest {
+				l.FeedBytes += int64(len(b.entries))
+			}
+		}
+	}
+	return l, nil
 }
 
 // Append implements journal.Journal.
@@ -114,6 +127,21 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 		return j.Fault(OpAck, b)
 	}
 	return nil
+}
+
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions(ctx context.Context) ([]journal.Span, error) {
+	if err := j.enter(ctx, OpPartitions, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	var spans []journal.Span
+	for _, n := range slices.Sorted(maps.Keys(j.disk.partitions)) {
+		if p := j.disk.partitions[n]; p.epoch > 0 {
+			spans = append(spans, journal.Span{Partition: n, Last: p.last, Through: p.through})
+		}
+	}
+	return spans, nil
 }
 
 // Tail implements journal.Journal.

@@ -52,8 +52,12 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	if err := j.inPlace(); err != nil {
 		return journal.Lease{}, err
 	}
+	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+	if err := j.w.feedsOf(n, p, &l); err != nil {
+		return journal.Lease{}, j.failed("acquire", err)
+	}
 	j.partitions[n] = p
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+	return l, nil
 }
 
 // writable says why nothing can be written, if nothing can.
@@ -257,8 +261,12 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 		next.first = b.Seq
 	}
 	size = len(entries) + 2*pageSize
+	next.feeds = marked(next.feeds, b.Feeds)
 	trimmed := min(next.through, b.Seq-1) // the newest row stays: it says where to go on
-	if b.View == nil && len(b.Definitions) == 0 {
+	if oldest, ok := oldestOf(next.feeds); ok {
+		trimmed = min(trimmed, oldest)
+	}
+	if b.View == nil && len(b.Definitions) == 0 && len(b.Feeds) == 0 {
 		return size, insert() // a statement alone is its own transaction
 	}
 	err = w.transaction(func() error {
@@ -266,6 +274,9 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 			return err
 		}
 		if err := w.defineAll(b.Definitions); err != nil {
+			return err
+		}
+		if err := w.mark(b.Partition, b.Feeds); err != nil {
 			return err
 		}
 		if b.View != nil {

@@ -43,6 +43,7 @@ type Journal struct {
 // partition is what the writer knows of a partition. No other process writes the file, so this is the truth.
 type partition struct {
 	epoch, first, last, through uint64
+	feeds                       map[string]journal.Feed // never changed in place
 }
 
 // writerCache is how many bytes of pages the writer keeps. What it writes it appends, and what it looks up by a name
