@@ -43,11 +43,26 @@ type Signal struct {
 	Actor   string          `json:"actor,omitempty"`
 }
 
+// The operations.
+const (
+	OpCancel    = "cancel"    // of a run: running attempts finish, nothing new starts
+	OpInterrupt = "interrupt" // of a run: running attempts are told to stop
+	OpTerminate = "terminate" // of a run: it is closed at once
+	OpPause     = "pause"
+	OpResume    = "resume"
+	OpRetryRun  = "retry_run"  // of a run that has ended: every failed step begins again
+	OpRetryStep = "retry_step" // of a step that has ended
+	OpSkip      = "skip"
+	OpComplete  = "complete" // of an open step, with Output
+	OpFail      = "fail"     // of an open step, with Failure
+	OpNow       = "now"      // of a step: its backoff ends
+	OpSetPolicy = "set_policy"
+	OpExtend    = "extend" // of a run or a step, with By, To or Remove
+)
+
 // Operation is what an operator does to a run or a step. Each is kept in the run's history.
 type Operation struct {
-	// Operation is cancel, interrupt, terminate, pause, resume, retry_run, extend, and of a step retry_step, skip,
-	// complete, fail, now, set_policy, extend.
-	Operation string          `json:"operation"`
+	Operation string          `json:"operation"`      // OpCancel, …
 	Step      string          `json:"step,omitempty"` // the step's key; empty: it is about the run
 	Output    json.RawMessage `json:"output,omitempty"`
 	Failure   *policy.Failure `json:"failure,omitempty"`

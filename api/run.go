@@ -73,7 +73,7 @@ type RunSummary struct {
 	Definition string   `json:"definition,omitempty"`
 }
 
-// Run is a run with everything that explains it. It does not change: the next call returns another one.
+// Run is a run with everything that explains it, as it was at one moment.
 type Run struct {
 	RunSummary
 	Kind        string          `json:"kind,omitempty"` // of its definition: who can carry it on
@@ -97,8 +97,9 @@ type Run struct {
 	Why         string          `json:"why,omitempty"`         // why it ended as it did
 	Failure     *policy.Failure `json:"failure,omitempty"`
 	Dialect     *Words          `json:"dialect,omitempty"`
-	Steps       []Step          `json:"steps"`
+	Steps       []*Step         `json:"steps"` // only to be read: the next call may return the same ones
 	Operations  []Audit         `json:"operations"`
+	Events      int             `json:"events"`         // number of its last event: Watch goes on from there
 	Plan        []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
 }
 

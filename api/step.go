@@ -96,6 +96,7 @@ type Attempt struct {
 	Worker    string          `json:"worker,omitempty"`
 	Child     string          `json:"child,omitempty"`     // the run it started
 	NextAt    Time            `json:"nextAt,omitzero"`     // the attempt after it
+	Why       string          `json:"why,omitempty"`       // its failure in a sentence
 	Note      string          `json:"note,omitempty"`      // what was wrong with the retry condition
 	Abandoned bool            `json:"abandoned,omitempty"` // its work did not stop
 	Failure   *policy.Failure `json:"failure,omitempty"`

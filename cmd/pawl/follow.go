@@ -13,10 +13,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -36,15 +35,16 @@ const frameEvery = 100 * time.Millisecond
 // follower follows runs to their end and tells what happens.
 type follower struct {
 	*app
-	h       histories
+	svc     api.Service
 	m       *machine // nil: another process carries the runs
 	telling telling
 	note    string // more to say about all of it
 
-	roots   []core.RunID // followed; where a chain goes on, its next run takes the place
-	runs    map[core.RunID]*live.Run
-	watched map[core.RunID]bool
-	over    map[core.RunID]bool
+	roots   []string            // followed; where a chain goes on, its next run takes the place
+	runs    map[string]*api.Run // as they were when last looked at
+	changed map[string]bool     // something has happened since
+	watched map[string]bool
+	over    map[string]bool
 	updates chan update
 	stalled string
 	others  int
@@ -55,9 +55,8 @@ type follower struct {
 
 // update is what a goroutine that watches one run has seen.
 type update struct {
-	run   core.RunID
-	flow  *compiled // with the first entry
-	entry core.Entry
+	run   string
+	event api.Event
 	over  bool
 	err   error
 }
@@ -65,10 +64,10 @@ type update struct {
 // errLeft ends a following that leaves its runs open.
 var errLeft = errors.New("left")
 
-func (a *app) newFollower(h histories, m *machine, how telling) *follower {
+func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	return &follower{
-		app: a, h: h, m: m, telling: how, runs: map[core.RunID]*live.Run{}, watched: map[core.RunID]bool{},
-		over: map[core.RunID]bool{}, updates: make(chan update, 256),
+		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
+		watched: map[string]bool{}, over: map[string]bool{}, updates: make(chan update, 256),
 	}
 }
 
@@ -87,7 +86,7 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 }
 
 // follow follows the runs until all have ended, or until it is told to leave: then the error is errLeft.
-func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
+func (f *follower) follow(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f.roots = ids
@@ -111,11 +110,11 @@ func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 				return err
 			}
 		case <-ticker.C:
-			if err := f.tick(); err != nil {
+			if err := f.tick(ctx); err != nil {
 				return err
 			}
 		case s := <-signals:
-			if err := f.interrupted(s); err != nil {
+			if err := f.interrupted(ctx, s); err != nil {
 				return err
 			}
 		case k := <-keys:
@@ -126,7 +125,7 @@ func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 			return f.engineEnded()
 		}
 	}
-	return f.paint()
+	return f.paint(ctx)
 }
 
 // signals is where those come that ask the command to stop. Who carries runs takes them from before the runs begin.
@@ -154,7 +153,7 @@ func (f *follower) allOver() bool {
 	}
 	for id := range f.watched {
 		r := f.runs[id]
-		if !f.over[id] && (r == nil || r.Run.Parent.Close != core.ChildAbandon) {
+		if !f.over[id] && (r == nil || r.ParentClose != "abandon") {
 			return false
 		}
 	}
@@ -162,7 +161,7 @@ func (f *follower) allOver() bool {
 }
 
 // watch starts to watch a run, once.
-func (f *follower) watch(ctx context.Context, id core.RunID) {
+func (f *follower) watch(ctx context.Context, id string) {
 	if f.watched[id] {
 		return
 	}
@@ -176,23 +175,12 @@ func (f *follower) watch(ctx context.Context, id core.RunID) {
 		}
 	}
 	go func() {
-		var c *compiled
-		err := f.h.Watch(ctx, id, func(e core.Entry) error {
-			u := update{run: id, entry: e}
-			if c == nil {
-				var err error
-				if c, err = definitionOf(ctx, f.h, e); err != nil {
-					return err
-				}
-				u.flow = c
-			}
-			return send(u)
-		})
+		err := f.svc.Watch(ctx, id, 0, func(ev api.Event) error { return send(update{run: id, event: ev}) })
 		_ = send(update{run: id, over: true, err: err})
 	}()
 }
 
-// take folds what a watcher has seen and tells it.
+// take tells what a watcher has seen.
 func (f *follower) take(ctx context.Context, u update) error {
 	switch {
 	case u.err != nil:
@@ -202,53 +190,72 @@ func (f *follower) take(ctx context.Context, u update) error {
 		return fmt.Errorf("run %s: %w", u.run, u.err)
 	case u.over:
 		f.over[u.run] = true
-		f.goOn(ctx, u.run)
-		return nil
-	case u.flow != nil:
-		f.runs[u.run] = &live.Run{Trail: trail.New(u.run, u.flow.def), Steps: u.flow.steps()}
-	}
-	r := f.runs[u.run]
-	for _, ev := range r.Fold(u.entry) {
-		if err := f.tell(ev); err != nil {
+		if err := f.look(ctx, u.run); err != nil {
 			return err
 		}
-		if ev.Type == core.EventAttemptStarted && ev.Child != (core.RunID{}) && f.telling != tellPlain {
-			f.watch(ctx, ev.Child)
+		f.goOn(ctx, u.run)
+		return nil
+	}
+	f.changed[u.run] = true
+	if f.runs[u.run] == nil { // what kind of run it is must be known
+		if err := f.look(ctx, u.run); err != nil {
+			return err
 		}
 	}
+	if err := f.tell(u.event); err != nil {
+		return err
+	}
+	if ev := u.event; ev.Type == api.EventAttemptStarted && ev.Child != "" && f.telling != tellPlain {
+		f.watch(ctx, ev.Child)
+	}
+	return nil
+}
+
+// look reads a run as it is now.
+func (f *follower) look(ctx context.Context, id string) error {
+	r, err := f.svc.Run(ctx, id)
+	if err != nil {
+		if f.m != nil && f.m.Err() != nil {
+			return f.engineEnded()
+		}
+		return fmt.Errorf("run %s: %w", id, err)
+	}
+	f.runs[id] = r
+	delete(f.changed, id)
 	return nil
 }
 
 // goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may have
 // no end.
-func (f *follower) goOn(ctx context.Context, id core.RunID) {
+func (f *follower) goOn(ctx context.Context, id string) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
-	if i < 0 || r == nil || r.Run.Next == (core.RunID{}) {
+	if i < 0 || r == nil || r.Next == "" {
 		return
 	}
-	f.roots = append(f.roots, r.Run.Next)
-	f.watch(ctx, r.Run.Next)
-	f.forget(r.Run.Chain.Previous)
+	f.roots = append(f.roots, r.Next)
+	f.watch(ctx, r.Next)
+	f.forget(r.Previous)
 }
 
 // forget lets go of a run that is over, with its children.
-func (f *follower) forget(id core.RunID) {
+func (f *follower) forget(id string) {
 	if !f.over[id] {
 		return
 	}
-	f.roots = slices.DeleteFunc(f.roots, func(root core.RunID) bool { return root == id })
+	f.roots = slices.DeleteFunc(f.roots, func(root string) bool { return root == id })
 	delete(f.runs, id)
+	delete(f.changed, id)
 	delete(f.watched, id)
 	delete(f.over, id)
 	for child, r := range f.runs {
-		if r.Run.Parent.Run == id {
+		if r.Parent == id {
 			f.forget(child)
 		}
 	}
 }
 
-func (f *follower) tell(ev core.Event) error {
+func (f *follower) tell(ev api.Event) error {
 	switch f.telling {
 	case tellJSON:
 		text, err := json.Marshal(ev)
@@ -258,10 +265,10 @@ func (f *follower) tell(ev core.Event) error {
 		_, err = fmt.Fprintf(f.Out, "%s\n", text)
 		return err
 	case tellPlain:
-		if ev.Type == core.EventAttemptHeartbeat {
+		if ev.Type == api.EventAttemptHeartbeat {
 			return nil
 		}
-		_, err := fmt.Fprintln(f.Out, trail.Plain(ev))
+		_, err := fmt.Fprintln(f.Out, live.Plain(ev))
 		return err
 	default:
 		return nil
@@ -269,14 +276,14 @@ func (f *follower) tell(ev core.Event) error {
 }
 
 // tick looks whether the engine has stalled, and redraws.
-func (f *follower) tick() error {
+func (f *follower) tick(ctx context.Context) error {
 	if f.m != nil {
 		if s := f.m.stalled(); s != f.stalled {
 			f.tellStalled(s)
 			f.stalled = s
 		}
 	}
-	return f.paint()
+	return f.paint(ctx)
 }
 
 func (f *follower) tellStalled(s string) {
@@ -325,9 +332,14 @@ func readKeys(in *os.File, keys chan<- byte) {
 }
 
 // paint draws the live view as it is now.
-func (f *follower) paint() error {
+func (f *follower) paint(ctx context.Context) error {
 	if f.painter == nil {
 		return nil
+	}
+	for id := range f.changed {
+		if err := f.look(ctx, id); err != nil {
+			return err
+		}
 	}
 	width, height := 80, 24
 	if out, ok := f.Out.(*os.File); ok {
@@ -335,7 +347,7 @@ func (f *follower) paint() error {
 			width, height = w, h
 		}
 	}
-	return f.painter.Paint(live.Frame(f.view(), now(), width-1, height-1), width)
+	return f.painter.Paint(live.Frame(f.view(), apiNow(), width-1, height-1), width)
 }
 
 func (f *follower) view() live.View {
@@ -357,13 +369,13 @@ func (f *follower) view() live.View {
 }
 
 // interrupted asks what to do where there is somebody to ask, and leaves otherwise: the state is durable.
-func (f *follower) interrupted(s os.Signal) error {
+func (f *follower) interrupted(ctx context.Context, s os.Signal) error {
 	if s != os.Interrupt || f.asking || f.painter == nil || !isTerminal(f.In) || f.m == nil {
 		f.asking = false
 		return errLeft
 	}
 	f.asking = true
-	return f.paint()
+	return f.paint(ctx)
 }
 
 // key takes a pressed key; only the answers to a question mean anything.
@@ -380,7 +392,7 @@ func (f *follower) key(ctx context.Context, k byte) error {
 		return errLeft
 	case 'g', 'G', 'n', 0x1b, '\r', '\n':
 		f.asking = false
-		return f.paint()
+		return f.paint(ctx)
 	default:
 		return nil
 	}
@@ -391,12 +403,12 @@ func (f *follower) cancelAll(ctx context.Context) error {
 		if f.over[id] {
 			continue
 		}
-		op := core.Operation{Op: core.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
-		if err := f.m.Operate(ctx, id, op); err != nil && !isClosed(err) {
+		op := api.Operation{Operation: api.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
+		if err := f.svc.Operate(ctx, id, op); err != nil && !isClosed(err) {
 			return err
 		}
 	}
-	return f.paint()
+	return f.paint(ctx)
 }
 
 // engineEnded explains an engine that ended by itself: its journal must not be written any more.
@@ -416,10 +428,10 @@ func (f *follower) status() int {
 	status := exitOK
 	for _, id := range f.roots {
 		r := f.runs[id]
-		if r == nil || !r.Run.Phase.Closed() || r.Run.Next != (core.RunID{}) {
+		if r == nil || !r.Phase.Closed() || r.Next != "" {
 			continue
 		}
-		s := statusOfPhase(r.Run.Phase)
+		s := statusOfPhase(r.Phase)
 		if rank(s) > rank(status) {
 			status = s
 		}

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -21,6 +23,7 @@ func clockNow() time.Time { return time.Now() }
 // machine is an open engine with everything it stands on.
 type machine struct {
 	*engine.Engine
+	svc     api.Service // what the engine does, for the commands
 	place   place
 	journal journal.Journal
 	pool    *worker.Pool   // nil: attempts wait in their queues
@@ -58,6 +61,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	m.svc = service.NewEmbedded(m.Engine, readWorkflow, now)
 	if work {
 		m.signals = listen()
 		m.pool.ReportTo(m.Engine)

@@ -132,7 +132,11 @@ func (r *reads) begin(ctx context.Context, f *followed, entries []core.Entry) (*
 		return nil, err
 	}
 	f.kind, f.workflow = k.kind, k.workflow
-	return trail.New(f.id, k.workflow.Definition), nil
+	t := trail.New(f.id, k.workflow.Definition)
+	if words := k.workflow.Words; words != nil {
+		t.Words = words.Step
+	}
+	return t, nil
 }
 
 // fold takes a run's next entry.
@@ -188,25 +192,21 @@ func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.
 	return events, nil
 }
 
-// childOf reads the runs that the steps of a run started.
-func (r *reads) childOf(ctx context.Context, f *followed) func(core.StepID) (*trail.Trail, *Workflow) {
-	return func(step core.StepID) (*trail.Trail, *Workflow) {
-		return r.readChild(ctx, f.trail, step)
+// childOf reads the run that the last attempt of a step of another run started; nil: it cannot be read.
+func (r *reads) childOf(ctx context.Context) func(*trail.Trail, core.StepID) (*trail.Trail, *Workflow) {
+	return func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow) {
+		id := parent.LastChild(step)
+		if id == (core.RunID{}) {
+			return nil, nil
+		}
+		entries, err := r.src.Entries(ctx, id, 0)
+		if err != nil || len(entries) == 0 {
+			return nil, nil
+		}
+		k, err := r.workflows.of(ctx, entries[0])
+		if err != nil {
+			return nil, nil
+		}
+		return trail.Of(id, k.workflow.Definition, entries), k.workflow
 	}
-}
-
-func (r *reads) readChild(ctx context.Context, parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow) {
-	id := parent.LastChild(step)
-	if id == (core.RunID{}) {
-		return nil, nil
-	}
-	entries, err := r.src.Entries(ctx, id, 0)
-	if err != nil || len(entries) == 0 {
-		return nil, nil
-	}
-	k, err := r.workflows.of(ctx, entries[0])
-	if err != nil {
-		return nil, nil
-	}
-	return trail.Of(id, k.workflow.Definition, entries), k.workflow
 }

@@ -55,12 +55,8 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	if words == nil {
 		return out
 	}
-	said := words.Run(f.trail, r.childOf(ctx, f))
+	said := words.Run(f.trail, r.childOf(ctx))
 	out.Dialect = &said
-	for i := range out.Steps {
-		step := words.Step(&f.trail.Run.Steps[out.Steps[i].ID])
-		out.Steps[i].Dialect = &step
-	}
 	return out
 }
 

@@ -30,8 +30,9 @@ type Read func(d journal.Definition) (*Workflow, error)
 
 // Words are what another system calls a run, its steps and what happens.
 type Words interface {
-	// Run returns the words for a run. child reads the run that a step's last attempt started; nil: it cannot be read.
-	Run(t *trail.Trail, child func(step core.StepID) (*trail.Trail, *Workflow)) api.Words
+	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; nil: it cannot be
+	// read.
+	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow)) api.Words
 	// Step returns the words for a step.
 	Step(s *core.Step) api.Words
 	// Event returns the name of an event; "": it has none.

@@ -24,7 +24,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At), Deadlines: t.deadlines(), Binding: t.runBinding(),
 		StartAt: api.Time(r.StartAt), StartedAt: api.Time(r.StartedAt), PausedAt: api.Time(r.PausedAt),
 		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, Previous: runText(r.Chain.Previous), Next: runText(r.Next),
-		Why: t.runWhy(), Failure: r.Failure, Steps: []api.Step{}, Operations: append([]api.Audit{}, t.operations...),
+		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
 	}
 	if r.Closing != nil && !r.Phase.Closed() {
 		out.Closing = api.RunPhase(r.Closing.Phase.String())
@@ -38,11 +38,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
 		out.NextFrom = api.Time(r.Follows(now))
 	}
-	for i := range r.Steps {
-		if s := &r.Steps[i]; !s.Dropped || t.superseded(s) {
-			out.Steps = append(out.Steps, t.step(s))
-		}
-	}
+	out.Steps = t.steps()
 	return out
 }
 
@@ -63,16 +59,83 @@ func (t *Trail) summary() api.RunSummary {
 	return s
 }
 
-func (t *Trail) step(s *core.Step) api.Step {
-	out := api.Step{
+// steps returns the steps as they are now. Those that did not change since the last snapshot are the same values: there may
+// be many, and who follows a run takes many snapshots.
+func (t *Trail) steps() []*api.Step {
+	r := t.Run
+	if n := len(r.Steps) - len(t.views); n > 0 {
+		t.views = append(t.views, make([]*api.Step, n)...)
+	}
+	steps := make([]*api.Step, 0, len(r.Steps))
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Dropped && !t.superseded(s) {
+			continue
+		}
+		if t.views[i] == nil {
+			t.views[i] = t.step(s)
+		}
+		steps = append(steps, t.views[i])
+	}
+	return steps
+}
+
+// changed forgets the views of the steps that a record changes. What it changes of the run as a whole may show in every step:
+// a pause, for instance, takes their deadlines away.
+func (t *Trail) changed(rec core.Record) {
+	step := core.NoStep
+	switch rec := rec.(type) {
+	case core.SignalKept, core.BodyWaits:
+		return
+	case core.StepBegan:
+		step = core.StepID(len(t.Run.Steps) - 1)
+	case core.StepOmitted:
+		step = core.StepID(len(t.Run.Steps) - 1)
+	case core.AttemptReady:
+		step = rec.Step
+	case core.AttemptStarted:
+		step = rec.Step
+	case core.AttemptBeat:
+		step = rec.Step
+	case core.AttemptEnded:
+		step = rec.Step
+	case core.AttemptStopped:
+		step = rec.Step
+	case core.StepEnded:
+		step = rec.Step
+	case core.StepWarned:
+		step = rec.Step
+	case core.StepReset:
+		step = rec.Step
+	case core.StepPolicy:
+		step = rec.Step
+	case core.DeadlineMoved:
+		step = rec.Step
+	case core.Operated:
+		step = rec.Step
+	default:
+	}
+	if step == core.NoStep {
+		clear(t.views)
+		return
+	}
+	for _, id := range []core.StepID{step, t.Run.Steps[step].Group} {
+		if id != core.NoStep && int(id) < len(t.views) {
+			t.views[id] = nil
+		}
+	}
+}
+
+func (t *Trail) step(s *core.Step) *api.Step {
+	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
 		Event: s.Spec.Event, Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
 		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
 		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt), Backoff: api.Duration(time.Duration(s.Delay) * time.Millisecond),
 		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
-		Failure: s.Failure, Output: t.outputOf(s), Child: runText(s.Child), Superseded: s.Dropped,
-		Attempts: append([]api.Attempt{}, t.attempts[s.ID]...),
+		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped,
+		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
 	if s.Spec.Kind == core.KindTask {
 		out.Kind, out.Type = s.Spec.Type, s.Spec.Type
@@ -88,6 +151,10 @@ func (t *Trail) step(s *core.Step) api.Step {
 		out.Why = t.stepWhy(s)
 	} else {
 		out.Binding = t.binding(s)
+	}
+	if t.Words != nil {
+		said := t.Words(s)
+		out.Dialect = &said
 	}
 	return out
 }
@@ -116,21 +183,6 @@ func (c *checked) of(b []byte) json.RawMessage {
 		c.source, c.json = b, payload(b)
 	}
 	return c.json
-}
-
-func (t *Trail) outputOf(s *core.Step) json.RawMessage {
-	if len(s.Output) == 0 {
-		return nil
-	}
-	c := t.outputs[s.ID]
-	if c == nil {
-		if t.outputs == nil {
-			t.outputs = map[core.StepID]*checked{}
-		}
-		c = &checked{}
-		t.outputs[s.ID] = c
-	}
-	return c.of(s.Output)
 }
 
 // payload is a payload as it is; what is not JSON becomes a text.

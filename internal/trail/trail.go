@@ -12,7 +12,8 @@ import (
 // Trail is one run with everything that happened in it. It is not safe for concurrent use; what it returns does not
 // change.
 type Trail struct {
-	Run *core.Run // the state; only to be read
+	Run   *core.Run                  // the state; only to be read
+	Words func(*core.Step) api.Words // what another system calls a step; nil: nothing
 
 	teller     *core.Teller
 	entries    int             // folded so far
@@ -22,7 +23,7 @@ type Trail struct {
 	items      map[core.StepID]int
 	input      checked
 	output     checked
-	outputs    map[core.StepID]*checked
+	views      []*api.Step // by step; nil: to be made
 }
 
 // New returns the trail of a run of which nothing is known yet.
@@ -53,6 +54,7 @@ func (t *Trail) Fold(e core.Entry) []core.Event {
 	t.events += len(events)
 	for _, rec := range e.Records {
 		t.note(api.Time(e.At), rec)
+		t.changed(rec)
 	}
 	return events
 }
@@ -97,7 +99,7 @@ func endAttempt(a *api.Attempt, at api.Time, rec core.AttemptEnded) {
 	a.EndedAt, a.Failure, a.Note, a.NextAt = at, rec.Failure, rec.Note, api.Time(rec.NextAt)
 	a.Outcome = "succeeded"
 	if rec.Failure != nil {
-		a.Outcome, a.Limit = rec.Failure.Kind.String(), rec.Failure.Limit.String()
+		a.Outcome, a.Limit, a.Why = rec.Failure.Kind.String(), rec.Failure.Limit.String(), sentence(rec.Failure)
 	}
 }
 
