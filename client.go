@@ -15,7 +15,8 @@ import (
 // Client is what callers do with runs. [Engine] is one. Runs are named by their run id or by their workflow id, which
 // means the open run of that id or else its newest.
 type Client interface {
-	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict, ErrTooLarge, ErrClosed.
+	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict (a workflow id that is taken, a key with another
+	// input), ErrTooLarge, ErrClosed.
 	StartRun(ctx context.Context, r StartRequest) (Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
 	AwaitRun(ctx context.Context, id string) (Outcome, error)
@@ -45,7 +46,7 @@ var _ Client = (*Engine)(nil)
 type StartRequest struct {
 	Workflow      string
 	ID            string // workflow id; empty: the run's own
-	Key           string // idempotency key
+	Key           string // idempotency key, of this workflow
 	Input         []byte // encoded
 	UseExisting   bool
 	At            time.Time // zero: now

@@ -18,7 +18,7 @@ import (
 // flowWorkflow is a workflow that a flow document decides, and not a function.
 type flowWorkflow struct {
 	doc    *flow.Document
-	def    core.Definition
+	def    *core.Definition
 	source journal.Definition
 }
 
@@ -96,17 +96,23 @@ func readFlow(d journal.Definition) (*flowWorkflow, error) {
 	return &flowWorkflow{doc: doc, def: def, source: d}, nil
 }
 
+// compileFlow makes the machine's definition of what is stored of a flow.
+func compileFlow(d journal.Definition) (*core.Definition, error) {
+	f, err := readFlow(d)
+	if err != nil {
+		return nil, err
+	}
+	return f.def, nil
+}
+
 // checkTypes refuses tasks that would be taken for a function's own.
 func (f *flowWorkflow) checkTypes() error {
-	for i := int32(0); ; i++ {
-		spec := f.def.Spec(i)
-		if spec == nil {
-			return nil
-		}
+	for _, spec := range f.def.Specs {
 		if spec.Type == typeLocal || spec.Type == typeHook || spec.Type == typeMark {
 			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name", spec.Name, spec.Type)
 		}
 	}
+	return nil
 }
 
 // codec is what the workflow's values are encoded with.

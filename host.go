@@ -85,20 +85,17 @@ func source(name string) journal.Definition {
 	return journal.Definition{ID: definitionID(name), Kind: journal.KindGo, Name: name, Source: src}
 }
 
-// compile makes the machine's definition. The workflow may be registered later.
-func (h *host) compile(d journal.Definition) (core.Definition, error) {
-	switch d.Kind {
-	case journal.KindGo:
-		return &machineDefinition{host: h, name: d.Name}, nil
-	case journal.KindFlow:
-		f, err := readFlow(d)
-		if err != nil {
-			return nil, err
-		}
-		return f.def, nil
-	default:
-		return nil, fmt.Errorf("definition %q is of kind %q, which a Go program does not run: carry it on with the command that started it", d.Name, d.Kind)
+// kinds are the workflows that a program can run: functions, whose bodies bodies calls, and flows.
+func (h *host) kinds(bodies engine.Bodies) map[string]engine.Kind {
+	return map[string]engine.Kind{
+		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: bodies},
+		journal.KindFlow: {Compile: compileFlow, Resolve: h.resolve},
 	}
+}
+
+// compile makes the machine's definition of a function. The workflow may be registered later.
+func (h *host) compile(d journal.Definition) (*core.Definition, error) {
+	return (&machineDefinition{host: h, name: d.Name}).asMachine(), nil
 }
 
 func (h *host) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
@@ -159,6 +156,13 @@ func (h *host) Consult(n engine.News) {
 		return
 	}
 	s := h.sessions[n.Run]
+	if n.Held {
+		h.mu.Unlock()
+		if s != nil {
+			s.hold()
+		}
+		return
+	}
 	fresh := s == nil
 	if fresh {
 		s = newSession(h, n.Run)
@@ -353,10 +357,21 @@ func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		if !ok {
 			continue
 		}
+		if fn == nil {
+			return notReached()
+		}
 		defer s.taskOver()
 		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
 	}
 	return notBegun(ctx)
+}
+
+// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
+// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+func notReached() worker.Result {
+	return worker.Result{Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",
+	}}
 }
 
 func notBegun(ctx context.Context) worker.Result {

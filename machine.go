@@ -10,50 +10,38 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// machineDefinition is a Go workflow as the state machine sees it: without steps, for its body decides them. What the
-// workflow's options say is looked up when it is needed, since a run may be read before its workflow is registered.
+// machineDefinition decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is looked
+// up when it is needed, since a run may be read before its workflow is registered.
 type machineDefinition struct {
 	host *host
 	name string
 }
 
-var (
-	_ core.Definition = (*machineDefinition)(nil)
-	_ core.Decider    = (*machineDefinition)(nil)
-	_ core.Bounded    = (*machineDefinition)(nil)
-	_ core.Bodied     = (*machineDefinition)(nil)
-	_ core.Timed      = (*machineDefinition)(nil)
-)
+var _ core.Decider = (*machineDefinition)(nil)
 
-func (d *machineDefinition) Bodied() {}
-
-func (d *machineDefinition) Spec(int32) *core.StepSpec { return nil }
-
-func (d *machineDefinition) Decider(*core.Run) core.Decider { return d }
-
-func (d *machineDefinition) Retry() *policy.Retry {
-	if def := d.host.definition(d.name); def != nil {
-		return def.retry
+// asMachine is the workflow as the state machine sees it: without steps of its own.
+func (d *machineDefinition) asMachine() *core.Definition {
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true,
+		Rules: d.rules, Begins: d.begins, Follows: d.follows,
 	}
-	return nil
 }
 
-func (d *machineDefinition) Bounds() (execution, run, deadline *policy.Limit) {
+func (d *machineDefinition) rules() core.RunRules {
 	if def := d.host.definition(d.name); def != nil {
-		return def.execution, def.runLimit, nil
+		return core.RunRules{Retry: def.retry, Execution: def.execution, Run: def.runLimit}
 	}
-	return nil, nil, nil
+	return core.RunRules{}
 }
 
-// Begins and Follows are asked when a run starts and ends.
-func (d *machineDefinition) Begins(now core.Time) core.Time {
+func (d *machineDefinition) begins(now core.Time) core.Time {
 	if def := d.host.definition(d.name); def != nil && def.cron != nil {
 		return instantOf(def.cron.Next(now.Std()))
 	}
 	return now
 }
 
-func (d *machineDefinition) Follows(began, now core.Time) core.Time {
+func (d *machineDefinition) follows(began, now core.Time) core.Time {
 	if def := d.host.definition(d.name); def != nil && def.cron != nil {
 		return instantOf(def.cron.Following(began.Std(), now.Std()))
 	}

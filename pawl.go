@@ -112,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	started := make(chan struct{})
 	e.crew = &crew{engine: e, open: started}
 	opened, err := engine.Open(ctx, engine.Config{
-		Journal: j, Workers: e.crew, Bodies: &gate{host: h, open: started}, Compile: h.compile, Resolve: h.resolve,
+		Journal: j, Workers: e.crew, Kinds: h.kinds(&gate{host: h, open: started}),
 		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
 		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(owner) },
 	})

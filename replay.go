@@ -35,7 +35,7 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q", w.Name())
 	}
 	id := history[0].Run
-	def := &machineDefinition{host: h, name: w.Name()}
+	def := (&machineDefinition{host: h, name: w.Name()}).asMachine()
 	state := core.Restore(id, def, history)
 	if state.Workflow != w.Name() {
 		return fmt.Errorf("pawl: replay: the history is of workflow %q, not of %q", state.Workflow, w.Name())

@@ -57,7 +57,7 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 		if from != "" {
 			steps = []string{from}
 		}
-		keep, err := flow.Rerun(d.flow.def, r, steps, from != "")
+		keep, err := flow.Rerun(d.flow.doc, r, steps, from != "")
 		if err != nil {
 			return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
 		}

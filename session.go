@@ -59,7 +59,9 @@ type session struct {
 	late     *time.Timer
 	watch    *time.Timer
 	versions map[string]int
-	quiet    signal // all strands wait
+	quiet    signal   // all strands wait
+	wanted   []*entry // local steps whose attempts wait for their function
+	held     bool     // no news come for now, and head is nil
 }
 
 // entry is a step as the session knows it.
@@ -71,7 +73,7 @@ type entry struct {
 	confirmed bool // its end is durable: its instant is known
 	asked     bool
 	fn        stepFunc
-	ready     chan struct{} // closed when fn is set; nil: nobody waits
+	ready     chan struct{} // closed when fn is set, or the body rests without having asked for it; nil: nobody waits
 	changed   signal
 }
 
@@ -270,6 +272,7 @@ func (s *session) settle() {
 	}
 	stopTimer(s.watch)
 	s.flush()
+	s.giveBack()
 	if s.tasks == 0 {
 		s.arm(&s.linger, lingerTime, s.release)
 	}
@@ -367,6 +370,7 @@ func (s *session) stop(err error) {
 	stopTimer(s.linger)
 	stopTimer(s.late)
 	s.report()
+	s.giveBack()
 	for st := range s.blocked {
 		delete(s.blocked, st)
 		st.woken <- struct{}{}
@@ -401,8 +405,9 @@ func (s *session) offers(step string) bool {
 	return e != nil && e.fn != nil
 }
 
-// function returns the function of a local step. The body had asked for the step when the attempt started; where it was unwound
-// since, it is waited for. False: the session ended first, or ctx is done.
+// function returns the function of a local step. The body had asked for the step when the attempt started; where it was
+// unwound since, it is waited for. The function is nil where the body does not come to the step for now, as after an
+// operator had an earlier step made again. False: the session ended first, or ctx is done.
 func (s *session) function(ctx context.Context, t core.Task) (stepFunc, bool) {
 	s.mu.Lock()
 	e := s.steps[t.StepName]
@@ -411,8 +416,13 @@ func (s *session) function(ctx context.Context, t core.Task) (stepFunc, bool) {
 		s.steps[t.StepName] = e
 	}
 	s.byID[t.Token.Step] = e
+	if e.fn == nil && s.rests() {
+		s.mu.Unlock()
+		return nil, true
+	}
 	if e.fn == nil && e.ready == nil {
 		e.ready = make(chan struct{})
+		s.wanted = append(s.wanted, e)
 	}
 	fn, ready := e.fn, e.ready
 	s.tasks++
@@ -420,16 +430,53 @@ func (s *session) function(ctx context.Context, t core.Task) (stepFunc, bool) {
 	if fn != nil {
 		return fn, true
 	}
+	answered := false
 	select {
 	case <-ready:
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		return e.fn, true
+		fn, answered = e.fn, true
+		s.mu.Unlock()
 	case <-s.done:
 	case <-ctx.Done():
 	}
-	s.taskOver()
-	return nil, false
+	if fn == nil {
+		s.taskOver()
+	}
+	return fn, answered
+}
+
+// rests reports whether the body does not go on until something else happens: all its strands wait, it cannot go on, or
+// its run is paused or closing.
+func (s *session) rests() bool {
+	switch {
+	case s.head == nil:
+		return s.held || s.stuck != nil
+	case s.over:
+		return s.stuck != nil
+	default:
+		return s.running == 0
+	}
+}
+
+// giveBack tells the attempts that wait for a function that the body has not come to it.
+func (s *session) giveBack() {
+	for _, e := range s.wanted {
+		if e.ready != nil {
+			close(e.ready)
+			e.ready = nil
+		}
+	}
+	s.wanted = nil
+}
+
+// hold says that no news come for now: the run is paused or closing.
+func (s *session) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.head == nil {
+		s.held = true
+		s.giveBack()
+	}
 }
 
 // taskOver says that an attempt that function was asked for is over.

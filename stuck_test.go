@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +186,96 @@ func TestAttemptsWaitForStepsBefore(t *testing.T) {
 			t.Errorf("%s, %v with the calls %v", got, err, p.calls)
 		}
 	}, w)
+}
+
+// TestAttemptsThatCannotBeginHoldNoSlot: an operator has an earlier step made again while the start of a later one is
+// on its way to the disk. The attempt of the later one comes to its worker, and the body that was called anew has not
+// come to its function. It goes back, so that the earlier step, which the body waits for, has a slot.
+func TestAttemptsThatCannotBeginHoldNoSlot(t *testing.T) {
+	reserved, charged := 0, 0
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		_ = pawl.Do(ctx, "reserve", func(context.Context) error {
+			if reserved++; reserved == 1 {
+				return errors.New("nothing is left")
+			}
+			return nil
+		})
+		return pawl.Step(ctx, "charge", func(ctx context.Context) (string, error) {
+			charged++
+			return fmt.Sprint("paid at attempt ", pawl.AttemptNumber(ctx)), nil
+		})
+	})
+	bubble(t, func(t *testing.T) {
+		e, err := pawl.Open(t.Context(), pawl.Config{
+			Journal: slow{memory.New()}, Workflows: []pawl.Definition{w}, Concurrency: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for steps := 0; steps < 2; { // until the start of its attempt is on its way
+			<-time.After(100 * time.Millisecond)
+			d, err := e.DescribeRun(t.Context(), r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps = len(d.Steps)
+		}
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryStep, Step: "reserve"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		got, err := r.Result(ctx)
+		if err != nil || got != "paid at attempt 1" || reserved != 2 || charged != 1 {
+			t.Errorf("%q, %v with %d and %d calls", got, err, reserved, charged)
+		}
+	})
+}
+
+// TestCancelBeforeAnAttemptBegins: a run is cancelled while the start of an attempt is on its way to the disk. Its body
+// has idled meanwhile and was unwound; it is not called again, so that it never comes to the attempt's function. The
+// run ends nevertheless.
+func TestCancelBeforeAnAttemptBegins(t *testing.T) {
+	holds := pawl.Define("holds", func(ctx pawl.Context, _ none) (string, error) {
+		return "", pawl.Do(ctx, "slot", func(ctx context.Context) error { return wait(ctx, 20*time.Millisecond) })
+	})
+	p := &payment{}
+	w := p.define(false)
+	bubble(t, func(t *testing.T) {
+		e, err := pawl.Open(t.Context(), pawl.Config{
+			Journal: slow{memory.New()}, Workflows: []pawl.Definition{holds, w}, Concurrency: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		var starts sync.WaitGroup
+		starts.Go(func() {
+			if _, err := holds.Start(t.Context(), e, "", none{}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-time.After(50 * time.Millisecond)
+		r, err := w.Start(t.Context(), e, "", none{}) // its body waits from 0.05s on, and is unwound at 2.05s
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts.Wait()
+		<-time.After(500 * time.Millisecond) // the slot is free at 2.02s: the attempt comes to its worker at 3.02s
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpCancel}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := r.Result(ctx); !errors.Is(err, pawl.ErrCancelled) || len(p.calls) != 0 {
+			t.Errorf("got %v after the calls %v", err, p.calls)
+		}
+	})
 }
 
 // slow is a journal whose appends take a second.

@@ -81,8 +81,7 @@ func bound(t testing.TB, doc *flow.Document, places bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := int32(0); def.Spec(i) != nil; i++ {
-		spec := def.Spec(i)
+	for _, spec := range def.Specs {
 		p := spec.Policy
 		text := summary(&p)
 		if !places {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/options"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -137,7 +138,7 @@ func temporalReuse(f *policy.Fields) []flow.Note {
 }
 
 func unknownChoice(text string, known []string) string {
-	if near := flow.Nearest(text, known); near != "" {
+	if near := nearest.Hint(text, known); near != "" {
 		return fmt.Sprintf("%q is not known; %s", text, near)
 	}
 	return fmt.Sprintf("%q where one of %s is expected", text, strings.Join(known, ", "))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -70,6 +71,7 @@ func build(doc *Document, r *reports) *definition {
 		b.def.output = b.template(doc.Output.n, varsFlow, false)
 	}
 	b.upstream()
+	b.def.machine = b.def.asMachine()
 	return b.def
 }
 
@@ -119,7 +121,7 @@ func (b *builder) needs() {
 			switch {
 			case !known:
 				if !b.full() {
-					b.stepFail(at, didYouMean(need, names), "there is no step %q to need", need)
+					b.stepFail(at, nearest.Hint(need, names), "there is no step %q to need", need)
 				}
 			case slices.Contains(p.needs, def):
 				b.stepFail(at, "", "%q is needed twice", need)
@@ -255,7 +257,7 @@ func (b *builder) settings(s *Step) Settings {
 			for _, other := range b.doc.Services {
 				names = append(names, other.Name)
 			}
-			hint := didYouMean(s.Service, names)
+			hint := nearest.Hint(s.Service, names)
 			if hint == "" && len(names) == 0 {
 				hint = "the flow has no services"
 			}

@@ -68,19 +68,16 @@ func (b *builder) cron() {
 	b.def.cron = &table
 }
 
-// Begins returns when a run begins that is started now: at once, after the delay, or at the first firing.
-func (d *definition) Begins(now core.Time) core.Time {
+// begins returns when a run begins that is started now: at once, after the delay, or at the first firing.
+func (d *definition) begins(now core.Time) core.Time {
 	if d.cron != nil {
 		return instant(d.cron.Next(now.Std()))
 	}
 	return now.Add(d.doc.StartDelay)
 }
 
-// Follows returns when the next run begins by cron; zero: there is no cron, or it does not fire any more.
-func (d *definition) Follows(began, now core.Time) core.Time {
-	if d.cron == nil {
-		return 0
-	}
+// follows returns when the next run begins by cron; zero: it does not fire any more.
+func (d *definition) follows(began, now core.Time) core.Time {
 	return instant(d.cron.Following(began.Std(), now.Std()))
 }
 
@@ -92,8 +89,8 @@ func instant(t time.Time) core.Time {
 	return policy.At(t)
 }
 
-// Timetable says for people when runs of the flow begin; "" where it has no cron.
-func (d *definition) Timetable() string {
+// timetable says for people when runs of the flow begin; "" where it has no cron.
+func (d *definition) timetable() string {
 	c := d.doc.Cron
 	if c == nil {
 		return ""

@@ -20,17 +20,6 @@ const (
 
 func (s stepState) closed() bool { return s >= stateGood }
 
-// Decider decides for a run of a flow, and tells of its steps what the flow knows.
-type Decider interface {
-	core.Decider
-	core.RunMatcher
-	// Tolerated reports whether what needs the step goes on although it did not succeed.
-	Tolerated(r *core.Run, s *core.Step) bool
-	// Items returns how many items a forEach has, also of those that have not begun; false: the step is none, or its list
-	// cannot be evaluated.
-	Items(r *core.Run, s *core.Step) (int, bool)
-}
-
 // decider interprets a flow for one run. All it holds is derived from the run's steps: begun anew from any state of a
 // run, it decides the same.
 type decider struct {
@@ -339,11 +328,6 @@ func (t *turn) runFailure(s *core.Step) *policy.Failure {
 	}
 	f.Message, f.RetryAfter = text, nil
 	return &f
-}
-
-func (d *decider) Tolerated(_ *core.Run, s *core.Step) bool {
-	def, known := d.def.ordinal(s)
-	return known && d.def.plans[def].tolerant(s)
 }
 
 // hooks begins the hooks of a stage of the run's end.

@@ -49,7 +49,7 @@ func TestRuns(t *testing.T) {
 // world is everything around one run.
 type world struct {
 	t       testing.TB
-	def     core.Definition
+	def     *core.Definition
 	doc     *Document
 	run_    *core.Run
 	entries []core.Entry
@@ -311,10 +311,9 @@ steps:
   - {name: c, needs: [b], noop: {output: "${{ steps.b.outputs }}"}}
 output: "${{ steps.c.output }}"
 `)
-	def, _ := Compile(doc)
 	w := newWorld(t, doc, "b[1]: ok 9")
 	w.run_ = core.NewRun(core.RunID{2})
-	item := def.(*definition).plans[1].item
+	item := doc.built.plans[1].item
 	w.take(core.Start{Workflow: "x", Keep: []core.Kept{
 		{Def: 0, Name: "a", Item: -1, Phase: core.StepSucceeded, Output: []byte(`"kept"`)},
 		{Def: item, Name: "b", Item: 0, Phase: core.StepSucceeded, Output: []byte(`7`)},
@@ -391,7 +390,7 @@ func BenchmarkTask(b *testing.B) {
 	if _, err := core.Advance(r, def, core.Start{Workflow: "x", Input: input}, start); err != nil {
 		b.Fatal(err)
 	}
-	d := def.Decider(r)
+	d := def.NewDecider(r)
 	for i, name := range []string{"constant", "expression"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -429,7 +428,7 @@ steps:
 		{[]string{"b[1]"}, true, "b[1] c"},
 		{[]string{"a"}, true, "a b[0] b[1] b[2] c d"},
 	} {
-		kept, err := Rerun(first.def, first.run_, c.steps, c.from)
+		kept, err := Rerun(doc, first.run_, c.steps, c.from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -451,7 +450,7 @@ steps:
 		}
 	}
 	for _, name := range []string{"nope", "a[0]", "b[3]", "b[x"} {
-		if _, err := Rerun(first.def, first.run_, []string{name}, false); err == nil {
+		if _, err := Rerun(doc, first.run_, []string{name}, false); err == nil {
 			t.Errorf("%s, which is none, is no error", name)
 		}
 	}

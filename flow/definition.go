@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// definition is a compiled document: a [core.Definition]. It is immutable and shared by all runs.
+// definition is a compiled document, and what its [core.Definition] is made of. It is immutable and shared by all runs.
 //
 // Ordinals number the steps in the order of the document, then the items of each forEach, then the hooks. A step with
 // forEach has two: the group, whose state is the step's, and what each item does.
@@ -25,6 +25,7 @@ type definition struct {
 	input    *jsonschema.Schema  // nil: any input
 	whens    map[string]*program // retry conditions
 	cron     *cron.Timetable     // nil: none
+	machine  *core.Definition    // the document as the machine sees it
 }
 
 // plan is what the interpreter knows about one ordinal.
@@ -64,41 +65,49 @@ const (
 	onExit
 )
 
-// CheckInput checks the input of a child run like that of any other.
-func (d *definition) CheckInput(input []byte) ([]byte, error) { return d.doc.CheckInput(input) }
+// asMachine is the definition as the machine sees it.
+func (d *definition) asMachine() *core.Definition {
+	def := &core.Definition{
+		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
+		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Tolerates: d.tolerates, CountItems: d.countItems,
+		CheckInput: d.doc.CheckInput,
+	}
+	for i := range d.plans {
+		def.Specs[i] = d.plans[i].spec
+	}
+	if d.cron != nil {
+		def.Follows = d.follows
+	}
+	return def
+}
 
 // Compile makes a definition of a document. What Parse returned always compiles; what was built in code is checked
 // here. Errors are an [Errors] value.
-func Compile(doc *Document) (core.Definition, error) {
-	if doc.built != nil {
-		return doc.built, nil
+func Compile(doc *Document) (*core.Definition, error) {
+	def, err := doc.definition()
+	if err != nil {
+		return nil, err
 	}
-	r := &reports{src: doc.src}
-	def := build(doc, r)
+	return def.machine, nil
+}
+
+// definition is the compiled document: what Parse made, or what is made now of one that was built in code.
+func (d *Document) definition() (*definition, error) {
+	if d.built != nil {
+		return d.built, nil
+	}
+	r := &reports{src: d.src}
+	def := build(d, r)
 	if err := r.err(); err != nil {
 		for _, e := range r.errs {
 			if e.File == "" {
-				e.File = doc.Name
+				e.File = d.Name
 			}
 		}
 		return nil, err
 	}
 	return def, nil
 }
-
-// Spec returns the step with that ordinal.
-func (d *definition) Spec(def int32) *core.StepSpec {
-	if def < 0 || int(def) >= len(d.plans) {
-		return nil
-	}
-	return d.plans[def].spec
-}
-
-// Retry returns the run retry policy; nil: none.
-func (d *definition) Retry() *policy.Retry { return d.doc.Retry }
-
-// Decider returns the interpreter for one run.
-func (d *definition) Decider(*core.Run) core.Decider { return newDecider(d) }
 
 // ordinal finds a step's plan. A spec that travelled in its record has no ordinal and is known by its name.
 func (d *definition) ordinal(s *core.Step) (int32, bool) {
@@ -114,6 +123,12 @@ func (d *definition) ordinal(s *core.Step) (int32, bool) {
 		}
 	}
 	return def, int(def) < len(d.plans)
+}
+
+// tolerates reports whether what needs the step goes on although it did not succeed.
+func (d *definition) tolerates(s *core.Step) bool {
+	def, known := d.ordinal(s)
+	return known && d.plans[def].tolerant(s)
 }
 
 func (p *plan) tolerant(s *core.Step) bool {

@@ -15,6 +15,8 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 const (
@@ -101,7 +103,7 @@ func (l *language) compileNew(text string, allowed varset, truth bool) (*program
 	if err != nil {
 		bad := problemOf(text, err)
 		if bad.hint == "" && strings.HasPrefix(bad.msg, "unknown name ") {
-			bad.hint = didYouMean(strings.TrimPrefix(bad.msg, "unknown name "), l.known(allowed))
+			bad.hint = nearest.Hint(strings.TrimPrefix(bad.msg, "unknown name "), l.known(allowed))
 		}
 		return nil, bad
 	}
@@ -245,7 +247,7 @@ func (n *names) unknownStep(at *ast.StringNode) {
 		n.fail(at.Location().From, fmt.Sprintf("write steps['%s']", longest), "the name %s needs quotes in an expression", longest)
 		return
 	}
-	n.fail(at.Location().From, didYouMean(at.Value, n.language.names), "there is no step %q", at.Value)
+	n.fail(at.Location().From, nearest.Hint(at.Value, n.language.names), "there is no step %q", at.Value)
 }
 
 func (n *names) fail(at int, hint, format string, args ...any) {
@@ -355,7 +357,7 @@ func problemOf(text string, err error) *problem {
 	case m != nil:
 		known := fieldsOf(m[1])
 		bad.msg = fmt.Sprintf("there is no %s in it", m[2])
-		if bad.hint = didYouMean(m[2], known); bad.hint == "" {
+		if bad.hint = nearest.Hint(m[2], known); bad.hint == "" {
 			bad.hint = "known are " + strings.Join(known, ", ")
 		}
 	case strings.Contains(bad.msg, "time.Time is not callable"):

@@ -20,7 +20,7 @@ func evaluate(t *testing.T, output, input string) (string, *policy.Failure) {
 	if _, err := core.Advance(r, def, core.Start{Workflow: "x", Input: []byte(input)}, start); err != nil {
 		t.Fatal(err)
 	}
-	payload, f := def.Decider(r).Task(r, &r.Steps[0], start)
+	payload, f := def.NewDecider(r).Task(r, &r.Steps[0], start)
 	return strings.TrimSuffix(strings.TrimPrefix(string(payload), `{"output":`), "}"), f
 }
 
@@ -149,7 +149,7 @@ func TestMatchOfAnOperator(t *testing.T) {
 	if _, err := core.Advance(r, def, core.Start{Workflow: "x"}, start); err != nil {
 		t.Fatal(err)
 	}
-	d, f := def.Decider(r), &policy.Failure{Kind: policy.KindError, Code: 3}
+	d, f := def.NewDecider(r), &policy.Failure{Kind: policy.KindError, Code: 3}
 	for when, want := range map[string]policy.Match{
 		"code == 3": {Matched: true}, "code == 4": {}, "kode == 3": {Error: "unknown name kode"},
 		"failure.details": {Error: "a condition is true or false, this is null"},

@@ -115,14 +115,17 @@ func (t *turn) resume(def int32) {
 	t.fill(def, g)
 }
 
-func (d *decider) Items(r *core.Run, s *core.Step) (int, bool) {
-	def, known := d.def.ordinal(s)
-	if !known || d.def.plans[def].item < 0 || s.Group != core.NoStep {
+// countItems returns how many items a forEach has, also of those that have not begun; false: the step is not a forEach, or its
+// list cannot be evaluated.
+func (d *definition) countItems(r *core.Run, s *core.Step) (int, bool) {
+	def, known := d.ordinal(s)
+	if !known || d.plans[def].item < 0 || s.Group != core.NoStep {
 		return 0, false
 	}
-	d.register(r)
-	g := d.groupOf(def)
-	if err := g.load(&d.def.plans[def], &scope{decider: d, run: r, now: s.ScheduledAt}); err != nil {
+	dec := newDecider(d)
+	dec.register(r)
+	g := dec.groupOf(def)
+	if err := g.load(&d.plans[def], &scope{decider: dec, run: r, now: s.ScheduledAt}); err != nil {
 		return 0, false
 	}
 	return len(g.list), true

@@ -172,19 +172,6 @@ func forSchema(v any) any {
 	return out
 }
 
-// definition compiles a document that was built in code.
-func (d *Document) definition() (*definition, error) {
-	if d.built != nil {
-		return d.built, nil
-	}
-	def, err := Compile(d)
-	if err != nil {
-		return nil, err
-	}
-	compiled, _ := def.(*definition)
-	return compiled, nil
-}
-
 // leaves are the errors that have no others below them.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -87,7 +88,7 @@ func (p *parsing) object(n *node, what string, known []string) bool {
 		if p.full() {
 			break
 		}
-		hint := didYouMean(f.name, known)
+		hint := nearest.Hint(f.name, known)
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}
@@ -326,4 +327,13 @@ func (p *parsing) priority(n *node) *int32 {
 	}
 	priority := int32(value)
 	return &priority
+}
+
+// orList joins words as a sentence does: a, b or c.
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -97,7 +98,7 @@ func (p *parsing) continueOn(n *node) []Ending {
 	var out []Ending
 	for i, text := range texts {
 		if !contains(endings, text) {
-			hint := didYouMean(text, endings)
+			hint := nearest.Hint(text, endings)
 			if hint == "" {
 				hint = "use " + orList(endings)
 			}

@@ -7,14 +7,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Rerun chooses the results of a run that a rerun of the named steps keeps: those of all other steps that succeeded, or
+// Rerun chooses the results of a run of the document that a rerun of the named steps keeps: those of all other steps that succeeded, or
 // were skipped by their own condition.
 // With from, what needs a named step, directly or not, is repeated as well. One item of a forEach may be named,
 // pages[3]: the forEach is then repeated with the results of its other items.
-func Rerun(def core.Definition, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
-	d, ok := def.(*definition)
-	if !ok {
-		return nil, fmt.Errorf("flow: a %T is no flow", def)
+func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
+	d, err := doc.definition()
+	if err != nil {
+		return nil, err
 	}
 	whole := make([]bool, d.steps)  // repeated
 	partly := make([]bool, d.steps) // repeated for some items

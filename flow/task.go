@@ -57,8 +57,11 @@ func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) 
 	return sc, nil
 }
 
-// Match evaluates a retry condition for the failure of a step's last attempt.
-func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failure, _ core.Time) policy.Match {
+// Match evaluates a retry condition for the failure of a step's last attempt, or of a run.
+func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failure, now core.Time) policy.Match {
+	if s == nil {
+		return d.matchRun(r, when, f, now)
+	}
 	def, known := d.def.ordinal(s)
 	if !known {
 		return policy.Match{Error: fmt.Sprintf("the flow has no step %q", s.Spec.Name)}
@@ -105,8 +108,8 @@ func (s *scope) truth(p *program) (bool, error) {
 	return b, nil
 }
 
-// MatchRun evaluates the condition of the run retry policy for the failure of a run.
-func (d *decider) MatchRun(r *core.Run, when string, f *policy.Failure, now core.Time) policy.Match {
+// matchRun evaluates the condition of the run retry policy for the failure of a run.
+func (d *decider) matchRun(r *core.Run, when string, f *policy.Failure, now core.Time) policy.Match {
 	p := d.def.whens[when]
 	if p == nil {
 		return policy.Match{Error: fmt.Sprintf("the flow has no condition %q", when)}

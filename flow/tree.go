@@ -41,9 +41,6 @@ func (t *Tree) Err() error { return t.err() }
 // Place writes a place in the file as file:line:col.
 func (t *Tree) Place(at Pos) string { return t.src.place(at) }
 
-// Nearest returns the hint that names the known word closest to one that is not known; "" where none is close.
-func Nearest(word string, known []string) string { return didYouMean(word, known) }
-
 // NameProblem says what a name of a flow, a step or a service may not be like; "": nothing.
 func NameProblem(name string) string { return nameProblem(name) }
 

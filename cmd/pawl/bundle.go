@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // kindBundle is the kind of the definitions that the command line stores: a flow file with what it takes to run it
@@ -39,7 +38,7 @@ type source struct {
 type compiled struct {
 	bundle bundle
 	doc    *flow.Document
-	def    core.Definition
+	def    *core.Definition
 	theirs bool // a Go program's, to be looked at
 
 	mu      sync.Mutex
@@ -84,7 +83,7 @@ func (b bundle) compile() (*compiled, error) {
 		return nil, asUsage(err)
 	}
 	b.Flow.Origins.apply(doc, def)
-	return &compiled{bundle: b, doc: doc, def: placed{def, b}}, nil
+	return &compiled{bundle: b, doc: doc, def: placed(def, b.Dir)}, nil
 }
 
 // definition is the bundle as it is stored.
@@ -126,8 +125,8 @@ func isTheirs(name string) error {
 // readShown reads a stored definition to look at a run of it, which may be a Go program's.
 func readShown(d journal.Definition) (*compiled, error) {
 	switch d.Kind {
-	case journal.KindGo:
-		return &compiled{doc: &flow.Document{Name: d.Name}, def: function{}, theirs: true}, nil
+	case journal.KindGo: // its steps are known from its runs alone, and nothing is decided where runs are shown
+		return &compiled{doc: &flow.Document{Name: d.Name}, def: &core.Definition{}, theirs: true}, nil
 	case journal.KindFlow:
 		if err := isWhole(d); err != nil {
 			return nil, err
@@ -146,15 +145,6 @@ func readShown(d journal.Definition) (*compiled, error) {
 		return readBundle(d)
 	}
 }
-
-// function is a workflow whose steps are known from its runs alone.
-type function struct{}
-
-func (function) Spec(int32) *core.StepSpec { return nil }
-
-func (function) Decider(*core.Run) core.Decider { return nil } // nothing is decided where runs are shown
-
-func (function) Retry() *policy.Retry { return nil }
 
 // steps are what there is to draw of steps that have not begun.
 func (c *compiled) steps() []api.PlannedStep {

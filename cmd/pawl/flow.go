@@ -164,7 +164,7 @@ func (a *app) warnings(all []warning) error {
 }
 
 // compileFile reads a flow file.
-func (a *app) compileFile(file string) (*flow.Document, core.Definition, error) {
+func (a *app) compileFile(file string) (*flow.Document, *core.Definition, error) {
 	name, src, err := a.readFile(file)
 	if err != nil {
 		return nil, nil, asUsage(err)
@@ -178,7 +178,7 @@ func (a *app) compileFile(file string) (*flow.Document, core.Definition, error) 
 }
 
 // specs are the steps of a definition that do something: of a forEach what its items do, not the group.
-func specs(def core.Definition) iter.Seq[*core.StepSpec] {
+func specs(def *core.Definition) iter.Seq[*core.StepSpec] {
 	return func(yield func(*core.StepSpec) bool) {
 		for i := int32(0); ; i++ {
 			s := def.Spec(i)

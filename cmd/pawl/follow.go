@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -41,24 +39,27 @@ type follower struct {
 	note    string // more to say about all of it
 
 	roots   []string            // followed; where a chain goes on, its next run takes the place
-	runs    map[string]*api.Run // as they were when last looked at
+	runs    map[string]*api.Run // as they were when last read
 	changed map[string]bool     // something has happened since
+	looking map[string]bool     // they are being read
 	watched map[string]bool
 	over    map[string]bool
 	updates chan update
 	stalled string
 	others  int
 
-	painter *screen.Painter
-	asking  bool
+	terminal  *screen.Terminal // nil: there is no live view
+	asking    bool
+	cancelled chan error // how asking the engine to cancel the runs went
 }
 
-// update is what a goroutine that watches one run has seen.
+// update is what a goroutine that watches or reads one run has seen.
 type update struct {
-	run   string
-	event api.Event
-	over  bool
-	err   error
+	run      string
+	event    *api.Event
+	snapshot *api.Run // the run as it is now; with its first event, with its end, and where it was asked for
+	over     bool
+	err      error
 }
 
 // errLeft ends a following that leaves its runs open.
@@ -67,7 +68,8 @@ var errLeft = errors.New("left")
 func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	return &follower{
 		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
-		watched: map[string]bool{}, over: map[string]bool{}, updates: make(chan update, 256),
+		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
+		updates: make(chan update, 256), cancelled: make(chan error, 1),
 	}
 }
 
@@ -89,14 +91,30 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 func (f *follower) follow(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	signals := f.signals() // before the terminal changes: a signal must not end the process without restoring it
+	defer signal.Stop(signals)
+	if f.telling == tellLive {
+		f.openTerminal()
+		defer f.terminal.Close()
+	}
 	f.roots = ids
 	for _, id := range ids {
 		f.watch(ctx, id)
 	}
-	signals := f.signals()
-	defer signal.Stop(signals)
-	keys, undo := f.begin()
-	defer undo()
+	err := f.loop(ctx, signals)
+	if f.asking = false; err == nil || errors.Is(err, errLeft) {
+		err = errors.Join(err, f.paint()) // without the question, which is answered or has no meaning any more
+	}
+	return err
+}
+
+// loop tells what happens until all runs have ended, or the command is asked to stop.
+func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
+	var keys <-chan string
+	var resized <-chan struct{}
+	if f.terminal != nil {
+		keys, resized = f.terminal.Keys(), f.terminal.Resized()
+	}
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
 	var dead <-chan struct{}
@@ -114,18 +132,26 @@ func (f *follower) follow(ctx context.Context, ids []string) error {
 				return err
 			}
 		case s := <-signals:
-			if err := f.interrupted(ctx, s); err != nil {
+			if err := f.interrupted(s); err != nil {
 				return err
 			}
 		case k := <-keys:
 			if err := f.key(ctx, k); err != nil {
 				return err
 			}
+		case <-resized:
+			if err := f.paint(); err != nil {
+				return err
+			}
+		case err := <-f.cancelled:
+			if err != nil {
+				return err
+			}
 		case <-dead:
 			return f.engineEnded()
 		}
 	}
-	return f.paint(ctx)
+	return nil
 }
 
 // signals is where those come that ask the command to stop. Who carries runs takes them from before the runs begin.
@@ -166,67 +192,92 @@ func (f *follower) watch(ctx context.Context, id string) {
 		return
 	}
 	f.watched[id] = true
-	send := func(u update) error {
-		select {
-		case f.updates <- u:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	go func() {
-		err := f.svc.Watch(ctx, id, 0, func(ev api.Event) error { return send(update{run: id, event: ev}) })
-		_ = send(update{run: id, over: true, err: err})
+		defer f.terminal.RestoreOnPanic()
+		known := false
+		err := f.svc.Watch(ctx, id, 0, func(ev api.Event) error {
+			u := update{run: id, event: &ev}
+			if !known {
+				var err error
+				if u.snapshot, err = f.svc.Run(ctx, id); err != nil {
+					return err
+				}
+				known = true
+			}
+			return f.send(ctx, u)
+		})
+		u := update{run: id, over: true, err: err}
+		if err == nil {
+			u.snapshot, u.err = f.svc.Run(ctx, id)
+		}
+		_ = f.send(ctx, u)
 	}()
 }
 
-// take tells what a watcher has seen.
+// send passes an update to the loop.
+func (f *follower) send(ctx context.Context, u update) error {
+	select {
+	case f.updates <- u:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look reads the runs that have changed, for the live view. It does not wait: while the engine is stalled it answers
+// late, and the view says so meanwhile.
+func (f *follower) look(ctx context.Context) {
+	for id := range f.changed {
+		if f.looking[id] {
+			continue
+		}
+		delete(f.changed, id)
+		f.looking[id] = true
+		go func() {
+			defer f.terminal.RestoreOnPanic()
+			r, err := f.svc.Run(ctx, id)
+			_ = f.send(ctx, update{run: id, snapshot: r, err: err})
+		}()
+	}
+}
+
+// take tells what was seen of a run.
 func (f *follower) take(ctx context.Context, u update) error {
-	switch {
-	case u.err != nil:
+	if u.err != nil && f.over[u.run] {
+		return nil // it was being read when it ended
+	}
+	if u.err != nil {
 		if f.m != nil && f.m.Err() != nil {
 			return f.engineEnded()
 		}
 		return fmt.Errorf("run %s: %w", u.run, u.err)
+	}
+	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is older than what is known, or let go
+		f.runs[u.run] = u.snapshot
+	}
+	switch {
 	case u.over:
 		f.over[u.run] = true
-		if err := f.look(ctx, u.run); err != nil {
-			return err
-		}
+		delete(f.changed, u.run)
 		f.goOn(ctx, u.run)
-		return nil
-	}
-	f.changed[u.run] = true
-	if f.runs[u.run] == nil { // what kind of run it is must be known
-		if err := f.look(ctx, u.run); err != nil {
+	case u.event == nil:
+		delete(f.looking, u.run)
+	default:
+		if f.terminal != nil {
+			f.changed[u.run] = true
+		}
+		if err := f.tell(*u.event); err != nil {
 			return err
 		}
-	}
-	if err := f.tell(u.event); err != nil {
-		return err
-	}
-	if ev := u.event; ev.Type == api.EventAttemptStarted && ev.Child != "" && f.telling != tellPlain {
-		f.watch(ctx, ev.Child)
-	}
-	return nil
-}
-
-// look reads a run as it is now.
-func (f *follower) look(ctx context.Context, id string) error {
-	r, err := f.svc.Run(ctx, id)
-	if err != nil {
-		if f.m != nil && f.m.Err() != nil {
-			return f.engineEnded()
+		if u.event.Type == api.EventAttemptStarted && u.event.Child != "" && f.telling != tellPlain {
+			f.watch(ctx, u.event.Child)
 		}
-		return fmt.Errorf("run %s: %w", id, err)
 	}
-	f.runs[id] = r
-	delete(f.changed, id)
 	return nil
 }
 
-// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may have
-// no end.
+// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may
+// have no end.
 func (f *follower) goOn(ctx context.Context, id string) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
@@ -245,7 +296,6 @@ func (f *follower) forget(id string) {
 	}
 	f.roots = slices.DeleteFunc(f.roots, func(root string) bool { return root == id })
 	delete(f.runs, id)
-	delete(f.changed, id)
 	delete(f.watched, id)
 	delete(f.over, id)
 	for child, r := range f.runs {
@@ -283,7 +333,8 @@ func (f *follower) tick(ctx context.Context) error {
 			f.stalled = s
 		}
 	}
-	return f.paint(ctx)
+	f.look(ctx)
+	return f.paint()
 }
 
 func (f *follower) tellStalled(s string) {
@@ -297,60 +348,36 @@ func (f *follower) tellStalled(s string) {
 	fmt.Fprintf(f.Err, "pawl: stalled: %s; nothing is lost, going on when there is room\n", screen.Clean(s))
 }
 
-// begin prepares the terminal for the live view.
-func (f *follower) begin() (<-chan byte, func()) {
-	if f.telling != tellLive {
-		return nil, func() {}
+// openTerminal prepares the terminal for the live view. One that cannot be prepared gets a line for each event.
+func (f *follower) openTerminal() {
+	out, ok := f.Out.(*os.File)
+	if !ok {
+		f.telling = tellPlain
+		return
 	}
-	f.painter = screen.NewPainter(f.Out, f.color(f.Out))
-	undo := func() {}
-	var keys chan byte
-	if isTerminal(f.In) {
-		if u, err := screen.Keys(f.In); err == nil {
-			undo, keys = u, make(chan byte, 16)
-			go readKeys(f.In, keys)
-		}
+	in := f.In
+	if !isTerminal(in) {
+		in = nil
 	}
-	return keys, func() {
-		undo()
-		_ = f.painter.End() // the terminal is gone where this fails
+	terminal, err := screen.OpenTerminal(in, out, f.color(out))
+	if err != nil {
+		f.telling = tellPlain
+		return
 	}
-}
-
-// readKeys passes keys on. It ends with the process: a read from a terminal cannot be taken back.
-func readKeys(in *os.File, keys chan<- byte) {
-	buf := make([]byte, 16)
-	for {
-		n, err := in.Read(buf)
-		for _, b := range buf[:n] {
-			keys <- b
-		}
-		if err != nil {
-			return
-		}
-	}
+	f.terminal = terminal
 }
 
 // paint draws the live view as it is now.
-func (f *follower) paint(ctx context.Context) error {
-	if f.painter == nil {
+func (f *follower) paint() error {
+	if f.terminal == nil {
 		return nil
 	}
-	for id := range f.changed {
-		if err := f.look(ctx, id); err != nil {
-			return err
-		}
-	}
-	width, height := 80, 24
-	if out, ok := f.Out.(*os.File); ok {
-		if w, h, err := term.GetSize(int(out.Fd())); err == nil && w > 0 && h > 1 {
-			width, height = w, h
-		}
-	}
-	return f.painter.Paint(live.Frame(f.view(), apiNow(), width-1, height-1), width)
+	width, height := f.terminal.Size()
+	return f.terminal.Paint(live.Frame(f.view(width-1), apiNow(), width-1, height-1))
 }
 
-func (f *follower) view() live.View {
+// view is what there is to draw, on a screen of so many columns.
+func (f *follower) view(width int) live.View {
 	v := live.View{Children: f.runs, Stalled: f.stalled, Others: f.others, Note: f.note}
 	for _, id := range f.roots {
 		if r := f.runs[id]; r != nil {
@@ -358,57 +385,88 @@ func (f *follower) view() live.View {
 		}
 	}
 	if f.asking {
-		what, it := "the run", "it"
-		if len(v.Runs) > 1 {
-			what, it = "all of these runs", "them"
-		}
-		v.Question = screen.Line{}.Add(screen.Reverse, " Stop? ").Add(screen.Plain,
-			"  c cancel "+what+"   l leave "+it+" for later (pawl resume)   g go on")
+		v.Question = question(len(v.Runs), width)
 	}
 	return v
 }
 
-// interrupted asks what to do where there is somebody to ask, and leaves otherwise: the state is durable.
-func (f *follower) interrupted(ctx context.Context, s os.Signal) error {
-	if s != os.Interrupt || f.asking || f.painter == nil || !isTerminal(f.In) || f.m == nil {
-		f.asking = false
+// question asks what to do with a number of runs. On a narrow screen it is shorter, so that each answer can be read.
+func question(runs, width int) screen.Line {
+	what, it := "the run", "it"
+	if runs > 1 {
+		what, it = "all of these runs", "them"
+	}
+	start := screen.Line{}.Add(screen.Reverse, " Stop? ")
+	long := start.Add(screen.Plain, "  c cancel "+what+"   l leave "+it+" for later (pawl resume)   g go on")
+	if long.Width() <= width {
+		return long
+	}
+	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
+}
+
+// interrupted asks what to do if there is somebody to ask. Otherwise, and the second time, it leaves: the state is
+// durable.
+func (f *follower) interrupted(s os.Signal) error {
+	if s != os.Interrupt || f.asking || f.m == nil || f.terminal == nil || !f.terminal.Listens() {
 		return errLeft
 	}
 	f.asking = true
-	return f.paint(ctx)
+	return f.paint()
 }
 
-// key takes a pressed key; only the answers to a question mean anything.
-func (f *follower) key(ctx context.Context, k byte) error {
-	if !f.asking {
+// key takes a pressed key. Only the answers to a question mean anything, and Ctrl-C and Ctrl-\: these would be signals if
+// nobody read the keys.
+func (f *follower) key(ctx context.Context, k string) error {
+	switch {
+	case k == "ctrl+c":
+		return f.interrupted(os.Interrupt)
+	case k == `ctrl+\`:
+		return errLeft
+	case !f.asking:
 		return nil
 	}
 	switch k {
-	case 'c', 'C', 'y':
+	case "c", "C", "y":
 		f.asking = false
-		return f.cancelAll(ctx)
-	case 'l', 'L', 'q':
-		f.asking = false
+		f.cancelAll(ctx)
+		return f.paint()
+	case "l", "L", "q":
 		return errLeft
-	case 'g', 'G', 'n', 0x1b, '\r', '\n':
+	case "g", "G", "n", "esc", "enter":
 		f.asking = false
-		return f.paint(ctx)
+		return f.paint()
 	default:
 		return nil
 	}
 }
 
-func (f *follower) cancelAll(ctx context.Context) error {
+// cancelAll asks the engine to cancel the runs. It does not wait, since a stalled engine answers late and keys are read
+// meanwhile.
+func (f *follower) cancelAll(ctx context.Context) {
+	var open []string
 	for _, id := range f.roots {
-		if f.over[id] {
-			continue
+		if !f.over[id] {
+			open = append(open, id)
 		}
+	}
+	go func() {
+		defer f.terminal.RestoreOnPanic()
+		err := f.cancel(ctx, open)
+		select {
+		case f.cancelled <- err:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+func (f *follower) cancel(ctx context.Context, ids []string) error {
+	for _, id := range ids {
 		op := api.Operation{Operation: api.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
 		if err := f.svc.Operate(ctx, id, op); err != nil && !isClosed(err) {
 			return err
 		}
 	}
-	return f.paint(ctx)
+	return nil
 }
 
 // engineEnded explains an engine that ended by itself: its journal must not be written any more.

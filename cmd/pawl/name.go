@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
@@ -47,6 +46,5 @@ func nearestStep(key string, keys []string) string {
 	if len(keys) > 20 {
 		keys = keys[:20]
 	}
-	hint := nearestOr(key, keys)
-	return strings.Replace(hint, "known are the names of flags:", "there are", 1)
+	return nearestOr(key, keys, "there are")
 }

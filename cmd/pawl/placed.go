@@ -36,13 +36,12 @@ func originsOf(doc *flow.Document) origins {
 }
 
 // apply puts the places into a flow that is not yet in use.
-func (o origins) apply(doc *flow.Document, def core.Definition) {
+func (o origins) apply(doc *flow.Document, def *core.Definition) {
 	doc.Limits.Run = o.limit("", "run", doc.Limits.Run)
-	for i := int32(0); len(o) > 0; i++ {
-		spec := def.Spec(i)
-		if spec == nil {
-			return
-		}
+	if len(o) == 0 {
+		return
+	}
+	for _, spec := range def.Specs {
 		for _, kind := range policy.StepLimits {
 			spec.Policy.Set(kind, o.limit(spec.Name, kind.String(), spec.Policy.Get(kind)))
 		}
@@ -61,61 +60,14 @@ func (o origins) limit(step, name string, l *policy.Limit) *policy.Limit {
 }
 
 // placed is a flow that belongs to a directory: what its steps name relative to no place, they name relative to that one.
-type placed struct {
-	core.Definition
-	bundle bundle
-}
-
-func (p placed) Decider(r *core.Run) core.Decider {
-	d, ok := p.Definition.Decider(r).(flow.Decider)
-	if !ok {
-		panic("a bundle holds a flow")
-	}
-	return placedDecider{d, p.bundle.Dir}
-}
-
-// Bounds passes the flow's limits on.
-func (p placed) Bounds() (execution, run, deadline *policy.Limit) {
-	if b, ok := p.Definition.(core.Bounded); ok {
-		return b.Bounds()
-	}
-	return nil, nil, nil
-}
-
-// Begins passes on when a run begins.
-func (p placed) Begins(now core.Time) core.Time {
-	if d, ok := p.Definition.(core.Timed); ok {
-		return d.Begins(now)
-	}
-	return now
-}
-
-// Follows passes on when the next run of a chain begins.
-func (p placed) Follows(began, now core.Time) core.Time {
-	if d, ok := p.Definition.(core.Timed); ok {
-		return d.Follows(began, now)
-	}
-	return 0
-}
-
-// Timetable passes on when the flow's runs begin, for people.
-func (p placed) Timetable() string {
-	if d, ok := p.Definition.(interface{ Timetable() string }); ok {
-		return d.Timetable()
-	}
-	return ""
-}
-
-// CheckInput passes the check of a child run's input on.
-func (p placed) CheckInput(input []byte) ([]byte, error) {
-	if c, ok := p.Definition.(core.Checked); ok {
-		return c.CheckInput(input)
-	}
-	return input, nil
+func placed(def *core.Definition, dir string) *core.Definition {
+	out := *def
+	out.NewDecider = func(r *core.Run) core.Decider { return placedDecider{def.NewDecider(r), dir} }
+	return &out
 }
 
 type placedDecider struct {
-	flow.Decider
+	core.Decider
 	dir string
 }
 

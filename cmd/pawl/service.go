@@ -20,11 +20,7 @@ func readWorkflow(d journal.Definition) (*service.Workflow, error) {
 	}
 	w.Begin = c.doc.Start
 	w.Rerun = func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error) {
-		def, err := flow.Compile(c.doc)
-		if err != nil {
-			return nil, err
-		}
-		return flow.Rerun(def, earlier, steps, from)
+		return flow.Rerun(c.doc, earlier, steps, from)
 	}
 	return w, nil
 }

@@ -48,7 +48,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	flows := &flows{j: j, read: readBundle, known: map[core.DefinitionID]*compiled{}}
 	cfg := engine.Config{
 		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-		Compile: flows.compile, Resolve: flows.resolve,
+		Kinds:          flows.kinds(),
 		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(p.owner()) },
 	}
 	if work {
@@ -116,7 +116,15 @@ type flows struct {
 	known map[core.DefinitionID]*compiled
 }
 
-func (f *flows) compile(d journal.Definition) (core.Definition, error) {
+// kinds are the workflows that the command can carry on, and those that it refuses because a Go program does.
+func (f *flows) kinds() map[string]engine.Kind {
+	theirs := engine.Kind{Compile: f.compile}
+	return map[string]engine.Kind{
+		kindBundle: {Compile: f.compile, Resolve: f.resolve}, journal.KindGo: theirs, journal.KindFlow: theirs,
+	}
+}
+
+func (f *flows) compile(d journal.Definition) (*core.Definition, error) {
 	c, err := f.get(d)
 	if err != nil {
 		return nil, err

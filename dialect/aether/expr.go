@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // What Aether calls the ways a task ends, and their codes, by the words of a flow.
@@ -146,7 +147,7 @@ func (s *scope) ofTask(name, task, field string, rest []string, may ended, at fl
 		return s.task(task, field)
 	}
 	if known := s.outs[task].declared; known != nil && !slices.Contains(known, rest[0]) {
-		s.file.Fail(at, flow.Nearest(rest[0], known), "task %q has no output %q", task, rest[0])
+		s.file.Fail(at, nearest.Hint(rest[0], known), "task %q has no output %q", task, rest[0])
 		return "nil"
 	}
 	return path(s.outs[task].get(rest[0]), rest[1:])
@@ -157,7 +158,7 @@ func (s *scope) nearestTask(name string) string {
 	for _, k := range s.t.tasks {
 		names = append(names, k.name)
 	}
-	return flow.Nearest(name, names)
+	return nearest.Hint(name, names)
 }
 
 func (t *template) has(name string) bool {

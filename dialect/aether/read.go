@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // template is a dag, a task or a loop.
@@ -106,7 +107,7 @@ func (w *workflow) nearest(name string) string {
 	for _, t := range w.order {
 		names = append(names, t.name)
 	}
-	return flow.Nearest(name, names)
+	return nearest.Hint(name, names)
 }
 
 func (r *reader) template(w *workflow, v flow.Value) {
@@ -195,7 +196,7 @@ func (r *reader) dag(t *template) {
 			text, _ := need.Text()
 			switch {
 			case !slices.Contains(names, text):
-				r.Fail(need.Pos(), flow.Nearest(text, names), "there is no task %q to depend on", text)
+				r.Fail(need.Pos(), nearest.Hint(text, names), "there is no task %q to depend on", text)
 			case !slices.Contains(k.needs, text):
 				k.needs = append(k.needs, text)
 			}
@@ -318,7 +319,7 @@ func (r *reader) entrypoints(t *template) {
 	}
 	for _, item := range items {
 		if text, _ := item.Text(); !slices.Contains(names, text) {
-			r.Fail(item.Pos(), flow.Nearest(text, names), "there is no task %q", text)
+			r.Fail(item.Pos(), nearest.Hint(text, names), "there is no task %q", text)
 			return
 		} else {
 			reached[text] = true

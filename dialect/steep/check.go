@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // checker finds what Steep's own validator finds in a workflow or a macro, and what its generator would stumble over.
@@ -104,7 +105,7 @@ func (c *checker) collect(a *action) {
 func (c *checker) action(a *action) {
 	for _, need := range a.dependsOn {
 		if !c.actions[need.id] {
-			a.file.Fail(need.pos, nearest(need.id, c.actions), "there is no action %q to depend on", need.id)
+			a.file.Fail(need.pos, nearestOf(need.id, c.actions), "there is no action %q to depend on", need.id)
 		}
 	}
 	if a.enumerator != nil && c.outputs[a.enumerator.id] {
@@ -143,21 +144,21 @@ func (c *checker) hasValue(v *variable) {
 	}
 	hint := "give it a value under vars, or name it as an action's output"
 	if declared == nil {
-		if near := nearest(v.id, known); near != "" {
+		if near := nearestOf(v.id, known); near != "" {
 			hint = near
 		}
 	}
 	v.file.Fail(v.pos, hint, "the input variable %q has no value and never gets one", v.id)
 }
 
-func nearest(word string, known map[string]bool) string {
+func nearestOf(word string, known map[string]bool) string {
 	words := make([]string, 0, len(known))
 	for k := range known {
 		if !strings.HasPrefix(k, "$") {
 			words = append(words, k)
 		}
 	}
-	return flow.Nearest(word, words)
+	return nearest.Hint(word, words)
 }
 
 // execute checks an action against its service.
@@ -172,7 +173,7 @@ func (c *checker) execute(a *action) {
 			known[id] = true
 		}
 		if a.service != "" {
-			a.file.Fail(a.in.Get("service").Pos(), nearest(a.service, known), "there is no service %q in the services file", a.service)
+			a.file.Fail(a.in.Get("service").Pos(), nearestOf(a.service, known), "there is no service %q in the services file", a.service)
 		}
 		return
 	}
@@ -240,7 +241,7 @@ func (c *checker) yields(a *action, v *variable) {
 		}
 	}
 	if v.id != a.enumerator.ID() && !made[v.id] {
-		a.file.Fail(v.pos, nearest(v.id, made), "the for action yields %q, which no action in it makes", v.id)
+		a.file.Fail(v.pos, nearestOf(v.id, made), "the for action yields %q, which no action in it makes", v.id)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // macro takes note of a macro's parameters.
@@ -59,7 +60,7 @@ func (c *checker) include(a *action) {
 		for id := range c.macros {
 			known[id] = true
 		}
-		hint := nearest(a.macro, known)
+		hint := nearestOf(a.macro, known)
 		if len(known) == 0 {
 			hint = "name the file of macros"
 		}
@@ -148,7 +149,7 @@ func (s *service) nearest(id string, output bool) string {
 			known = append(known, p.id)
 		}
 	}
-	return flow.Nearest(id, known)
+	return nearest.Hint(id, known)
 }
 
 func (p *serviceParam) bounds() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // The kinds of actions.
@@ -185,7 +186,7 @@ func (r *reader) action(v flow.Value, depth int) *action {
 	case "":
 		return nil
 	default:
-		r.Fail(v.Get("type").Pos(), flow.Nearest(a.kind, []string{kindExecute, kindFor, kindInclude}),
+		r.Fail(v.Get("type").Pos(), nearest.Hint(a.kind, []string{kindExecute, kindFor, kindInclude}),
 			"an action of type %q is not known; execute, for and include are", a.kind)
 		return nil
 	}

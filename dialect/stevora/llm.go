@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // llm checks a step that asks a language model, as Stevora does; what of it is there is for the handler.
@@ -74,7 +75,7 @@ func number(v flow.Value) (float64, bool) {
 // oneOf reads a text that must be one of some.
 func (r *reader) oneOf(v flow.Value, what, key string, words ...string) {
 	if text := r.Need(v, what, key); text != "" && !slices.Contains(words, text) {
-		r.Fail(v.Get(key).Pos(), flow.Nearest(text, words), "the %s of %s is %s, not %q", key, what, strings.Join(words, " or "), text)
+		r.Fail(v.Get(key).Pos(), nearest.Hint(text, words), "the %s of %s is %s, not %q", key, what, strings.Join(words, " or "), text)
 	}
 }
 

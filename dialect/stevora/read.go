@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // The types of steps.
@@ -91,7 +92,7 @@ func (r *reader) step(v flow.Value) *step {
 		return nil
 	}
 	if keysOf[s.kind] == nil {
-		r.Fail(v.Get("type").Pos(), flow.Nearest(s.kind, types), "a step of type %q is not known", s.kind)
+		r.Fail(v.Get("type").Pos(), nearest.Hint(s.kind, types), "a step of type %q is not known", s.kind)
 		return nil
 	}
 	r.Object(v, "a step of type "+s.kind, append([]string{"type", "name", "retry"}, keysOf[s.kind]...)...)
@@ -147,7 +148,7 @@ func (r *reader) jumps(s *step, steps []*step) {
 		switch {
 		case target == "":
 		case i < 0:
-			r.Fail(s.in.Get(key).Pos(), flow.Nearest(target, names), "there is no step %q", target)
+			r.Fail(s.in.Get(key).Pos(), nearest.Hint(target, names), "there is no step %q", target)
 		case i <= s.index:
 			r.Fail(s.in.Get(key).Pos(), "let a step retry, or start the definition again", "the condition %q jumps back to %q; a flow only goes forward", s.name, target)
 		}

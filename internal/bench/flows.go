@@ -80,7 +80,7 @@ func definition(source string) journal.Definition {
 }
 
 // compile makes a definition of its source, as every program that embeds the engine does.
-func compile(d journal.Definition) (core.Definition, error) {
+func compile(d journal.Definition) (*core.Definition, error) {
 	doc, err := flow.Parse(d.Name+".yaml", d.Source)
 	if err != nil {
 		return nil, err

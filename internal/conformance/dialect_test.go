@@ -270,9 +270,11 @@ func (s *stage) open(doc *flow.Document) {
 	drawn := uint64(0)
 	s.engine, err = engine.Open(ctx, engine.Config{
 		Journal: s.journal, Workers: s.pool,
-		Random:  func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
-		Compile: func(d journal.Definition) (core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
-		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
+		Random: func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
+		Kinds: map[string]engine.Kind{"dialect": {
+			Compile: func(d journal.Definition) (*core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
+			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
+		}},
 	})
 	if err != nil {
 		s.t.Fatal(err)

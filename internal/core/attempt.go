@@ -12,7 +12,7 @@ const (
 	// TypeWorkerClosed: its worker was closed in good order. Whoever leaves does not die of the step.
 	TypeWorkerClosed = "worker_closed"
 	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too. Or it came
-	// to its worker after its deadline.
+	// to its worker after its deadline, or before the body of its run had come to its function again.
 	TypeNotBegun = "not_begun"
 )
 
@@ -242,8 +242,8 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Ve
 // random is the number that spreads a delay: a function of the attempt, so that a preview shows the very delays that
 // will happen. A definition may choose its own, which the policy simulator does.
 func (r *Run) random(s *Step) float64 {
-	if d, ok := r.def.(interface{ Random() float64 }); ok {
-		return d.Random()
+	if r.def.Random != nil {
+		return r.def.Random()
 	}
 	return policy.Random(r.ID, s.Key(), s.Attempt)
 }

@@ -8,13 +8,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// bodied is a definition whose runs are decided by bodies outside the machine.
+// bodied decides for runs whose bodies are outside the machine.
 type bodied struct{}
 
-func (bodied) Bodied()              {}
-func (bodied) Spec(int32) *StepSpec { return nil }
-func (bodied) Retry() *policy.Retry { return nil }
-func (bodied) Decider(*Run) Decider { return bodied{} }
+var withBody = &Definition{NewDecider: func(*Run) Decider { return bodied{} }, HasBody: true}
 
 func (bodied) Decide(_ *Run, closed []StepID, _ Time) []Command {
 	return []Command{Consult{Closed: closed}}
@@ -30,7 +27,7 @@ func talk(t *testing.T, r *Run, inputs ...Input) Output {
 	var out Output
 	for _, in := range inputs {
 		var err error
-		if out, err = Advance(r, bodied{}, in, r.LastAt().Add(time.Second)); err != nil {
+		if out, err = Advance(r, withBody, in, r.LastAt().Add(time.Second)); err != nil {
 			t.Fatalf("%T: %v", in, err)
 		}
 	}

@@ -7,17 +7,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// limited is a definition with an execution limit of its own.
-type limited struct {
-	*fixture
-	execution *policy.Limit
-}
-
-func (l limited) Bounds() (execution, run, deadline *policy.Limit) { return l.execution, nil, nil }
-
 // TestInherits: a child run follows the deadline that it has from its parent, and no other, up to its own limit.
 func TestInherits(t *testing.T) {
-	def, err := parseFixture("rest sleep=1d")
+	f, err := parseFixture("rest sleep=1d")
 	fatal(t, err)
 	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	for _, c := range []struct {
@@ -32,15 +24,107 @@ func TestInherits(t *testing.T) {
 		{"an operator gave it another", 0, 3, 1, 2, 0},
 	} {
 		r := NewRun(RunID{6: 0x70, 15: 7})
-		l := limited{fixture: def}
+		def := f.definition()
 		if c.own > 0 {
-			l.execution = &policy.Limit{After: c.own}
+			def.Rules = func() RunRules { return RunRules{Execution: &policy.Limit{After: c.own}} }
 		}
-		_, err := Advance(r, l, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
+		_, err := Advance(r, def, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
 		fatal(t, err)
 		to, moves := r.Inherits(at(c.was), at(c.now))
 		if moves != (c.want > 0) || moves && to != at(c.want) {
 			t.Errorf("%s: %v to %s", c.name, moves, to)
+		}
+	}
+}
+
+// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when the
+// run is retried after it. The execution limit of the child's own workflow, which was the later one, then applies
+// again, counted from the retry. An operator who has removed the limit has removed both.
+func TestRetriedChildHasItsOwnLimit(t *testing.T) {
+	f, err := parseFixture("charge task")
+	fatal(t, err)
+	const own = 3 * time.Hour
+	for _, c := range []struct {
+		name    string
+		own     time.Duration
+		removed bool
+		want    Time
+	}{
+		{"own limit", own, false, epoch.Add(2*time.Hour + own)},
+		{"no limit of its own", 0, false, 0},
+		{"an operator removed it", own, true, 0},
+	} {
+		def := f.definition()
+		if c.own > 0 {
+			def.Rules = func() RunRules {
+				return RunRules{Execution: &policy.Limit{After: c.own, Origin: "flow.yaml:3"}}
+			}
+		}
+		r := NewRun(RunID{6: 0x70, 15: 7})
+		take := func(in Input, at time.Duration) {
+			t.Helper()
+			_, err := Advance(r, def, in, epoch.Add(at))
+			fatal(t, err)
+		}
+		take(Start{ExecutionAt: RunLimit{At: epoch.Add(time.Hour)}, Parent: Parent{Run: RunID{15: 1}}}, 0)
+		if c.removed {
+			take(Operation{Op: OpExtend, Step: NoStep, Limit: policy.LimitExecution, To: policy.FarFuture}, 0)
+			take(Operation{Op: OpInterrupt, Step: NoStep}, time.Hour)
+		} else {
+			take(Tick{}, time.Hour)
+		}
+		take(Operation{Op: OpRetryRun, Step: NoStep}, 2*time.Hour)
+		if r.Execution.At != c.want {
+			t.Errorf("%s: the execution limit is %s, want %s", c.name, until(r.Execution.At), until(c.want))
+		}
+		if c.want != 0 && (r.Execution.After != own || r.Execution.Origin != "flow.yaml:3") {
+			t.Errorf("%s: the execution limit is %+v", c.name, r.Execution)
+		}
+	}
+}
+
+// TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes before
+// its parent's deadline, also when that moves and when the child is retried after it.
+func TestChildHasTheEarlierInstant(t *testing.T) {
+	f, err := parseFixture("charge task")
+	fatal(t, err)
+	at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
+	for _, c := range []struct {
+		own, parents int // hours
+		begins       int // with that limit
+		follows      int // where it moves when the parent's moves by two hours; 0: it stays
+		retried      int // when the child is retried an hour after its limit; 0: none
+	}{
+		{own: 1, parents: 4, begins: 1, follows: 0, retried: 0},
+		{own: 5, parents: 4, begins: 4, follows: 5, retried: 0},
+		{own: 9, parents: 4, begins: 4, follows: 6, retried: 9},
+	} {
+		r := NewRun(RunID{6: 0x70, 15: 7})
+		def := f.definition()
+		def.Rules = func() RunRules {
+			return RunRules{Deadline: &policy.Limit{At: at(c.own), Origin: "flow.yaml:4"}}
+		}
+		take := func(in Input, now Time) {
+			t.Helper()
+			_, err := Advance(r, def, in, now)
+			fatal(t, err)
+		}
+		take(Start{ExecutionAt: RunLimit{At: at(c.parents)}, Parent: Parent{Run: RunID{15: 1}}}, epoch)
+		if r.Execution.At != at(c.begins) {
+			t.Errorf("%+v: it begins with the limit %s", c, until(r.Execution.At))
+		}
+		to, moves := r.Inherits(at(c.parents), at(c.parents+2))
+		if moves != (c.follows > 0) || moves && to != at(c.follows) {
+			t.Errorf("%+v: its parent's moves, and it to %s, %v", c, until(to), moves)
+		}
+		take(Tick{}, at(c.begins))
+		take(Operation{Op: OpRetryRun, Step: NoStep}, at(c.begins+1))
+		want := Time(0)
+		if c.retried > 0 {
+			want = at(c.retried)
+		}
+		if r.Execution.At != want {
+			t.Errorf("%+v: it is retried with the limit %s", c, until(r.Execution.At))
 		}
 	}
 }

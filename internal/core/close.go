@@ -108,11 +108,10 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 // Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero: none
 // does, or only at or after the chain's deadline.
 func (r *Run) Follows(now Time) Time {
-	d, ok := r.def.(Timed)
-	if !ok {
+	if r.def == nil || r.def.Follows == nil {
 		return 0
 	}
-	at := d.Follows(max(r.CreatedAt, r.StartAt), now)
+	at := r.def.Follows(max(r.CreatedAt, r.StartAt), now)
 	if r.Execution.At != 0 && at >= r.Execution.At {
 		return 0
 	}
@@ -121,7 +120,7 @@ func (r *Run) Follows(now Time) Time {
 
 // retried is the run that follows a failed or timed-out one under a run retry policy; nil: none.
 func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
-	retry := m.r.def.Retry()
+	retry := m.r.def.RunRules().Retry
 	if retry == nil || f == nil || (phase != RunFailed && phase != RunTimedOut) {
 		return nil
 	}
@@ -163,11 +162,7 @@ func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match 
 	if retry.When == "" {
 		return policy.Match{}
 	}
-	d, ok := m.r.decide().(RunMatcher)
-	if !ok {
-		return policy.Match{Error: "the workflow cannot evaluate conditions on runs"}
-	}
-	return d.MatchRun(m.r, retry.When, f, m.now)
+	return m.r.decide().Match(m.r, nil, retry.When, f, m.now)
 }
 
 // settleCancel moves a run on whose cancel was asked: once nothing runs any more it closes. It reports whether to go on.

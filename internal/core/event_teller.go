@@ -12,7 +12,7 @@ type Teller struct {
 
 // NewTeller returns a teller for a run of which nothing is known yet. Without its definition the steps of a flow have no
 // names.
-func NewTeller(id RunID, def Definition) *Teller {
+func NewTeller(id RunID, def *Definition) *Teller {
 	return &Teller{run: &Run{ID: id, def: def}}
 }
 

@@ -20,7 +20,7 @@ func TestEvents(t *testing.T) {
 			if d.Cmd != "events" {
 				out := tr.do(t, d)
 				if d.Cmd == "define" {
-					teller, told = NewTeller(tr.run.ID, tr.def), 0
+					teller, told = NewTeller(tr.run.ID, tr.def.definition()), 0
 				}
 				return out[strings.LastIndex(strings.TrimSuffix(out, "\n"), "\n")+1:]
 			}

@@ -161,22 +161,21 @@ func mustDuration(s string) time.Duration {
 	return d
 }
 
-func (f *fixture) Spec(def int32) *StepSpec { return f.specs[def] }
-func (f *fixture) Retry() *policy.Retry     { return f.retry }
-func (f *fixture) Decider(*Run) Decider     { return f }
-
-func (f *fixture) Begins(now Time) Time {
-	if f == nil || f.every == 0 {
-		return now
+// definition is the fixture as the machine sees it; a nil fixture has none.
+func (f *fixture) definition() *Definition {
+	if f == nil {
+		return nil
 	}
-	return f.firing(now + 1)
-}
-
-func (f *fixture) Follows(began, now Time) Time {
-	if f == nil || f.every == 0 {
-		return 0
+	def := &Definition{
+		Specs: f.specs, NewDecider: func(*Run) Decider { return f },
+		Rules:     func() RunRules { return RunRules{Retry: f.retry} },
+		Tolerates: func(s *Step) bool { return f.tolerate[s.Spec.Name] },
 	}
-	return f.firing(max(began+1, now))
+	if f.every != 0 {
+		def.Begins = func(now Time) Time { return f.firing(now + 1) }
+		def.Follows = func(began, now Time) Time { return f.firing(max(began+1, now)) }
+	}
+	return def
 }
 
 // firing is the first multiple of every, from the epoch, that is not before an instant.
@@ -248,9 +247,6 @@ func (f *fixture) ready(r *Run, i int) (ready bool, skip string) {
 	}
 	return true, ""
 }
-
-// Tolerated reports whether the definition goes on after the step's failure.
-func (f *fixture) Tolerated(_ *Run, s *Step) bool { return f.tolerate[s.Spec.Name] }
 
 // Match knows three expressions.
 func (f *fixture) Match(_ *Run, _ *Step, when string, fl *policy.Failure, _ Time) policy.Match {

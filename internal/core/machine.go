@@ -18,7 +18,7 @@ type machine struct {
 // *[Error]; then nothing was recorded.
 //
 // Instants never run backwards within a run: an earlier now counts as the instant of the last entry.
-func Advance(r *Run, def Definition, in Input, now Time) (Output, error) {
+func Advance(r *Run, def *Definition, in Input, now Time) (Output, error) {
 	m := machine{r: r, now: max(now, r.last)}
 	m.out.Entry = Entry{Run: r.ID, At: m.now}
 	if _, start := in.(Start); !start && r.CreatedAt == 0 {
@@ -34,7 +34,7 @@ func Advance(r *Run, def Definition, in Input, now Time) (Output, error) {
 	return m.out, nil
 }
 
-func (m *machine) take(def Definition, in Input) error {
+func (m *machine) take(def *Definition, in Input) error {
 	switch in := in.(type) {
 	case Start:
 		return m.start(def, in)
@@ -174,14 +174,14 @@ func (m *machine) command(cmd Command) {
 	}
 }
 
-func (m *machine) start(def Definition, in Start) error {
+func (m *machine) start(def *Definition, in Start) error {
 	if m.r.CreatedAt != 0 {
 		return m.refuse(CodeConflict, "start", "the run was started before")
 	}
 	m.r.Attach(def)
 	bound(def, &in)
-	if d, ok := def.(Timed); ok && in.At == 0 && in.Chain.Previous == (RunID{}) {
-		in.At = d.Begins(m.now)
+	if def != nil && def.Begins != nil && in.At == 0 && in.Chain.Previous == (RunID{}) {
+		in.At = def.Begins(m.now)
 	}
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
@@ -217,23 +217,22 @@ func (m *machine) start(def Definition, in Start) error {
 
 // bound fills in the limits that the definition has and the start does not name. A later run of a chain has the
 // execution deadline of the first, or none if that had none.
-func bound(def Definition, in *Start) {
-	b, ok := def.(Bounded)
-	if !ok {
-		return
-	}
-	execution, run, deadline := b.Bounds()
+func bound(def *Definition, in *Start) {
+	rules := def.RunRules()
 	if in.Run == nil && in.RunAt.At == 0 {
-		in.Run = run
+		in.Run = rules.Run
 	}
 	if in.Chain.Previous != (RunID{}) {
 		return
 	}
 	if in.Execution == nil {
-		in.Execution = execution
+		in.Execution = rules.Execution
 	}
-	if deadline != nil && in.ExecutionAt.At == 0 {
-		in.ExecutionAt = RunLimit{At: deadline.At, Origin: deadline.Origin}
+	// What a caller names replaces the definition's instant. What a child run has from its parent does not: the earlier
+	// one binds.
+	child := in.Parent.Run != (RunID{})
+	if d := rules.Deadline; d != nil && (in.ExecutionAt.At == 0 || child && d.At < in.ExecutionAt.At) {
+		in.ExecutionAt = RunLimit{At: d.At, Origin: d.Origin}
 	}
 }
 

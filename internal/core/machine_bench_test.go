@@ -17,9 +17,9 @@ func newChain(n int) *chain {
 	return c
 }
 
-func (c *chain) Spec(def int32) *StepSpec { return c.specs[def] }
-func (c *chain) Retry() *policy.Retry     { return nil }
-func (c *chain) Decider(*Run) Decider     { return c }
+func (c *chain) definition() *Definition {
+	return &Definition{Specs: c.specs, NewDecider: func(*Run) Decider { return c }}
+}
 
 func (c *chain) Decide(r *Run, _ []StepID, _ Time) []Command {
 	switch {
@@ -40,7 +40,7 @@ func (c *chain) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, 
 func BenchmarkRun(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		b.Run(map[int]string{1: "one", 10: "ten"}[n], func(b *testing.B) {
-			def := newChain(n)
+			def := newChain(n).definition()
 			var buf []byte
 			b.ReportAllocs()
 			for b.Loop() {
@@ -51,7 +51,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-func benchRun(b *testing.B, def *chain, buf []byte) []byte {
+func benchRun(b *testing.B, def *Definition, buf []byte) []byte {
 	r := NewRun(RunID{1})
 	feed := func(in Input) {
 		out, err := Advance(r, def, in, 1_700_000_000_000_000)
@@ -61,7 +61,7 @@ func benchRun(b *testing.B, def *chain, buf []byte) []byte {
 		buf = AppendEntry(buf, &out.Entry)
 	}
 	feed(Start{Workflow: "chain"})
-	for i := range def.specs {
+	for i := range def.Specs {
 		feed(TaskStarted{Step: StepID(i), Attempt: 1, Worker: "w"})
 		feed(TaskEnded{Step: StepID(i), Attempt: 1})
 	}

@@ -51,7 +51,7 @@ func (tr *transcript) do(t *testing.T, d *datadriven.TestData) string {
 		tr.hold = d.HasArg("hold")
 		return "ok\n"
 	case "crash":
-		tr.run = Restore(tr.run.ID, tr.def, tr.entries)
+		tr.run = Restore(tr.run.ID, tr.def.definition(), tr.entries)
 		tr.input(&b, Recovered{}, now)
 	case "next":
 		tr.run, tr.entries = NewRun(RunID{6: 0x70, 15: tr.run.ID[15] + 1}), nil
@@ -212,7 +212,7 @@ func text(t *testing.T, d *datadriven.TestData, key string) string {
 
 // input feeds one input and, unless workers hold, what follows from its effects: offers are taken, stops are confirmed.
 func (tr *transcript) input(b *strings.Builder, in Input, now Time) {
-	out, err := Advance(tr.run, tr.def, in, now)
+	out, err := Advance(tr.run, tr.def.definition(), in, now)
 	if err != nil {
 		_, msg, _ := strings.Cut(err.Error(), tr.run.ID.String()+": ")
 		fmt.Fprintf(b, "refused (%s): %s\n", err.(*Error).Code, msg)
@@ -249,7 +249,7 @@ func (tr *transcript) checkReplay(t *testing.T) {
 	if tr.run == nil || len(tr.entries) == 0 {
 		return
 	}
-	again := Restore(tr.run.ID, tr.def, tr.entries)
+	again := Restore(tr.run.ID, tr.def.definition(), tr.entries)
 	a, b := visible(tr.run), visible(again)
 	if !reflect.DeepEqual(a, b) {
 		t.Fatalf("replay differs:\n memory %+v\n replay %+v", a, b)

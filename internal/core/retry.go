@@ -10,10 +10,7 @@ func (m *machine) failedStep(s *Step) bool {
 	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
 		return false
 	}
-	d, ok := m.r.decide().(interface {
-		Tolerated(r *Run, s *Step) bool
-	})
-	return !ok || !d.Tolerated(m.r, s)
+	return m.r.def.Tolerates == nil || !m.r.def.Tolerates(s)
 }
 
 // followed refuses to open a run again that its chain has left behind.
@@ -83,14 +80,31 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	return nil
 }
 
+// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the retry
+// at once, so it starts again where it is a duration, and is gone where it was an instant. The limits of the definition
+// apply again then: a child run begins with the limit of its parent where that is the earlier one, and would be left
+// without any. For example, a child by cron whose own limit is 3h would begin again and again for ever.
+func (m *machine) reopenedExecution() RunLimit {
+	l := m.r.Execution
+	if l.At == 0 || l.At > m.now {
+		return l
+	}
+	if l.After > 0 {
+		return l.fresh(m.now)
+	}
+	rules := m.r.def.RunRules()
+	amount, instant := limitFrom(rules.Execution, m.now).ahead(m.now), limitFrom(rules.Deadline, m.now).ahead(m.now)
+	if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
+		return instant
+	}
+	return amount
+}
+
 // restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again, with
-// fresh deadlines of its own: one that has passed would end the retry at once, so where it was an instant it is gone.
+// fresh deadlines of its own.
 func (m *machine) restart(ids []StepID) {
 	if m.r.Phase.Closed() {
-		rec := RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline.fresh(m.now).ahead(m.now)}
-		if rec.Execution.At != 0 && rec.Execution.At <= m.now {
-			rec.Execution = rec.Execution.fresh(m.now).ahead(m.now)
-		}
+		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ahead(m.now)}
 		rec.Drop = m.decidedAnew()
 		m.emit(rec)
 	} else if drop := m.decidedAnew(); len(drop) > 0 {

@@ -1,10 +1,6 @@
 package core
 
 import (
-	"encoding/binary"
-	"hash/fnv"
-	"slices"
-
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -109,30 +105,14 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
 	}
-	if b, ok := r.def.(Bounded); ok {
-		if own, _, _ := b.Bounds(); own != nil {
-			is = policy.Earliest(is, r.CreatedAt.Add(own.After))
-		}
+	rules := r.def.RunRules()
+	if own := rules.Execution; own != nil {
+		is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+	}
+	if d := rules.Deadline; d != nil {
+		is = policy.Earliest(is, d.At)
 	}
 	return is, is != was
-}
-
-// derive makes the id of a run this one starts. It is a function of this run and what it is for, so a repeated start
-// finds the same run; its time part makes it sort like any other id.
-func (r *Run) derive(salt uint64, now Time) RunID {
-	h := fnv.New128a()
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], salt)
-	_, _ = h.Write(r.ID[:])
-	_, _ = h.Write(b[:])
-	var id RunID
-	h.Sum(id[:0])
-	slices.Reverse(id[6:]) // the low bytes of this hash differ most, and people read the first ones
-	ms := uint64(now / 1000)
-	id[0], id[1], id[2], id[3], id[4], id[5] = byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms)
-	id[6] = 0x70 | id[6]&0x0f
-	id[8] = 0x80 | id[8]&0x3f
-	return id
 }
 
 // finishGroup ends a group and whatever of its items is still open.

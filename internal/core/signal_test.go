@@ -6,10 +6,8 @@ import (
 	"testing"
 )
 
-// waiter is a definition whose runs wait for one event after the other.
+// waiter decides for runs that wait for one event after the other.
 type waiter struct{ *fixture }
-
-func (waiter) Decider(*Run) Decider { return waiter{} }
 
 func (waiter) Decide(r *Run, _ []StepID, _ Time) []Command {
 	if n := len(r.Steps); n > 0 && !r.Steps[n-1].Phase.Closed() {
@@ -22,7 +20,8 @@ func (waiter) Decide(r *Run, _ []StepID, _ Time) []Command {
 func begun(t *testing.T, in Start) *Run {
 	t.Helper()
 	r := NewRun(RunID{6: 0x70, 15: 9})
-	if _, err := Advance(r, waiter{}, in, epoch); err != nil {
+	def := &Definition{NewDecider: func(*Run) Decider { return waiter{} }}
+	if _, err := Advance(r, def, in, epoch); err != nil {
 		t.Fatal(err)
 	}
 	return r

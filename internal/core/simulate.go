@@ -51,6 +51,7 @@ type SimulatedAttempt struct {
 type simulation struct {
 	sc    Scenario
 	run   *Run
+	def   *Definition
 	spec  StepSpec
 	epoch Time
 	out   Simulated
@@ -66,7 +67,7 @@ func Simulate(sc Scenario) (Simulated, error) {
 	}
 	s := &simulation{sc: sc, epoch: 1_000_000}
 	s.spec = StepSpec{Name: "step", Kind: KindTask, Type: "scripted", Policy: sc.Policy}
-	s.run = NewRun(RunID{15: 1})
+	s.run, s.def = NewRun(RunID{15: 1}), s.definition()
 	start := Start{Workflow: "simulation"}
 	if sc.RunDeadline > 0 {
 		start.Run = &policy.Limit{After: sc.RunDeadline}
@@ -82,20 +83,13 @@ func Simulate(sc Scenario) (Simulated, error) {
 	return s.result(), nil
 }
 
-// Spec, Decider, Retry and Random make the simulation the definition of its run: one step.
-func (s *simulation) Spec(int32) *StepSpec { return &s.spec }
-
-func (s *simulation) Decider(*Run) Decider { return s }
-
-func (s *simulation) Retry() *policy.Retry { return nil }
-
-// Random is the scenario's number for every draw.
-func (s *simulation) Random() float64 {
+// definition is a workflow of the one step.
+func (s *simulation) definition() *Definition {
+	def := &Definition{Specs: []*StepSpec{&s.spec}, NewDecider: func(*Run) Decider { return s }}
 	if s.sc.Random != nil {
-		return *s.sc.Random
+		def.Random = func() float64 { return *s.sc.Random }
 	}
-	step := &s.run.Steps[0]
-	return policy.Random(s.run.ID, step.Key(), step.Attempt)
+	return def
 }
 
 // Decide schedules the step and closes the run with it.
@@ -203,7 +197,7 @@ func (a Act) failure() *policy.Failure {
 
 // do applies an input, and answers a revoked attempt's stop at once.
 func (s *simulation) do(in Input, now Time) error {
-	out, err := Advance(s.run, s, in, now)
+	out, err := Advance(s.run, s.def, in, now)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 func NewRun(id RunID) *Run { return &Run{ID: id} }
 
 // Restore folds a run's recorded entries. The definition is the one the run was created with.
-func Restore(id RunID, def Definition, entries []Entry) *Run {
+func Restore(id RunID, def *Definition, entries []Entry) *Run {
 	r := &Run{ID: id, def: def}
 	for i := range entries {
 		r.Fold(entries[i])
@@ -17,10 +17,10 @@ func Restore(id RunID, def Definition, entries []Entry) *Run {
 }
 
 // Attach gives a run the definition it was created with, before its entries are folded.
-func (r *Run) Attach(def Definition) { r.def = def }
+func (r *Run) Attach(def *Definition) { r.def = def }
 
 // Attached returns the run's definition.
-func (r *Run) Attached() Definition { return r.def }
+func (r *Run) Attached() *Definition { return r.def }
 
 // Fold applies a recorded entry to a run that is being restored. The decider, which Advance keeps up to date as it goes, is
 // made anew when it is next needed.
@@ -140,8 +140,7 @@ func (r *Run) Owed() bool {
 
 // bodied reports whether the run is decided by a body outside the machine.
 func (r *Run) bodied() bool {
-	_, ok := r.def.(Bodied)
-	return ok
+	return r.def != nil && r.def.HasBody
 }
 
 // Active reports whether something of the run is in a worker's or its body's hands or waits for one.
@@ -200,7 +199,7 @@ func (r *Run) forgetDecider() { r.changed, r.decider, r.asked = nil, nil, false 
 // decide returns the run's decider, made when first needed.
 func (r *Run) decide() Decider {
 	if r.decider == nil {
-		r.decider = r.def.Decider(r)
+		r.decider = r.def.NewDecider(r)
 	}
 	return r.decider
 }

@@ -12,7 +12,7 @@ type errand struct {
 }
 
 // advance lets an input happen to a run and takes in what was recorded. The error is the machine's refusal.
-func (p *Partition) advance(r *run, def core.Definition, in core.Input) error {
+func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	out, err := core.Advance(r.state, def, in, p.now)
 	if err != nil {
 		return err
@@ -64,9 +64,9 @@ func (p *Partition) effect(r *run, e core.Effect) {
 		q := p.queue(queueKey{e.Task.Queue, e.Task.Type})
 		q.busy++
 		p.held[e.Task.Token] = hold{queue: q}
-		p.open.after = append(p.open.after, effect{run: r.id(), eff: e})
+		p.open.after = append(p.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
-		p.open.after = append(p.open.after, effect{run: r.id(), eff: e})
+		p.open.after = append(p.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Consult:
 		p.bodyEffect(r, e)
 	default:
@@ -125,7 +125,7 @@ func (p *Partition) closed(r *run, e core.Closed) {
 	p.open.ended = append(p.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case e.Next != nil:
-		next := p.create(r.state.Next)
+		next := p.create(r.state.Next, r.kind)
 		if err := p.advance(next, r.state.Attached(), *e.Next); err != nil {
 			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
 			return
@@ -139,8 +139,8 @@ func (p *Partition) closed(r *run, e core.Closed) {
 }
 
 // create puts a new run into memory.
-func (p *Partition) create(id core.RunID) *run {
-	r := &run{state: core.NewRun(id)}
+func (p *Partition) create(id core.RunID, kind *Kind) *run {
+	r := &run{state: core.NewRun(id), kind: kind}
 	p.runs[id] = r
 	return r
 }
@@ -152,7 +152,7 @@ func (p *Partition) name(r *run) {
 		p.byName[s.WorkflowID] = s.ID
 	}
 	if s.Key != "" && s.Next == (core.RunID{}) { // the key goes with the chain
-		p.byKey[s.Key] = s.ID
+		p.byKey[startKey{s.Workflow, s.Key}] = s.ID
 	}
 }
 
@@ -162,8 +162,8 @@ func (p *Partition) unname(r *run, leaves bool) {
 	if s.WorkflowID != "" && p.byName[s.WorkflowID] == s.ID {
 		delete(p.byName, s.WorkflowID)
 	}
-	if leaves && s.Key != "" && p.byKey[s.Key] == s.ID {
-		delete(p.byKey, s.Key)
+	if key := (startKey{s.Workflow, s.Key}); leaves && s.Key != "" && p.byKey[key] == s.ID {
+		delete(p.byKey, key)
 	}
 }
 

@@ -26,11 +26,9 @@ type Config struct {
 	Workers   Workers
 	Partition int
 	Owner     string // who holds the partition, for people; default "pid N"
-	Bodies    Bodies // of workflows that are functions; default none
-	// Compile makes a definition from its stored source. It must be safe for concurrent use.
-	Compile func(d journal.Definition) (core.Definition, error)
-	// Resolve finds the definition a child step names; default: no child runs.
-	Resolve func(parent core.DefinitionID, name string) (journal.Definition, error)
+	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. Required: without
+	// one nothing can be started.
+	Kinds map[string]Kind
 	// BeforeRecovery runs when the partition is held and before any attempt is given out again: what still executes of
 	// the previous owner's attempts is ended here. Default: nothing.
 	BeforeRecovery func(ctx context.Context) error
@@ -56,9 +54,9 @@ type Config struct {
 type StartRequest struct {
 	Definition         journal.Definition // the source; registered with its first run
 	Input              []byte             // JSON; empty: null
-	RunID              core.RunID         // zero: a new one
+	RunID              core.RunID         // zero: a new one; else made by core.NewRunID with the key that core.KeyOfStart says
 	WorkflowID         string
-	Key                string // idempotency key: the same key returns the run it made
+	Key                string // idempotency key: of one workflow the same key with the same input returns the run it made
 	OnConflict         Conflict
 	At                 core.Time // zero: now
 	Execution, Run     *policy.Limit
@@ -74,7 +72,7 @@ type Conflict uint8
 // The conflict policies.
 const (
 	ConflictFail Conflict = iota // ErrConflict
-	ConflictUse                  // the open run is returned
+	ConflictUse                  // the open run is returned, if it is of the same workflow
 )
 
 // Started answers a start.

@@ -40,7 +40,7 @@ func (j *syncing) Append(ctx context.Context, b *journal.Batch) error {
 func openBench(b *testing.B, latency time.Duration) (*Engine, *syncing) {
 	j := &syncing{Journal: memory.New(), latency: latency}
 	w := new(instant)
-	e, err := Open(context.Background(), Config{Journal: j, Workers: w, Compile: compilePlan, Retention: time.Nanosecond})
+	e, err := Open(context.Background(), Config{Journal: j, Workers: w, Kinds: plans, Retention: time.Nanosecond})
 	if err != nil {
 		b.Fatal(err)
 	}

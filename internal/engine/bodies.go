@@ -41,6 +41,7 @@ func (b *Body) Void() { b.void.Store(true) }
 type News struct {
 	Run   core.RunID
 	Whole bool   // Steps are all of the run's; else those that closed since the last news
+	Held  bool   // nothing else is told: the run is paused, closing or closed, and its body is not to go on for now
 	Head  *Head  // with Whole
 	Steps []Step // their slices are shared and never changed
 }
@@ -101,14 +102,14 @@ func stepNews(s *core.Step) Step {
 
 // bodyEffect has a run's body consulted, or forgotten once the open batch is durable.
 func (p *Partition) bodyEffect(r *run, e core.Effect) {
-	if p.cfg.Bodies == nil {
+	if r.kind.Bodies == nil {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		p.cfg.Bodies.Consult(NewsOf(r.state, c.Closed))
+		r.kind.Bodies.Consult(NewsOf(r.state, c.Closed))
 		return
 	}
-	eff := effect{run: r.id(), eff: e}
+	eff := effect{run: r.id(), kind: r.kind, eff: e}
 	// What recorded nothing waits for what is on its way to the disk, as every answer does.
 	switch {
 	case p.open.entries > 0:
@@ -202,10 +203,11 @@ func (p *Partition) consult(c *Call) {
 func (p *Partition) tellAll(r *run) {
 	s := r.state
 	switch {
-	case p.cfg.Bodies == nil, s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending:
-		return
-	case s.PausedAt != 0 && s.Owed():
-		return // it would decide what is refused; it is asked when the run goes on
+	case r.kind.Bodies == nil:
+	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
+		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
+		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
+	default:
+		r.kind.Bodies.Consult(NewsOf(s, nil))
 	}
-	p.cfg.Bodies.Consult(NewsOf(r.state, nil))
 }

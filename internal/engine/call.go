@@ -10,7 +10,7 @@ type CallOp uint8
 
 // The operations of a Call.
 const (
-	CallStart    CallOp = iota // Start, Compiled → Started
+	CallStart    CallOp = iota // Start → Started
 	CallInput                  // Run, Input: an operation or a signal
 	CallResult                 // Run, Waiter → Outcome, or the Waiter is told later; see Absent
 	CallLeave                  // Run, Waiter: it no longer waits
@@ -30,20 +30,19 @@ const (
 // Call is one request to a partition and its answer. Who waits for the answer gets it through Done, once what it tells
 // is durable.
 type Call struct {
-	Op       CallOp
-	Run      core.RunID
-	Step     core.StepID
-	Input    core.Input
-	Inputs   []core.Input
-	Body     *Body // whose decisions are among the inputs; nil: none are
-	Start    StartRequest
-	Compiled core.Definition // of Start.Definition; nil: the partition compiles it
-	Waiter   *Waiter
-	Watcher  *Watcher
-	Name     string
-	Wake     chan struct{} // told when there is more to read
-	Seq      uint64
-	Query    journal.Query
+	Op      CallOp
+	Run     core.RunID
+	Step    core.StepID
+	Input   core.Input
+	Inputs  []core.Input
+	Body    *Body // whose decisions are among the inputs; nil: none are
+	Start   StartRequest
+	Waiter  *Waiter
+	Watcher *Watcher
+	Name    string
+	Wake    chan struct{} // told when there is more to read
+	Seq     uint64
+	Query   journal.Query
 
 	Err     error
 	Absent  bool // the run is not in memory: the view tells all there is to know about it
@@ -58,8 +57,9 @@ type Call struct {
 	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
 	Done func(*Call)
 
-	void bool          // Err is that of a batch it waited for, which has failed
-	ch   chan struct{} // of the engine's own calls
+	workflow *workflow     // of Start.Definition; nil: the partition compiles it
+	void     bool          // Err is that of a batch it waited for, which has failed
+	ch       chan struct{} // of the engine's own calls
 }
 
 // op names the operation in errors.

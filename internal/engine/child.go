@@ -43,18 +43,18 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
 		return failed("child", fmt.Sprintf("the child's payload is broken: %v", err))
 	}
-	if p.cfg.Resolve == nil {
-		return failed("child", fmt.Sprintf("there is no workflow %q: this engine knows no child workflows", payload.Name))
+	if parent.kind.Resolve == nil {
+		return failed("child", fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
 	}
 	closing, ok := closePolicies[payload.Close]
 	if !ok {
 		return failed("child", fmt.Sprintf("%q is no parent-close policy: cancel, terminate or abandon", payload.Close))
 	}
-	src, err := p.cfg.Resolve(parent.state.Definition, payload.Name)
+	src, err := parent.kind.Resolve(parent.state.Definition, payload.Name)
 	if err != nil {
 		return failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
-	def, err := p.defs.use(p.ctx, &src)
+	w, err := p.defs.use(p.ctx, &src)
 	if p.missed(err) {
 		return nil
 	}
@@ -62,14 +62,14 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 		return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", payload.Name, err))
 	}
 	input := []byte(payload.Input)
-	if c, ok := def.(core.Checked); ok {
-		if input, err = c.CheckInput(input); err != nil {
+	if check := w.def.CheckInput; check != nil {
+		if input, err = check(input); err != nil {
 			return failed("input", err.Error())
 		}
 	}
 	p.define(&src)
-	child := p.create(e.Child)
-	err = p.advance(child, def, core.Start{
+	child := p.create(e.Child, w.kind)
+	err = p.advance(child, w.def, core.Start{
 		Definition: src.ID, Workflow: src.Name, Input: input, ExecutionAt: e.Execution,
 		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing}, Actor: "parent",
 	})

@@ -3,47 +3,70 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
+// workflow is a definition that is ready to run, and its kind.
+type workflow struct {
+	def  *core.Definition
+	kind *Kind
+}
+
 // definitions compiles each workflow definition once. Callers compile before they enter the partition, so that a large
 // flow does not hold up the others.
 type definitions struct {
 	journal journal.Journal
-	compile func(journal.Definition) (core.Definition, error)
+	kinds   map[string]*Kind
 
 	mu   sync.RWMutex
-	byID map[core.DefinitionID]core.Definition
+	byID map[core.DefinitionID]*workflow
 }
 
-func newDefinitions(j journal.Journal, compile func(journal.Definition) (core.Definition, error)) *definitions {
-	return &definitions{journal: j, compile: compile, byID: make(map[core.DefinitionID]core.Definition)}
+func newDefinitions(j journal.Journal, kinds map[string]Kind) *definitions {
+	d := &definitions{journal: j, kinds: make(map[string]*Kind, len(kinds)), byID: make(map[core.DefinitionID]*workflow)}
+	for name, kind := range kinds {
+		d.kinds[name] = &kind
+	}
+	return d
+}
+
+// bodies returns the bodies of all kinds, always in the same order.
+func (d *definitions) bodies() []Bodies {
+	var out []Bodies
+	for _, name := range slices.Sorted(maps.Keys(d.kinds)) {
+		if b := d.kinds[name].Bodies; b != nil {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // use returns the compiled form of a definition a caller brings.
-func (d *definitions) use(ctx context.Context, src *journal.Definition) (core.Definition, error) {
+func (d *definitions) use(ctx context.Context, src *journal.Definition) (*workflow, error) {
 	d.mu.RLock()
-	def, ok := d.byID[src.ID]
+	w, ok := d.byID[src.ID]
 	d.mu.RUnlock()
 	if ok {
-		return def, nil
+		return w, nil
 	}
 	if src.Source == nil {
 		return d.stored(ctx, src.ID)
 	}
-	return d.add(*src)
+	return d.add(src)
 }
 
 // stored returns the compiled form of a definition that a run was started with.
-func (d *definitions) stored(ctx context.Context, id core.DefinitionID) (core.Definition, error) {
+func (d *definitions) stored(ctx context.Context, id core.DefinitionID) (*workflow, error) {
 	d.mu.RLock()
-	def, ok := d.byID[id]
+	w, ok := d.byID[id]
 	d.mu.RUnlock()
 	if ok {
-		return def, nil
+		return w, nil
 	}
 	src, err := d.journal.Definition(ctx, id)
 	switch {
@@ -52,14 +75,15 @@ func (d *definitions) stored(ctx context.Context, id core.DefinitionID) (core.De
 	case err != nil:
 		return nil, err // perhaps the next time
 	}
-	return d.add(src)
+	return d.add(&src)
 }
 
-func (d *definitions) add(src journal.Definition) (core.Definition, error) {
-	if d.compile == nil {
-		return nil, &unusable{errors.New("engine: Config.Compile is not set")}
+func (d *definitions) add(src *journal.Definition) (*workflow, error) {
+	kind := d.kinds[src.Kind]
+	if kind == nil {
+		return nil, &unusable{unknownKind(src, d.kinds)}
 	}
-	def, err := d.compile(src)
+	def, err := kind.Compile(*src)
 	if err != nil {
 		return nil, &unusable{err}
 	}
@@ -68,6 +92,7 @@ func (d *definitions) add(src journal.Definition) (core.Definition, error) {
 	if first, ok := d.byID[src.ID]; ok {
 		return first, nil // specs are compared by address: there is one compiled form of each
 	}
-	d.byID[src.ID] = def
-	return def, nil
+	w := &workflow{def, kind}
+	d.byID[src.ID] = w
+	return w, nil
 }

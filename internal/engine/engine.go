@@ -51,8 +51,13 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
 	}
+	for name, kind := range cfg.Kinds {
+		if kind.Compile == nil {
+			return nil, invalid("open", "", "Config.Kinds[%q].Compile is not set", name)
+		}
+	}
 	e := &Engine{
-		cfg: cfg, defs: newDefinitions(cfg.Journal, cfg.Compile), inbox: newInbox(),
+		cfg: cfg, defs: newDefinitions(cfg.Journal, cfg.Kinds), inbox: newInbox(),
 		gate: make(chan struct{}, cfg.Inflight), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))

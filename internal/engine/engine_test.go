@@ -31,7 +31,7 @@ func open(t *testing.T, j journal.Journal, slots int, act func(core.Task) core.I
 		<-ready
 		e.Report(id, in)
 	}
-	cfg := Config{Journal: j, Workers: c, Compile: compilePlan, Owner: "test"}
+	cfg := Config{Journal: j, Workers: c, Kinds: plans, Owner: "test"}
 	for _, m := range more {
 		m(&cfg)
 	}

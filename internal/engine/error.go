@@ -122,6 +122,9 @@ func failure(op, id string, err error) error {
 			return &Error{Code: m.code, Op: op, ID: id, Err: err, Hint: m.hint}
 		}
 	}
+	if setAside := (*unusable)(nil); errors.As(err, &setAside) { // nothing was tried: the run stays as it is
+		return &Error{Code: CodeConflict, Op: op, ID: id, Err: err}
+	}
 	return &Error{
 		Code: CodeUncertain, Op: op, ID: id, Err: err,
 		Hint: "it is not known whether this was saved; asking again with the same run id or key is safe",
@@ -142,6 +145,11 @@ func final(err error) bool {
 
 func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}
+}
+
+// unnamed refuses an empty id: it names nothing, and must not find a run by chance.
+func unnamed(op string) error {
+	return &Error{Code: CodeInvalid, Op: op, Err: errors.New("an empty id names no run"), Hint: "give a run id or a workflow id"}
 }
 
 func invalid(op, id, format string, args ...any) error {

@@ -23,8 +23,8 @@ type plan struct {
 	Wants string     `json:"wants,omitempty"` // the only input it takes
 }
 
-// CheckInput fills an input that is left out, and refuses any but the one the plan wants.
-func (p *plan) CheckInput(input []byte) ([]byte, error) {
+// checkInput fills an input that is left out, and refuses any but the one the plan wants.
+func (p *plan) checkInput(input []byte) ([]byte, error) {
 	if len(input) == 0 {
 		return []byte(p.Wants), nil
 	}
@@ -72,7 +72,10 @@ func (p plan) definition() journal.Definition {
 	return journal.Definition{ID: core.DefinitionID(sum[:16]), Kind: "plan", Name: p.Name, Source: src}
 }
 
-func compilePlan(d journal.Definition) (core.Definition, error) {
+// plans are a kind of workflow without child runs.
+var plans = map[string]Kind{"plan": {Compile: compilePlan}}
+
+func compilePlan(d journal.Definition) (*core.Definition, error) {
 	p := new(plan)
 	if err := json.Unmarshal(d.Source, p); err != nil {
 		return nil, err
@@ -93,18 +96,20 @@ func compilePlan(d journal.Definition) (core.Definition, error) {
 			s.spec.Policy.ScheduleToStart = &policy.Limit{After: s.Queued}
 		}
 	}
-	return p, nil
+	return p.asMachine(), nil
 }
 
-func (p *plan) Spec(def int32) *core.StepSpec { return &p.Steps[def].spec }
-
-func (p *plan) Decider(*core.Run) core.Decider { return p }
-
-func (p *plan) Retry() *policy.Retry {
-	if p.Again == 0 {
-		return nil
+// asMachine is the plan as the machine sees it.
+func (p *plan) asMachine() *core.Definition {
+	def := &core.Definition{NewDecider: func(*core.Run) core.Decider { return p }, CheckInput: p.checkInput}
+	for i := range p.Steps {
+		def.Specs = append(def.Specs, &p.Steps[i].spec)
 	}
-	return &policy.Retry{MaxAttempts: p.Again, BackoffCoefficient: 1}
+	if p.Again != 0 {
+		rules := core.RunRules{Retry: &policy.Retry{MaxAttempts: p.Again, BackoffCoefficient: 1}}
+		def.Rules = func() core.RunRules { return rules }
+	}
+	return def
 }
 
 func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
@@ -223,6 +228,7 @@ type rig struct {
 	seed    uint64
 	inbox   []report
 	plans   map[string]journal.Definition
+	kinds   map[string]Kind
 	failed  error  // what the last append said
 	unknown string // the name of a plan that cannot be compiled
 	crash   bool   // a failed append is a crash of the process
@@ -233,6 +239,7 @@ const epoch core.Time = 1_700_000_000_000_000
 func newRig(t testing.TB, slots int) *rig {
 	r := &rig{t: t, crew: newCrew(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{}}
 	r.crew.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
+	r.kinds = map[string]Kind{"plan": {Compile: r.compile, Resolve: r.resolve}}
 	r.restart()
 	return r
 }
@@ -240,21 +247,24 @@ func newRig(t testing.TB, slots int) *rig {
 func (r *rig) config() Config {
 	return Config{
 		Journal: r.journal, Workers: r.crew, Owner: "test",
-		Compile: func(d journal.Definition) (core.Definition, error) {
-			if d.Name == r.unknown {
-				return nil, fmt.Errorf("plan %q is not registered here", d.Name)
-			}
-			return compilePlan(d)
-		},
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
-		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) {
-			d, ok := r.plans[name]
-			if !ok {
-				return d, fmt.Errorf("unknown")
-			}
-			return d, nil
-		},
+		Kinds:  r.kinds,
 	}
+}
+
+func (r *rig) compile(d journal.Definition) (*core.Definition, error) {
+	if d.Name == r.unknown {
+		return nil, fmt.Errorf("plan %q is not registered here", d.Name)
+	}
+	return compilePlan(d)
+}
+
+func (r *rig) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
+	d, ok := r.plans[name]
+	if !ok {
+		return d, fmt.Errorf("unknown")
+	}
+	return d, nil
 }
 
 // restart is a crash of the process and its next start: what was not durable is gone, and so are the workers' tasks.
@@ -373,12 +383,12 @@ func (r *rig) outcome(id core.RunID) (Outcome, bool) {
 	return outcomeOf(s), s.Phase.Closed()
 }
 
-func (r *rig) definition(entries []core.Entry) core.Definition {
-	def, err := r.p.defs.stored(context.Background(), entries[0].Records[0].(core.RunCreated).Definition)
+func (r *rig) definition(entries []core.Entry) *core.Definition {
+	w, err := r.p.defs.stored(context.Background(), entries[0].Records[0].(core.RunCreated).Definition)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return def
+	return w.def
 }
 
 func (r *rig) wantPhase(id core.RunID, phase core.RunPhase) {

@@ -82,11 +82,11 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: run %s does not begin with its creation", journal.ErrCorrupt, id)
 	}
-	def, err := p.defs.stored(p.ctx, created.Definition)
+	w, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
 	}
-	r := &run{state: core.Restore(id, def, nil)}
+	r := &run{state: core.Restore(id, w.def, nil), kind: w.kind}
 	for i := range entries {
 		r.state.Fold(entries[i])
 		r.rows.note(r.state, &entries[i])

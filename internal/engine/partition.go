@@ -31,10 +31,10 @@ type Partition struct {
 	total     int64  // bytes of entries so far
 
 	runs     map[core.RunID]*run
-	broken   map[core.RunID]error  // runs of the tail that cannot be restored
-	hold     uint64                // the first batch with an entry of theirs; the view does not pass it. 0: none
-	byName   map[string]core.RunID // open runs in memory by the workflow id their caller chose
-	byKey    map[string]core.RunID // runs in memory by idempotency key
+	broken   map[core.RunID]error    // runs of the tail that cannot be restored
+	hold     uint64                  // the first batch with an entry of theirs; the view does not pass it. 0: none
+	byName   map[string]core.RunID   // open runs in memory by the workflow id their caller chose
+	byKey    map[startKey]core.RunID // runs in memory by idempotency key
 	wakes    wakes
 	behind   behind
 	ripe     ring[*run]
@@ -88,8 +88,9 @@ type batch struct {
 
 // effect is a machine's effect on the world outside, and whose.
 type effect struct {
-	run core.RunID
-	eff core.Effect
+	run  core.RunID
+	kind *Kind // of the run's workflow
+	eff  core.Effect
 }
 
 // ended is a run that closed in a batch.
@@ -120,7 +121,7 @@ func (b *batch) reset() {
 // NewPartition returns a partition that Open makes ready.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
-	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Compile))
+	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 
 func newPartition(cfg Config, defs *definitions) *Partition {
@@ -136,7 +137,7 @@ func newPartition(cfg Config, defs *definitions) *Partition {
 func (p *Partition) forget() {
 	p.runs = make(map[core.RunID]*run)
 	p.broken, p.hold = make(map[core.RunID]error), 0
-	p.byName, p.byKey = make(map[string]core.RunID), make(map[string]core.RunID)
+	p.byName, p.byKey = make(map[string]core.RunID), make(map[startKey]core.RunID)
 	p.stored = make(map[core.DefinitionID]bool)
 	p.offers = make(map[core.Token]*offered)
 	p.wakes, p.behind, p.ripe, p.lost = wakes{}, behind{}, ring[*run]{}, ring[*run]{}
@@ -423,7 +424,7 @@ func (p *Partition) carryOut(e *effect) {
 	case core.Revoke:
 		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
-		p.cfg.Bodies.Forget(e.run)
+		e.kind.Bodies.Forget(e.run)
 		if r := p.runs[e.run]; r != nil && r.state.Owed() {
 			p.tellAll(r) // it was opened again before its end was durable
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -371,4 +372,27 @@ func TestUnknownDefinition(t *testing.T) {
 	r.restart()
 	r.pass(time.Minute)
 	r.wantPhase(a, core.RunSucceeded)
+}
+
+// A run of a kind that this process does not know stands still, and what is asked of it says which kind that is; a process that
+// knows the kind goes on with it.
+func TestUnknownKind(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	a := r.start(flow("strange", nap(time.Second), task()))
+	b := r.start(flow("other", nap(2*time.Second), task()))
+	r.commit()
+	r.kinds = map[string]Kind{"renamed": r.kinds["plan"]}
+	r.restart()
+	r.pass(time.Minute)
+	c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}})
+	const says = `is of kind "plan", which this process cannot carry on (it knows: renamed)`
+	if !errors.Is(c.Err, ErrConflict) || !strings.Contains(c.Err.Error(), says) {
+		t.Fatalf("an input for a run of an unknown kind: %v", c.Err)
+	}
+	r.kinds["plan"] = r.kinds["renamed"]
+	r.restart()
+	r.pass(time.Minute)
+	r.wantPhase(a, core.RunSucceeded)
+	r.wantPhase(b, core.RunSucceeded)
 }

@@ -143,11 +143,11 @@ func (p *Partition) offer(r *run, e core.Offer) {
 
 // begins reports whether the step's task could begin now: one whose function is in a body has to wait for the body.
 func (p *Partition) begins(r *run, step core.StepID) bool {
-	if p.cfg.Bodies == nil {
+	if r.kind.Bodies == nil {
 		return true
 	}
 	s := &r.state.Steps[step]
-	return p.cfg.Bodies.Begins(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
+	return r.kind.Bodies.Begins(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
 }
 
 // unpark puts an attempt that waited for its function where it would have been.

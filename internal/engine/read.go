@@ -21,7 +21,7 @@ func (e *Engine) unread(op, id string, err error) error {
 }
 
 // Entries returns a run's history so far, committed entries only, without its first after entries.
-// Errors: CodeNotFound, CodeClosed.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
 	part, err := e.entries(ctx, id, after, nil)
 	return part.entries, err
@@ -36,6 +36,9 @@ type part struct {
 // entries puts what the partition knows behind what the view knows. Where a watcher comes along it is enrolled first, so
 // that it misses nothing of what follows. Who has seen all but the last entries gets those from memory.
 func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
+	if id == (core.RunID{}) {
+		return part{}, unnamed("read")
+	}
 	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
 	if err := e.do(ctx, c); err != nil {
@@ -103,11 +106,11 @@ func (e *Engine) Inspect(ctx context.Context, id core.RunID) (*core.Run, error) 
 func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) (*core.Run, error) {
 	if len(entries) > 0 && len(entries[0].Records) > 0 {
 		if created, ok := entries[0].Records[0].(core.RunCreated); ok {
-			def, err := e.defs.stored(ctx, created.Definition)
+			w, err := e.defs.stored(ctx, created.Definition)
 			if err != nil {
 				return nil, invalid("read", id.String(), "its definition cannot be used: %w", err)
 			}
-			return core.Restore(id, def, entries), nil
+			return core.Restore(id, w.def, entries), nil
 		}
 	}
 	return nil, failure("read", id.String(), journal.ErrCorrupt)
@@ -115,7 +118,7 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 
 // Watch calls fn with each committed entry of the run after its first after ones, in order and without gaps, until the
 // run has ended, ctx is done or fn fails. A slow fn holds up nobody: what it was too slow for is read again.
-// Errors: CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
 func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
 	w := NewWatcher()
 	seen, ended := after, false
@@ -156,8 +159,11 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 }
 
 // Lookup resolves a run id or a workflow id: the open run of that id, or else its newest one.
-// Errors: CodeNotFound, CodeClosed.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
+	if name == "" {
+		return core.RunID{}, unnamed("find")
+	}
 	c := e.call(CallFind)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {

@@ -218,9 +218,9 @@ func (p *Partition) Failed(err error) {
 		}
 	}
 	p.kept = append(kept, p.kept...)
-	if p.cfg.Bodies != nil {
-		p.generation++
-		p.cfg.Bodies.Reset(p.generation)
+	p.generation++
+	for _, b := range p.defs.bodies() {
+		b.Reset(p.generation)
 	}
 	for _, q := range p.queues {
 		q.busy = 0

@@ -23,7 +23,7 @@ type attempt struct {
 
 // Rows returns what the view has to say of a run with that history: its row, steps and attempts. Whoever checks a journal
 // compares them with what it says.
-func Rows(id core.RunID, partition int, def core.Definition, h journal.History) journal.View {
+func Rows(id core.RunID, partition int, def *core.Definition, h journal.History) journal.View {
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range h.Entries {
 		r.state.Fold(h.Entries[i])

@@ -10,6 +10,7 @@ import (
 // run is a run in memory: its state, and what the view does not know of it yet.
 type run struct {
 	state *core.Run
+	kind  *Kind
 	rows  rows
 	last  uint64 // the last batch that holds an entry of the run
 	ended uint64 // the batch of its end; entries of attempts that stop may follow

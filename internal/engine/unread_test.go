@@ -55,7 +55,10 @@ func TestNothingIsLostOnARunThatCannotBeRead(t *testing.T) {
 		inner := flow("inner", nap(time.Hour))
 		j := &blind{Journal: memory.New()}
 		e, _ := open(t, j, -1, succeed, func(c *Config) {
-			c.Resolve = func(core.DefinitionID, string) (journal.Definition, error) { return inner.definition(), nil }
+			c.Kinds = map[string]Kind{"plan": {
+				Compile: compilePlan,
+				Resolve: func(core.DefinitionID, string) (journal.Definition, error) { return inner.definition(), nil },
+			}}
 		})
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("parent", child(payload("inner")), nap(time.Hour)))

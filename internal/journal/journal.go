@@ -46,7 +46,7 @@ type Journal interface {
 	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
 	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
 	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
-	// share the key, the newest. ErrNotFound.
+	// share the key, the newest. An empty name finds nothing. ErrNotFound.
 	Find(ctx context.Context, by Lookup) (core.RunID, error)
 	// List returns rows of the view, newest first.
 	List(ctx context.Context, q Query) (Page, error)
@@ -175,8 +175,10 @@ type Due struct {
 
 // Lookup finds a run by one of its two names.
 type Lookup struct {
-	WorkflowID string // of an open run
-	Key        string // idempotency key, of any run
+	WorkflowID string // of an open run; empty: by the key
+	// Key is an idempotency key, of any run, open or not. It belongs to the workflow with that name: another workflow's
+	// run with the same key is not found.
+	Workflow, Key string
 }
 
 // The kinds of definitions that a Go program stores.

@@ -9,20 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
-	"github.com/pawl-dev/pawl/policy"
 )
 
-// noSteps is a workflow of which only the runs are known.
-type noSteps struct{}
-
-func (noSteps) Spec(int32) *core.StepSpec { return nil }
-
-func (noSteps) Decider(*core.Run) core.Decider { return nil }
-
-func (noSteps) Retry() *policy.Retry { return nil }
-
 func testReader(j journal.Journal) *reader {
-	read := func(journal.Definition) (*Workflow, error) { return &Workflow{Definition: noSteps{}}, nil }
+	read := func(journal.Definition) (*Workflow, error) { return &Workflow{Definition: &core.Definition{}}, nil }
 	return NewFile(j, read, time.Now).src.(*reader)
 }
 

@@ -23,6 +23,11 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 	if name == "@last" {
 		return r.last(ctx)
 	}
+	if name == "" {
+		return core.RunID{}, &api.Error{
+			Code: api.CodeInvalid, Message: "an empty name is no run: write its id, the beginning of one, its workflow id, or @last",
+		}
+	}
 	if id, err := core.ParseRunID(name); err == nil {
 		return id, nil
 	}
@@ -30,7 +35,7 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 	if err != nil {
 		return core.RunID{}, wrap(err)
 	}
-	if len(page.Runs) > 0 && name != "" {
+	if len(page.Runs) > 0 {
 		return page.Runs[0].ID, nil
 	}
 	low, high, ok := prefixRange(name)

@@ -14,7 +14,7 @@ import (
 
 // Workflow is a stored definition made ready to explain its runs and to start new ones.
 type Workflow struct {
-	Definition core.Definition
+	Definition *core.Definition
 	Plan       []api.PlannedStep // its steps, without hooks
 	Words      Words             // of the system whose document it was made of; nil: none
 	// Begin checks the input of a run that somebody starts, and says what the workflow has to say of its beginning: its

@@ -191,6 +191,9 @@ func (b *book) alive(n *node, a *account) {
 		if s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
 			b.u.violate(NoHang, a.id, "attempt %s is thought to be alive, and no worker has it", tokenText(tok))
 		}
+		if j := n.workers.jobs[tok]; j != nil && j.waits() && j.session.rests() {
+			b.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body rests", tokenText(tok))
+		}
 		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil {
 			b.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and it has ended", m.name(i))
 		}
@@ -287,6 +290,8 @@ func (b *book) answered(r *request) {
 			b.u.violate(Acknowledged, r.call.Started.Run, "the start of run %s was acknowledged and is not in the journal", r.call.Started.Run)
 		} else if !r.call.Started.Existing && b.marks[r.mark] != a {
 			b.u.violate(Acknowledged, a.id, "a start was acknowledged with a run that is another one's")
+		} else if s := r.call.Start; s.RunID == (core.RunID{}) && a.shadow.Workflow != s.Definition.Name {
+			b.u.violate(Acknowledged, a.id, "a start of %s was answered with a run of %s", s.Definition.Name, a.shadow.Workflow)
 		}
 	case engine.CallInput:
 		if b.marks[r.mark] == nil && !r.repeated {

@@ -63,6 +63,13 @@ func (h *host) ask(run core.RunID) {
 func (h *host) Consult(n engine.News) {
 	h.n.u.say("%s is told of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
 	s := h.sessions[n.Run]
+	if n.Held {
+		if s != nil && s.head == nil {
+			s.held = true
+			h.giveBack(s)
+		}
+		return
+	}
 	if s == nil {
 		s = h.open(n.Run)
 		if !n.Whole {
@@ -147,15 +154,35 @@ func (h *host) ended(run core.RunID, in core.Input) bool {
 }
 
 // function looks for the function of an attempt, and reports whether it is there. Otherwise the attempt begins when the run's body
-// has come to it.
+// has come to it, or goes back if the body rests without having come to it.
 func (h *host) function(j *job) bool {
 	j.session = h.session(j.task.Token.Run)
 	j.session.tasks++
 	if j.session.offers(j.task.StepName) {
 		return true
 	}
+	if j.session.rests() {
+		j.giveBack()
+		return false
+	}
 	h.wanting = append(h.wanting, j)
 	return false
+}
+
+// giveBack gives the attempts back whose functions a body that rests has not come to. They would hold slots of what it
+// waits for (seed 5029237), or for ever where it is not called again.
+func (h *host) giveBack(s *session) {
+	var back []*job
+	h.wanting = slices.DeleteFunc(h.wanting, func(j *job) bool {
+		if j.session != s || j.over || j.revoked {
+			return false
+		}
+		back = append(back, j)
+		return true
+	})
+	for _, j := range back {
+		j.giveBack()
+	}
 }
 
 // offered begins the attempts that waited for what a body has come to; of a body that is gone they look for the next one.

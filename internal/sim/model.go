@@ -209,6 +209,11 @@ func (m *runModel) end(rec core.RunEnded) {
 
 func (m *runModel) reopen(rec core.RunReopened) {
 	m.needs(core.OpRetryRun, "a run is opened again", core.OpRetryStep)
+	if m.a.shadow.Attached().RunRules().Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
+		// The limit that passed may have been the parent's. Without this check a child by cron went on for ever (seed
+		// 5081106).
+		m.bad(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
+	}
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
 	if name := m.a.shadow.WorkflowID; name != "" {

@@ -93,7 +93,7 @@ func (c *clients) extend(a *account, step core.StepID) {
 		op.To = u.clock().Add(u.span(time.Millisecond, time.Hour))
 	case 1:
 		op.To = policy.FarFuture
-		if d, ok := a.shadow.Attached().(interface{ Timetable() string }); ok && op.Step == core.NoStep && d.Timetable() != "" {
+		if def := a.shadow.Attached(); def != nil && op.Step == core.NoStep && def.Timetable != "" {
 			op.To = u.clock().Add(u.span(time.Minute, time.Hour)) // a chain by cron is to end some day
 		}
 	default:

@@ -76,7 +76,8 @@ func programAt(n int) *workflow {
 		slot.source = journal.Definition{
 			ID: core.DefinitionID(sum[:16]), Kind: journal.KindGo, Name: programName(n), Source: []byte(`{"kind":"go"}`),
 		}
-		slot.compiled = c.program()
+		slot.program = c.program()
+		slot.compiled = slot.program.definition()
 	})
 	return &slot.workflow
 }
@@ -180,24 +181,15 @@ func (r random) limited(kinds ...policy.LimitKind) policy.Policy {
 	return p
 }
 
-// A program is a definition without steps of its own: its body decides them.
-var (
-	_ core.Definition = (*program)(nil)
-	_ core.Decider    = (*program)(nil)
-	_ core.Bodied     = (*program)(nil)
-)
+var _ core.Decider = (*program)(nil)
 
-// Bodied implements core.Bodied.
-func (p *program) Bodied() {}
-
-// Spec implements core.Definition.
-func (p *program) Spec(int32) *core.StepSpec { return nil }
-
-// Decider implements core.Definition.
-func (p *program) Decider(*core.Run) core.Decider { return p }
-
-// Retry implements core.Definition.
-func (p *program) Retry() *policy.Retry { return p.retry }
+// definition is the program as the machine sees it: without steps of its own, for its body decides them.
+func (p *program) definition() *core.Definition {
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,
+		Rules: func() core.RunRules { return core.RunRules{Retry: p.retry} },
+	}
+}
 
 // Decide implements core.Decider: the body does, but for the hook of a run that did not succeed.
 func (p *program) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.Command {

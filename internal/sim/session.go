@@ -20,6 +20,7 @@ type session struct {
 	decider    *engine.Body
 	generation int
 	head       *engine.Head // nil: news have not come yet
+	held       bool         // and do not come for now
 	program    *program
 	know       *knowledge
 	byID       map[core.StepID]*known
@@ -103,7 +104,7 @@ func (s *session) begin(n engine.News) {
 		s.h.n.u.violate(Recorded, s.run, "%v", err)
 		return
 	}
-	s.program, _ = w.compiled.(*program)
+	s.program = w.program
 	for i := range n.Steps {
 		if n.Steps[i].Phase.Closed() {
 			s.closed++
@@ -208,6 +209,22 @@ func (s *session) goOn() {
 		s.linger()
 	}
 	s.h.offered(s, false)
+	if s.rests() {
+		s.h.giveBack(s)
+	}
+}
+
+// rests reports whether the body does not go on until something else happens: its strands wait, it cannot go on, or its
+// run is paused or closing.
+func (s *session) rests() bool {
+	switch {
+	case s.head == nil:
+		return s.held
+	case s.over:
+		return s.stuck || s.changed
+	default:
+		return !s.thinks
+	}
 }
 
 // begins says that the body has come to a recorded step: an attempt may wait for that.
@@ -223,6 +240,7 @@ func (s *session) changes(what string) {
 	s.h.n.u.say("the body of %s cannot go on: %s", short(s.run), what)
 	s.over, s.changed = true, true
 	s.report()
+	s.h.giveBack(s)
 }
 
 // stop ends a body that computes for longer than it may. It is called again after a while.
@@ -230,6 +248,7 @@ func (s *session) stop() {
 	u := s.h.n.u
 	s.over, s.stuck = true, true
 	s.report()
+	s.h.giveBack(s)
 	s.h.after(s.run, u.span(time.Millisecond, 10*time.Minute), "a body that was stuck is called again", func() {
 		s.h.discard(s)
 		s.h.ask(s.run)

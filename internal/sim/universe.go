@@ -241,21 +241,25 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 var errDisk = errors.New("simulated input/output error")
 
 func (u *universe) config(n *node) engine.Config {
+	compile := func(d journal.Definition) (*core.Definition, error) {
+		w, err := workflowNamed(d.Name)
+		if err != nil {
+			return nil, err
+		}
+		return w.compiled, nil
+	}
+	resolve := func(_ core.DefinitionID, name string) (journal.Definition, error) {
+		w, err := workflowNamed(name)
+		if err != nil {
+			return journal.Definition{}, err
+		}
+		return w.source, nil
+	}
 	return engine.Config{
-		Journal: u.store, Workers: n.workers, Bodies: n.host.bodies, Owner: n.name, Horizon: u.mood.horizon, Random: u.Uint64,
-		Compile: func(d journal.Definition) (core.Definition, error) {
-			w, err := workflowNamed(d.Name)
-			if err != nil {
-				return nil, err
-			}
-			return w.compiled, nil
-		},
-		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) {
-			w, err := workflowNamed(name)
-			if err != nil {
-				return journal.Definition{}, err
-			}
-			return w.source, nil
+		Journal: u.store, Workers: n.workers, Owner: n.name, Horizon: u.mood.horizon, Random: u.Uint64,
+		Kinds: map[string]engine.Kind{
+			journal.KindFlow: {Compile: compile, Resolve: resolve},
+			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
 		},
 	}
 }

@@ -157,6 +157,17 @@ func (j *job) finish() {
 	}
 }
 
+// waits reports whether the attempt waits for its function.
+func (j *job) waits() bool { return !j.begun && !j.over && !j.revoked && j.session != nil }
+
+// giveBack ends an attempt whose function is not there: its work has not begun.
+func (j *job) giveBack() {
+	j.end()
+	j.tell(core.TaskEnded{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the body has not come to the step yet",
+	}})
+}
+
 func (j *job) failure() *policy.Failure {
 	u := j.w.n.u
 	f := &policy.Failure{Kind: policy.KindError, Message: "simulated"}

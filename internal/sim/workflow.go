@@ -21,14 +21,15 @@ const workflows = 4096
 // A workflow is a generated flow file and what the flow package makes of it, or a program.
 type workflow struct {
 	source   journal.Definition
-	compiled core.Definition
+	program  *program // nil: a flow
+	compiled *core.Definition
 	err      error
 }
 
 // text writes a workflow for people.
 func (w *workflow) text() string {
-	if p, ok := w.compiled.(*program); ok {
-		return p.text()
+	if w.program != nil {
+		return w.program.text()
 	}
 	return string(w.source.Source)
 }
@@ -83,7 +84,7 @@ func newSource(n int) journal.Definition {
 	a.write()
 	text := []byte(a.String())
 	sum := sha256.Sum256(text)
-	return journal.Definition{ID: core.DefinitionID(sum[:16]), Kind: "flow", Name: workflowName(n), Source: text}
+	return journal.Definition{ID: core.DefinitionID(sum[:16]), Kind: journal.KindFlow, Name: workflowName(n), Source: text}
 }
 
 // parent reports whether the workflow may start child runs; children do not, so trees are two deep.

@@ -32,8 +32,8 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	if r.Parent.Run != (core.RunID{}) {
 		out.ParentClose = closeNames[r.Parent.Close]
 	}
-	if d, ok := r.Attached().(interface{ Timetable() string }); ok {
-		out.Cron = d.Timetable()
+	if def := r.Attached(); def != nil {
+		out.Cron = def.Timetable
 	}
 	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
 		out.NextFrom = api.Time(r.Follows(now))

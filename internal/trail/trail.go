@@ -27,13 +27,13 @@ type Trail struct {
 }
 
 // New returns the trail of a run of which nothing is known yet.
-func New(id core.RunID, def core.Definition) *Trail {
+func New(id core.RunID, def *core.Definition) *Trail {
 	teller := core.NewTeller(id, def)
 	return &Trail{Run: teller.Run(), teller: teller}
 }
 
 // Of folds a whole history.
-func Of(id core.RunID, def core.Definition, entries []core.Entry) *Trail {
+func Of(id core.RunID, def *core.Definition, entries []core.Entry) *Trail {
 	t := New(id, def)
 	for i := range entries {
 		t.Fold(entries[i])
@@ -150,10 +150,8 @@ func (t *Trail) itemsOf(s *core.Step) int {
 	if known {
 		return n
 	}
-	if d, ok := decider(t.Run).(interface {
-		Items(r *core.Run, s *core.Step) (int, bool)
-	}); ok {
-		n, _ = d.Items(t.Run, s)
+	if def := t.Run.Attached(); def != nil && def.CountItems != nil {
+		n, _ = def.CountItems(t.Run, s)
 	}
 	if t.items == nil {
 		t.items = map[core.StepID]int{}
@@ -164,13 +162,6 @@ func (t *Trail) itemsOf(s *core.Step) int {
 
 // superseded reports whether a step ran before the run was retried, which decided it anew: a hook of the earlier end.
 func (t *Trail) superseded(s *core.Step) bool { return s.Dropped && len(t.attempts[s.ID]) > 0 }
-
-func decider(r *core.Run) core.Decider {
-	if def := r.Attached(); def != nil {
-		return def.Decider(r)
-	}
-	return nil
-}
 
 func runText(id core.RunID) string {
 	if id == (core.RunID{}) {

@@ -92,14 +92,15 @@ func (t *Trail) lastActor(step string) string {
 
 // causes are the steps whose end explains the run's: those that did not succeed and that nothing tolerated.
 func (t *Trail) causes() []*core.Step {
-	tolerant, _ := decider(t.Run).(interface {
-		Tolerated(r *core.Run, s *core.Step) bool
-	})
+	tolerates := func(*core.Step) bool { return false }
+	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
+		tolerates = def.Tolerates
+	}
 	var out []*core.Step
 	for i := range t.Run.Steps {
 		s := &t.Run.Steps[i]
 		failed := s.Phase == core.StepFailed || s.Phase == core.StepTimedOut || (s.Phase == core.StepCancelled && s.Reason != policy.ReasonCancelled)
-		if !failed || s.Dropped || s.Spec.Hook || (tolerant != nil && tolerant.Tolerated(t.Run, s)) {
+		if !failed || s.Dropped || s.Spec.Hook || tolerates(s) {
 			continue
 		}
 		out = append(out, s)

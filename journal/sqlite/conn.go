@@ -201,6 +201,20 @@ func refreshViews(c *conn) (err error) {
 	return nil
 }
 
+// refreshKeyIndex replaces the index of idempotency keys where an older version made another one. Older versions go on with
+// either.
+func refreshKeyIndex(c *conn) (err error) {
+	defer sqlitex.Save(c.Conn)(&err)
+	have, err := queryText(c, "SELECT sql FROM sqlite_schema WHERE name = 'runs_key'")
+	if err != nil || have == keyIndex {
+		return err
+	}
+	if err := execute(c, "DROP INDEX IF EXISTS runs_key"); err != nil {
+		return err
+	}
+	return execute(c, keyIndex)
+}
+
 func execute(c *conn, query string) error {
 	return sqlitex.ExecuteTransient(c.Conn, query, nil)
 }

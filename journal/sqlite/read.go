@@ -248,15 +248,21 @@ func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journ
 
 // Find implements journal.Journal. Of several runs with the name the newest is found.
 func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
-	text, arg := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC", by.WorkflowID
+	text, args := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC", []string{by.WorkflowID}
 	if by.WorkflowID == "" {
-		text, arg = "SELECT id, phase FROM runs_data WHERE key = ? ORDER BY id DESC", by.Key
+		text = "SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
+			" ORDER BY id DESC"
+		args = []string{by.Key, by.Workflow}
 	}
 	found := false
-	if arg != "" {
+	if args[0] != "" {
 		err = j.read(ctx, func(c *conn) error {
 			return j.wrap("find", query(c, text,
-				func(s *sqlite.Stmt) { s.BindText(1, arg) },
+				func(s *sqlite.Stmt) {
+					for i, arg := range args {
+						s.BindText(i+1, arg)
+					}
+				},
 				func(s *sqlite.Stmt) (bool, error) {
 					found = by.WorkflowID == "" || !core.RunPhase(s.ColumnInt64(1)).Closed()
 					s.ColumnBytes(0, id[:])
@@ -265,7 +271,7 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 		})
 	}
 	if err == nil && !found {
-		err = fmt.Errorf("%w: no run with workflow id %q or key %q", journal.ErrNotFound, by.WorkflowID, by.Key)
+		err = fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q", journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
 	}
 	return id, err
 }

@@ -18,6 +18,10 @@ const applicationID = 0x5061776c
 // bulk rows. Of 8 and 16 KiB, level on bulk, the smaller was 5 to 15 percent faster for single entries.
 const pageSize = 8 << 10
 
+// keyIndex finds the run that an idempotency key of a workflow has made. In files of before keys belonged to workflows it is on
+// the key alone, which finds the same rows, among those of other workflows; Open replaces it.
+const keyIndex = "CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL"
+
 // schema creates format 1. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
 // id is stored once. Indexes are partial, so that a run pays only for those it can be found by.
 const schema = `
@@ -60,7 +64,7 @@ CREATE TABLE runs_data (
 CREATE INDEX runs_wake ON runs_data (partition, wake) WHERE wake > 0;
 CREATE INDEX runs_ended ON runs_data (partition, ended_at) WHERE ended_at > 0;
 CREATE INDEX runs_workflow_id ON runs_data (workflow_id) WHERE workflow_id IS NOT NULL;
-CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL;
+` + keyIndex + `;
 CREATE TABLE steps_data (
 	run          BLOB NOT NULL,
 	step         INTEGER NOT NULL,

@@ -158,8 +158,8 @@ func (j *Journal) open() error {
 	}
 	if empty {
 		err = create(conn)
-	} else {
-		err = refreshViews(conn)
+	} else if err = refreshViews(conn); err == nil {
+		err = refreshKeyIndex(conn)
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -108,7 +109,7 @@ func (f *File) Object(v flow.Value, what string, known ...string) bool {
 		if contains(known, field.Name) {
 			continue
 		}
-		hint := flow.Nearest(field.Name, known)
+		hint := nearest.Hint(field.Name, known)
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}

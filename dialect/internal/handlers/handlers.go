@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
 // Handler is one entry of the file.
@@ -90,7 +91,7 @@ func (h *Handler) check(in flow.Value) {
 
 // Nearest hints at the handler whose name is closest.
 func Nearest(name string, all map[string]*Handler) string {
-	return flow.Nearest(name, slices.Sorted(maps.Keys(all)))
+	return nearest.Hint(name, slices.Sorted(maps.Keys(all)))
 }
 
 // Action makes a step's action. input is an expression for what the handler is given: a process reads it as JSON from

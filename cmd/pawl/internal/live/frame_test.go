@@ -41,7 +41,7 @@ type player struct {
 	trail *trail.Trail
 	plan  []api.PlannedStep
 	state *core.Run
-	def   core.Definition
+	def   *core.Definition
 	now   core.Time
 }
 

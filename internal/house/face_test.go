@@ -1,0 +1,88 @@
+package house
+
+import (
+	"go/ast"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// How many names users can see. What is exported is a promise; what is not needed outside stays inside.
+const (
+	exportedInRoot = 200
+	exportedInAll  = 560
+)
+
+// TestExportedNames counts what users can import: names at package level, and methods of exported types.
+func TestExportedNames(t *testing.T) {
+	count := map[string]int{} // by folder
+	for _, s := range sources(t) {
+		dir := filepath.ToSlash(filepath.Dir(s.path))
+		if s.isTest() || s.file.Name.Name == "main" || slices.Contains(strings.Split(dir, "/"), "internal") {
+			continue
+		}
+		count[dir] += len(exportedNames(s.file))
+	}
+	all := 0
+	for dir, n := range count {
+		t.Logf("%-20s %4d", dir, n)
+		all += n
+	}
+	if n := count["."]; n > exportedInRoot {
+		t.Errorf("the root exports %d names, at most %d are wanted", n, exportedInRoot)
+	}
+	if all > exportedInAll {
+		t.Errorf("packages that users can import export %d names, at most %d are wanted", all, exportedInAll)
+	}
+}
+
+func exportedNames(f *ast.File) []string {
+	var names []string
+	for _, decl := range f.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type))) {
+				names = append(names, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			names = append(names, exportedSpecs(d)...)
+		}
+	}
+	return names
+}
+
+func exportedSpecs(d *ast.GenDecl) []string {
+	var names []string
+	for _, spec := range d.Specs {
+		switch s := spec.(type) {
+		case *ast.TypeSpec:
+			if s.Name.IsExported() {
+				names = append(names, s.Name.Name)
+			}
+		case *ast.ValueSpec:
+			for _, n := range s.Names {
+				if n.IsExported() {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// receiver is the name of a method's type.
+func receiver(e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.StarExpr:
+		return receiver(x.X)
+	case *ast.IndexExpr:
+		return receiver(x.X)
+	case *ast.IndexListExpr:
+		return receiver(x.X)
+	case *ast.Ident:
+		return x.Name
+	default:
+		return ""
+	}
+}
