@@ -54,11 +54,11 @@ type row struct {
 var table = []row{
 	{CodeInternal, 1, 500, 13, ""},
 	{CodeInvalid, 2, 400, 3, ""},
-	{CodeTooLarge, 1, 413, 8, "too large"},
-	{CodeNotFound, 1, 404, 5, "not found"},
+	{CodeTooLarge, 1, 413, 8, ""},
+	{CodeNotFound, 1, 404, 5, ""},
 	{CodeConflict, 1, 409, 10, ""},
 	{CodeStale, 1, 409, 9, ""},
-	{CodeRunClosed, 1, 409, 9, "run closed"},
+	{CodeRunClosed, 1, 409, 9, ""},
 	{CodeClosed, 1, 503, 14, ""},
 	{CodeStalled, 1, 503, 14, ""},
 	{CodeUncertain, 1, 500, 2, ""},
@@ -67,7 +67,7 @@ var table = []row{
 	{CodeStorage, 1, 500, 15, ""},
 	{CodeCancelled, 130, 499, 1, ""},
 	{CodeFull, 1, 429, 8, ""},
-	{CodeReadOnly, 1, 405, 12, "read only"},
+	{CodeReadOnly, 1, 405, 12, ""},
 	{CodeLapsed, 1, 410, 11, ""},
 
 	{CodeFailed, 1, 422, 10, ""},
