@@ -91,7 +91,18 @@ func ReadHistory(run RunID, src []byte) (e Entry, rest []byte, err error) {
 	return readEntry(src, run, true)
 }
 
-func readEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
+// readEntry decodes one entry. A panic is a bug of the codec; it counts as an entry that cannot be read, so that it stops no
+// other run.
+func readEntry(src []byte, run RunID, known bool) (e Entry, rest []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			e, rest, err = Entry{}, nil, fmt.Errorf("%w: reading it panicked: %v", ErrBroken, v)
+		}
+	}()
+	return decodeEntry(src, run, known)
+}
+
+func decodeEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	c := coder{buf: src, reading: true}
 	header := c.byte()
 	if c.err == nil && header>>4 != codecVersion {

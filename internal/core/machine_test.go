@@ -263,7 +263,7 @@ func (tr *transcript) checkReplay(t *testing.T) {
 func visible(r *Run) Run {
 	c := *r
 	c.forgetDecider()
-	c.def, c.timers, c.byKey = nil, timers{}, nil
+	c.def, c.wakes, c.byKey = nil, wakes{}, nil
 	if len(c.Signals) == 0 {
 		c.Signals = nil
 	}

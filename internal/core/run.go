@@ -67,7 +67,7 @@ type Run struct {
 	def     *Definition
 	decider Decider
 	asked   bool              // the decider has been asked about the state as a whole
-	timers  timers            // open steps by the instant each wants something
+	wakes   wakes             // open steps by the instant each wants something
 	byKey   map[string]StepID // steps by key; built when first asked for
 	open    int               // steps that are not closed, hooks included
 	live    int               // steps with a running attempt, or one that is still stopping

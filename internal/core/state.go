@@ -62,7 +62,7 @@ func (r *Run) add(s Step) {
 	r.Steps = append(r.Steps, s)
 	last := &r.Steps[s.ID]
 	r.tally(last, 1)
-	r.timers.set(s.ID, r.stepWake(last))
+	r.wakes.set(s.ID, r.stepWake(last))
 	if r.byKey != nil {
 		r.byKey[last.Key()] = s.ID
 	}
@@ -74,7 +74,7 @@ func (r *Run) change(id StepID, f func(*Step)) {
 	r.tally(s, -1)
 	f(s)
 	r.tally(s, 1)
-	r.timers.set(id, r.stepWake(s))
+	r.wakes.set(id, r.stepWake(s))
 }
 
 // tally counts a step in or out.
@@ -96,7 +96,7 @@ func (r *Run) tally(s *Step, by int) {
 // retime derives every open step's timer again, after something that all of them depend on changed.
 func (r *Run) retime() {
 	for i := range r.Steps {
-		r.timers.set(StepID(i), r.stepWake(&r.Steps[i]))
+		r.wakes.set(StepID(i), r.stepWake(&r.Steps[i]))
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *Run) Wake() Time {
 		return policy.Earliest(r.StartAt, r.limitWake())
 	}
 	wake := r.limitWake()
-	if t, ok := r.timers.first(); ok {
+	if t, ok := r.wakes.first(); ok {
 		wake = policy.Earliest(wake, t.at)
 	}
 	return wake

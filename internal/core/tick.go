@@ -11,7 +11,7 @@ func (m *machine) tick() {
 			m.begun()
 			return
 		}
-		t, ok := m.r.timers.first()
+		t, ok := m.r.wakes.first()
 		run := m.r.runLimit()
 		switch {
 		case run.at != 0 && run.at <= m.now && (!ok || run.at <= t.at):

@@ -117,13 +117,21 @@ func failure(op, id string, err error) error {
 	if err == nil || errors.As(err, &own) {
 		return err
 	}
+	switch {
+	case isUnusable(err): // nothing was tried: the run stays as it is
+		return &Error{Code: CodeConflict, Op: op, ID: id, Err: err}
+	case isAside(err):
+		return &Error{
+			Code: CodeInternal, Op: op, ID: id, Err: err,
+			Hint: "the other runs go on; the log has the details. The next start tries again, so use a version without this bug",
+		}
+	case permanent(err):
+		return &Error{Code: CodeInternal, Op: op, ID: id, Err: err, Hint: "nothing was saved; the log has the details"}
+	}
 	for _, m := range meanings {
 		if errors.Is(err, m.err) {
 			return &Error{Code: m.code, Op: op, ID: id, Err: err, Hint: m.hint}
 		}
-	}
-	if setAside := (*unusable)(nil); errors.As(err, &setAside) { // nothing was tried: the run stays as it is
-		return &Error{Code: CodeConflict, Op: op, ID: id, Err: err}
 	}
 	return &Error{
 		Code: CodeUncertain, Op: op, ID: id, Err: err,

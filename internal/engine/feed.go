@@ -139,7 +139,7 @@ func (f *feeds) committed(b *batch, limit int64, now core.Time) {
 
 // release stops counting the batches that every feed has seen.
 func (f *feeds) release(seen uint64) {
-	for f.sizes.len() > 0 && f.sizes.items[f.sizes.head].seq <= seen {
+	for f.sizes.len() > 0 && f.sizes.first().seq <= seen {
 		f.bytes -= f.sizes.pop().bytes
 	}
 }
@@ -170,7 +170,7 @@ func (p *Partition) feed(c *Call) {
 	switch c.Op {
 	case CallFeed:
 		if one == nil { // it begins with what happens from now on
-			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.open.seq - 1}}
+			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.pipeline.open.seq - 1}}
 			f.byName[c.Name] = one
 			f.change(one, p.now)
 			f.now = true
@@ -179,7 +179,7 @@ func (p *Partition) feed(c *Call) {
 			break
 		}
 		if one.changed && f.now {
-			p.open.calls = append(p.open.calls, c) // answered with the batch that stores it
+			p.pipeline.open.calls = append(p.pipeline.open.calls, c) // answered with the batch that stores it
 		} else {
 			p.reply(c)
 		}
@@ -204,7 +204,7 @@ func (p *Partition) feed(c *Call) {
 			delete(f.byName, c.Name)
 			f.marks = append(f.marks, journal.Feed{Name: c.Name, Removed: true})
 			f.since, f.now = max(p.now, 1), true
-			p.open.calls = append(p.open.calls, c)
+			p.pipeline.open.calls = append(p.pipeline.open.calls, c)
 			return
 		}
 	default:

@@ -131,5 +131,9 @@ func (r *reader) row(ctx context.Context, id core.RunID, partition int, h journa
 	if err != nil {
 		return journal.RunRow{}, fmt.Errorf("list: %w", err)
 	}
-	return engine.Rows(id, partition, k.workflow.Definition, h).Runs[0], nil
+	view, err := engine.Rows(id, partition, k.workflow.Definition, h)
+	if err != nil {
+		return journal.RunRow{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return view.Runs[0], nil
 }

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -81,15 +83,14 @@ func (fs *follows) release(f *followed, read bool) {
 // with calls fn with a run whose trail is up to date. name is what the caller called it.
 func (r *reads) with(ctx context.Context, name string, id core.RunID, fn func(f *followed) error) error {
 	f := r.follows.take(id)
-	f.mu.Lock()
-	var err error
-	if !r.lazy || f.trail == nil || f.watchers == 0 {
-		err = r.catchUp(ctx, f)
-	}
-	if err == nil {
-		err = fn(f)
-	}
-	f.mu.Unlock()
+	err := f.locked(func() error {
+		if !r.lazy || f.trail == nil || f.watchers == 0 {
+			if err := r.catchUp(ctx, f); err != nil {
+				return err
+			}
+		}
+		return fn(f)
+	})
 	r.follows.release(f, err == nil)
 	if absent(err) {
 		// The run may be removed, and have lent its id to the chain that goes on.
@@ -99,6 +100,23 @@ func (r *reads) with(ctx context.Context, name string, id core.RunID, fn func(f 
 		return noSuchRun(name)
 	}
 	return wrap(err)
+}
+
+// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, is an error: it says
+// nothing about other runs. The trail is of no more use then.
+func (f *followed) locked(fn func() error) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() {
+		if v := recover(); v != nil {
+			f.trail, f.recent = nil, nil
+			err = &api.Error{
+				Code: api.CodeInternal, Message: fmt.Sprintf("run %s cannot be read: its code panicked: %v", f.id, v),
+				Err: fmt.Errorf("%v\n%s", v, debug.Stack()),
+			}
+		}
+	}()
+	return fn()
 }
 
 // catchUp folds the entries that a run's trail does not have yet.
@@ -115,6 +133,7 @@ func (r *reads) catchUp(ctx context.Context, f *followed) error {
 		if f.trail, err = r.begin(ctx, f, entries); err != nil {
 			return err
 		}
+		f.recent = nil
 	}
 	for _, e := range entries {
 		f.fold(e)

@@ -63,12 +63,19 @@ type folding struct {
 
 // deliver passes on the events that have come, with the entry at hand if nobody has folded it yet.
 func (w *watching) deliver(ctx context.Context, next *folding) error {
-	w.f.mu.Lock()
-	if next != nil && next.number == w.f.trail.Entries()+1 {
-		w.f.fold(next.entry)
-	}
-	events, err := w.eventsAfter(ctx, w.f, w.seen)
-	w.f.mu.Unlock()
+	var events []api.Event
+	err := w.f.locked(func() (err error) {
+		if w.f.trail == nil { // a panic of the run's code threw it away
+			if err := w.catchUp(ctx, w.f); err != nil {
+				return err
+			}
+		}
+		if next != nil && next.number == w.f.trail.Entries()+1 {
+			w.f.fold(next.entry)
+		}
+		events, err = w.eventsAfter(ctx, w.f, w.seen)
+		return err
+	})
 	if err != nil {
 		return err
 	}
