@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -70,9 +71,10 @@ type Engine struct {
 	crew   *crew
 	own    journal.Journal // to be closed; nil: the caller's
 
-	mu     sync.Mutex
-	served []*worker.Pool
-	closed bool // no more are served
+	mu        sync.Mutex
+	served    []*worker.Pool
+	closed    bool // no more are served
+	explained *service.Embedded
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The context bounds
@@ -117,6 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())
 	}
 	e.engine = opened
+	e.explained = e.explains()
 	h.bodies.Attach(opened)
 	close(started)
 	return e, nil
