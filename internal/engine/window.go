@@ -106,7 +106,7 @@ func (p *Partition) load(l *Loaded) {
 		p.residents.visit(r)
 	}
 	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
-		p.takeUp(r)
+		p.takeUp(r, l.History.Entries)
 	}
 }
 
