@@ -92,7 +92,7 @@ func (p *Partition) load(l *Loaded) {
 	r := p.residents.runs[l.Run]
 	switch {
 	case l.Err != nil && !p.residents.stale(l.Run):
-		p.setAside(l.Run, l.Err)
+		_ = p.setAside(l.Run, l.Err)
 		return
 	case l.Err != nil:
 		return
