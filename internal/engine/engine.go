@@ -53,7 +53,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
 	}
-	if n := cfg.Journal.Partitions(); cfg.Partition < 0 || cfg.Partition >= n {
+	if n := cfg.Journal.PartitionCount(); cfg.Partition < 0 || cfg.Partition >= n {
 		return nil, invalid("open", "", "Config.Partition is %d, the journal has %d partitions", cfg.Partition, n)
 	}
 	for name, kind := range cfg.Kinds {

@@ -259,6 +259,7 @@ func (l *loop) renewed(err error, now core.Time) {
 	l.renewAt(now)
 	switch {
 	case err == nil:
+		l.p.Expect() // should nobody have been able to say that a message came
 	case final(err):
 		l.fail(err, now)
 	default:

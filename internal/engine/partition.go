@@ -28,6 +28,7 @@ type Partition struct {
 	pipeline  pipeline  // what is on its way to the journal
 	audience  audience  // those who wait for runs and watch them
 	mail      mail      // what other partitions send, and which those are
+	feeds     feeds     // the named consumers of all entries
 
 	todo       ring[errand] // effects within the partition, still to join the open batch
 	unread     error        // why the open batch must not be saved; see temporary
@@ -43,7 +44,7 @@ func NewPartition(cfg Config) *Partition {
 
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
-	p.mail.count = cfg.Journal.Partitions()
+	p.mail.count = cfg.Journal.PartitionCount()
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
 	p.forget()
 	return p
@@ -87,6 +88,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.consult(c)
 	case CallBegin:
 		p.unpark(c)
+	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
+		p.feed(c)
 	}
 	p.settle()
 }
@@ -222,7 +225,11 @@ func (p *Partition) fire(r *run) {
 // appended one after the other; Committed or Failed follows for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
-	return p.pipeline.cut(p.cfg.Partition, p.now)
+	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
+	if b != nil {
+		b.Feeds = p.feeds.cut()
+	}
+	return b
 }
 
 // Pending returns how many entries are computed and not durable.
@@ -239,7 +246,7 @@ func (p *Partition) Next() core.Time {
 	if p.residents.restored.len() > 0 {
 		return p.now
 	}
-	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), p.mail.due())
+	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.mail.due()))
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
@@ -265,6 +272,7 @@ func (p *Partition) Committed(now core.Time) {
 	p.tellReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
+	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
 		r.written()
 		p.residents.evict(r)

@@ -52,7 +52,7 @@ func HeldBy(partition int, owner string) error {
 // one after the other. But for the end of a lease, every instant a journal needs is an argument: storage reads no clock.
 type Journal interface {
 	Ownership
-	Partitions
+	Messages
 	// Append makes a batch durable, with the part of the view that is in it: all of it or nothing. It is a sign of life.
 	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
 	Append(ctx context.Context, b *Batch) error
@@ -62,6 +62,8 @@ type Journal interface {
 	// History returns what the view holds of a run: its entries in order, through the journal sequence number it is
 	// folded to. Entries of later batches are in the tail. ErrNotFound where the view has never seen the run.
 	History(ctx context.Context, id core.RunID) (History, error)
+	// Partitions returns the partitions that have had an owner, in order, as far as their batches are durable.
+	Partitions(ctx context.Context) ([]Span, error)
 	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
 	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
 	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
@@ -77,10 +79,11 @@ type Journal interface {
 	Close() error
 }
 
-// Partitions is how a storage is divided, and what its partitions send each other.
-type Partitions interface {
-	// Partitions returns how many there are. It never changes: where a run lives is worked out from it.
-	Partitions() int
+// Messages is what the partitions of a storage send each other.
+type Messages interface {
+	// PartitionCount returns how many partitions the storage is divided into. It never changes: where a run lives is worked
+	// out from it.
+	PartitionCount() int
 	// Inbox returns messages for a partition that it has not taken: of each sender those after the given sequence number,
 	// in order, at most limit. Where it leaves out some of a sender's, these are the last ones.
 	Inbox(ctx context.Context, partition int, after map[int]uint64, limit int) ([]Message, error)
@@ -96,6 +99,16 @@ type Lease struct {
 	Last    uint64         // the last batch's sequence number
 	Through uint64         // the view contains every batch up to here
 	Taken   map[int]uint64 // by sender: the last message that the partition has taken
+
+	Feeds     []Feed // in the order of their names
+	FeedBytes int64  // how many bytes of entries stand after the oldest position of a feed that has not lapsed
+}
+
+// Span is what a journal holds of a partition.
+type Span struct {
+	Partition int
+	Last      uint64 // the last batch's sequence number
+	Through   uint64 // the view contains every batch up to here
 }
 
 // Message is what a partition sends to another one. It is stored with the batch that it follows from, and deleted with the
@@ -133,6 +146,16 @@ type Batch struct {
 	View        *View        // nil: none
 	Out         []Message    // to other partitions, which find them in their inbox from here on; From is the batch's partition
 	Taken       []Taken      // what the batch has made of the inbox: these messages go, and do not come again
+	Feeds       []Feed       // new positions of feeds
+}
+
+// Feed is the position of a named consumer of all entries of a partition. The journal keeps the batches after the oldest
+// position, also those that the view contains, until the feed is removed or has lapsed.
+type Feed struct {
+	Name    string
+	Seq     uint64 // the consumer has seen every batch up to here
+	Lapsed  bool   // it was too far behind: nothing is kept for it any more
+	Removed bool   // in a batch: it is forgotten
 }
 
 // View is a part of the view, written in a batch's commit. Rows replace older rows of the same key.
@@ -141,7 +164,7 @@ type View struct {
 	Steps    []StepRow
 	Attempts []AttemptRow
 	History  []HistoryRow // appended
-	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop them
+	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop those that no feed needs
 }
 
 // Wake times of rows that mean at once. The next owner of the partition loads these runs first.

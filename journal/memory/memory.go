@@ -36,6 +36,7 @@ const (
 	OpDefinition Op = "definition"
 	OpPrune      Op = "prune"
 	OpInbox      Op = "inbox"
+	OpPartitions Op = "partitions"
 )
 
 // Journal is a journal in memory, see [New].
@@ -61,8 +62,8 @@ func New() *Journal { return NewPartitions(1) }
 // NewPartitions returns an empty journal with so many partitions.
 func NewPartitions(count int) *Journal { return &Journal{disk: newDisk(), count: count} }
 
-// Partitions implements journal.Journal.
-func (j *Journal) Partitions() int { return j.count }
+// PartitionCount implements journal.Journal.
+func (j *Journal) PartitionCount() int { return j.count }
 
 // Reopen leaves the journal as a crash does and returns another one on what was durable, with the same Fault. The old
 // one answers ErrClosed from here on.
@@ -134,11 +135,21 @@ func (j *Journal) lease(p *partition) journal.Lease {
 	if j.Term > 0 {
 		p.until = j.Now().Add(j.Term)
 	}
-	lease := journal.Lease{Epoch: p.epoch, Term: j.Term, Last: p.last, Through: p.through}
-	if len(p.taken) > 0 {
-		lease.Taken = maps.Clone(p.taken)
+	l := journal.Lease{Epoch: p.epoch, Term: j.Term, Last: p.last, Through: p.through}
+	for _, name := range slices.Sorted(maps.Keys(p.feeds)) {
+		l.Feeds = append(l.Feeds, p.feeds[name])
 	}
-	return lease
+	if oldest, ok := p.oldestFeed(); ok {
+		for _, b := range p.batches {
+			if b.seq > oldest {
+				l.FeedBytes += int64(len(b.entries))
+			}
+		}
+	}
+	if len(p.taken) > 0 {
+		l.Taken = maps.Clone(p.taken)
+	}
+	return l
 }
 
 // owned returns an error where an epoch is not that of the partition's owner.
@@ -195,6 +206,21 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 		return j.Fault(OpAck, b)
 	}
 	return nil
+}
+
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions(ctx context.Context) ([]journal.Span, error) {
+	if err := j.enter(ctx, OpPartitions, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	var spans []journal.Span
+	for _, n := range slices.Sorted(maps.Keys(j.disk.partitions)) {
+		if p := j.disk.partitions[n]; p.epoch > 0 {
+			spans = append(spans, journal.Span{Partition: n, Last: p.last, Through: p.through})
+		}
+	}
+	return spans, nil
 }
 
 // Tail implements journal.Journal.

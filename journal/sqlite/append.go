@@ -63,13 +63,18 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	if err := j.inPlace(); err != nil {
 		return journal.Lease{}, err
 	}
+	l, err := j.w.lease(n, p)
+	if err != nil {
+		return journal.Lease{}, j.failed("acquire", err)
+	}
 	j.partitions[n] = p
-	return p.lease(), nil
+	return l, nil
 }
 
 // lease has no term: the lock on the file keeps other processes out as long as the journal is open, and ends with it.
-func (p *partition) lease() journal.Lease {
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through, Taken: p.taken}
+func (w *writer) lease(n int, p *partition) (journal.Lease, error) {
+	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through, Taken: p.taken}
+	return l, w.feedsOf(n, p, &l)
 }
 
 // owned returns the partition, or an error where the epoch is not that of its owner.
@@ -97,11 +102,19 @@ func (j *Journal) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease
 		return journal.Lease{}, err
 	}
 	now := partition{epoch: p.epoch, owner: p.owner}
-	if err := j.w.transaction(func() error { return j.w.stand(n, &now) }); err != nil {
+	var l journal.Lease
+	err = j.w.transaction(func() error {
+		err := j.w.stand(n, &now)
+		if err == nil {
+			l, err = j.w.lease(n, &now)
+		}
+		return err
+	})
+	if err != nil {
 		return journal.Lease{}, j.failed("renew", err)
 	}
 	*p = now
-	return p.lease(), nil
+	return l, nil
 }
 
 // Release implements journal.Journal.
@@ -264,7 +277,7 @@ func (w *writer) transaction(fn func() error) (err error) {
 // append writes a batch in a transaction of its own and returns about how many bytes that put into the log. next is the
 // partition after it; its first is set by what is trimmed.
 func (w *writer) append(b *journal.Batch, next *partition) (size int, err error) {
-	if b.View == nil && len(b.Definitions) == 0 && len(b.Out) == 0 && len(b.Taken) == 0 {
+	if b.View == nil && len(b.Definitions) == 0 && len(b.Out)+len(b.Taken)+len(b.Feeds) == 0 {
 		return w.write(b, next) // a statement alone is its own transaction
 	}
 	err = w.transaction(func() error {
@@ -283,12 +296,20 @@ func (w *writer) write(b *journal.Batch, next *partition) (size int, err error) 
 		return 0, err
 	}
 	n, err := w.messages(b)
-	if err != nil || b.View == nil {
-		return size + n, err
-	}
-	rows, err := w.view(b.View)
 	if err != nil {
 		return 0, err
+	}
+	if err := w.mark(b.Partition, b.Feeds); err != nil {
+		return 0, err
+	}
+	if b.View == nil && len(b.Feeds) == 0 {
+		return size + n, nil
+	}
+	rows := 0
+	if b.View != nil {
+		if rows, err = w.view(b.View); err != nil {
+			return 0, err
+		}
 	}
 	trimmed, err := w.trimTo(b, next)
 	return size + n + rows + trimmed, err
@@ -307,6 +328,7 @@ func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error
 	if next.first == 0 {
 		next.first = b.Seq
 	}
+	next.feeds = marked(next.feeds, b.Feeds)
 	w.insert.BindInt64(1, rowID(b.Partition, b.Seq))
 	w.insert.BindInt64(2, int64(next.through))
 	w.insert.BindInt64(3, w.conn.sum(entries))
@@ -317,6 +339,9 @@ func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error
 // trimTo deletes batches that the view contains, where they are many enough.
 func (w *writer) trimTo(b *journal.Batch, next *partition) (size int, err error) {
 	trimmed := min(next.through, b.Seq-1) // the newest row stays: it says where to go on
+	if oldest, ok := oldestOf(next.feeds); ok {
+		trimmed = min(trimmed, oldest)
+	}
 	if trimmed < next.first+trimAt-1 {
 		return 0, nil
 	}

@@ -175,7 +175,7 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 // read.
 func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
-	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables, nil); err != nil {
+	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables+feedTable, nil); err != nil {
 		return err
 	}
 	version := oneFormat
@@ -202,7 +202,7 @@ func refresh(c *conn) error {
 	if err := refreshKeyIndex(c); err != nil {
 		return err
 	}
-	return sqlitex.ExecuteScript(c.Conn, messageTables, nil)
+	return sqlitex.ExecuteScript(c.Conn, messageTables+feedTable, nil)
 }
 
 // refreshViews replaces the views for people where an older version made others.

@@ -19,7 +19,7 @@ func TestPartitionsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := j.Partitions(); n != 4 {
+	if n := j.PartitionCount(); n != 4 {
 		t.Errorf("%d partitions", n)
 	}
 	if _, err := j.Acquire(t.Context(), 4, "x"); err == nil || !strings.Contains(err.Error(), "there is no partition 4, it has 4") {
@@ -61,8 +61,8 @@ func TestOlderFileGetsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, err := look.Inbox(t.Context(), 0, nil, 10); err != nil || in != nil || look.Partitions() != 1 {
-		t.Errorf("%v, %v, %d partitions", in, err, look.Partitions())
+	if in, err := look.Inbox(t.Context(), 0, nil, 10); err != nil || in != nil || look.PartitionCount() != 1 {
+		t.Errorf("%v, %v, %d partitions", in, err, look.PartitionCount())
 	}
 	if err := look.Close(); err != nil {
 		t.Error(err)

@@ -50,7 +50,8 @@ type Journal struct {
 type partition struct {
 	epoch, first, last, through uint64
 	owner                       string
-	taken                       map[int]uint64 // of messages, as of when it was acquired or renewed
+	taken                       map[int]uint64          // of messages, as of when it was acquired or renewed
+	feeds                       map[string]journal.Feed // never changed in place
 }
 
 // writerCache is how many bytes of pages the writer keeps. What it writes it appends, and what it looks up by a name
@@ -145,8 +146,8 @@ func isDirectory(path string) error {
 	return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
 }
 
-// Partitions implements journal.Journal.
-func (j *Journal) Partitions() int { return j.count }
+// PartitionCount implements journal.Journal.
+func (j *Journal) PartitionCount() int { return j.count }
 
 // Path returns the file's path.
 func (j *Journal) Path() string { return j.path }

@@ -13,7 +13,7 @@ type mail struct {
 }
 
 func newMail(f *fixture) *mail {
-	if n := f.j.Partitions(); n < 2 {
+	if n := f.j.PartitionCount(); n < 2 {
 		f.Fatalf("the suite needs a journal with several partitions, this one has %d", n)
 	}
 	m := &mail{fixture: f}
