@@ -47,8 +47,10 @@ const (
 	TimerFlush              // decisions and ends have waited long enough for branches that compute
 	TimerIdle               // all branches have waited long enough to be unwound
 	TimerRetry              // a body that was stuck is called again
-	timers
 )
+
+// timers is how many there are.
+const timers = int(TimerRetry) + 1
 
 func (t Timer) String() string { return [...]string{"task", "flush", "idle", "retry"}[t] }
 
@@ -127,6 +129,6 @@ func (s *Session) stop(t Timer) {
 
 func (s *Session) stopTimers() {
 	for t := range timers {
-		s.stop(t)
+		s.stop(Timer(t))
 	}
 }
