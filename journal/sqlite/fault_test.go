@@ -353,7 +353,7 @@ func TestDamagedSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	const column = "sum     INTEGER NOT NULL,    -- CRC-32C"
-	if err := os.WriteFile(path, bytes.Replace(whole, []byte(column), []byte("x"+column[1:]), 1), 0o644); err != nil {
+	if err := os.WriteFile(path, bytes.ReplaceAll(whole, []byte(column), []byte("x"+column[1:])), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	j, err := OpenReadOnly(path)
