@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -68,9 +69,10 @@ type Engine struct {
 	pool   *worker.Pool
 	own    journal.Journal // to be closed; nil: the caller's
 
-	mu     sync.Mutex
-	served []*worker.Pool
-	closed bool // no more are served
+	mu        sync.Mutex
+	served    []*worker.Pool
+	closed    bool // no more are served
+	explained *service.Embedded
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The context bounds
@@ -118,6 +120,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		h.bodies.Close()
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeEngine(), e.closeJournal())
 	}
+	e.explained = e.explains()
 	return e, nil
 }
 
