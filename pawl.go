@@ -117,6 +117,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		err = opened.Open(ctx)
 	}
 	if err != nil {
+		h.bodies.Close()
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeEngine(), e.closeJournal())
 	}
 	e.explained = e.explains()
