@@ -65,7 +65,8 @@ func TestUnknownNames(t *testing.T) {
 	}
 	var kind policy.LimitKind
 	err := kind.UnmarshalText([]byte("startToClosed"))
-	if want := `policy: unknown limit "startToClosed"; did you mean "startToClose"?`; err == nil || err.Error() != want {
+	if want := `policy: unknown limit "startToClosed"; did you mean "startToClose"?`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
