@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// disk is what survives a crash. Entries are kept encoded, so nobody shares memory with a caller and the codec is part
-// of every test.
+// disk is what survives a crash. Entries are kept encoded, so that no memory is shared with a caller and every test
+// also tests the codec.
 type disk struct {
 	partitions  map[int]*partition
 	definitions map[core.DefinitionID]journal.Definition
@@ -20,12 +20,12 @@ type disk struct {
 	steps       map[core.RunID]map[core.StepID]journal.StepRow
 	attempts    map[core.RunID]map[attemptKey]journal.AttemptRow
 	history     map[core.RunID][]journal.HistoryRow
-	order       []core.RunID // of runs, the newest first; nil: to be sorted again
+	order       []core.RunID // the ids of runs, the newest first; nil: not sorted since runs changed
 }
 
 type partition struct {
 	epoch, last, through uint64
-	batches              []batch // those after through
+	batches              []batch // only those after through
 }
 
 type batch struct {
@@ -82,7 +82,7 @@ func (d *disk) append(p *partition, b *journal.Batch) error {
 	return nil
 }
 
-// checkHistory refuses a piece that is there already before anything is changed.
+// checkHistory refuses a piece of history that is there already. It is called before anything is changed.
 func (d *disk) checkHistory(rows []journal.HistoryRow) error {
 	for _, h := range rows {
 		for _, old := range d.history[h.Run] {
@@ -125,7 +125,7 @@ func (d *disk) view(p *partition, v *journal.View) {
 	}
 }
 
-// newest returns the runs' ids, the newest first.
+// newest returns the ids of all runs, the newest first.
 func (d *disk) newest() []core.RunID {
 	if d.order == nil {
 		d.order = slices.SortedFunc(maps.Keys(d.runs), func(a, b core.RunID) int { return bytes.Compare(b[:], a[:]) })

@@ -22,7 +22,10 @@ func TestJournal(t *testing.T) {
 		}
 		return journaltest.Store{
 			Journal: j, Reopen: reopen, Crash: reopen,
-			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) { return j.Steps(run), j.Attempts(run) },
+			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) {
+				return j.Steps(run),
+					j.Attempts(run)
+			},
 		}
 	})
 }
