@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -203,11 +204,11 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out, err := e.engine.Result(ctx, run)
-	switch trouble := e.host.trouble(run); {
+	switch problem := e.host.bodies.Problem(run); {
 	case err != nil && ctx.Err() == nil:
 		return Outcome{}, err
-	case err != nil && trouble != nil:
-		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run, context.Cause(ctx), trouble)
+	case err != nil && problem != nil:
+		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run, context.Cause(ctx), problem)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
@@ -317,7 +318,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Type == typeMark {
+		if s.Dropped || s.Spec.Type == body.TypeMark {
 			continue
 		}
 		d.Steps = append(d.Steps, StepDescription{

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -108,7 +109,7 @@ func compileFlow(d journal.Definition) (*core.Definition, error) {
 // checkTypes refuses tasks that would be taken for a function's own.
 func (f *flowWorkflow) checkTypes() error {
 	for _, spec := range f.def.Specs {
-		if spec.Type == typeLocal || spec.Type == typeHook || spec.Type == typeMark {
+		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || spec.Type == body.TypeMark {
 			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name", spec.Name, spec.Type)
 		}
 	}
@@ -149,10 +150,10 @@ func (b *builtin) Announces() {}
 func (b *builtin) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
 	abandoned := false
-	res := b.host.call(at, func(ctx context.Context) ([]byte, error) {
-		at.ladder.Lock()
-		defer at.ladder.Unlock()
-		r := b.executor.Execute(ctx, t, alive)
+	var own body.Stopping
+	res := b.host.call(at, &own, func(ctx context.Context) ([]byte, error) {
+		var r worker.Result
+		own.Work(func() { r = b.executor.Execute(ctx, t, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
 	})

@@ -5,18 +5,18 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // checker finds what Steep's own validator finds in a workflow or a macro, and what its generator would stumble over.
 type checker struct {
-	services map[string]*service // nil: they are no matter
+	services map[string]*service // nil: services are not checked
 	macros   map[string]*macro
 	inputs   map[string]bool // a macro's input parameters: variables with a value
 	makes    map[string]bool // every variable that an action makes
 	outputs  map[string]bool // those without enumerators
-	ids      map[string]flow.Pos
+	ids      map[string]tree.Pos
 	actions  map[string]bool
 	enums    map[string]bool
 	vars     map[string]*variable
@@ -25,7 +25,7 @@ type checker struct {
 func check(vars []*variable, actions []*action, services map[string]*service, macros map[string]*macro, m *macro) {
 	c := &checker{
 		services: services, macros: macros, inputs: map[string]bool{}, makes: map[string]bool{}, outputs: map[string]bool{},
-		ids: map[string]flow.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
+		ids: map[string]tree.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
 	}
 	if m != nil {
 		c.macro(m)
@@ -54,7 +54,7 @@ func walk(actions []*action, visit func(*action)) {
 	}
 }
 
-func (c *checker) unique(f *form.File, id string, pos flow.Pos) {
+func (c *checker) unique(f *form.File, id string, pos tree.Pos) {
 	if first, twice := c.ids[id]; twice {
 		f.Fail(pos, "", "the identifier %q is used on line %d already; variables and actions share their names", id, first.Line)
 		return

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // macro takes note of a macro's parameters.
@@ -160,7 +160,7 @@ func (p *serviceParam) bounds() string {
 }
 
 // flat lists the texts of a constant, however deep its lists.
-func flat(v flow.Value) []any {
+func flat(v tree.Value) []any {
 	if !v.IsList() {
 		return []any{v.Any()}
 	}

@@ -67,14 +67,15 @@ type Run struct {
 	def     *Definition
 	decider Decider
 	asked   bool              // the decider has been asked about the state as a whole
-	timers  timers            // open steps by the instant each wants something
+	wakes   wakes             // open steps by the instant each wants something
 	byKey   map[string]StepID // steps by key; built when first asked for
 	open    int               // steps that are not closed, hooks included
 	live    int               // steps with a running attempt, or one that is still stopping
 	queued  int               // steps whose attempt waits for a worker
 	changed []StepID          // closed since the decider was last asked
 	last    Time              // the instant of the last entry
-	owed    bool              // a body has not said that it waits since something changed
+	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
+	bodyPending bool
 }
 
 // RunLimit is a run's stored deadline and where it was configured.

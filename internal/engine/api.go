@@ -115,10 +115,13 @@ type API interface {
 
 // Stats counts what an engine holds and does.
 type Stats struct {
-	Loaded  int    // runs in memory
-	Queued  int    // attempts waiting for a worker
-	Live    int    // attempts in workers' hands
-	Seq     uint64 // last durable batch
-	Behind  int    // runs whose view row is older than the journal
-	Stalled string // why no work is taken (a full disk); empty: none
+	Loaded int    // runs in memory
+	Queued int    // attempts waiting for a worker
+	Live   int    // attempts in workers' hands
+	Seq    uint64 // last durable batch
+	Behind int    // runs whose view row is older than the journal
+	// SetAside counts runs that stand still because their code panicked, or their definition cannot be used. Their rows
+	// in lists say why; the next start tries again.
+	SetAside int
+	Stalled  string // why no work is taken (a full disk); empty: none
 }

@@ -83,7 +83,11 @@ func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 	if kind == nil {
 		return nil, &unusable{unknownKind(src, d.kinds)}
 	}
-	def, err := kind.Compile(*src)
+	var def *core.Definition
+	var err error
+	if bug := guard("its definition was compiled", func() { def, err = kind.Compile(*src) }); bug != nil {
+		err = bug
+	}
 	if err != nil {
 		return nil, &unusable{err}
 	}

@@ -98,7 +98,7 @@ type origin struct {
 // originOf returns what a run was started with. It is not known of a run whose history cannot be read: one that was pruned
 // while its chain goes on, or one that is set aside. An error is one of storage that may be gone the next time.
 func (p *Partition) originOf(id core.RunID) (o origin, known bool, err error) {
-	if r := p.runs[id]; r != nil {
+	if r := p.residents.runs[id]; r != nil {
 		return origin{r.state.Workflow, r.state.Input, r.state.Chain.First}, true, nil
 	}
 	h, err := p.cfg.Journal.History(p.ctx, id)
@@ -134,7 +134,7 @@ func jsonValue(text []byte) (v any, ok bool) {
 
 // keyRun finds the run that an idempotency key has made, of its chain the newest.
 func (p *Partition) keyRun(key startKey) (core.RunID, bool, error) {
-	if id, ok := p.byKey[key]; ok {
+	if id, ok := p.residents.byKey[key]; ok {
 		return id, true, nil
 	}
 	return p.lookup(journal.Lookup{Workflow: key.workflow, Key: key.key})
@@ -142,7 +142,7 @@ func (p *Partition) keyRun(key startKey) (core.RunID, bool, error) {
 
 // openRun finds the open run of a workflow id.
 func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
-	if id, ok := p.byName[workflowID]; ok {
+	if id, ok := p.residents.byName[workflowID]; ok {
 		return id, true, nil
 	}
 	id, ok, err := p.lookup(journal.Lookup{WorkflowID: workflowID})
@@ -150,7 +150,7 @@ func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
 		return core.RunID{}, false, err
 	}
 	// What is in memory is newer than the view: had the run still that name, it would have been found above.
-	if p.runs[id] != nil {
+	if p.residents.runs[id] != nil {
 		return core.RunID{}, false, nil
 	}
 	return id, true, nil

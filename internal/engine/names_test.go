@@ -119,7 +119,7 @@ func TestNewRunsAreInTheirPartition(t *testing.T) {
 		if got := core.PartitionKey(started.Run); got != want {
 			t.Errorf("%+v: run %s has the key %#x, want %#x", req, started.Run, got, want)
 		}
-		run := r.p.runs[started.Run]
+		run := r.p.residents.runs[started.Run]
 		if step := &run.state.Steps[0]; step.Child == (core.RunID{}) || core.PartitionKey(step.Child) != want {
 			t.Errorf("the child of %s is %s", started.Run, step.Child)
 		}

@@ -86,7 +86,11 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 			if err != nil {
 				return nil, invalid("read", id.String(), "its definition cannot be used: %w", err)
 			}
-			return core.Restore(id, w.def, entries), nil
+			var r *core.Run
+			if bug := guard("its history was folded", func() { r = core.Restore(id, w.def, entries) }); bug != nil {
+				return nil, failure("read", id.String(), bug)
+			}
+			return r, nil
 		}
 	}
 	return nil, failure("read", id.String(), journal.ErrCorrupt)
@@ -197,7 +201,8 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if err := e.do(ctx, c); err != nil {
 		return journal.Page{}, err
 	}
-	rows, masked, err := c.Rows, c.Masked, c.Err
+	known := *c
+	rows, err := c.Rows, c.Err
 	e.free(c)
 	if err != nil {
 		return journal.Page{}, err
@@ -207,11 +212,7 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 		if err != nil {
 			return journal.Page{}, e.unread("list", "", err)
 		}
-		for _, row := range page.Runs {
-			if !masked[row.ID] {
-				rows = append(rows, row)
-			}
-		}
+		rows = known.overlay(rows, page.Runs)
 		if !page.More || len(page.Runs) == 0 {
 			slices.SortFunc(rows, newestFirst)
 			return cutPage(rows, q.Limit, false), nil

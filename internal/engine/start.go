@@ -27,18 +27,18 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	if id == (core.RunID{}) {
 		id = p.newID(req)
 	}
-	p.define(&req.Definition)
-	r := p.create(id, w.kind)
+	p.pipeline.define(&req.Definition)
+	r := p.residents.create(id, w.kind)
 	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 	})
 	if err != nil {
-		delete(p.runs, id)
+		delete(p.residents.runs, id)
 		return Started{}, refused("start", id, err)
 	}
-	p.name(r)
+	p.residents.name(r)
 	return Started{Run: id}, nil
 }
 
@@ -70,22 +70,13 @@ func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	return id, err == nil, err
 }
 
-// define stores a definition with the first batch that needs it.
-func (p *Partition) define(d *journal.Definition) {
-	if d.Source == nil || p.stored[d.ID] {
-		return
-	}
-	p.stored[d.ID] = true
-	p.open.defs = append(p.open.defs, *d)
-}
-
 // newID makes the id of a new run; its partition is that of the names its caller chose.
 func (p *Partition) newID(req *StartRequest) core.RunID {
 	for {
 		high, low := p.cfg.Random(), p.cfg.Random()
 		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, uint16(low>>48))
 		id := core.NewRunID(p.now, key, high, low)
-		if p.runs[id] == nil {
+		if p.residents.runs[id] == nil {
 			return id
 		}
 	}
@@ -93,9 +84,9 @@ func (p *Partition) newID(req *StartRequest) core.RunID {
 
 // find resolves a workflow id among the runs in memory; what it does not find, the view knows.
 func (p *Partition) find(c *Call) {
-	if id, ok := p.byName[c.Name]; ok {
+	if id, ok := p.residents.byName[c.Name]; ok {
 		c.Started.Run = id
-	} else if id, err := core.ParseRunID(c.Name); err == nil && p.runs[id] != nil {
+	} else if id, err := core.ParseRunID(c.Name); err == nil && p.residents.runs[id] != nil {
 		c.Started.Run = id
 	} else {
 		c.Absent = true
@@ -112,23 +103,9 @@ func (p *Partition) latest(workflowID string) core.RunID {
 			found = r
 		}
 	}
-	p.unviewed(consider)
+	p.pipeline.unviewed(consider)
 	if found == nil {
 		return core.RunID{}
 	}
 	return found.id()
-}
-
-// unviewed calls fn with each run whose row in the view is not up to date, durably.
-func (p *Partition) unviewed(fn func(*run)) {
-	for _, b := range p.flight.items[p.flight.head:] {
-		for _, r := range b.viewed {
-			if r.first == 0 {
-				fn(r)
-			}
-		}
-	}
-	for r := p.behind.head; r != nil; r = r.next {
-		fn(r)
-	}
 }

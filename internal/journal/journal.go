@@ -84,6 +84,12 @@ type View struct {
 	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop them
 }
 
+// Wake times of rows that mean at once. The next owner of the partition loads these runs first.
+const (
+	WakeActive   core.Time = 1 // attempts are in flight
+	WakeSetAside core.Time = 2 // the run was set aside: its code panicked
+)
+
 // RunRow is a run as lists show it. Its columns are for people and searches; state is folded from history.
 type RunRow struct {
 	ID         core.RunID
@@ -96,9 +102,9 @@ type RunRow struct {
 	CreatedAt  core.Time
 	EndedAt    core.Time
 	Deadline   core.Time // the earlier of the run's deadlines
-	Wake       core.Time // when the run wants attention; 1: at once (attempts in flight); 0: never
+	Wake       core.Time // when the run wants attention; WakeActive, WakeSetAside: at once; 0: never
 	Parent     core.RunID
-	Message    string // the failure in a sentence
+	Message    string // the failure in a sentence; of an open run: why it is set aside
 	Applied    uint64 // journal sequence number the row and the run's history are folded to
 }
 

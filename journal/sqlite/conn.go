@@ -24,6 +24,7 @@ var oldestSQLite = [3]int{3, 51, 3}
 type conn struct {
 	*sqlite.Conn
 	stmts map[string]*sqlite.Stmt
+	seed  uint32 // of checksums, see seedOf
 }
 
 // stmt returns a statement, which has been reset; its parameters are the last caller's until they are bound again.
@@ -44,7 +45,7 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{driver, map[string]*sqlite.Stmt{}}
+	c := &conn{Conn: driver, stmts: map[string]*sqlite.Stmt{}}
 	// Only foreign programs ever hold a lock that is in our way; they are waited for, but not for ever.
 	c.SetBusyTimeout(5 * time.Second)
 	for _, q := range []string{
@@ -139,6 +140,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 		return false, err
 	}
 	if id == 0 && tables == 0 {
+		j.seed = seedOf(format)
+		c.seed = j.seed
 		return true, nil
 	}
 	if id != applicationID {
@@ -155,6 +158,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 	if version < 1 {
 		return false, fmt.Errorf("%w: %s has no format version: restore a backup", journal.ErrCorrupt, j.path)
 	}
+	j.seed = seedOf(version)
+	c.seed = j.seed
 	return false, nil
 }
 

@@ -9,7 +9,9 @@ import (
 )
 
 // format is the version of the file's format that this code writes; it refuses newer ones.
-const format = 1
+//
+// Format 2 differs from format 1 in what checksums begin with, nothing else. A file of format 1 stays one.
+const format = 2
 
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.
 const applicationID = 0x5061776c
@@ -22,7 +24,7 @@ const pageSize = 8 << 10
 // the key alone, which finds the same rows, among those of other workflows; Open replaces it.
 const keyIndex = "CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL"
 
-// schema creates format 1. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
+// schema creates format 2. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
 // id is stored once. Indexes are partial, so that a run pays only for those it can be found by.
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -56,7 +58,7 @@ CREATE TABLE runs_data (
 	created_at  INTEGER NOT NULL, -- instants are microseconds since 1970; 0: none
 	ended_at    INTEGER NOT NULL,
 	deadline    INTEGER NOT NULL,
-	wake        INTEGER NOT NULL, -- 1: at once; 0: never
+	wake        INTEGER NOT NULL, -- 1, 2: at once; 0: never
 	parent      BLOB,
 	message     TEXT,
 	applied     INTEGER NOT NULL  -- the batch that row and history are folded to
@@ -113,7 +115,7 @@ func readable() map[string]string {
 			instant("r.created_at") + " AS created_at",
 			instant("r.ended_at") + " AS ended_at",
 			instant("r.deadline") + " AS deadline",
-			"CASE r.wake WHEN 1 THEN 'now' ELSE " + instant("r.wake") + " END AS wake",
+			"CASE WHEN r.wake IN (1, 2) THEN 'now' ELSE " + instant("r.wake") + " END AS wake",
 			"r.message AS message",
 			"r.key AS key",
 			"CASE WHEN r.parent IS NOT NULL THEN " + uuid("r.parent") + " END AS parent",

@@ -28,6 +28,7 @@ type Journal struct {
 	path     string
 	readOnly bool
 	lock     *lockFile
+	seed     uint32      // of checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
 	mu         sync.Mutex // serialises writing: SQLite has one writer
