@@ -70,8 +70,8 @@ func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
 		case "nonRetryable":
 			f.NonRetryable = true
 		case "retryAfter":
-			wish := amount()
-			f.RetryAfter = &wish
+			after := amount()
+			f.RetryAfter = &after
 		case "counted":
 			arg.Scan(t, 0, &h.Counted)
 		case "lost":
@@ -292,9 +292,9 @@ func drawFailure(t *rapid.T) *policy.Failure {
 	if f.Kind == policy.KindTimeout {
 		f.Limit = policy.LimitKind(rapid.IntRange(0, int(policy.LimitTask)).Draw(t, "limit"))
 	}
-	if rapid.IntRange(0, 3).Draw(t, "has wish") == 0 {
-		wish := time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "retryAfter"))
-		f.RetryAfter = &wish
+	if rapid.IntRange(0, 3).Draw(t, "has retryAfter") == 0 {
+		after := time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "retryAfter"))
+		f.RetryAfter = &after
 	}
 	return f
 }

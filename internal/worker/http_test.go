@@ -151,8 +151,8 @@ func TestRetryAfter(t *testing.T) {
 		"99999999999999999": "2562047h47m16s", "99999999999999999999": "2562047h47m16s",
 	} {
 		got := "none"
-		if wish := retryAfter(value, now); wish != nil {
-			got = wish.String()
+		if after := retryAfter(value, now); after != nil {
+			got = after.String()
 		}
 		if got != want {
 			t.Errorf("%q is %s, want %s", value, got, want)
