@@ -50,7 +50,8 @@ func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Exec
 	executors := map[string]worker.Executor{"noop": worker.Noop{}}
 	maps.Copy(executors, types)
 	pool := worker.NewPool(worker.PoolConfig{Executors: executors})
-	e, err := engine.Open(ctx, engine.Config{Journal: j, Workers: pool, Kinds: map[string]engine.Kind{"flow": {Compile: compile}}})
+	e, err := engine.Open(ctx, engine.Config{Journal: j, Workers: pool,
+		Kinds: map[string]engine.Kind{"flow": {Compile: compile}}})
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,8 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 }
 
 // perform runs a conversion from its start to what act makes of it; act may be nil.
-func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage), check func(s *stage, r *core.Run), setup ...func(s *stage)) {
+func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage),
+	check func(s *stage, r *core.Run), setup ...func(s *stage)) {
 	t.Helper()
 	var direct, converted []string
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +197,8 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 		})
 	})
 	if !slices.Equal(direct, converted) {
-		t.Errorf("run directly:\n  %s\nconverted and run:\n  %s", strings.Join(direct, "\n  "), strings.Join(converted, "\n  "))
+		t.Errorf("run directly:\n  %s\nconverted and run:\n  %s", strings.Join(direct, "\n  "),
+			strings.Join(converted, "\n  "))
 	}
 }
 
@@ -222,7 +224,8 @@ func reread(t *testing.T, c *dialect.Conversion) *dialect.Conversion {
 }
 
 // performReal runs a conversion with real processes in real time.
-func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *stage), check func(s *stage, r *core.Run)) {
+func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *stage),
+	check func(s *stage, r *core.Run)) {
 	t.Helper()
 	s := newStage(t, c)
 	s.input, s.real = input, true
@@ -230,10 +233,12 @@ func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *
 }
 
 func newStage(t *testing.T, c *dialect.Conversion) *stage {
-	s := &stage{t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{}, docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
+	s := &stage{t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{},
+		docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
 	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
 		s.docs[doc.Name] = doc
-		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect", Name: doc.Name, Source: []byte(doc.Name)}
+		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect",
+			Name: doc.Name, Source: []byte(doc.Name)}
 	}
 	return s
 }
@@ -331,7 +336,8 @@ func (s *stage) pass(d time.Duration) {
 // send delivers an event to the run.
 func (s *stage) send(name, payload string) {
 	s.t.Helper()
-	if err := s.engine.Signal(s.t.Context(), s.root, core.SignalReceived{Name: name, Payload: []byte(payload)}); err != nil {
+	if err := s.engine.Signal(s.t.Context(), s.root,
+		core.SignalReceived{Name: name, Payload: []byte(payload)}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -384,7 +390,8 @@ func (s *stage) attempts() []string {
 	})
 	lines := make([]string, len(all))
 	for i, a := range all {
-		lines[i] = fmt.Sprintf("%s@%s-%s %s", a.name, duration.Format(a.at.Round(time.Millisecond)), duration.Format(a.end.Round(time.Millisecond)), a.how)
+		lines[i] = fmt.Sprintf("%s@%s-%s %s", a.name, duration.Format(a.at.Round(time.Millisecond)),
+			duration.Format(a.end.Round(time.Millisecond)), a.how)
 	}
 	return lines
 }

@@ -31,7 +31,10 @@ func zartEventWait(t *testing.T) {
 	strict := pawl.Define("strict", func(ctx pawl.Context, _ nothing) (string, error) {
 		return pawl.WaitEvent[string](ctx, "paid", pawl.Within("1h"))
 	})
-	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string, error) { return pawl.WaitEvent[string](ctx, "paid") })
+	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string,
+		error) {
+		return pawl.WaitEvent[string](ctx, "paid")
+	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		pay := func() error { return pawl.SendEvent(t.Context(), e, "run", "paid", "in full") }
 		ends := func(r pawl.Run[string], want string) {
@@ -85,7 +88,8 @@ func zartCancel(t *testing.T) {
 		case "wait":
 			return pawl.WaitEvent[int](ctx, "never", pawl.Within("1d"))
 		default:
-			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") }, pawl.Retry("fixed(2, 1d)"))
+			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") },
+				pawl.Retry("fixed(2, 1d)"))
 		}
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
@@ -113,8 +117,8 @@ func zartCancel(t *testing.T) {
 	}, w, rests)
 }
 
-// zartAdminRetry: a step that failed and one that timed out have all of their time and their attempts again, in a run that
-// has its own again, too.
+// zartAdminRetry: a step that failed and one that timed out have all of their time and their attempts again, in a run
+// that has its own again, too.
 func zartAdminRetry(t *testing.T) {
 	for phase, tries := range map[string]int{"failed": 2, "timed_out": 1} {
 		calls, broken := 0, true
@@ -207,7 +211,8 @@ func zartRestart(t *testing.T) {
 	}, w)
 }
 
-// zartPause: nothing begins while the run is paused, and no clock of its steps runs; then they have their whole time again.
+// zartPause: nothing begins while the run is paused, and no clock of its steps runs; then they have their whole time
+// again.
 func zartPause(t *testing.T) {
 	var budgets []time.Duration
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {

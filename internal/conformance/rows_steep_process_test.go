@@ -14,8 +14,8 @@ import (
 
 func init() { addDialect("S10", steepProcesses) }
 
-// steepProcesses runs real programs from a workflow and its services file: one that hangs, one that goes silent, one that
-// fails twice and succeeds, whose output another one reads.
+// steepProcesses runs real programs from a workflow and its services file: one that hangs, one that goes silent, one
+// that fails twice and succeeds, whose output another one reads.
 func steepProcesses(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
@@ -57,7 +57,8 @@ actions:
   - {type: execute, service: flaky, outputs: [{id: out, var: made}]}
 `
 	c := steepConversion(t, workflow, services, "")
-	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp"), "outPath": filepath.Join(dir, "out")})
+	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp"),
+		"outPath": filepath.Join(dir, "out")})
 	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {
 		got := map[string]string{}
 		for _, line := range s.attempts() {
@@ -66,13 +67,15 @@ actions:
 			got[name] += how + ";"
 		}
 		for name, want := range map[string]string{
-			"hang": "timeout startToClose;timeout startToClose;", "silent": "timeout inactivity;", "flaky": "error;error;ok;", "read": "ok;",
+			"hang": "timeout startToClose;timeout startToClose;", "silent": "timeout inactivity;",
+			"flaky": "error;error;ok;", "read": "ok;",
 		} {
 			if got[name] != want {
 				t.Errorf("%s: attempts %q, want %q", name, got[name], want)
 			}
 		}
-		for name, want := range map[string]string{"hang": "ERROR", "silent": "CANCELLED", "flaky": "SUCCESS", "read": "SUCCESS"} {
+		for name, want := range map[string]string{"hang": "ERROR", "silent": "CANCELLED",
+			"flaky": "SUCCESS", "read": "SUCCESS"} {
 			step, _ := r.Lookup(name)
 			if status := steep.StepStatus(step); status != want {
 				t.Errorf("%s is %s, want %s", name, status, want)
@@ -91,7 +94,8 @@ actions:
 func steepConversion(t *testing.T, workflow, services, macros string) *dialect.Conversion {
 	t.Helper()
 	src := steep.Sources{
-		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)}, Services: []steep.Source{{Name: "services.yaml", Text: []byte(services)}},
+		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)},
+		Services: []steep.Source{{Name: "services.yaml", Text: []byte(services)}},
 	}
 	if macros != "" {
 		src.Macros = []steep.Source{{Name: "macros.yaml", Text: []byte(macros)}}
@@ -103,7 +107,8 @@ func steepConversion(t *testing.T, workflow, services, macros string) *dialect.C
 	return c
 }
 
-// TestSteepYieldProcesses splits a text in halves until a part is one letter: each part is given back to the for action.
+// TestSteepYieldProcesses splits a text in halves until a part is one letter: each part is given back to the for
+// action.
 func TestSteepYieldProcesses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -56,7 +56,8 @@ actions:
 		}
 		for i, task := range s.seen {
 			line := strings.Join(s.command(i), " ")
-			if task.StepName == "first" && !strings.Contains(line, "-i tmp/a -o") && !strings.Contains(line, "-i tmp/b c -o") {
+			if task.StepName == "first" && !strings.Contains(line, "-i tmp/a -o") &&
+				!strings.Contains(line, "-i tmp/b c -o") {
 				t.Errorf("an iteration's first action runs %q", line)
 			}
 		}
@@ -168,7 +169,8 @@ func TestSteepChainBorders(t *testing.T) {
   - {type: execute, id: c, service: many, inputs: [{id: in, var: v}]}`, "a1 c2 v.files2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conversion := steepConversion(t, "api: 4.7.0\nname: w\nretries: {processChains: {maxAttempts: 2, delay: 1s}}\nvars: [{id: v}, {id: w}]\nactions:"+c.actions, steepServices, "")
+			conversion := steepConversion(t, "api: 4.7.0\nname: w\nretries: {processChains: {maxAttempts: 2, delay: "+
+				"1s}}\nvars: [{id: v}, {id: w}]\nactions:"+c.actions, steepServices, "")
 			script := map[string][]try{"c": {broken}, "v.files": {{output: `{"files":"f"}`}}}
 			perform(t, conversion, script, nil, func(s *stage, _ *core.Run) {
 				times := map[string]int{}
@@ -204,7 +206,8 @@ actions:
 			switch {
 			case s.steepStatus(r) != want:
 				t.Errorf("%s: %s, want %s", list, s.steepStatus(r), want)
-			case want == "ERROR" && !strings.Contains(last.Failure.Message, `workflow.yaml:8:5: parameter "in" of service "one" is given`):
+			case want == "ERROR" && !strings.Contains(last.Failure.Message,
+				`workflow.yaml:8:5: parameter "in" of service "one" is given`):
 				t.Errorf("%s: %v", list, last.Failure)
 			}
 		})
@@ -218,12 +221,14 @@ func TestSteepStatus(t *testing.T) {
 		script map[string][]try
 		want   string
 	}{
-		"all well":                             {nil, "SUCCESS"},
-		"a chain fails at its end":             {map[string][]try{"second": {broken}}, "PARTIAL_SUCCESS"},
-		"a chain fails at its beginning":       {map[string][]try{"first": {broken}}, "PARTIAL_SUCCESS"},
-		"a chain fails, and others need it":    {map[string][]try{"fork": {broken}}, "ERROR"},
-		"a chain of each iteration fails":      {map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}}, "PARTIAL_SUCCESS"},
-		"all fail":                             {map[string][]try{"first": {broken}, "fork": {broken}, "left": {broken}, "alone": {broken}}, "ERROR"},
+		"all well":                          {nil, "SUCCESS"},
+		"a chain fails at its end":          {map[string][]try{"second": {broken}}, "PARTIAL_SUCCESS"},
+		"a chain fails at its beginning":    {map[string][]try{"first": {broken}}, "PARTIAL_SUCCESS"},
+		"a chain fails, and others need it": {map[string][]try{"fork": {broken}}, "ERROR"},
+		"a chain of each iteration fails": {map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}},
+			"PARTIAL_SUCCESS"},
+		"all fail": {map[string][]try{"first": {broken}, "fork": {broken}, "left": {broken},
+			"alone": {broken}}, "ERROR"},
 		"one is cancelled, in every iteration": {map[string][]try{"second": {hangs}, "alone": {broken}}, "CANCELLED"},
 		"one is cancelled beside failures":     {map[string][]try{"second": {hangs}, "left": {broken}}, "CANCELLED"},
 	} {
