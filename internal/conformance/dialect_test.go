@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// addDialect adds a test to a row, after what shows it already.
+// addDialect adds a test to a row, after the tests that the row has already.
 func addDialect(id string, test func(t *testing.T)) {
 	before := rows[id]
 	rows[id] = func(t *testing.T) {
@@ -54,8 +54,8 @@ var (
 	hangs  = try{hang: true}
 )
 
-// stage runs documents on a real engine in virtual time. Workers play the script: the tries of each step, of which the
-// last is repeated; a step without a line succeeds.
+// stage runs documents on a real engine in virtual time. Its workers follow a script: the attempts of each step, of
+// which the last is repeated. A step that the script does not name succeeds.
 type stage struct {
 	t         *testing.T
 	script    map[string][]try
@@ -101,14 +101,14 @@ func (s *stage) Execute(ctx context.Context, t core.Task, alive worker.Alive) wo
 	return s.play(ctx, tries[min(n, len(tries)-1)], alive)
 }
 
-// change gives the attempts that begin from now on another script.
+// change replaces the script for attempts that start from now on.
 func (s *stage) change(script map[string][]try) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = script
 }
 
-// listed is what a step does that the script does not name: it lists files, or just succeeds.
+// listed is the attempt of a step that the script does not name: it lists files, or just succeeds.
 func (s *stage) listed(name string) try {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 	return worker.Result{Output: []byte(do.output)}
 }
 
-// perform runs a conversion from its start to what act makes of it; act may be nil.
+// perform runs a conversion. act, which may be nil, acts on the run after its start.
 func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage),
 	check func(s *stage, r *core.Run), setup ...func(s *stage)) {
 	t.Helper()
@@ -183,7 +183,7 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 	if len(c.Flow.Variables) > 0 {
 		return
 	}
-	// What is written as flow files and read again does the same.
+	// The flows must do the same after they were written as files and read again.
 	again := reread(t, c)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, again)
@@ -327,7 +327,7 @@ func (s *stage) operate(op core.Operation) {
 	}
 }
 
-// pass lets virtual time pass, and everything happen that follows from it.
+// pass lets virtual time pass. Everything that is due in that time happens.
 func (s *stage) pass(d time.Duration) {
 	<-time.NewTimer(d).C
 	synctest.Wait()
@@ -396,7 +396,7 @@ func (s *stage) attempts() []string {
 	return lines
 }
 
-// given lists what the attempts were given to work with.
+// given lists the payloads of the attempts.
 func (s *stage) given() []string {
 	var out []string
 	for _, t := range s.seen {

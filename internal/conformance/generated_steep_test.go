@@ -69,10 +69,13 @@ func (g *generator) steep() *steepDocument {
 	fmt.Fprintf(&b, "vars: [%s]\nactions: [\n  %s]\n", strings.Join(d.vars, ", "), strings.Join(list, ",\n  "))
 	d.workflow = b.String()
 	d.macros = `
-- {id: pair, name: P, description: d, parameters: [{id: text, type: input, default: "fall back"}, {id: result, type: output}], vars: [{id: between}], actions: [
+- {id: pair, name: P, description: d, parameters: [{id: text, type: input, default: "fall back"},
+    {id: result, type: output}], vars: [{id: between}], actions: [
     {type: execute, id: first, service: one, inputs: [{id: in, var: text}], outputs: [{id: out, var: between}]},
-    {type: execute, id: second, service: one, inputs: [{id: in, var: between}], outputs: [{id: out, var: result, store: true}]}]}
-- {id: spread, name: S, description: d, parameters: [{id: texts, type: input}, {id: results, type: output}], vars: [{id: each}], actions: [
+    {type: execute, id: second, service: one, inputs: [{id: in, var: between}], outputs: [{id: out, var: result,
+        store: true}]}]}
+- {id: spread, name: S, description: d, parameters: [{id: texts, type: input},
+    {id: results, type: output}], vars: [{id: each}], actions: [
     {type: for, input: texts, enumerator: t, output: results, yieldToOutput: each, actions: [
       {type: include, macro: pair, inputs: [{id: text, var: t}], outputs: [{id: result, var: each}]}]}]}
 `

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// generated is how many documents of each system are made up.
+// generated is how many random documents of each system are made.
 const generated = 60
 
 // TestGenerated runs documents that are made up, directly and as what they are converted to: the same attempts at the
@@ -130,7 +130,7 @@ func (g *generator) tries() []try {
 	return tries
 }
 
-// free lets nothing hang that no limit might end.
+// free avoids attempts that hang without a limit that ends them.
 func free(tries []try) []try {
 	for i := range tries {
 		if tries[i].hang {
@@ -149,7 +149,7 @@ type sent []struct {
 func (e sent) send(s *stage) {
 	for _, one := range e {
 		s.pass(one.after)
-		// A run that is over takes no more events.
+		// A run that has ended accepts no more events.
 		_ = s.engine.Signal(s.t.Context(), s.root, core.SignalReceived{Name: one.name, Payload: []byte(one.payload)})
 	}
 }

@@ -21,8 +21,8 @@ func init() {
 	addDialect("A14", aetherStops)
 }
 
-// aetherOneWriter lets two engines have the same journal: the newer one is the only one to write, and the task's end is
-// written once.
+// aetherOneWriter opens two engines on the same journal: only the newer one can write, and the task's end is written
+// once.
 func aetherOneWriter(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "work", "template": "work", "timeout": "1m"}`, "")
 	synctest.Test(t, func(t *testing.T) {
@@ -67,13 +67,14 @@ func aetherOneWriter(t *testing.T) {
 	})
 }
 
-// aetherStops times out a real process: it and what it started are stopped, as the task that follows sees, which waits
-// for that for ten seconds at most. It begins at once: only another attempt of the same task would wait until the old
-// work is gone. What is dead and has no parent left to take note of it counts as gone.
+// aetherStops lets a real process time out. The process and its children are stopped. The next task checks that, for
+// ten seconds at most. It has to wait because it starts at once: only another attempt of the same task would start
+// after the old work is gone. A dead process whose parent does not wait for it counts as gone.
 func aetherStops(t *testing.T) {
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
-	const check = `for p in $(cat "$PIDS"); do n=0; while :; do case "$(sed -n "s/^State:[^A-Z]*//p" /proc/$p/status 2>/dev/null)" in ""|Z*|X*) break;; esac; ` +
+	const check = `for p in $(cat "$PIDS"); do n=0; while :; do ` +
+		`case "$(sed -n "s/^State:[^A-Z]*//p" /proc/$p/status 2>/dev/null)" in ""|Z*|X*) break;; esac; ` +
 		`n=$((n+1)); [ $n -lt 200 ] || { echo "$p lives"; exit 1; }; sleep 0.05; done; done`
 	c, err := aether.Convert(aetherSource("",
 		`{"name": "poll", "template": "work", "timeout": "300ms", "continueOn": {"timeout": true}},
@@ -125,7 +126,8 @@ func TestAetherLoops(t *testing.T) {
 	"tasks": [{"name": "one", "template": "step",
 	"arguments": {"parameters": [{"name": "file", "valueFrom": {"parameter": "inputs.parameters.who"}}]}}],
   "outputs": {"parameters": [{"name": "result", "valueFrom": {"parameter": "tasks.one.outputs.parameters.done"}}]}}}`)
-	script := map[string][]try{"produce": {{output: `{"files": ["a", "b", "c"]}`}}, "step": {{output: `{"done": true}`}}, "one": {{output: `{"done": "hello"}`}}}
+	script := map[string][]try{"produce": {{output: `{"files": ["a", "b",
+    "c"]}`}}, "step": {{output: `{"done": true}`}}, "one": {{output: `{"done": "hello"}`}}}
 	perform(t, c, script, nil, func(s *stage, r *core.Run) {
 		wantPhase(t, r, core.RunSucceeded)
 		var files []string
@@ -145,13 +147,14 @@ func TestAetherLoops(t *testing.T) {
 			}
 		}
 		got, _ := json.Marshal(final)
-		if want := `{"again":[true,true,true],"each":[true,true,true],"fixed":"last is true","sub":"hello"}`; string(got) != want {
+		const want = `{"again":[true,true,true],"each":[true,true,true],"fixed":"last is true","sub":"hello"}`
+		if string(got) != want {
 			t.Errorf("final was given %s, want %s", got, want)
 		}
 	})
 }
 
-// TestAetherReferences: what expressions and {{ }} may name: codes, what is deep in a value, the inputs of the task at hand in
+// TestAetherReferences: expressions and {{ }} may name codes, fields deep in a value, the inputs of the current task in
 // its executor's config, and in a loop the tasks of the dag that calls it.
 func TestAetherReferences(t *testing.T) {
 	c := aetherFlow(t, `"arguments": {"parameters": [{"name": "where", "value": {"dir": "/data"}}]},`, `
@@ -167,8 +170,8 @@ func TestAetherReferences(t *testing.T) {
 	"when": "\"{{tasks.list.outputs.parameters.state}}\" == 'ready now' && {{tasks.list.code}} == 0"},
 {"name": "final", "template": "configured", "dependencies": ["list", "late", "bad", "broken", "exits", "each", "again",
 	"quiet"], "arguments": {"parameters": [
-  {"name": "codes", "value": "{{tasks.list.code}} {{tasks.late.code}} {{tasks.bad.code}} {{tasks.broken.code}} " +
-	"{{tasks.exits.code}}"},
+  {"name": "codes",
+	"value": "{{tasks.list.code}} {{tasks.late.code}} {{tasks.bad.code}} {{tasks.broken.code}} {{tasks.exits.code}}"},
   {"name": "deep", "value": "{{tasks.list.outputs.parameters.meta.owner.name}}"},
 	{"name": "dir", "valueFrom": {"parameter": "workflow.arguments.parameters.where.dir"}},
   {"name": "empty", "value": ""}]}}`, `,
@@ -183,7 +186,8 @@ func TestAetherReferences(t *testing.T) {
 {"task": {"name": "configured", "inputs": {"parameters": [{"name": "dir"}, {"name": "empty", "value": "its own"},
 	{"name": "absent"}]}, "executor": {"type": "echo", "config": {"path": "{{inputs.parameters.dir}}/x"}}}}`)
 	script := map[string][]try{
-		"list": {{output: `{"files": [{"name": "a"}, {"name": "b"}], "state": "ready now", "times": 2, "meta": {"owner": {"name": "ada"}}}`}},
+		"list": {{output: `{"files": [{"name": "a"}, {"name": "b"}], "state": "ready now", "times": 2,
+    "meta": {"owner": {"name": "ada"}}}`}},
 		"late": {hangs}, "bad": {{kind: failed.kind}}, "broken": {{kind: broken.kind}},
 		"exits": {{kind: broken.kind}, {kind: broken.kind, code: 75}},
 	}
@@ -217,14 +221,15 @@ func TestAetherReferences(t *testing.T) {
 			t.Errorf("%d attempts of exits, %d of quiet", len(given["exits"]), len(given["quiet"]))
 		}
 	})
-	// Without a number there is no bound to the iterations at a time.
+	// Without a number, any number of iterations may run at a time.
 	var items []string
 	for i := range 100 {
 		items = append(items, strconv.Itoa(i))
 	}
 	c = aetherFlow(t, "", `{"name": "all", "template": "wide"}`, `,
 {"loop": {"name": "wide", "items": [`+strings.Join(items, ",")+`], "body": "gate"}},
-{"dag": {"name": "gate", "tasks": [{"name": "wait", "executor": {"type": "wait"}, "timeout": "1m", "continueOn": {"timeout": true}}]}}`)
+{"dag": {"name": "gate", "tasks": [{"name": "wait", "executor": {"type": "wait"}, "timeout": "1m",
+    "continueOn": {"timeout": true}}]}}`)
 	perform(t, c, nil, nil, func(s *stage, r *core.Run) {
 		if took := r.EndedAt.Std().Sub(s.began); took != time.Minute {
 			t.Errorf("a hundred waits of a minute took %s", took)
@@ -232,7 +237,7 @@ func TestAetherReferences(t *testing.T) {
 	})
 }
 
-// stdin is the parameters that a process was given.
+// stdin reads the parameters that a process was given.
 func stdin(t *testing.T, task core.Task) map[string]any {
 	t.Helper()
 	var p struct{ Stdin string }

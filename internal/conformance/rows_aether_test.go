@@ -27,11 +27,13 @@ func init() {
 	addDialect("A13", aetherContainer)
 }
 
-const aetherHandlers = `handlers: {echo: {exec: {command: [./echo]}}, wait: {wait: {}}, subtree: {flow: inner}, ask: {http: "http://localhost/"}}`
+const aetherHandlers = `handlers: {echo: {exec: {command: [./echo]}}, wait: {wait: {}}, subtree: {flow: inner},
+    ask: {http: "http://localhost/"}}`
 
 // aetherSource makes a workflow of a dag's tasks, and more templates after it.
 func aetherSource(spec, tasks, templates string) aether.Source {
-	text := `{"apiVersion": "aether/v1", "kind": "Workflow", "metadata": {"name": "w"}, "spec": {"entrypoint": "main", ` + spec + `
+	text := `{"apiVersion": "aether/v1", "kind": "Workflow", "metadata": {"name": "w"}, ` +
+		`"spec": {"entrypoint": "main", ` + spec + `
 "templates": [{"dag": {"name": "main", "tasks": [` + tasks + `]}},
 	{"task": {"name": "work", "executor": {"type": "echo"}}}` + templates + `]}}`
 	return aether.Source{Name: "flow.json", Text: []byte(text)}
@@ -91,7 +93,8 @@ func aetherExpression(t *testing.T) {
 	}
 	// The expression may name what the task depends on, also with a dash in it.
 	c := aetherFlow(t, "", `{"name": "pre-check", "template": "work"},
-{"name": "next", "template": "work", "dependencies": ["pre-check"], "retry": {"limit": 1, "expression": "tasks.pre-check.phase == 'Succeeded' && tasks.pre-check.outputs.parameters.go-on == 'yes'"}}`, "")
+{"name": "next", "template": "work", "dependencies": ["pre-check"], "retry": {"limit": 1,
+    "expression": "tasks.pre-check.phase == 'Succeeded' && tasks.pre-check.outputs.parameters.go-on == 'yes'"}}`, "")
 	perform(t, c, map[string][]try{"pre-check": {{output: `{"go-on":"yes"}`}}, "next": {failed, ok}}, nil,
 		func(s *stage, r *core.Run) {
 			wantPhase(t, r, core.RunSucceeded)
@@ -103,8 +106,10 @@ func aetherExpression(t *testing.T) {
 
 func aetherInProgress(t *testing.T) {
 	c := aetherFlow(t,
-		`"arguments": {"parameters": [{"name": "order", "value": 42}]}, "hooks": {"onSuccess": {"template": "work"}, "onError": {"template": "work"}},`,
-		`{"name": "flaky", "template": "work", "retry": {"limit": 2}, "arguments": {"parameters": [{"name": "id", "valueFrom": {"parameter": "workflow.arguments.parameters.order"}}]}}`, "")
+		`"arguments": {"parameters": [{"name": "order", "value": 42}]}, "hooks": {"onSuccess": {"template": "work"},
+    "onError": {"template": "work"}},`,
+		`{"name": "flaky", "template": "work", "retry": {"limit": 2}, "arguments": {"parameters": [{"name": "id",
+    "valueFrom": {"parameter": "workflow.arguments.parameters.order"}}]}}`, "")
 	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError},
 		{run: time.Second, kind: policy.KindError}, {run: time.Second}}}, func(s *stage) {
 		s.pass(1500 * time.Millisecond)
@@ -129,7 +134,9 @@ func aetherInProgress(t *testing.T) {
 
 func aetherExhausted(t *testing.T) {
 	tasks := func(extra string) string {
-		return `{"name": "doomed", "template": "work", "retry": {"limit": 2, "expression": "tasks.doomed.phase != 'Succeeded'"}` + extra + `}, {"name": "after", "template": "work", "dependencies": ["doomed"]}`
+		return `{"name": "doomed", "template": "work", "retry": {"limit": 2,
+    "expression": "tasks.doomed.phase != 'Succeeded'"}` + extra + `}, {"name": "after", "template": "work",
+    "dependencies": ["doomed"]}`
 	}
 	for extra, want := range map[string]string{"": "Failed", `, "continueOn": {"failed": true}`: "Succeeded",
 		`, "continueOn": {"error": true}`: "Failed"} {
@@ -138,7 +145,8 @@ func aetherExhausted(t *testing.T) {
 				n := strings.Count(strings.Join(s.attempts(), " "), "doomed@")
 				step, _ := r.Lookup("doomed")
 				if n != 3 || aether.TaskPhase(step) != "Failed" || aether.Status(r) != want {
-					t.Errorf("%q: %d attempts, task %s, workflow %s", extra, n, aether.TaskPhase(step), aether.Status(r))
+					t.Errorf("%q: %d attempts, task %s, workflow %s",
+						extra, n, aether.TaskPhase(step), aether.Status(r))
 				}
 			})
 	}
@@ -170,7 +178,8 @@ func aetherWait(t *testing.T, continueOn string) *dialect.Conversion {
 	t.Helper()
 	return aetherFlow(t, "", `{"name": "wait-external", "timeout": "1s", `+continueOn+`
 "inputs": {"parameters": [{"name": "suspend", "value": true}]}, "executor": {"type": "echo"}},
-{"name": "finish", "template": "work", "dependencies": ["wait-external"], "arguments": {"parameters": [{"name": "phase", "value": "{{tasks.wait-external.phase}}"}]}}`, "")
+{"name": "finish", "template": "work", "dependencies": ["wait-external"],
+    "arguments": {"parameters": [{"name": "phase", "value": "{{tasks.wait-external.phase}}"}]}}`, "")
 }
 
 func aetherSuspended(t *testing.T) {
@@ -200,7 +209,8 @@ func aetherSuspended(t *testing.T) {
 
 func aetherResume(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "approve", "timeout": "1h", "executor": {"type": "wait"}},
-{"name": "finish", "template": "work", "dependencies": ["approve"], "arguments": {"parameters": [{"name": "by", "valueFrom": {"parameter": "tasks.approve.outputs.parameters.by"}}]}}`, "")
+{"name": "finish", "template": "work", "dependencies": ["approve"], "arguments": {"parameters": [{"name": "by",
+    "valueFrom": {"parameter": "tasks.approve.outputs.parameters.by"}}]}}`, "")
 	perform(t, c, map[string][]try{"finish": {{run: time.Minute}}}, func(s *stage) {
 		s.pass(time.Second)
 		s.send("resume.approve", `{"by": "ada"}`)
@@ -233,7 +243,8 @@ func aetherIdempotent(t *testing.T) {
 func aetherWorkflowTimeout(t *testing.T) {
 	c := aetherFlow(t,
 		`"timeout": "30m", "hooks": {"onTimeout": {"template": "work"}, "onError": {"template": "work"}},`,
-		`{"name": "a", "template": "work", "timeout": "2h", "retry": {"limit": 5}}, {"name": "b", "executor": {"type": "wait"}}, {"name": "c", "template": "work", "dependencies": ["a"]}`, "")
+		`{"name": "a", "template": "work", "timeout": "2h", "retry": {"limit": 5}}, {"name": "b",
+    "executor": {"type": "wait"}}, {"name": "c", "template": "work", "dependencies": ["a"]}`, "")
 	perform(t, c, map[string][]try{"a": {hangs}}, nil, func(s *stage, r *core.Run) {
 		if aether.Status(r) != "Timeout" || r.EndedAt.Std().Sub(s.began) != 30*time.Minute {
 			t.Errorf("%s after %s", aether.Status(r), r.EndedAt.Std().Sub(s.began))
@@ -281,7 +292,8 @@ func aetherDeadlineReused(t *testing.T) {
 }
 
 func aetherContainer(t *testing.T) {
-	inner := `, {"dag": {"name": "inner", "tasks": [{"name": "one", "template": "work"}, {"name": "two", "template": "work", "dependencies": ["one"]}]}},
+	inner := `, {"dag": {"name": "inner", "tasks": [{"name": "one", "template": "work"}, {"name": "two",
+    "template": "work", "dependencies": ["one"]}]}},
 {"task": {"name": "wrapper", "executor": {"type": "subtree"}}},
 	{"loop": {"name": "many", "items": [1], "body": "work"}}`
 	for _, template := range []string{"inner", "many"} {

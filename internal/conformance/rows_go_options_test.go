@@ -123,7 +123,7 @@ func temporalScheduleToCloseOption(t *testing.T) {
 	}
 }
 
-// wantRefused: what is wrong with an option is said where the workflow is defined.
+// wantRefused checks that a wrong option is refused when the workflow is defined.
 func wantRefused(t *testing.T, option pawl.Option, want string) {
 	t.Helper()
 	w := pawl.Define("w", func(pawl.Context, nothing) (int, error) { return 0, nil }, option)
@@ -214,11 +214,17 @@ func temporalWorkflowOption(t *testing.T) {
 		}
 	}, w)
 	for want, o := range map[string]temporal.WorkflowOptions{
-		"workflowRunTimeout: -1s is negative":                                       {WorkflowRunTimeout: -time.Second},
-		"retryPolicy.maximumAttempts: -2 is below 0":                                {RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: -2}},
-		"TemporalTimeout:StartToClose has no counterpart":                           {RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{"TemporalTimeout:StartToClose"}}},
-		`cronSchedule: cron: "0 12 * *" has 4 fields where 5 are expected`:          {CronSchedule: "0 12 * *"},
-		"cronSchedule: unknown time zone Mars/Base; name one such as Europe/Berlin": {CronSchedule: "CRON_TZ=Mars/Base @daily"},
+		"workflowRunTimeout: -1s is negative": {WorkflowRunTimeout: -time.Second},
+		"retryPolicy.maximumAttempts: -2 is below 0": {
+			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: -2},
+		},
+		"TemporalTimeout:StartToClose has no counterpart": {
+			RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{"TemporalTimeout:StartToClose"}},
+		},
+		`cronSchedule: cron: "0 12 * *" has 4 fields where 5 are expected`: {CronSchedule: "0 12 * *"},
+		"cronSchedule: unknown time zone Mars/Base; name one such as Europe/Berlin": {
+			CronSchedule: "CRON_TZ=Mars/Base @daily",
+		},
 	} {
 		wantRefused(t, temporal.Workflow(o), want)
 	}
@@ -229,7 +235,8 @@ func temporalWorkflowOption(t *testing.T) {
 func temporalCronOption(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		temporal.Workflow(temporal.WorkflowOptions{
-			CronSchedule: "*/10 * * * *", WorkflowRunTimeout: 7 * time.Minute, WorkflowExecutionTimeout: 35 * time.Minute,
+			CronSchedule: "*/10 * * * *", WorkflowRunTimeout: 7 * time.Minute,
+			WorkflowExecutionTimeout: 35 * time.Minute,
 		}))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()

@@ -93,8 +93,8 @@ func temporalRunTimeout(t *testing.T) {
 	}, w, whole, cut)
 }
 
-// temporalTaskTimeout: a body that does not come to its next step is handed to another goroutine, without end, and a
-// body whose engine goes away is called by the next one.
+// temporalTaskTimeout: a body that does not reach its next step is called again in another goroutine, any number of
+// times. If the engine ends, the next one calls the body.
 func temporalTaskTimeout(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -321,8 +321,8 @@ func temporalNonRetryable(t *testing.T) {
 	}, w)
 }
 
-// temporalRunRetry: runs are not retried by default, and are, with the same input, where a policy says so, unless they
-// are cancelled.
+// temporalRunRetry: runs are not retried by default. With a retry policy they are, with the same input, unless they
+// were cancelled.
 func temporalRunRetry(t *testing.T) {
 	runs := 0
 	body := func(ctx pawl.Context, in string) (int, error) {

@@ -65,8 +65,8 @@ func zartDeadlineIsStored(t *testing.T) {
 	}, w)
 }
 
-// zartExecutionTimeout: whatever the run does, and however much of it at once, its deadline is met and handled once.
-// The deadline is the stored one: code with another timeout does not move it.
+// zartExecutionTimeout: whatever the run does, its deadline ends it and is handled once. The deadline is stored, so
+// code with another timeout does not move it.
 func zartExecutionTimeout(t *testing.T) {
 	for _, how := range []string{"sleep", "wait", "steps"} {
 		handled := 0

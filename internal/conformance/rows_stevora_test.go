@@ -128,7 +128,7 @@ func stevoraDelays(t *testing.T) {
 	if low > 0.76 || high < 0.99 {
 		t.Errorf("the delays are spread over %v to %v of the base only", low, high)
 	}
-	// And as they happen: the table of the default policy, with a fifth attempt.
+	// Real runs show the same delays: the table of the default policy, with a fifth attempt.
 	perform(t, stevoraTask(t, `{"maxAttempts": 5}`), map[string][]try{"work": {failed}}, nil,
 		func(s *stage, r *core.Run) {
 			at := 0.0
@@ -210,8 +210,9 @@ func stevoraOnce(t *testing.T) {
 			synctest.Wait()
 			step, _ := s.run().Lookup("work")
 			for range 5 {
-				// All but the first find it running, and are refused.
-				_ = s.engine.Operate(s.t.Context(), s.root, core.Operation{Op: core.OpNow, Step: step.ID, Actor: "test"})
+				// All triggers except the first find the step running, and are refused.
+				now := core.Operation{Op: core.OpNow, Step: step.ID, Actor: "test"}
+				_ = s.engine.Operate(s.t.Context(), s.root, now)
 			}
 		}, func(s *stage, r *core.Run) {
 			if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {
@@ -306,7 +307,7 @@ func TestStevoraWalk(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		}, queue)
-	// Nothing to approve, and nobody who pays.
+	// There is nothing to approve, and nobody pays.
 	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": true}}}`}}},
 		func(s *stage) { s.send("payment", "{}") }, func(_ *stage, r *core.Run) {
 			if stevora.Status(r) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" ||
@@ -325,11 +326,11 @@ func TestStevoraWalk(t *testing.T) {
 	}, queue)
 }
 
-// TestStevoraState: what steps, events and reviewers write is what later steps read, however many there are; a model's
-// prompt is given with its values.
+// TestStevoraState: later steps read what steps, events and reviewers wrote. The prompt of a model contains the values.
 func TestStevoraState(t *testing.T) {
 	steps := []string{`{"type": "task", "name": "draft", "handler": "call"}`}
-	script := map[string][]try{"draft": {{output: `{"stateUpdates": {"mail": "hello", "n": {"deep": 5}, "flag": false}}`}}}
+	script := map[string][]try{"draft": {{output: `{"stateUpdates": {"mail": "hello", "n": {"deep": 5},
+    "flag": false}}`}}}
 	for i := range 60 {
 		name := fmt.Sprintf("step%d", i)
 		steps = append(steps, fmt.Sprintf(`{"type": "task", "name": %q, "handler": "call"}`, name))
@@ -341,9 +342,12 @@ func TestStevoraState(t *testing.T) {
 		`{"type": "task", "name": "never", "handler": "other"}`,
 		`{"type": "approval", "name": "review", "contentKey": "mail"}`,
 		`{"type": "external_event", "name": "note", "signalType": "note"}`,
-		`{"type": "condition", "name": "known", "expression": "missing.deeper", "trueStep": "never2", "falseStep": "ask"}`,
+		`{"type": "condition", "name": "known", "expression": "missing.deeper", "trueStep": "never2",
+    "falseStep": "ask"}`,
 		`{"type": "task", "name": "never2", "handler": "other"}`,
-		`{"type": "llm", "name": "ask", "model": "m", "systemPrompt": "{{input.tone}} {{state.n.deep}} {{n}} {{tone}} {{nothing}}", "messages": [{"role": "user", "content": "say {{ mail }}"}]}`)
+		`{"type": "llm", "name": "ask", "model": "m",
+    "systemPrompt": "{{input.tone}} {{state.n.deep}} {{n}} {{tone}} {{nothing}}", "messages": [{"role": "user",
+    "content": "say {{ mail }}"}]}`)
 	c := stevoraFlow(t, strings.Join(steps, ",\n"))
 	perform(t, c, script, func(s *stage) {
 		s.pass(time.Second)

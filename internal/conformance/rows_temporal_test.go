@@ -31,12 +31,12 @@ func init() {
 	addFlow("T12", temporalCronInFlow)
 }
 
-// addFlow shows a row with flow files in the words of its system, besides what else shows it.
+// addFlow adds a test with flow files in the words of the row's system, after the tests that the row has already.
 func addFlow(id string, test func(t *testing.T)) {
 	addDialect(id, func(t *testing.T) { t.Run("flow", test) })
 }
 
-// formed reads a flow file in which policies stand in the words of other systems.
+// formed reads a flow file whose policies are written in the words of other systems.
 func formed(t *testing.T, text string) *dialect.Conversion {
 	t.Helper()
 	doc, err := flow.Parse("w.yaml", []byte("pawl: 1\nname: w\n"+text), dialect.Forms()...)
@@ -144,7 +144,8 @@ steps:
 	}, one)
 	c = formed(t, `
 steps:
-  - {name: work, temporal: {scheduleToStartTimeout: 5s, startToCloseTimeout: 1m, retryPolicy: {initialInterval: 10s}}, exec: ./work}
+  - {name: work, temporal: {scheduleToStartTimeout: 5s, startToCloseTimeout: 1m, retryPolicy: {initialInterval: 10s}},
+      exec: ./work}
   - {name: blocker, exec: ./block}
 `)
 	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}, ok},
@@ -187,13 +188,13 @@ func temporalScheduleToCloseInFlow(t *testing.T) {
 		s.wantAttempts("work@0ms-20s timeout startToClose", "work@21s-30s timeout scheduleToClose")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
 	})
-	// A retry that would come too late is not waited for.
+	// If the retry would come too late, the step ends at once.
 	c = temporalWork(t, "scheduleToCloseTimeout: 3s", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error", "work@1s-1s error")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonNoTimeLeft)
 	})
-	// Null takes away what is inherited.
+	// Null removes an inherited value.
 	refused(t, "steps:\n  - {name: work, temporal: {heartbeatTimeout: 5s}, exec: ./work}\n", "4:28",
 		"startToCloseTimeout or scheduleToCloseTimeout must be given")
 	refused(t, "defaults: {temporal: {startToCloseTimeout: 5s}}\nsteps:\n  - {name: work, temporal: "+
@@ -213,7 +214,8 @@ func temporalHeartbeatInFlow(t *testing.T) {
 		}
 	})
 	c = temporalWork(t,
-		`startToCloseTimeout: 1h, heartbeatTimeout: 10s, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:Heartbeat"]}`, "")
+		`startToCloseTimeout: 1h, heartbeatTimeout: 10s,
+    retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:Heartbeat"]}`, "")
 	perform(t, c, script, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-28s timeout heartbeat")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
@@ -263,7 +265,7 @@ func temporalCoefficientInFlow(t *testing.T) {
 				t.Errorf("%d attempts, %s", got, r.Phase)
 			}
 		})
-	// With one attempt, the rest of the policy is not looked at.
+	// With one attempt, the rest of the policy is ignored.
 	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 1, backoffCoefficient: 0.1, "+
 		"maximumInterval: 1ms}", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
@@ -280,7 +282,8 @@ func temporalCoefficientInFlow(t *testing.T) {
 		name, _, _ := strings.Cut(field, ":")
 		place := fmt.Sprintf("6:%d", len("      retryPolicy: {")+len(name)+3)
 		refused(t,
-			"steps:\n  - name: work\n    temporal: {startToCloseTimeout: 5s,\n      retryPolicy: {"+field+"}}\n    exec: ./work\n", place, want)
+			"steps:\n  - name: work\n    temporal: {startToCloseTimeout: 5s,\n      retryPolicy: {"+field+"}}\n"+
+				"    exec: ./work\n", place, want)
 	}
 }
 
@@ -326,7 +329,7 @@ func temporalCronInFlow(t *testing.T) {
 		wantPhase(t, r, core.RunTimedOut)
 		s.lasts(35 * time.Minute)
 	})
-	// What takes longer than the time to the next firing misses it.
+	// A run that takes longer than the time to the next firing skips that firing.
 	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowExecutionTimeout: 1h`)
 	perform(t, c, map[string][]try{"work": {{run: 12 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-22m ok", "work@30m-42m ok", "work@50m-1h timeout execution")

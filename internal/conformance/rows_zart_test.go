@@ -57,7 +57,8 @@ func zartDeadlineInFlow(t *testing.T) {
 		}, func(s *stage) { s.slots = 1 })
 }
 
-// zartExecutionInFlow: what the run does does not hide it, and the failure handler runs once, before the run is marked.
+// zartExecutionInFlow: whatever the run does, its deadline ends it. The failure handler runs once, before the run's end
+// is recorded.
 func zartExecutionInFlow(t *testing.T) {
 	for _, step := range []string{"sleep: 365d", "wait: {event: never}", "exec: ./work",
 		`zart: {timeout: 2h}, exec: ./work`} {
@@ -83,7 +84,7 @@ func zartDurationsInFlow(t *testing.T) {
 		refused(t, "steps:\n  - {name: work, zart: {timeout: "+text+"}, exec: ./work}\n", "4:34",
 			"write a number and s, m, h or d, as in 30s")
 	}
-	// No timeout: indefinitely.
+	// Without a timeout it waits for ever.
 	perform(t, zartWork(t, "", ""), map[string][]try{"work": {{run: 900 * time.Hour}}}, nil,
 		func(s *stage, r *core.Run) { wantPhase(t, r, core.RunSucceeded) })
 }
@@ -115,7 +116,7 @@ func zartPerAttemptInFlow(t *testing.T) {
 	})
 }
 
-// zartTerminalInFlow: a timeout is not retried, in either scope; an error is, of whichever kind.
+// zartTerminalInFlow: in both scopes a timeout is not retried, and an error of any kind is.
 func zartTerminalInFlow(t *testing.T) {
 	for _, scope := range []string{"global", "per_attempt"} {
 		c := zartWork(t, `timeout: 30s, retry: "fixed(3, 1s)", timeout_scope: `+scope, "")

@@ -40,7 +40,8 @@ actions:
     output: results
     yieldToOutput: result
     actions:
-      - {type: execute, id: second, service: one, inputs: [{id: in, var: mid}], outputs: [{id: out, var: result, store: true, prefix: sub/}]}
+      - {type: execute, id: second, service: one, inputs: [{id: in, var: mid}], outputs: [{id: out, var: result,
+          store: true, prefix: sub/}]}
       - {type: execute, id: first, service: one, inputs: [{id: in, var: file}], outputs: [{id: out, var: mid}]}
   - {type: execute, id: begin, service: list, outputs: [{id: dir, var: files}]}
 `, steepServices, "")
@@ -107,7 +108,8 @@ retries: {processChains: {maxAttempts: 3, delay: 10s, exponentialBackoff: 2}}
 vars: [{id: a}, {id: b}]
 actions:
   - {type: execute, id: first, service: one, inputs: [{id: in, value: x}], outputs: [{id: out, var: a}]}
-  - {type: execute, id: second, service: one, inputs: [{id: in, var: a}], outputs: [{id: out, var: b}], retries: {maxAttempts: 2, delay: 1s}}
+  - {type: execute, id: second, service: one, inputs: [{id: in, var: a}], outputs: [{id: out, var: b}],
+      retries: {maxAttempts: 2, delay: 1s}}
   - {type: execute, id: left, service: one, inputs: [{id: in, var: b}]}
   - {type: execute, id: right, service: one, inputs: [{id: in, var: b}], maxRuntime: 5s}
 `, steepServices, "")
@@ -273,7 +275,8 @@ actions:
   vars: [{id: between}]
   actions:
     - {type: include, id: first, macro: inner, outputs: [{id: made, var: between}]}
-    - {type: execute, id: second, service: one, inputs: [{id: in, var: text}], outputs: [{id: out, var: made}], dependsOn: [first]}
+    - {type: execute, id: second, service: one, inputs: [{id: in, var: text}], outputs: [{id: out, var: made}],
+        dependsOn: [first]}
 - id: inner
   name: Inner
   description: d

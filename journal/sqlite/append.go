@@ -29,8 +29,8 @@ const trimAt = 32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seedOf returns the start value of the checksums in a format. In format 1 it is zero, and so is the checksum of an empty
-// blob: a damaged row whose two columns read as nothing looked intact. In format 2 it does not.
+// seedOf returns the start value of the checksums in a format. In format 1 it is zero, and so is the checksum of an
+// empty blob: a damaged row whose two columns read as nothing looked intact. In format 2 it does not.
 func seedOf(version int64) uint32 {
 	if version == 1 {
 		return 0
