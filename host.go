@@ -87,9 +87,9 @@ func source(name string) journal.Definition {
 }
 
 // kinds are the workflows that a program can run: functions, whose bodies bodies calls, and flows.
-func (h *host) kinds(bodies engine.Bodies) map[string]engine.Kind {
+func (h *host) kinds() map[string]engine.Kind {
 	return map[string]engine.Kind{
-		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: bodies},
+		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: h.bodies},
 		journal.KindFlow: {Compile: compileFlow, Resolve: h.resolve},
 	}
 }

@@ -22,11 +22,11 @@ type banned struct {
 }
 
 var (
-	// glossaryRow is a row of the glossary: the word, its meaning, and the words that must not be used for it.
+	// glossaryRow is a row of the glossary: the word, its meaning, and the words not to use for it.
 	glossaryRow = regexp.MustCompile(`^\| (.+) \| (.+) \| (.*) \|$`)
 
-	// bannedWord is a word of the last column that is checked. Words there without code marks are advice to people: they
-	// are right for something else, so a test cannot ban them.
+	// bannedWord is a word of the last column that is checked. Words there without code marks are advice to people:
+	// they are right for something else, so a test cannot ban them.
 	bannedWord = regexp.MustCompile("`([a-z]+)`( in names)?")
 )
 
@@ -38,7 +38,8 @@ func TestGlossary(t *testing.T) {
 		for name, pos := range s.declared() {
 			for _, part := range splitName(name) {
 				if b, found := words[part]; found {
-					t.Errorf("%s:%d: the name %s: ARCHITECTURE.md has %q in place of %q", s.path, s.line(pos), name, b.use, part)
+					t.Errorf("%s:%d: the name %s: ARCHITECTURE.md has %q in place of %q", s.path,
+						s.line(pos), name, b.use, part)
 				}
 			}
 		}
@@ -46,7 +47,8 @@ func TestGlossary(t *testing.T) {
 			for _, c := range group.List {
 				for _, word := range inComments.FindAllString(c.Text, -1) {
 					if b := words[strings.ToLower(word)]; !b.names {
-						t.Errorf("%s:%d: a comment says %q: ARCHITECTURE.md has %q", s.path, s.line(c.Pos()), word, b.use)
+						t.Errorf("%s:%d: a comment says %q: ARCHITECTURE.md has %q", s.path,
+							s.line(c.Pos()), word, b.use)
 					}
 				}
 			}
@@ -207,8 +209,8 @@ func TestDocumentsNameFiles(t *testing.T) {
 	}
 }
 
-// documents lists the pages at the top and those about how Pawl is built and used. Decisions (docs/adr) are left out: they
-// tell how things were when they were made.
+// documents lists the pages at the top and those about how Pawl is built and used. Decisions (docs/adr) are left out:
+// they tell how things were when they were made.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var docs []string

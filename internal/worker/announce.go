@@ -37,7 +37,7 @@ func (p *Pool) announce(ctx context.Context, t core.Task) bool {
 	}
 	confirmed := make(chan bool, 1)
 	beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: p.cfg.Now()}
-	p.reports.confirm(t.Token.Run, beat, func(ended bool) { confirmed <- ended })
+	p.confirm(t.Token.Run, beat, func(ended bool) { confirmed <- ended })
 	start := false
 	select {
 	case ended := <-confirmed:
@@ -49,6 +49,16 @@ func (p *Pool) announce(ctx context.Context, t core.Task) bool {
 		<-ctx.Done() // the attempt is about to be revoked, or the pool to be closed
 	}
 	return start
+}
+
+// confirm reports, and calls done when the report is durable. If the reporter cannot tell that, it calls done at once.
+func (p *Pool) confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	if c, ok := p.cfg.Reporter.(Confirmer); ok {
+		c.Confirm(run, in, done)
+		return
+	}
+	p.cfg.Reporter.Report(run, in)
+	done(false)
 }
 
 // rounds is in how many commits all waiting attempts get their turn to announce themselves.

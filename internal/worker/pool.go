@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -24,7 +25,7 @@ type PoolConfig struct {
 	Slots map[string]int
 	// Queues are the task queues that the pool serves. Defaults to the unnamed one, which is the engine's own.
 	Queues []string
-	// Reporter takes the reports. Where it is made after the pool, give it to ReportTo.
+	// Reporter takes the reports. Required.
 	Reporter Reporter
 	// Now is the clock of the engine that hands out the tasks. It gives the instants of signs of life, and tells how
 	// far away a task's deadline is when the task comes. Elapsed time is measured on the monotonic clock. Now is called
@@ -38,13 +39,12 @@ type PoolConfig struct {
 type Pool struct {
 	cfg     PoolConfig
 	slots   map[string]int
-	reports reporting
 	instant instants
 	turns   turns // for attempts that announce themselves
 
+	closing atomic.Bool // set under mu
 	mu      sync.Mutex
 	running map[core.Token]*attempt
-	closing bool
 	gone    sync.WaitGroup // attempts whose work has not ended
 }
 
@@ -72,9 +72,6 @@ func NewPool(cfg PoolConfig) *Pool {
 		cfg.Now = func() core.Time { return policy.At(start).Add(time.Since(start)) }
 	}
 	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}}
-	if cfg.Reporter != nil {
-		p.ReportTo(cfg.Reporter)
-	}
 	p.instant.pool = p
 	for name, executor := range cfg.Executors {
 		p.slots[name] = defaultSlots(name, executor)
@@ -100,23 +97,14 @@ func defaultSlots(name string, executor Executor) int {
 	return 256
 }
 
-// ReportTo sets the reporter, once. It is given what there was to report before.
-func (p *Pool) ReportTo(r Reporter) { p.reports.begin(r) }
-
 // Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve
-// the queue or the type, or is closing.
+// the queue or the type, or is closing. It takes no lock, because an engine's loop calls it for each attempt.
 func (p *Pool) Slots(queue, taskType string) int {
 	n, known := p.slots[taskType]
-	if !known || !slices.Contains(p.cfg.Queues, queue) || p.isClosing() {
+	if !known || !slices.Contains(p.cfg.Queues, queue) || p.closing.Load() {
 		return 0
 	}
 	return n
-}
-
-func (p *Pool) isClosing() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closing
 }
 
 // Dispatch executes a task. It does not block, and reports nothing before it returns. A closed pool drops the task. If
@@ -134,7 +122,7 @@ func (p *Pool) Dispatch(t core.Task) {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closing {
+	if p.closing.Load() {
 		p.cfg.Log.Info("a task came after the worker was closed", "run", t.Token.Run, "step", t.StepName)
 		return
 	}
@@ -166,7 +154,7 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 	defer func() { // deferred, because an executor may end its goroutine without returning
 		p.mu.Lock()
 		delete(p.running, a.task.Token)
-		revoked, closing := a.revoked, p.closing
+		revoked, closing := a.revoked, p.closing.Load()
 		p.mu.Unlock()
 		a.cancel(nil)
 		details := a.pulse.end()
@@ -194,7 +182,7 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 }
 
 func (p *Pool) ended(tok core.Token, res Result, details []byte) {
-	p.reports.report(tok.Run, core.TaskEnded{
+	p.cfg.Reporter.Report(tok.Run, core.TaskEnded{
 		Step: tok.Step, Attempt: tok.Attempt, Output: res.Output, Failure: res.Failure, Details: details,
 	})
 }
@@ -207,7 +195,7 @@ func notBegun() *policy.Failure {
 }
 
 func (p *Pool) stopped(tok core.Token, abandoned bool) {
-	p.reports.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+	p.cfg.Reporter.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
 }
 
 // Revoke stops the work of an attempt that has ended for the engine. The pool reports TaskStopped when the work is gone
@@ -232,7 +220,7 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 // interrupts are reported as lost. The pool takes no tasks afterwards.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
-	p.closing = true
+	p.closing.Store(true)
 	for _, a := range p.running {
 		a.cancel(ErrClosing)
 	}

@@ -156,7 +156,7 @@ func (p *pulse) send(now, sign time.Time, output bool) {
 	if sign.After(p.reportedSign) {
 		p.reportedSign = sign
 	}
-	p.pool.reports.report(p.token.Run, in)
+	p.pool.cfg.Reporter.Report(p.token.Run, in)
 }
 
 // mute stops the reports of an attempt that has ended for the engine. It takes no lock, because the engine calls it: a

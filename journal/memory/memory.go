@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -22,6 +24,8 @@ type Op string
 // The operations. OpAck comes after an append was stored: an error there is a lost acknowledgement.
 const (
 	OpAcquire    Op = "acquire"
+	OpRenew      Op = "renew"
+	OpRelease    Op = "release"
 	OpAppend     Op = "append"
 	OpAck        Op = "ack"
 	OpTail       Op = "tail"
@@ -31,6 +35,7 @@ const (
 	OpList       Op = "list"
 	OpDefinition Op = "definition"
 	OpPrune      Op = "prune"
+	OpPartitions Op = "partitions"
 )
 
 // Journal is a journal in memory, see [New].
@@ -39,6 +44,11 @@ type Journal struct {
 	// returns that error. b is the batch for OpAppend and OpAck, and nil for others. Set Fault before the journal is
 	// shared. If it is nil, nothing fails.
 	Fault func(op Op, b *journal.Batch) error
+
+	// Term is how long a lease lasts without a sign of life of its owner, by the clock Now. Set both before the journal
+	// is shared. Default 0: until Release, Close or Reopen.
+	Term time.Duration
+	Now  func() core.Time
 
 	mu   sync.Mutex
 	disk *disk
@@ -53,15 +63,26 @@ func New() *Journal { return &Journal{disk: newDisk()} }
 func (j *Journal) Reopen() *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.leave()
+	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, disk: j.disk}
+}
+
+// leave ends the journal, and the leases with it, as those of a process end with it.
+func (j *Journal) leave() {
+	if j.gone {
+		return
+	}
 	j.gone = true
-	return &Journal{Fault: j.Fault, disk: j.disk}
+	for _, p := range j.disk.partitions {
+		p.owner = ""
+	}
 }
 
 // Close closes the journal; Reopen opens it again.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.gone = true
+	j.leave()
 	return nil
 }
 
@@ -85,14 +106,73 @@ func (j *Journal) enter(ctx context.Context, op Op, b *journal.Batch) error {
 }
 
 // Acquire implements journal.Journal.
-func (j *Journal) Acquire(ctx context.Context, partition int, _ string) (journal.Lease, error) {
+func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
 	if err := j.enter(ctx, OpAcquire, nil); err != nil {
 		return journal.Lease{}, err
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
+	if p.owner != "" && (j.Term == 0 || j.Now() < p.until) {
+		return journal.Lease{}, journal.HeldBy(partition, p.owner)
+	}
+	if owner == "" {
+		owner = "somebody"
+	}
 	p.epoch++
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+	p.owner = owner
+	return j.lease(p), nil
+}
+
+// lease returns the lease of a partition's owner, which is alive.
+func (j *Journal) lease(p *partition) journal.Lease {
+	if j.Term > 0 {
+		p.until = j.Now().Add(j.Term)
+	}
+	l := journal.Lease{Epoch: p.epoch, Term: j.Term, Last: p.last, Through: p.through}
+	for _, name := range slices.Sorted(maps.Keys(p.feeds)) {
+		l.Feeds = append(l.Feeds, p.feeds[name])
+	}
+	if oldest, ok := p.oldestFeed(); ok {
+		for _, b := range p.batches {
+			if b.seq > oldest {
+				l.FeedBytes += int64(len(b.entries))
+			}
+		}
+	}
+	return l
+}
+
+// owned returns an error where an epoch is not that of the partition's owner.
+func (p *partition) owned(n int, epoch uint64) error {
+	if p.owner == "" || epoch != p.epoch {
+		return fmt.Errorf("%w: partition %d has epoch %d, the owner %d", journal.ErrFenced, n, p.epoch, epoch)
+	}
+	return nil
+}
+
+// Renew implements journal.Journal.
+func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
+	if err := j.enter(ctx, OpRenew, nil); err != nil {
+		return journal.Lease{}, err
+	}
+	defer j.mu.Unlock()
+	p := j.disk.partition(partition)
+	if err := p.owned(partition, epoch); err != nil {
+		return journal.Lease{}, err
+	}
+	return j.lease(p), nil
+}
+
+// Release implements journal.Journal.
+func (j *Journal) Release(ctx context.Context, partition int, epoch uint64) error {
+	if err := j.enter(ctx, OpRelease, nil); err != nil {
+		return err
+	}
+	defer j.mu.Unlock()
+	if p := j.disk.partition(partition); p.epoch == epoch {
+		p.owner = ""
+	}
+	return nil
 }
 
 // Append implements journal.Journal.
@@ -102,10 +182,10 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(b.Partition)
-	if b.Epoch != p.epoch {
-		return fmt.Errorf("%w: partition %d has epoch %d, the batch %d", journal.ErrFenced,
-			b.Partition, p.epoch, b.Epoch)
+	if err := p.owned(b.Partition, b.Epoch); err != nil {
+		return err
 	}
+	j.lease(p)
 	if b.Seq != p.last+1 {
 		return fmt.Errorf("journal: batch %d of partition %d does not follow batch %d", b.Seq, b.Partition, p.last)
 	}
@@ -116,6 +196,21 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 		return j.Fault(OpAck, b)
 	}
 	return nil
+}
+
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions(ctx context.Context) ([]journal.Span, error) {
+	if err := j.enter(ctx, OpPartitions, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	var spans []journal.Span
+	for _, n := range slices.Sorted(maps.Keys(j.disk.partitions)) {
+		if p := j.disk.partitions[n]; p.epoch > 0 {
+			spans = append(spans, journal.Span{Partition: n, Last: p.last, Through: p.through})
+		}
+	}
+	return spans, nil
 }
 
 // Tail implements journal.Journal.

@@ -184,9 +184,13 @@ func create(c *conn) (err error) {
 	return refreshViews(c)
 }
 
-// refreshViews replaces the views for people if an older version made them differently.
+// refreshViews replaces the views for people if an older version made them differently, and adds those that it did not
+// have.
 func refreshViews(c *conn) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
+	if err := execute(c, feedTable); err != nil {
+		return err
+	}
 	for name, query := range readable() {
 		want := "CREATE VIEW " + name + " AS " + query
 		have := ""

@@ -65,6 +65,29 @@ func query(c *conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt)
 	}
 }
 
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions(ctx context.Context) (spans []journal.Span, err error) {
+	// One statement reads one snapshot. The newest row of a partition is never deleted.
+	const newest = "SELECT p.partition, j.id, j.through FROM partitions p LEFT JOIN journal j ON j.id =" +
+		" (SELECT max(id) FROM journal WHERE id BETWEEN p.partition << ?1 AND (p.partition << ?1) + ?2)" +
+		" ORDER BY p.partition"
+	err = j.read(ctx, func(c *conn) error {
+		return j.wrap("partitions", query(c, newest,
+			func(s *sqlite.Stmt) {
+				s.BindInt64(1, seqBits)
+				s.BindInt64(2, seqMask)
+			},
+			func(s *sqlite.Stmt) (bool, error) {
+				spans = append(spans, journal.Span{
+					Partition: s.ColumnInt(0), Last: uint64(s.ColumnInt64(1)) & seqMask,
+					Through: uint64(s.ColumnInt64(2)),
+				})
+				return false, nil
+			}))
+	})
+	return spans, err
+}
+
 // tailBytes bounds how many bytes one read of the tail loads into memory.
 const tailBytes = 4 << 20
 

@@ -31,10 +31,10 @@ type Journal struct {
 	seed     uint32      // start value of the checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
-	mu         sync.Mutex // held while writing: SQLite has one writer
-	w          *writer    // nil: read-only, or closed
-	partitions map[int]*partition
-	lost       error // why nothing is written any more
+	mu         sync.Mutex         // held while writing: SQLite has one writer
+	w          *writer            // nil: read-only, or closed
+	partitions map[int]*partition // the partitions that have an owner
+	lost       error              // why nothing is written any more
 
 	readers chan *conn    // a nil one is opened by whoever takes it
 	closing chan struct{} // closed by Close
@@ -44,6 +44,8 @@ type Journal struct {
 // partition is the state of a partition. It is always right, because no other process writes the file.
 type partition struct {
 	epoch, first, last, through uint64
+	owner                       string
+	feeds                       map[string]journal.Feed // never changed in place
 }
 
 // writerCache is how many bytes of pages the writer keeps in memory. Most writes append, and the pages for look-ups are
