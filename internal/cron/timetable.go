@@ -27,8 +27,8 @@ func (tt Timetable) Following(start, t time.Time) time.Time {
 		return next
 	}
 	if every := tt.Spec.every; every > 0 {
-		missed := (t.Sub(next) + every - 1) / every
-		return next.Add(missed * every)
+		passed := (t.Sub(next) + every - 1) / every
+		return next.Add(passed * every)
 	}
 	return tt.Next(t.Add(-1))
 }
