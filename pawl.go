@@ -53,8 +53,8 @@ type Config struct {
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
 type Interceptor func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error)) ([]byte, error)
 
-// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, some of which hold what the engine
-// needs to answer: they must neither block nor ask the engine.
+// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, one of which is the
+// engine's own: they must neither block nor ask the engine.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
