@@ -33,10 +33,12 @@ func TestDialectsInGo(t *testing.T) {
 	for name, convert := range map[string]func() (*dialect.Conversion, error){
 		"steep": func() (*dialect.Conversion, error) { return steep.Convert(steepSources) },
 		"aether": func() (*dialect.Conversion, error) {
-			return aether.Convert(aether.Source{Name: "flow.json", Text: read("aether/flow.json")}, aether.Source{Name: "handlers.yaml", Text: read("aether/handlers.yaml")})
+			return aether.Convert(aether.Source{Name: "flow.json", Text: read("aether/flow.json")},
+				aether.Source{Name: "handlers.yaml", Text: read("aether/handlers.yaml")})
 		},
 		"stevora": func() (*dialect.Conversion, error) {
-			return stevora.Convert(stevora.Source{Name: "definition.json", Text: read("stevora/definition.json")}, stevora.Source{Name: "handlers.yaml", Text: read("stevora/handlers.yaml")})
+			return stevora.Convert(stevora.Source{Name: "definition.json", Text: read("stevora/definition.json")},
+				stevora.Source{Name: "handlers.yaml", Text: read("stevora/handlers.yaml")})
 		},
 		"temporal": func() (*dialect.Conversion, error) {
 			doc, err := flow.Parse("shop.yaml", read("temporal/shop.yaml"), dialect.Forms()...)

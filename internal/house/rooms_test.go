@@ -120,7 +120,8 @@ func TestDrivers(t *testing.T) {
 		}
 		for _, dep := range p.Deps {
 			if slices.ContainsFunc(drivers, func(d string) bool { return within(dep, d) }) {
-				t.Errorf("%s links the database driver %s: only a journal and whoever chooses one may", p.ImportPath, dep)
+				t.Errorf("%s links the database driver %s: only a journal and whoever chooses one may", p.ImportPath,
+					dep)
 			}
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// bodyDetails bounds how much of an unexpected response's body its failure carries, in bytes.
+// bodyDetails is how many bytes of an unexpected response's body are put into its failure.
 const bodyDetails = 4 << 10
 
-// conclude reads the response and makes the attempt's result of it.
+// conclude reads the response and turns it into the attempt's result.
 func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive Alive) Result {
 	expected := p.Expect.has(resp.StatusCode)
 	if expected && resp.ContentLength > maxResponse && resp.Request.Method != http.MethodHead {
@@ -38,7 +38,7 @@ func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive A
 	return Result{Output: responseOutput(resp, body)}
 }
 
-// readBody reads at most one byte more than the limit.
+// readBody reads at most one byte more than the limit, which shows the caller that the body is too large.
 func readBody(r io.Reader, limit int64, alive Alive) ([]byte, error) {
 	var body []byte
 	chunk := make([]byte, 32<<10)
@@ -70,24 +70,26 @@ func responseOutput(resp *http.Response, body []byte) []byte {
 	return encode(output)
 }
 
-// isJSON reports whether a body is JSON: its type says so, or, since many servers do not care, it is an object or a
-// list.
+// isJSON reports whether a body is JSON. Many servers send no or a wrong content type, so an object or a list counts
+// too.
 func isJSON(contentType, body string) bool {
-	media, _, _ := mime.ParseMediaType(contentType) // a type that cannot be read is none
+	media, _, _ := mime.ParseMediaType(contentType) // a type that cannot be read counts as none
 	trimmed := strings.TrimLeft(body, " \t\r\n")
-	said := media == "application/json" || strings.HasSuffix(media, "+json")
-	return (said || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) && json.Valid([]byte(body))
+	declared := media == "application/json" || strings.HasSuffix(media, "+json")
+	return (declared || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) && json.Valid([]byte(body))
 }
 
-// statusFailure is the failure of a response whose status is not an expected one.
+// statusFailure is the failure of a response with a status that is not expected.
 func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	code := resp.StatusCode
 	f := &policy.Failure{Kind: policy.KindFailed, Type: "status", Code: code}
 	if code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests {
 		f.Kind = policy.KindError
 	}
-	f.Message = fmt.Sprintf("%s answered %s", place(resp.Request), strings.TrimSpace(strconv.Itoa(code)+" "+http.StatusText(code)))
-	if line, _, _ := strings.Cut(strings.TrimSpace(text(body[:min(len(body), bodyDetails)])), "\n"); line != "" {
+	status := strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
+	f.Message = describe(resp.Request) + " answered " + status
+	start := text(body[:min(len(body), bodyDetails)])
+	if line, _, _ := strings.Cut(strings.TrimSpace(start), "\n"); line != "" {
 		f.Message += ": " + cut(line, 200)
 	}
 	f.Details = encode(map[string]any{"status": code, "body": cut(text(body), bodyDetails)})
@@ -95,24 +97,25 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	return f
 }
 
-// retryAfter reads the header of that name: whole seconds, or a date; nil: it says nothing that can be understood.
+// retryAfter reads a Retry-After header: whole seconds, or a date. It returns nil if the header is missing or invalid.
 func retryAfter(value string, now time.Time) *time.Duration {
 	value = strings.TrimSpace(value)
-	var wish time.Duration
+	var after time.Duration
 	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		wish = time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
+		after = time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil {
-		wish = max(at.Sub(now), 0)
+		after = max(at.Sub(now), 0)
 	} else {
 		return nil
 	}
-	return &wish
+	return &after
 }
 
 func tooLarge(resp *http.Response) *policy.Failure {
 	return &policy.Failure{
 		Kind: policy.KindFailed, Type: "too_large", Code: resp.StatusCode,
-		Message: fmt.Sprintf("the answer of %s is larger than %d MiB; fetch it with a command that writes a file", place(resp.Request), maxResponse>>20),
+		Message: fmt.Sprintf("the answer of %s is larger than %d MiB; fetch it with a command that writes a file",
+			describe(resp.Request), maxResponse>>20),
 	}
 }
 
@@ -122,7 +125,7 @@ func invalidURL(text, problem string) *policy.Failure {
 	}
 }
 
-// requestFailure says why a request got no whole answer.
+// requestFailure explains why a request got no answer, or only a part of one.
 func requestFailure(ctx context.Context, req *http.Request, err error) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Type: "connection"}
 	cause := underlying(err)
@@ -131,18 +134,20 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 		return stopped(ctx)
 	case errors.Is(err, errRedirects):
 		f.Kind, f.Type = policy.KindFailed, "redirect"
-	case strings.Contains(cause.Error(), "unsupported protocol scheme"), strings.Contains(cause.Error(), "failed to parse Location"):
+	case strings.Contains(cause.Error(), "unsupported protocol scheme"),
+		strings.Contains(cause.Error(), "failed to parse Location"):
 		f.Kind, f.Type = policy.KindFailed, "invalid_url"
 	case strings.Contains(cause.Error(), "invalid header field"), strings.Contains(cause.Error(), "invalid method"):
 		f.Kind, f.Type = policy.KindFailed, "invalid_request"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		cause = errors.New("the connection was closed before the answer was complete")
 	}
-	f.Message = place(req) + ": " + cause.Error()
+	f.Message = describe(req) + ": " + cause.Error()
 	return f
 }
 
-// underlying takes away what package net/url wraps around an error: it repeats the URL, query and all.
+// underlying removes the *url.Error that net/http wraps around an error: its text repeats the URL with the query, which
+// may hold secrets.
 func underlying(err error) error {
 	var wrapped *url.Error
 	for errors.As(err, &wrapped) {
@@ -151,8 +156,8 @@ func underlying(err error) error {
 	return err
 }
 
-// place names a request in messages. Query and user stay out: that is where secrets are.
-func place(req *http.Request) string {
+// describe returns method and URL for messages, without the query and the user: those may hold secrets.
+func describe(req *http.Request) string {
 	u := *req.URL
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return req.Method + " " + u.String()

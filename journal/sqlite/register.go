@@ -7,5 +7,8 @@ import (
 )
 
 func init() {
-	journal.Register("sqlite", func(_ context.Context, path string) (journal.Journal, error) { return Open(path, Options{}) })
+	journal.Register("sqlite", func(_ context.Context, path string) (journal.Journal,
+		error) {
+		return Open(path, Options{})
+	})
 }

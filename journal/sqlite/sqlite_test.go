@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// opened opens a database that the test's end closes.
+// opened opens a database and closes it when the test ends.
 func opened(t testing.TB, path string) *Journal {
 	t.Helper()
 	j, err := Open(path, Options{})
@@ -38,7 +38,7 @@ func opened(t testing.TB, path string) *Journal {
 	return j
 }
 
-// copyFiles copies the database's files as they are on the disk at this moment: what a crash leaves.
+// copyFiles copies the database's files as they are on the disk at this moment, as a crash would leave them.
 func copyFiles(t testing.TB, from, to string) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal"} {
