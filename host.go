@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// host is what an engine's workflows share: which there are, how their values are encoded, and what runs their bodies.
+// host is what an engine's workflows share: which there are, how their values are encoded, and what runs their
+// bodies.
 type host struct {
 	bodies     *body.Host
 	log        *slog.Logger
@@ -72,7 +73,8 @@ func stuckError(s *body.Stuck) error {
 	}
 }
 
-// definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its steps.
+// definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its
+// steps.
 func definitionID(name string) core.DefinitionID {
 	sum := sha256.Sum256([]byte("go\x00" + name))
 	return core.DefinitionID(sum[:16])

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -52,8 +53,8 @@ type Config struct {
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
 type Interceptor func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error)) ([]byte, error)
 
-// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, some of which hold what the engine
-// needs to answer: they must neither block nor ask the engine.
+// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, one of which is the
+// engine's own: they must neither block nor ask the engine.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
@@ -68,9 +69,10 @@ type Engine struct {
 	pool   *worker.Pool
 	own    journal.Journal // to be closed; nil: the caller's
 
-	mu     sync.Mutex
-	served []*worker.Pool
-	closed bool // no more are served
+	mu        sync.Mutex
+	served    []*worker.Pool
+	closed    bool // no more are served
+	explained *service.Embedded
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The context bounds
@@ -117,6 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeEngine(), e.closeJournal())
 	}
+	e.explained = e.explains()
 	return e, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -122,14 +122,6 @@ func isTheirs(name string) error {
 	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on", name)
 }
 
-// ours refuses what only a Go program can carry on.
-func (c *compiled) ours() error {
-	if c.theirs {
-		return isTheirs(c.doc.Name)
-	}
-	return nil
-}
-
 // readShown reads a stored definition to look at a run of it, which may be a Go program's.
 func readShown(d journal.Definition) (*compiled, error) {
 	switch d.Kind {
@@ -154,11 +146,11 @@ func readShown(d journal.Definition) (*compiled, error) {
 	}
 }
 
-// steps is the tree to draw.
-func (c *compiled) steps() []live.Step {
-	out := make([]live.Step, len(c.doc.Steps))
+// steps are what there is to draw of steps that have not begun.
+func (c *compiled) steps() []api.PlannedStep {
+	out := make([]api.PlannedStep, len(c.doc.Steps))
 	for i, s := range c.doc.Steps {
-		out[i] = live.Step{Name: s.Name, Needs: s.Needs}
+		out[i] = api.PlannedStep{Name: s.Name, Needs: s.Needs}
 	}
 	return out
 }

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -21,6 +23,7 @@ func clockNow() time.Time { return time.Now() }
 // machine is an open engine with everything it stands on.
 type machine struct {
 	*engine.Engine
+	svc     api.Service // what the engine does, for the commands
 	place   place
 	journal journal.Journal
 	pool    *worker.Pool   // nil: attempts wait in their queues
@@ -51,6 +54,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if m.Engine, err = engine.New(cfg); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
+	m.svc = service.NewEmbedded(m.Engine, readWorkflow, now)
 	if work {
 		m.pool = worker.NewPool(worker.PoolConfig{
 			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}), Reporter: m.Engine,

@@ -24,8 +24,9 @@ type Options struct {
 	Wrap func(journal.Journal) journal.Journal
 	// Tamper is shown the runs in the engine's memory before each check, for the same purpose.
 	Tamper func(*core.Run)
-	// Bodies lays something over the host of the runs' bodies, Calls over the engine as that host sees it, and Shell over its
-	// timers and goroutines. Decide hands on what a body of that generation has decided. They have the same purpose.
+	// Bodies lays something over the host of the runs' bodies, Calls over the engine as that host sees it, and
+	// Shell over its timers and goroutines. Decide hands on what a body of that generation has decided. They have
+	// the same purpose.
 	Bodies func(engine.Bodies) engine.Bodies
 	Calls  func(body.EngineCalls) body.EngineCalls
 	Shell  func(body.Shell) body.Shell
