@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // TestEveryErrorHasACode: each error of this package to compare with has a code of its own, and with it its statuses.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // TestTable: each constant of the package that is a code has one row, with statuses that make sense.
