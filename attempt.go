@@ -29,8 +29,8 @@ func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, cod
 	return a
 }
 
-// Deadline returns when the attempt's time is over, as far as known at its start. An operator may move it, so it is the
-// engine that ends the attempt then: the context is done when it does.
+// Deadline returns when the attempt's time is over, as far as known at its start. An operator may move it, so it is
+// the engine that ends the attempt then: the context is done when it does.
 func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, !a.deadline.IsZero() }
 
 type attemptKey struct{}
@@ -47,9 +47,9 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Heartbeat says that the step's attempt is alive, and keeps details that its next attempt reads by [LastHeartbeat]. It is
-// cheap: call it often. Details that cannot be encoded, or are above Config.MaxPayload, are not kept, and the log says so. Outside
-// of a step it does nothing.
+// Heartbeat says that the step's attempt is alive, and keeps details that its next attempt reads by
+// [LastHeartbeat]. It is cheap: call it often. Details that cannot be encoded, or are above Config.MaxPayload, are
+// not kept, and the log says so. Outside of a step it does nothing.
 func Heartbeat(ctx context.Context, details any) {
 	a := attemptOf(ctx)
 	if a == nil {

@@ -30,17 +30,19 @@ func (b *branch) of() *branch { return b }
 // stepFunc is a step's function, whose result is encoded.
 type stepFunc = body.Func
 
-// invalid returns the error of a call that makes no sense. The run fails for it even where the body ignores the error,
-// since what follows is not what its author meant.
+// invalid returns the error of a call that makes no sense. The run fails for it even where the body ignores the
+// error, since what follows is not what its author meant.
 func (b *branch) invalid(err error, format string, args ...any) error {
 	err = invalid(err, format, args...)
 	if b.NoteInvalid(err) {
-		b.host.log.Error("a workflow's body asks for what makes no sense, and its run will fail", "run", b.Run().String(), "error", err)
+		b.host.log.Error("a workflow's body asks for what makes no sense, and its run will fail",
+			"run", b.Run().String(), "error", err)
 	}
 	return err
 }
 
-// call runs a function in a branch that Go or Map has begun, and ends the branch. What it returned goes to set before.
+// call runs a function in a branch that Go or Map has begun, and ends the branch. What it returned goes to set
+// before.
 func call[T any](b *branch, fn func(ctx Context) (T, error), set func(T, error)) {
 	var v T
 	err := errors.New("the branch ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
@@ -54,7 +56,8 @@ func call[T any](b *branch, fn func(ctx Context) (T, error), set func(T, error))
 	v, err = fn(b)
 }
 
-// closing is how a run ends whose body has returned. A call that made no sense fails the run whatever the body made of it.
+// closing is how a run ends whose body has returned. A call that made no sense fails the run whatever the body made
+// of it.
 func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close {
 	var next *continueError
 	if err == nil {

@@ -10,8 +10,9 @@ import (
 )
 
 // Version lets code change under open runs. It returns the version of a change that this run goes by: the newest,
-// maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were beyond this
-// point before the change was known. Where several goroutines of a body are at work, it waits until the others wait as well.
+// maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were
+// beyond this point before the change was known. Where several goroutines of a body are at work, it waits until the
+// others wait as well.
 //
 //	if v, err := pawl.Version(ctx, "gift wrap", 1, 2); v >= 2 { … the new steps … }
 //
@@ -27,8 +28,8 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 	return b.Version(change, minVersion, maxVersion)
 }
 
-// Now returns the instant at which what the body saw last was recorded: the end of the step it waited for, or the run's
-// start. It is the same each time the body is called, and stands still in between.
+// Now returns the instant at which what the body saw last was recorded: the end of the step it waited for, or the
+// run's start. It is the same each time the body is called, and stands still in between.
 func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called.

@@ -37,7 +37,7 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 
 // explains returns what explains the runs of an engine.
 func (e *Engine) explains() *service.Embedded {
-	kinds := e.host.kinds(nil)
+	kinds := e.host.kinds()
 	read := func(d journal.Definition) (*service.Workflow, error) {
 		kind, known := kinds[d.Kind]
 		if !known {

@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// host is what an engine's workflows share: which there are, how their values are encoded, and what runs their bodies.
+// host is what an engine's workflows share: which there are, how their values are encoded, and what runs their
+// bodies.
 type host struct {
 	bodies     *body.Host
 	log        *slog.Logger
@@ -72,7 +73,8 @@ func stuckError(s *body.Stuck) error {
 	}
 }
 
-// definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its steps.
+// definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its
+// steps.
 func definitionID(name string) core.DefinitionID {
 	sum := sha256.Sum256([]byte("go\x00" + name))
 	return core.DefinitionID(sum[:16])
@@ -87,9 +89,9 @@ func source(name string) journal.Definition {
 }
 
 // kinds are the workflows that a program can run: functions, whose bodies bodies calls, and flows.
-func (h *host) kinds(bodies engine.Bodies) map[string]engine.Kind {
+func (h *host) kinds() map[string]engine.Kind {
 	return map[string]engine.Kind{
-		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: bodies},
+		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: h.bodies},
 		journal.KindFlow: {Compile: compileFlow, Resolve: h.resolve},
 	}
 }

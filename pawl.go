@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // RunID identifies a run: a UUIDv7.
@@ -54,8 +53,8 @@ type Config struct {
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
 type Interceptor func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error)) ([]byte, error)
 
-// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, some of which hold what the engine
-// needs to answer: they must neither block nor ask the engine.
+// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, one of which is the
+// engine's own: they must neither block nor ask the engine.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
@@ -68,7 +67,6 @@ type Engine struct {
 	engine *engine.Engine
 	host   *host
 	pool   *worker.Pool
-	crew   *crew
 	own    journal.Journal // to be closed; nil: the caller's
 
 	mu        sync.Mutex
@@ -108,37 +106,21 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		Slots:     map[string]int{body.TypeLocal: cfg.Concurrency, body.TypeHook: cfg.Concurrency},
 		Reporter:  h.bodies, Log: cfg.Log,
 	})
-	started := make(chan struct{})
-	e.crew = &crew{engine: e, open: started}
-	opened, err := engine.Open(ctx, engine.Config{
-		Journal: j, Workers: e.crew, Kinds: h.kinds(&gate{Host: h.bodies, open: started}),
-		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+	opened, err := engine.New(engine.Config{
+		Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
 		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(owner) },
 	})
-	if err != nil {
-		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())
+	if err == nil {
+		e.engine = opened
+		h.bodies.Attach(opened)
+		opened.Serve("", e.pool)
+		err = opened.Open(ctx)
 	}
-	e.engine = opened
+	if err != nil {
+		return nil, errors.Join(err, e.pool.Close(ctx), e.closeEngine(), e.closeJournal())
+	}
 	e.explained = e.explains()
-	h.bodies.Attach(opened)
-	close(started)
 	return e, nil
-}
-
-// gate holds the engine's first calls until the host knows the engine.
-type gate struct {
-	*body.Host
-	open <-chan struct{}
-}
-
-func (g *gate) Consult(n engine.News) {
-	<-g.open
-	g.Host.Consult(n)
-}
-
-func (g *gate) Begins(run core.RunID, workflow, step, taskType string) bool {
-	<-g.open
-	return g.Host.Begins(run, workflow, step, taskType)
 }
 
 // check refuses what is no default, and makes no sense.
@@ -205,8 +187,15 @@ func (e *Engine) Close() error {
 	for _, p := range pools {
 		errs = append(errs, p.Close(ctx))
 	}
-	errs = append(errs, e.engine.Close(), e.closeJournal())
+	errs = append(errs, e.closeEngine(), e.closeJournal())
 	return errors.Join(errs...)
+}
+
+func (e *Engine) closeEngine() error {
+	if e.engine == nil {
+		return nil
+	}
+	return e.engine.Close()
 }
 
 func (e *Engine) closeJournal() error {
@@ -225,75 +214,4 @@ func (e *Engine) Problem(id string) error {
 		return err
 	}
 	return e.host.bodies.Problem(run)
-}
-
-// crew are the workers of an engine: the pool of what it does itself, and those that Serve adds.
-type crew struct {
-	engine *Engine
-	open   <-chan struct{} // closed when the engine is there
-	given  sync.Map        // tokens of attempts in served pools, and the pools
-}
-
-// serving is the pool that Serve added for tasks of the queue and type; nil: there is none.
-func (c *crew) serving(queue, taskType string) *worker.Pool {
-	c.engine.mu.Lock()
-	defer c.engine.mu.Unlock()
-	return c.servingLocked(queue, taskType)
-}
-
-func (c *crew) servingLocked(queue, taskType string) *worker.Pool {
-	for _, p := range c.engine.served {
-		if p.Slots(queue, taskType) != 0 {
-			return p
-		}
-	}
-	return nil
-}
-
-func (c *crew) Slots(queue, taskType string) int {
-	if n := c.engine.pool.Slots(queue, taskType); n != 0 {
-		return n
-	}
-	if p := c.serving(queue, taskType); p != nil {
-		return p.Slots(queue, taskType)
-	}
-	return 0
-}
-
-func (c *crew) Dispatch(t core.Task) {
-	<-c.open
-	if c.engine.pool.Slots(t.Queue, t.Type) != 0 {
-		c.engine.pool.Dispatch(t)
-		return
-	}
-	if p := c.serving(t.Queue, t.Type); p != nil {
-		c.given.Store(t.Token, p)
-		p.Dispatch(t)
-	}
-}
-
-// Revoke stops an attempt.
-func (c *crew) Revoke(tok core.Token, why policy.Kind) {
-	if p, ok := c.given.Load(tok); ok {
-		p.(*worker.Pool).Revoke(tok, why)
-		return
-	}
-	c.engine.pool.Revoke(tok, why)
-}
-
-// Confirm reports that an attempt of a served pool begins.
-func (c *crew) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	c.engine.host.bodies.Confirm(run, in, done)
-}
-
-// Report takes what a served pool reports.
-func (c *crew) Report(run core.RunID, in core.Input) {
-	switch in := in.(type) {
-	case core.TaskEnded:
-		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
-	case core.TaskStopped:
-		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
-	default:
-	}
-	c.engine.host.bodies.Report(run, in)
 }

@@ -21,10 +21,10 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 		return invalid(errors.New("the history is empty"), "replay")
 	}
 	cfg = cfg.withDefaults()
-	room := &rehearsal{ended: make(chan struct{})}
-	cfg.Log, cfg.Observer, cfg.Intercept = slog.New(slog.DiscardHandler), room, nil
+	r := &rehearsal{ended: make(chan struct{})}
+	cfg.Log, cfg.Observer, cfg.Intercept = slog.New(slog.DiscardHandler), r, nil
 	h := newHost(ctx, cfg)
-	h.bodies.Attach(room)
+	h.bodies.Attach(r)
 	defer h.bodies.Close()
 	if err := h.register(w.definition()); err != nil {
 		return err
@@ -39,11 +39,11 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 	}
 	h.bodies.Consult(engine.NewsOf(state, nil))
 	select {
-	case <-room.ended:
+	case <-r.ended:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return room.err
+	return r.err
 }
 
 // rehearsal stands for the engine of a body that is only replayed: the first thing the body decides is the end.

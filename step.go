@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Step runs fn, durably: once it has succeeded it is not run again, whatever becomes of the process, and Step returns
-// the recorded result. fn may touch the world. It should heed its context, which is done when a limit fires or the run is
-// cancelled, and whose deadline tells what is left of the step's time.
+// Step runs fn, durably: once it has succeeded it is not run again, whatever becomes of the process, and Step
+// returns the recorded result. fn may touch the world. It should heed its context, which is done when a limit fires
+// or the run is cancelled, and whose deadline tells what is left of the step's time.
 //
 // The error is a [*StepError], or of the kind that says what is wrong with the call.
 func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error), opts ...StepOption) (Out, error) {
@@ -51,7 +51,8 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal}, core.Schedule{}, run, o, err)
 }
 
-// Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. What is said of [Step] holds here.
+// Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. What is said of
+// [Step] holds here.
 func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption) (Out, error) {
 	return CallAsync[Out](ctx, name, handler, in, opts...).Get(ctx)
 }
@@ -70,8 +71,8 @@ func CallAsync[Out any](ctx Context, name, handler string, in any, opts ...StepO
 	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 }
 
-// Child runs another workflow as a run of its own and waits for its result. It inherits what is left of this run's time;
-// see [ParentClose] for what becomes of it when this run ends first.
+// Child runs another workflow as a run of its own and waits for its result. It inherits what is left of this run's
+// time; see [ParentClose] for what becomes of it when this run ends first.
 func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) (Out, error) {
 	return ChildAsync(ctx, name, w, in, opts...).Get(ctx)
 }
@@ -114,8 +115,8 @@ func SleepUntil(ctx Context, name string, t time.Time) error {
 	return err
 }
 
-// WaitEvent waits for an event that [Client.SendEvent] sends; one that came before is kept and taken at once. The name
-// is the event's. With [Within] it ends as ErrDeadlineExceeded where none comes in time.
+// WaitEvent waits for an event that [Client.SendEvent] sends; one that came before is kept and taken at once. The
+// name is the event's. With [Within] it ends as ErrDeadlineExceeded where none comes in time.
 func WaitEvent[T any](ctx Context, event string, opts ...StepOption) (T, error) {
 	return EventAsync[T](ctx, event, opts...).Get(ctx)
 }
@@ -126,8 +127,8 @@ func EventAsync[T any](ctx Context, event string, opts ...StepOption) *Future[T]
 	return begin[T](ctx, event, &core.StepSpec{Kind: core.KindWait, Event: event}, core.Schedule{}, nil, o, err)
 }
 
-// options are those of the workflow, of its step, and of the call. The call's own have to be of use to what it does; those that
-// are shared need not be for each.
+// options are those of the workflow, of its step, and of the call. The call's own have to be of use to what it
+// does; those that are shared need not be for each.
 func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
 	o, err := stepPolicy(b.def.defaults, b.def.byStep[name], opts)
 	if err == nil && len(opts) > 0 {

@@ -38,9 +38,12 @@ func TestNothingIsDropped(t *testing.T) {
 	at := func(path list, more ...any) list { return append(path[:len(path):len(path)], more...) }
 	task := func(change object) object {
 		all := object{
-			"name": "q", "template": "t", "executor": object{"type": "other"}, "dependencies": list{"d"}, "arguments": params(object{"name": "n", "value": 1}),
-			"inputs": params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})), "when": "true", "timeout": "5s",
-			"retry": object{"limit": 1}, "continueOn": object{"timeout": true}, "hooks": noted(object{"onSuccess": object{"template": "t"}}),
+			"name": "q", "template": "t", "executor": object{"type": "other"}, "dependencies": list{"d"},
+			"arguments": params(object{"name": "n", "value": 1}),
+			"inputs":    params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})),
+			"when": "true", "timeout": "5s",
+			"retry": object{"limit": 1}, "continueOn": object{"timeout": true},
+			"hooks":     noted(object{"onSuccess": object{"template": "t"}}),
 			"resources": noted(object{"cpu": 1}), "phaseConditions": object{"failed": "true"},
 		}
 		for k, v := range change {
@@ -49,73 +52,137 @@ func TestNothingIsDropped(t *testing.T) {
 		return all
 	}
 	places := []fields.Place{
-		{File: "workflow", Fields: object{"apiVersion": refused("v2"), "kind": refused("CronWorkflow"), "metadata": refused("w"), "spec": refused(object{})}},
+		{File: "workflow", Fields: object{
+			"apiVersion": refused("v2"), "kind": refused("CronWorkflow"),
+			"metadata": refused("w"), "spec": refused(object{}),
+		}},
 		{File: "workflow", Path: list{"metadata"}, Fields: object{
-			"name": "v", "namespace": noted("n"), "version": noted("1.0"), "labels": noted(object{"a": "b"}), "annotations": noted(object{"a": "b"}), "uid": noted("u"),
+			"name": "v", "namespace": noted("n"), "version": noted("1.0"), "labels": noted(object{"a": "b"}),
+			"annotations": noted(object{"a": "b"}), "uid": noted("u"),
 		}},
 		{File: "workflow", Path: list{"spec"}, Fields: object{
-			"entrypoint": "inner", "arguments": object{}, "timeout": "5m", "priority": 7, "maxNestedDepth": refused(1), "templates": refused(list{}), "hooks": object{},
+			"entrypoint": "inner", "arguments": object{}, "timeout": "5m", "priority": 7, "maxNestedDepth": refused(1),
+			"templates": refused(list{}), "hooks": object{},
 		}},
-		{File: "workflow", Path: list{"spec", "arguments"}, Fields: object{"parameters": list{}, "artifacts": refused(list{object{"name": "a"}})}}, //nolint:misspell // its own word
+		{
+			File: "workflow", Path: list{"spec", "arguments"},
+			Fields: object{
+				"parameters": list{},
+				"artifacts":  refused(list{object{"name": "a"}}), //nolint:misspell // its own word
+			},
+		},
 		{File: "workflow", Path: list{"spec", "arguments", "parameters", 0}, Fields: object{
-			"name": "r", "type": noted("int"), "value": 2, "valueFrom": noted(object{"parameter": "workflow.arguments.parameters.q"}), "description": noted("d"),
+			"name": "r", "type": noted("int"), "value": 2,
+			"valueFrom": noted(object{"parameter": "workflow.arguments.parameters.q"}), "description": noted("d"),
 			"required": noted(true), "default": noted(5), "enum": noted(list{1}),
 		}},
 		{File: "workflow", Path: at(tasks, 1, "arguments", "parameters", 0), Fields: object{
-			"name": "r", "type": noted("int"), "value": 2, "valueFrom": noted(object{"parameter": "tasks.a.outputs.parameters.q"}), "description": noted("d"),
+			"name": "r", "type": noted("int"), "value": 2,
+			"valueFrom": noted(object{"parameter": "tasks.a.outputs.parameters.q"}), "description": noted("d"),
 			"required": noted(true), "default": noted(5), "enum": noted(list{1}),
 		}},
 		{File: "workflow", Path: at(tasks, 4, "arguments", "parameters", 0, "valueFrom"), Fields: object{
-			"path": "tasks.b.outputs.parameters.o", "parameter": "tasks.b.outputs.parameters.o", "expression": noted("1 + 1"), "secretKeyRef": refused(object{"name": "n", "key": "k"}),
+			"path": "tasks.b.outputs.parameters.o", "parameter": "tasks.b.outputs.parameters.o",
+			"expression": noted("1 + 1"), "secretKeyRef": refused(object{"name": "n", "key": "k"}),
 		}},
-		{File: "workflow", Path: at(templates, 5, "task", "phaseConditions"), Fields: object{"succeeded": "code == 3", "failed": "outputs.parameters.x > 1", "error": "msg == ''"}},
+		{
+			File: "workflow", Path: at(templates, 5, "task", "phaseConditions"),
+			Fields: object{"succeeded": "code == 3", "failed": "outputs.parameters.x > 1", "error": "msg == ''"},
+		},
 		{File: "workflow", Path: list{"spec", "hooks"}, Fields: object{
-			"onStart": noted(object{"template": "t"}), "onSuccess": object{"template": "t", "arguments": params(object{"name": "n", "value": 1})}, "onFailure": object{"template": "t"},
-			"onError": object{"template": "t"}, "onTimeout": object{"template": "t"}, "onCancel": object{"template": "t"}, "onExit": object{"template": "t"},
+			"onStart":   noted(object{"template": "t"}),
+			"onSuccess": object{"template": "t", "arguments": params(object{"name": "n", "value": 1})},
+			"onFailure": object{"template": "t"},
+			"onError":   object{"template": "t"}, "onTimeout": object{"template": "t"},
+			"onCancel": object{"template": "t"}, "onExit": object{"template": "t"},
 			"onSuspend": noted(object{"template": "t"}), "onResume": noted(object{"template": "t"}),
 		}},
-		{File: "workflow", Path: list{"spec", "hooks", "onSuccess"}, Fields: object{"template": refused("main"), "arguments": params(object{"name": "n", "value": 1})}},
-		{File: "workflow", Path: at(templates, 0), Fields: object{"dag": refused(1), "task": refused(object{}), "loop": refused(object{})}},
+		{
+			File: "workflow", Path: list{"spec", "hooks", "onSuccess"},
+			Fields: object{"template": refused("main"), "arguments": params(object{"name": "n", "value": 1})},
+		},
+		{File: "workflow", Path: at(templates, 0), Fields: object{
+			"dag": refused(1), "task": refused(object{}),
+			"loop": refused(object{}),
+		}},
 		{File: "workflow", Path: at(templates, 0, "dag"), Fields: object{
-			"name": refused("m"), "tasks": refused(list{}), "entrypoints": "a", "continueOn": object{"error": true}, "phaseConditions": refused(object{"failed": "true"}),
-			"timeout": noted("5m"), "inputs": object{}, "outputs": params(object{"name": "o", "valueFrom": object{"parameter": "tasks.a.outputs.parameters.q"}}),
+			"name": refused("m"), "tasks": refused(list{}), "entrypoints": "a", "continueOn": object{"error": true},
+			"phaseConditions": refused(object{"failed": "true"}),
+			"timeout":         noted("5m"), "inputs": object{},
+			"outputs": params(object{"name": "o", "valueFrom": object{"parameter": "tasks.a.outputs.parameters.q"}}),
 		}},
 		{File: "workflow", Path: at(templates, 1, "dag"), Fields: object{
-			"name": refused("m"), "tasks": refused(list{}), "entrypoints": refused("y"), "continueOn": object{"error": true}, "phaseConditions": refused(object{"failed": "true"}),
-			"timeout": "5m", "inputs": params(object{"name": "x"}, object{"name": "n", "value": 1}), "outputs": object{},
+			"name": refused("m"), "tasks": refused(list{}), "entrypoints": refused("y"),
+			"continueOn": object{"error": true}, "phaseConditions": refused(object{"failed": "true"}),
+			"timeout": "5m", "inputs": params(object{"name": "x"}, object{"name": "n", "value": 1}),
+			"outputs": object{},
 		}},
 		{File: "workflow", Path: at(tasks, 0), Fields: task(object{"name": refused("q"), "template": "t"})},
 		{File: "workflow", Path: at(tasks, 0, "executor"), Fields: object{"type": "other", "config": object{"k": "w"}}},
-		{File: "workflow", Path: at(tasks, 0, "continueOn"), Fields: object{"failed": false, "error": true, "timeout": true}},
-		{File: "workflow", Path: at(tasks, 1), Fields: task(object{"name": refused("q"), "executor": noted(object{"type": "other"}), "inputs": noted(params(object{"name": "n", "value": 1})), "phaseConditions": noted(object{"failed": "true"}), "retry": refused(object{"limit": 1})})},
+		{
+			File: "workflow", Path: at(tasks, 0, "continueOn"),
+			Fields: object{"failed": false, "error": true, "timeout": true},
+		},
+		{File: "workflow", Path: at(tasks, 1), Fields: task(object{
+			"name":     refused("q"),
+			"executor": noted(object{"type": "other"}), "inputs": noted(params(object{"name": "n", "value": 1})),
+			"phaseConditions": noted(object{"failed": "true"}), "retry": refused(object{"limit": 1}),
+		})},
 		{File: "workflow", Path: at(tasks, 2), Fields: task(object{
-			"name": refused("q"), "template": "t", "executor": noted(object{"type": "other"}), "inputs": noted(params(object{"name": "n", "value": 1})), "phaseConditions": noted(object{"failed": "true"}), "dependencies": list{"a", "d"}, "retry": refused(object{"limit": 1}),
+			"name": refused("q"), "template": "t", "executor": noted(object{"type": "other"}),
+			"inputs":          noted(params(object{"name": "n", "value": 1})),
+			"phaseConditions": noted(object{"failed": "true"}), "dependencies": list{"a", "d"},
+			"retry": refused(object{"limit": 1}),
 		})},
-		{File: "workflow", Path: at(tasks, 3), Fields: task(object{"executor": noted(object{"type": "other"}), "inputs": noted(params(object{"name": "n", "value": 1})), "phaseConditions": noted(object{"failed": "true"}), "dependencies": list{"a"}, "retry": refused(object{"limit": 1})})},
+		{File: "workflow", Path: at(tasks, 3), Fields: task(object{
+			"executor":        noted(object{"type": "other"}),
+			"inputs":          noted(params(object{"name": "n", "value": 1})),
+			"phaseConditions": noted(object{"failed": "true"}), "dependencies": list{"a"},
+			"retry": refused(object{"limit": 1}),
+		})},
 		{File: "workflow", Path: at(tasks, 5), Fields: task(object{
-			"phaseConditions": refused(object{"failed": "true"}), "retry": noted(object{"limit": 1}), "arguments": noted(params(object{"name": "n", "value": 1})), "inputs": noted(params(object{"name": "n", "value": 1})),
+			"phaseConditions": refused(object{"failed": "true"}), "retry": noted(object{"limit": 1}),
+			"arguments": noted(params(object{"name": "n", "value": 1})),
+			"inputs":    noted(params(object{"name": "n", "value": 1})),
 		})},
-		{File: "workflow", Path: at(tasks, 6, "executor"), Fields: object{"type": "other", "config": noted(object{"k": 1})}},
+		{
+			File: "workflow", Path: at(tasks, 6, "executor"),
+			Fields: object{"type": "other", "config": noted(object{"k": 1})},
+		},
 		{File: "workflow", Path: at(templates, 2, "task"), Fields: object{
-			"name": refused("u"), "executor": object{"type": "other"}, "inputs": params(object{"name": "n", "value": 1}), "outputs": refused(params(object{"name": "n"})),
+			"name": refused("u"), "executor": object{"type": "other"},
+			"inputs": params(object{"name": "n", "value": 1}), "outputs": refused(params(object{"name": "n"})),
 			"timeout": "5s", "resources": noted(object{"cpu": 1}), "phaseConditions": object{"failed": "true"},
 		}},
 		{File: "workflow", Path: at(templates, 3, "loop"), Fields: object{
-			"name": refused("u"), "items": list{3}, "itemsFrom": refused("inputs.x"), "repeatCondition": refused("true"), "maxIterations": 1, "concurrency": 2,
-			"body": "inner", "arguments": params(object{"name": "n", "value": "{{iterator.item}}"}), "aggregate": object{"strategy": "first"},
-			"inputs": params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})), "timeout": "5s", "phaseConditions": refused(object{"failed": "true"}),
+			"name": refused("u"), "items": list{3}, "itemsFrom": refused("inputs.x"),
+			"repeatCondition": refused("true"), "maxIterations": 1, "concurrency": 2,
+			"body": "inner", "arguments": params(object{"name": "n", "value": "{{iterator.item}}"}),
+			"aggregate": object{"strategy": "first"},
+			"inputs":    params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})),
+			"timeout": "5s", "phaseConditions": refused(object{"failed": "true"}),
 		}},
-		{File: "workflow", Path: at(templates, 3, "loop", "aggregate"), Fields: object{"strategy": "first", "parameters": refused(list{"other"})}},
+		{
+			File: "workflow", Path: at(templates, 3, "loop", "aggregate"),
+			Fields: object{"strategy": "first", "parameters": refused(list{"other"})},
+		},
 		{File: "workflow", Path: at(templates, 4, "loop"), Fields: object{
-			"name": refused("u"), "items": refused(list{3}), "itemsFrom": refused("inputs.x"), "repeatCondition": "true", "maxIterations": 4, "concurrency": refused(2),
-			"body": "inner", "arguments": params(object{"name": "n", "value": "{{loop_iter.index}}"}), "aggregate": refused(object{"strategy": "sum"}),
-			"inputs": params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})), "timeout": "5s", "phaseConditions": refused(object{"failed": "true"}),
+			"name": refused("u"), "items": refused(list{3}), "itemsFrom": refused("inputs.x"),
+			"repeatCondition": "true", "maxIterations": 4, "concurrency": refused(2),
+			"body": "inner", "arguments": params(object{"name": "n", "value": "{{loop_iter.index}}"}),
+			"aggregate": refused(object{"strategy": "sum"}),
+			"inputs":    params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})),
+			"timeout": "5s", "phaseConditions": refused(object{"failed": "true"}),
 		}},
 		{File: "handlers", Fields: object{"handlers": refused(object{})}},
 		{File: "handlers", Path: list{"handlers", "echo"}, Fields: object{
-			"exec": list{"./other"}, "http": refused("http://x"), "task": refused(object{"type": "T"}), "flow": refused("inner"), "wait": refused(object{}),
+			"exec": list{"./other"}, "http": refused("http://x"), "task": refused(object{"type": "T"}),
+			"flow": refused("inner"), "wait": refused(object{}),
 		}},
-		{File: "handlers", Path: list{"handlers", "echo", "exec"}, Fields: object{"command": list{"./other"}, "shell": refused("x"), "env": object{"A": "b"}, "dir": "/tmp"}},
+		{
+			File: "handlers", Path: list{"handlers", "echo", "exec"},
+			Fields: object{"command": list{"./other"}, "shell": refused("x"), "env": object{"A": "b"}, "dir": "/tmp"},
+		},
 	}
 	fields.Check(t, fieldsBase, func(files map[string][]byte) (*dialect.Conversion, error) {
 		return Convert(Source{"workflow", files["workflow"]}, Source{"handlers", files["handlers"]})

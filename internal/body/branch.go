@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Branch is a line of execution in a body. Its steps are numbered apart from those of other branches, so that branches do
-// not disturb each other's keys.
+// Branch is a line of execution in a body. Its steps are numbered apart from those of other branches, so that
+// branches do not disturb each other's keys.
 type Branch struct {
 	prefix string         // of the keys of its steps; "" for the body itself
 	counts map[string]int // of names used so far
@@ -88,8 +88,8 @@ func (b *Branch) Key(name string) string {
 // Replays reports whether the branch is still in what is recorded.
 func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
 
-// Ask finds the branch's next recorded step, or decides a new one. Nil: something else is recorded, and the session is
-// stuck.
+// Ask finds the branch's next recorded step, or decides a new one. Nil: something else is recorded, and the session
+// is stuck.
 func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
 	spec := cmd.Spec
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
@@ -129,8 +129,8 @@ func (s *Session) offer(st *Step, fn Func) {
 	}
 }
 
-// sameStep reports whether two steps are the same, as far as a changed body is noticed by it: whether Describe says the
-// same of both.
+// sameStep reports whether two steps are the same, as far as a changed body is noticed by it: whether Describe says
+// the same of both.
 func sameStep(a, b *core.StepSpec) bool {
 	if a.Kind != b.Kind || a.Name != b.Name {
 		return false
@@ -217,8 +217,8 @@ func (s *Session) versionKnown(key string) bool {
 	return ok || s.Marked(key) != nil
 }
 
-// Wait lets the branch wait until something holds. One of the signals fires whenever it may have become true. It reports
-// whether the branch has to be stopped until Ready.Wake names it; otherwise it goes on at once.
+// Wait lets the branch wait until something holds. One of the signals fires whenever it may have become true. It
+// reports whether the branch has to be stopped until Ready.Wake names it; otherwise it goes on at once.
 func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*Signal) bool {
 	if s.over() || until() {
 		return false
@@ -311,8 +311,8 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	s.change().Returned = true
 }
 
-// takeOut takes a branch that returns out of the session. It reports false where that does not matter any more, or where
-// more is recorded of the branch than it has asked for.
+// takeOut takes a branch that returns out of the session. It reports false where that does not matter any more, or
+// where more is recorded of the branch than it has asked for.
 func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	last := len(s.branches) - 1
 	s.branches[b.index] = s.branches[last]

@@ -36,8 +36,8 @@ type HookPayload struct {
 	Failure *policy.Failure `json:"failure,omitempty"`
 }
 
-// decider decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is looked
-// up when it is needed, since a run may be read before its workflow is registered.
+// decider decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is
+// looked up when it is needed, since a run may be read before its workflow is registered.
 type decider struct{ workflow func() *Workflow }
 
 var _ core.Decider = (*decider)(nil)

@@ -59,11 +59,13 @@ func notReached() worker.Result {
 }
 
 func notBegun(ctx context.Context) worker.Result {
-	return worker.Result{Failure: &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}}
+	return worker.Result{Failure: &policy.Failure{
+		Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error(),
+	}}
 }
 
-// Stopping is work within an attempt that stops in its own time when its context is done, as a process does with its kill
-// ladder. The zero value is not at work.
+// Stopping is work within an attempt that stops in its own time when its context is done, as a process does with
+// its kill ladder. The zero value is not at work.
 type Stopping struct{ done atomic.Pointer[chan struct{}] }
 
 // Work does the work.
@@ -87,8 +89,8 @@ func (s *Stopping) wait() {
 	}
 }
 
-// Call runs an attempt in a goroutine of its own, so that one which does not heed its context can be abandoned. The grace
-// for that begins when what stops in its own time has stopped; own may be nil.
+// Call runs an attempt in a goroutine of its own, so that one which does not heed its context can be abandoned. The
+// grace for that begins when what stops in its own time has stopped; own may be nil.
 func (h *Host) Call(ctx context.Context, own *Stopping, run func() worker.Result) worker.Result {
 	if !worker.Announce(ctx) {
 		return notBegun(ctx)

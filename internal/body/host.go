@@ -40,9 +40,9 @@ type Config struct {
 	Shell   Shell // default: goroutines and the clock of the process
 }
 
-// Host runs the bodies of an engine's Go workflows. It is the engine's Bodies and the executor of local steps and hooks,
-// and stands between the workers and the engine so that the end of an attempt and what the body makes of it are one
-// commit.
+// Host runs the bodies of an engine's Go workflows. It is the engine's Bodies and the executor of local steps and
+// hooks, and stands between the workers and the engine so that the end of an attempt and what the body makes of it
+// are one commit.
 //
 // It locks the table for short times only, and may do so while a session is locked; never the other way around.
 type Host struct {
@@ -53,7 +53,7 @@ type Host struct {
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
-	table *Table[*live]
+	table *Table[*liveSession]
 }
 
 var (
@@ -62,10 +62,10 @@ var (
 	_ worker.Confirmer = (*Host)(nil)
 )
 
-// NewHost returns a host. The values of the context are those of the bodies' contexts. It may be used when it knows its
-// engine; see [Host.Attach].
+// NewHost returns a host. The values of the context are those of the bodies' contexts. It may be used when it knows
+// its engine; see [Host.Attach].
 func NewHost(ctx context.Context, cfg Config) *Host {
-	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*live]()}
+	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession]()}
 	if h.shell == nil {
 		h.shell = process{}
 	}
@@ -77,15 +77,15 @@ func NewHost(ctx context.Context, cfg Config) *Host {
 func (h *Host) Attach(e EngineCalls) { h.engine = e }
 
 // open returns a run's session, and makes it where there is none; nil: the host is closed.
-func (h *Host) open(run core.RunID) (l *live, fresh bool) {
+func (h *Host) open(run core.RunID) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l, fresh, _ = h.table.Open(run, func(generation int) *live { return h.newLive(run, generation) })
+	l, fresh, _ = h.table.Open(run, func(generation int) *liveSession { return h.newLiveSession(run, generation) })
 	return l, fresh
 }
 
 // session returns a run's session; where there is none it asks for news to make one. A host that is closed has none.
-func (h *Host) session(run core.RunID) *live {
+func (h *Host) session(run core.RunID) *liveSession {
 	l, fresh := h.open(run)
 	if fresh {
 		h.engine.Consult(run)
@@ -93,14 +93,14 @@ func (h *Host) session(run core.RunID) *live {
 	return l
 }
 
-func (h *Host) find(run core.RunID) *live {
+func (h *Host) find(run core.RunID) *liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l, _ := h.table.Find(run)
 	return l
 }
 
-func (h *Host) drop(l *live) {
+func (h *Host) drop(l *liveSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.table.Drop(l.session.run, l)
@@ -127,7 +127,7 @@ func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
 
 // Consult brings news of a run. It is called by the engine's loop.
 func (h *Host) Consult(n engine.News) {
-	var l *live
+	var l *liveSession
 	fresh := false
 	if n.Held {
 		l = h.find(n.Run)
@@ -145,8 +145,9 @@ func (h *Host) Consult(n engine.News) {
 	}
 }
 
-// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it, for a
-// hook that its workflow is registered. A body that is not there is called, and says when it comes to the step.
+// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it,
+// for a hook that its workflow is registered. A body that is not there is called, and says when it comes to the
+// step.
 func (h *Host) Begins(run core.RunID, workflow, step, taskType string) bool {
 	switch taskType {
 	case TypeLocal:
@@ -191,7 +192,7 @@ func (h *Host) Close() {
 	h.cancel()
 }
 
-func end(all []*live) {
+func end(all []*liveSession) {
 	for _, l := range all {
 		l.lock()
 		l.session.End()
@@ -232,13 +233,15 @@ func (h *Host) Sessions() int {
 
 // tell says that a body cannot go on.
 func (h *Host) tell(run core.RunID, p problem) {
-	h.cfg.Log.Error("a workflow's body cannot go on and is called again", "run", run.String(), "in", p.pause.String(), "error", p.err)
+	h.cfg.Log.Error("a workflow's body cannot go on and is called again",
+		"run", run.String(), "in", p.pause.String(), "error", p.err)
 	if h.cfg.Stopped != nil {
 		h.cfg.Stopped(run, p.err)
 	}
 }
 
-// Ended takes the successful end of an attempt, where the run's body is there to answer it. It reports whether it did.
+// Ended takes the successful end of an attempt, where the run's body is there to answer it. It reports whether it
+// did.
 func (h *Host) Ended(run core.RunID, in core.Input) bool {
 	end, ok := in.(core.TaskEnded)
 	if !ok || end.Failure != nil {

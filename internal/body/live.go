@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// live is a session with what it lacks: a lock, timers, and goroutines for its branches.
-type live struct {
+// liveSession is a session with what it lacks: a lock, timers, and goroutines for its branches.
+type liveSession struct {
 	host   *Host
 	ctx    context.Context // of the body; done when it is unwound
 	cancel context.CancelFunc
@@ -31,20 +31,21 @@ type problem struct {
 	pause time.Duration
 }
 
-// newLive returns a session that waits for news.
-func (h *Host) newLive(run core.RunID, generation int) *live {
-	l := &live{host: h, session: NewSession(run, generation)}
+// newLiveSession returns a session that waits for news.
+func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
+	l := &liveSession{host: h, session: NewSession(run, generation)}
 	l.ctx, l.cancel = context.WithCancel(h.ctx)
 	return l
 }
 
-func (l *live) lock() { l.mu.Lock() }
+func (l *liveSession) lock() { l.mu.Lock() }
 
-// unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of decisions is
-// that in which they were made, so it is told under the lock; the functions of users are called without it.
-func (l *live) unlock() {
-	for r, any := l.session.Ready(); any; r, any = l.session.Ready() {
-		l.carryOut(&r)
+// unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of
+// decisions is that in which they were made, so it is told under the lock; the functions of users are called
+// without it.
+func (l *liveSession) unlock() {
+	for r := l.session.Ready(); r != nil; r = l.session.Ready() {
+		l.carryOut(r)
 	}
 	problems := l.problems
 	l.problems = nil
@@ -54,7 +55,7 @@ func (l *live) unlock() {
 	}
 }
 
-func (l *live) carryOut(r *Ready) {
+func (l *liveSession) carryOut(r *Ready) {
 	h, s := l.host, l.session
 	if r.Start {
 		l.start()
@@ -100,7 +101,7 @@ func (l *live) carryOut(r *Ready) {
 }
 
 // start calls the body.
-func (l *live) start() {
+func (l *liveSession) start() {
 	w := l.host.cfg.Workflow(l.session.head.Workflow)
 	if w == nil {
 		l.session.Stop(Stuck{Why: Unknown})
@@ -114,7 +115,7 @@ func (l *live) start() {
 }
 
 // launch executes a branch in a goroutine. The session is locked until the branch's thread is whole.
-func (l *live) launch(b *Branch, f func(*Thread)) *Thread {
+func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
 	t := &Thread{live: l, branch: b}
 	b.thread = t
 	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
@@ -122,13 +123,13 @@ func (l *live) launch(b *Branch, f func(*Thread)) *Thread {
 }
 
 // answered is called by the engine's loop.
-func (l *live) answered(err error) {
+func (l *liveSession) answered(err error) {
 	l.lock()
 	defer l.unlock()
 	l.session.Answered(err)
 }
 
-func (l *live) setTimer(t Timer, change TimerChange) {
+func (l *liveSession) setTimer(t Timer, change TimerChange) {
 	if change.Op == TimerStays {
 		return
 	}
@@ -145,7 +146,7 @@ func (l *live) setTimer(t Timer, change TimerChange) {
 	}
 }
 
-func (l *live) fired(t Timer) {
+func (l *liveSession) fired(t Timer) {
 	l.lock()
 	defer l.unlock()
 	if l.stale[t] > 0 {
@@ -157,7 +158,7 @@ func (l *live) fired(t Timer) {
 }
 
 // stuck notes that the body cannot go on.
-func (l *live) stuck(why *Stuck) {
+func (l *liveSession) stuck(why *Stuck) {
 	h := l.host
 	if why.Why == Overdue {
 		var running []Goroutine
@@ -178,7 +179,7 @@ func (l *live) stuck(why *Stuck) {
 
 // Search is an attempt's search for its function.
 type Search struct {
-	live *live
+	live *liveSession
 	step string
 	tell func(Answer, Func)
 }
@@ -192,8 +193,8 @@ const (
 	LookAgain         // this call of the body has ended: the next one is to be searched
 )
 
-// Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns, with
-// the session locked. Nil: the host is closed.
+// Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns,
+// with the session locked. Nil: the host is closed.
 func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	l := h.session(t.Token.Run)
 	if l == nil {
@@ -224,7 +225,7 @@ func (k *Search) End() {
 }
 
 // found hands a step's function to the attempts that wait for it.
-func (l *live) found(st *Step) {
+func (l *liveSession) found(st *Step) {
 	l.searches = slices.DeleteFunc(l.searches, func(k *Search) bool {
 		if k.step != st.key {
 			return false
@@ -235,7 +236,7 @@ func (l *live) found(st *Step) {
 }
 
 // answerAll answers the attempts that wait for their functions.
-func (l *live) answerAll(a Answer) {
+func (l *liveSession) answerAll(a Answer) {
 	for _, k := range l.searches {
 		k.tell(a, nil)
 	}

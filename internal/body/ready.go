@@ -7,12 +7,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Ready is what a session wants done. The shell takes it after each input and carries it out, in the order of the fields,
-// before the session gets its next input.
+// Ready is what a session wants done. The shell takes it after each input and carries it out, in the order of the
+// fields, before the session gets its next input.
 type Ready struct {
 	// Start: all of the run is known. The shell calls Session.Start, or Session.Stop where its workflow is not known.
 	Start bool
-	// Begin are recorded steps that the body has come to: their attempts, which had to wait for their functions, can begin.
+	// Begin are recorded steps that the body has come to: their attempts, which had to wait for their functions,
+	// can begin.
 	Begin []core.StepID
 	// Found are steps that the body has come to and whose functions attempts have asked for by Session.Want.
 	Found []*Step
@@ -30,7 +31,8 @@ type Ready struct {
 	Returned bool
 	// Stuck says why the body cannot go on; nil: it can. The shell calls Session.RetryAfter.
 	Stuck *Stuck
-	// Gone: the session is of no more use, and the table forgets it. Attempts that wait for a function ask its successor.
+	// Gone: the session is of no more use, and the table forgets it. Attempts that wait for a function ask its
+	// successor.
 	Gone bool
 	// CallAgain: after the pause the shell asks the engine for whole news of the run, which then make a new session.
 	CallAgain bool
@@ -45,8 +47,10 @@ const (
 	TimerFlush              // decisions and ends have waited long enough for branches that compute
 	TimerIdle               // all branches have waited long enough to be unwound
 	TimerRetry              // a body that was stuck is called again
-	timers
 )
+
+// timers is how many there are.
+const timers = int(TimerRetry) + 1
 
 func (t Timer) String() string { return [...]string{"task", "flush", "idle", "retry"}[t] }
 
@@ -96,14 +100,13 @@ func (s *Stuck) Error() string {
 	}
 }
 
-// Ready returns what is to be done since it was last asked; false: nothing.
-func (s *Session) Ready() (Ready, bool) {
+// Ready returns what is to be done since it was last asked; nil: nothing. It is good until it is asked again.
+func (s *Session) Ready() *Ready {
 	if !s.dirty {
-		return Ready{}, false
+		return nil
 	}
-	r := s.ready
-	s.ready, s.dirty = Ready{}, false
-	return r, true
+	s.taken, s.ready, s.dirty = s.ready, Ready{}, false
+	return &s.taken
 }
 
 // change returns what is ready so far, to add to it.
@@ -126,6 +129,6 @@ func (s *Session) stop(t Timer) {
 
 func (s *Session) stopTimers() {
 	for t := range timers {
-		s.stop(t)
+		s.stop(Timer(t))
 	}
 }

@@ -34,8 +34,8 @@ const (
 // Func is the function of a local step or of a hook. It returns the encoded result.
 type Func func(ctx context.Context) ([]byte, error)
 
-// Session is one call of a run's body: what is recorded of the run, what the branches have asked for and wait for, and
-// which decisions are on their way to the engine.
+// Session is one call of a run's body: what is recorded of the run, what the branches have asked for and wait for,
+// and which decisions are on their way to the engine.
 type Session struct {
 	run       core.RunID
 	decider   *engine.Body // whose decisions these are
@@ -65,7 +65,8 @@ type Session struct {
 	wanted   []*Step        // local steps whose attempts wait for their functions
 	armed    [timers]bool
 	ready    Ready
-	dirty    bool // there is something in ready
+	taken    Ready // what Ready returned last
+	dirty    bool  // there is something in ready
 }
 
 // phase is how far a session has come.
@@ -90,7 +91,8 @@ type Step struct {
 	changed   Signal
 }
 
-// NewSession returns a session that waits for news of the run. The generation is the one that Bodies.Reset named last.
+// NewSession returns a session that waits for news of the run. The generation is the one that Bodies.Reset named
+// last.
 func NewSession(run core.RunID, generation int) *Session {
 	return &Session{
 		run: run, decider: engine.NewBody(generation), announced: -1,
@@ -138,9 +140,9 @@ func (s *Session) News(n engine.News) {
 	s.settle()
 }
 
-// contradicted reports whether a step did not end as the body has seen it: an operator has restarted it, and it may have
-// ended again by now. This matters for a body that has returned, too: its last decisions, which are still on their way,
-// may rest on the old end.
+// contradicted reports whether a step did not end as the body has seen it: an operator has restarted it, and it may
+// have ended again by now. This matters for a body that has returned, too: its last decisions, which are still on
+// their way, may rest on the old end.
 func (s *Session) contradicted(n engine.News) bool {
 	for i := range n.Steps {
 		record := &n.Steps[i]
@@ -211,8 +213,8 @@ func (s *Session) learnAll(n engine.News) {
 // prefixOf returns the part of a step's key that names its branch: "items[3]/" of "items[3]/charge".
 func prefixOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
-// Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are one
-// commit. It reports whether it took it; otherwise the engine is to be told.
+// Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are
+// one commit. It reports whether it took it; otherwise the engine is to be told.
 func (s *Session) Ended(in core.TaskEnded) bool {
 	st := s.byID[in.Step]
 	if s.over() || s.head == nil || st == nil || st.closed || in.Failure != nil {
@@ -272,8 +274,8 @@ func (s *Session) send(inputs []core.Input) {
 	r.Send = append(r.Send, inputs...)
 }
 
-// Answered tells whether the engine took a commit. Where it did not, the run is not what the body believes it to be: the
-// body is called again after a pause.
+// Answered tells whether the engine took a commit. Where it did not, the run is not what the body believes it to
+// be: the body is called again after a pause.
 func (s *Session) Answered(err error) {
 	s.pending--
 	switch {
@@ -315,7 +317,8 @@ func (s *Session) Fired(t Timer) {
 // idle reports whether all branches wait, and no attempt needs the session.
 func (s *Session) idle() bool { return !s.over() && s.running == 0 && s.attempts == 0 }
 
-// Stop ends the call because the body cannot go on. The session stays known, so that the body is not called again at once.
+// Stop ends the call because the body cannot go on. The session stays known, so that the body is not called again
+// at once.
 func (s *Session) Stop(why Stuck) {
 	if s.over() {
 		return
@@ -376,9 +379,9 @@ func (s *Session) Offers(step string) bool {
 	return st != nil && st.fn != nil
 }
 
-// Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The body
-// had come to the step when the attempt was started; where it was unwound since, it is waited for: Ready.Found names the
-// step when the body comes to it, or Ready.GiveBack says that it does not.
+// Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The
+// body had come to the step when the attempt was started; where it was unwound since, it is waited for: Ready.Found
+// names the step when the body comes to it, or Ready.GiveBack says that it does not.
 func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	st := s.step(step)
 	s.byID[id] = st
@@ -390,8 +393,8 @@ func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	return nil, true
 }
 
-// rests reports whether the body does not go on until something else happens: all its branches wait, it cannot go on, or
-// its run is paused or closing.
+// rests reports whether the body does not go on until something else happens: all its branches wait, it cannot go
+// on, or its run is paused or closing.
 func (s *Session) rests() bool {
 	switch {
 	case s.phase == phaseStuck:

@@ -208,7 +208,7 @@ func (p *player) wait(name string, what []datadriven.CmdArg) {
 
 // carryOut writes what the session wants done, and does what a shell has to do at once.
 func (p *player) carryOut() {
-	for r, any := p.s.Ready(); any; r, any = p.s.Ready() {
+	for r := p.s.Ready(); r != nil; r = p.s.Ready() {
 		if r.Start {
 			p.start()
 		}

@@ -21,10 +21,10 @@ var (
 
 func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Message: message} }
 
-// Thread is a branch of a body as the code in it sees it. Its methods are called by the branch's goroutine, which they
-// block where they wait; it ends in them where the body is unwound. It is a context.Context, too.
+// Thread is a branch of a body as the code in it sees it. Its methods are called by the branch's goroutine, which
+// they block where they wait; it ends in them where the body is unwound. It is a context.Context, too.
 type Thread struct {
-	live      *live
+	live      *liveSession
 	branch    *Branch
 	goroutine Goroutine
 }
@@ -97,7 +97,7 @@ func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
 
 // Result is what branches wait for: the end of a step or of a branch.
 type Result struct {
-	live   *live
+	live   *liveSession
 	step   *Step   // nil: of a branch
 	branch *Branch // nil: of a step
 	name   string  // for errors
@@ -120,8 +120,8 @@ func (r *Result) signal() *Signal {
 	return &r.branch.ended
 }
 
-// enterFor is enter for a call that waits for results. One of another session is guarded by another lock, and would wake
-// nobody here.
+// enterFor is enter for a call that waits for results. One of another session is guarded by another lock, and would
+// wake nobody here.
 func (t *Thread) enterFor(what func() string, results ...*Result) error {
 	if err := t.enter(what); err != nil {
 		return err
@@ -253,8 +253,8 @@ func (t *Thread) Map(name string, items, atOnce int, f func(t *Thread, item int)
 	return begun, nil
 }
 
-// Version returns the version of a change that the run goes by. A branch that was beyond this point may come to it after
-// one that was not, so it is decided when all others wait.
+// Version returns the version of a change that the run goes by. A branch that was beyond this point may come to it
+// after one that was not, so it is decided when all others wait.
 func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 	what := Named("version", change)
 	if err := t.enter(what); err != nil {
@@ -308,8 +308,8 @@ func (t *Thread) Replays() bool {
 	return t.live.session.over() || t.live.session.Replays(t.branch)
 }
 
-// NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether it is
-// the first.
+// NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether
+// it is the first.
 func (t *Thread) NoteInvalid(err error) bool {
 	t.live.lock()
 	defer t.live.unlock()
@@ -321,16 +321,16 @@ func (t *Thread) NoteInvalid(err error) bool {
 	return true
 }
 
-// Leaving returns the error of the body's first call that made no sense; over: the body is being unwound, and how it ends
-// does not matter.
+// Leaving returns the error of the body's first call that made no sense; over: the body is being unwound, and how
+// it ends does not matter.
 func (t *Thread) Leaving() (invalid error, over bool) {
 	t.live.lock()
 	defer t.live.unlock()
 	return t.live.session.invalid, t.live.session.over()
 }
 
-// Return tells that the body has returned and how that closes the run. It reports false where a call has made no sense
-// since Leaving returned that error: the run has to be closed by it then.
+// Return tells that the body has returned and how that closes the run. It reports false where a call has made no
+// sense since Leaving returned that error: the run has to be closed by it then.
 func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	t.live.lock()
 	defer t.live.unlock()

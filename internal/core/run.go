@@ -74,7 +74,8 @@ type Run struct {
 	queued  int               // steps whose attempt waits for a worker
 	changed []StepID          // closed since the decider was last asked
 	last    Time              // the instant of the last entry
-	owed    bool              // a body has not said that it waits since something changed
+	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
+	bodyPending bool
 }
 
 // RunLimit is a run's stored deadline and where it was configured.

@@ -7,25 +7,25 @@ import (
 	"fmt"
 )
 
-// RunID identifies a run. It is a UUIDv7, so ids sort by creation, and it carries the partition key: where the run lives
-// can be told from its id alone.
+// RunID identifies a run. It is a UUIDv7, so ids sort by creation, and it carries the partition key: where the run
+// lives can be told from its id alone.
 //
 //	0199d2c3-1a2b  48 bits  milliseconds since 1970
 //	7cde            4 bits  version, 7
-//	               12 bits  made by NewRunID: 10 bits of microseconds, 2 random; a run's own children and successors: a hash
+//	               12 bits  made by NewRunID: 10 bits of microseconds, 2 random; in a derived id: a hash
 //	9f01            2 bits  variant, binary 10
 //	               14 bits  partition key
 //	0a0b0c0d0e0f   48 bits  random, or a hash
 //
-// Ids that older versions made have random bits in the place of the key. In a journal of one partition, which is all that
-// these versions knew, every key belongs to partition 0.
+// Ids that older versions made have random bits in the place of the key. In a journal of one partition, which is all
+// that these versions knew, every key belongs to partition 0.
 type RunID [16]byte
 
 // keyBits is the length of a partition key: there may be up to 16,384 partitions.
 const keyBits = 14
 
-// NewRunID makes an id of its instant, a partition key and random numbers. Of low the last 48 bits are used, of high the
-// last two: two ids of one microsecond and one key are the same with a probability of 1 in 2^50.
+// NewRunID makes an id of its instant, a partition key and random numbers. Of low the last 48 bits are used, of high
+// the last two: two ids of one microsecond and one key are the same with a probability of 1 in 2^50.
 func NewRunID(now Time, key uint16, high, low uint64) RunID {
 	var id RunID
 	id.setTime(now)
@@ -48,15 +48,15 @@ func (id *RunID) setKey(key uint16) {
 	binary.BigEndian.PutUint16(id[8:], 0x8000|key&(1<<keyBits-1))
 }
 
-// PartitionKey returns the 14 bits of an id that tell its partition: of n partitions it is key % n. The runs of a chain, and
-// a run and its children, have the same key.
+// PartitionKey returns the 14 bits of an id that tell its partition: of n partitions it is key % n. The runs of a
+// chain, and a run and its children, have the same key.
 func PartitionKey(id RunID) uint16 {
 	return binary.BigEndian.Uint16(id[8:]) & (1<<keyBits - 1)
 }
 
-// KeyOfStart returns the partition key of a new run, so that whoever looks for the run by the names its caller chose finds
-// the partition: it comes from the workflow id, else from the idempotency key, which belongs to its workflow. A run without
-// such a name gets what random says.
+// KeyOfStart returns the partition key of a new run, so that whoever looks for the run by the names its caller chose
+// finds the partition: it comes from the workflow id, else from the idempotency key, which belongs to its workflow. A
+// run without such a name gets what random says.
 func KeyOfStart(workflow, workflowID, key string, random uint16) uint16 {
 	switch {
 	case workflowID != "":
@@ -68,8 +68,8 @@ func KeyOfStart(workflow, workflowID, key string, random uint16) uint16 {
 	}
 }
 
-// KeyOfWorkflowID returns the partition key of the runs with that workflow id. A run id counts as one: where the first run
-// of a chain has no workflow id, its id is that of the runs that follow.
+// KeyOfWorkflowID returns the partition key of the runs with that workflow id. A run id counts as one: where the
+// first run of a chain has no workflow id, its id is that of the runs that follow.
 func KeyOfWorkflowID(workflowID string) uint16 {
 	if id, err := ParseRunID(workflowID); err == nil {
 		return PartitionKey(id)
@@ -77,15 +77,15 @@ func KeyOfWorkflowID(workflowID string) uint16 {
 	return hashKey(workflowID)
 }
 
-// hashKey makes a partition key of a name: the last 14 of the first 16 bits of its SHA-256. It must never change, for runs
-// are looked for where it says.
+// hashKey makes a partition key of a name: the last 14 of the first 16 bits of its SHA-256. It must never change, for
+// runs are looked for where it says.
 func hashKey(name string) uint16 {
 	sum := sha256.Sum256([]byte(name))
 	return binary.BigEndian.Uint16(sum[:]) & (1<<keyBits - 1)
 }
 
-// derive makes the id of a run this one starts, in the partition of this one. It is a function of this run and what it is
-// for, so a repeated start finds the same run; its time part makes it sort like any other id.
+// derive makes the id of a run this one starts, in the partition of this one. It is a function of this run and what
+// it is for, so a repeated start finds the same run; its time part makes it sort like any other id.
 func (r *Run) derive(salt uint64, now Time) RunID {
 	var about [24]byte
 	copy(about[:], r.ID[:])

@@ -18,7 +18,8 @@ func drawID(t *rapid.T) RunID {
 	return id
 }
 
-// TestRelativesKeepTheKey: children, and those of children, and the next run of a chain live where the first run does.
+// TestRelativesKeepTheKey: children, and those of children, and the next run of a chain live where the first run
+// does.
 func TestRelativesKeepTheKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := drawID(t)
@@ -48,15 +49,16 @@ func TestNextRunKeepsTheKey(t *testing.T) {
 	}
 }
 
-// TestNamesSayTheKey: equal workflow ids agree whatever else a start says; so do equal idempotency keys of one workflow.
+// TestNamesSayTheKey: equal workflow ids agree whatever else a start says; so do equal idempotency keys of one
+// workflow.
 func TestNamesSayTheKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String()
 		name, key := text.Filter(func(s string) bool { return s != "" }).Draw(t, "workflow id"), text.Draw(t, "key")
 		at := Time(rapid.Int64Range(1, 1<<50).Draw(t, "at"))
 		start := func(workflow, workflowID, key string) uint16 {
-			id := NewRunID(at, KeyOfStart(workflow, workflowID, key, uint16(rapid.Uint64().Draw(t, "r"))), 3, rapid.Uint64().Draw(t, "low"))
-			return PartitionKey(id)
+			partition := KeyOfStart(workflow, workflowID, key, rapid.Uint16().Draw(t, "random"))
+			return PartitionKey(NewRunID(at, partition, 3, rapid.Uint64().Draw(t, "low")))
 		}
 		if a, b := start("x", name, key), start("y", name, ""); a != b || a != KeyOfWorkflowID(name) {
 			t.Fatalf("workflow id %q: %d and %d", name, a, b)
@@ -111,11 +113,13 @@ func TestKeysAreEven(t *testing.T) {
 	}
 }
 
-// TestIDsSort: ids sort by the instant they were made at, whatever their keys; within a microsecond they are different.
+// TestIDsSort: ids sort by the instant they were made at, whatever their keys; within a microsecond they are
+// different.
 func TestIDsSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(at Time) RunID {
-			return NewRunID(at, uint16(rapid.Uint64().Draw(t, "key")), rapid.Uint64().Draw(t, "high"), rapid.Uint64().Draw(t, "low"))
+			key, high, low := rapid.Uint16().Draw(t, "key"), rapid.Uint64().Draw(t, "high"), rapid.Uint64().Draw(t, "low")
+			return NewRunID(at, key, high, low)
 		}
 		at := Time(rapid.Int64Range(1, 1<<50).Draw(t, "at"))
 		later := at + Time(rapid.Int64Range(1, 1<<40).Draw(t, "later"))

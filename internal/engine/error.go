@@ -72,7 +72,7 @@ var meanings = []meaning{
 	{journal.ErrNotFound, CodeNotFound, ""},
 	{journal.ErrFull, CodeStalled, "nothing was saved; free some space, the engine goes on by itself"},
 	{journal.ErrReadOnly, CodeStalled, "nothing was saved; make the database writable, the engine goes on by itself"},
-	{journal.ErrHeld, CodeHeld, ""},
+	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other owner is gone"},
 	{journal.ErrFenced, CodeFenced, "another engine has taken over; ask that one"},
 	{journal.ErrLost, CodeStorage, "restart the process; what was acknowledged is safe"},
 	{journal.ErrCorrupt, CodeStorage, ""},
@@ -139,17 +139,22 @@ func failure(op, id string, err error) error {
 	}
 }
 
-// final reports whether an error ends the partition for good: waiting will not help.
-func final(err error) bool {
-	for _, f := range []error{
-		journal.ErrFenced, journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal, journal.ErrHeld,
-	} {
+// partitionLost reports whether an error says that somebody else owns the partition. This engine ends; those of other
+// partitions in the same process go on.
+func partitionLost(err error) bool { return errors.Is(err, journal.ErrFenced) }
+
+// journalLost reports whether an error ends the use of the journal: no engine of the process can go on with it.
+func journalLost(err error) bool {
+	for _, f := range []error{journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal} {
 		if errors.Is(err, f) {
 			return true
 		}
 	}
 	return false
 }
+
+// final reports whether an error ends the engine for good: waiting will not help.
+func final(err error) bool { return partitionLost(err) || journalLost(err) }
 
 func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}

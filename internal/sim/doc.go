@@ -15,9 +15,9 @@
 // What is checked does not lean on the engine's own logic: a book keeps what became durable, folds it into a model of
 // its own, and knows what the workers really execute and what callers were really told. See [Run].
 //
-// A body is a program, a tree of steps and strands that is walked through from its beginning each time: what it comes to is a
-// function of what is recorded, as a Go function's is. Its host and sessions keep the rules of the Go API's, with the same
-// troubles: strands that compute for long, calls that are evicted, refused or stuck, ends of attempts that wait for what the
-// body makes of them, decisions on their way while an append fails or an operator restarts what they rest on. The book walks
-// through the same program over what is durable.
+// A body is a program, a tree of steps and branches: what it comes to is a function of what is recorded, as with a Go
+// function. It is executed by the real runtime, body.Host, with goroutines that the agenda resumes and timers in virtual
+// time. Branches compute for long or for ever, calls are unwound, refused or stuck, ends of attempts wait for what the
+// body makes of them, and decisions are on their way while an append fails or an operator restarts what they rest on.
+// What the checks expect of a body is a walk of their own through the same program, over what is durable.
 package sim

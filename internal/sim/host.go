@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// host gives the host of a node's bodies, which is the real one, its timers, goroutines and engine in virtual time. What
-// bodies have to say goes through the node's inbox, so that the engine hears of it later and in order.
+// host gives the host of a node's bodies, which is the real one, its timers, goroutines and engine in virtual time.
+// What bodies have to say goes through the node's inbox, so that the engine hears of it later and in order.
 type host struct {
 	n          *node
 	real       *body.Host
@@ -326,7 +326,8 @@ func (h listener) Reset(generation int) {
 	h.real.Reset(generation)
 }
 
-// ended lets a body know of an attempt that has succeeded before the engine does. It reports whether the body takes that on.
+// ended lets a body know of an attempt that has succeeded before the engine does. It reports whether the body takes
+// that on.
 func (h *host) ended(run core.RunID, in core.Input) bool {
 	if !h.real.Ended(run, in) {
 		return false
@@ -341,8 +342,8 @@ func (h *host) ended(run core.RunID, in core.Input) bool {
 	return true
 }
 
-// function looks for the function of an attempt. The attempt begins when the run's body has come to it, or goes back if
-// the body rests without having come to it.
+// function looks for the function of an attempt. The attempt begins when the run's body has come to it, or goes
+// back if the body rests without having come to it.
 func (h *host) function(j *job) {
 	run := j.task.Token.Run
 	j.search = h.real.Search(j.task, func(a body.Answer, _ body.Func) {

@@ -76,7 +76,8 @@ func untilRefused(d Decision) {
 	}
 }
 
-// outrun completes by hand, just before a body is heard, the first of the steps whose ends it says. The end is refused.
+// outrun completes by hand, just before a body is heard, the first of the steps whose ends it says. The end is
+// refused.
 func outrun(d Decision) {
 	if end, ok := d.Call.Inputs[0].(core.TaskEnded); ok {
 		op := core.Operation{Op: core.OpComplete, Step: end.Step}

@@ -42,7 +42,8 @@ func (p *program) close(at progress, seen uint32, input []byte) core.Close {
 	_ = json.Unmarshal(input, &in)
 	switch {
 	case at == fails || p.fails:
-		return core.Close{Phase: core.RunFailed, Failure: &policy.Failure{Kind: policy.KindFailed, Type: "body", Message: strconv.Itoa(int(seen))}}
+		f := &policy.Failure{Kind: policy.KindFailed, Type: "body", Message: strconv.Itoa(int(seen))}
+		return core.Close{Phase: core.RunFailed, Failure: f}
 	case p.again && in.N > 4:
 		return core.Close{Phase: core.RunContinued, Output: fmt.Appendf(nil, `{"n":%d,"list":[]}`, in.N-1)}
 	default:
@@ -106,31 +107,37 @@ func see(seen uint32, phase core.StepPhase, output []byte) uint32 {
 	return h.Sum32()
 }
 
-// part begins a part of a deed in a branch of its own.
-func (pl *player) part(d *deed, i int) (*player, *progress, *body.Result) {
-	part, at := &player{seen: pl.seen, begun: map[string]*body.Result{}}, new(progress)
-	r := must(pl.Go(d.partName(i), func(t *body.Thread) {
-		part.Thread = t
-		*at = part.do(d.parts[i])
+// part is a part of a deed, in a branch of its own.
+type part struct {
+	player
+	at     progress // once it has ended
+	result *body.Result
+}
+
+func (pl *player) begin(d *deed, i int) *part {
+	p := &part{player: player{seen: pl.seen, begun: map[string]*body.Result{}}}
+	p.result = must(pl.Go(d.partName(i), func(t *body.Thread) {
+		p.Thread = t
+		p.at = p.do(d.parts[i])
 		var err error
-		if *at == fails {
+		if p.at == fails {
 			err = errFails
 		}
 		t.EndBranch(body.OutcomeOf(err))
 	}))
-	return part, at, r
+	return p
 }
 
 func (pl *player) branches(d *deed) progress {
-	parts, ends, results := make([]*player, len(d.parts)), make([]*progress, len(d.parts)), make([]*body.Result, len(d.parts))
-	for i := range d.parts {
-		parts[i], ends[i], results[i] = pl.part(d, i)
+	parts := make([]*part, len(d.parts))
+	for i := range parts {
+		parts[i] = pl.begin(d, i)
 	}
 	all, seen := goesOn, uint32(0)
-	for i, r := range results {
-		must(pl.Await("all", r))
-		seen = seen*31 + parts[i].seen
-		if *ends[i] == fails {
+	for _, p := range parts {
+		must(pl.Await("all", p.result))
+		seen = seen*31 + p.seen
+		if p.at == fails {
 			all = fails
 		}
 	}
@@ -140,18 +147,19 @@ func (pl *player) branches(d *deed) progress {
 
 // race waits for the first of two branches.
 func (pl *player) race(d *deed) progress {
-	var parts [2]*player
+	var parts [2]*part
 	var results [2]*body.Result
 	for i := range parts {
-		parts[i], _, results[i] = pl.part(d, i)
+		parts[i] = pl.begin(d, i)
+		results[i] = parts[i].result
 	}
 	first := must(pl.Any(results[:]))
 	pl.seen = parts[first].seen + uint32(first)
 	return goesOn
 }
 
-// must returns what a call of the body has returned. A branch that still computes when the body has returned is refused,
-// and ends.
+// must returns what a call of the body has returned. A branch that still computes when the body has returned is
+// refused, and ends.
 func must[T any](v T, err error) T {
 	switch {
 	case errors.Is(err, body.ErrContextEnded):

@@ -24,8 +24,9 @@ type Options struct {
 	Wrap func(journal.Journal) journal.Journal
 	// Tamper is shown the runs in the engine's memory before each check, for the same purpose.
 	Tamper func(*core.Run)
-	// Bodies lays something over the host of the runs' bodies, Calls over the engine as that host sees it, and Shell over its
-	// timers and goroutines. Decide hands on what a body of that generation has decided. They have the same purpose.
+	// Bodies lays something over the host of the runs' bodies, Calls over the engine as that host sees it, and
+	// Shell over its timers and goroutines. Decide hands on what a body of that generation has decided. They have
+	// the same purpose.
 	Bodies func(engine.Bodies) engine.Bodies
 	Calls  func(body.EngineCalls) body.EngineCalls
 	Shell  func(body.Shell) body.Shell
@@ -68,6 +69,7 @@ type Report struct {
 	Runs       int
 	Attempts   int
 	Crashes    int
+	Panics     int // of deciders, by a bug that is planted in some universes
 	Owners     int // processes that held the partition
 	Boundaries int // of commits: where CrashAt can kill the process
 	Lasted     time.Duration
@@ -85,7 +87,7 @@ func Run(seed uint64, opt Options) (Report, error) {
 	b := u.book
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
-		Crashes: u.crashes, Owners: u.nodes, Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Crashes: u.crashes, Panics: u.bug.panics, Owners: u.nodes, Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
 	}
 	if u.broken == nil {
 		return r, nil

@@ -45,8 +45,9 @@ func newKnowledge(steps []engine.Step) *knowledge {
 // branchOf is the part of a step's key that names its branch.
 func branchOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
-// walk is one walk through a program, from its beginning, over what is recorded: it goes as far as that leads and decides
-// what is new on the way. It is what the checks expect of a body, and shares nothing with what executes bodies.
+// walk is one walk through a program, from its beginning, over what is recorded: it goes as far as that leads and
+// decides what is new on the way. It is what the checks expect of a body, and shares nothing with what executes
+// bodies.
 type walk struct {
 	*knowledge
 	decided  []core.Command
