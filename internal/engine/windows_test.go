@@ -136,7 +136,7 @@ func TestCloseRecordsWhatCameDuringAReopening(t *testing.T) {
 		var full atomic.Bool
 		opening, opened := make(chan bool), make(chan bool)
 		j.Fault = func(op memory.Op, _ *journal.Batch) error {
-			if op == memory.OpAcquire && full.Load() {
+			if op == memory.OpRenew && full.Load() {
 				opening <- true
 				<-opened
 			}

@@ -68,7 +68,6 @@ func now() core.Time { return policy.At(time.Now()) }
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	j := memory.New()
-	pool := worker.NewPool(worker.PoolConfig{})
 	compile := func(d journal.Definition) (*core.Definition, error) {
 		w, err := readFlow(d)
 		if err != nil {
@@ -76,13 +75,15 @@ func newBed(t *testing.T) *bed {
 		}
 		return w.Definition, nil
 	}
-	e, err := engine.Open(t.Context(), engine.Config{
-		Journal: j, Workers: pool, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},
-	})
+	e, err := engine.New(engine.Config{Journal: j, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool.ReportTo(e)
+	pool := worker.NewPool(worker.PoolConfig{Reporter: e})
+	e.Serve("", pool)
+	if err := e.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
