@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -38,7 +37,7 @@ type Client interface {
 	DescribeRun(ctx context.Context, id string) (Description, error)
 	// Explain returns a run with all that explains it: attempts, reasons, binding deadlines and where they were set, what is
 	// next, operations. Errors: ErrNotFound.
-	Explain(ctx context.Context, id string) (*api.Run, error)
+	Explain(ctx context.Context, id string) (*Explanation, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q Query) ([]Summary, error)
 	// Codec encodes what the client sends.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -14,9 +14,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// Explanation is a run with all that explains it, as pawl run show prints it with -o json.
+type Explanation = api.Run
+
 // Explain returns a run with all that explains it: every attempt of every step, why each step and the run ended as they
 // did, which deadline binds now and where it was set, what happens next and when, and who operated on it.
-func (e *Engine) Explain(ctx context.Context, id string) (*api.Run, error) {
+func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	run, err := e.find(ctx, id)
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
