@@ -85,20 +85,13 @@ func source(name string) journal.Definition {
 	return journal.Definition{ID: definitionID(name), Kind: journal.KindGo, Name: name, Source: src}
 }
 
-// kinds are the workflows that a program can run: functions, whose bodies bodies calls, and flows.
-func (h *host) kinds(bodies engine.Bodies) map[string]engine.Kind {
-	return map[string]engine.Kind{
-		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: bodies},
-		journal.KindFlow: {Compile: compileFlow, Resolve: h.resolve},
-	}
-}
-
 // compile makes the machine's definition of a function. The workflow may be registered later.
 func (h *host) compile(d journal.Definition) (*core.Definition, error) {
 	return (&machineDefinition{host: h, name: d.Name}).asMachine(), nil
 }
 
-func (h *host) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
+// registered finds what is stored of a workflow that the program knows by name.
+func (h *host) registered(name string) (journal.Definition, error) {
 	d := h.definition(name)
 	if d == nil {
 		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or Engine.Register")

@@ -102,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 	}
 	owner := ownerOf(cfg.Database)
-	executors := h.builtins(owner)
+	executors := h.executors(owner)
 	executors[typeLocal], executors[typeHook] = h, h
 	e.pool = worker.NewPool(worker.PoolConfig{
 		Executors: executors,
@@ -112,9 +112,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	started := make(chan struct{})
 	e.crew = &crew{engine: e, open: started}
 	opened, err := engine.Open(ctx, engine.Config{
-		Journal: j, Workers: e.crew, Kinds: h.kinds(&gate{host: h, open: started}),
+		Journal: j, Workers: e.crew, Kinds: h.kinds(j, &gate{host: h, open: started}),
 		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
-		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(owner) },
+		BeforeRecovery: func(context.Context) error { return endLeftovers(owner) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())

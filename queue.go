@@ -37,7 +37,7 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 	}}
 }
 
-// Serve lets the engine's process execute the calls of a task queue and, of flows ([DefineFlow]), its tasks, of either at
+// Serve lets the engine's process execute the calls of a task queue and, of flows (package pawlflow), its tasks, of either at
 // most slots at once of each handler. What nobody serves waits; [QueueTimeout] bounds that. The queue of tasks that name none
 // is "". A handler of a queue is served once.
 func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {

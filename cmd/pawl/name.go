@@ -136,7 +136,31 @@ func loadOurs(ctx context.Context, h histories, id core.RunID) (*trail.Trail, *c
 	if err == nil {
 		err = c.ours()
 	}
+	if err == nil {
+		err = waitedForByOurs(ctx, h, t.Run)
+	}
 	return t, c, err
+}
+
+// waitedForByOurs refuses a run whose end a Go program's run waits for: its parent, or a schedule. That one could not be
+// told here, so the engine sets such a run aside as well.
+func waitedForByOurs(ctx context.Context, h histories, r *core.Run) error {
+	if r.Parent.Run != (core.RunID{}) {
+		if _, _, err := loadOurs(ctx, h, r.Parent.Run); errors.As(err, new(*theirsError)) {
+			return fmt.Errorf("run %s is a child of run %s: %w", live.Short(r.ID), live.Short(r.Parent.Run), err)
+		}
+	}
+	if r.Notify == "" {
+		return nil
+	}
+	id, err := h.Lookup(ctx, r.Notify)
+	if err == nil {
+		_, _, err = loadOurs(ctx, h, id)
+	}
+	if errors.As(err, new(*theirsError)) {
+		return fmt.Errorf("the run %q waits for the end of run %s: %w", r.Notify, live.Short(r.ID), err)
+	}
+	return nil
 }
 
 // definitionOf compiles the flow of the run that an entry, its first one, creates.

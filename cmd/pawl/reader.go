@@ -162,7 +162,7 @@ func (r reader) newer(ctx context.Context, page *journal.Page, tail map[core.Run
 		applied[row.ID] = row.Applied
 	}
 	open := len(q.Phases) > 0 && !slices.ContainsFunc(q.Phases, core.RunPhase.Closed)
-	flows := &flows{j: r.j, read: readShown, known: map[core.DefinitionID]*compiled{}}
+	flows := newShown()
 	newer := map[core.RunID]journal.RunRow{}
 	for id, t := range tail {
 		through, listed := applied[id]
@@ -194,7 +194,7 @@ func selects(q journal.Query, row journal.RunRow) bool {
 }
 
 // row makes a run's row of its history.
-func (r reader) row(ctx context.Context, flows *flows, id core.RunID, h journal.History) (journal.RunRow, error) {
+func (r reader) row(ctx context.Context, flows *shown, id core.RunID, h journal.History) (journal.RunRow, error) {
 	created, ok := h.Entries[0].Records[0].(core.RunCreated)
 	if !ok {
 		return journal.RunRow{}, fmt.Errorf("run %s: its history does not begin with its start", id)

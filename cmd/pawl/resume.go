@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -102,41 +103,63 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, e
 // goingOn are the phases of runs that somebody carries on.
 var goingOn = []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting}
 
-// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and a Go program's to that. A
-// paused run waits for its operator, and alone it keeps nobody busy.
+// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and what a Go program alone can
+// carry on to that. A paused run waits for its operator, and alone it keeps nobody busy.
 func openRuns(ctx context.Context, h histories) ([]core.RunID, error) {
-	var ids []core.RunID
-	kinds := map[core.DefinitionID]string{}
+	var rows []journal.RunRow
+	known := map[core.DefinitionID]carrier{}
+	functions := false
 	q := journal.Query{Phases: goingOn, Limit: 500}
-	for {
+	for more := true; more; {
 		page, err := h.List(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range page.Runs {
-			if row.Parent != (core.RunID{}) {
-				continue
-			}
-			if _, known := kinds[row.Definition]; !known {
-				d, err := h.Definition(ctx, row.Definition)
-				if err != nil {
+			by, ok := known[row.Definition]
+			if !ok {
+				if by, err = carrierOf(ctx, h, row.Definition); err != nil {
 					return nil, err
 				}
-				kinds[row.Definition] = d.Kind
+				known[row.Definition] = by
 			}
-			if kinds[row.Definition] == kindBundle {
-				ids = append(ids, row.ID)
+			functions = functions || by.function
+			if by.here && row.Parent == (core.RunID{}) {
+				rows = append(rows, row)
 			}
 		}
-		if !page.More || len(page.Runs) == 0 {
-			slices.Reverse(ids)
-			return ids, nil
+		if more = page.More && len(page.Runs) > 0; more {
+			q.After = page.Runs[len(page.Runs)-1].ID
 		}
-		if len(ids) > maxFollowed {
+		if more && len(rows) > maxFollowed {
 			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go on as well)", maxFollowed)
 		}
-		q.After = page.Runs[len(page.Runs)-1].ID
 	}
+	var ids []core.RunID
+	for _, row := range slices.Backward(rows) {
+		if functions && row.WorkflowID != "" { // a schedule may wait for its end
+			if _, _, err := loadOurs(ctx, h, row.ID); errors.As(err, new(*theirsError)) {
+				continue
+			}
+		}
+		ids = append(ids, row.ID)
+	}
+	return ids, nil
+}
+
+// carrier says who carries on the runs of a definition.
+type carrier struct {
+	here     bool // this command can
+	function bool // it is a Go function
+}
+
+func carrierOf(ctx context.Context, h histories, id core.DefinitionID) (carrier, error) {
+	d, err := h.Definition(ctx, id)
+	if err != nil {
+		return carrier{}, err
+	}
+	c, err := readShown(d)
+	return carrier{here: err != nil || c.ours() == nil, function: d.Kind == journal.KindGo}, nil // what cannot be read the engine reports
 }
 
 // maxFollowed bounds the runs that one command follows.

@@ -168,7 +168,7 @@ func (a *app) startRequest(c *compiled, f *startFlags) (engine.StartRequest, err
 	if err != nil {
 		return req, asUsage(err)
 	}
-	if req.Definition, err = c.bundle.definition(c.doc.Name); err != nil {
+	if req.Definition, err = c.bundle.Definition(c.doc.Name); err != nil {
 		return req, err
 	}
 	req.Input, req.WorkflowID, req.Key, req.Actor, req.Reason = s.Input, f.id, f.key, a.who(), a.reason
@@ -205,7 +205,7 @@ func startError(err error, req engine.StartRequest) error {
 func again(t *trail.Trail, c *compiled) (engine.StartRequest, error) {
 	var req engine.StartRequest
 	var err error
-	if req.Definition, err = c.bundle.definition(c.doc.Name); err != nil {
+	if req.Definition, err = c.bundle.Definition(c.doc.Name); err != nil {
 		return req, err
 	}
 	s, err := c.doc.Start(t.Run.Input)

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -42,10 +43,9 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 		return nil, err
 	}
 	m := &machine{place: p, journal: j}
-	flows := &flows{j: j, read: readBundle, known: map[core.DefinitionID]*compiled{}}
 	cfg := engine.Config{
 		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-		Kinds:          flows.kinds(),
+		Kinds:          kinds(j),
 		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(p.owner()) },
 	}
 	if work {
@@ -104,59 +104,39 @@ func (p place) owner() string {
 	return worker.OwnerOf(p.path)
 }
 
-// flows compiles stored definitions, each once, and finds child flows.
-type flows struct {
-	j     journal.Journal
-	read  func(journal.Definition) (*compiled, error)
+// kinds are the workflows that the command can carry on, and the Go functions that it refuses since their program does.
+func kinds(j journal.Journal) map[string]engine.Kind {
+	out := flowkind.Kinds(j, nil)
+	out[journal.KindGo] = engine.Kind{Refuse: isTheirs}
+	return out
+}
+
+// isTheirs is the error for a Go function's run.
+func isTheirs(d journal.Definition) error {
+	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on", d.Name)
+}
+
+// shown reads stored definitions to look at their runs, each once.
+type shown struct {
 	mu    sync.Mutex
 	known map[core.DefinitionID]*compiled
 }
 
-// kinds are the workflows that the command can carry on, and those that it refuses because a Go program does.
-func (f *flows) kinds() map[string]engine.Kind {
-	theirs := engine.Kind{Compile: f.compile}
-	return map[string]engine.Kind{
-		kindBundle: {Compile: f.compile, Resolve: f.resolve}, journal.KindGo: theirs, journal.KindFlow: theirs,
-	}
-}
+func newShown() *shown { return &shown{known: map[core.DefinitionID]*compiled{}} }
 
-func (f *flows) compile(d journal.Definition) (*core.Definition, error) {
-	c, err := f.get(d)
-	if err != nil {
-		return nil, err
-	}
-	return c.def, nil
-}
-
-func (f *flows) get(d journal.Definition) (*compiled, error) {
-	f.mu.Lock()
-	c := f.known[d.ID]
-	f.mu.Unlock()
+func (s *shown) get(d journal.Definition) (*compiled, error) {
+	s.mu.Lock()
+	c := s.known[d.ID]
+	s.mu.Unlock()
 	if c != nil {
 		return c, nil
 	}
-	c, err := f.read(d)
+	c, err := readShown(d)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.known[d.ID] = c
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[d.ID] = c
 	return c, nil
-}
-
-func (f *flows) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
-	f.mu.Lock()
-	c := f.known[parent]
-	f.mu.Unlock()
-	if c == nil {
-		d, err := f.j.Definition(context.Background(), parent)
-		if err == nil {
-			c, err = f.get(d)
-		}
-		if err != nil {
-			return journal.Definition{}, err
-		}
-	}
-	return c.child(name)
 }

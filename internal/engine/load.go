@@ -59,7 +59,7 @@ func (p *Partition) Unread() error { return p.unread }
 
 // adopt restores a run from its whole history and puts it into memory.
 func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
-	r, err := p.restore(id, entries)
+	r, err := p.restore(id, entries, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ type unusable struct{ error }
 
 func (u *unusable) Unwrap() error { return u.error }
 
-// restore folds entries into a run.
-func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
+// restore folds entries into a run. tail is what the journal's tail holds while it is replayed, else nil.
+func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (*run, error) {
 	if len(entries) == 0 || len(entries[0].Records) == 0 {
 		return nil, fmt.Errorf("%w: run %s has no beginning", journal.ErrCorrupt, id)
 	}
@@ -85,6 +85,9 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (*run, error) {
 	w, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
+	}
+	if err := p.unheard(&created, tail); err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	r := &run{state: core.Restore(id, w.def, nil), kind: w.kind}
 	for i := range entries {

@@ -31,10 +31,11 @@ type Partition struct {
 	total     int64  // bytes of entries so far
 
 	runs     map[core.RunID]*run
-	broken   map[core.RunID]error  // runs of the tail that cannot be restored
-	hold     uint64                // the first batch with an entry of theirs; the view does not pass it. 0: none
-	byName   map[string]core.RunID // open runs in memory by the workflow id their caller chose
-	byKey    map[string]core.RunID // runs in memory by idempotency key
+	broken   map[core.RunID]error    // runs of the tail that cannot be restored
+	heard    map[core.RunID]struct{} // runs known to be carried on here; see unheard
+	hold     uint64                  // the first batch with an entry of theirs; the view does not pass it. 0: none
+	byName   map[string]core.RunID   // open runs in memory by the workflow id their caller chose
+	byKey    map[string]core.RunID   // runs in memory by idempotency key
 	wakes    wakes
 	behind   behind
 	ripe     ring[*run]
@@ -136,6 +137,7 @@ func newPartition(cfg Config, defs *definitions) *Partition {
 func (p *Partition) forget() {
 	p.runs = make(map[core.RunID]*run)
 	p.broken, p.hold = make(map[core.RunID]error), 0
+	p.heard = make(map[core.RunID]struct{})
 	p.byName, p.byKey = make(map[string]core.RunID), make(map[string]core.RunID)
 	p.stored = make(map[core.DefinitionID]bool)
 	p.offers = make(map[core.Token]*offered)
