@@ -4,9 +4,16 @@ GO     ?= go
 LINT    = $(GO) tool -modfile=tools/go.mod golangci-lint
 CASES   = $(wildcard internal/conformance/testdata/cases/*.yaml internal/conformance/testdata/cases/*.json)
 
-SEEDS   ?= 500
-ROUNDS  ?= 50
 FUZZTIME ?= 30s
+
+# What `make test` can be asked for, as .ci/run does: make test RACE=1 SEEDS=500 ROUNDS=5 V=1
+RACE   ?= # 1: run under the race detector, which needs a C compiler
+SEEDS  ?= # how many clusters to simulate; empty: as many as `go test` does
+ROUNDS ?= # how often to crash the real binary; empty: as often as `go test` does
+V      ?= # 1: show each row of the contract, and what the simulation and the crash test have seen
+
+TEST     = $(if $(RACE),CGO_ENABLED=1) $(GO) test $(if $(RACE),-race) -timeout 30m
+COUNTED  = ^(TestConformance|TestSeeds|TestCrash)$$
 
 .DEFAULT_GOAL := help
 
@@ -18,13 +25,17 @@ help: ## list the targets
 build: ## build ./pawl, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o pawl ./cmd/pawl
 
+# The same tests as `go test ./...`. Three of them run by themselves, so that they can be shown and asked for more.
 .PHONY: test
-test: ## run the tests (Go alone is enough)
-	$(GO) test ./...
+test: ## run the tests, Go alone is enough: RACE=1 SEEDS=500 ROUNDS=5 V=1
+	$(TEST) -skip '$(COUNTED)' ./...
+	$(TEST) $(if $(V),-v) -run '^TestConformance$$' ./internal/conformance
+	$(TEST) $(if $(V),-v) -run '^TestSeeds$$' ./internal/sim $(if $(SEEDS),-seeds=$(SEEDS))
+	$(TEST) $(if $(V),-v) -run '^TestCrash$$' ./cmd/pawl $(if $(ROUNDS),-crash.rounds=$(ROUNDS))
 
 .PHONY: race
 race: ## run the tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+	$(MAKE) test RACE=1
 
 .PHONY: fmt
 fmt: ## format the code
@@ -51,11 +62,11 @@ cases: build ## check the policy cases with the real binary
 
 .PHONY: sim
 sim: ## simulate whole clusters with faults: SEEDS=500
-	$(GO) test ./internal/sim -run 'TestSeeds$$' -count 1 -timeout 60m -seeds=$(SEEDS)
+	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 60m -seeds=$(or $(SEEDS),500)
 
 .PHONY: crash
 crash: ## kill -9 the real binary in the middle of its work: ROUNDS=50
-	$(GO) test ./cmd/pawl -run TestCrash -count 1 -timeout 60m -crash.rounds=$(ROUNDS)
+	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -crash.rounds=$(or $(ROUNDS),50)
 
 .PHONY: bench
 bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for one row

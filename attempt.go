@@ -18,7 +18,6 @@ type attempt struct {
 	host     *host
 	unkept   sync.Once // it was logged that the details of a heartbeat are not kept
 	deadline time.Time
-	ladder   sync.Mutex // held by what stops in its own time when the context is done
 }
 
 // attempt makes the context of a function.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -15,7 +16,8 @@ import (
 // Client is what callers do with runs. [Engine] is one. Runs are named by their run id or by their workflow id, which
 // means the open run of that id or else its newest.
 type Client interface {
-	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict, ErrTooLarge, ErrClosed.
+	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict (a workflow id that is taken, a key with another
+	// input), ErrTooLarge, ErrClosed.
 	StartRun(ctx context.Context, r StartRequest) (Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
 	AwaitRun(ctx context.Context, id string) (Outcome, error)
@@ -45,7 +47,7 @@ var _ Client = (*Engine)(nil)
 type StartRequest struct {
 	Workflow      string
 	ID            string // workflow id; empty: the run's own
-	Key           string // idempotency key
+	Key           string // idempotency key, of this workflow
 	Input         []byte // encoded
 	UseExisting   bool
 	At            time.Time // zero: now
@@ -200,11 +202,11 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out, err := e.engine.Result(ctx, run)
-	switch trouble := e.host.trouble(run); {
+	switch problem := e.host.bodies.Problem(run); {
 	case err != nil && ctx.Err() == nil:
 		return Outcome{}, err
-	case err != nil && trouble != nil:
-		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run, context.Cause(ctx), trouble)
+	case err != nil && problem != nil:
+		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run, context.Cause(ctx), problem)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
@@ -314,7 +316,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Type == typeMark {
+		if s.Dropped || s.Spec.Type == body.TypeMark {
 			continue
 		}
 		d.Steps = append(d.Steps, StepDescription{

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// maxTask is the longest task limit: what takes longer belongs into a step.
+// maxTask is the longest task limit: what takes longer belongs in a step.
 const maxTask = 2 * time.Minute
 
 // Definition is a workflow of any types, for [Config.Workflows] and [Engine.Register].
@@ -32,7 +33,7 @@ type Workflow[In, Out any] struct{ def *definition }
 type definition struct {
 	name      string
 	err       error
-	run       func(st *strand, input []byte) ([]byte, error)
+	run       func(b *branch, input []byte) ([]byte, error)
 	hooks     map[string]*hookDefinition
 	retry     *policy.Retry
 	execution *policy.Limit
@@ -47,7 +48,7 @@ type definition struct {
 // hookDefinition is a function that runs while a run closes.
 type hookDefinition struct {
 	spec *core.StepSpec
-	bind func(c Codec, p hookPayload) stepFunc
+	call func(ctx context.Context, c Codec, p body.HookPayload) error
 	in   func() any // a zero input, to compare types at Define
 }
 
@@ -71,13 +72,13 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 			d.note(fmt.Errorf("%s takes %T, the workflow takes %T", hook, h.in(), *new(In)))
 		}
 	}
-	d.run = func(st *strand, input []byte) ([]byte, error) {
-		codec := st.session.host.codec
+	d.run = func(b *branch, input []byte) ([]byte, error) {
+		codec := b.host.codec
 		in, err := decode[In](codec, "the input of workflow "+name, input)
 		if err != nil {
 			return nil, err
 		}
-		out, err := fn(st, in)
+		out, err := fn(b, in)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +139,7 @@ func ExecutionTimeout[D Amount](after D, opts ...LimitOption) Option {
 func TaskTimeout[D Amount](after D) Option {
 	v, err := amount(after)
 	if err == nil && (v <= 0 || v > maxTask) {
-		err = fmt.Errorf("%s is not above 0 and at most %s: what takes longer belongs into a step", v, maxTask)
+		err = fmt.Errorf("%s is not above 0 and at most %s: what takes longer belongs in a step", v, maxTask)
 	}
 	return func(d *definition) {
 		d.note(wrap("task timeout", err))
@@ -214,18 +215,21 @@ func ForStep(name string, opts ...StepOption) Option {
 // OnFailure runs fn once when a run is about to end as failed or timed out, before it is marked so. cause is what ended
 // it. The hook is a step: it has attempts, by default one within a minute, and a place in the history.
 func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
-	return hook(hookFailure, fn, opts)
+	return hook(body.HookFailure, fn, opts)
 }
 
 // OnCancel runs fn once when a run is about to end as cancelled. cause matches ErrCancelled.
 func OnCancel[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
-	return hook(hookCancel, fn, opts)
+	return hook(body.HookCancel, fn, opts)
 }
 
 // OnExit runs fn once when a run is about to end, after the hook of its outcome. cause is nil where it succeeds.
 func OnExit[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
-	return hook(hookExit, fn, opts)
+	return hook(body.HookExit, fn, opts)
 }
+
+// hookLimit is a hook's budget where its options do not say.
+const hookLimit = time.Minute
 
 func hook[In any](name string, fn func(context.Context, In, error) error, opts []StepOption) Option {
 	o, err := stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
@@ -238,23 +242,21 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 			d.note(fmt.Errorf("%s is given twice", name))
 		}
 		d.hooks[name] = &hookDefinition{
-			spec: hookSpec(name, o.policy),
+			spec: body.HookSpec(name, o.policy),
 			in:   func() any { return *new(In) },
-			bind: func(c Codec, p hookPayload) stepFunc {
-				return func(ctx context.Context) ([]byte, error) {
-					in, err := decode[In](c, "the input", p.Input)
-					if err != nil {
-						return nil, err
-					}
-					return nil, fn(ctx, in, causeOf(p))
+			call: func(ctx context.Context, c Codec, p body.HookPayload) error {
+				in, err := decode[In](c, "the input", p.Input)
+				if err != nil {
+					return err
 				}
+				return fn(ctx, in, causeOf(p))
 			},
 		}
 	}
 }
 
 // causeOf is the error of a run that closes.
-func causeOf(p hookPayload) error {
+func causeOf(p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}

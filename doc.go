@@ -47,5 +47,6 @@
 // what the engine decided: [ErrTimedOut], [ErrRetriesExhausted], [ErrDeadlineExceeded] of an event wait, [ErrCancelled].
 // The last real failure is always behind it. This is the same before and after a restart.
 //
-// Package pawltest tests workflows in virtual time.
+// Package outbox starts runs and sends events within a transaction of your own database. Package pawltest tests
+// workflows in virtual time.
 package pawl

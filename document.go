@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -31,7 +32,7 @@ func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow
 // checkTypes refuses tasks that would be taken for a function's own.
 func checkTypes(def *core.Definition) error {
 	for _, spec := range def.Specs {
-		if spec.Type == typeLocal || spec.Type == typeHook || spec.Type == typeMark {
+		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || spec.Type == body.TypeMark {
 			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name", spec.Name, spec.Type)
 		}
 	}
@@ -66,11 +67,11 @@ func (h *host) kinds(j journal.Journal, bodies engine.Bodies) map[string]engine.
 		journal.KindFlow: {Refuse: notLinked}, journal.KindBundle: {Refuse: notLinked},
 		journal.KindGo: {
 			Compile: h.compile, Bodies: bodies,
-			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.registered(name) },
+			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.stored(name) },
 		},
 	}
 	for _, p := range kind.Plugins() {
-		maps.Copy(out, p.Kinds(j, h.registered))
+		maps.Copy(out, p.Kinds(j, h.stored))
 	}
 	return out
 }
@@ -93,10 +94,10 @@ func (d *documented) Announces() {}
 func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
 	abandoned := false
-	res := d.host.call(at, func(ctx context.Context) ([]byte, error) {
-		at.ladder.Lock()
-		defer at.ladder.Unlock()
-		r := d.executor.Execute(ctx, t, alive)
+	var own body.Stopping
+	res := d.host.call(at, &own, func(ctx context.Context) ([]byte, error) {
+		var r worker.Result
+		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
 	})

@@ -1,11 +1,9 @@
 package pawl
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -19,93 +17,31 @@ import (
 //
 // Where minVersion is above what a run has recorded, its old code is gone: the run waits with a [ChangedError].
 func Version(ctx Context, change string, minVersion, maxVersion int) (int, error) {
-	st := ctx.of()
+	b := ctx.of()
 	if err := checkName(change); err != nil {
-		return 0, st.invalid(err, "version %q", change)
+		return 0, b.invalid(err, "version %q", change)
 	}
 	if minVersion > maxVersion {
-		return 0, st.invalid(fmt.Errorf("%d is above %d", minVersion, maxVersion), "version %q", change)
+		return 0, b.invalid(fmt.Errorf("%d is above %d", minVersion, maxVersion), "version %q", change)
 	}
-	if err := st.enter(named("version", change)); err != nil {
-		return 0, err
-	}
-	s := st.session
-	v := st.version("version/"+change, minVersion, maxVersion)
-	if v < minVersion || v > maxVersion {
-		s.changed(fmt.Sprintf("version %d of %q", v, change), fmt.Sprintf("one of %d to %d", minVersion, maxVersion))
-		st.leave()
-	}
-	s.mu.Unlock()
-	return v, nil
-}
-
-// version returns what the run goes by, and decides it where nothing has. A strand that was beyond this point may come to it after
-// one that was not, so it is decided when all others wait.
-func (st *strand) version(key string, minVersion, maxVersion int) int {
-	s := st.session
-	known := func() bool { _, ok := s.versions[key]; return ok || st.marked(key) != nil }
-	if s.running > 1 && !st.replays() {
-		alone := false
-		st.wait(named(key), func() bool { alone = alone || s.running == 0; return alone || known() }, &s.quiet)
-	}
-	v, ok := s.versions[key]
-	if ok {
-		return v
-	}
-	if value := st.marked(key); value != nil {
-		v, _ = strconv.Atoi(string(value))
-	} else if st.replays() {
-		v = minVersion
-	} else {
-		v = maxVersion
-		st.mark(key, []byte(strconv.Itoa(v)))
-	}
-	if s.versions == nil {
-		s.versions = map[string]int{}
-	}
-	s.versions[key] = v
-	s.fire(&s.quiet)
-	return v
+	return b.Version(change, minVersion, maxVersion)
 }
 
 // Now returns the instant at which what the body saw last was recorded: the end of the step it waited for, or the run's
 // start. It is the same each time the body is called, and stands still in between.
-func Now(ctx Context) time.Time {
-	st := ctx.of()
-	if st.enter(named("pawl.Now")) != nil {
-		st.session.mu.Lock() // its own goroutine may go on
-		defer st.session.mu.Unlock()
-		return st.now.Std()
-	}
-	if e := st.last; e != nil {
-		if !e.confirmed {
-			st.wait(named("pawl.Now"), func() bool { return e.confirmed }, &e.changed)
-		}
-		st.now, st.last = max(st.now, e.step.EndedAt), nil
-	}
-	now := st.now
-	st.session.mu.Unlock()
-	return now.Std()
-}
+func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called.
 func Random(ctx Context) *rand.Rand {
-	seed := draw(ctx)
+	seed := ctx.of().Draw()
 	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:16]))) //nolint:gosec // it must be reproducible
 }
 
 // UUID returns a UUID, version 8, that is the same each time the body is called.
 func UUID(ctx Context) string {
-	b := draw(ctx)
+	b := ctx.of().Draw()
 	b[6], b[8] = 0x80|b[6]&0x0f, 0x80|b[8]&0x3f
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
-}
-
-// draw hashes the run, the strand and how many were drawn before.
-func draw(ctx Context) [sha256.Size]byte {
-	st := ctx.of()
-	st.draws++
-	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", st.session.run, st.prefix, st.draws))
 }
 
 // RunInfo is what a body may know of its run.
@@ -122,10 +58,10 @@ type RunInfo struct {
 
 // Info returns what there is to know of the run.
 func Info(ctx Context) RunInfo {
-	s := ctx.of().session
-	h := s.head
+	b := ctx.of()
+	h, run := b.Head(), b.Run().String()
 	info := RunInfo{
-		ID: s.run.String(), Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: s.run.String(), Attempt: h.Chain.Attempt,
+		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
 	}
 	if h.Parent.Run != (RunID{}) {
@@ -143,7 +79,7 @@ func Info(ctx Context) RunInfo {
 //
 // The new run has a run timeout of its own; the execution timeout goes on.
 func ContinueAsNew[In any](ctx Context, in In) error {
-	h := ctx.of().session.host
+	h := ctx.of().host
 	input, err := h.input(h.codec, "the input to go on with", in)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
@@ -31,8 +32,8 @@ var (
 	// ErrInvalid: what was asked for makes no sense: a name, an option, a length of time, an operation. A run whose body asks for
 	// such a thing fails, also where the body does not mind the error, and is not retried.
 	ErrInvalid      error = engine.ErrInvalid
-	ErrContextEnded       = errors.New("the context's run has ended, or its body has returned: do not keep a pawl.Context")
-	ErrNested             = errors.New("a strand does one thing at a time: steps do not nest, use pawl.Go to do things at once")
+	ErrContextEnded       = body.ErrContextEnded
+	ErrNested             = body.ErrNested
 )
 
 // What callers of an engine get, by errors.Is.
@@ -125,12 +126,11 @@ func (e *StepError) Unwrap() error { return e.own }
 func (e *StepError) Business() bool { return len(e.kinds) == 0 }
 
 // stepError is the error of a closed step; nil where it succeeded or was skipped.
-func stepError(e *entry) error {
-	s := &e.step
+func stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
-	out := &StepError{Step: e.key, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts, Failure: s.Failure, reason: s.Reason}
+	out := &StepError{Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts, Failure: s.Failure, reason: s.Reason}
 	if s.Phase == core.StepCancelled {
 		out.reason = policy.ReasonCancelled // also by a limit
 	}
@@ -223,7 +223,7 @@ type TaskTimeoutError struct {
 }
 
 func (e *TaskTimeoutError) Error() string {
-	return fmt.Sprintf("run %s of workflow %q: the body did not come to its next step within %s: what blocks or computes for long belongs into a step\n%s",
+	return fmt.Sprintf("run %s of workflow %q: the body did not come to its next step within %s: what blocks or computes for long belongs in a step\n%s",
 		e.Run, e.Workflow, e.Limit, e.Stack)
 }
 

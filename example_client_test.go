@@ -5,7 +5,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,33 +215,6 @@ func ExampleCodec() {
 	// Output:
 	// top secret <nil>
 	// true false
-}
-
-func ExampleOutbox() {
-	w := pawl.Define("fulfil", func(_ pawl.Context, order string) (string, error) { return order + " fulfilled", nil })
-	eng := engineFor(w)
-	defer func() { _ = eng.Close() }()
-	ctx := context.Background()
-	db, _ := sql.Open("sqlite", ":memory:") // the shop's own database
-	db.SetMaxOpenConns(1)
-	defer func() { _ = db.Close() }()
-	outbox, _ := pawl.NewOutbox(db, pawl.OutboxConfig{})
-	if err := outbox.Create(ctx); err != nil {
-		fmt.Println(err)
-	}
-	tx, _ := db.BeginTx(ctx, nil)
-	// … the shop's own rows …
-	if err := pawl.StartIn(ctx, outbox, pawl.SQLTx(tx), w, "order-1", "order-1"); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(tx.Commit())
-	if err := outbox.RelayOnce(ctx, eng); err != nil { // a service has Relay run beside
-		fmt.Println(err)
-	}
-	fmt.Println(pawl.RunOf[string](eng, "order-1").Result(ctx))
-	// Output:
-	// <nil>
-	// order-1 fulfilled <nil>
 }
 
 func ExampleInterceptor() {

@@ -3,279 +3,159 @@ package pawl
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"strconv"
 
-	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/engine"
 )
 
 // Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync] or [Go].
 type Future[T any] struct {
-	session *session
-	entry   *entry // of a step; nil: of a strand
-	spec    *core.StepSpec
-	codec   Codec
+	result *body.Result // nil: err is there from the beginning
+	step   bool         // of a step; else of a branch
+	codec  Codec        // of a step's result
 
-	// Of a strand, guarded by the session's lock.
-	name    string
-	ended   bool
-	value   T
-	err     error
-	changed signal
+	// Of a branch, once it has ended.
+	value T
+	err   error
 }
 
 // Waitable is a Future of any type, for [Any] and [All].
 type Waitable interface {
-	settled() bool
-	signal() *signal
-	outcome() error
-	home() *session
-	what() string
+	awaited() *body.Result
+	outcome(engine.Step) error
 	missing() bool
 }
 
-func (f *Future[T]) settled() bool {
-	if f.entry != nil {
-		return f.entry.closed
-	}
-	return f.ended
-}
-
-func (f *Future[T]) signal() *signal {
-	if f.entry != nil {
-		return &f.entry.changed
-	}
-	return &f.changed
-}
-
-func (f *Future[T]) home() *session { return f.session }
+func (f *Future[T]) awaited() *body.Result { return f.result }
 
 func (f *Future[T]) missing() bool { return f == nil }
 
-// outcome is the error of a settled future; the session is locked.
-func (f *Future[T]) outcome() error {
-	if f.entry != nil {
-		return stepError(f.entry)
+// outcome is the error of a future whose result is there.
+func (f *Future[T]) outcome(record engine.Step) error {
+	if f.step {
+		return stepError(&record)
 	}
 	return f.err
 }
 
-func (f *Future[T]) what() string {
-	if f.entry != nil {
-		return describe(f.spec)
-	}
-	return fmt.Sprintf("strand %q", f.name)
-}
-
-func failed[T any](err error) *Future[T] { return &Future[T]{ended: true, err: err} }
+func failed[T any](err error) *Future[T] { return &Future[T]{err: err} }
 
 // Get waits for the result.
 func (f *Future[T]) Get(ctx Context) (T, error) {
-	st := ctx.of()
-	if f.session == nil {
-		return f.value, f.err
+	var zero T
+	if f.result == nil {
+		return zero, f.err
 	}
-	if err := st.enterFor(f.what, f); err != nil {
-		return f.value, err
-	}
-	st.wait(f.what, f.settled, f.signal())
-	if f.entry == nil {
-		defer st.session.mu.Unlock()
-		return f.value, f.err
-	}
-	st.last = f.entry
-	err, out := stepError(f.entry), f.entry.step.Output
-	st.session.mu.Unlock()
+	record, err := ctx.of().Get(f.result)
 	if err != nil {
-		var zero T
 		return zero, err
 	}
-	return decode[T](f.codec, "the result of "+f.what(), out)
+	if !f.step {
+		return f.value, f.err
+	}
+	if err := stepError(&record); err != nil {
+		return zero, err
+	}
+	return decode[T](f.codec, "the result of "+f.result.String(), record.Output)
 }
 
 // Go runs fn beside the rest of the body. Its steps have keys of their own, so that they do not disturb those of the
-// others. The name must be unique among what the strand of ctx does next, or is numbered. Strands that still run when
+// others. The name must be unique among what the branch of ctx does next, or is numbered. Branches that still run when
 // the body returns are unwound, and their open steps cancelled.
 func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Future[T] {
-	st := ctx.of()
+	b := ctx.of()
 	if err := checkName(name); err != nil {
-		return failed[T](st.invalid(err, "strand %q", name))
+		return failed[T](b.invalid(err, "branch %q", name))
 	}
 	if fn == nil {
-		return failed[T](st.invalid(errNoFunction, "strand %q", name))
+		return failed[T](b.invalid(errNoFunction, "branch %q", name))
 	}
-	if err := st.enter(named("strand", name)); err != nil {
+	f := &Future[T]{}
+	result, err := b.Go(name, func(t *body.Thread) {
+		call(&branch{t, b.host, b.def}, fn, func(v T, err error) { f.value, f.err = v, err })
+	})
+	if err != nil {
 		return failed[T](err)
 	}
-	defer st.session.mu.Unlock()
-	return spawn(st, name, st.key(name), fn, func(error) {})
-}
-
-// spawn begins a strand. The session is locked, now and when over is called.
-func spawn[T any](st *strand, name, key string, fn func(ctx Context) (T, error), over func(error)) *Future[T] {
-	f := &Future[T]{session: st.session, name: name}
-	child := &strand{session: st.session, prefix: key + "/", now: st.now, last: st.last}
-	st.session.launch(child, func(child *strand) {
-		var v T
-		err := errors.New("the strand ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
-		defer func() {
-			if p := recover(); p != nil {
-				err = newPanic(p, debug.Stack())
-			}
-			child.end(err, func() {
-				f.value, f.err, f.ended = v, err, true
-				over(err)
-			}, &f.changed)
-		}()
-		v, err = fn(child)
-	})
+	f.result = result
 	return f
-}
-
-// end ends a strand that is not the body's own.
-func (st *strand) end(err error, settle func(), sig *signal) {
-	s := st.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !st.ends("strand", err) {
-		return
-	}
-	settle()
-	s.fire(sig)
-	s.running--
-	s.settle()
 }
 
 // All waits until all futures have a result, and returns the first error in their order.
 func All(ctx Context, futures ...Waitable) error {
-	if err := ctx.of().present("all", futures); err != nil {
+	b := ctx.of()
+	if err := b.present("all", futures); err != nil {
 		return err
 	}
 	var first error
 	for _, f := range futures {
-		outcome, err := waitFor(ctx, f)
-		if err != nil {
-			return err
+		var record engine.Step
+		if f.awaited() != nil {
+			var err error
+			if record, err = b.Await("pawl.All", f.awaited()); err != nil {
+				return err
+			}
 		}
 		if first == nil {
-			first = outcome
+			first = f.outcome(record)
 		}
 	}
 	return first
 }
 
 // present refuses futures that are not there.
-func (st *strand) present(what string, futures []Waitable) error {
+func (b *branch) present(what string, futures []Waitable) error {
 	for i, f := range futures {
 		if f == nil || f.missing() {
-			return st.invalid(fmt.Errorf("future %d is nil", i), "%s", what)
+			return b.invalid(fmt.Errorf("future %d is nil", i), "%s", what)
 		}
 	}
 	return nil
 }
 
-// waitFor waits for a future's result and returns its error. It is read under the session's lock: news of a step that has ended
-// may still come.
-func waitFor(ctx Context, f Waitable) (outcome, err error) {
-	st := ctx.of()
-	if f.home() == nil {
-		return f.outcome(), nil
-	}
-	if err := st.enterFor(named("pawl.All"), f); err != nil {
-		return nil, err
-	}
-	st.wait(named("pawl.All"), f.settled, f.signal())
-	outcome = f.outcome()
-	st.session.mu.Unlock()
-	return outcome, nil
-}
-
 // Any waits until one of the futures has a result and returns its index. Which one it was is recorded: a body that is
 // called again sees the same one.
 func Any(ctx Context, futures ...Waitable) (int, error) {
-	st := ctx.of()
+	b := ctx.of()
 	if len(futures) == 0 {
-		return -1, st.invalid(errors.New("without a future it waits for nothing"), "any")
+		return -1, b.invalid(errors.New("without a future it waits for nothing"), "any")
 	}
-	if err := st.present("any", futures); err != nil {
+	if err := b.present("any", futures); err != nil {
 		return -1, err
 	}
-	if err := st.enterFor(named("pawl.Any"), futures...); err != nil {
-		return -1, err
-	}
-	key := st.key("any")
-	if value := st.marked(key); value != nil {
-		n, err := strconv.Atoi(string(value))
-		if err != nil || n < 0 || n >= len(futures) {
-			st.session.changed(fmt.Sprintf("future %s of %q", value, key), fmt.Sprintf("one of %d futures", len(futures)))
-			st.leave()
-		}
-		f := futures[n]
-		st.wait(named("pawl.Any"), func() bool { return f.home() == nil || f.settled() }, f.signal())
-		st.session.mu.Unlock()
-		return n, nil
-	}
-	first := func() int {
-		for i, f := range futures {
-			if f.home() == nil || f.settled() {
-				return i
-			}
-		}
-		return -1
-	}
-	signals := make([]*signal, len(futures))
+	results := make([]*body.Result, len(futures))
 	for i, f := range futures {
-		signals[i] = f.signal()
+		results[i] = f.awaited()
 	}
-	st.wait(named("pawl.Any"), func() bool { return first() >= 0 }, signals...)
-	n := first()
-	st.mark(key, []byte(strconv.Itoa(n)))
-	st.session.mu.Unlock()
-	return n, nil
+	return b.Any(results)
 }
 
 // Map runs fn for each item, at most atOnce at a time (0: all), and returns the results in the items' order. Each runs
-// in a strand of its own. The first error in their order is returned when all have ended; those that have not begun by
+// in a branch of its own. The first error in their order is returned when all have ended; those that have not begun by
 // then are not begun.
 func Map[In, Out any](ctx Context, name string, atOnce int, items []In, fn func(ctx Context, item In) (Out, error)) ([]Out, error) {
-	st := ctx.of()
+	b := ctx.of()
 	if err := checkName(name); err != nil {
-		return nil, st.invalid(err, "map %q", name)
+		return nil, b.invalid(err, "map %q", name)
 	}
 	if fn == nil {
-		return nil, st.invalid(errNoFunction, "map %q", name)
+		return nil, b.invalid(errNoFunction, "map %q", name)
 	}
 	if atOnce <= 0 || atOnce > len(items) {
 		atOnce = len(items)
 	}
-	if err := st.enter(named("pawl.Map")); err != nil {
+	out, errs := make([]Out, len(items)), make([]error, len(items))
+	begun, err := b.Map(name, len(items), atOnce, func(t *body.Thread, i int) {
+		one := func(ctx Context) (Out, error) { return fn(ctx, items[i]) }
+		call(&branch{t, b.host, b.def}, one, func(v Out, err error) { out[i], errs[i] = v, err })
+	})
+	if err != nil {
 		return nil, err
 	}
-	key := st.key(name)
-	futures := make([]*Future[Out], len(items))
-	var changed signal
-	begun, ended, broken := 0, 0, false
-	over := func(err error) {
-		ended++
-		broken = broken || err != nil
-		st.session.fire(&changed)
-	}
-	for begun > ended || (begun < len(items) && !broken) {
-		for ; !broken && begun < len(items) && begun-ended < atOnce; begun++ {
-			item := items[begun]
-			one := func(ctx Context) (Out, error) { return fn(ctx, item) }
-			futures[begun] = spawn(st, name, key+"["+strconv.Itoa(begun)+"]", one, over)
-		}
-		seen := ended
-		st.wait(named("pawl.Map"), func() bool { return ended > seen }, &changed)
-	}
-	defer st.session.mu.Unlock()
-	out := make([]Out, len(items))
 	for i := range begun {
-		if futures[i].err != nil {
-			return nil, fmt.Errorf("item %d: %w", i, futures[i].err)
+		if errs[i] != nil {
+			return nil, fmt.Errorf("item %d: %w", i, errs[i])
 		}
-		out[i] = futures[i].value
 	}
 	return out, nil
 }

@@ -11,65 +11,65 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/policy"
 )
 
-// The task types of Go workflows.
-const (
-	typeLocal = "go"      // a function in the body
-	typeHook  = "go-hook" // a function of the definition
-	typeMark  = "mark"    // recorded, never executed
-)
-
-// host runs the bodies of an engine's Go workflows: it is the engine's Bodies, the executor of local steps, and stands
-// between the workers and the engine so that the end of an attempt and what the body makes of it are one commit.
+// host is what an engine's workflows share: which there are, how their values are encoded, and what runs their bodies.
 type host struct {
-	engine     machineRoom
+	bodies     *body.Host
 	log        *slog.Logger
 	observer   Observer
 	intercept  Interceptor
 	codec      Codec
 	maxPayload int
-	task       time.Duration
 	grace      time.Duration
 
-	ctx    context.Context
-	cancel context.CancelFunc
-
 	mu        sync.Mutex
-	workflows map[string]*definition
-	sessions  map[core.RunID]*session
-	troubles  map[core.RunID]*trouble
-	closed    bool
-
-	generation int // of new sessions
+	workflows map[string]*registered
 }
 
-// machineRoom is what a host needs of an engine.
-type machineRoom interface {
-	Do(run core.RunID, body *engine.Body, inputs []core.Input, done func(error))
-	Consult(run core.RunID)
-	Begin(run core.RunID, step core.StepID)
-	Rematch()
-	Report(run core.RunID, in core.Input)
-	Confirm(run core.RunID, in core.Input, done func(ended bool))
+// registered is a workflow that the engine knows.
+type registered struct {
+	*definition
+	body *body.Workflow // nil: a document decides it
 }
 
-// trouble is what keeps a run's body from going on.
-type trouble struct {
-	err   error
-	times int
+// newHost returns a host without workflows. The context's values are those of the bodies' contexts.
+func newHost(ctx context.Context, cfg Config) *host {
+	h := &host{
+		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
+		intercept: cfg.Intercept, workflows: map[string]*registered{},
+	}
+	lost := errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
+	h.bodies = body.NewHost(ctx, body.Config{
+		Log: cfg.Log, TaskLimit: cfg.TaskTimeout, Grace: cfg.Grace, Workflow: h.body, StuckError: stuckError,
+		Lost: worker.Result{Failure: failureOf(lost)},
+		Attempt: func(ctx context.Context, t core.Task, alive worker.Alive, fn body.Func) worker.Result {
+			return h.perform(h.attempt(ctx, t, alive, h.codec), fn)
+		},
+		Stopped: func(run core.RunID, err error) {
+			if h.observer != nil {
+				h.observer.BodyStopped(run.String(), err)
+			}
+		},
+	})
+	return h
 }
 
-var (
-	_ engine.Bodies    = (*host)(nil)
-	_ worker.Announcer = (*host)(nil)
-	_ worker.Confirmer = (*host)(nil)
-)
+// stuckError is what users get of why a body cannot go on.
+func stuckError(s *body.Stuck) error {
+	switch s.Why {
+	case body.Changed:
+		return &ChangedError{Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked}
+	case body.Overdue:
+		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
+	default:
+		return fmt.Errorf("workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", s.Workflow)
+	}
+}
 
 // definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its steps.
 func definitionID(name string) core.DefinitionID {
@@ -87,11 +87,11 @@ func source(name string) journal.Definition {
 
 // compile makes the machine's definition of a function. The workflow may be registered later.
 func (h *host) compile(d journal.Definition) (*core.Definition, error) {
-	return (&machineDefinition{host: h, name: d.Name}).asMachine(), nil
+	return h.bodies.Definition(d.Name), nil
 }
 
-// registered finds what is stored of a workflow that the program knows by name.
-func (h *host) registered(name string) (journal.Definition, error) {
+// stored finds what is stored of a workflow that the program knows by name.
+func (h *host) stored(name string) (journal.Definition, error) {
 	d := h.definition(name)
 	if d == nil {
 		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or Engine.Register")
@@ -99,325 +99,120 @@ func (h *host) registered(name string) (journal.Definition, error) {
 	return d.source(), nil
 }
 
+// definition finds a workflow by its name; nil: it is not registered.
 func (h *host) definition(name string) *definition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.workflows[name]
+	if r := h.workflows[name]; r != nil {
+		return r.definition
+	}
+	return nil
 }
 
-// register makes a workflow known, and calls the bodies of runs that waited for it.
+// body finds the body of a workflow; nil: it is not registered, or has none.
+func (h *host) body(name string) *body.Workflow {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.workflows[name]; r != nil {
+		return r.body
+	}
+	return nil
+}
+
+// register makes a workflow known. Bodies of runs that waited for it are called.
 func (h *host) register(d *definition) error {
 	if d.err != nil {
 		return d.err
 	}
-	h.mu.Lock()
-	if known := h.workflows[d.name]; known != nil {
-		h.mu.Unlock()
-		if known.same(d) {
-			return nil
-		}
-		return fmt.Errorf("pawl: workflow %q is defined twice: give one of the two another name", d.name)
+	if known, err := h.add(d); known || err != nil {
+		return err
 	}
-	if h.workflows == nil {
-		h.workflows = map[string]*definition{}
-	}
-	h.workflows[d.name] = d
-	var waiting []*session
-	for _, s := range h.sessions {
-		waiting = append(waiting, s)
-	}
-	h.mu.Unlock()
-	for _, s := range waiting {
-		s.mu.Lock()
-		stuck := s.stuck != nil
-		s.mu.Unlock()
-		if stuck {
-			h.again(s)
-		}
-	}
-	if h.engine != nil {
-		h.engine.Rematch() // hooks of its runs may have waited for it
-	}
+	h.bodies.Registered()
 	return nil
 }
 
-// Consult brings news of a run. It is called by the engine's loop.
-func (h *host) Consult(n engine.News) {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return
-	}
-	s := h.sessions[n.Run]
-	if n.Held {
-		h.mu.Unlock()
-		if s != nil {
-			s.hold()
-		}
-		return
-	}
-	fresh := s == nil
-	if fresh {
-		s = newSession(h, n.Run)
-		h.sessions[n.Run] = s
-	}
-	h.mu.Unlock()
-	if fresh && !n.Whole {
-		h.engine.Consult(n.Run)
-		return
-	}
-	if s.take(n) {
-		return
-	}
-	h.discard(s)
-	if !n.Whole {
-		h.engine.Consult(n.Run)
-		return
-	}
-	h.Consult(n)
-}
-
-// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it, for a hook
-// that its workflow is registered. A body that is not there is called, and offers its functions as it comes to them.
-func (h *host) Begins(run core.RunID, workflow, step, taskType string) bool {
-	switch taskType {
-	case typeLocal:
-		s := h.session(run)
-		return s != nil && s.offers(step)
-	case typeHook:
-		return h.definition(workflow) != nil
-	default:
-		return true
-	}
-}
-
-// Forget ends the session of a run that has closed.
-func (h *host) Forget(run core.RunID) {
-	h.mu.Lock()
-	s := h.sessions[run]
-	h.mu.Unlock()
-	if s != nil {
-		h.discard(s)
-	}
-	h.solved(run) // last, since a session may find until its end that it cannot go on
-}
-
-// Reset ends all sessions.
-func (h *host) Reset(generation int) {
-	h.mu.Lock()
-	h.generation = generation
-	all := h.sessions
-	h.sessions = map[core.RunID]*session{}
-	h.mu.Unlock()
-	for _, s := range all {
-		s.mu.Lock()
-		s.kill()
-		s.mu.Unlock()
-	}
-}
-
-// discard ends a session whose body is not to go on.
-func (h *host) discard(s *session) {
-	s.mu.Lock()
-	s.decider.Void()
-	s.kill()
-	s.mu.Unlock()
-	h.drop(s)
-}
-
-// drop forgets a session that has ended.
-func (h *host) drop(s *session) {
+// add reports whether the workflow was known before.
+func (h *host) add(d *definition) (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.sessions[s.run] == s {
-		delete(h.sessions, s.run)
+	switch r := h.workflows[d.name]; {
+	case r == nil:
+		h.workflows[d.name] = &registered{d, h.bodyOf(d)}
+		return false, nil
+	case !r.same(d):
+		return false, fmt.Errorf("pawl: workflow %q is defined twice: give one of the two another name", d.name)
 	}
+	return true, nil
 }
 
-// session returns the run's session; where there is none it asks for news to make one. A host that closes has none.
-func (h *host) session(run core.RunID) *session {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
+// bodyOf is a workflow as its host needs it; nil: a document decides it.
+func (h *host) bodyOf(d *definition) *body.Workflow {
+	if d.document != nil {
 		return nil
 	}
-	s := h.sessions[run]
-	fresh := s == nil
-	if fresh {
-		s = newSession(h, run)
-		h.sessions[run] = s
+	w := &body.Workflow{
+		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
+		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
 	}
-	h.mu.Unlock()
-	if fresh {
-		h.engine.Consult(run)
+	for name, hook := range d.hooks {
+		w.Hooks[name] = &body.Hook{Spec: hook.spec, Call: func(ctx context.Context, p body.HookPayload) ([]byte, error) {
+			return nil, hook.call(ctx, h.codec, p)
+		}}
 	}
-	return s
+	return w
 }
 
-// again calls a run's body anew, if the run is open still.
-func (h *host) again(s *session) {
-	h.discard(s)
-	h.engine.Consult(s.run)
-}
-
-// later calls a run's body anew after a while, if nobody else does before.
-func (h *host) later(run core.RunID, d time.Duration) {
-	time.AfterFunc(d, func() {
-		if h.ctx.Err() == nil {
-			h.engine.Consult(run)
+// callBody calls the workflow's function and closes the run by what it returns.
+func (h *host) callBody(d *definition, t *body.Thread) {
+	var out []byte
+	err := errors.New("the body ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
+	defer func() {
+		if v := recover(); v != nil {
+			err = newPanic(v, debug.Stack())
 		}
-	})
+		h.closeRun(d, t, out, err)
+	}()
+	out, err = d.run(&branch{Thread: t, host: h, def: d}, t.Head().Input)
 }
 
-// problem notes that a body cannot go on, and has it called again: at once where only its time was over, else after a
-// pause that doubles from the task limit up to ten minutes. The session is locked.
-func (h *host) problem(s *session, err error) {
-	h.mu.Lock()
-	t := h.troubles[s.run]
-	if t == nil {
-		t = &trouble{}
-		h.troubles[s.run] = t
-	}
-	t.err = err
-	t.times++
-	pause := min(h.task<<min(t.times-1, 20), 10*time.Minute)
-	var late *TaskTimeoutError
-	if errors.As(err, &late) && t.times == 1 {
-		pause = 0
-	}
-	h.mu.Unlock()
-	h.log.Error("a workflow's body cannot go on and is called again", "run", s.run.String(), "in", pause.String(), "error", err)
-	if h.observer != nil {
-		h.observer.BodyStopped(s.run.String(), err)
-	}
-	time.AfterFunc(pause, func() {
-		if h.ctx.Err() == nil {
-			h.again(s)
+// closeRun closes the run of a body that has returned.
+func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
+	for {
+		invalid, over := t.Leaving()
+		if over {
+			t.Return(invalid, body.Outcome{}, core.Close{})
+			return
 		}
-	})
-}
-
-func (h *host) solved(run core.RunID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.troubles, run)
-}
-
-// trouble returns what keeps a run's body from going on; nil: nothing.
-func (h *host) trouble(run core.RunID) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.troubles[run]; t != nil {
-		return t.err
-	}
-	return nil
-}
-
-// Report takes what workers report.
-func (h *host) Report(run core.RunID, in core.Input) {
-	if end, ok := in.(core.TaskEnded); ok && end.Failure == nil {
-		h.mu.Lock()
-		s := h.sessions[run]
-		h.mu.Unlock()
-		if s != nil && s.ended(end) {
+		if t.Return(invalid, body.OutcomeOf(err), h.closing(d, out, err, invalid)) {
 			return
 		}
 	}
-	h.engine.Report(run, in)
 }
 
-// Confirm reports that an attempt begins.
-func (h *host) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	h.engine.Confirm(run, in, done)
+// call runs an attempt of what is neither a local step nor a hook. What stops in its own time may be nil.
+func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result {
+	return h.bodies.Call(at, own, func() worker.Result { return h.perform(at, fn) })
 }
 
-// Execute runs an attempt of a local step or of a hook.
-func (h *host) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	if t.Type == typeHook {
-		fn, err := h.hook(t)
-		if err != nil {
-			return worker.Result{Failure: failureOf(err)}
-		}
-		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
-	}
-	for ctx.Err() == nil {
-		s := h.session(t.Token.Run)
-		if s == nil {
-			<-ctx.Done() // the pool is about to be closed as well
-			break
-		}
-		fn, ok := s.function(ctx, t)
-		if !ok {
-			continue
-		}
-		if fn == nil {
-			return notReached()
-		}
-		defer s.taskOver()
-		return h.call(h.attempt(ctx, t, alive, h.codec), fn)
-	}
-	return notBegun(ctx)
-}
-
-// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
-// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
-func notReached() worker.Result {
-	return worker.Result{Failure: &policy.Failure{
-		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",
-	}}
-}
-
-func notBegun(ctx context.Context) worker.Result {
-	return worker.Result{Failure: &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}}
-}
-
-// Announces says that Execute looks for a step's function before the attempt begins.
-func (h *host) Announces() {}
-
-// call runs a step's function in a goroutine of its own, so that one which does not heed its context can be abandoned.
-func (h *host) call(at *attempt, fn stepFunc) worker.Result {
-	if !worker.Announce(at) {
-		return notBegun(at)
-	}
-	done := make(chan worker.Result, 1)
-	go func() {
-		res := worker.Result{Failure: failureOf(errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)"))}
-		defer func() {
-			if v := recover(); v != nil {
-				res = worker.Result{Failure: failureOf(newPanic(v, debug.Stack()))}
-			}
-			done <- res
-		}()
-		began := time.Now()
-		out, err := h.around(at, fn)
-		if err == nil {
-			err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
-		}
-		if h.observer != nil {
-			h.observer.AttemptEnded(at.info(), time.Since(began), err)
-		}
-		switch {
-		case err != nil:
-			res = worker.Result{Failure: failureOf(err)}
-		default:
-			res = worker.Result{Output: out}
+// perform runs a step's function and makes of what it returns the attempt's result.
+func (h *host) perform(at *attempt, fn stepFunc) (res worker.Result) {
+	defer func() {
+		if v := recover(); v != nil {
+			res = worker.Result{Failure: failureOf(newPanic(v, debug.Stack()))}
 		}
 	}()
-	select {
-	case res := <-done:
-		return res
-	case <-at.Done():
+	began := time.Now()
+	out, err := h.around(at, fn)
+	if err == nil {
+		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
-	at.ladder.Lock()
-	at.ladder.Unlock() //nolint:staticcheck // it only waits
-	grace := time.NewTimer(h.grace)
-	defer grace.Stop()
-	select {
-	case res := <-done:
-		return res
-	case <-grace.C:
-		return worker.Result{Abandoned: true}
+	if h.observer != nil {
+		h.observer.AttemptEnded(at.info(), time.Since(began), err)
 	}
+	if err != nil {
+		return worker.Result{Failure: failureOf(err)}
+	}
+	return worker.Result{Output: out}
 }
 
 // around runs a step's function within the interceptor.
@@ -426,13 +221,4 @@ func (h *host) around(at *attempt, fn stepFunc) ([]byte, error) {
 		return fn(at)
 	}
 	return h.intercept(at, at.info(), fn)
-}
-
-func (h *host) close() {
-	h.mu.Lock()
-	h.closed = true
-	generation := h.generation
-	h.mu.Unlock()
-	h.Reset(generation)
-	h.cancel()
 }

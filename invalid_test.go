@@ -58,7 +58,7 @@ func TestInvalidCalls(t *testing.T) {
 		`map "a/b": the name "a/b"`: func(ctx pawl.Context) error {
 			return second(pawl.Map(ctx, "a/b", 1, []int{1}, func(pawl.Context, int) (int, error) { return 0, nil }))
 		},
-		`strand "#": the name`: func(ctx pawl.Context) error {
+		`branch "#": the name`: func(ctx pawl.Context) error {
 			return second(pawl.Go(ctx, "#", func(pawl.Context) (int, error) { return 0, nil }).Get(ctx))
 		},
 		`version "v": 2 is above 1`: func(ctx pawl.Context) error { return second(pawl.Version(ctx, "v", 2, 1)) },
@@ -69,7 +69,7 @@ func TestInvalidCalls(t *testing.T) {
 		`all: future 0 is nil`:              func(ctx pawl.Context) error { return pawl.All(ctx, (*pawl.Future[int])(nil)) },
 		`step "nil": it has no function`:    func(ctx pawl.Context) error { return second(pawl.Step[int](ctx, "nil", nil)) },
 		`step "nil do": it has no function`: func(ctx pawl.Context) error { return pawl.Do(ctx, "nil do", nil) },
-		`strand "nil": it has no function`:  func(ctx pawl.Context) error { return second(pawl.Go[int](ctx, "nil", nil).Get(ctx)) },
+		`branch "nil": it has no function`:  func(ctx pawl.Context) error { return second(pawl.Go[int](ctx, "nil", nil).Get(ctx)) },
 		`map "nil": it has no function`: func(ctx pawl.Context) error {
 			return second(pawl.Map[int, int](ctx, "nil", 1, []int{1}, nil))
 		},

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -90,11 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		}
 		j, e.own = opened, opened
 	}
-	h := &host{
-		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout, grace: cfg.Grace,
-		sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, observer: cfg.Observer, intercept: cfg.Intercept,
-	}
-	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h := newHost(ctx, cfg)
 	e.host = h
 	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
@@ -103,41 +100,42 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	owner := ownerOf(cfg.Database)
 	executors := h.executors(owner)
-	executors[typeLocal], executors[typeHook] = h, h
+	executors[body.TypeLocal], executors[body.TypeHook] = h.bodies, h.bodies
 	e.pool = worker.NewPool(worker.PoolConfig{
 		Executors: executors,
-		Slots:     map[string]int{typeLocal: cfg.Concurrency, typeHook: cfg.Concurrency},
-		Reporter:  h, Log: cfg.Log,
+		Slots:     map[string]int{body.TypeLocal: cfg.Concurrency, body.TypeHook: cfg.Concurrency},
+		Reporter:  h.bodies, Log: cfg.Log,
 	})
 	started := make(chan struct{})
 	e.crew = &crew{engine: e, open: started}
 	opened, err := engine.Open(ctx, engine.Config{
-		Journal: j, Workers: e.crew, Kinds: h.kinds(j, &gate{host: h, open: started}),
+		Journal: j, Workers: e.crew, Kinds: h.kinds(j, &gate{Host: h.bodies, open: started}),
 		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
 		BeforeRecovery: func(context.Context) error { return endLeftovers(owner) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())
 	}
-	e.engine, h.engine = opened, opened
+	e.engine = opened
+	h.bodies.Attach(opened)
 	close(started)
 	return e, nil
 }
 
 // gate holds the engine's first calls until the host knows the engine.
 type gate struct {
-	*host
+	*body.Host
 	open <-chan struct{}
 }
 
 func (g *gate) Consult(n engine.News) {
 	<-g.open
-	g.host.Consult(n)
+	g.Host.Consult(n)
 }
 
 func (g *gate) Begins(run core.RunID, workflow, step, taskType string) bool {
 	<-g.open
-	return g.host.Begins(run, workflow, step, taskType)
+	return g.Host.Begins(run, workflow, step, taskType)
 }
 
 // check refuses what is no default, and makes no sense.
@@ -152,7 +150,7 @@ func (c Config) check() error {
 		}
 	}
 	if c.TaskTimeout > maxTask {
-		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs into a step", c.TaskTimeout, maxTask))
+		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step", c.TaskTimeout, maxTask))
 	}
 	return errors.Join(errs...)
 }
@@ -193,7 +191,7 @@ func (e *Engine) Register(workflows ...Definition) error {
 // Close stops. Attempts that run are told to stop, and are made again after the next Open; runs go on then. It waits for
 // what is on its way to the disk.
 func (e *Engine) Close() error {
-	e.host.close()
+	e.host.bodies.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*e.host.grace)
 	defer cancel()
 	e.mu.Lock()
@@ -223,7 +221,7 @@ func (e *Engine) Problem(id string) error {
 	if err != nil {
 		return err
 	}
-	return e.host.trouble(run)
+	return e.host.bodies.Problem(run)
 }
 
 // crew are the workers of an engine: the pool of what it does itself, and those that Serve adds.
@@ -282,7 +280,7 @@ func (c *crew) Revoke(tok core.Token, why policy.Kind) {
 
 // Confirm reports that an attempt of a served pool begins.
 func (c *crew) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	c.engine.host.Confirm(run, in, done)
+	c.engine.host.bodies.Confirm(run, in, done)
 }
 
 // Report takes what a served pool reports.
@@ -294,5 +292,5 @@ func (c *crew) Report(run core.RunID, in core.Input) {
 		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
 	default:
 	}
-	c.engine.host.Report(run, in)
+	c.engine.host.bodies.Report(run, in)
 }

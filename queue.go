@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -14,9 +15,6 @@ type Handler struct {
 	name string
 	run  func(ctx context.Context, c Codec, input []byte) ([]byte, error)
 }
-
-// handlerType is the task type of a handler; the prefix keeps it apart from the built-in types.
-func handlerType(name string) string { return "fn:" + name }
 
 // Handle makes a handler of a function: what [Call] names, and a flow's task step by its type. What holds for a [Step]'s
 // function holds for this one.
@@ -46,7 +44,7 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	}
 	executors, limits := map[string]worker.Executor{}, map[string]int{}
 	for _, h := range handlers {
-		name := handlerType(h.name)
+		name := body.HandlerType(h.name)
 		if err := checkName(h.name); err != nil {
 			return invalid(err, "serve %q", queue)
 		}
@@ -71,7 +69,7 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		return fmt.Errorf("pawl: serve %q: %w", queue, ErrClosed)
 	}
 	for _, h := range handlers {
-		if e.crew.servingLocked(queue, handlerType(h.name)) != nil {
+		if e.crew.servingLocked(queue, body.HandlerType(h.name)) != nil {
 			e.mu.Unlock()
 			return invalid(errors.New("it is served already: give it all its slots at once"), "serve %q: handler %q", queue, h.name)
 		}
@@ -93,7 +91,7 @@ type remote struct {
 func (r *remote) Announces() {}
 
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), func(ctx context.Context) ([]byte, error) {
+	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), nil, func(ctx context.Context) ([]byte, error) {
 		return r.handler.run(ctx, r.codec, t.Payload)
 	})
 }

@@ -22,12 +22,10 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 	}
 	cfg = cfg.withDefaults()
 	room := &rehearsal{ended: make(chan struct{})}
-	h := &host{
-		engine: room, log: slog.New(slog.DiscardHandler), codec: cfg.Codec, maxPayload: cfg.MaxPayload, task: cfg.TaskTimeout,
-		observer: room, sessions: map[RunID]*session{}, troubles: map[RunID]*trouble{}, grace: cfg.Grace,
-	}
-	h.ctx, h.cancel = context.WithCancel(ctx)
-	defer h.cancel()
+	cfg.Log, cfg.Observer, cfg.Intercept = slog.New(slog.DiscardHandler), room, nil
+	h := newHost(ctx, cfg)
+	h.bodies.Attach(room)
+	defer h.bodies.Close()
 	if err := h.register(w.definition()); err != nil {
 		return err
 	}
@@ -35,14 +33,11 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q", w.Name())
 	}
 	id := history[0].Run
-	def := (&machineDefinition{host: h, name: w.Name()}).asMachine()
-	state := core.Restore(id, def, history)
+	state := core.Restore(id, h.bodies.Definition(w.Name()), history)
 	if state.Workflow != w.Name() {
 		return fmt.Errorf("pawl: replay: the history is of workflow %q, not of %q", state.Workflow, w.Name())
 	}
-	s := newSession(h, id)
-	defer h.discard(s)
-	s.take(engine.NewsOf(state, nil))
+	h.bodies.Consult(engine.NewsOf(state, nil))
 	select {
 	case <-room.ended:
 	case <-ctx.Done():

@@ -20,12 +20,13 @@ type Run[Out any] struct {
 // StartOption refines a start.
 type StartOption func(*StartRequest)
 
-// IdempotencyKey lets a repeated start with the same key return the run that the first one made, or the one that has
-// followed it in its chain, also when that has ended. The key is known for as long as that run is kept; see
-// [Config.Retention].
+// IdempotencyKey lets a repeated start with the same key and the same input return the run that the first one made, or the one
+// that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key belongs to the
+// workflow: another one may use the same. It is known for as long as that run is kept; see [Config.Retention].
 func IdempotencyKey(key string) StartOption { return func(r *StartRequest) { r.Key = key } }
 
-// UseExisting lets a start whose workflow id is taken by an open run return that run. Default: [ErrConflict].
+// UseExisting lets a start whose workflow id is taken by an open run of the same workflow return that run. Default, and where
+// the run is of another workflow: [ErrConflict].
 func UseExisting() StartOption { return func(r *StartRequest) { r.UseExisting = true } }
 
 // StartAt delays the start.

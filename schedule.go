@@ -201,6 +201,11 @@ func (s *scheduled) fire(ctx Context, e *Engine) error {
 		if errors.Is(err, ErrTooLarge) {
 			err = NonRetryable(err)
 		}
+		if errors.Is(err, ErrConflict) { // this firing has its run, whose input was filled in otherwise: trying again changes nothing
+			if d, findErr := e.DescribeRun(ctx, id); findErr == nil && d.Workflow == s.Workflow {
+				return Started{ID: d.ID, Existing: true}, nil
+			}
+		}
 		return started, err
 	}, patient)
 	if err != nil {

@@ -177,3 +177,21 @@ func ExampleSchedule_Next() {
 	// 2026-03-30T02:30:00+02:00
 	// <nil>
 }
+
+// TestScheduleFindsItsRun: a firing whose run is there, with another input, does not keep the schedule from the next one.
+func TestScheduleFindsItsRun(t *testing.T) {
+	w := job()
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "*/10 * * * *"}, w, "1m"); err != nil {
+			t.Fatal(err)
+		}
+		id := "s@" + time.Now().UTC().Truncate(10*time.Minute).Add(10*time.Minute).Format(time.RFC3339)
+		if _, err := w.Start(t.Context(), e, id, "2m", pawl.IdempotencyKey("schedule:"+id)); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(25 * time.Minute)
+		if got, want := times(t, e), "00:00:00 succeeded, 00:20:00 succeeded"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}, w)
+}

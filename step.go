@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -32,7 +33,7 @@ func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...St
 
 // Async begins a step and does not wait for it.
 func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error), opts ...StepOption) *Future[Out] {
-	codec := ctx.of().session.host.codec
+	codec := ctx.of().host.codec
 	run := func(ctx context.Context) ([]byte, error) {
 		out, err := fn(ctx)
 		if err != nil {
@@ -47,7 +48,7 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	case err == nil && o.queue != "":
 		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q", o.queue)
 	}
-	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: typeLocal}, core.Schedule{}, run, o, err)
+	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal}, core.Schedule{}, run, o, err)
 }
 
 // Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. What is said of [Step] holds here.
@@ -57,14 +58,14 @@ func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption
 
 // CallAsync begins a Call and does not wait for it.
 func CallAsync[Out any](ctx Context, name, handler string, in any, opts ...StepOption) *Future[Out] {
-	st := ctx.of()
-	o, err := st.options(core.KindTask, name, opts)
+	b := ctx.of()
+	o, err := b.options(core.KindTask, name, opts)
 	if err == nil {
 		err = wrap("handler", checkName(handler))
 	}
-	spec := &core.StepSpec{Kind: core.KindTask, Type: handlerType(handler)}
+	spec := &core.StepSpec{Kind: core.KindTask, Type: body.HandlerType(handler)}
 	if err == nil {
-		spec.Input, err = st.session.host.input(st.session.host.codec, fmt.Sprintf("the input of step %q", name), in)
+		spec.Input, err = b.host.input(b.host.codec, fmt.Sprintf("the input of step %q", name), in)
 	}
 	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 }
@@ -77,18 +78,18 @@ func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, o
 
 // ChildAsync begins a child run and does not wait for it.
 func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) *Future[Out] {
-	st := ctx.of()
+	b := ctx.of()
 	if w == nil {
-		return failed[Out](st.invalid(errors.New("it has no workflow"), "step %q", name))
+		return failed[Out](b.invalid(errors.New("it has no workflow"), "step %q", name))
 	}
-	o, err := st.options(core.KindChild, name, opts)
+	o, err := b.options(core.KindChild, name, opts)
 	if err == nil {
-		err = st.session.host.register(w.def)
+		err = b.host.register(w.def)
 	}
-	codec := w.def.codec(st.session.host.codec)
+	codec := w.def.codec(b.host.codec)
 	var input []byte
 	if err == nil {
-		input, err = st.session.host.input(codec, fmt.Sprintf("the input of child %q", name), in)
+		input, err = b.host.input(codec, fmt.Sprintf("the input of child %q", name), in)
 	}
 	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name}
 	if err == nil {
@@ -127,9 +128,8 @@ func EventAsync[T any](ctx Context, event string, opts ...StepOption) *Future[T]
 
 // options are those of the workflow, of its step, and of the call. The call's own have to be of use to what it does; those that
 // are shared need not be for each.
-func (st *strand) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
-	d := st.session.def
-	o, err := stepPolicy(d.defaults, d.byStep[name], opts)
+func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
+	o, err := stepPolicy(b.def.defaults, b.def.byStep[name], opts)
 	if err == nil && len(opts) > 0 {
 		own, _ := stepPolicy(opts)
 		err = own.fit(kind)
@@ -139,22 +139,21 @@ func (st *strand) options(kind core.StepKind, name string, opts []StepOption) (s
 
 // begin asks for a step.
 func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Schedule, fn stepFunc, o stepOptions, err error) *Future[Out] {
-	st := ctx.of()
+	b := ctx.of()
 	if err == nil {
 		err = checkName(name)
 	}
 	if err != nil {
-		return failed[Out](st.invalid(err, "step %q", name))
-	}
-	if err := st.enter(named("step", name)); err != nil {
-		return failed[Out](err)
+		return failed[Out](b.invalid(err, "step %q", name))
 	}
 	spec.Def, spec.Policy, spec.Queue, spec.Priority = -1, o.policy, o.queue, o.priority
-	spec.Name = st.key(name)
 	if spec.Kind == core.KindSleep && cmd.For == 0 && cmd.Until == 0 {
 		cmd.Until = 1
 	}
-	e := st.ask(spec, cmd, fn)
-	st.session.mu.Unlock()
-	return &Future[Out]{entry: e, spec: spec, session: st.session, codec: st.session.host.codec}
+	cmd.Spec = spec
+	result, err := b.Ask(name, cmd, fn)
+	if err != nil {
+		return failed[Out](err)
+	}
+	return &Future[Out]{result: result, step: true, codec: b.host.codec}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // Conversion is a document of another system as flows.
@@ -20,7 +21,7 @@ type Conversion struct {
 // Note says what became of a field that has no counterpart.
 type Note struct {
 	File string
-	Pos  flow.Pos
+	Pos  tree.Pos
 	Msg  string
 	// Documents: the field is for readers alone, and what runs does not depend on it.
 	Documents bool

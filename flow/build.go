@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -21,9 +24,10 @@ const (
 
 // builder compiles a document. It reports what is wrong and goes on, so that all errors are found.
 type builder struct {
-	*reports
+	*tree.Reports
 	doc      *Document
 	def      *definition
+	compiler *expr.Compiler
 	services map[string]*Service
 	used     map[string]bool // services
 	step     string          // the step being compiled, for errors of documents without places
@@ -36,23 +40,32 @@ type builder struct {
 // reference is a step's use of another one's result.
 type reference struct {
 	from, to int32
-	in       *node // the text, and where in it
+	in       *tree.Node // the text, and where in it
 	offset   int
 	name     string
 }
 
-func build(doc *Document, r *reports) *definition {
-	b := &builder{reports: r, doc: doc, services: map[string]*Service{}, used: map[string]bool{}, ordinal: -1}
+func build(doc *Document, r *tree.Reports) *definition {
+	b := &builder{Reports: r, doc: doc, services: map[string]*Service{}, used: map[string]bool{}, ordinal: -1}
+	own := make([]string, len(doc.Variables))
+	for i, v := range doc.Variables {
+		own[i] = v.Name
+	}
 	b.def = &definition{
 		doc: doc, steps: int32(len(doc.Steps)), byName: make(map[string]int32, len(doc.Steps)),
-		whens: map[string]*program{},
-		language: &language{
-			variables: doc.Variables, steps: make(map[string]int32, len(doc.Steps)),
-			compiled: map[expressionKey]*expression{},
+		whens:    map[string]*expr.Program{},
+		language: expr.New(own),
+	}
+	b.compiler = &expr.Compiler{
+		Language: b.def.language, Source: b.Source, Report: b.stepFail,
+		Uses: func(step expr.StepUse, in *tree.Node, offset int) {
+			if b.ordinal >= 0 {
+				b.refs = append(b.refs, reference{b.ordinal, step.Number, in, offset, step.Name})
+			}
 		},
 	}
 	if len(doc.Steps) > maxSteps {
-		b.fail(doc.Steps[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(doc.Steps), maxSteps)
+		b.Fail(doc.Steps[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(doc.Steps), maxSteps)
 		return nil
 	}
 	b.index()
@@ -67,7 +80,7 @@ func build(doc *Document, r *reports) *definition {
 	b.inputSchema()
 	b.cron()
 	if !doc.Output.IsZero() {
-		b.def.output = b.template(doc.Output.n, varsFlow, false)
+		b.def.output = b.compiler.Template(tree.NodeOf(doc.Output), varsFlow, false)
 	}
 	b.upstream()
 	b.def.machine = b.def.asMachine()
@@ -75,8 +88,8 @@ func build(doc *Document, r *reports) *definition {
 }
 
 // stepFail reports an error of the step being compiled.
-func (b *builder) stepFail(at Pos, hint, format string, args ...any) {
-	b.add(&Error{Line: at.Line, Col: at.Col, Step: b.step, Msg: fmt.Sprintf(format, args...), Hint: hint})
+func (b *builder) stepFail(at tree.Pos, hint, format string, args ...any) {
+	b.Add(&tree.Error{Line: at.Line, Col: at.Col, Step: b.step, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // index gives every step its ordinal and finds names that stand twice.
@@ -84,22 +97,21 @@ func (b *builder) index() {
 	b.def.plans = make([]plan, len(b.doc.Steps), len(b.doc.Steps)+8)
 	for i, s := range b.doc.Steps {
 		if first, twice := b.def.byName[s.Name]; twice && s.Name != "" {
-			b.fail(s.pos, "", "there already is a step %q%s", s.Name, onLine(b.doc.Steps[first].pos))
+			b.Fail(s.pos, "", "there already is a step %q%s", s.Name, onLine(b.doc.Steps[first].pos))
 			continue
 		}
-		if problem := nameProblem(s.Name); problem != "" && b.src == nil {
-			b.fail(s.pos, "", "a step's name, %q, %s", s.Name, problem)
+		if problem := nameProblem(s.Name); problem != "" && b.Source == nil {
+			b.Fail(s.pos, "", "a step's name, %q, %s", s.Name, problem)
 		}
 		b.def.byName[s.Name] = int32(i)
-		b.def.language.steps[s.Name] = int32(i)
-		b.def.language.names = append(b.def.language.names, s.Name)
+		b.def.language.AddStep(s.Name, int32(i))
 	}
 	for _, s := range b.doc.Services {
 		b.services[s.Name] = s
 	}
 }
 
-func onLine(p Pos) string {
+func onLine(p tree.Pos) string {
 	if p.Line == 0 {
 		return ""
 	}
@@ -107,7 +119,7 @@ func onLine(p Pos) string {
 }
 
 func (b *builder) needs() {
-	names := b.def.language.names
+	names := b.def.language.Steps()
 	for i, s := range b.doc.Steps {
 		b.step = s.Name
 		p := &b.def.plans[i]
@@ -119,8 +131,8 @@ func (b *builder) needs() {
 			def, known := b.def.byName[need]
 			switch {
 			case !known:
-				if !b.full() {
-					b.stepFail(at, didYouMean(need, names), "there is no step %q to need", need)
+				if !b.Full() {
+					b.stepFail(at, nearest.Hint(need, names), "there is no step %q to need", need)
 				}
 			case slices.Contains(p.needs, def):
 				b.stepFail(at, "", "%q is needed twice", need)
@@ -189,9 +201,9 @@ func (b *builder) order() {
 func (b *builder) plan(def int32, s *Step) {
 	b.step, b.ordinal = s.Name, def
 	p := &b.def.plans[def]
-	p.item, p.tolerates, p.place = -1, s.ContinueOn, b.src.place(s.pos)
+	p.item, p.tolerates, p.place = -1, s.ContinueOn, b.Source.Place(s.pos)
 	if !s.When.IsZero() {
-		p.when = b.condition(s.When.n, varsFlow)
+		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsFlow)
 	}
 	spec := b.spec(s)
 	spec.Def = def
@@ -209,7 +221,7 @@ func (b *builder) plan(def int32, s *Step) {
 	if p.concurrency == 0 {
 		p.concurrency = DefaultConcurrency
 	}
-	p.list = b.template(s.ForEach.n, varsFlow, false)
+	p.list = b.compiler.Template(tree.NodeOf(s.ForEach), varsFlow, false)
 	p.item = int32(len(b.def.plans))
 	spec.Def = p.item
 	item := plan{spec: spec, place: p.place, tolerates: s.ContinueOn, item: -1, group: def}
@@ -226,7 +238,7 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	}
 	switch action := s.Action.(type) {
 	case nil:
-		if b.src == nil {
+		if b.Source == nil {
 			b.stepFail(s.pos, "", "the step does nothing")
 		}
 	case *Task:
@@ -256,7 +268,7 @@ func (b *builder) settings(s *Step) Settings {
 			for _, other := range b.doc.Services {
 				names = append(names, other.Name)
 			}
-			hint := didYouMean(s.Service, names)
+			hint := nearest.Hint(s.Service, names)
 			if hint == "" && len(names) == 0 {
 				hint = "the flow has no services"
 			}
@@ -323,25 +335,25 @@ func overHTTP(base, over *HTTP) *HTTP {
 }
 
 // overMapping joins two mappings key by key; what is null in the upper one is taken away.
-func overMapping(base, over Value) Value {
+func overMapping(base, over tree.Value) tree.Value {
 	if base.IsZero() || over.IsZero() {
 		if over.IsZero() {
 			return base
 		}
 		return over
 	}
-	out := &node{kind: nodeObject, pos: over.n.pos, size: 1}
-	for _, f := range base.n.fields {
-		if over.n.get(f.name) == nil {
-			out.add(f.name, f.pos, f.value)
+	out := &tree.Node{Kind: tree.Mapping, Pos: tree.NodeOf(over).Pos}
+	for _, f := range tree.NodeOf(base).Fields {
+		if tree.NodeOf(over).Get(f.Name) == nil {
+			out.Add(f.Name, f.Pos, f.Value)
 		}
 	}
-	for _, f := range over.n.fields {
-		if f.value.kind != nodeNull {
-			out.add(f.name, f.pos, f.value)
+	for _, f := range tree.NodeOf(over).Fields {
+		if f.Value.Kind != tree.Null {
+			out.Add(f.Name, f.Pos, f.Value)
 		}
 	}
-	return Value{out}
+	return tree.ValueOf(out)
 }
 
 // hooks compiles the steps that run while a run closes.
@@ -363,13 +375,13 @@ func (b *builder) hook(stage hookStage, s *Step) {
 		b.stepFail(s.pos, "give it a name of its own", "there already is a step %q", s.Name)
 		return
 	}
-	p := plan{item: -1, place: b.src.place(s.pos), spec: b.spec(s)}
+	p := plan{item: -1, place: b.Source.Place(s.pos), spec: b.spec(s)}
 	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
 	if _, waits := s.Action.(*Wait); p.spec.Policy.ScheduleToClose == nil && (!waits || p.spec.Policy.Wait == nil) {
 		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
 	}
 	if !s.When.IsZero() {
-		p.when = b.condition(s.When.n, varsHook)
+		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsHook)
 	}
 	b.action(&p, s, varsHook)
 	b.def.byName[s.Name] = p.spec.Def

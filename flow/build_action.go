@@ -1,15 +1,16 @@
 package flow
 
 import (
-	"encoding/json"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // action compiles what a step does into the payload its worker reads.
-func (b *builder) action(p *plan, s *Step, vars varset) {
+func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 	switch a := s.Action.(type) {
 	case *Exec:
 		settings := b.settings(s)
@@ -24,83 +25,81 @@ func (b *builder) action(p *plan, s *Step, vars varset) {
 		}
 		p.payload = b.http(a, vars)
 	case *Task:
-		p.payload = b.template(a.Input.n, vars, false)
-		if a.Type == "" && b.src == nil {
+		p.payload = b.compiler.Template(tree.NodeOf(a.Input), vars, false)
+		if a.Type == "" && b.Source == nil {
 			b.stepFail(s.pos, "", "the task has no type")
 		}
 	case *Sleep:
-		p.sleep = b.sleep(a, vars&^(varAttempt|varCode|varFailure))
+		p.sleep = b.sleep(a, vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure))
 	case *Wait:
-		event := b.template(a.Event.n, vars&^(varAttempt|varCode|varFailure), true)
-		if event != nil && event.isConstant() {
-			p.spec.Event, _ = event.value.(string)
+		event := b.compiler.Template(tree.NodeOf(a.Event), vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure), true)
+		if event != nil && event.IsConstant() {
+			p.spec.Event, _ = event.Text(nil) // a constant text needs no evaluation
 		} else {
 			p.event = event
 		}
 	case *Child:
-		o := b.object(vars)
-		o.text("name", a.Name)
-		o.data("input", a.Input)
+		o := b.compiler.Object(vars)
+		o.Text("name", a.Name)
+		o.Data("input", a.Input)
 		if a.ParentClose != "" {
-			o.data("close", V(a.ParentClose))
+			o.Data("close", tree.V(a.ParentClose))
 		}
-		p.payload = o.done()
+		p.payload = o.Done()
 	case *Fail:
 		p.payload = b.failure(a, vars)
 	case *Noop:
 		if a.Output.IsZero() {
-			p.payload = b.template(&node{size: 1}, vars, false)
+			p.payload = b.compiler.Template(&tree.Node{}, vars, false)
 			return
 		}
-		o := b.object(vars)
-		o.data("output", a.Output)
-		p.payload = o.done()
+		o := b.compiler.Object(vars)
+		o.Data("output", a.Output)
+		p.payload = o.Done()
 	}
 }
 
-func (b *builder) exec(a *Exec, vars varset) *template {
-	o := b.object(vars)
-	if whole, ok := wholeExpression(a.Command.n); ok {
-		o.add("command", &template{at: a.Command.n.pos, expr: b.expression(a.Command.n, whole, vars), listOfTexts: true})
-	} else if !a.Command.IsZero() {
-		o.text("command", a.Command)
+func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
+	o := b.compiler.Object(vars)
+	if a.Command.IsZero() {
+		o.Text("shell", a.Shell)
 	} else {
-		o.text("shell", a.Shell)
+		o.Add("command", b.compiler.TextList(tree.NodeOf(a.Command), vars))
 	}
-	o.text("env", a.Env)
-	o.text("dir", a.Dir)
-	o.text("stdin", a.Stdin)
-	o.milliseconds("grace", a.Grace)
-	return o.done()
+	o.Text("env", a.Env)
+	o.Text("dir", a.Dir)
+	o.Text("stdin", a.Stdin)
+	milliseconds(o, "grace", a.Grace)
+	return o.Done()
 }
 
-func (b *builder) http(a *HTTP, vars varset) *template {
-	o := b.object(vars)
-	o.text("method", a.Method)
-	o.text("url", a.URL)
-	o.text("headers", a.Headers)
-	o.text("query", a.Query)
-	o.data("json", a.JSON)
-	o.text("body", a.Body)
-	o.text("file", a.File)
-	o.data("expect", a.Expect)
-	return o.done()
+func (b *builder) http(a *HTTP, vars expr.Vars) *expr.Template {
+	o := b.compiler.Object(vars)
+	o.Text("method", a.Method)
+	o.Text("url", a.URL)
+	o.Text("headers", a.Headers)
+	o.Text("query", a.Query)
+	o.Data("json", a.JSON)
+	o.Text("body", a.Body)
+	o.Text("file", a.File)
+	o.Data("expect", a.Expect)
+	return o.Done()
 }
 
-func (b *builder) failure(a *Fail, vars varset) *template {
-	o := b.object(vars)
-	o.text("type", a.Type)
-	o.text("message", a.Message)
-	o.data("code", a.Code)
-	o.text("kind", a.Kind)
+func (b *builder) failure(a *Fail, vars expr.Vars) *expr.Template {
+	o := b.compiler.Object(vars)
+	o.Text("type", a.Type)
+	o.Text("message", a.Message)
+	o.Data("code", a.Code)
+	o.Text("kind", a.Kind)
 	if a.NonRetryable {
-		o.data("nonRetryable", V(true))
+		o.Data("nonRetryable", tree.V(true))
 	}
-	o.milliseconds("retryAfter", a.RetryAfter)
-	return o.done()
+	milliseconds(o, "retryAfter", a.RetryAfter)
+	return o.Done()
 }
 
-func (b *builder) sleep(a *Sleep, vars varset) *sleepPlan {
+func (b *builder) sleep(a *Sleep, vars expr.Vars) *sleepPlan {
 	amount, until := a.For, false
 	if amount.IsZero() {
 		amount, until = a.Until, true
@@ -108,21 +107,14 @@ func (b *builder) sleep(a *Sleep, vars varset) *sleepPlan {
 	if amount.IsZero() {
 		return nil // reported when it was read
 	}
-	return &sleepPlan{until, b.template(amount.n, vars, false)}
+	return &sleepPlan{until, b.compiler.Template(tree.NodeOf(amount), vars, false)}
 }
 
 // end computes until when a sleep lasts, where that is an instant, or for how long.
 func (p *sleepPlan) end(s *scope) (until core.Time, length time.Duration, err error) {
-	v, err := p.amount.eval(s)
+	v, err := p.amount.Eval(s)
 	if err != nil {
 		return 0, 0, err
-	}
-	fail := func(msg string) error {
-		e := &evalError{at: p.amount.at, msg: msg}
-		if p.amount.expr != nil {
-			e.text = p.amount.expr.text
-		}
-		return e
 	}
 	if at, ok := v.(time.Time); ok {
 		return policy.At(at), 0, nil
@@ -130,177 +122,28 @@ func (p *sleepPlan) end(s *scope) (until core.Time, length time.Duration, err er
 	if text, ok := v.(string); ok && (p.until || len(text) > 10 && text[4] == '-') {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return 0, 0, fail(text + " is not an RFC 3339 instant such as 2030-01-31T18:00:00Z")
+			return 0, 0, p.amount.Wrong("%s is not an RFC 3339 instant such as 2030-01-31T18:00:00Z", text)
 		}
 		return policy.At(at), 0, nil
 	}
 	if p.until {
-		return 0, 0, fail("until takes an instant, not " + typeName(v))
+		return 0, 0, p.amount.Wrong("until takes an instant, not %s", expr.TypeName(v))
 	}
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		v = int64(f)
 	}
 	d, err := policy.DecodeDuration(v)
 	if err != nil {
-		return 0, 0, fail(err.Error())
+		return 0, 0, p.amount.Wrong("%s", err)
 	}
 	return 0, d, nil
 }
 
-// objectBuilder collects the fields of a payload.
-type objectBuilder struct {
-	*builder
-	vars varset
-	t    *template
-}
-
-func (b *builder) object(vars varset) *objectBuilder {
-	return &objectBuilder{b, vars, &template{object: true}}
-}
-
-func (o *objectBuilder) add(name string, t *template) {
-	if t != nil {
-		o.t.fields = append(o.t.fields, namedTemplate{name, append(appendString(nil, name), ':'), t})
-	}
-}
-
-// text adds a field that is a text whatever it evaluates to, or a list or mapping of such.
-func (o *objectBuilder) text(name string, v Value) {
-	if !v.IsZero() {
-		o.add(name, o.template(v.n, o.vars, true))
-	}
-}
-
-// data adds a field that keeps its type.
-func (o *objectBuilder) data(name string, v Value) {
-	if !v.IsZero() {
-		o.add(name, o.template(v.n, o.vars, false))
-	}
-}
-
-func (o *objectBuilder) milliseconds(name string, d *time.Duration) {
+// milliseconds adds a duration where there is one.
+func milliseconds(o *expr.Object, name string, d *time.Duration) {
 	if d != nil {
-		o.data(name, V(int(*d/time.Millisecond)))
+		o.Data(name, tree.V(int(*d/time.Millisecond)))
 	}
-}
-
-// done folds a payload without expressions into its bytes.
-func (o *objectBuilder) done() *template { return fold(o.t) }
-
-// template compiles data in whose strings expressions may stand; texts asks that every scalar in it be written as text.
-// Nil is returned for what is absent.
-func (b *builder) template(n *node, vars varset, texts bool) *template {
-	if n == nil {
-		return nil
-	}
-	t := &template{at: n.pos}
-	switch n.kind {
-	case nodeList:
-		for _, item := range n.items {
-			t.items = append(t.items, b.template(item, vars, texts))
-		}
-	case nodeObject:
-		t.object = true
-		for _, f := range n.fields {
-			if hasExpression(f.name) {
-				b.stepFail(f.pos, "", "an expression cannot be a key")
-			}
-			key := append(appendString(nil, f.name), ':')
-			t.fields = append(t.fields, namedTemplate{f.name, key, b.template(f.value, vars, texts)})
-		}
-	case nodeText:
-		return b.textTemplate(n, vars, texts)
-	default:
-		t.value = n.scalar
-		if texts {
-			t.value, _ = textOf(n.scalar)
-		}
-		t.constant, _ = appendValue(nil, t.value, 0)
-		return t
-	}
-	return fold(t)
-}
-
-// fold makes constants of lists and objects that hold nothing else.
-func fold(t *template) *template {
-	for _, f := range t.fields {
-		if !f.t.isConstant() {
-			return t
-		}
-	}
-	for _, item := range t.items {
-		if !item.isConstant() {
-			return t
-		}
-	}
-	constant, err := t.appendJSON(nil, nil)
-	if err != nil {
-		return t
-	}
-	value, err := t.eval(nil)
-	if err != nil || !json.Valid(constant) {
-		return t
-	}
-	return &template{at: t.at, constant: constant, value: value}
-}
-
-func (b *builder) textTemplate(n *node, vars varset, texts bool) *template {
-	t := &template{at: n.pos}
-	if !hasExpression(n.text) {
-		t.value, t.constant = n.text, appendString(nil, n.text)
-		return t
-	}
-	if whole, ok := wholeExpression(n); ok {
-		t.asText = texts
-		t.expr = b.expression(n, whole, vars)
-		t.at = b.src.inside(n, whole.offset)
-		return t
-	}
-	parts, open := segments(n.text)
-	if open >= 0 {
-		b.stepFail(b.src.inside(n, open), "end it with }}, or write $${{ for the characters themselves", "an expression begins here and does not end")
-		return t
-	}
-	t.parts = make([]*template, 0, len(parts))
-	for _, part := range parts {
-		if part.expression {
-			t.parts = append(t.parts, &template{at: n.pos, expr: b.expression(n, part, vars)})
-		} else {
-			t.parts = append(t.parts, &template{value: part.text, constant: appendString(nil, part.text)})
-		}
-	}
-	if len(t.parts) == 1 && t.parts[0].isConstant() { // only escaped openings
-		return t.parts[0]
-	}
-	return t
-}
-
-// expression compiles a segment of a text.
-func (b *builder) expression(n *node, part segment, vars varset) *program {
-	return b.program(n, part.text, part.offset, vars, false)
-}
-
-// condition compiles a text that is an expression as a whole, with or without ${{ }} around it.
-func (b *builder) condition(n *node, vars varset) *program {
-	text, offset := n.text, 0
-	if whole, ok := wholeExpression(n); ok {
-		text, offset = whole.text, whole.offset
-	}
-	return b.program(n, text, offset, vars, true)
-}
-
-func (b *builder) program(n *node, text string, offset int, vars varset, truth bool) *program {
-	p, bad := b.def.language.compile(text, vars, truth)
-	if bad != nil {
-		b.stepFail(b.src.inside(n, offset+bad.offset), bad.hint, "%s", bad.msg)
-		return nil
-	}
-	if b.ordinal >= 0 {
-		for _, ref := range p.steps {
-			b.refs = append(b.refs, reference{b.ordinal, ref.def, n, offset + ref.offset, ref.name})
-		}
-	}
-	return p
 }
 
 // policies compiles the retry conditions of what steps share, which do not know the steps before.
@@ -310,9 +153,9 @@ func (b *builder) policies() {
 		shared = append(shared, s.Policy)
 	}
 	for _, p := range shared {
-		b.retryCondition(p.Retry, (varsTask|varsItem)&^varSteps)
+		b.retryCondition(p.Retry, (varsTask|varsItem)&^expr.VarSteps)
 	}
-	b.retryCondition(b.doc.Retry, (varsRun|varAttempt|varCode|varFailure)&^varNow)
+	b.retryCondition(b.doc.Retry, (varsRun|expr.VarAttempt|expr.VarCode|expr.VarFailure)&^expr.VarNow)
 	for i, s := range b.doc.Steps {
 		b.step, b.ordinal = s.Name, int32(i)
 		vars := varsTask
@@ -330,15 +173,15 @@ func (b *builder) policies() {
 	}
 }
 
-func (b *builder) retryCondition(r *policy.Retry, vars varset) {
+func (b *builder) retryCondition(r *policy.Retry, vars expr.Vars) {
 	if r == nil || r.When == "" {
 		return
 	}
 	n := b.doc.whens[r]
 	if n == nil {
-		n = &node{kind: nodeText, text: r.When, size: 1}
+		n = &tree.Node{Kind: tree.Text, Text: r.When}
 	}
-	if p := b.condition(n, vars); p != nil {
+	if p := b.compiler.Condition(n, vars); p != nil {
 		b.def.whens[r.When] = p
 	}
 }
@@ -362,7 +205,7 @@ func (b *builder) upstream() {
 			continue
 		}
 		b.step = b.doc.Steps[ref.from].Name
-		at := b.src.inside(ref.in, ref.offset)
+		at := b.Source.Inside(ref.in, ref.offset)
 		if ref.to == ref.from {
 			b.stepFail(at, "", "step %q uses its own result", ref.name)
 			continue

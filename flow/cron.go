@@ -5,58 +5,59 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // cron reads when run after run begins: an expression alone, or with a time zone.
-func (p *parsing) cron(n *node) *Cron {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) cron(n *tree.Node) *Cron {
+	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
-	if n.kind == nodeText {
-		return &Cron{Schedule: n.text, n: n}
+	if n.Kind == tree.Text {
+		return &Cron{Schedule: n.Text, n: n}
 	}
 	if !p.object(n, "cron", cronKeys) {
 		return nil
 	}
-	if n.get("schedule") == nil {
-		p.fail(n.pos, `add schedule: "0 12 * * *"`, "cron does not say when")
+	if n.Get("schedule") == nil {
+		p.Fail(n.Pos, `add schedule: "0 12 * * *"`, "cron does not say when")
 		return nil
 	}
 	return &Cron{
-		Schedule: p.text(n.get("schedule"), "schedule"), Zone: p.text(n.get("zone"), "zone"),
-		Skipped: p.text(n.get("skipped"), "skipped"), Repeated: p.text(n.get("repeated"), "repeated"), n: n,
+		Schedule: p.text(n.Get("schedule"), "schedule"), Zone: p.text(n.Get("zone"), "zone"),
+		Skipped: p.text(n.Get("skipped"), "skipped"), Repeated: p.text(n.Get("repeated"), "repeated"), n: n,
 	}
 }
 
 // at is the place of a field.
-func (c *Cron) at(name string) Pos {
+func (c *Cron) at(name string) tree.Pos {
 	if c.n == nil {
-		return Pos{}
+		return tree.Pos{}
 	}
-	return c.n.at([]string{name}).pos
+	return c.n.At([]string{name}).Pos
 }
 
 // cron compiles when run after run begins.
 func (b *builder) cron() {
 	c := b.doc.Cron
 	if b.doc.StartDelay < 0 {
-		b.fail(Pos{}, "", "startDelay is negative")
+		b.Fail(tree.Pos{}, "", "startDelay is negative")
 	}
 	if c == nil {
 		return
 	}
 	if b.doc.StartDelay > 0 {
-		b.fail(c.at(""), "keep one of them", "a flow has cron or startDelay, not both: with cron a run begins when that says")
+		b.Fail(c.at(""), "keep one of them", "a flow has cron or startDelay, not both: with cron a run begins when that says")
 	}
 	var table cron.Timetable
 	var err error
 	if table.Spec, err = cron.Parse(c.Schedule); err != nil {
-		b.fail(c.at("schedule"), "", "%s", err)
+		b.Fail(c.at("schedule"), "", "%s", err)
 	}
 	check := func(name string, err error) {
 		if err != nil {
-			b.fail(c.at(name), "", "%s: %s", name, err)
+			b.Fail(c.at(name), "", "%s: %s", name, err)
 		}
 	}
 	table.Zone, err = cron.ParseZone(c.Zone)
@@ -81,7 +82,7 @@ func (d *definition) follows(began, now core.Time) core.Time {
 	return instant(d.cron.Following(began.Std(), now.Std()))
 }
 
-// instant is a firing, zero where there is none.
+// instant converts the time of a firing; zero stays zero.
 func instant(t time.Time) core.Time {
 	if t.IsZero() {
 		return 0
@@ -102,12 +103,12 @@ func (d *definition) timetable() string {
 	return c.Schedule + " " + zone
 }
 
-func encodeCron(c *Cron) Value {
+func encodeCron(c *Cron) tree.Value {
 	if c == nil {
-		return Value{}
+		return tree.Value{}
 	}
 	if *c == (Cron{Schedule: c.Schedule, n: c.n}) {
-		return V(c.Schedule)
+		return tree.V(c.Schedule)
 	}
 	out := object{}
 	out.text("schedule", c.Schedule)

@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -20,17 +21,17 @@ const (
 
 func (s stepState) closed() bool { return s >= stateGood }
 
-// decider interprets a flow for one run. All it holds is derived from the run's steps: begun anew from any state of a
-// run, it decides the same.
+// decider interprets a flow for one run. Everything in it is derived from the run's steps: a new
+// one, made from any state of a run, decides the same.
 type decider struct {
-	def    *definition
-	nodes  []stepNode // by ordinal
-	groups map[int32]*group
-	seen   int // of the run's steps, registered
-	open   int // steps that have not ended, begun or not
-	begun  bool
-	values values
-	spoken *language // for conditions that an operator set
+	def              *definition
+	nodes            []stepNode // by ordinal
+	groups           map[int32]*group
+	seen             int // of the run's steps, registered
+	open             int // steps that have not ended, begun or not
+	begun            bool
+	values           values
+	operatorLanguage *expr.Language // for conditions that an operator set
 }
 
 type stepNode struct {
@@ -196,14 +197,14 @@ func (t *turn) decide(def int32) {
 		return
 	}
 	if p.when != nil {
-		run, err := t.scope().truth(p.when)
+		run, err := p.when.Truth(t.scope())
 		if err != nil {
-			t.schedule(core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &evalError{text: p.when.text, msg: err.Error()})})
+			t.schedule(core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
 			t.nodes[def].state = stateOpen
 			return
 		}
 		if !run {
-			t.skip(def, "when is false: "+p.when.text, false)
+			t.skip(def, "when is false: "+p.when.Text(), false)
 			return
 		}
 	}
@@ -225,9 +226,9 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 		}
 	}
 	if p.event != nil {
-		event, err := p.event.text(s)
+		event, err := p.event.Text(s)
 		if err == nil && event == "" {
-			err = &evalError{text: p.event.source(), msg: "the event's name is empty"}
+			err = p.event.Wrong("the event's name is empty")
 		}
 		if err != nil {
 			cmd.Failure = broken("wait", p.place, err)
@@ -309,8 +310,8 @@ func (t *turn) outcome() core.Close {
 		return cmd
 	}
 	var err error
-	if cmd.Output, err = t.def.output.appendJSON(nil, t.scope()); err != nil {
-		return core.Close{Phase: core.RunFailed, Failure: broken("output", t.def.doc.src.place(t.def.output.at), err)}
+	if cmd.Output, err = t.def.output.AppendJSON(nil, t.scope()); err != nil {
+		return core.Close{Phase: core.RunFailed, Failure: broken("output", t.def.doc.src.Place(t.def.output.Place()), err)}
 	}
 	return cmd
 }
@@ -340,9 +341,9 @@ func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 		s := t.scope()
 		s.phase, s.failure = r.Closing.Phase, r.Closing.Failure
 		if p.when != nil {
-			run, err := s.truth(p.when)
+			run, err := p.when.Truth(s)
 			if err != nil {
-				cmds = append(cmds, core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &evalError{text: p.when.text, msg: err.Error()})})
+				cmds = append(cmds, core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
 				continue
 			}
 			if !run {

@@ -5,8 +5,10 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,16 +18,16 @@ import (
 // forEach has two: the group, whose state is the step's, and what each item does.
 type definition struct {
 	doc      *Document
-	language *language
+	language *expr.Language
 	steps    int32 // ordinals below are steps
 	plans    []plan
 	byName   map[string]int32    // of steps and hooks
 	stages   [onExit + 1][]int32 // hooks
-	output   *template
-	input    *jsonschema.Schema  // nil: any input
-	whens    map[string]*program // retry conditions
-	cron     *cron.Timetable     // nil: none
-	machine  *core.Definition    // the document as the machine sees it
+	output   *expr.Template
+	input    *jsonschema.Schema       // nil: any input
+	whens    map[string]*expr.Program // retry conditions
+	cron     *cron.Timetable          // nil: none
+	machine  *core.Definition         // the document as the machine sees it
 }
 
 // plan is what the interpreter knows about one ordinal.
@@ -34,24 +36,24 @@ type plan struct {
 	place      string // where it stands, for failures
 	needs      []int32
 	dependents []int32
-	when       *program
+	when       *expr.Program
 	tolerates  []Ending
 	skipped    bool // maxAttempts is 0
 
 	// With forEach.
 	item        int32 // the ordinal of what an item does, or -1
 	group       int32 // of an item: the ordinal of its forEach
-	list        *template
+	list        *expr.Template
 	concurrency int
 
-	payload *template
+	payload *expr.Template
 	sleep   *sleepPlan
-	event   *template // nil: the spec says it
+	event   *expr.Template // nil: the spec says it
 }
 
 type sleepPlan struct {
 	until  bool
-	amount *template
+	amount *expr.Template
 }
 
 // hookStage is a place where hooks run: the outcome's own, or onExit.
@@ -96,10 +98,10 @@ func (d *Document) definition() (*definition, error) {
 	if d.built != nil {
 		return d.built, nil
 	}
-	r := &reports{src: d.src}
+	r := &tree.Reports{Source: d.src}
 	def := build(d, r)
-	if err := r.err(); err != nil {
-		for _, e := range r.errs {
+	if err := r.Err(); err != nil {
+		for _, e := range r.Errors {
 			if e.File == "" {
 				e.File = d.Name
 			}
@@ -178,9 +180,9 @@ func short(text string) string {
 func broken(what, place string, err error) *policy.Failure {
 	text := fmt.Sprintf("%s: %s", what, err)
 	switch e := err.(type) { //nolint:errorlint // made by this package, never wrapped
-	case *evalError:
-		text = fmt.Sprintf("%s: %s in %s", what, e.msg, short(e.text))
-	case refusal:
+	case *expr.Error:
+		text = fmt.Sprintf("%s: %s in %s", what, e.Msg, short(e.Text))
+	case expr.Refusal:
 		text = string(e)
 	}
 	if place != "" {

@@ -1,9 +1,11 @@
 package flow
 
 import (
+	"fmt"
 	"iter"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,21 +18,21 @@ type Document struct {
 	File        string // where it was read from, as errors name it
 	Name        string // of the workflow
 	Description string
-	Input       Value // JSON Schema of the input; absent: any input
+	Input       tree.Value // JSON Schema of the input; absent: any input
 	RunSettings
 	Defaults Settings
 	Services []*Service
 	Steps    []*Step
 	Hooks    Hooks
-	Output   Value
+	Output   tree.Value
 	// Variables are more variables for the document's expressions, as a dialect's own language knows them.
 	Variables []Variable
 	// Notes are the fields that Parse read in another system's words and that have no counterpart.
 	Notes []Note
 
-	pos   Pos
-	src   *source
-	whens map[*policy.Retry]*node // where the conditions of retry policies stand
+	pos   tree.Pos
+	src   *tree.Source
+	whens map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
 	built *definition
 }
 
@@ -54,7 +56,7 @@ type Cron struct {
 	Skipped  string // of local times that the clocks skip: shift to the change, the default, or skip
 	Repeated string // of those that they show twice: first, the default, or both
 
-	n *node
+	n *tree.Node
 }
 
 // RunLimits bound a run.
@@ -79,7 +81,7 @@ type Service struct {
 	Description string
 	Settings
 
-	pos Pos
+	pos tree.Pos
 }
 
 // Step is one step of a flow.
@@ -88,19 +90,19 @@ type Step struct {
 	Description string
 	Service     string
 	Needs       []string
-	When        Value    // a text: an expression that says whether the step runs
-	ContinueOn  []Ending // how it may end without failing what needs it
-	ForEach     Value    // a list, or an expression that gives one
-	Concurrency int      // items at the same time; 0: DefaultConcurrency
+	When        tree.Value // a text: an expression that says whether the step runs
+	ContinueOn  []Ending   // how it may end without failing what needs it
+	ForEach     tree.Value // a list, or an expression that gives one
+	Concurrency int        // items at the same time; 0: DefaultConcurrency
 	Policy      policy.Policy
 	Queue       string
 	Priority    *int32
 	Action      Action
 
-	pos      Pos
-	needsPos []Pos
-	service  Pos
-	action   Pos
+	pos      tree.Pos
+	needsPos []tree.Pos
+	service  tree.Pos
+	action   tree.Pos
 }
 
 // DefaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
@@ -126,6 +128,13 @@ func (d *Document) AllSteps() iter.Seq[*Step] {
 	}
 }
 
+// ErrorAt is an error about what a step of the document does, at its place.
+func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *tree.Error {
+	e := &tree.Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	d.src.Mark(e)
+	return e
+}
+
 // Ending is a way not to succeed, as ContinueOn names it.
 type Ending string
 
@@ -147,54 +156,54 @@ type Action interface{ kind() string }
 type (
 	// Exec runs a command, or a line of shell.
 	Exec struct {
-		Command Value // a list of texts, or an expression that gives one
-		Shell   Value // for /bin/sh -c
-		Env     Value // a mapping of texts
-		Dir     Value
-		Stdin   Value
+		Command tree.Value // a list of texts, or an expression that gives one
+		Shell   tree.Value // for /bin/sh -c
+		Env     tree.Value // a mapping of texts
+		Dir     tree.Value
+		Stdin   tree.Value
 		Grace   *time.Duration // between SIGTERM and SIGKILL; nil: 5s
 	}
 
 	// HTTP makes a request.
 	HTTP struct {
-		Method, URL    Value
-		Headers, Query Value
-		JSON, Body     Value // the request's body, as data or as text, or
-		File           Value // the file it is read from
-		Expect         Value // a list of status codes that are a success: 200, "2xx"
+		Method, URL    tree.Value
+		Headers, Query tree.Value
+		JSON, Body     tree.Value // the request's body, as data or as text, or
+		File           tree.Value // the file it is read from
+		Expect         tree.Value // a list of status codes that are a success: 200, "2xx"
 	}
 
 	// Task calls a worker's function.
 	Task struct {
 		Type  string
 		Queue string
-		Input Value
+		Input tree.Value
 	}
 
 	// Sleep lets time pass: a duration or an instant (RFC 3339), or an expression that gives one.
-	Sleep struct{ For, Until Value }
+	Sleep struct{ For, Until tree.Value }
 
 	// Wait waits for an event.
-	Wait struct{ Event Value }
+	Wait struct{ Event tree.Value }
 
 	// Child runs another flow. ParentClose says what becomes of that run when this one closes before it: cancel, which
 	// is the default, terminate or abandon.
 	Child struct {
-		Name, Input Value
+		Name, Input tree.Value
 		ParentClose string
 	}
 
 	// Fail fails, for good or as another kind of failure.
 	Fail struct {
-		Type, Message Value
-		Code          Value
-		Kind          Value // error or failed
+		Type, Message tree.Value
+		Code          tree.Value
+		Kind          tree.Value // error or failed
 		NonRetryable  bool
 		RetryAfter    *time.Duration
 	}
 
 	// Noop does nothing and returns its output.
-	Noop struct{ Output Value }
+	Noop struct{ Output tree.Value }
 )
 
 func (*Exec) kind() string  { return "exec" }
@@ -206,7 +215,7 @@ func (*Child) kind() string { return "flow" }
 func (*Fail) kind() string  { return "fail" }
 func (*Noop) kind() string  { return "noop" }
 
-// The keys of the format. The tests hold them against the JSON Schema.
+// The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
 		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services", "steps", "hooks", "output",

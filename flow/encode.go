@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,7 +17,7 @@ func Encode(doc *Document) ([]byte, error) {
 		return nil, fmt.Errorf("flow %q has expressions in another language, which the native format does not know", doc.Name)
 	}
 	out := object{}
-	out.put("pawl", V(Version))
+	out.put("pawl", tree.V(Version))
 	out.text("name", doc.Name)
 	out.text("description", doc.Description)
 	out.put("input", doc.Input)
@@ -24,7 +25,7 @@ func Encode(doc *Document) ([]byte, error) {
 	out.put("retry", encodeRetry(doc.Retry))
 	out.put("cron", encodeCron(doc.Cron))
 	if doc.StartDelay > 0 {
-		out.put("startDelay", V(doc.StartDelay))
+		out.put("startDelay", tree.V(doc.StartDelay))
 	}
 	out.put("defaults", encodeSettings(doc.Defaults, ""))
 	services := object{}
@@ -32,59 +33,59 @@ func Encode(doc *Document) ([]byte, error) {
 		services.must(s.Name, encodeSettings(s.Settings, s.Description))
 	}
 	out.put("services", services.value())
-	steps := &node{kind: nodeList, size: 1}
+	steps := &tree.Node{Kind: tree.List}
 	for _, s := range doc.Steps {
-		steps.push(encodeStep(s).n)
+		steps.Push(tree.NodeOf(encodeStep(s)))
 	}
-	out.must("steps", Value{steps})
+	out.must("steps", tree.ValueOf(steps))
 	hooks := object{}
 	for i, list := range [][]*Step{doc.Hooks.OnSuccess, doc.Hooks.OnFailure, doc.Hooks.OnTimeout, doc.Hooks.OnCancel, doc.Hooks.OnExit} {
 		hooks.put(hookKeys[i], encodeHook(hookKeys[i], list))
 	}
 	out.put("hooks", hooks.value())
 	out.put("output", doc.Output)
-	return writeYAML(out.value().n), nil
+	return tree.YAML(tree.NodeOf(out.value())), nil
 }
 
 // object collects the fields of a mapping in their order.
-type object struct{ n node }
+type object struct{ n tree.Node }
 
-func (o *object) put(name string, v Value) {
-	if v.IsZero() || v.n.kind == nodeObject && len(v.n.fields) == 0 {
+func (o *object) put(name string, v tree.Value) {
+	if v.IsZero() || tree.NodeOf(v).Kind == tree.Mapping && len(tree.NodeOf(v).Fields) == 0 {
 		return
 	}
 	o.must(name, v)
 }
 
 // must puts a field also where it is empty.
-func (o *object) must(name string, v Value) {
+func (o *object) must(name string, v tree.Value) {
 	if v.IsZero() {
-		v = V(nil)
+		v = tree.V(nil)
 	}
-	o.n.kind = nodeObject
-	o.n.add(name, Pos{}, v.n)
+	o.n.Kind = tree.Mapping
+	o.n.Add(name, tree.Pos{}, tree.NodeOf(v))
 }
 
 func (o *object) text(name, text string) {
 	if text != "" {
-		o.put(name, V(text))
+		o.put(name, tree.V(text))
 	}
 }
 
 func (o *object) duration(name string, d *time.Duration) {
 	if d != nil {
-		o.put(name, V(*d))
+		o.put(name, tree.V(*d))
 	}
 }
 
-func (o *object) value() Value {
-	if o.n.kind != nodeObject {
-		return Value{}
+func (o *object) value() tree.Value {
+	if o.n.Kind != tree.Mapping {
+		return tree.Value{}
 	}
-	return Value{&o.n}
+	return tree.ValueOf(&o.n)
 }
 
-func encodeSettings(s Settings, description string) Value {
+func encodeSettings(s Settings, description string) tree.Value {
 	out := object{}
 	out.text("description", description)
 	out.put("retry", encodeRetry(s.Policy.Retry))
@@ -100,20 +101,20 @@ func encodeSettings(s Settings, description string) Value {
 	return out.value()
 }
 
-func encodePriority(p *int32) Value {
+func encodePriority(p *int32) tree.Value {
 	if p == nil {
-		return Value{}
+		return tree.Value{}
 	}
-	return V(*p)
+	return tree.V(*p)
 }
 
-func encodeStep(s *Step) Value {
+func encodeStep(s *Step) tree.Value {
 	out := object{}
 	out.text("name", s.Name)
 	out.text("description", s.Description)
 	out.text("service", s.Service)
 	if len(s.Needs) > 0 {
-		out.put("needs", V(s.Needs))
+		out.put("needs", tree.V(s.Needs))
 	}
 	out.put("when", s.When)
 	if len(s.ContinueOn) > 0 {
@@ -121,11 +122,11 @@ func encodeStep(s *Step) Value {
 		for i, e := range s.ContinueOn {
 			endings[i] = string(e)
 		}
-		out.put("continueOn", V(endings))
+		out.put("continueOn", tree.V(endings))
 	}
 	out.put("forEach", s.ForEach)
 	if s.Concurrency > 0 {
-		out.put("concurrency", V(s.Concurrency))
+		out.put("concurrency", tree.V(s.Concurrency))
 	}
 	alone := policy.LimitScheduleToClose
 	if _, wait := s.Action.(*Wait); wait {
@@ -142,25 +143,25 @@ func encodeStep(s *Step) Value {
 }
 
 // encodeHook leaves out the name that a hook has by itself.
-func encodeHook(name string, steps []*Step) Value {
+func encodeHook(name string, steps []*Step) tree.Value {
 	if len(steps) == 0 {
-		return Value{}
+		return tree.Value{}
 	}
-	list := &node{kind: nodeList, size: 1}
+	list := &tree.Node{Kind: tree.List}
 	for _, s := range steps {
 		step := *s
 		if contains(hookKeys, step.Name) {
 			step.Name = ""
 		}
-		list.push(encodeStep(&step).n)
+		list.Push(tree.NodeOf(encodeStep(&step)))
 	}
 	if len(steps) == 1 {
-		return Value{list.items[0]}
+		return tree.ValueOf(list.Items[0])
 	}
-	return Value{list}
+	return tree.ValueOf(list)
 }
 
-func encodeAction(a Action) Value {
+func encodeAction(a Action) tree.Value {
 	out := object{}
 	switch a := a.(type) {
 	case *Exec:
@@ -200,7 +201,7 @@ func encodeAction(a Action) Value {
 			out.must("input", a.Input)
 		}
 		if a.ParentClose != "" {
-			out.put("parentClose", V(a.ParentClose))
+			out.put("parentClose", tree.V(a.ParentClose))
 		}
 	case *Fail:
 		out.put("type", a.Type)
@@ -208,7 +209,7 @@ func encodeAction(a Action) Value {
 		out.put("code", a.Code)
 		out.put("kind", a.Kind)
 		if a.NonRetryable {
-			out.put("nonRetryable", V(true))
+			out.put("nonRetryable", tree.V(true))
 		}
 		out.duration("retryAfter", a.RetryAfter)
 	case *Noop:
@@ -219,7 +220,7 @@ func encodeAction(a Action) Value {
 	return out.value()
 }
 
-func encodeRunLimits(l RunLimits) Value {
+func encodeRunLimits(l RunLimits) tree.Value {
 	if l.Execution == nil && l.Deadline == nil {
 		return encodeLimit(policy.LimitRun, l.Run)
 	}
@@ -231,7 +232,7 @@ func encodeRunLimits(l RunLimits) Value {
 }
 
 // encodeLimits writes a limit that stands alone as the amount alone.
-func encodeLimits(l *policy.Limits, alone policy.LimitKind) Value {
+func encodeLimits(l *policy.Limits, alone policy.LimitKind) tree.Value {
 	out := object{}
 	for _, kind := range policy.StepLimits {
 		limit := l.Get(kind)
@@ -241,79 +242,79 @@ func encodeLimits(l *policy.Limits, alone policy.LimitKind) Value {
 		out.put(kind.String(), encodeLimit(kind, limit))
 	}
 	if v := out.value(); !v.IsZero() {
-		if only := v.n.get(alone.String()); only != nil && len(v.n.fields) == 1 && only.kind == nodeText {
-			return Value{only}
+		if only := tree.NodeOf(v).Get(alone.String()); only != nil && len(tree.NodeOf(v).Fields) == 1 && only.Kind == tree.Text {
+			return tree.ValueOf(only)
 		}
 		return v
 	}
-	return Value{}
+	return tree.Value{}
 }
 
-func encodeLimit(kind policy.LimitKind, l *policy.Limit) Value {
+func encodeLimit(kind policy.LimitKind, l *policy.Limit) tree.Value {
 	switch {
 	case l == nil:
-		return Value{}
+		return tree.Value{}
 	case l.Removed:
-		return V("none")
+		return tree.V("none")
 	}
 	out := object{}
 	if l.At != 0 {
-		out.put("at", V(l.At.Std().Format(time.RFC3339Nano)))
+		out.put("at", tree.V(l.At.Std().Format(time.RFC3339Nano)))
 	} else {
-		out.put("after", V(duration.Format(l.After)))
+		out.put("after", tree.V(duration.Format(l.After)))
 	}
 	if l.Retry != kind.RetriesByDefault() {
-		out.put("retry", V(l.Retry))
+		out.put("retry", tree.V(l.Retry))
 	}
 	if l.OnExpire != policy.ExpireFail {
-		out.put("onExpire", V(l.OnExpire.String()))
+		out.put("onExpire", tree.V(l.OnExpire.String()))
 	}
 	if l.Warn != 0 {
-		out.put("warn", V(fmt.Sprintf("%d%%", l.Warn)))
+		out.put("warn", tree.V(fmt.Sprintf("%d%%", l.Warn)))
 	}
-	if len(out.n.fields) == 1 {
-		return Value{out.n.fields[0].value}
+	if len(out.n.Fields) == 1 {
+		return tree.ValueOf(out.n.Fields[0].Value)
 	}
 	return out.value()
 }
 
-func encodeRetry(r *policy.Retry) Value {
+func encodeRetry(r *policy.Retry) tree.Value {
 	if r == nil {
-		return Value{}
+		return tree.Value{}
 	}
 	out, usual := object{}, policy.DefaultRetry()
 	if r.MaxAttempts == policy.Unlimited {
-		out.put("maxAttempts", V("unlimited"))
+		out.put("maxAttempts", tree.V("unlimited"))
 	} else {
-		out.put("maxAttempts", V(r.MaxAttempts))
+		out.put("maxAttempts", tree.V(r.MaxAttempts))
 	}
 	if r.InitialInterval != usual.InitialInterval {
-		out.put("initialInterval", V(r.InitialInterval))
+		out.put("initialInterval", tree.V(r.InitialInterval))
 	}
 	if r.BackoffCoefficient != usual.BackoffCoefficient {
-		out.put("backoffCoefficient", V(max(r.BackoffCoefficient, 1)))
+		out.put("backoffCoefficient", tree.V(max(r.BackoffCoefficient, 1)))
 	}
 	if r.MaxInterval > 0 {
-		out.put("maxInterval", V(r.MaxInterval))
+		out.put("maxInterval", tree.V(r.MaxInterval))
 	}
 	if r.JitterKind == policy.JitterDecorrelated {
-		out.put("jitter", V(r.JitterKind.String()))
+		out.put("jitter", tree.V(r.JitterKind.String()))
 	} else if r.Jitter > 0 {
-		out.put("jitter", V(r.Jitter))
+		out.put("jitter", tree.V(r.Jitter))
 	}
 	if r.On != nil && (r.When != "" || !slices.Equal(r.On, usual.On)) {
 		kinds := make([]string, len(r.On))
 		for i, kind := range r.On {
 			kinds[i] = kind.String()
 		}
-		out.put("on", V(kinds))
+		out.put("on", tree.V(kinds))
 	}
 	out.text("when", r.When)
 	if len(r.NonRetryable) > 0 {
-		out.put("nonRetryable", V(r.NonRetryable))
+		out.put("nonRetryable", tree.V(r.NonRetryable))
 	}
-	if r.MaxAttempts == 1 && len(out.n.fields) == 1 {
-		return V("none")
+	if r.MaxAttempts == 1 && len(out.n.Fields) == 1 {
+		return tree.V("none")
 	}
 	return out.value()
 }

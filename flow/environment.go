@@ -1,108 +1,12 @@
 package flow
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"reflect"
-	"time"
 
-	"github.com/expr-lang/expr/types"
-
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
-
-// varset is a set of the variables that expressions know.
-type varset uint16
-
-const (
-	varInput varset = 1 << iota
-	varSteps
-	varItem
-	varIndex
-	varAttempt
-	varCode
-	varFailure
-	varRun
-	varNow
-)
-
-// What may be named where.
-const (
-	varsRun  = varInput | varRun | varNow                   // before any step
-	varsFlow = varsRun | varSteps                           // when, forEach, sleep, wait, output
-	varsTask = varsFlow | varAttempt | varCode | varFailure // payloads, retry conditions
-	varsItem = varItem | varIndex
-	varsHook = varsTask
-)
-
-var stepType = types.TypeOf(&stepValue{})
-
-// variables are in the order of their bits.
-var variables = []struct {
-	name  string
-	typ   types.Type
-	where string // where it is known
-}{
-	{"input", types.Any, ""},
-	{"steps", types.Any, "a policy that several steps share does not know which steps came before"},
-	{"item", types.Any, "only a step with forEach has an item"},
-	{"index", types.Int, "only a step with forEach has an item"},
-	{"attempt", types.Int, "it is known in what a step does and in retry.when"},
-	{"code", types.Int, "it is known in what a step does and in retry.when"},
-	{"failure", types.TypeOf(&failureValue{}), "it is known in what a step does, in retry.when and in hooks"},
-	{"run", types.TypeOf(&runValue{}), ""},
-	{"now", types.TypeOf(time.Time{}), ""},
-}
-
-// stepValue is a step as expressions see it.
-type stepValue struct {
-	Phase    string        `expr:"phase"`
-	Output   any           `expr:"output"`
-	Outputs  any           `expr:"outputs"` // of a forEach: its items' outputs
-	Failure  *failureValue `expr:"failure"`
-	Attempts int           `expr:"attempts"`
-}
-
-// failureValue is a failure as expressions see it.
-type failureValue struct {
-	Kind    string        `expr:"kind"`
-	Type    string        `expr:"type"`
-	Message string        `expr:"message"`
-	Code    int           `expr:"code"`
-	Details any           `expr:"details"`
-	Limit   string        `expr:"limit"`
-	Cause   *failureValue `expr:"cause"`
-}
-
-// runValue is the run as expressions see it.
-type runValue struct {
-	ID         string    `expr:"id"`
-	Workflow   string    `expr:"workflow"`
-	WorkflowID string    `expr:"workflowId"`
-	Phase      string    `expr:"phase"`
-	Attempt    int       `expr:"attempt"` // of the run retry policy, from 1
-	StartedAt  time.Time `expr:"startedAt"`
-}
-
-// fieldsOf lists what a type of this file has, by its Go name.
-func fieldsOf(name string) []string {
-	for _, v := range []any{stepValue{}, failureValue{}, runValue{}} {
-		t := reflect.TypeOf(v)
-		if t.Name() != name {
-			continue
-		}
-		fields := make([]string, t.NumField())
-		for i := range fields {
-			fields[i] = t.Field(i).Tag.Get("expr")
-		}
-		return fields
-	}
-	return nil
-}
 
 // Variable is a further name that a document's expressions know: how a dialect's own expressions are given what their
 // language promises them.
@@ -122,26 +26,36 @@ func (v View) Input() any {
 }
 
 // Steps are the names of all steps, in the order of the document.
-func (v View) Steps() []string { return v.s.def.language.names }
+func (v View) Steps() []string { return v.s.def.language.Steps() }
 
 // Step returns a step's phase ("pending" before it was scheduled), output and last failure.
 func (v View) Step(name string) (phase string, output any, failure *policy.Failure) {
-	def, ok := v.s.def.language.steps[name]
+	def, ok := v.s.def.language.Step(name)
 	if !ok {
 		return "", nil, nil
 	}
 	if v.s.step != nil && v.s.step.Spec.Name == name {
 		return v.s.step.Phase.String(), nil, v.s.failure
 	}
-	value := v.s.stepValue(def)
+	value := v.s.Step(def)
 	if id := v.s.nodes[def].id; int(id) < len(v.s.run.Steps) {
 		failure = v.s.run.Steps[id].Failure
 	}
 	return value.Phase, value.Output, failure
 }
 
+// What may be named where.
+const (
+	varsRun  = expr.VarInput | expr.VarRun | expr.VarNow                   // before any step
+	varsFlow = varsRun | expr.VarSteps                                     // when, forEach, sleep, wait, output
+	varsTask = varsFlow | expr.VarAttempt | expr.VarCode | expr.VarFailure // payloads, retry conditions
+	varsItem = expr.VarItem | expr.VarIndex
+	varsHook = varsTask
+)
+
 // scope is what one evaluation sees.
 type scope struct {
+	expr.Budget
 	*decider
 	run     *core.Run
 	step    *core.Step // of a payload or a retry condition
@@ -151,74 +65,48 @@ type scope struct {
 	failure *policy.Failure
 	phase   core.RunPhase
 	now     core.Time
-	loops   int
 }
 
 // values are a run's data, decoded when an expression first asks for it.
 type values struct {
 	input   any
 	decoded bool
-	steps   map[int32]*stepValue
+	steps   map[int32]*expr.Step
 }
 
-// environment builds the variables the program names and no others.
-func (s *scope) environment(p *program) map[string]any {
-	env := make(map[string]any, 4)
-	for i, v := range variables {
-		if p.vars&(1<<i) != 0 {
-			env[v.name] = s.variable(1<<i, p)
-		}
-	}
-	for _, i := range p.extra {
-		v := s.def.language.variables[i]
-		env[v.Name] = v.Value(View{s})
-	}
-	env[loopName] = s.loop
-	return env
-}
+// Own returns the value of a variable of the document's own.
+func (s *scope) Own(i int) any { return s.def.doc.Variables[i].Value(View{s}) }
 
-func (s *scope) loop() bool {
-	if s.loops++; s.loops > maxLoops {
-		panic(errLoops)
-	}
-	return true
-}
-
-func (s *scope) variable(v varset, p *program) any {
+// Variable returns the value of a variable.
+func (s *scope) Variable(v expr.Vars) any {
 	switch v {
-	case varInput:
+	case expr.VarInput:
 		input, err := s.values.decodeInput(s.run)
 		if err != nil {
 			panic(err) // the input is checked before a run starts
 		}
 		return input
-	case varSteps:
-		steps := make(map[string]any, len(p.steps))
-		for _, ref := range p.steps {
-			steps[ref.name] = s.stepValue(ref.def)
-		}
-		return steps
-	case varItem:
+	case expr.VarItem:
 		return s.item
-	case varIndex:
+	case expr.VarIndex:
 		return s.index
-	case varAttempt:
+	case expr.VarAttempt:
 		return s.attempt
-	case varCode:
+	case expr.VarCode:
 		if s.failure != nil {
 			return s.failure.Code
 		}
 		return 0
-	case varFailure:
+	case expr.VarFailure:
 		return failureOf(s.failure)
-	case varRun:
+	case expr.VarRun:
 		return s.runValue()
 	default:
 		return s.now.Std()
 	}
 }
 
-func (s *scope) runValue() *runValue {
+func (s *scope) runValue() *expr.Run {
 	r := s.run
 	phase := s.phase
 	if phase == 0 {
@@ -228,27 +116,27 @@ func (s *scope) runValue() *runValue {
 	if id == "" {
 		id = r.ID.String()
 	}
-	return &runValue{
+	return &expr.Run{
 		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: id, Phase: phase.String(),
 		Attempt: max(r.Chain.Attempt, 1), StartedAt: r.StartedAt.Std(),
 	}
 }
 
-// stepValue gives a step; a closed one is decoded once.
-func (s *scope) stepValue(def int32) *stepValue {
+// Step returns a step. One that is closed is decoded once.
+func (s *scope) Step(def int32) *expr.Step {
 	if v := s.values.steps[def]; v != nil {
 		return v
 	}
 	id := s.nodes[def].id
 	if id == core.NoStep {
-		return &stepValue{Phase: core.StepPending.String()}
+		return &expr.Step{Phase: core.StepPending.String()}
 	}
 	if int(id) >= len(s.run.Steps) {
-		return &stepValue{Phase: core.StepSkipped.String()} // by a command of this very decision
+		return &expr.Step{Phase: core.StepSkipped.String()} // by a command of this very decision
 	}
 	step := &s.run.Steps[id]
-	v := &stepValue{Phase: step.Phase.String(), Attempts: step.Attempt, Failure: failureOf(step.Failure)}
-	if output, err := decodeJSON(step.Output); err == nil {
+	v := &expr.Step{Phase: step.Phase.String(), Attempts: step.Attempt, Failure: failureOf(step.Failure)}
+	if output, err := expr.Decode(step.Output); err == nil {
 		v.Output = output
 	} else {
 		v.Output = string(step.Output) // a worker's output that is no JSON is a text
@@ -258,19 +146,19 @@ func (s *scope) stepValue(def int32) *stepValue {
 	}
 	if step.Phase.Closed() {
 		if s.values.steps == nil {
-			s.values.steps = map[int32]*stepValue{}
+			s.values.steps = map[int32]*expr.Step{}
 		}
 		s.values.steps[def] = v
 	}
 	return v
 }
 
-func failureOf(f *policy.Failure) *failureValue {
+func failureOf(f *policy.Failure) *expr.Failure {
 	if f == nil {
 		return nil
 	}
-	v := &failureValue{Kind: f.Kind.String(), Type: f.Type, Message: f.Message, Code: f.Code, Cause: failureOf(f.Cause)}
-	v.Details, _ = decodeJSON(f.Details)
+	v := &expr.Failure{Kind: f.Kind.String(), Type: f.Type, Message: f.Message, Code: f.Code, Cause: failureOf(f.Cause)}
+	v.Details, _ = expr.Decode(f.Details)
 	if f.Limit != policy.LimitNone {
 		v.Limit = f.Limit.String()
 	}
@@ -279,45 +167,11 @@ func failureOf(f *policy.Failure) *failureValue {
 
 func (v *values) decodeInput(r *core.Run) (any, error) {
 	if !v.decoded {
-		input, err := decodeJSON(r.Input)
+		input, err := expr.Decode(r.Input)
 		if err != nil {
 			return nil, fmt.Errorf("the run's input is not JSON: %w", err)
 		}
 		v.input, v.decoded = input, true
 	}
 	return v.input, nil
-}
-
-// decodeJSON reads JSON as expressions like it: whole numbers are integers. No bytes are null.
-func decodeJSON(data []byte) (any, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
-	}
-	return plain(v), nil
-}
-
-// plain replaces the numbers in decoded JSON.
-func plain(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		return parseNumber(v.String())
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-	case map[string]any:
-		for name, value := range v {
-			v[name] = plain(value)
-		}
-	}
-	return v
 }

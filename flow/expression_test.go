@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // evaluate gives the JSON of a noop's output.
 func evaluate(t *testing.T, output, input string) (string, *policy.Failure) {
 	t.Helper()
-	doc := &Document{Name: "x", Steps: []*Step{{Name: "a", Action: &Noop{Output: V(output)}}}}
+	doc := &Document{Name: "x", Steps: []*Step{{Name: "a", Action: &Noop{Output: tree.V(output)}}}}
 	def, err := Compile(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func TestVariables(t *testing.T) {
 		return tasks
 	}}
 	doc := &Document{Name: "x", Variables: []Variable{tasks}, Steps: []*Step{{
-		Name: "a", Action: &Exec{Shell: V("x")},
+		Name: "a", Action: &Exec{Shell: tree.V("x")},
 		Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: 3, When: "tasks.a.code == 7 && tasks.a.msg contains 'busy'"}},
 	}}}
 	w := newWorld(t, doc, "a: error 7 busy\na: error 8 busy")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -35,14 +36,14 @@ type Form struct {
 // Note says that a field of a form has no counterpart.
 type Note struct {
 	Path []string // down to the field, from the form's mapping
-	Pos  Pos      // set by Parse
+	Pos  tree.Pos // set by Parse
 	Msg  string
 }
 
 // formed is what one place says in the words of a form, with what it inherits.
 type formed struct {
 	form     *Form
-	fields   *node // each with the place where it stands
+	fields   *tree.Node // each with the place where it stands
 	settings Settings
 }
 
@@ -60,20 +61,20 @@ func (p *parsing) withForms(native []string) []string {
 
 // form finds the mapping in another system's words, and reports what contradicts it: a second one, or rivals, native keys
 // that say the same thing.
-func (p *parsing) form(n *node, what string, rivals ...string) (*Form, *node) {
+func (p *parsing) form(n *tree.Node, what string, rivals ...string) (*Form, *tree.Node) {
 	var found *Form
-	var fields *node
-	for _, field := range n.fields {
-		i := slices.IndexFunc(p.forms, func(f Form) bool { return f.Key == field.name })
+	var fields *tree.Node
+	for _, field := range n.Fields {
+		i := slices.IndexFunc(p.forms, func(f Form) bool { return f.Key == field.Name })
 		switch {
-		case i < 0 || field.value.kind == nodeNull:
+		case i < 0 || field.Value.Kind == tree.Null:
 		case found == &p.forms[i]: // given twice, which is reported
 		case found != nil:
-			p.fail(field.pos, "keep one of them", "%s and %s both bound %s", found.Key, field.name, what)
-		case field.value.kind != nodeObject:
-			p.fail(field.value.pos, "", "%s is a mapping, not %s", field.name, describe(field.value))
+			p.Fail(field.Pos, "keep one of them", "%s and %s both bound %s", found.Key, field.Name, what)
+		case field.Value.Kind != tree.Mapping:
+			p.Fail(field.Value.Pos, "", "%s is a mapping, not %s", field.Name, tree.Describe(field.Value))
 		default:
-			found, fields = &p.forms[i], field.value
+			found, fields = &p.forms[i], field.Value
 		}
 	}
 	if found != nil {
@@ -82,28 +83,28 @@ func (p *parsing) form(n *node, what string, rivals ...string) (*Form, *node) {
 	return found, fields
 }
 
-func (p *parsing) rivals(n *node, form *Form, keys ...string) {
+func (p *parsing) rivals(n *tree.Node, form *Form, keys ...string) {
 	for _, key := range keys {
-		if value := n.get(key); value != nil && value.kind != nodeNull {
-			p.fail(n.key(key), "write it in the words of one of them", "%s has no place beside %s, which says all of it", key, form.Key)
+		if value := n.Get(key); value != nil && value.Kind != tree.Null {
+			p.Fail(n.Key(key), "write it in the words of one of them", "%s has no place beside %s, which says all of it", key, form.Key)
 		}
 	}
 }
 
 // translate translates the fields of a mapping laid over those it inherits; nil if they are wrong. Queue and priority are
 // the mapping's own: they are inherited as native ones are.
-func (p *parsing) translate(form *Form, n, fields *node, above *formed, kind string) *formed {
+func (p *parsing) translate(form *Form, n, fields *tree.Node, above *formed, kind string) *formed {
 	own := fields
 	if above != nil && above.form == form {
-		fields = overMapping(Value{above.fields}, Value{own}).n
+		fields = tree.NodeOf(overMapping(tree.ValueOf(above.fields), tree.ValueOf(own)))
 	}
-	settings, notes, err := form.Step(fields.value(), kind)
+	settings, notes, err := form.Step(fields.Any(), kind)
 	if err != nil {
 		p.field(fields, form.Key, err)
 		return nil
 	}
 	if fields != own {
-		alone, _, _ := form.Step(own.value(), kind) // what is wrong with it would have been wrong before
+		alone, _, _ := form.Step(own.Any(), kind) // what is wrong with it would have been wrong before
 		settings.Queue, settings.Priority = alone.Queue, alone.Priority
 	}
 	if settings.Queue != "" {
@@ -121,9 +122,9 @@ func (p *parsing) translate(form *Form, n, fields *node, above *formed, kind str
 }
 
 // note keeps what has no counterpart, once: what defaults say every step says.
-func (p *parsing) note(form *Form, fields *node, notes []Note) {
+func (p *parsing) note(form *Form, fields *tree.Node, notes []Note) {
 	for _, n := range notes {
-		n.Pos, n.Msg = fields.at(n.Path).pos, form.Key+": "+n.Msg
+		n.Pos, n.Msg = fields.At(n.Path).Pos, form.Key+": "+n.Msg
 		key := fmt.Sprint(n.Pos, n.Msg)
 		if !p.noted[key] {
 			p.noted[key] = true
@@ -133,21 +134,21 @@ func (p *parsing) note(form *Form, fields *node, notes []Note) {
 }
 
 // origin makes a place of the name of the field that set a retry policy.
-func (p *parsing) origin(fields *node, r *policy.Retry) {
+func (p *parsing) origin(fields *tree.Node, r *policy.Retry) {
 	if r != nil {
-		r.Origin = p.src.place(fields.at([]string{r.Origin}).pos)
+		r.Origin = p.Source.Place(fields.At([]string{r.Origin}).Pos)
 	}
 }
 
-func (p *parsing) limitOrigin(fields *node, l *policy.Limit) {
+func (p *parsing) limitOrigin(fields *tree.Node, l *policy.Limit) {
 	if l != nil {
-		l.Origin = p.src.place(fields.at([]string{l.Origin}).pos)
+		l.Origin = p.Source.Place(fields.At([]string{l.Origin}).Pos)
 	}
 }
 
 // shared reads what defaults or a service say in the words of a form, into their settings. above is what they inherit so,
 // and base the policy they inherit. It returns what their steps inherit.
-func (p *parsing) shared(n *node, s *Settings, what string, above *formed, base policy.Policy) *formed {
+func (p *parsing) shared(n *tree.Node, s *Settings, what string, above *formed, base policy.Policy) *formed {
 	form, fields := p.form(n, what, "retry", "timeout")
 	if form == nil {
 		return above
@@ -178,7 +179,7 @@ func (b *formed) lay(p *policy.Policy, queue *string, priority **int32, base pol
 }
 
 // formOfStep bounds a step in the words of a form: by a mapping of its own, or by what it inherits.
-func (p *parsing) formOfStep(n *node, s *Step) {
+func (p *parsing) formOfStep(n *tree.Node, s *Step) {
 	kind := ""
 	if s.Action != nil {
 		kind = s.Action.kind()
@@ -191,11 +192,11 @@ func (p *parsing) formOfStep(n *node, s *Step) {
 	switch {
 	case kind == "": // reported
 	case form != nil && !slices.Contains(form.Kinds, kind):
-		p.fail(n.key(form.Key), "", "%s bounds steps that are %s, not %s", form.Key, orList(form.Kinds), kind)
+		p.Fail(n.Key(form.Key), "", "%s bounds steps that are %s, not %s", form.Key, orList(form.Kinds), kind)
 	case form != nil:
 		if own := p.translate(form, n, fields, above, kind); own != nil {
 			own.lay(&s.Policy, &s.Queue, &s.Priority, base)
-			p.complete(form, s.Policy, fields.pos)
+			p.complete(form, s.Policy, fields.Pos)
 		}
 	case above == nil || kind == "sleep" || kind == "wait": // these inherit no policy
 	case slices.Contains(above.form.Kinds, kind):
@@ -205,12 +206,12 @@ func (p *parsing) formOfStep(n *node, s *Step) {
 	}
 }
 
-func (p *parsing) complete(form *Form, whole policy.Policy, at Pos) {
+func (p *parsing) complete(form *Form, whole policy.Policy, at tree.Pos) {
 	if form.Complete == nil {
 		return
 	}
 	if err := form.Complete(whole); err != nil {
-		p.fail(at, "", "%s: %s", form.Key, err)
+		p.Fail(at, "", "%s: %s", form.Key, err)
 	}
 }
 
@@ -227,12 +228,12 @@ func (b *formed) withdraw(p *policy.Policy, base policy.Policy) {
 }
 
 // formOfRun reads what stands at the top of a flow in the words of a form.
-func (p *parsing) formOfRun(n *node) {
+func (p *parsing) formOfRun(n *tree.Node) {
 	form, fields := p.form(n, "the run", runKeys...)
 	if form == nil {
 		return
 	}
-	settings, notes, err := form.Run(fields.value())
+	settings, notes, err := form.Run(fields.Any())
 	if err != nil {
 		p.field(fields, form.Key, err)
 		return

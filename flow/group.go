@@ -3,8 +3,8 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -49,16 +49,16 @@ func (g *group) load(p *plan, s *scope) error {
 	if g.loaded {
 		return nil
 	}
-	v, err := p.list.eval(s)
+	v, err := p.list.Eval(s)
 	if err != nil {
 		return err
 	}
-	list, ok := listOf(v)
+	list, ok := expr.ListOf(v)
 	if !ok {
-		return &evalError{text: p.list.source(), msg: "a list is expected, not " + typeName(v)}
+		return p.list.Wrong("a list is expected, not %s", expr.TypeName(v))
 	}
 	if len(list) > maxItems {
-		return &evalError{text: p.list.source(), msg: fmt.Sprintf("the list has %d items, the limit is %d", len(list), maxItems)}
+		return p.list.Wrong("the list has %d items, the limit is %d", len(list), maxItems)
 	}
 	g.list, g.loaded = list, true
 	return nil
@@ -66,22 +66,6 @@ func (g *group) load(p *plan, s *scope) error {
 
 // maxItems bounds a forEach: every item is a step in the run's state.
 const maxItems = 1_000_000
-
-// listOf takes the list types that the expression language makes.
-func listOf(v any) ([]any, bool) {
-	if list, ok := v.([]any); ok {
-		return list, true
-	}
-	r := reflect.ValueOf(v)
-	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
-		return nil, false
-	}
-	list := make([]any, r.Len())
-	for i := range list {
-		list[i] = r.Index(i).Interface()
-	}
-	return list, true
-}
 
 // beginGroup begins a forEach and its first items. The machine numbers steps in the order of the commands that make
 // them, so the items can name their group before it is recorded.

@@ -11,6 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	xlanguage "golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // noLoader keeps a schema from reading files or the network.
@@ -22,22 +24,22 @@ func (noLoader) Load(url string) (any, error) {
 
 // inputSchema compiles the input's schema and reports what is wrong with it at its place.
 func (b *builder) inputSchema() {
-	n := b.doc.Input.n
-	if n == nil || n.kind == nodeNull {
+	n := tree.NodeOf(b.doc.Input)
+	if n == nil || n.Kind == tree.Null {
 		return
 	}
-	if n.kind != nodeObject && n.kind != nodeBool {
-		b.fail(n.pos, "", "input is a JSON Schema, not %s", describe(n))
+	if n.Kind != tree.Mapping && n.Kind != tree.Bool {
+		b.Fail(n.Pos, "", "input is a JSON Schema, not %s", tree.Describe(n))
 		return
 	}
-	data, err := appendValue(nil, n.value(), 0)
+	data, err := tree.AppendJSON(nil, n.Any(), 0)
 	if err != nil {
-		b.fail(n.pos, "", "input: %s", err)
+		b.Fail(n.Pos, "", "input: %s", err)
 		return
 	}
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
-		b.fail(n.pos, "", "input: %s", err)
+		b.Fail(n.Pos, "", "input: %s", err)
 		return
 	}
 	c := jsonschema.NewCompiler()
@@ -54,11 +56,11 @@ func (b *builder) inputSchema() {
 	var detail *jsonschema.ValidationError
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &detail) {
 		for _, leaf := range leaves(detail) {
-			b.fail(n.at(leaf.InstanceLocation).pos, "", "not a JSON Schema: %s", phrase(leaf))
+			b.Fail(n.At(leaf.InstanceLocation).Pos, "", "not a JSON Schema: %s", phrase(leaf))
 		}
 		return
 	}
-	b.fail(n.pos, "", "not a JSON Schema: %s", strings.TrimPrefix(err.Error(), "jsonschema: "))
+	b.Fail(n.Pos, "", "not a JSON Schema: %s", strings.TrimPrefix(err.Error(), "jsonschema: "))
 }
 
 // InputError lists what is wrong with a run's input.
@@ -144,16 +146,16 @@ func (e *InputError) add(leaf *jsonschema.ValidationError) {
 // fillDefaults sets absent properties of the top level that have a default.
 func (d *Document) fillDefaults(object map[string]any) bool {
 	filled := false
-	properties := d.Input.n.get("properties")
+	properties := tree.NodeOf(d.Input).Get("properties")
 	if properties == nil {
 		return false
 	}
-	for _, f := range properties.fields {
-		value := f.value.get("default")
-		if _, there := object[f.name]; there || value == nil {
+	for _, f := range properties.Fields {
+		value := f.Value.Get("default")
+		if _, there := object[f.Name]; there || value == nil {
 			continue
 		}
-		object[f.name] = forSchema(value.value())
+		object[f.Name] = forSchema(value.Any())
 		filled = true
 	}
 	return filled
@@ -161,7 +163,7 @@ func (d *Document) fillDefaults(object map[string]any) bool {
 
 // forSchema gives numbers the type that the validator expects.
 func forSchema(v any) any {
-	data, err := appendValue(nil, v, 0)
+	data, err := tree.AppendJSON(nil, v, 0)
 	if err != nil {
 		return v
 	}

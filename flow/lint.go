@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -23,7 +24,7 @@ const (
 // Finding is something a document may say, and probably does not mean.
 type Finding struct {
 	File     string
-	Pos      Pos
+	Pos      tree.Pos
 	Severity Severity
 	Code     string // as package policy names what it finds; else one of the codes below
 	Step     string // or the service; may be empty
@@ -80,7 +81,7 @@ type linter struct {
 	seen     map[string]bool // what was found in a policy that several steps share
 }
 
-func (l *linter) add(severity Severity, at Pos, code, step, format string, args ...any) {
+func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, args ...any) {
 	f := Finding{File: l.doc.File, Pos: at, Severity: severity, Code: code, Step: step, Msg: fmt.Sprintf(format, args...)}
 	if f.File == "" {
 		f.File = l.doc.Name
@@ -95,11 +96,11 @@ func (l *linter) hook(spec *core.StepSpec) {
 	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == hookOrigin {
 		p.ScheduleToClose = nil
 	}
-	l.policy(spec.Name, Pos{}, &p, 0)
+	l.policy(spec.Name, tree.Pos{}, &p, 0)
 }
 
 // policy reports what package policy finds, at the place where that part of the policy was configured.
-func (l *linter) policy(step string, at Pos, p *policy.Policy, runLimit time.Duration) {
+func (l *linter) policy(step string, at tree.Pos, p *policy.Policy, runLimit time.Duration) {
 	for _, f := range policy.Lint(p, runLimit) {
 		l.once(Warning, originOf(p, f.Path), at, f.Code, step, "%s", f.Message)
 	}
@@ -109,7 +110,7 @@ func (l *linter) policy(step string, at Pos, p *policy.Policy, runLimit time.Dur
 }
 
 // once reports a finding at the place where a setting was made, once, however many steps share it.
-func (l *linter) once(severity Severity, origin string, at Pos, code, step, format string, args ...any) {
+func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	key := origin + code + message
 	if origin != "" && l.seen[key] {
@@ -119,7 +120,7 @@ func (l *linter) once(severity Severity, origin string, at Pos, code, step, form
 		l.seen = map[string]bool{}
 	}
 	l.seen[key] = true
-	if pos, ok := l.doc.src.parsePlace(origin); ok {
+	if pos, ok := l.doc.src.ParsePlace(origin); ok {
 		at = pos
 	}
 	if step != "" {
@@ -184,7 +185,7 @@ func (l *linter) step(s *Step, p *plan) {
 			l.add(Info, s.pos, LintEndlessWait, s.Name, "step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}
 	case *Sleep:
-		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.isConstant() {
+		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.IsConstant() {
 			l.sleep(s, p)
 		}
 	default:
@@ -196,7 +197,7 @@ func (l *linter) limits(s *Step) {
 	for _, kind := range policy.StepLimits {
 		limit := s.Policy.Get(kind)
 		if limit == nil || limit.At != 0 {
-			continue // an instant binds whatever the step does
+			continue // an instant limits every kind of step
 		}
 		if severity, code, why := pointless(s.Action, kind); why != "" {
 			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)
@@ -258,7 +259,11 @@ func (l *linter) sleep(s *Step, p *plan) {
 	if p.sleep.until {
 		return
 	}
-	d, err := policy.DecodeDuration(p.sleep.amount.value)
+	amount, err := p.sleep.amount.Eval(nil) // a constant needs no scope
+	if err != nil {
+		return
+	}
+	d, err := policy.DecodeDuration(amount)
 	if err != nil {
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -14,20 +16,22 @@ import (
 // many.
 func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	text := string(src)
-	p := &parsing{reports: &reports{src: newSource(name, text)}, forms: forms, noted: map[string]bool{}}
-	root := read(p.reports, text)
+	p := &parsing{Reports: &tree.Reports{Source: tree.NewSource(name, text)}, forms: forms, noted: map[string]bool{}}
+	root := tree.Parse(p.Reports, text)
 	if root == nil {
-		return nil, p.err()
+		if p.Err() == nil {
+			p.Fail(tree.Pos{Line: 1, Col: 1}, "a flow begins with pawl: 1", "the document is empty")
+		}
+		return nil, p.Err()
 	}
-	p.duplicates(root)
 	doc := p.document(root)
 	if doc == nil {
-		return nil, p.err()
+		return nil, p.Err()
 	}
 	doc.whens, doc.Notes = p.whens, p.notes
 	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col) })
-	doc.built = build(doc, p.reports)
-	if err := p.err(); err != nil {
+	doc.built = build(doc, p.Reports)
+	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	return doc, nil
@@ -35,9 +39,9 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 
 // parsing decodes the tree of a document into its model.
 type parsing struct {
-	*reports
+	*tree.Reports
 	doc   *Document
-	whens map[*policy.Retry]*node // where retry conditions stand
+	whens map[*policy.Retry]*tree.Node // where retry conditions stand
 
 	forms    []Form
 	defaults *formed // what the steps inherit in the words of a form
@@ -52,200 +56,160 @@ type service struct {
 	formed *formed
 }
 
-// duplicates reports every key that stands twice in one mapping.
-func (p *parsing) duplicates(n *node) {
-	for _, item := range n.items {
-		p.duplicates(item)
-	}
-	if len(n.fields) == 0 {
-		return
-	}
-	seen := make(map[string]Pos, len(n.fields))
-	for _, f := range n.fields {
-		if first, twice := seen[f.name]; twice && first != f.pos {
-			p.fail(f.pos, "", "%q is given twice; the first one is on line %d", f.name, first.Line)
-		} else {
-			seen[f.name] = f.pos
-		}
-		p.duplicates(f.value)
-	}
-}
-
 // object checks that n is a mapping of known keys only. What is unknown is reported and otherwise ignored.
-func (p *parsing) object(n *node, what string, known []string) bool {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) object(n *tree.Node, what string, known []string) bool {
+	if n == nil || n.Kind == tree.Null {
 		return false
 	}
-	if n.kind != nodeObject {
-		p.fail(n.pos, "", "%s is a mapping with keys such as %s, not %s", what, orList(known[:min(len(known), 4)]), n.kind)
+	if n.Kind != tree.Mapping {
+		p.Fail(n.Pos, "", "%s is a mapping with keys such as %s, not %s", what, orList(known[:min(len(known), 4)]), n.Kind)
 		return false
 	}
-	for _, f := range n.fields {
-		if contains(known, f.name) {
+	for _, f := range n.Fields {
+		if contains(known, f.Name) {
 			continue
 		}
-		if p.full() {
+		if p.Full() {
 			break
 		}
-		hint := didYouMean(f.name, known)
+		hint := nearest.Hint(f.Name, known)
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}
-		p.fail(f.pos, hint, "%s has no key %q", what, f.name)
+		p.Fail(f.Pos, hint, "%s has no key %q", what, f.Name)
 	}
 	return true
 }
 
-// lacks reports that a mapping has not got a key it needs. Where it has one that nobody knows, that one is probably meant,
-// and was reported already.
-func (p *parsing) lacks(n *node, known []string, hint, format string, args ...any) {
-	for _, f := range n.fields {
-		if !contains(known, f.name) {
+// missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably meant and
+// has been reported already.
+func (p *parsing) missing(n *tree.Node, known []string, hint, format string, args ...any) {
+	for _, f := range n.Fields {
+		if !contains(known, f.Name) {
 			return
 		}
 	}
-	p.fail(n.pos, hint, format, args...)
+	p.Fail(n.Pos, hint, format, args...)
 }
 
-func (p *parsing) text(n *node, what string) string {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) text(n *tree.Node, what string) string {
+	if n == nil || n.Kind == tree.Null {
 		return ""
 	}
-	if n.kind != nodeText {
+	if n.Kind != tree.Text {
 		hint := ""
-		if n.kind == nodeBool || n.kind == nodeNumber {
+		if n.Kind == tree.Bool || n.Kind == tree.Number {
 			hint = "put it into quotes"
 		}
-		p.fail(n.pos, hint, "%s is a text, not %s", what, n.kind)
+		p.Fail(n.Pos, hint, "%s is a text, not %s", what, n.Kind)
 		return ""
 	}
-	return n.text
+	return n.Text
 }
 
 // texts reads a list of texts; one text alone is a list of one.
-func (p *parsing) texts(n *node, what string) ([]string, []Pos) {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) texts(n *tree.Node, what string) ([]string, []tree.Pos) {
+	if n == nil || n.Kind == tree.Null {
 		return nil, nil
 	}
-	if n.kind == nodeText {
-		return []string{n.text}, []Pos{n.pos}
+	if n.Kind == tree.Text {
+		return []string{n.Text}, []tree.Pos{n.Pos}
 	}
-	if n.kind != nodeList {
-		p.fail(n.pos, "", "%s is a list of texts, not %s", what, n.kind)
+	if n.Kind != tree.List {
+		p.Fail(n.Pos, "", "%s is a list of texts, not %s", what, n.Kind)
 		return nil, nil
 	}
-	texts, places := make([]string, 0, len(n.items)), make([]Pos, 0, len(n.items))
-	for _, item := range n.items {
+	texts, places := make([]string, 0, len(n.Items)), make([]tree.Pos, 0, len(n.Items))
+	for _, item := range n.Items {
 		if text := p.text(item, "an item of "+what); text != "" {
-			texts, places = append(texts, text), append(places, item.pos)
-		} else if item.kind == nodeNull || item.kind == nodeText {
-			p.fail(item.pos, "", "an item of %s is empty", what)
+			texts, places = append(texts, text), append(places, item.Pos)
+		} else if item.Kind == tree.Null || item.Kind == tree.Text {
+			p.Fail(item.Pos, "", "an item of %s is empty", what)
 		}
 	}
 	return texts, places
 }
 
-// whole reads a whole number; ok is false where there is none.
-func (p *parsing) whole(n *node, what string, low, high int) (value int, ok bool) {
-	if n == nil || n.kind == nodeNull {
+// whole reads a whole number; ok is false where there is no number.
+func (p *parsing) whole(n *tree.Node, what string, low, high int) (value int, ok bool) {
+	if n == nil || n.Kind == tree.Null {
 		return 0, false
 	}
-	value, ok = n.scalar.(int)
-	if n.kind != nodeNumber || !ok {
-		p.fail(n.pos, "", "%s is a whole number, not %s", what, describe(n))
+	value, ok = n.Scalar.(int)
+	if n.Kind != tree.Number || !ok {
+		p.Fail(n.Pos, "", "%s is a whole number, not %s", what, tree.Describe(n))
 		return 0, false
 	}
 	if value < low || value > high {
-		p.fail(n.pos, "", "%s is %d; it must be from %d to %d", what, value, low, high)
+		p.Fail(n.Pos, "", "%s is %d; it must be from %d to %d", what, value, low, high)
 		return 0, false
 	}
 	return value, true
 }
 
-func (p *parsing) truth(n *node, what string) bool {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) truth(n *tree.Node, what string) bool {
+	if n == nil || n.Kind == tree.Null {
 		return false
 	}
-	value, ok := n.scalar.(bool)
+	value, ok := n.Scalar.(bool)
 	if !ok {
-		p.fail(n.pos, "", "%s is true or false, not %s", what, describe(n))
+		p.Fail(n.Pos, "", "%s is true or false, not %s", what, tree.Describe(n))
 	}
 	return value
 }
 
-// describe names a value in an error.
-func describe(n *node) string {
-	switch n.kind {
-	case nodeText:
-		return fmt.Sprintf("the text %q", shorten(n.text))
-	case nodeNumber, nodeBool:
-		return fmt.Sprint(n.scalar)
-	default:
-		return n.kind.String()
-	}
-}
-
-func shorten(text string) string {
-	if runes := []rune(text); len(runes) > 60 {
-		return string(runes[:59]) + "…"
-	}
-	return text
-}
-
-func valueOf(n *node) Value { return Value{n} }
-
 // document decodes the top level. Nil is returned where nothing further down makes sense.
-func (p *parsing) document(n *node) *Document {
-	if n.kind != nodeObject {
-		p.fail(n.pos, "a flow begins with pawl: 1", "a flow is a mapping, not %s", n.kind)
+func (p *parsing) document(n *tree.Node) *Document {
+	if n.Kind != tree.Mapping {
+		p.Fail(n.Pos, "a flow begins with pawl: 1", "a flow is a mapping, not %s", n.Kind)
 		return nil
 	}
 	if !p.version(n) {
 		return nil
 	}
 	p.object(n, "a flow", p.withForms(documentKeys))
-	doc := &Document{File: p.src.name, pos: n.pos, src: p.src}
+	doc := &Document{File: p.Source.Name, pos: n.Pos, src: p.Source}
 	p.doc = doc
-	doc.Name = p.text(n.get("name"), "name")
-	if name := n.get("name"); name == nil || name.kind == nodeNull || name.kind == nodeText && name.text == "" {
-		p.lacks(n, p.withForms(documentKeys), "give the flow a name: name: order", "the flow has no name")
+	doc.Name = p.text(n.Get("name"), "name")
+	if name := n.Get("name"); name == nil || name.Kind == tree.Null || name.Kind == tree.Text && name.Text == "" {
+		p.missing(n, p.withForms(documentKeys), "give the flow a name: name: order", "the flow has no name")
 	} else {
 		p.name(name, "a flow's name")
 	}
-	doc.Description = p.text(n.get("description"), "description")
-	doc.Input = valueOf(n.get("input"))
-	doc.Limits = p.runLimits(n.get("timeout"))
-	doc.Retry = p.retry(n.get("retry"))
-	doc.Cron = p.cron(n.get("cron"))
-	if d := p.duration(n.get("startDelay"), "startDelay"); d != nil {
+	doc.Description = p.text(n.Get("description"), "description")
+	doc.Input = tree.ValueOf(n.Get("input"))
+	doc.Limits = p.runLimits(n.Get("timeout"))
+	doc.Retry = p.retry(n.Get("retry"))
+	doc.Cron = p.cron(n.Get("cron"))
+	if d := p.duration(n.Get("startDelay"), "startDelay"); d != nil {
 		doc.StartDelay = *d
 	}
 	p.formOfRun(n)
-	if d := n.get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
+	if d := n.Get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)
 		p.defaults = p.shared(d, &doc.Defaults, "the defaults", nil, policy.Policy{})
 	}
-	doc.Services = p.readServices(n.get("services"))
+	doc.Services = p.readServices(n.Get("services"))
 	doc.Steps = p.steps(n)
-	doc.Hooks = p.hooks(n.get("hooks"))
-	doc.Output = valueOf(n.get("output"))
+	doc.Hooks = p.hooks(n.Get("hooks"))
+	doc.Output = tree.ValueOf(n.Get("output"))
 	return doc
 }
 
 // version checks `pawl: 1` before anything else: another version may mean anything by its keys.
-func (p *parsing) version(n *node) bool {
-	v := n.get("pawl")
+func (p *parsing) version(n *tree.Node) bool {
+	v := n.Get("pawl")
 	if v == nil {
-		p.fail(n.pos, "begin it with pawl: 1", "the flow does not say which version of the format it is written in")
-		return len(n.fields) > 0
+		p.Fail(n.Pos, "begin it with pawl: 1", "the flow does not say which version of the format it is written in")
+		return len(n.Fields) > 0
 	}
-	version, ok := v.scalar.(int)
+	version, ok := v.Scalar.(int)
 	switch {
 	case !ok || version < 1:
-		p.fail(v.pos, "write pawl: 1", "the version of the format is a whole number, not %s", describe(v))
+		p.Fail(v.Pos, "write pawl: 1", "the version of the format is a whole number, not %s", tree.Describe(v))
 		return true
 	case version > Version:
-		p.fail(v.pos, "a newer Pawl reads it", "the flow is written in version %d of the format; this Pawl knows version %d", version, Version)
+		p.Fail(v.Pos, "a newer Pawl reads it", "the flow is written in version %d of the format; this Pawl knows version %d", version, Version)
 		return false
 	}
 	return true
@@ -271,32 +235,32 @@ func nameProblem(name string) string {
 	return ""
 }
 
-func (p *parsing) name(n *node, what string) {
-	if problem := nameProblem(n.text); n.kind == nodeText && n.text != "" && problem != "" {
-		p.fail(p.src.inside(n, 0), "", "%s, %q, %s", what, shorten(n.text), problem)
+func (p *parsing) name(n *tree.Node, what string) {
+	if problem := nameProblem(n.Text); n.Kind == tree.Text && n.Text != "" && problem != "" {
+		p.Fail(p.Source.Inside(n, 0), "", "%s, %q, %s", what, tree.Shorten(n.Text), problem)
 	}
 }
 
-func (p *parsing) readServices(n *node) []*Service {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) readServices(n *tree.Node) []*Service {
+	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
-	if n.kind != nodeObject {
-		p.fail(n.pos, "", "services is a mapping from names to settings, not %s", n.kind)
+	if n.Kind != tree.Mapping {
+		p.Fail(n.Pos, "", "services is a mapping from names to settings, not %s", n.Kind)
 		return nil
 	}
 	var services []*Service
 	p.services = map[string]service{}
-	for _, f := range n.fields {
-		s := &Service{Name: f.name, pos: f.pos}
-		if problem := nameProblem(f.name); problem != "" {
-			p.fail(f.pos, "", "a service's name, %q, %s", shorten(f.name), problem)
+	for _, f := range n.Fields {
+		s := &Service{Name: f.Name, pos: f.Pos}
+		if problem := nameProblem(f.Name); problem != "" {
+			p.Fail(f.Pos, "", "a service's name, %q, %s", tree.Shorten(f.Name), problem)
 		}
 		inherits := p.defaults
-		if p.object(f.value, "a service", p.withForms(serviceKeys)) {
-			s.Description = p.text(f.value.get("description"), "description")
-			s.Settings = p.settings(f.value)
-			inherits = p.shared(f.value, &s.Settings, "the service", p.defaults, p.doc.Defaults.Policy)
+		if p.object(f.Value, "a service", p.withForms(serviceKeys)) {
+			s.Description = p.text(f.Value.Get("description"), "description")
+			s.Settings = p.settings(f.Value)
+			inherits = p.shared(f.Value, &s.Settings, "the service", p.defaults, p.doc.Defaults.Policy)
 		}
 		p.services[s.Name] = service{s.Policy, inherits}
 		if !slices.ContainsFunc(services, func(o *Service) bool { return o.Name == s.Name }) {
@@ -306,24 +270,33 @@ func (p *parsing) readServices(n *node) []*Service {
 	return services
 }
 
-func (p *parsing) settings(n *node) Settings {
+func (p *parsing) settings(n *tree.Node) Settings {
 	s := Settings{Policy: p.policy(n, false)}
-	s.Queue = p.text(n.get("queue"), "queue")
-	s.Priority = p.priority(n.get("priority"))
-	if e := n.get("exec"); p.object(e, "exec here", execSettingsKeys) {
+	s.Queue = p.text(n.Get("queue"), "queue")
+	s.Priority = p.priority(n.Get("priority"))
+	if e := n.Get("exec"); p.object(e, "exec here", execSettingsKeys) {
 		s.Exec = p.execFields(e)
 	}
-	if h := n.get("http"); p.object(h, "http here", httpSettingsKeys) {
+	if h := n.Get("http"); p.object(h, "http here", httpSettingsKeys) {
 		s.HTTP = p.httpFields(h)
 	}
 	return s
 }
 
-func (p *parsing) priority(n *node) *int32 {
+func (p *parsing) priority(n *tree.Node) *int32 {
 	value, ok := p.whole(n, "priority", -1000, 1000)
 	if !ok {
 		return nil
 	}
 	priority := int32(value)
 	return &priority
+}
+
+// orList joins words as a sentence does: a, b or c.
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -4,27 +4,28 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // policy reads retry and timeout of a step, a service or the defaults. A timeout that is an amount alone is the
 // step's scheduleToClose; of a wait it is the wait's own limit, which an event cannot outlast either.
-func (p *parsing) policy(n *node, wait bool) policy.Policy {
-	out := policy.Policy{Retry: p.retry(n.get("retry"))}
-	t := n.get("timeout")
-	if t == nil || t.kind == nodeNull {
+func (p *parsing) policy(n *tree.Node, wait bool) policy.Policy {
+	out := policy.Policy{Retry: p.retry(n.Get("retry"))}
+	t := n.Get("timeout")
+	if t == nil || t.Kind == tree.Null {
 		return out
 	}
 	alone := policy.LimitScheduleToClose
 	if wait {
 		alone = policy.LimitWait
 	}
-	if t.kind != nodeObject {
+	if t.Kind != tree.Mapping {
 		out.Set(alone, p.limit(alone, t))
 		return out
 	}
-	if t.get("after") != nil || t.get("at") != nil {
-		p.fail(t.pos, "write timeout: {"+alone.String()+": {after: …}}", "after belongs to one limit")
+	if t.Get("after") != nil || t.Get("at") != nil {
+		p.Fail(t.Pos, "write timeout: {"+alone.String()+": {after: …}}", "after belongs to one limit")
 		return out
 	}
 	names := make([]string, len(policy.StepLimits))
@@ -33,7 +34,7 @@ func (p *parsing) policy(n *node, wait bool) policy.Policy {
 	}
 	p.object(t, "timeout", names)
 	for _, kind := range policy.StepLimits {
-		if limit := t.get(kind.String()); limit != nil {
+		if limit := t.Get(kind.String()); limit != nil {
 			out.Set(kind, p.limit(kind, limit))
 		}
 	}
@@ -41,38 +42,38 @@ func (p *parsing) policy(n *node, wait bool) policy.Policy {
 }
 
 // limit reads one limit and notes where it stands, so that a run can say where its binding limit comes from.
-func (p *parsing) limit(kind policy.LimitKind, n *node) *policy.Limit {
-	if n.kind == nodeObject {
+func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
+	if n.Kind == tree.Mapping {
 		known := limitKeys
 		if kind == policy.LimitDeadline {
 			known = deadlineKeys
 		}
-		before := len(p.errs)
-		if p.object(n, kind.String(), known); len(p.errs) > before {
+		before := len(p.Errors)
+		if p.object(n, kind.String(), known); len(p.Errors) > before {
 			return nil
 		}
 	}
-	limit, err := policy.DecodeLimit(kind, n.value())
+	limit, err := policy.DecodeLimit(kind, n.Any())
 	if err != nil {
 		p.field(n, kind.String(), err)
 		return nil
 	}
 	if limit != nil {
-		limit.Origin = p.src.place(n.pos)
+		limit.Origin = p.Source.Place(n.Pos)
 	}
 	return limit
 }
 
 // field reports an error of package policy at the field it is about.
-func (p *parsing) field(n *node, what string, err error) {
+func (p *parsing) field(n *tree.Node, what string, err error) {
 	var f *policy.FieldError
 	if !errors.As(err, &f) {
-		p.fail(n.pos, "", "%s: %s", what, err)
+		p.Fail(n.Pos, "", "%s: %s", what, err)
 		return
 	}
 	if f.Key {
 		last := len(f.Path) - 1
-		p.fail(n.at(f.Path[:last]).key(f.Path[last]), "", "%s: %s", what, f.Msg)
+		p.Fail(n.At(f.Path[:last]).Key(f.Path[last]), "", "%s: %s", what, f.Msg)
 		return
 	}
 	if len(f.Path) > 0 {
@@ -81,22 +82,22 @@ func (p *parsing) field(n *node, what string, err error) {
 			what = f.Path[len(f.Path)-2]
 		}
 	}
-	p.fail(n.at(f.Path).pos, "", "%s: %s", what, f.Msg)
+	p.Fail(n.At(f.Path).Pos, "", "%s: %s", what, f.Msg)
 }
 
 func isIndex(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
-func (p *parsing) retry(n *node) *policy.Retry {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) retry(n *tree.Node) *policy.Retry {
+	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
-	if n.kind == nodeObject {
-		before := len(p.errs)
-		if p.object(n, "retry", retryKeys); len(p.errs) > before {
+	if n.Kind == tree.Mapping {
+		before := len(p.Errors)
+		if p.object(n, "retry", retryKeys); len(p.Errors) > before {
 			return nil
 		}
 	}
-	r, err := policy.DecodeRetry(n.value())
+	r, err := policy.DecodeRetry(n.Any())
 	if err != nil {
 		p.field(n, "retry", err)
 		return nil
@@ -104,10 +105,10 @@ func (p *parsing) retry(n *node) *policy.Retry {
 	if r == nil {
 		return nil
 	}
-	r.Origin = p.src.place(n.pos)
-	if when := n.get("when"); when != nil {
+	r.Origin = p.Source.Place(n.Pos)
+	if when := n.Get("when"); when != nil {
 		if p.whens == nil {
-			p.whens = map[*policy.Retry]*node{}
+			p.whens = map[*policy.Retry]*tree.Node{}
 		}
 		p.whens[r] = when
 	}
@@ -115,37 +116,37 @@ func (p *parsing) retry(n *node) *policy.Retry {
 }
 
 // runLimits reads the timeout of a flow: an amount for the run, or its limits by name.
-func (p *parsing) runLimits(n *node) RunLimits {
+func (p *parsing) runLimits(n *tree.Node) RunLimits {
 	var out RunLimits
-	if n == nil || n.kind == nodeNull {
+	if n == nil || n.Kind == tree.Null {
 		return out
 	}
-	if n.kind != nodeObject {
+	if n.Kind != tree.Mapping {
 		out.Run = p.limit(policy.LimitRun, n)
 		return out
 	}
 	p.object(n, "a flow's timeout", runLimitKeys)
-	if v := n.get("execution"); v != nil {
+	if v := n.Get("execution"); v != nil {
 		out.Execution = p.limit(policy.LimitExecution, v)
 	}
-	if v := n.get("run"); v != nil {
+	if v := n.Get("run"); v != nil {
 		out.Run = p.limit(policy.LimitRun, v)
 	}
-	if v := n.get("deadline"); v != nil {
+	if v := n.Get("deadline"); v != nil {
 		out.Deadline = p.limit(policy.LimitDeadline, v)
 		if out.Deadline != nil && out.Deadline.At == 0 {
-			p.fail(v.pos, "for an amount of time use run or execution", "the deadline of a flow is an instant such as 2030-01-31T18:00:00Z")
+			p.Fail(v.Pos, "for an amount of time use run or execution", "the deadline of a flow is an instant such as 2030-01-31T18:00:00Z")
 		}
 	}
 	return out
 }
 
 // duration reads an amount of time that may be zero.
-func (p *parsing) duration(n *node, what string) *time.Duration {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) duration(n *tree.Node, what string) *time.Duration {
+	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
-	d, err := policy.DecodeDuration(n.value())
+	d, err := policy.DecodeDuration(n.Any())
 	if err != nil {
 		p.field(n, what, err)
 		return nil

@@ -5,34 +5,37 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-func (p *parsing) steps(doc *node) []*Step {
-	n := doc.get("steps")
-	if n == nil || n.kind == nodeNull {
-		p.lacks(doc, p.withForms(documentKeys), "add steps: with at least one step", "the flow has no steps")
+func (p *parsing) steps(doc *tree.Node) []*Step {
+	n := doc.Get("steps")
+	if n == nil || n.Kind == tree.Null {
+		p.missing(doc, p.withForms(documentKeys), "add steps: with at least one step", "the flow has no steps")
 		return nil
 	}
-	if n.kind != nodeList {
+	if n.Kind != tree.List {
 		hint := ""
-		if n.kind == nodeObject {
+		if n.Kind == tree.Mapping {
 			hint = "write each step as - name: …"
 		}
-		p.fail(n.pos, hint, "steps is a list, not %s", n.kind)
+		p.Fail(n.Pos, hint, "steps is a list, not %s", n.Kind)
 		return nil
 	}
-	if len(n.items) == 0 {
-		p.fail(n.pos, "", "the flow has no steps")
+	if len(n.Items) == 0 {
+		p.Fail(n.Pos, "", "the flow has no steps")
 	}
-	if len(n.items) > maxSteps {
-		p.fail(n.items[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(n.items), maxSteps)
+	if len(n.Items) > maxSteps {
+		p.Fail(n.Items[maxSteps].Pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(n.Items), maxSteps)
 		return nil
 	}
-	steps := make([]*Step, 0, len(n.items))
-	for _, item := range n.items {
-		if item.kind == nodeNull {
-			p.fail(item.pos, "", "a step is a mapping, not nothing")
+	steps := make([]*Step, 0, len(n.Items))
+	for _, item := range n.Items {
+		if item.Kind == tree.Null {
+			p.Fail(item.Pos, "", "a step is a mapping, not nothing")
 			continue
 		}
 		if !p.object(item, "a step", p.withForms(stepKeys)) {
@@ -40,8 +43,8 @@ func (p *parsing) steps(doc *node) []*Step {
 		}
 		s := p.step(item)
 		if s.Name == "" {
-			if n := item.get("name"); n == nil || n.kind == nodeText || n.kind == nodeNull {
-				p.lacks(item, p.withForms(stepKeys), "", "the step has no name")
+			if n := item.Get("name"); n == nil || n.Kind == tree.Text || n.Kind == tree.Null {
+				p.missing(item, p.withForms(stepKeys), "", "the step has no name")
 			}
 		}
 		steps = append(steps, s)
@@ -49,31 +52,31 @@ func (p *parsing) steps(doc *node) []*Step {
 	return steps
 }
 
-func (p *parsing) step(n *node) *Step {
-	s := &Step{pos: n.pos}
-	if name := n.get("name"); name != nil {
-		s.Name, s.pos = p.text(name, "a step's name"), name.pos
+func (p *parsing) step(n *tree.Node) *Step {
+	s := &Step{pos: n.Pos}
+	if name := n.Get("name"); name != nil {
+		s.Name, s.pos = p.text(name, "a step's name"), name.Pos
 		p.name(name, "a step's name")
 		if contains(hookKeys, s.Name) {
-			p.fail(name.pos, "choose another one", "the name %q is reserved for the hook", s.Name)
+			p.Fail(name.Pos, "choose another one", "the name %q is reserved for the hook", s.Name)
 		}
 	}
-	s.Description = p.text(n.get("description"), "description")
-	if service := n.get("service"); service != nil {
-		s.Service, s.service = p.text(service, "service"), service.pos
+	s.Description = p.text(n.Get("description"), "description")
+	if service := n.Get("service"); service != nil {
+		s.Service, s.service = p.text(service, "service"), service.Pos
 	}
-	s.Needs, s.needsPos = p.texts(n.get("needs"), "needs")
-	if when := n.get("when"); when != nil {
+	s.Needs, s.needsPos = p.texts(n.Get("needs"), "needs")
+	if when := n.Get("when"); when != nil {
 		s.When = p.when(when)
 	}
-	s.ContinueOn = p.continueOn(n.get("continueOn"))
+	s.ContinueOn = p.continueOn(n.Get("continueOn"))
 	s.ForEach = p.forEach(n)
-	s.Concurrency, _ = p.whole(n.get("concurrency"), "concurrency", 1, 1_000_000)
-	if c := n.get("concurrency"); c != nil && n.get("forEach") == nil {
-		p.fail(n.key("concurrency"), "", "concurrency belongs to forEach, and there is none")
+	s.Concurrency, _ = p.whole(n.Get("concurrency"), "concurrency", 1, 1_000_000)
+	if c := n.Get("concurrency"); c != nil && n.Get("forEach") == nil {
+		p.Fail(n.Key("concurrency"), "", "concurrency limits the items of a forEach, and the step has none")
 	}
-	s.Queue = p.text(n.get("queue"), "queue")
-	s.Priority = p.priority(n.get("priority"))
+	s.Queue = p.text(n.Get("queue"), "queue")
+	s.Priority = p.priority(n.Get("priority"))
 	p.action(n, s)
 	_, wait := s.Action.(*Wait)
 	s.Policy = p.policy(n, wait)
@@ -82,26 +85,26 @@ func (p *parsing) step(n *node) *Step {
 }
 
 // when reads a condition: an expression as a text, or plainly true or false.
-func (p *parsing) when(n *node) Value {
-	if n.kind == nodeBool {
-		return Value{&node{kind: nodeText, pos: n.pos, text: fmt.Sprint(n.scalar), size: 1}}
+func (p *parsing) when(n *tree.Node) tree.Value {
+	if n.Kind == tree.Bool {
+		return tree.ValueOf(&tree.Node{Kind: tree.Text, Pos: n.Pos, Text: fmt.Sprint(n.Scalar)})
 	}
-	if p.text(n, "when"); n.kind != nodeText {
-		return Value{}
+	if p.text(n, "when"); n.Kind != tree.Text {
+		return tree.Value{}
 	}
-	return valueOf(n)
+	return tree.ValueOf(n)
 }
 
-func (p *parsing) continueOn(n *node) []Ending {
+func (p *parsing) continueOn(n *tree.Node) []Ending {
 	texts, places := p.texts(n, "continueOn")
 	var out []Ending
 	for i, text := range texts {
 		if !contains(endings, text) {
-			hint := didYouMean(text, endings)
+			hint := nearest.Hint(text, endings)
 			if hint == "" {
 				hint = "use " + orList(endings)
 			}
-			p.fail(places[i], hint, "continueOn knows no %q", text)
+			p.Fail(places[i], hint, "continueOn knows no %q", text)
 			continue
 		}
 		if !slices.Contains(out, Ending(text)) {
@@ -111,37 +114,37 @@ func (p *parsing) continueOn(n *node) []Ending {
 	return out
 }
 
-func (p *parsing) forEach(n *node) Value {
-	list := n.get("forEach")
+func (p *parsing) forEach(n *tree.Node) tree.Value {
+	list := n.Get("forEach")
 	if list == nil {
-		return Value{}
+		return tree.Value{}
 	}
-	if _, whole := wholeExpression(list); list.kind != nodeList && !whole {
-		p.fail(list.pos, `write a list, or an expression: "${{ input.pages }}"`, "forEach is a list or one expression that gives a list, not %s", describe(list))
-		return Value{}
+	if whole := expr.IsExpression(list); list.Kind != tree.List && !whole {
+		p.Fail(list.Pos, `write a list, or an expression: "${{ input.pages }}"`, "forEach is a list or one expression that gives a list, not %s", tree.Describe(list))
+		return tree.Value{}
 	}
-	return valueOf(list)
+	return tree.ValueOf(list)
 }
 
 // action reads what the step does: exactly one of the kinds.
-func (p *parsing) action(n *node, s *Step) {
-	var found []field
-	for _, f := range n.fields {
-		if contains(kindKeys, f.name) && !slices.ContainsFunc(found, func(o field) bool { return o.name == f.name }) {
+func (p *parsing) action(n *tree.Node, s *Step) {
+	var found []tree.NodeField
+	for _, f := range n.Fields {
+		if contains(kindKeys, f.Name) && !slices.ContainsFunc(found, func(o tree.NodeField) bool { return o.Name == f.Name }) {
 			found = append(found, f)
 		}
 	}
 	switch len(found) {
 	case 0:
-		p.lacks(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")
+		p.missing(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")
 		return
 	case 1:
 	default:
-		p.fail(found[1].pos, "make two steps of it", "a step does one thing; this one has %s and %s", found[0].name, found[1].name)
+		p.Fail(found[1].Pos, "make two steps of it", "a step does one thing; this one has %s and %s", found[0].Name, found[1].Name)
 	}
-	v := found[0].value
-	s.action = found[0].pos
-	switch found[0].name {
+	v := found[0].Value
+	s.action = found[0].Pos
+	switch found[0].Name {
 	case "exec":
 		s.Action = p.exec(v)
 	case "http":
@@ -159,87 +162,87 @@ func (p *parsing) action(n *node, s *Step) {
 	case "noop":
 		noop := &Noop{}
 		if p.object(v, "noop", noopKeys) {
-			noop.Output = valueOf(v.get("output"))
+			noop.Output = tree.ValueOf(v.Get("output"))
 		}
 		s.Action = noop
 	}
 }
 
-func (p *parsing) exec(n *node) Action {
-	if n.kind == nodeText {
-		if n.text == "" {
-			p.fail(n.pos, "", "the command is empty")
+func (p *parsing) exec(n *tree.Node) Action {
+	if n.Kind == tree.Text {
+		if n.Text == "" {
+			p.Fail(n.Pos, "", "the command is empty")
 		}
-		return &Exec{Shell: valueOf(n)}
+		return &Exec{Shell: tree.ValueOf(n)}
 	}
-	if n.kind == nodeList {
-		n = &node{kind: nodeObject, pos: n.pos, fields: []field{{"command", n.pos, n}}}
+	if n.Kind == tree.List {
+		n = &tree.Node{Kind: tree.Mapping, Pos: n.Pos, Fields: []tree.NodeField{{Name: "command", Pos: n.Pos, Value: n}}}
 	}
 	if !p.object(n, "exec", execKeys) {
-		if n.kind == nodeNull {
-			p.fail(n.pos, "write exec: make all", "exec has no command")
+		if n.Kind == tree.Null {
+			p.Fail(n.Pos, "write exec: make all", "exec has no command")
 		}
 		return &Exec{}
 	}
 	e := p.execFields(n)
-	command, shell := n.get("command"), n.get("shell")
+	command, shell := n.Get("command"), n.Get("shell")
 	switch {
 	case command == nil && shell == nil:
-		p.lacks(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
+		p.missing(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
 	case command != nil && shell != nil:
-		p.fail(n.key("shell"), "", "exec takes command or shell, not both")
+		p.Fail(n.Key("shell"), "", "exec takes command or shell, not both")
 	}
 	if command != nil {
-		_, whole := wholeExpression(command)
+		whole := expr.IsExpression(command)
 		switch {
-		case command.kind == nodeList && len(command.items) == 0:
-			p.fail(command.pos, "", "the command is empty")
-		case command.kind == nodeText && !whole:
-			p.fail(command.pos, "write [program, argument], or shell: for a line of shell", "command is a list, not a text")
-		case command.kind != nodeList && !whole:
-			p.fail(command.pos, "", "command is a list of texts, not %s", describe(command))
+		case command.Kind == tree.List && len(command.Items) == 0:
+			p.Fail(command.Pos, "", "the command is empty")
+		case command.Kind == tree.Text && !whole:
+			p.Fail(command.Pos, "write [program, argument], or shell: for a line of shell", "command is a list, not a text")
+		case command.Kind != tree.List && !whole:
+			p.Fail(command.Pos, "", "command is a list of texts, not %s", tree.Describe(command))
 		}
 		e.Command = p.textsValue(command, "command")
 	}
 	e.Shell = p.textValue(shell, "shell")
-	e.Stdin = p.textValue(n.get("stdin"), "stdin")
+	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
 	return e
 }
 
 // execFields reads what a step and its settings have in common.
-func (p *parsing) execFields(n *node) *Exec {
+func (p *parsing) execFields(n *tree.Node) *Exec {
 	return &Exec{
-		Env:   p.mapping(n.get("env"), "env"),
-		Dir:   p.textValue(n.get("dir"), "dir"),
-		Grace: p.duration(n.get("grace"), "grace"),
+		Env:   p.mapping(n.Get("env"), "env"),
+		Dir:   p.textValue(n.Get("dir"), "dir"),
+		Grace: p.duration(n.Get("grace"), "grace"),
 	}
 }
 
-func (p *parsing) http(n *node) Action {
-	if n.kind == nodeText {
-		return &HTTP{URL: valueOf(n)}
+func (p *parsing) http(n *tree.Node) Action {
+	if n.Kind == tree.Text {
+		return &HTTP{URL: tree.ValueOf(n)}
 	}
 	if !p.object(n, "http", httpKeys) {
-		if n.kind == nodeNull {
-			p.fail(n.pos, "", "http has no url")
+		if n.Kind == tree.Null {
+			p.Fail(n.Pos, "", "http has no url")
 		}
 		return &HTTP{}
 	}
 	h := p.httpFields(n)
-	h.Method = p.textValue(n.get("method"), "method")
-	h.URL = p.textValue(n.get("url"), "url")
-	if n.get("url") == nil {
-		p.lacks(n, httpKeys, "", "http has no url")
+	h.Method = p.textValue(n.Get("method"), "method")
+	h.URL = p.textValue(n.Get("url"), "url")
+	if n.Get("url") == nil {
+		p.missing(n, httpKeys, "", "http has no url")
 	}
-	h.Query = p.mapping(n.get("query"), "query")
-	h.JSON = valueOf(n.get("json"))
-	h.Body, h.File = p.textValue(n.get("body"), "body"), p.textValue(n.get("file"), "file")
+	h.Query = p.mapping(n.Get("query"), "query")
+	h.JSON = tree.ValueOf(n.Get("json"))
+	h.Body, h.File = p.textValue(n.Get("body"), "body"), p.textValue(n.Get("file"), "file")
 	var given string
 	for _, key := range []string{"json", "body", "file"} {
 		switch {
-		case n.get(key) == nil:
+		case n.Get(key) == nil:
 		case given != "":
-			p.fail(n.key(key), "", "http takes json, body or file, not both %s and %s", given, key)
+			p.Fail(n.Key(key), "", "http takes json, body or file, not both %s and %s", given, key)
 		default:
 			given = key
 		}
@@ -247,61 +250,61 @@ func (p *parsing) http(n *node) Action {
 	return h
 }
 
-func (p *parsing) httpFields(n *node) *HTTP {
-	return &HTTP{Headers: p.mapping(n.get("headers"), "headers"), Expect: p.expect(n.get("expect"))}
+func (p *parsing) httpFields(n *tree.Node) *HTTP {
+	return &HTTP{Headers: p.mapping(n.Get("headers"), "headers"), Expect: p.expect(n.Get("expect"))}
 }
 
 // expect reads status codes: 200, "2xx", or a list of them.
-func (p *parsing) expect(n *node) Value {
-	if n == nil || n.kind == nodeNull {
-		return Value{}
+func (p *parsing) expect(n *tree.Node) tree.Value {
+	if n == nil || n.Kind == tree.Null {
+		return tree.Value{}
 	}
 	list := n
-	if n.kind != nodeList {
-		list = &node{kind: nodeList, pos: n.pos, items: []*node{n}, size: n.size + 1}
+	if n.Kind != tree.List {
+		list = &tree.Node{Kind: tree.List, Pos: n.Pos, Items: []*tree.Node{n}}
 	}
-	for _, item := range list.items {
-		code, _ := item.scalar.(int)
-		t := item.text
-		class := item.kind == nodeText && len(t) == 3 && t[0] >= '1' && t[0] <= '5' && (t[1:] == "xx" || t[1:] == "XX")
-		if (item.kind != nodeNumber || code < 100 || code > 599) && !class {
-			p.fail(item.pos, `write 200 or "2xx"`, "expect takes status codes, not %s", describe(item))
+	for _, item := range list.Items {
+		code, _ := item.Scalar.(int)
+		t := item.Text
+		class := item.Kind == tree.Text && len(t) == 3 && t[0] >= '1' && t[0] <= '5' && (t[1:] == "xx" || t[1:] == "XX")
+		if (item.Kind != tree.Number || code < 100 || code > 599) && !class {
+			p.Fail(item.Pos, `write 200 or "2xx"`, "expect takes status codes, not %s", tree.Describe(item))
 		}
 	}
-	return valueOf(list)
+	return tree.ValueOf(list)
 }
 
-func (p *parsing) task(n *node) Action {
+func (p *parsing) task(n *tree.Node) Action {
 	t := &Task{}
-	if n.kind == nodeText {
-		t.Type = n.text
+	if n.Kind == tree.Text {
+		t.Type = n.Text
 		return t
 	}
 	if p.object(n, "task", taskKeys) {
-		t.Type = p.text(n.get("type"), "type")
-		t.Queue = p.text(n.get("queue"), "queue")
-		t.Input = valueOf(n.get("input"))
+		t.Type = p.text(n.Get("type"), "type")
+		t.Queue = p.text(n.Get("queue"), "queue")
+		t.Input = tree.ValueOf(n.Get("input"))
 	}
-	if t.Type == "" && (n.kind == nodeObject || n.kind == nodeNull) {
-		p.lacks(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")
+	if t.Type == "" && (n.Kind == tree.Mapping || n.Kind == tree.Null) {
+		p.missing(n, taskKeys, "name the worker's function: type: SendReceipt", "the task has no type")
 	}
 	return t
 }
 
-func (p *parsing) sleep(n *node) Action {
+func (p *parsing) sleep(n *tree.Node) Action {
 	s := &Sleep{}
-	if n.kind == nodeObject {
+	if n.Kind == tree.Mapping {
 		if p.object(n, "sleep", sleepKeys) {
-			s.For, s.Until = valueOf(n.get("for")), valueOf(n.get("until"))
+			s.For, s.Until = tree.ValueOf(n.Get("for")), tree.ValueOf(n.Get("until"))
 		}
 		if s.For.IsZero() == s.Until.IsZero() {
-			p.lacks(n, sleepKeys, "", "sleep takes for or until")
+			p.missing(n, sleepKeys, "", "sleep takes for or until")
 		}
 	} else {
-		s.For = valueOf(n)
+		s.For = tree.ValueOf(n)
 	}
-	p.amount(s.For.n, "sleep", func(v any) error { _, err := policy.DecodeDuration(v); return err })
-	p.amount(s.Until.n, "until", func(v any) error {
+	p.amount(tree.NodeOf(s.For), "sleep", func(v any) error { _, err := policy.DecodeDuration(v); return err })
+	p.amount(tree.NodeOf(s.Until), "until", func(v any) error {
 		text, _ := v.(string)
 		_, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -313,122 +316,123 @@ func (p *parsing) sleep(n *node) Action {
 }
 
 // amount checks a duration or an instant that may also be an expression.
-func (p *parsing) amount(n *node, what string, check func(any) error) {
+func (p *parsing) amount(n *tree.Node, what string, check func(any) error) {
 	if n == nil {
 		return
 	}
-	if n.kind == nodeList || n.kind == nodeObject || n.kind == nodeNull || n.kind == nodeBool {
-		p.fail(n.pos, "", "%s is a duration, an instant or an expression, not %s", what, describe(n))
+	if n.Kind == tree.List || n.Kind == tree.Mapping || n.Kind == tree.Null || n.Kind == tree.Bool {
+		p.Fail(n.Pos, "", "%s is a duration, an instant or an expression, not %s", what, tree.Describe(n))
 		return
 	}
-	if n.kind == nodeText && hasExpression(n.text) {
+	if n.Kind == tree.Text && expr.HasExpression(n.Text) {
 		return
 	}
-	if err := check(n.value()); err != nil {
-		p.fail(n.pos, "", "%s: %s", what, err)
+	if err := check(n.Any()); err != nil {
+		p.Fail(n.Pos, "", "%s: %s", what, err)
 	}
 }
 
-func (p *parsing) wait(n *node) Action {
+func (p *parsing) wait(n *tree.Node) Action {
 	w := &Wait{}
-	if n.kind == nodeText {
-		w.Event = valueOf(n)
+	if n.Kind == tree.Text {
+		w.Event = tree.ValueOf(n)
 	} else if p.object(n, "wait", waitKeys) {
-		w.Event = p.textValue(n.get("event"), "event")
+		w.Event = p.textValue(n.Get("event"), "event")
 	}
-	empty := w.Event.IsZero() || w.Event.text() == "" && w.Event.n.kind == nodeText
-	if empty && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
-		p.lacks(n, waitKeys, "name the event: event: approved", "the wait names no event")
+	event, isText := w.Event.Text()
+	if (w.Event.IsZero() || isText && event == "") && (n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
+		p.missing(n, waitKeys, "name the event: event: approved", "the wait names no event")
 	}
 	return w
 }
 
-func (p *parsing) child(n *node) Action {
+func (p *parsing) child(n *tree.Node) Action {
 	c := &Child{}
-	if n.kind == nodeText {
-		c.Name = valueOf(n)
+	if n.Kind == tree.Text {
+		c.Name = tree.ValueOf(n)
 	} else if p.object(n, "flow", flowKeys) {
-		c.Name, c.Input = p.textValue(n.get("name"), "name"), valueOf(n.get("input"))
-		if closing := n.get("parentClose"); closing != nil {
-			if c.ParentClose = closing.text; closing.kind != nodeText || !contains(parentCloses, closing.text) {
-				p.fail(closing.pos, "", "parentClose is cancel, terminate or abandon, not %s", describe(closing))
+		c.Name, c.Input = p.textValue(n.Get("name"), "name"), tree.ValueOf(n.Get("input"))
+		if closing := n.Get("parentClose"); closing != nil {
+			if c.ParentClose = closing.Text; closing.Kind != tree.Text || !contains(parentCloses, closing.Text) {
+				p.Fail(closing.Pos, "", "parentClose is cancel, terminate or abandon, not %s", tree.Describe(closing))
 			}
 		}
 	}
-	if c.Name.text() == "" && (n.kind == nodeObject || n.kind == nodeText || n.kind == nodeNull) {
-		p.lacks(n, flowKeys, "name the flow to run: name: audit", "the child flow has no name")
+	name, _ := c.Name.Text()
+	if name == "" && (n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
+		p.missing(n, flowKeys, "name the flow to run: name: audit", "the child flow has no name")
 	}
 	return c
 }
 
-func (p *parsing) failure(n *node) Action {
+func (p *parsing) failure(n *tree.Node) Action {
 	f := &Fail{}
-	if n.kind == nodeText {
-		f.Message = valueOf(n)
+	if n.Kind == tree.Text {
+		f.Message = tree.ValueOf(n)
 		return f
 	}
 	if !p.object(n, "fail", failKeys) {
 		return f
 	}
-	f.Type, f.Message = p.textValue(n.get("type"), "type"), p.textValue(n.get("message"), "message")
-	if code := n.get("code"); code != nil {
-		if _, whole := code.scalar.(int); !whole && !hasExpression(code.text) {
-			p.fail(code.pos, "", "code is a whole number, not %s", describe(code))
+	f.Type, f.Message = p.textValue(n.Get("type"), "type"), p.textValue(n.Get("message"), "message")
+	if code := n.Get("code"); code != nil {
+		if _, whole := code.Scalar.(int); !whole && !expr.HasExpression(code.Text) {
+			p.Fail(code.Pos, "", "code is a whole number, not %s", tree.Describe(code))
 		}
-		f.Code = valueOf(code)
+		f.Code = tree.ValueOf(code)
 	}
-	if kind := n.get("kind"); kind != nil {
+	if kind := n.Get("kind"); kind != nil {
 		kinds := []string{policy.KindError.String(), policy.KindFailed.String()}
-		if !contains(kinds, kind.text) && !hasExpression(kind.text) {
-			p.fail(kind.pos, "", "kind is error or failed, not %s", describe(kind))
+		if !contains(kinds, kind.Text) && !expr.HasExpression(kind.Text) {
+			p.Fail(kind.Pos, "", "kind is error or failed, not %s", tree.Describe(kind))
 		}
-		f.Kind = valueOf(kind)
+		f.Kind = tree.ValueOf(kind)
 	}
-	f.NonRetryable = p.truth(n.get("nonRetryable"), "nonRetryable")
-	f.RetryAfter = p.duration(n.get("retryAfter"), "retryAfter")
+	f.NonRetryable = p.truth(n.Get("nonRetryable"), "nonRetryable")
+	f.RetryAfter = p.duration(n.Get("retryAfter"), "retryAfter")
 	return f
 }
 
 // textValue reads a text in which expressions may stand. Numbers and booleans are written as they are in JSON.
-func (p *parsing) textValue(n *node, what string) Value {
-	if n == nil || n.kind == nodeNull {
-		return Value{}
+func (p *parsing) textValue(n *tree.Node, what string) tree.Value {
+	if n == nil || n.Kind == tree.Null {
+		return tree.Value{}
 	}
-	if n.kind == nodeList || n.kind == nodeObject {
-		p.fail(n.pos, "", "%s is a text, not %s", what, n.kind)
-		return Value{}
+	if n.Kind == tree.List || n.Kind == tree.Mapping {
+		p.Fail(n.Pos, "", "%s is a text, not %s", what, n.Kind)
+		return tree.Value{}
 	}
-	return valueOf(n)
+	return tree.ValueOf(n)
 }
 
 // textsValue checks the items of a list of texts.
-func (p *parsing) textsValue(n *node, what string) Value {
-	for _, item := range n.items {
-		if item.kind == nodeList || item.kind == nodeObject || item.kind == nodeNull {
-			p.fail(item.pos, "", "an item of %s is a text, not %s", what, item.kind)
+func (p *parsing) textsValue(n *tree.Node, what string) tree.Value {
+	for _, item := range n.Items {
+		if item.Kind == tree.List || item.Kind == tree.Mapping || item.Kind == tree.Null {
+			p.Fail(item.Pos, "", "an item of %s is a text, not %s", what, item.Kind)
 		}
 	}
-	return valueOf(n)
+	return tree.ValueOf(n)
 }
 
 // mapping reads a mapping of texts, or an expression that gives one.
-func (p *parsing) mapping(n *node, what string) Value {
-	if n == nil || n.kind == nodeNull {
-		return Value{}
+func (p *parsing) mapping(n *tree.Node, what string) tree.Value {
+	if n == nil || n.Kind == tree.Null {
+		return tree.Value{}
 	}
-	if n.kind != nodeObject {
-		p.fail(n.pos, "", "%s is a mapping of texts, not %s", what, describe(n))
-		return Value{}
+	if n.Kind != tree.Mapping {
+		p.Fail(n.Pos, "", "%s is a mapping of texts, not %s", what, tree.Describe(n))
+		return tree.Value{}
 	}
-	for _, f := range n.fields {
-		if f.value.kind == nodeObject || f.value.kind == nodeList && what != "query" {
-			p.fail(f.value.pos, "", "%s.%s is a text, not %s", what, f.name, f.value.kind)
+	for _, f := range n.Fields {
+		if f.Value.Kind == tree.Mapping || f.Value.Kind == tree.List && what != "query" {
+			p.Fail(f.Value.Pos, "", "%s.%s is a text, not %s", what, f.Name, f.Value.Kind)
 		}
 	}
-	return valueOf(n)
+	return tree.ValueOf(n)
 }
 
-func (p *parsing) hooks(n *node) Hooks {
+func (p *parsing) hooks(n *tree.Node) Hooks {
 	var h Hooks
 	if !p.object(n, "hooks", hookKeys) {
 		return h
@@ -443,19 +447,19 @@ func (p *parsing) hooks(n *node) Hooks {
 		{"onCancel", &h.OnCancel},
 		{"onExit", &h.OnExit},
 	} {
-		*place.steps = p.hook(n.get(place.name), place.name)
+		*place.steps = p.hook(n.Get(place.name), place.name)
 	}
 	return h
 }
 
 // hook reads a step, or several that run at the same time. A hook without a name is called what it is.
-func (p *parsing) hook(n *node, name string) []*Step {
-	if n == nil || n.kind == nodeNull {
+func (p *parsing) hook(n *tree.Node, name string) []*Step {
+	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
-	items := []*node{n}
-	if n.kind == nodeList {
-		items = n.items
+	items := []*tree.Node{n}
+	if n.Kind == tree.List {
+		items = n.Items
 	}
 	var steps []*Step
 	for i, item := range items {

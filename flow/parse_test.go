@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -43,26 +41,11 @@ func TestErrors(t *testing.T) {
 // lintedAt is when the documents of the tests are looked at.
 var lintedAt = policy.At(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
 
-func TestTooLarge(t *testing.T) {
-	_, err := Parse("big.yaml", []byte("pawl: 1\n#"+strings.Repeat("x", MaxSize)))
-	if err == nil || !strings.Contains(err.Error(), "4 MiB") {
-		t.Fatalf("got %v", err)
-	}
-}
-
-func TestInvalidUTF8(t *testing.T) {
-	_, err := Parse("order.yaml", []byte("pawl: 1\nname: ä\xff\n"))
-	var e *Error
-	if !errors.As(err, &e) || e.Line != 2 || e.Col != 8 || !strings.Contains(e.Msg, "0xff") {
-		t.Fatalf("got %v", err)
-	}
-}
-
 func TestErrorsAreCapped(t *testing.T) {
 	src := "pawl: 1\nname: x\nsteps:\n" + strings.Repeat("  - nam: x\n    noop:\n", 50)
 	_, err := Parse("order.yaml", []byte(src))
-	var all Errors
-	if !errors.As(err, &all) || len(all) != maxErrors {
+	var all tree.Errors
+	if !errors.As(err, &all) || len(all) != tree.MaxErrors {
 		t.Fatalf("got %v", err)
 	}
 	if !strings.Contains(all[len(all)-1].Msg, "in all") {
@@ -178,44 +161,6 @@ func mustParse(t testing.TB, src string) *Document {
 		t.Fatal(err)
 	}
 	return doc
-}
-
-// FuzzNulls: the nulls that are written down before parsing are those that the library finds.
-func FuzzNulls(f *testing.F) {
-	f.Add("a:\nb: {c: , d: }\ne:\n- \n- x\n-\nf:\n  - g:\n    h:\n  -\ni:\n")
-	f.Add("a: # x\n  b:\n\nc: &x\nd: *x\n? e\n: f\ng:\n  # y\n\nh: |\n  i:\nj: 'k'\n")
-	f.Add("- a:\n- b:\n  - c:\n  - d:\n")
-	f.Fuzz(func(t *testing.T, src string) {
-		tokens := lexer.Tokenize(src)
-		if _, why := hostile(tokens); why != "" {
-			return
-		}
-		want, err1 := quietParse(tokens)
-		got, err2 := quietParse(withNulls(lexer.Tokenize(src)))
-		if (err1 == nil) != (err2 == nil) || want != got {
-			t.Fatalf("%q\nwithout: %s %v\nwith: %s %v", src, want, err1, got, err2)
-		}
-	})
-}
-
-func quietParse(tokens token.Tokens) (text string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return "", err
-	}
-	for _, doc := range file.Docs {
-		if doc.Body != nil {
-			r := &reports{}
-			n := (&yamlReader{reports: r}).node(doc.Body)
-			text += fmt.Sprintf("%#v %v;", n.value(), len(r.errs))
-		}
-	}
-	return text, nil
 }
 
 // goodFlows are the flows of the run transcripts.

@@ -21,7 +21,7 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 	items := map[string]bool{}
 	for _, name := range steps {
 		base, _, item := strings.Cut(name, "[")
-		ordinal, known := d.language.steps[base]
+		ordinal, known := d.language.Step(base)
 		if !known || item && d.plans[ordinal].item < 0 {
 			return nil, fmt.Errorf("flow %q has no step %q", d.doc.Name, name)
 		}

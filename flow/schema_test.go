@@ -8,6 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -78,12 +79,12 @@ func TestSchemaAcceptsWhatParses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, src := range append(goodFlows(t), orderFlow) {
-		r := &reports{src: newSource("flow.yaml", src)}
-		n := read(r, src)
+		r := &tree.Reports{Source: tree.NewSource("flow.yaml", src)}
+		n := tree.Parse(r, src)
 		if n == nil {
-			t.Fatal(r.err())
+			t.Fatal(r.Err())
 		}
-		if err := compiled.Validate(forSchema(n.value())); err != nil {
+		if err := compiled.Validate(forSchema(n.Any())); err != nil {
 			t.Errorf("%v\n%s", err, src)
 		}
 	}

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"crypto/sha256"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -21,7 +20,7 @@ func (d *Document) Source() []byte {
 	if d.src == nil {
 		return nil
 	}
-	return []byte(strings.Join(d.src.lines, "\n"))
+	return []byte(d.src.Text())
 }
 
 // Start is the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller sets

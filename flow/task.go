@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -15,13 +16,13 @@ func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 		return []byte("null"), nil
 	}
 	p := &d.def.plans[def]
-	if p.payload.isConstant() {
-		return p.payload.constant, nil
+	if constant, ok := p.payload.Constant(); ok {
+		return constant, nil
 	}
 	sc, err := d.attempt(r, s, def)
 	if err == nil {
 		var payload []byte
-		if payload, err = p.payload.appendJSON(nil, sc); err == nil {
+		if payload, err = p.payload.AppendJSON(nil, sc); err == nil {
 			return payload, nil
 		}
 	}
@@ -68,9 +69,9 @@ func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failur
 	}
 	p := d.def.whens[when]
 	if p == nil {
-		var bad *problem
-		if p, bad = d.speak().compile(when, varsTask|varsItem, true); bad != nil {
-			return policy.Match{Error: bad.msg}
+		var bad *expr.Problem
+		if p, bad = d.conditionLanguage().Compile(when, varsTask|varsItem, true); bad != nil {
+			return policy.Match{Error: bad.Msg}
 		}
 	}
 	sc, err := d.attempt(r, s, def)
@@ -78,34 +79,20 @@ func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failur
 		return policy.Match{Error: err.Error()}
 	}
 	sc.failure = f
-	matched, err := sc.truth(p)
+	matched, err := p.Truth(sc)
 	if err != nil {
 		return policy.Match{Error: err.Error()}
 	}
 	return policy.Match{Matched: matched}
 }
 
-// speak is the document's language with a memory of its own: the document's is shared and only read.
-func (d *decider) speak() *language {
-	if d.spoken == nil {
-		l := *d.def.language
-		l.compiled = map[expressionKey]*expression{}
-		d.spoken = &l
+// conditionLanguage returns the language for conditions that an operator set. The document's own is shared by all runs and only
+// read.
+func (d *decider) conditionLanguage() *expr.Language {
+	if d.operatorLanguage == nil {
+		d.operatorLanguage = d.def.language.Clone()
 	}
-	return d.spoken
-}
-
-// truth evaluates a condition.
-func (s *scope) truth(p *program) (bool, error) {
-	v, err := p.run(s)
-	if err != nil {
-		return false, err
-	}
-	b, ok := v.(bool)
-	if !ok {
-		return false, fmt.Errorf("a condition is true or false, this is %s", typeName(v))
-	}
-	return b, nil
+	return d.operatorLanguage
 }
 
 // matchRun evaluates the condition of the run retry policy for the failure of a run.
@@ -114,7 +101,7 @@ func (d *decider) matchRun(r *core.Run, when string, f *policy.Failure, now core
 	if p == nil {
 		return policy.Match{Error: fmt.Sprintf("the flow has no condition %q", when)}
 	}
-	matched, err := (&scope{decider: d, run: r, now: now, attempt: r.Chain.Attempt, failure: f}).truth(p)
+	matched, err := p.Truth(&scope{decider: d, run: r, now: now, attempt: r.Chain.Attempt, failure: f})
 	if err != nil {
 		return policy.Match{Error: err.Error()}
 	}

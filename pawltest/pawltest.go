@@ -95,7 +95,7 @@ func (e *Env) fake(a pawl.AttemptInfo) Fake {
 }
 
 // Fake lets fn stand in for a step's function in all runs, from the next attempt on; nil: no longer. The step is named by
-// its key: "charge", "charge#2" the second time, "items[3]/charge" in a strand.
+// its key: "charge", "charge#2" the second time, "items[3]/charge" in a branch.
 func (e *Env) Fake(step string, fn Fake) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

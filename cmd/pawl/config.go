@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // taken are variables that mean something else: Pawl sets them for the processes of steps, where a person may well call
@@ -91,21 +92,21 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 	if !settles.Match(src) {
 		return nil, nil
 	}
-	tree := flow.ReadTree(path, src)
-	settings := tree.Root()
-	if err := tree.Err(); err != nil {
+	file := tree.Read(path, src)
+	settings := file.Root()
+	if err := file.Err(); err != nil {
 		return nil, err
 	}
 	if !settings.IsMapping() {
-		tree.Fail(settings.Pos(), "", "the configuration is a mapping from flags to values, not %s", settings)
+		file.Fail(settings.Pos(), "", "the configuration is a mapping from flags to values, not %s", settings)
 	}
 	out := map[string][]string{}
 	for _, f := range settings.Fields() {
 		if !slices.Contains(known, f.Name) {
-			tree.Fail(f.Pos, nearestOr(f.Name, known), "no flag is called %q", f.Name)
+			file.Fail(f.Pos, nearestOr(f.Name, known, "known are the names of flags:"), "no flag is called %q", f.Name)
 			continue
 		}
-		values := []flow.Value{f.Value}
+		values := []tree.Value{f.Value}
 		if f.Value.IsList() {
 			values = f.Value.Items()
 		}
@@ -113,7 +114,7 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 			out[f.Name] = append(out[f.Name], fmt.Sprint(v.Any()))
 		}
 	}
-	return out, tree.Err()
+	return out, file.Err()
 }
 
 // allFlags are the names that a configuration file may hold.
@@ -139,14 +140,10 @@ func allFlags(root *cobra.Command) []string {
 	return names
 }
 
-// nearestOr hints at the known word that was most likely meant, or at all of them.
-func nearestOr(word string, known []string) string {
-	probe := &cobra.Command{Use: "probe", SuggestionsMinimumDistance: 2}
-	for _, name := range known {
-		probe.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+// nearestOr hints at the known word that was most likely meant. If none is near, it lists them all after the text or.
+func nearestOr(word string, known []string, or string) string {
+	if hint := nearest.Hint(word, known); hint != "" {
+		return hint
 	}
-	if near := probe.SuggestionsFor(word); len(near) > 0 {
-		return fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return "known are the names of flags: " + strings.Join(known, ", ")
+	return or + " " + strings.Join(known, ", ")
 }

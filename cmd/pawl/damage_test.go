@@ -39,6 +39,7 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 		{"UPDATE runs_data SET deadline = 1000000", "Deadline is 1970-01-01T00:00:01"},
 		{"UPDATE runs_data SET workflow_id = 'other'", "WorkflowID is other in its row and of-old in its history"},
 		{"UPDATE runs_data SET message = 'x'", "Message is x"},
+		{"UPDATE runs_data SET wake = 2, message = 'the run is set aside: a bug'", "of old: the run is set aside: a bug (the next start of an engine tries again)"},
 		{"UPDATE steps_data SET next_at = next_at + 3600000000 WHERE name = 'nap'", `step "nap": NextAt is`},
 		{"UPDATE steps_data SET phase = 6 WHERE name = 'first'", `step "first": Phase is failed in its row and succeeded in its history`},
 		{"DELETE FROM steps_data WHERE name = 'gate'", `step "gate": Name is  in its row and gate in its history`},

@@ -112,8 +112,17 @@ func (d *diagnosis) compareRun(ctx context.Context, j *sqlite.Journal, flows *sh
 		d.problem("run %s: its definition: %v", r.Row.ID, err)
 		return
 	}
+	fold, err := engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)
+	if err != nil {
+		d.problem("run %s: %v", r.Row.ID, err)
+		return
+	}
 	d.Runs++
-	for _, text := range differences(r, engine.Rows(r.Row.ID, r.Row.Partition, c.def, r.History)) {
+	if r.Row.Wake == journal.WakeSetAside {
+		d.problem("run %s of %s: %s (the next start of an engine tries again)", r.Row.ID, r.Row.Workflow, r.Row.Message)
+		return // its rows are behind until then
+	}
+	for _, text := range differences(r, fold) {
 		d.problem("run %s: %s", r.Row.ID, text)
 	}
 }

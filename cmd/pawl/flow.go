@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -93,7 +94,7 @@ func (a *app) validate(file string) (checked, error) {
 		return out, asUsage(err)
 	}
 	doc, err := parseFlow(name, src)
-	var problems flow.Errors
+	var problems tree.Errors
 	switch {
 	case errors.As(err, &problems):
 		for _, p := range problems {
@@ -116,7 +117,7 @@ func (a *app) validate(file string) (checked, error) {
 	}
 	if _, err := a.withChildren(bundle{Flow: source{File: name, Text: string(src)}}, doc); err != nil {
 		w := warning{File: name, Severity: string(flow.Warning), Message: err.Error()}
-		if at, ok := errors.AsType[*flow.Error](err); ok {
+		if at, ok := errors.AsType[*tree.Error](err); ok {
 			w.File, w.Line, w.Col, w.Step, w.Message, w.Hint = at.File, at.Line, at.Col, at.Step, at.Msg, at.Hint
 		}
 		out.Findings = append(out.Findings, w)

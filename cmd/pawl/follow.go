@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
@@ -50,8 +48,9 @@ type follower struct {
 	stalled string
 	others  int
 
-	painter *screen.Painter
-	asking  bool
+	terminal  *screen.Terminal // nil: there is no live view
+	asking    bool
+	cancelled chan error // how asking the engine to cancel the runs went
 }
 
 // update is what a goroutine that watches one run has seen.
@@ -70,6 +69,7 @@ func (a *app) newFollower(h histories, m *machine, how telling) *follower {
 	return &follower{
 		app: a, h: h, m: m, telling: how, runs: map[core.RunID]*live.Run{}, bundles: map[core.RunID]bundle{}, watched: map[core.RunID]bool{},
 		over: map[core.RunID]bool{}, updates: make(chan update, 256),
+		cancelled: make(chan error, 1),
 	}
 }
 
@@ -91,14 +91,30 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	signals := f.signals() // before the terminal changes: a signal must not end the process without restoring it
+	defer signal.Stop(signals)
+	if f.telling == tellLive {
+		f.openTerminal()
+		defer f.terminal.Close()
+	}
 	f.roots = ids
 	for _, id := range ids {
 		f.watch(ctx, id)
 	}
-	signals := f.signals()
-	defer signal.Stop(signals)
-	keys, undo := f.begin()
-	defer undo()
+	err := f.loop(ctx, signals)
+	if f.asking = false; err == nil || errors.Is(err, errLeft) {
+		err = errors.Join(err, f.paint()) // without the question, which is answered or has no meaning any more
+	}
+	return err
+}
+
+// loop tells what happens until all runs have ended, or the command is asked to stop.
+func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
+	var keys <-chan string
+	var resized <-chan struct{}
+	if f.terminal != nil {
+		keys, resized = f.terminal.Keys(), f.terminal.Resized()
+	}
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
 	var dead <-chan struct{}
@@ -123,11 +139,19 @@ func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
 			if err := f.key(ctx, k); err != nil {
 				return err
 			}
+		case <-resized:
+			if err := f.paint(); err != nil {
+				return err
+			}
+		case err := <-f.cancelled:
+			if err != nil {
+				return err
+			}
 		case <-dead:
 			return f.engineEnded()
 		}
 	}
-	return f.paint()
+	return nil
 }
 
 // signals is where those come that ask the command to stop. Who carries runs takes them from before the runs begin.
@@ -177,6 +201,7 @@ func (f *follower) watch(ctx context.Context, id core.RunID) {
 		}
 	}
 	go func() {
+		defer f.terminal.RestoreOnPanic()
 		var c *compiled
 		err := f.h.Watch(ctx, id, func(e core.Entry) error {
 			u := update{run: id, entry: e}
@@ -221,8 +246,8 @@ func (f *follower) take(ctx context.Context, u update) error {
 	return nil
 }
 
-// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may have
-// no end.
+// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may
+// have no end.
 func (f *follower) goOn(ctx context.Context, id core.RunID) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
@@ -292,55 +317,36 @@ func (f *follower) tellStalled(s string) {
 	fmt.Fprintf(f.Err, "pawl: stalled: %s; nothing is lost, going on when there is room\n", screen.Clean(s))
 }
 
-// begin prepares the terminal for the live view.
-func (f *follower) begin() (<-chan byte, func()) {
-	if f.telling != tellLive {
-		return nil, func() {}
+// openTerminal prepares the terminal for the live view. One that cannot be prepared gets a line for each event.
+func (f *follower) openTerminal() {
+	out, ok := f.Out.(*os.File)
+	if !ok {
+		f.telling = tellPlain
+		return
 	}
-	f.painter = screen.NewPainter(f.Out, f.color(f.Out))
-	undo := func() {}
-	var keys chan byte
-	if isTerminal(f.In) {
-		if u, err := screen.Keys(f.In); err == nil {
-			undo, keys = u, make(chan byte, 16)
-			go readKeys(f.In, keys)
-		}
+	in := f.In
+	if !isTerminal(in) {
+		in = nil
 	}
-	return keys, func() {
-		undo()
-		_ = f.painter.End() // the terminal is gone where this fails
+	terminal, err := screen.OpenTerminal(in, out, f.color(out))
+	if err != nil {
+		f.telling = tellPlain
+		return
 	}
-}
-
-// readKeys passes keys on. It ends with the process: a read from a terminal cannot be taken back.
-func readKeys(in *os.File, keys chan<- byte) {
-	buf := make([]byte, 16)
-	for {
-		n, err := in.Read(buf)
-		for _, b := range buf[:n] {
-			keys <- b
-		}
-		if err != nil {
-			return
-		}
-	}
+	f.terminal = terminal
 }
 
 // paint draws the live view as it is now.
 func (f *follower) paint() error {
-	if f.painter == nil {
+	if f.terminal == nil {
 		return nil
 	}
-	width, height := 80, 24
-	if out, ok := f.Out.(*os.File); ok {
-		if w, h, err := term.GetSize(int(out.Fd())); err == nil && w > 0 && h > 1 {
-			width, height = w, h
-		}
-	}
-	return f.painter.Paint(live.Frame(f.view(), now(), width-1, height-1), width)
+	width, height := f.terminal.Size()
+	return f.terminal.Paint(live.Frame(f.view(width-1), now(), width-1, height-1))
 }
 
-func (f *follower) view() live.View {
+// view is what there is to draw, on a screen of so many columns.
+func (f *follower) view(width int) live.View {
 	v := live.View{Children: f.runs, Stalled: f.stalled, Others: f.others, Note: f.note}
 	for _, id := range f.roots {
 		if r := f.runs[id]; r != nil {
@@ -348,39 +354,54 @@ func (f *follower) view() live.View {
 		}
 	}
 	if f.asking {
-		what, it := "the run", "it"
-		if len(v.Runs) > 1 {
-			what, it = "all of these runs", "them"
-		}
-		v.Question = screen.Line{}.Add(screen.Reverse, " Stop? ").Add(screen.Plain,
-			"  c cancel "+what+"   l leave "+it+" for later (pawl resume)   g go on")
+		v.Question = question(len(v.Runs), width)
 	}
 	return v
 }
 
-// interrupted asks what to do where there is somebody to ask, and leaves otherwise: the state is durable.
+// question asks what to do with a number of runs. On a narrow screen it is shorter, so that each answer can be read.
+func question(runs, width int) screen.Line {
+	what, it := "the run", "it"
+	if runs > 1 {
+		what, it = "all of these runs", "them"
+	}
+	start := screen.Line{}.Add(screen.Reverse, " Stop? ")
+	long := start.Add(screen.Plain, "  c cancel "+what+"   l leave "+it+" for later (pawl resume)   g go on")
+	if long.Width() <= width {
+		return long
+	}
+	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
+}
+
+// interrupted asks what to do if there is somebody to ask. Otherwise, and the second time, it leaves: the state is
+// durable.
 func (f *follower) interrupted(s os.Signal) error {
-	if s != os.Interrupt || f.asking || f.painter == nil || !isTerminal(f.In) || f.m == nil {
-		f.asking = false
+	if s != os.Interrupt || f.asking || f.m == nil || f.terminal == nil || !f.terminal.Listens() {
 		return errLeft
 	}
 	f.asking = true
 	return f.paint()
 }
 
-// key takes a pressed key; only the answers to a question mean anything.
-func (f *follower) key(ctx context.Context, k byte) error {
-	if !f.asking {
+// key takes a pressed key. Only the answers to a question mean anything, and Ctrl-C and Ctrl-\: these would be signals if
+// nobody read the keys.
+func (f *follower) key(ctx context.Context, k string) error {
+	switch {
+	case k == "ctrl+c":
+		return f.interrupted(os.Interrupt)
+	case k == `ctrl+\`:
+		return errLeft
+	case !f.asking:
 		return nil
 	}
 	switch k {
-	case 'c', 'C', 'y':
+	case "c", "C", "y":
 		f.asking = false
-		return f.cancelAll(ctx)
-	case 'l', 'L', 'q':
-		f.asking = false
+		f.cancelAll(ctx)
+		return f.paint()
+	case "l", "L", "q":
 		return errLeft
-	case 'g', 'G', 'n', 0x1b, '\r', '\n':
+	case "g", "G", "n", "esc", "enter":
 		f.asking = false
 		return f.paint()
 	default:
@@ -388,17 +409,33 @@ func (f *follower) key(ctx context.Context, k byte) error {
 	}
 }
 
-func (f *follower) cancelAll(ctx context.Context) error {
+// cancelAll asks the engine to cancel the runs. It does not wait, since a stalled engine answers late and keys are read
+// meanwhile.
+func (f *follower) cancelAll(ctx context.Context) {
+	var open []core.RunID
 	for _, id := range f.roots {
-		if f.over[id] {
-			continue
+		if !f.over[id] {
+			open = append(open, id)
 		}
+	}
+	go func() {
+		defer f.terminal.RestoreOnPanic()
+		err := f.cancel(ctx, open)
+		select {
+		case f.cancelled <- err:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+func (f *follower) cancel(ctx context.Context, ids []core.RunID) error {
+	for _, id := range ids {
 		op := core.Operation{Op: core.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
 		if err := f.m.Operate(ctx, id, op); err != nil && !isClosed(err) {
 			return err
 		}
 	}
-	return f.paint()
+	return nil
 }
 
 // engineEnded explains an engine that ended by itself: its journal must not be written any more.

@@ -19,6 +19,9 @@ func findRun(ctx context.Context, h histories, name string) (core.RunID, error) 
 	if name == "@last" {
 		return lastRun(ctx, h)
 	}
+	if name == "" {
+		return core.RunID{}, usage("an empty name is no run: write its id, the beginning of one, its workflow id, or @last")
+	}
 	if _, err := core.ParseRunID(name); err == nil {
 		id, err := h.Lookup(ctx, name)
 		return id, noSuchRun(name, err)
@@ -202,6 +205,5 @@ func nearestStep(key string, keys []string) string {
 	if len(keys) > 20 {
 		keys = keys[:20]
 	}
-	hint := nearestOr(key, keys)
-	return strings.Replace(hint, "known are the names of flags:", "there are", 1)
+	return nearestOr(key, keys, "there are")
 }

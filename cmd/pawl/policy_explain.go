@@ -158,7 +158,7 @@ func (a *app) subjects(given *policyFlags, args []string) ([]subject, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, usage("%s has no step %q; %s", args[0], strings.Join(args[1:], ""), nearestOr(strings.Join(args[1:], ""), names))
+		return nil, usage("%s has no step %q; %s", args[0], strings.Join(args[1:], ""), nearestOr(strings.Join(args[1:], ""), names, "there are"))
 	}
 	return out, nil
 }

@@ -207,7 +207,11 @@ func (r reader) row(ctx context.Context, flows *shown, id core.RunID, h journal.
 	if err != nil {
 		return journal.RunRow{}, err
 	}
-	return engine.Rows(id, 0, c.def, h).Runs[0], nil
+	view, err := engine.Rows(id, 0, c.def, h)
+	if err != nil {
+		return journal.RunRow{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return view.Runs[0], nil
 }
 
 // Lookup resolves a run id or a workflow id of an open run.

@@ -63,7 +63,7 @@ A file that is called like a verb is given as ./list.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.input, "input", nil, "name=value (JSON, else text), or @file.json; repeatable")
 	flags.StringVar(&f.id, "id", "", "workflow id: unique among open runs")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second start shows the first run")
+	flags.StringVar(&f.key, "key", "", "idempotency key: a second start of the flow with the same input shows the first run")
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
@@ -87,6 +87,11 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	c, err := a.load(file, &f.foreign)
 	if err != nil {
 		return err
+	}
+	for _, name := range []string{"id", "key"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return usage("--%s is empty: leave it out, or give it a value", name)
+		}
 	}
 	req, err := a.startRequest(c, f)
 	if err != nil {
@@ -194,7 +199,8 @@ func (a *app) startRequest(c *compiled, f *startFlags) (engine.StartRequest, err
 
 // startError adds what a person can do to a refused start.
 func startError(err error, req engine.StartRequest) error {
-	if isConflict(err) && req.WorkflowID != "" {
+	var refused *engine.Error
+	if isConflict(err) && errors.As(err, &refused) && req.WorkflowID != "" && refused.ID == req.WorkflowID {
 		return fmt.Errorf("a run with the workflow id %q is open: see it with pawl run show %s, carry it on with pawl resume %s, or choose another --id",
 			req.WorkflowID, req.WorkflowID, req.WorkflowID)
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 )
 
 // TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the race
@@ -24,7 +26,27 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(run()) }})
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(run()) }, "panic": panicOnTerminal})
+}
+
+// panicOnTerminal is a command that panics while it has a terminal open, on the goroutine that its argument names.
+func panicOnTerminal() {
+	terminal, err := screen.OpenTerminal(os.Stdin, os.Stdout, false)
+	if err != nil {
+		panic(err)
+	}
+	defer terminal.Close()
+	if err := terminal.Paint([]screen.Line{screen.T("drawn")}); err != nil {
+		panic(err)
+	}
+	if os.Args[1] == "main" {
+		panic("planted")
+	}
+	go func() {
+		defer terminal.RestoreOnPanic()
+		panic("planted")
+	}()
+	select {}
 }
 
 // patience bounds the waiting for a condition.

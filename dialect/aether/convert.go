@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/dialect/internal/handlers"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -28,7 +29,7 @@ type converter struct {
 	flows    form.Namer
 	children []*flow.Document
 	byName   map[string]string      // the child flow of a dag template
-	places   map[[2]string]flow.Pos // of the expressions of a flow's step
+	places   map[[2]string]tree.Pos // of the expressions of a flow's step
 }
 
 // Convert makes flows of a workflow. The error is a [flow.Errors], each at its place.
@@ -45,7 +46,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	if _, err := form.Finish(files...); err != nil {
 		return nil, err
 	}
-	c := &converter{file: r.File, w: w, handlers: known, byName: map[string]string{}, places: map[[2]string]flow.Pos{}}
+	c := &converter{file: r.File, w: w, handlers: known, byName: map[string]string{}, places: map[[2]string]tree.Pos{}}
 	doc := c.root()
 	if _, err := form.Finish(files...); err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 
 // place reports what is wrong with a flow where the expression stands that it was made of.
 func (c *converter) place(doc *flow.Document, err error) {
-	var errs flow.Errors
+	var errs tree.Errors
 	if !errors.As(err, &errs) {
 		return
 	}
@@ -97,7 +98,7 @@ func (c *converter) root() *flow.Document {
 }
 
 // input says what the workflow takes: its arguments, and what its entrypoint takes besides, where that is a dag.
-func (s *scope) input() flow.Value {
+func (s *scope) input() tree.Value {
 	properties, required := map[string]any{}, []any{}
 	for _, p := range s.w.arguments {
 		property := map[string]any{}
@@ -130,12 +131,12 @@ func (s *scope) input() flow.Value {
 	if len(required) > 0 {
 		input["required"] = required
 	}
-	return flow.V(input)
+	return tree.V(input)
 }
 
-// only makes a step of an entrypoint that is no dag. Its inputs are the workflow's arguments of the same name.
+// only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name.
 func (s *scope) only() {
-	k := &task{name: s.t.name, template: s.t.name, in: flow.V(map[string]any{})}
+	k := &task{name: s.t.name, template: s.t.name, in: tree.V(map[string]any{})}
 	for _, p := range s.w.arguments {
 		k.arguments = append(k.arguments, &param{name: p.name, from: "workflow.arguments.parameters." + p.name, pos: p.pos})
 	}
@@ -148,7 +149,7 @@ func (c *converter) limit(doc *flow.Document) {
 	if text, ok := c.w.spec.Get("timeout").Text(); ok && text == "0s" {
 		return
 	}
-	if p, err := dialect.Policy("aether", form.Pick(c.w.spec, "timeout")); err != nil {
+	if p, err := Policy(form.Pick(c.w.spec, "timeout")); err != nil {
 		c.file.Policy(c.w.spec, err)
 	} else if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
 		after, origin = limit.After, c.file.Origin(c.w.spec, "timeout")
@@ -189,11 +190,11 @@ func (s *scope) dag() {
 	outputs := map[string]any{}
 	for _, p := range (&reader{s.file}).params(s.t.in.Get("outputs"), inOutputs) {
 		if p.given() || !p.value.IsZero() {
-			outputs[p.name] = "${{ " + s.param(p, flow.Value{}, all) + " }}"
+			outputs[p.name] = "${{ " + s.param(p, tree.Value{}, all) + " }}"
 		}
 	}
 	if len(outputs) > 0 {
-		s.doc.Output = flow.V(outputs)
+		s.doc.Output = tree.V(outputs)
 	}
 }
 

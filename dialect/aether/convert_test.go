@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // TestConvert converts the documents of testdata/convert, each with its handlers after a line of ---.
@@ -35,7 +36,7 @@ func TestErrorsHaveAnOrder(t *testing.T) {
 		_, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte("handlers: {e: {exec: [./e]}}")})
 		at := -1
 		for _, name := range []string{"x.a", "x.b", "x.c", "x.d"} {
-			next := strings.Index(fmt.Sprint(err), `"`+name+`" is no name`)
+			next := strings.Index(fmt.Sprint(err), `"`+name+`" does not name`)
 			if next <= at {
 				t.Fatalf("%s stands at %d, the one before at %d:\n%v", name, next, at, err)
 			}
@@ -73,7 +74,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, document, handlers string) {
 		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})
-		var errs flow.Errors
+		var errs tree.Errors
 		switch {
 		case err == nil:
 			write(t, c)

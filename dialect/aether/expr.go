@@ -8,6 +8,8 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // What Aether calls the ways a task ends, and their codes, by the words of a flow.
@@ -51,7 +53,7 @@ type scope struct {
 }
 
 // expression rewrites an expression of Aether's. self is the task it belongs to where it judges that one's own end.
-func (s *scope) expression(text, self string, may ended, at flow.Pos) string {
+func (s *scope) expression(text, self string, may ended, at tree.Pos) string {
 	return referred.ReplaceAllStringFunc(text, func(found string) string {
 		switch {
 		case found[0] == '{':
@@ -68,7 +70,7 @@ func (s *scope) expression(text, self string, may ended, at flow.Pos) string {
 
 // reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name leads
 // into its value.
-func (s *scope) reference(name, self string, may ended, at flow.Pos) string {
+func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	name = strings.TrimSpace(name)
 	parts := strings.Split(name, ".")
 	after := func(n int) []string { // the names after the first n, and after "parameters"
@@ -96,7 +98,7 @@ func (s *scope) reference(name, self string, may ended, at flow.Pos) string {
 	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
-	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q is no name of a value", name)
+	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q does not name a value", name)
 	return "nil"
 }
 
@@ -112,7 +114,7 @@ func path(expr string, names []string) string {
 }
 
 // iteration gives iterator.item, iterator.index, and what an item has of that name.
-func (s *scope) iteration(name string, parts []string, at flow.Pos) string {
+func (s *scope) iteration(name string, parts []string, at tree.Pos) string {
 	if s.item == "" {
 		s.file.Fail(at, "", "%s is known in the arguments of a loop only", name)
 		return "nil"
@@ -128,7 +130,7 @@ func (s *scope) iteration(name string, parts []string, at flow.Pos) string {
 }
 
 // ofTask gives what a name asks of a task of this dag; in a loop, of the dag that calls it.
-func (s *scope) ofTask(name, task, field string, rest []string, may ended, at flow.Pos) string {
+func (s *scope) ofTask(name, task, field string, rest []string, may ended, at tree.Pos) string {
 	switch {
 	case s.outs[task] == nil && !s.t.has(task) && s.outer != nil:
 		if s.imports == nil {
@@ -146,7 +148,7 @@ func (s *scope) ofTask(name, task, field string, rest []string, may ended, at fl
 		return s.task(task, field)
 	}
 	if known := s.outs[task].declared; known != nil && !slices.Contains(known, rest[0]) {
-		s.file.Fail(at, flow.Nearest(rest[0], known), "task %q has no output %q", task, rest[0])
+		s.file.Fail(at, nearest.Hint(rest[0], known), "task %q has no output %q", task, rest[0])
 		return "nil"
 	}
 	return path(s.outs[task].get(rest[0]), rest[1:])
@@ -157,7 +159,7 @@ func (s *scope) nearestTask(name string) string {
 	for _, k := range s.t.tasks {
 		names = append(names, k.name)
 	}
-	return flow.Nearest(name, names)
+	return nearest.Hint(name, names)
 }
 
 func (t *template) has(name string) bool {
@@ -191,7 +193,7 @@ func (s *scope) task(name, field string) string {
 }
 
 // value gives the expression for data in whose texts {{name}} may stand.
-func (s *scope) value(v any, may ended, at flow.Pos) string {
+func (s *scope) value(v any, may ended, at tree.Pos) string {
 	switch v := v.(type) {
 	case string:
 		return s.text(v, may, at)
@@ -220,7 +222,7 @@ var (
 
 // text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
 // that is not there stays as it is written, and so does any name of nothing within a text.
-func (s *scope) text(text string, may ended, at flow.Pos) string {
+func (s *scope) text(text string, may ended, at tree.Pos) string {
 	return form.Fill(text, func(name string, alone bool) string {
 		value := s.reference(name, "", may, at)
 		if output.MatchString(name) || !alone && !status.MatchString(name) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // loop makes the step of a task that calls a loop.
@@ -18,7 +19,7 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 		return
 	}
 	arguments := (&reader{s.file}).params(t.in.Get("arguments"), inArguments)
-	call := &task{name: body.name, template: body.name, in: flow.V(map[string]any{}), arguments: arguments}
+	call := &task{name: body.name, template: body.name, in: tree.V(map[string]any{}), arguments: arguments}
 	repeats := t.loop.condition != ""
 	if !repeats {
 		child.iterates(t)
@@ -43,7 +44,7 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	if repeats {
 		handed["index"] = 0
 	}
-	step.Action = &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(handed)}
+	step.Action = &flow.Child{Name: tree.V(child.doc.Name), Input: tree.V(handed)}
 	s.aggregate(k, t, out)
 }
 
@@ -77,7 +78,7 @@ func (s *scope) each(child *scope, t *template, call *task, out *outputs) {
 	}
 	prefix := outputOf(call.name)
 	all := "map(steps[" + form.Expr(call.name) + "].outputs, #" + strings.TrimPrefix(out.base, prefix) + ")"
-	child.doc.Output = flow.V(map[string]any{"all": "${{ " + all + " }}"})
+	child.doc.Output = tree.V(map[string]any{"all": "${{ " + all + " }}"})
 }
 
 // unbounded is a concurrency that nothing reaches, and mostIterations the most that a loop makes.
@@ -88,21 +89,21 @@ const (
 
 // items gives the list that a loop goes through: no more of it than maxIterations, where that is given. A text holds the
 // list as JSON, and nothing is a list without items.
-func (s *scope) items(child *scope, t *template) flow.Value {
+func (s *scope) items(child *scope, t *template) tree.Value {
 	most, from := t.loop.most, t.loop.from
 	if from == "" {
 		list, _ := t.in.Get("items").Any().([]any)
 		if most > 0 && most < len(list) {
 			list = list[:most]
 		}
-		return flow.V("${{ " + child.value(list, nil, t.in.Get("items").Pos()) + " }}")
+		return tree.V("${{ " + child.value(list, nil, t.in.Get("items").Pos()) + " }}")
 	}
 	list := child.expression(from, "", nil, t.in.Get("itemsFrom").Pos())
 	list = "(let list = " + list + `; list == nil ? [] : type(list) == "string" ? fromJSON(list) : list)`
 	if most > 0 {
 		list = "take(" + list + ", " + form.Expr(most) + ")"
 	}
-	return flow.V("${{ " + list + " }}")
+	return tree.V("${{ " + list + " }}")
 }
 
 // aggregate says what a loop's task returns of what its iterations did.
@@ -140,16 +141,16 @@ func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	first, rest := "steps["+form.Expr(call.name)+"]", "steps["+form.Expr(again)+"]"
 	failed := "(" + first + `.phase != "succeeded" ? ` + first + " : " + rest + ").failure"
 	child.doc.Steps = append(child.doc.Steps, &flow.Step{
-		Name: again, Needs: []string{call.name}, When: flow.V("(" + test + ") && input.index + 1 < " + bound), ContinueOn: endings,
-		Action: &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(input)},
+		Name: again, Needs: []string{call.name}, When: tree.V("(" + test + ") && input.index + 1 < " + bound), ContinueOn: endings,
+		Action: &flow.Child{Name: tree.V(child.doc.Name), Input: tree.V(input)},
 	}, &flow.Step{
-		Name: ended, Needs: []string{call.name, again}, When: flow.V(first + `.phase != "succeeded" || !(` + rest + `.phase in ["succeeded", "skipped"])`),
+		Name: ended, Needs: []string{call.name, again}, When: tree.V(first + `.phase != "succeeded" || !(` + rest + `.phase in ["succeeded", "skipped"])`),
 		Action: &flow.Fail{
-			Kind: flow.V("${{ " + failed + ".kind }}"), Type: flow.V("${{ " + failed + ".type }}"), Message: flow.V("${{ " + failed + ".message }}"),
-			Code: flow.V("${{ " + failed + ".code }}"),
+			Kind: tree.V("${{ " + failed + ".kind }}"), Type: tree.V("${{ " + failed + ".type }}"), Message: tree.V("${{ " + failed + ".message }}"),
+			Code: tree.V("${{ " + failed + ".code }}"),
 		},
 	})
-	child.doc.Output = flow.V(map[string]any{
+	child.doc.Output = tree.V(map[string]any{
 		"all": "${{ concat([" + out.base + "], " + rest + `.phase == "succeeded" ? ` + rest + ".output.all : []) }}",
 	})
 }

@@ -2,7 +2,7 @@ package aether
 
 import (
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // outputs are what expressions may take of a task that has ended.
@@ -42,13 +42,13 @@ func outputOf(step string) string { return "steps[" + form.Expr(step) + "].outpu
 
 // declare reads which parameters a task has, where it says so: others of its executor are not handed on, and one that its
 // executor leaves out has the value that is written.
-func (s *scope) declare(o *outputs, kind string, v flow.Value) *outputs {
+func (s *scope) declare(o *outputs, kind string, v tree.Value) *outputs {
 	list := (&reader{s.file}).params(v.Get("outputs"), inOutputs)
 	if len(list) == 0 {
 		return o
 	}
 	if kind != "dag" {
-		s.file.Documents(v, "outputs") // what an output is called, and that there is no other
+		s.file.Documents(v, "outputs") // the name of the only output
 	}
 	o.declared, o.values = []string{}, map[string]string{}
 	for _, p := range list {

@@ -5,19 +5,19 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // param is a parameter with a value, or with where its value is.
 type param struct {
 	name     string
-	value    flow.Value
+	value    tree.Value
 	from     string     // the name of a value
 	expr     string     // or an expression for one
-	fallback flow.Value // an input's default, where there is nothing
+	fallback tree.Value // an input's default, where there is nothing
 	required bool
-	in       flow.Value
-	pos      flow.Pos // of the value
+	in       tree.Value
+	pos      tree.Pos // of the value
 }
 
 // The places of parameters, as errors name them.
@@ -28,7 +28,7 @@ const (
 	inWorkflow  = "the workflow's arguments"
 )
 
-func (r *reader) params(v flow.Value, where string) []*param {
+func (r *reader) params(v tree.Value, where string) []*param {
 	var out []*param
 	if !r.Object(v, where, "parameters", "artifacts") { //nolint:misspell // its own word
 		return nil
@@ -55,7 +55,7 @@ func (r *reader) params(v flow.Value, where string) []*param {
 }
 
 // source reads where a parameter has its value from: a value comes before a place, and a place before a default.
-func (r *reader) source(p *param, item flow.Value, where string) {
+func (r *reader) source(p *param, item tree.Value, where string) {
 	from, byDefault := item.Get("valueFrom"), item.Get("default")
 	if r.Object(from, "valueFrom", "path", "parameter", "expression", "secretKeyRef") {
 		r.refuse(from, "secretKeyRef", "let the handler's program read the secret where it is")
@@ -104,12 +104,12 @@ type given struct {
 
 // parameters gives what a template is called with: its inputs, each with the argument of that name, else with its own
 // value. An input that has neither is absent; further arguments are handed on.
-func (s *scope) parameters(inputs, arguments []*param, may ended, at flow.Pos, what string) given {
+func (s *scope) parameters(inputs, arguments []*param, may ended, at tree.Pos, what string) given {
 	g := given{own: map[string]string{}, spread: s.spread, args: maps.Clone(s.iterated)}
 	if g.args == nil {
 		g.args = map[string]string{}
 	}
-	fallback := map[string]flow.Value{}
+	fallback := map[string]tree.Value{}
 	for _, p := range inputs {
 		fallback[p.name] = p.fallback
 		if p.given() || !p.value.IsZero() {
@@ -165,7 +165,7 @@ func (g *given) object() string {
 }
 
 // param gives the expression for a parameter; where there is nothing, for its default.
-func (s *scope) param(p *param, fallback flow.Value, may ended) string {
+func (s *scope) param(p *param, fallback tree.Value, may ended) string {
 	var expr string
 	switch {
 	case p.from != "":

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // template is a dag, a task or a loop.
 type template struct {
 	kind, name string
-	in         flow.Value // what stands below dag, task or loop
+	in         tree.Value // what stands below dag, task or loop
 	tasks      []*task    // of a dag
 	inputs     []*param
 	loop       *loop // of a loop
@@ -29,7 +30,7 @@ type loop struct {
 // task is a node of a dag, or what calls a template elsewhere.
 type task struct {
 	name, template string
-	in             flow.Value
+	in             tree.Value
 	arguments      []*param
 	inputs         []*param // of a task with an executor of its own
 	needs          []string
@@ -38,7 +39,7 @@ type task struct {
 // workflow is a workflow as it is written.
 type workflow struct {
 	name       string
-	spec       flow.Value
+	spec       tree.Value
 	arguments  []*param
 	templates  map[string]*template
 	order      []*template
@@ -50,19 +51,19 @@ var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 type reader struct{ *form.File }
 
-func (r *reader) name(v flow.Value, what string) string {
+func (r *reader) name(v tree.Value, what string) string {
 	name := r.Need(v, what, "name")
 	r.checkName(name, what, v.Get("name").Pos())
 	return name
 }
 
-func (r *reader) checkName(name, what string, at flow.Pos) {
+func (r *reader) checkName(name, what string, at tree.Pos) {
 	if name != "" && (len(name) > 63 || !nameForm.MatchString(name)) {
 		r.Fail(at, "use up to 63 small letters, digits and dashes, a letter or digit first and last", "the name of %s, %q, is not allowed", what, name)
 	}
 }
 
-func (r *reader) workflow(root flow.Value) *workflow {
+func (r *reader) workflow(root tree.Value) *workflow {
 	w := &workflow{templates: map[string]*template{}}
 	if !r.Object(root, "a workflow", "apiVersion", "kind", "metadata", "spec") {
 		return w
@@ -106,10 +107,10 @@ func (w *workflow) nearest(name string) string {
 	for _, t := range w.order {
 		names = append(names, t.name)
 	}
-	return flow.Nearest(name, names)
+	return nearest.Hint(name, names)
 }
 
-func (r *reader) template(w *workflow, v flow.Value) {
+func (r *reader) template(w *workflow, v tree.Value) {
 	if !r.Object(v, "a template", "dag", "task", "loop") {
 		return
 	}
@@ -149,13 +150,13 @@ func (r *reader) template(w *workflow, v flow.Value) {
 const placing = "where a process runs is up to Pawl's workers"
 
 // refuse reports a field that would change what the workflow does, and that flows cannot express.
-func (r *reader) refuse(v flow.Value, key, hint string) {
+func (r *reader) refuse(v tree.Value, key, hint string) {
 	if !v.Get(key).IsZero() {
 		r.Fail(v.Key(key), hint, "%s has no counterpart in a flow", key)
 	}
 }
 
-func (r *reader) executor(v flow.Value) {
+func (r *reader) executor(v tree.Value) {
 	e := v.Get("executor")
 	if r.Object(e, "an executor", "type", "config") {
 		r.Need(e, "the executor", "type")
@@ -195,7 +196,7 @@ func (r *reader) dag(t *template) {
 			text, _ := need.Text()
 			switch {
 			case !slices.Contains(names, text):
-				r.Fail(need.Pos(), flow.Nearest(text, names), "there is no task %q to depend on", text)
+				r.Fail(need.Pos(), nearest.Hint(text, names), "there is no task %q to depend on", text)
 			case !slices.Contains(k.needs, text):
 				k.needs = append(k.needs, text)
 			}
@@ -203,7 +204,7 @@ func (r *reader) dag(t *template) {
 	}
 }
 
-func (r *reader) loop(v flow.Value) *loop {
+func (r *reader) loop(v tree.Value) *loop {
 	l := &loop{
 		body: r.Need(v, "the loop", "body"), from: r.Text(v, "itemsFrom"), condition: r.Text(v, "repeatCondition"),
 		most: r.Whole(v, "maxIterations", 0, 0, mostIterations), concurrency: r.Whole(v, "concurrency", 0, 0, unbounded),
@@ -258,7 +259,7 @@ func (r *reader) check(w *workflow) {
 }
 
 // depth reports a nesting that is too deep, templates that call themselves among them; once.
-func (r *reader) depth(w *workflow, name string, depth int, at flow.Pos) bool {
+func (r *reader) depth(w *workflow, name string, depth int, at tree.Pos) bool {
 	t := w.templates[name]
 	if t == nil || depth <= t.depth {
 		return true
@@ -312,13 +313,13 @@ func (r *reader) entrypoints(t *template) {
 		names = append(names, k.name)
 	}
 	reached := map[string]bool{}
-	items := []flow.Value{v}
+	items := []tree.Value{v}
 	if _, one := v.Text(); !one {
 		items = r.List(v, "entrypoints")
 	}
 	for _, item := range items {
 		if text, _ := item.Text(); !slices.Contains(names, text) {
-			r.Fail(item.Pos(), flow.Nearest(text, names), "there is no task %q", text)
+			r.Fail(item.Pos(), nearest.Hint(text, names), "there is no task %q", text)
 			return
 		} else {
 			reached[text] = true

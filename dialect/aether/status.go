@@ -1,7 +1,6 @@
 package aether
 
 import (
-	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -57,7 +56,7 @@ func TaskPhase(s *core.Step) string {
 		return "Cancelled"
 	case core.StepFailed:
 		if s.Failure != nil {
-			return dialect.AetherPhase(s.Failure.Kind)
+			return phaseOf(s.Failure.Kind)
 		}
 		return "Error"
 	default:

@@ -3,24 +3,24 @@ package aether
 import (
 	"slices"
 
-	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/dialect/internal/handlers"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // step makes a task's step.
 func (s *scope) step(k *task) {
 	step := &flow.Step{Name: s.names.Name(k.name), Needs: k.needs}
-	for _, v := range []flow.Value{k.in, k.in.Get("when"), k.in.Get("retry").Get("expression")} {
+	for _, v := range []tree.Value{k.in, k.in.Get("when"), k.in.Get("retry").Get("expression")} {
 		if !v.IsZero() && v.Pos().Line > 0 {
 			s.places[[2]string{s.doc.Name, step.Name}] = v.Pos()
 		}
 	}
 	may := s.needs[k.name]
 	if when := s.file.Text(k.in, "when"); when != "" {
-		step.When = flow.V(s.expression(when, "", may, k.in.Get("when").Pos()))
+		step.When = tree.V(s.expression(when, "", may, k.in.Get("when").Pos()))
 	}
 	step.ContinueOn = s.continueOn(k)
 	t := s.w.templates[k.template]
@@ -37,7 +37,7 @@ func (s *scope) step(k *task) {
 	case leaf:
 		s.leaf(step, k, t, may)
 	case t.kind == "dag":
-		step.Action = &flow.Child{Name: flow.V(s.child(t)), Input: flow.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
+		step.Action = &flow.Child{Name: tree.V(s.child(t)), Input: tree.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
 		s.outs[k.name] = s.declare(&outputs{base: outputOf(k.name), declared: []string{}}, t.kind, t.in)
 	default:
 		s.loop(step, k, t, may)
@@ -70,7 +70,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 	if form2["timeout"] == nil && t != nil && !t.in.Get("timeout").IsZero() {
 		form2, in = form.Pick(t.in, "timeout"), t.in
 	}
-	p, err := dialect.Policy("aether", form2)
+	p, err := Policy(form2)
 	s.file.Policy(in, err)
 	if limit := p.Get(policy.LimitScheduleToClose); limit != nil {
 		limit.Origin = s.file.Origin(in, "timeout")
@@ -79,7 +79,7 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 		p.Retry = nil
 		return p
 	}
-	retry, err := dialect.Policy("aether", form.Pick(k.in, "retry"))
+	retry, err := Policy(form.Pick(k.in, "retry"))
 	if err != nil {
 		s.file.Policy(k.in, err)
 		return p
@@ -119,13 +119,13 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	case h.Flow != "":
 		inner := s.w.templates[h.Flow]
 		if inner == nil || inner.kind != "dag" {
-			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow), "the handler of %q runs %q, which is no dag of the workflow", kind, h.Flow)
+			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow), "the handler of %q runs %q, which is not a dag of the workflow", kind, h.Flow)
 			return
 		}
 		s.unbounded(inner, "give the task that runs it a timeout")
 		s.file.Ignored(executor, "the handler runs a dag, which takes parameters", "config")
 		(&reader{s.file}).refuse(in, "phaseConditions", "a task whose handler runs a dag ends as the dag does")
-		step.Action = &flow.Child{Name: flow.V(s.child(inner)), Input: flow.V(s.hand(parameters))}
+		step.Action = &flow.Child{Name: tree.V(s.child(inner)), Input: tree.V(s.hand(parameters))}
 	default:
 		config := "nil"
 		if v := executor.Get("config"); !v.IsZero() {
@@ -145,14 +145,14 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 }
 
 // suspend makes a step that waits for the event that resumes its task.
-func (s *scope) suspend(step *flow.Step, k *task, in flow.Value) {
+func (s *scope) suspend(step *flow.Step, k *task, in tree.Value) {
 	why := "a task that suspends runs nothing, and its payload is its output"
 	s.file.Ignored(k.in, why, "retry")
 	if others := func(p *param) bool { return p.name != "suspend" }; slices.ContainsFunc(append(k.arguments, k.inputs...), others) {
 		s.file.Ignored(k.in, why, "arguments", "inputs")
 	}
 	(&reader{s.file}).refuse(in, "phaseConditions", "a task that suspends ends with what resumes it")
-	step.Action = &flow.Wait{Event: flow.V("resume." + k.name)}
+	step.Action = &flow.Wait{Event: tree.V("resume." + k.name)}
 	if limit := step.Policy.Get(policy.LimitScheduleToClose); limit != nil {
 		step.Policy.Set(policy.LimitScheduleToClose, nil)
 		step.Policy.Set(policy.LimitWait, limit)
@@ -161,7 +161,7 @@ func (s *scope) suspend(step *flow.Step, k *task, in flow.Value) {
 }
 
 // suspends tells whether a task is written to suspend: suspend: true in its executor's config, or as a parameter.
-func suspends(executor flow.Value, lists ...[]*param) bool {
+func suspends(executor tree.Value, lists ...[]*param) bool {
 	if yes, _ := executor.Get("config").Get("suspend").Any().(bool); yes {
 		return true
 	}
@@ -196,18 +196,18 @@ func (s *scope) hooks() {
 		}
 		step := s.hook(hook.name, v)
 		if hook.when != "" {
-			step.When = flow.V(hook.when)
+			step.When = tree.V(hook.when)
 		}
 		*hook.to = append(*hook.to, step)
 	}
 }
 
-func (s *scope) hook(name string, v flow.Value) *flow.Step {
+func (s *scope) hook(name string, v tree.Value) *flow.Step {
 	step := &flow.Step{Name: name, Action: &flow.Noop{}}
 	called := s.file.Need(v, "the hook", "template")
 	t := s.w.templates[called]
 	if t == nil || t.kind != "task" {
-		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called), "the hook %s needs a task template, and %q is none", name, called)
+		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called), "the hook %s needs a task template, and %q is not one", name, called)
 		return step
 	}
 	k := &task{name: name, in: v, arguments: (&reader{s.file}).params(v.Get("arguments"), inArguments)}

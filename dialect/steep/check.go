@@ -5,17 +5,18 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // checker finds what Steep's own validator finds in a workflow or a macro, and what its generator would stumble over.
 type checker struct {
-	services map[string]*service // nil: they are no matter
+	services map[string]*service // nil: services are not checked
 	macros   map[string]*macro
 	inputs   map[string]bool // a macro's input parameters: variables with a value
 	makes    map[string]bool // every variable that an action makes
 	outputs  map[string]bool // those without enumerators
-	ids      map[string]flow.Pos
+	ids      map[string]tree.Pos
 	actions  map[string]bool
 	enums    map[string]bool
 	vars     map[string]*variable
@@ -24,7 +25,7 @@ type checker struct {
 func check(vars []*variable, actions []*action, services map[string]*service, macros map[string]*macro, m *macro) {
 	c := &checker{
 		services: services, macros: macros, inputs: map[string]bool{}, makes: map[string]bool{}, outputs: map[string]bool{},
-		ids: map[string]flow.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
+		ids: map[string]tree.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
 	}
 	if m != nil {
 		c.macro(m)
@@ -53,7 +54,7 @@ func walk(actions []*action, visit func(*action)) {
 	}
 }
 
-func (c *checker) unique(f *form.File, id string, pos flow.Pos) {
+func (c *checker) unique(f *form.File, id string, pos tree.Pos) {
 	if first, twice := c.ids[id]; twice {
 		f.Fail(pos, "", "the identifier %q is used on line %d already; variables and actions share their names", id, first.Line)
 		return
@@ -104,7 +105,7 @@ func (c *checker) collect(a *action) {
 func (c *checker) action(a *action) {
 	for _, need := range a.dependsOn {
 		if !c.actions[need.id] {
-			a.file.Fail(need.pos, nearest(need.id, c.actions), "there is no action %q to depend on", need.id)
+			a.file.Fail(need.pos, nearestOf(need.id, c.actions), "there is no action %q to depend on", need.id)
 		}
 	}
 	if a.enumerator != nil && c.outputs[a.enumerator.id] {
@@ -143,21 +144,21 @@ func (c *checker) hasValue(v *variable) {
 	}
 	hint := "give it a value under vars, or name it as an action's output"
 	if declared == nil {
-		if near := nearest(v.id, known); near != "" {
+		if near := nearestOf(v.id, known); near != "" {
 			hint = near
 		}
 	}
 	v.file.Fail(v.pos, hint, "the input variable %q has no value and never gets one", v.id)
 }
 
-func nearest(word string, known map[string]bool) string {
+func nearestOf(word string, known map[string]bool) string {
 	words := make([]string, 0, len(known))
 	for k := range known {
 		if !strings.HasPrefix(k, "$") {
 			words = append(words, k)
 		}
 	}
-	return flow.Nearest(word, words)
+	return nearest.Hint(word, words)
 }
 
 // execute checks an action against its service.
@@ -172,7 +173,7 @@ func (c *checker) execute(a *action) {
 			known[id] = true
 		}
 		if a.service != "" {
-			a.file.Fail(a.in.Get("service").Pos(), nearest(a.service, known), "there is no service %q in the services file", a.service)
+			a.file.Fail(a.in.Get("service").Pos(), nearestOf(a.service, known), "there is no service %q in the services file", a.service)
 		}
 		return
 	}
@@ -240,7 +241,7 @@ func (c *checker) yields(a *action, v *variable) {
 		}
 	}
 	if v.id != a.enumerator.ID() && !made[v.id] {
-		a.file.Fail(v.pos, nearest(v.id, made), "the for action yields %q, which no action in it makes", v.id)
+		a.file.Fail(v.pos, nearestOf(v.id, made), "the for action yields %q, which no action in it makes", v.id)
 	}
 }
 

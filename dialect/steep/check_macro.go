@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // macro takes note of a macro's parameters.
@@ -59,7 +60,7 @@ func (c *checker) include(a *action) {
 		for id := range c.macros {
 			known[id] = true
 		}
-		hint := nearest(a.macro, known)
+		hint := nearestOf(a.macro, known)
 		if len(known) == 0 {
 			hint = "name the file of macros"
 		}
@@ -148,7 +149,7 @@ func (s *service) nearest(id string, output bool) string {
 			known = append(known, p.id)
 		}
 	}
-	return flow.Nearest(id, known)
+	return nearest.Hint(id, known)
 }
 
 func (p *serviceParam) bounds() string {
@@ -159,7 +160,7 @@ func (p *serviceParam) bounds() string {
 }
 
 // flat lists the texts of a constant, however deep its lists.
-func flat(v flow.Value) []any {
+func flat(v tree.Value) []any {
 	if !v.IsList() {
 		return []any{v.Any()}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -143,7 +144,7 @@ func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
 	s.all(true)
 	if c.paths {
 		folder := func(name string) map[string]any { return map[string]any{"type": "string", "default": name} }
-		s.doc.Input = flow.V(map[string]any{
+		s.doc.Input = tree.V(map[string]any{
 			"type": "object", "additionalProperties": false,
 			"properties": map[string]any{tmpPath: folder("tmp"), outPath: folder("out")},
 		})
@@ -156,7 +157,7 @@ func (c *converter) chainRetry() {
 	if c.w.chains.IsZero() {
 		return
 	}
-	p, err := dialect.Policy("steep", map[string]any{"action": map[string]any{"retries": c.w.chains.Any()}})
+	p, err := Policy(map[string]any{"action": map[string]any{"retries": c.w.chains.Any()}})
 	if err != nil {
 		c.file.Policy(c.w.chains, below(err, 2))
 		return
@@ -170,22 +171,17 @@ func (c *converter) chainRetry() {
 
 // below takes the first names off a field's path.
 func below(err error, n int) error {
-	field, ok := err.(*policy.FieldError) //nolint:errorlint // dialect.Policy returns it as it is
+	field, ok := err.(*policy.FieldError) //nolint:errorlint // Policy returns it as it is
 	if !ok || len(field.Path) < n {
 		return err
 	}
 	return &policy.FieldError{Path: field.Path[n:], Msg: field.Msg}
 }
 
-// clocks are the fields of timeouts.
-var clocks = map[string]policy.LimitKind{
-	"maxInactivity": policy.LimitInactivity, "maxRuntime": policy.LimitStartToClose, "deadline": policy.LimitDeadline,
-}
-
 // policy reads an action's timeouts and retries over its service's. Each limit is known by the place that sets it.
 func (c *converter) policy(a *action, s *service) policy.Policy {
 	fields := []string{"retries", "maxInactivity", "maxRuntime", "deadline"}
-	p, err := dialect.Policy("steep", map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
+	p, err := Policy(map[string]any{"service": form.Pick(s.in, fields...), "action": form.Pick(a.in, fields...)})
 	if err != nil {
 		file, in := s.reader.File, s.in
 		if field, ok := err.(*policy.FieldError); ok && field.Path[0] == "action" { //nolint:errorlint // as above
@@ -195,11 +191,11 @@ func (c *converter) policy(a *action, s *service) policy.Policy {
 		return policy.Policy{}
 	}
 	p.Retry = form.Tidy(p.Retry)
-	for field, kind := range clocks {
-		if !a.in.Get(field).IsZero() {
-			p.Get(kind).Origin = a.file.Origin(a.in, field)
-		} else if !s.in.Get(field).IsZero() {
-			p.Get(kind).Origin = s.reader.Origin(s.in, field)
+	for _, clock := range clocks {
+		if !a.in.Get(clock.field).IsZero() {
+			p.Get(clock.kind).Origin = a.file.Origin(a.in, clock.field)
+		} else if !s.in.Get(clock.field).IsZero() {
+			p.Get(clock.kind).Origin = s.reader.Origin(s.in, clock.field)
 		}
 	}
 	return p

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // TestConvert converts the documents of testdata/convert: a workflow, its services after a line of ---, and macros after
@@ -150,7 +151,7 @@ func FuzzConvert(f *testing.F) {
 			src.Macros = []Source{{"m", []byte(macros)}}
 		}
 		c, err := Convert(src)
-		var errs flow.Errors
+		var errs tree.Errors
 		switch {
 		case err == nil:
 			write(t, c)

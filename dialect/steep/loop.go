@@ -1,6 +1,9 @@
 package steep
 
-import "github.com/pawl-dev/pawl/flow"
+import (
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
+)
 
 // The keys of what an iteration gives back.
 const (
@@ -23,7 +26,7 @@ func (s *scope) forStep(u *unit, a *action) {
 		outputs[again] = inner.contents(a.yieldToInput).template()
 	}
 	if len(outputs) > 0 {
-		inner.doc.Output = flow.V(outputs)
+		inner.doc.Output = tree.V(outputs)
 	}
 	s.children = append(s.children, inner.doc)
 	input := s.hand(u, inner)
@@ -31,18 +34,18 @@ func (s *scope) forStep(u *unit, a *action) {
 	if a.yieldToInput != nil {
 		loop := s.loop(inner, a)
 		input["list"] = listOf(list)
-		u.step.Action = &flow.Child{Name: flow.V(loop), Input: flow.V(input)}
+		u.step.Action = &flow.Child{Name: tree.V(loop), Input: tree.V(input)}
 		made.expr = "steps[" + literal(u.step.Name) + "].output." + yielded
 	} else {
 		input["item"] = "${{ item }}"
 		u.step.ForEach = listOf(list)
-		u.step.Action = &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V(input)}
+		u.step.Action = &flow.Child{Name: tree.V(inner.doc.Name), Input: tree.V(input)}
 		made.expr = collect(u.step.Name, yielded)
 	}
 	if a.output != nil {
 		s.known[a.output.id] = made
 		if a.yieldToOutput == nil {
-			made.expr, made.constant = "", flow.V([]any{})
+			made.expr, made.constant = "", tree.V([]any{})
 		}
 	}
 }
@@ -66,16 +69,16 @@ func itemShape(list *value) shape {
 }
 
 // listOf gives a value as a list, of which a single value is one.
-func listOf(v *value) flow.Value {
+func listOf(v *value) tree.Value {
 	switch {
 	case v.constant.IsList():
 		return v.template()
 	case !v.constant.IsZero():
-		return flow.V([]any{v.template()})
+		return tree.V([]any{v.template()})
 	case v.shape == shapeMany:
-		return flow.V("${{ " + v.expression() + " }}")
+		return tree.V("${{ " + v.expression() + " }}")
 	default:
-		return flow.V("${{ flatten([" + v.expression() + "]) }}")
+		return tree.V("${{ flatten([" + v.expression() + "]) }}")
 	}
 }
 
@@ -83,27 +86,27 @@ func listOf(v *value) flow.Value {
 // yielded, until they yield nothing.
 func (s *scope) loop(body *scope, a *action) string {
 	name := s.flows.Name(body.doc.Name + ".loop")
-	pass := func(extra string, v any) flow.Value {
-		return flow.V(map[string]any{
+	pass := func(extra string, v any) tree.Value {
+		return tree.V(map[string]any{
 			tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}", "vars": "${{ input.vars ?? {} }}", extra: v,
 		})
 	}
 	more := collect("each", again)
 	doc := &flow.Document{File: s.file.Name(), Name: name, Defaults: s.doc.Defaults, Steps: []*flow.Step{
 		{
-			Name: "each", ForEach: flow.V("${{ input.list }}"),
-			Action: &flow.Child{Name: flow.V(body.doc.Name), Input: pass("item", "${{ item }}")},
+			Name: "each", ForEach: tree.V("${{ input.list }}"),
+			Action: &flow.Child{Name: tree.V(body.doc.Name), Input: pass("item", "${{ item }}")},
 		},
 		{
-			Name: again, Needs: []string{"each"}, When: flow.V("len(" + more + ") > 0"),
-			Action: &flow.Child{Name: flow.V(name), Input: pass("list", "${{ "+more+" }}")},
+			Name: again, Needs: []string{"each"}, When: tree.V("len(" + more + ") > 0"),
+			Action: &flow.Child{Name: tree.V(name), Input: pass("list", "${{ "+more+" }}")},
 		},
 	}}
 	all := "[]"
 	if a.yieldToOutput != nil {
 		all = "concat(" + collect("each", yielded) + `, steps.again.phase == "succeeded" ? steps.again.output.` + yielded + " : [])"
 	}
-	doc.Output = flow.V(map[string]any{yielded: "${{ " + all + " }}"})
+	doc.Output = tree.V(map[string]any{yielded: "${{ " + all + " }}"})
 	s.children = append(s.children, doc)
 	return name
 }

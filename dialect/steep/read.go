@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // The kinds of actions.
@@ -20,10 +21,10 @@ const (
 
 // workflow is a workflow as it is written.
 type workflow struct {
-	in       flow.Value
+	in       tree.Value
 	name     string
 	priority *int32
-	chains   flow.Value // retries.processChains
+	chains   tree.Value // retries.processChains
 	vars     []*variable
 	actions  []*action
 }
@@ -31,9 +32,9 @@ type workflow struct {
 // variable is a declaration, or a use by name.
 type variable struct {
 	id    string
-	value flow.Value // a constant; absent: made by an action
+	value tree.Value // a constant; absent: made by an action
 	file  *form.File
-	pos   flow.Pos
+	pos   tree.Pos
 }
 
 // action is one action of a workflow or a macro.
@@ -49,7 +50,7 @@ type action struct {
 	yieldToOutput   *variable
 	yieldToInput    *variable
 	actions         []*action
-	in              flow.Value
+	in              tree.Value
 	file            *form.File
 }
 
@@ -64,21 +65,21 @@ type param struct {
 // macro is a reusable list of actions.
 type macro struct {
 	id      string
-	in      flow.Value
+	in      tree.Value
 	used    bool
 	params  []*macroParam
 	vars    []*variable
 	actions []*action
 	file    *form.File
-	pos     flow.Pos
+	pos     tree.Pos
 }
 
 type macroParam struct {
 	id     string
 	output bool
-	value  flow.Value // the default
-	in     flow.Value
-	pos    flow.Pos
+	value  tree.Value // the default
+	in     tree.Value
+	pos    tree.Pos
 }
 
 // reader reads a workflow or macros.
@@ -89,7 +90,7 @@ type reader struct {
 
 var apiVersion = regexp.MustCompile(`^4\.([0-7])\.\d+$`)
 
-func (r *reader) workflow(root flow.Value) *workflow {
+func (r *reader) workflow(root tree.Value) *workflow {
 	w := &workflow{in: root}
 	if !r.Object(root, "a workflow", "api", "name", "priority", "retries", "vars", "actions") {
 		return w
@@ -116,7 +117,7 @@ func (r *reader) workflow(root flow.Value) *workflow {
 	return w
 }
 
-func (r *reader) vars(list flow.Value) []*variable {
+func (r *reader) vars(list tree.Value) []*variable {
 	var out []*variable
 	for _, item := range r.List(list, "vars") {
 		if !r.Object(item, "a variable", "id", "value") {
@@ -130,7 +131,7 @@ func (r *reader) vars(list flow.Value) []*variable {
 }
 
 // constant refuses a value that no command line could hold.
-func (r *reader) constant(v flow.Value) {
+func (r *reader) constant(v tree.Value) {
 	if v.IsMapping() {
 		r.Fail(v.Pos(), "", "a value is a text, a number, true or false, or a list of them, not %s", v)
 	}
@@ -142,7 +143,7 @@ func (r *reader) constant(v flow.Value) {
 // maxNesting bounds for actions in for actions; each is a flow that starts the next.
 const maxNesting = 20
 
-func (r *reader) actions(list flow.Value, depth int) []*action {
+func (r *reader) actions(list tree.Value, depth int) []*action {
 	if depth > maxNesting {
 		r.Fail(list.Pos(), "", "for actions are nested more than %d deep", maxNesting)
 		return nil
@@ -157,7 +158,7 @@ func (r *reader) actions(list flow.Value, depth int) []*action {
 	return out
 }
 
-func (r *reader) action(v flow.Value, depth int) *action {
+func (r *reader) action(v tree.Value, depth int) *action {
 	if !v.IsMapping() {
 		r.Fail(v.Pos(), "", "an action is a mapping, not %s", v)
 		return nil
@@ -185,7 +186,7 @@ func (r *reader) action(v flow.Value, depth int) *action {
 	case "":
 		return nil
 	default:
-		r.Fail(v.Get("type").Pos(), flow.Nearest(a.kind, []string{kindExecute, kindFor, kindInclude}),
+		r.Fail(v.Get("type").Pos(), nearest.Hint(a.kind, []string{kindExecute, kindFor, kindInclude}),
 			"an action of type %q is not known; execute, for and include are", a.kind)
 		return nil
 	}
@@ -214,14 +215,14 @@ func (r *reader) generated(a *action) {
 }
 
 // use reads a variable's name.
-func (r *reader) use(v flow.Value, key string) *variable {
+func (r *reader) use(v tree.Value, key string) *variable {
 	if v.Get(key).IsZero() {
 		return nil
 	}
 	return &variable{id: r.Text(v, key), file: r.File, pos: v.Get(key).Pos()}
 }
 
-func (r *reader) dependsOn(v flow.Value) []*variable {
+func (r *reader) dependsOn(v tree.Value) []*variable {
 	if text, ok := r.TextOf(v); ok {
 		return []*variable{{id: text, file: r.File, pos: v.Pos()}}
 	}
@@ -240,7 +241,7 @@ func (r *reader) dependsOn(v flow.Value) []*variable {
 }
 
 // params reads inputs: each with a variable or a value.
-func (r *reader) params(list flow.Value, what string) []*param {
+func (r *reader) params(list tree.Value, what string) []*param {
 	var out []*param
 	for _, item := range r.List(list, "inputs") {
 		if r.Object(item, what, "id", "var", "value") {
@@ -250,7 +251,7 @@ func (r *reader) params(list flow.Value, what string) []*param {
 	return out
 }
 
-func (r *reader) input(item flow.Value, what string) *param {
+func (r *reader) input(item tree.Value, what string) *param {
 	p := &param{id: r.Need(item, what, "id")}
 	name, value := item.Get("var"), item.Get("value")
 	switch {
@@ -267,7 +268,7 @@ func (r *reader) input(item flow.Value, what string) *param {
 }
 
 // parameters reads the old form of constant inputs.
-func (r *reader) parameters(v flow.Value) []*param {
+func (r *reader) parameters(v tree.Value) []*param {
 	list := v.Get("parameters")
 	if !list.IsZero() {
 		r.Note(v.Key("parameters"), "parameters is deprecated: they are inputs")
@@ -275,7 +276,7 @@ func (r *reader) parameters(v flow.Value) []*param {
 	return r.params(list, "a parameter")
 }
 
-func (r *reader) outputs(list flow.Value, files bool) []*param {
+func (r *reader) outputs(list tree.Value, files bool) []*param {
 	var out []*param
 	known := []string{"id", "var"}
 	if files {
@@ -295,7 +296,7 @@ func (r *reader) outputs(list flow.Value, files bool) []*param {
 }
 
 // macros reads a file of macros into what is known already.
-func (r *reader) macros(root flow.Value, out map[string]*macro) {
+func (r *reader) macros(root tree.Value, out map[string]*macro) {
 	for _, item := range r.List(root, "a file of macros") {
 		if !r.Object(item, "a macro", "id", "name", "description", "parameters", "vars", "actions") {
 			continue
@@ -319,7 +320,7 @@ func (r *reader) macros(root flow.Value, out map[string]*macro) {
 	}
 }
 
-func (r *reader) macroParam(v flow.Value) *macroParam {
+func (r *reader) macroParam(v tree.Value) *macroParam {
 	p := &macroParam{id: r.Need(v, "the parameter", "id"), value: v.Get("default"), in: v, pos: v.At("id").Pos()}
 	p.output = r.direction(v)
 	if p.output && !p.value.IsZero() {
@@ -330,7 +331,7 @@ func (r *reader) macroParam(v flow.Value) *macroParam {
 }
 
 // direction reads the type of a parameter; true: an output.
-func (r *reader) direction(v flow.Value) bool {
+func (r *reader) direction(v tree.Value) bool {
 	text := r.Need(v, "the parameter", "type")
 	if text != "" && text != "input" && text != "output" {
 		r.Fail(v.Get("type").Pos(), "", "a parameter is input or output, not %q", text)
@@ -341,8 +342,8 @@ func (r *reader) direction(v flow.Value) bool {
 // unbounded is a cardinality's n.
 const unbounded = math.MaxInt32
 
-// cardinality reads min..max, where n is no bound.
-func (r *reader) cardinality(v flow.Value) (low, high int) {
+// cardinality reads min..max; n stands for any number.
+func (r *reader) cardinality(v tree.Value) (low, high int) {
 	text := r.Need(v, "the parameter", "cardinality")
 	lowText, highText, ok := strings.Cut(text, "..")
 	low, err := strconv.Atoi(strings.TrimSpace(lowText))
@@ -351,7 +352,7 @@ func (r *reader) cardinality(v flow.Value) (low, high int) {
 		high, err2 = unbounded, nil
 	}
 	if text != "" && (!ok || err != nil || err2 != nil || low < 0 || low > high) {
-		r.Fail(v.Get("cardinality").Pos(), "", "%q is no cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
+		r.Fail(v.Get("cardinality").Pos(), "", "%q is not a cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
 		return 0, unbounded
 	}
 	return low, high

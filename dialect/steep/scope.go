@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // scope is a flow in the making: the workflow, an iteration of a for action, or a process chain.
@@ -212,8 +213,8 @@ func (s *scope) contents(v *variable) *value {
 		list = `if [ -e "$DIR" ]; then echo "$DIR"; fi`
 	}
 	step := &flow.Step{Name: s.names.Name(strings.Trim(v.id, "$") + ".files"), Needs: found.needs, Action: &flow.Exec{
-		Shell: flow.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
-		Env:   flow.V(map[string]any{"DIR": found.template()}),
+		Shell: tree.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
+		Env:   tree.V(map[string]any{"DIR": found.template()}),
 	}}
 	s.doc.Steps = append(s.doc.Steps, step)
 	out := &value{

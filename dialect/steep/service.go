@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // service is a program's metadata.
@@ -12,7 +12,7 @@ type service struct {
 	id, path    string
 	description string
 	params      []*serviceParam
-	in          flow.Value
+	in          tree.Value
 	reader      *reader
 	used        bool
 }
@@ -22,10 +22,10 @@ type serviceParam struct {
 	output    bool
 	low, high int
 	dataType  string
-	value     flow.Value // the default
+	value     tree.Value // the default
 	suffix    string
 	label     string
-	in        flow.Value
+	in        tree.Value
 }
 
 // The data types that mean something here; all others are texts.
@@ -36,7 +36,7 @@ const (
 )
 
 // services reads a file of services into what is known already.
-func (r *reader) services(root flow.Value, out map[string]*service) {
+func (r *reader) services(root tree.Value, out map[string]*service) {
 	for _, item := range r.List(root, "a file of services") {
 		if !r.Object(item, "a service", "id", "name", "description", "path", "runtime", "parameters", "runtimeArgs",
 			"requiredCapabilities", "retries", "maxInactivity", "maxRuntime", "deadline") {
@@ -77,7 +77,7 @@ func (r *reader) services(root flow.Value, out map[string]*service) {
 var plainTypes = []string{"", "string", "integer", "float", typeBoolean, typeDirectory, typeFileOrEmptyList}
 
 // use refuses a service that an action executes and that cannot be run here, and notes what of it has no counterpart. An
-// installation has more services than a workflow uses; what they need is no matter.
+// installation has more services than a workflow uses; what those need does not matter.
 func (s *service) use() {
 	if s.used {
 		return
@@ -116,7 +116,7 @@ func (s *service) use() {
 	}
 }
 
-func (r *reader) serviceParam(v flow.Value) *serviceParam {
+func (r *reader) serviceParam(v tree.Value) *serviceParam {
 	p := &serviceParam{
 		id: r.Need(v, "the parameter", "id"), output: r.direction(v), dataType: r.Text(v, "dataType"), value: v.Get("default"),
 		suffix: r.Text(v, "fileSuffix"), label: r.Text(v, "label"), in: v,

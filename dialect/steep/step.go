@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // launcher makes the folders of the outputs, up to --, and becomes the service's program.
@@ -148,7 +149,7 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 		for _, item := range flat(v.constant) {
 			text, _ := item.(string)
 			if p.dataType != typeBoolean {
-				args = append(args, labelled(p, &value{constant: flow.V(text), shape: shapeOne})...)
+				args = append(args, labelled(p, &value{constant: tree.V(text), shape: shapeOne})...)
 			} else if p.label != "" && truth[strings.ToLower(text)] {
 				args = append(args, word(p.label))
 			}
@@ -194,10 +195,10 @@ func (s *scope) chainStep(u *unit) {
 		}
 	}
 	if len(outputs) > 0 {
-		inner.doc.Output = flow.V(outputs)
+		inner.doc.Output = tree.V(outputs)
 	}
 	s.children = append(s.children, inner.doc)
-	u.step.Action = &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V(s.hand(u, inner))}
+	u.step.Action = &flow.Child{Name: tree.V(inner.doc.Name), Input: tree.V(s.hand(u, inner))}
 }
 
 // hand puts together what a child flow is given: the folders, and the variables that it reads.

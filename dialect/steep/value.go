@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // shape says how many values a variable holds.
@@ -29,7 +29,7 @@ const (
 
 // value is what is known about a variable in one flow: a constant, a text with expressions in it, or an expression.
 type value struct {
-	constant flow.Value
+	constant tree.Value
 	parts    []part // of a generated file name
 	expr     string
 	shape    shape
@@ -58,12 +58,12 @@ func (v *value) expression() string {
 }
 
 // template gives the value as a document holds it.
-func (v *value) template() flow.Value {
+func (v *value) template() tree.Value {
 	switch {
 	case !v.constant.IsZero():
 		return literals(v.constant.Any())
 	case v.parts == nil:
-		return flow.V("${{ " + v.expr + " }}")
+		return tree.V("${{ " + v.expr + " }}")
 	}
 	var b strings.Builder
 	for _, p := range v.parts {
@@ -73,22 +73,22 @@ func (v *value) template() flow.Value {
 			b.WriteString(form.Literal(p.text))
 		}
 	}
-	return flow.V(b.String())
+	return tree.V(b.String())
 }
 
 // literals writes constants so that no expression is found in them.
-func literals(v any) flow.Value {
+func literals(v any) tree.Value {
 	switch v := v.(type) {
 	case string:
-		return flow.V(form.Literal(v))
+		return tree.V(form.Literal(v))
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {
 			list[i] = literals(item)
 		}
-		return flow.V(list)
+		return tree.V(list)
 	default:
-		return flow.V(v)
+		return tree.V(v)
 	}
 }
 
@@ -108,11 +108,11 @@ func (v *value) folder() *value {
 }
 
 // constantValue is a constant as a variable holds it, every scalar of it as the text that a command line has for it.
-func constantValue(v flow.Value) *value {
+func constantValue(v tree.Value) *value {
 	if v.IsList() {
-		return &value{constant: flow.V(texts(v.Any())), shape: shapeMany}
+		return &value{constant: tree.V(texts(v.Any())), shape: shapeMany}
 	}
-	return &value{constant: flow.V(texts(v.Any())), shape: shapeOne}
+	return &value{constant: tree.V(texts(v.Any())), shape: shapeOne}
 }
 
 func texts(v any) any {
@@ -163,11 +163,11 @@ type argument struct {
 }
 
 func word(text string) argument {
-	return argument{value: &value{constant: flow.V(text), shape: shapeOne}}
+	return argument{value: &value{constant: tree.V(text), shape: shapeOne}}
 }
 
 // command joins arguments: a list of texts where it is known how many there are, else one expression.
-func command(args []argument) flow.Value {
+func command(args []argument) tree.Value {
 	dynamic := false
 	for _, a := range args {
 		dynamic = dynamic || a.list
@@ -177,7 +177,7 @@ func command(args []argument) flow.Value {
 		for i, a := range args {
 			list[i] = a.value.template()
 		}
-		return flow.V(list)
+		return tree.V(list)
 	}
 	var lists, words []string
 	flush := func() {
@@ -195,5 +195,5 @@ func command(args []argument) flow.Value {
 		}
 	}
 	flush()
-	return flow.V("${{ concat(" + strings.Join(lists, ", ") + ") }}")
+	return tree.V("${{ concat(" + strings.Join(lists, ", ") + ") }}")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/dialect/internal/handlers"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -51,14 +52,14 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 		c.step(s, &names)
 	}
 	if len(c.updates) > 0 {
-		c.doc.Output = flow.V("${{ " + c.state() + " }}")
+		c.doc.Output = tree.V("${{ " + c.state() + " }}")
 	}
 	notes, err := form.Finish(r.File, hf)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := flow.Compile(c.doc); err != nil {
-		var errs flow.Errors
+		var errs tree.Errors
 		if !errors.As(err, &errs) {
 			return nil, err
 		}
@@ -90,10 +91,10 @@ func (c *converter) step(s *step, names *form.Namer) {
 	if s.index > 0 {
 		out.Needs = []string{c.doc.Steps[len(c.doc.Steps)-1].Name}
 		if reach := c.reached(s.index); reach != "" {
-			out.When = flow.V(reach)
+			out.When = tree.V(reach)
 		}
 	}
-	p, err := dialect.Policy("stevora", form.Pick(s.in, "retry"))
+	p, err := Policy(form.Pick(s.in, "retry"))
 	c.Policy(s.in, err)
 	if s.kind != typeTask && s.kind != typeLLM {
 		c.Ignored(s.in, "nothing is executed that could be tried again", "retry")
@@ -106,9 +107,9 @@ func (c *converter) step(s *step, names *form.Namer) {
 	case typeTask, typeLLM:
 		c.task(s, out, p, state)
 	case typeWait:
-		out.Action = &flow.Sleep{For: flow.V(c.milliseconds(s.in, "durationMs", 0))}
+		out.Action = &flow.Sleep{For: tree.V(c.milliseconds(s.in, "durationMs", 0))}
 		if until := c.Text(s.in, "untilTimestamp"); until != "" {
-			out.Action = &flow.Sleep{Until: flow.V(until)}
+			out.Action = &flow.Sleep{Until: tree.V(until)}
 		}
 	case typeCondition:
 		c.condition(s, out, state)
@@ -127,7 +128,7 @@ const mostUpdates = 20
 
 // gather makes a step that holds the state so far.
 func (c *converter) gather(name string, needs []string) string {
-	state := flow.V(map[string]any{"state": "${{ " + c.state() + " }}"})
+	state := tree.V(map[string]any{"state": "${{ " + c.state() + " }}"})
 	c.doc.Steps = append(c.doc.Steps, &flow.Step{Name: name, Needs: needs, Action: &flow.Noop{Output: state}})
 	c.updates = []string{"steps[" + form.Expr(name) + "].output.state"}
 	return name
@@ -207,14 +208,14 @@ func (c *converter) reached(i int) string {
 func (c *converter) condition(s *step, out *flow.Step, state string) {
 	value := lead(state, strings.Split(c.Text(s.in, "expression"), "."))
 	next := func(key string) string { return form.Expr(c.Text(s.in, key)) }
-	out.Action = &flow.Noop{Output: flow.V(map[string]any{
+	out.Action = &flow.Noop{Output: tree.V(map[string]any{
 		"next": "${{ (" + value + `) in [nil, false, 0, ""] ? ` + next("falseStep") + " : " + next("trueStep") + " }}",
 	})}
 }
 
 // wait waits for an event, whose payload goes into the state.
 func (c *converter) wait(s *step, out *flow.Step, event string) {
-	out.Action = &flow.Wait{Event: flow.V(form.Literal(event))}
+	out.Action = &flow.Wait{Event: tree.V(form.Literal(event))}
 	if after := c.milliseconds(s.in, "timeoutMs", 1); after > 0 {
 		out.Policy.Set(policy.LimitWait, &policy.Limit{After: after, Origin: c.Origin(s.in, "timeoutMs")})
 	}
@@ -225,16 +226,16 @@ func (c *converter) wait(s *step, out *flow.Step, event string) {
 func (c *converter) approval(s *step, out *flow.Step, state string, names *form.Namer) {
 	key := c.Text(s.in, "contentKey")
 	check := &flow.Step{
-		Name: names.Name(out.Name + contentCheck), Needs: out.Needs, When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
+		Name: names.Name(out.Name + contentCheck), Needs: out.Needs, When: tree.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
 		Action: &flow.Fail{
-			Type: flow.V(contentMissing), Message: flow.V("nothing was written into the state under " + form.Literal(key)),
-			Kind: flow.V("failed"), NonRetryable: true,
+			Type: tree.V(contentMissing), Message: tree.V("nothing was written into the state under " + form.Literal(key)),
+			Kind: tree.V("failed"), NonRetryable: true,
 		},
 	}
 	if !out.When.IsZero() {
 		reach, _ := out.When.Text()
 		missing, _ := check.When.Text()
-		check.When = flow.V("(" + reach + ") && " + missing)
+		check.When = tree.V("(" + reach + ") && " + missing)
 	}
 	c.doc.Steps = append(c.doc.Steps, check)
 	out.Needs = []string{check.Name}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // TestConvert converts the documents of testdata/convert, each with its handlers after a line of ---.
@@ -75,7 +76,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, document, handlers string) {
 		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})
-		var errs flow.Errors
+		var errs tree.Errors
 		switch {
 		case err == nil:
 			write(t, c)

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // llm checks a step that asks a language model, as Stevora does; what of it is there is for the handler.
-func (r *reader) llm(v flow.Value) {
+func (r *reader) llm(v tree.Value) {
 	r.Need(v, "the llm step", "model")
 	for _, model := range r.List(v.Get("fallbackModels"), "fallbackModels") {
 		if _, ok := model.Text(); !ok {
@@ -60,7 +61,7 @@ func (r *reader) llm(v flow.Value) {
 	}
 }
 
-func number(v flow.Value) (float64, bool) {
+func number(v tree.Value) (float64, bool) {
 	switch n := v.Any().(type) {
 	case int:
 		return float64(n), true
@@ -72,13 +73,13 @@ func number(v flow.Value) (float64, bool) {
 }
 
 // oneOf reads a text that must be one of some.
-func (r *reader) oneOf(v flow.Value, what, key string, words ...string) {
+func (r *reader) oneOf(v tree.Value, what, key string, words ...string) {
 	if text := r.Need(v, what, key); text != "" && !slices.Contains(words, text) {
-		r.Fail(v.Get(key).Pos(), flow.Nearest(text, words), "the %s of %s is %s, not %q", key, what, strings.Join(words, " or "), text)
+		r.Fail(v.Get(key).Pos(), nearest.Hint(text, words), "the %s of %s is %s, not %q", key, what, strings.Join(words, " or "), text)
 	}
 }
 
-func (r *reader) mapping(v flow.Value, key string) {
+func (r *reader) mapping(v tree.Value, key string) {
 	if field := v.Get(key); !field.IsZero() && !field.IsMapping() {
 		r.Fail(field.Pos(), "", "%s is a mapping, not %s", key, field)
 	}

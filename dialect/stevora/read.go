@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // The types of steps.
@@ -37,13 +38,13 @@ var types = []string{typeTask, typeWait, typeCondition, typeEvent, typeLLM, type
 // step is a step as it is written.
 type step struct {
 	kind, name string
-	in         flow.Value
+	in         tree.Value
 	index      int
 }
 
 type reader struct{ *form.File }
 
-func (r *reader) definition(root flow.Value) (name, description string, steps []*step) {
+func (r *reader) definition(root tree.Value) (name, description string, steps []*step) {
 	if !r.Object(root, "a definition", "name", "version", "description", "steps") {
 		return "", "", nil
 	}
@@ -73,7 +74,7 @@ func (r *reader) definition(root flow.Value) (name, description string, steps []
 	return name, description, steps
 }
 
-func (r *reader) limited(v flow.Value, what, key string, most int) string {
+func (r *reader) limited(v tree.Value, what, key string, most int) string {
 	text := r.Need(v, what, key)
 	if n := len([]rune(text)); n > most {
 		r.Fail(v.Get(key).Pos(), "", "the %s of %s has %d characters; %d are allowed", key, what, n, most)
@@ -81,7 +82,7 @@ func (r *reader) limited(v flow.Value, what, key string, most int) string {
 	return text
 }
 
-func (r *reader) step(v flow.Value) *step {
+func (r *reader) step(v tree.Value) *step {
 	if !v.IsMapping() {
 		r.Fail(v.Pos(), "", "a step is a mapping, not %s", v)
 		return nil
@@ -91,7 +92,7 @@ func (r *reader) step(v flow.Value) *step {
 		return nil
 	}
 	if keysOf[s.kind] == nil {
-		r.Fail(v.Get("type").Pos(), flow.Nearest(s.kind, types), "a step of type %q is not known", s.kind)
+		r.Fail(v.Get("type").Pos(), nearest.Hint(s.kind, types), "a step of type %q is not known", s.kind)
 		return nil
 	}
 	r.Object(v, "a step of type "+s.kind, append([]string{"type", "name", "retry"}, keysOf[s.kind]...)...)
@@ -108,7 +109,7 @@ func (r *reader) step(v flow.Value) *step {
 		r.milliseconds(v, "durationMs", 0)
 		if text := r.Text(v, "untilTimestamp"); text != "" {
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				r.Fail(v.Get("untilTimestamp").Pos(), "write it as 2030-01-31T18:00:00Z", "untilTimestamp %q is no instant", text)
+				r.Fail(v.Get("untilTimestamp").Pos(), "write it as 2030-01-31T18:00:00Z", "untilTimestamp %q is not an instant", text)
 			}
 		}
 	case typeCondition:
@@ -128,7 +129,7 @@ func (r *reader) step(v flow.Value) *step {
 }
 
 // milliseconds reads an amount of time; 0 where it is absent.
-func (r *reader) milliseconds(v flow.Value, key string, low int) time.Duration {
+func (r *reader) milliseconds(v tree.Value, key string, low int) time.Duration {
 	return time.Duration(r.Whole(v, key, 0, low, int(math.MaxInt64/int64(time.Millisecond)))) * time.Millisecond
 }
 
@@ -147,7 +148,7 @@ func (r *reader) jumps(s *step, steps []*step) {
 		switch {
 		case target == "":
 		case i < 0:
-			r.Fail(s.in.Get(key).Pos(), flow.Nearest(target, names), "there is no step %q", target)
+			r.Fail(s.in.Get(key).Pos(), nearest.Hint(target, names), "there is no step %q", target)
 		case i <= s.index:
 			r.Fail(s.in.Get(key).Pos(), "let a step retry, or start the definition again", "the condition %q jumps back to %q; a flow only goes forward", s.name, target)
 		}

@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/dialect/internal/options"
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
 )
 
 // RetryPolicy says which attempts, or runs, are followed by another.
@@ -46,7 +45,7 @@ func Activity(o ActivityOptions) pawl.StepOption {
 	if o.RetryPolicy != nil {
 		fields["retryPolicy"] = o.RetryPolicy.fields()
 	}
-	return pawl.Policy(options.Temporal(fields))
+	return pawl.Policy(temporalform.Policy(fields))
 }
 
 func (r *RetryPolicy) fields() map[string]any {
@@ -77,8 +76,7 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 	if o.RetryPolicy != nil {
 		fields["retryPolicy"] = o.RetryPolicy.fields()
 	}
-	f := policy.ReadFields(fields, options.TemporalRuns...)
-	w := options.TemporalWorkflow(f)
+	w, f := temporalform.ReadWorkflow(fields)
 	if w.NotAfterRun {
 		f.Fail("retryPolicy", "nonRetryableErrorTypes: TemporalTimeout:StartToClose has no counterpart: a run that took too long is retried like one that failed")
 	}

@@ -5,7 +5,7 @@ package zart
 
 import (
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/dialect/internal/options"
+	"github.com/pawl-dev/pawl/dialect/zart/zartform"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -34,7 +34,7 @@ func Step(a StepAttributes) pawl.StepOption {
 			fields[name] = text
 		}
 	}
-	return pawl.Policy(options.ZartStep(fields))
+	return pawl.Policy(zartform.Policy(fields))
 }
 
 // HandlerAttributes are those of #[zart_durable(…)]; what runs on failure is [pawl.OnFailure].
@@ -50,7 +50,7 @@ func (a HandlerAttributes) options() ([]pawl.Option, error) {
 		return nil, nil
 	}
 	f := policy.ReadFields(map[string]any{"timeout": a.Timeout}, "timeout")
-	limit := options.ZartTimeout(f)
+	limit := zartform.Timeout(f)
 	if f.Err() != nil {
 		return nil, f.Err()
 	}

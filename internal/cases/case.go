@@ -12,7 +12,7 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/goccy/go-yaml"
 
-	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -98,7 +98,7 @@ func (c Case) Run() (Result, error) {
 }
 
 func (c Case) scenario() (core.Scenario, error) {
-	p, err := dialect.Policy(c.Dialect, c.Policy)
+	p, err := translate(c.Dialect, c.Policy)
 	if err != nil {
 		return core.Scenario{}, policy.Under(err, "policy")
 	}
@@ -163,7 +163,7 @@ func (c Case) match(when string, f *policy.Failure, attempt int) policy.Match {
 	if task == "" {
 		task = "step"
 	}
-	env := dialect.AetherEnv(task, dialect.AetherPhase(f.Kind), f.Code, f.Message, nil)
+	env := aether.Env(task, f)
 	env["attempt"], env["code"] = attempt, f.Code
 	env["failure"] = map[string]any{
 		"kind": f.Kind.String(), "type": f.Type, "message": f.Message, "code": f.Code, "limit": f.Limit.String(),

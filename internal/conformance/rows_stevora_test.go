@@ -68,7 +68,7 @@ func stevoraDefaults(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := dialect.Policy("stevora", map[string]any{"retry": form})
+		p, err := stevora.Policy(map[string]any{"retry": form})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -58,7 +59,7 @@ const once = "retryPolicy: {maximumAttempts: 1}, "
 func refused(t *testing.T, text, place, want string) {
 	t.Helper()
 	_, err := flow.Parse("w.yaml", []byte("pawl: 1\nname: w\n"+text), dialect.Forms()...)
-	var all flow.Errors
+	var all tree.Errors
 	if !errors.As(err, &all) || len(all) != 1 || fmt.Sprintf("%d:%d", all[0].Line, all[0].Col) != place || !strings.Contains(all[0].Msg, want) {
 		t.Errorf("%s\ngot  %v\nwant %s: %s", text, err, place, want)
 	}

@@ -9,7 +9,6 @@ import (
 func Apply(r *Run, at Time, rec Record) {
 	switch rec := rec.(type) {
 	case RunCreated:
-		r.owed = true
 		r.applyCreated(at, rec)
 	case RunStarted:
 		r.Phase, r.StartedAt, r.Deadline = RunRunning, at, rec.Deadline
@@ -50,7 +49,7 @@ func Apply(r *Run, at Time, rec Record) {
 	case StepWarned:
 		r.applyWarned(at, rec)
 	case BodyWaits:
-		r.owed = false
+		r.bodyPending = false
 	case Operated:
 		if (rec.Op == OpCancel || rec.Op == OpInterrupt) && rec.Reason != "" {
 			r.CancelReason = rec.Reason
@@ -61,20 +60,30 @@ func Apply(r *Run, at Time, rec Record) {
 }
 
 func (r *Run) applyCreated(at Time, rec RunCreated) {
-	r.Workflow, r.Definition, r.WorkflowID, r.Key = rec.Workflow, rec.Definition, rec.WorkflowID, rec.Key
-	r.Input, r.CreatedAt, r.StartAt = rec.Input, at, rec.StartAt
-	r.Execution, r.Deadline, r.Parent, r.Chain = rec.Execution, rec.Deadline, rec.Parent, rec.Chain
+	r.Workflow, r.Definition = rec.Workflow, rec.Definition
+	r.WorkflowID, r.Key = rec.WorkflowID, rec.Key
+	r.Input = rec.Input
+	r.Execution, r.Deadline = rec.Execution, rec.Deadline
+	r.Parent, r.Chain = rec.Parent, rec.Chain
 	r.Notify = rec.Notify
+
+	r.CreatedAt, r.StartAt = at, rec.StartAt
 	r.Phase = RunPending
 	if rec.StartAt == 0 {
 		r.Phase, r.StartedAt = RunRunning, at
 	}
+	r.bodyPending = true
 }
 
 func (r *Run) applyReopened(rec RunReopened) {
-	r.Phase, r.EndedAt, r.Output, r.Failure, r.owed = RunRunning, 0, nil, nil, true
+	r.Phase = RunRunning
+	r.EndedAt = 0
+	r.Output, r.Failure = nil, nil
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
-	r.Closing, r.CancelAsked, r.CancelReason = nil, false, ""
+
+	r.Closing = nil
+	r.CancelAsked, r.CancelReason = false, ""
+	r.bodyPending = true
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
 	}
@@ -88,7 +97,8 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt, Until: rec.Until,
 	}
 	if spec.Kind == KindTask {
-		s.Phase, s.Attempt, s.Counted, s.ReadyAt = StepScheduled, 1, 1, at
+		s.Phase, s.ReadyAt = StepScheduled, at
+		s.Attempt, s.Counted = 1, 1
 	}
 	r.add(s)
 }
@@ -96,9 +106,10 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 	r.add(Step{
 		ID: StepID(len(r.Steps)), Spec: r.resolve(rec.Spec), Item: rec.Item, Group: rec.Group, Phase: rec.Phase,
-		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output, Upstream: rec.Upstream, Kept: rec.Kept,
+		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output,
+		Upstream: rec.Upstream, Kept: rec.Kept,
 	})
-	r.changed, r.owed = append(r.changed, StepID(len(r.Steps)-1)), true
+	r.noteClosed(StepID(len(r.Steps) - 1))
 }
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
@@ -151,9 +162,9 @@ func (r *Run) applyStep(at Time, rec Record) {
 		if rec.Signal != "" {
 			r.takeSignal(rec.Signal)
 		}
-		r.changed, r.owed = append(r.changed, rec.Step), true
+		r.noteClosed(rec.Step)
 	case StepReset:
-		r.owed = r.owed || rec.Restart
+		r.bodyPending = r.bodyPending || rec.Restart
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:
 		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })
@@ -161,12 +172,23 @@ func (r *Run) applyStep(at Time, rec Record) {
 	}
 }
 
+// noteClosed notes a step that closed, for whoever decides what comes next.
+func (r *Run) noteClosed(id StepID) {
+	r.changed = append(r.changed, id)
+	r.bodyPending = true
+}
+
+// ready begins another attempt: it waits for a worker, and has given no sign of life yet.
 func (s *Step) ready(at Time) {
-	s.Phase, s.ReadyAt, s.Started, s.BeatAt, s.ByteAt, s.NextAt = StepScheduled, at, 0, 0, 0, 0
+	s.Phase, s.ReadyAt = StepScheduled, at
+	s.Started, s.BeatAt, s.ByteAt = 0, 0, 0
+	s.NextAt = 0 // the backoff is over
 	s.Attempt++
 	s.Counted++
 }
 
+// start begins the work of an attempt. An attempt that waited for a worker was counted when it became ready; that of
+// a child step is counted here, for nothing waits before it.
 func (s *Step) start(at Time, rec AttemptStarted) {
 	if s.Spec.Kind == KindTask {
 		s.Phase = StepRunning
@@ -196,13 +218,15 @@ func (s *Step) beat(rec AttemptBeat) {
 	}
 }
 
+// endAttempt ends an attempt. A lost one gives back the attempt it took from the budget: it says nothing about the
+// step.
 func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 	s.Failure, s.Stopping = rec.Failure, rec.Stopping
 	if rec.Details != nil {
 		s.Details = rec.Details
 	}
 	if rec.Failure != nil && rec.Failure.Kind == policy.KindLost {
-		if !innocent(rec.Failure) {
+		if !excused(rec.Failure) {
 			s.Lost++
 		}
 		s.Counted--
@@ -212,12 +236,15 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 	s.Started = 0
 	s.Child = RunID{}
 	if rec.Retry {
-		s.Phase, s.NextAt, s.Delay = StepBackingOff, rec.NextAt, rec.NextAt.Sub(at).Milliseconds()
+		s.Phase, s.NextAt = StepBackingOff, rec.NextAt
+		s.Delay = rec.NextAt.Sub(at).Milliseconds()
 	}
 }
 
 func (s *Step) end(at Time, rec StepEnded) {
-	s.Phase, s.Reason, s.EndedAt, s.Output, s.Started = rec.Phase, rec.Reason, at, rec.Output, 0
+	s.Phase, s.Reason, s.EndedAt = rec.Phase, rec.Reason, at
+	s.Output = rec.Output
+	s.Started = 0
 	if s.Spec.Kind != KindSleep { // a sleep that is restarted needs its length
 		s.NextAt = 0
 	}
@@ -232,7 +259,8 @@ func (s *Step) reset(at Time, rec StepReset) {
 		s.NextAt = rec.NextAt
 	}
 	if rec.Budget {
-		s.Counted, s.Lost, s.Delay, s.Began = 0, 0, 0, 0
+		s.Counted, s.Lost = 0, 0
+		s.Delay, s.Began = 0, 0
 	}
 	if s.Phase == StepScheduled {
 		s.ReadyAt = at
@@ -240,8 +268,8 @@ func (s *Step) reset(at Time, rec StepReset) {
 	if !rec.Restart {
 		return
 	}
-	s.EndedAt, s.Reason, s.Output, s.Failure = 0, policy.ReasonNone, nil, nil
-	s.Phase = StepSuspended
+	s.Phase, s.Reason, s.EndedAt = StepSuspended, policy.ReasonNone, 0
+	s.Output, s.Failure = nil, nil
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
 	}

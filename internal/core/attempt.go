@@ -7,21 +7,25 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Types of the failures of lost attempts that say nothing against their step, so that they are not among those that stop it.
+// Types of the failures of lost attempts that are excused. After several lost attempts in a row a step is stopped,
+// since it may be the step that kills its workers; an excused attempt does not count among them, since it cannot have
+// done so.
 const (
-	// TypeWorkerClosed: its worker was closed in good order. Whoever leaves does not die of the step.
+	// TypeWorkerClosed: the worker was closed in good order while the attempt ran.
 	TypeWorkerClosed = "worker_closed"
-	// TypeNotBegun: its worker died before it said that it begins, as it does where the attempt before was lost, too. Or it came
-	// to its worker after its deadline, or before the body of its run had come to its function again.
+	// TypeNotBegun: the attempt's work never began. Its worker died before it reported that it begins (it does so
+	// where the attempt before was lost), or the attempt reached its worker after its deadline, or before the body of
+	// its run had come to its function again.
 	TypeNotBegun = "not_begun"
 )
 
-// innocent reports whether the loss of an attempt says nothing against its step.
-func innocent(f *policy.Failure) bool { return f.Type == TypeWorkerClosed || f.Type == TypeNotBegun }
+// excused reports whether a lost attempt does not count among those that stop its step.
+func excused(f *policy.Failure) bool { return f.Type == TypeWorkerClosed || f.Type == TypeNotBegun }
 
-// widowed is the failure of a running attempt whose worker has died with its engine. Whether the work had begun is not known of
-// the first one: its start was recorded, and no more.
-func (s *Step) widowed() *policy.Failure {
+// lostWithEngine returns the failure of a running attempt whose worker died together with its engine. A first attempt
+// may have begun, since only its start was recorded; so it counts. One after a lost attempt reports a Beat before it
+// begins: without a sign of life it has not begun.
+func (s *Step) lostWithEngine() *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindLost, Type: "lost", Message: "the engine that ran the attempt is gone"}
 	if s.Lost > 0 && s.BeatAt == 0 && s.ByteAt == 0 {
 		f.Type, f.Message = TypeNotBegun, "the engine was gone before the attempt began"
@@ -39,7 +43,8 @@ func (m *machine) attempt(op string, id StepID, attempt int, phase StepPhase) (*
 	}
 	s := &m.r.Steps[id]
 	if s.Attempt != attempt || s.Phase != phase {
-		return nil, m.refuse(CodeStale, op, "step %q is %s in attempt %d, the report is for attempt %d", s.Key(), s.Phase, s.Attempt, attempt)
+		return nil, m.refuse(CodeStale, op, "step %q is %s in attempt %d, the report is for attempt %d",
+			s.Key(), s.Phase, s.Attempt, attempt)
 	}
 	return s, nil
 }
@@ -71,21 +76,23 @@ func (m *machine) taskStarted(in TaskStarted) error {
 func (m *machine) task(s *Step, payload []byte) Task {
 	p := s.Effective()
 	t := Task{
-		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow, Type: s.Spec.Type, Queue: s.Spec.Queue,
+		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow,
+		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
 	}
 	d := m.r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.
 	if d.limit == policy.LimitHeartbeat || d.limit == policy.LimitInactivity {
-		d = m.r.spanning(s).attached(policy.LimitStartToClose, p.StartToClose, s.Started)
+		d = m.r.spanning(s).withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
 	}
 	t.Deadline, t.Bound = d.at, d.limit
-	t.Heartbeat, t.Inactivity = silence(p.Heartbeat), silence(p.Inactivity)
+	t.Heartbeat, t.Inactivity = reportEvery(p.Heartbeat), reportEvery(p.Inactivity)
 	return t
 }
 
-// silence is how long work may give no sign before it has to be known, in microseconds: the limit, or its warning.
-func silence(l *policy.Limit) int64 {
+// reportEvery is how long work may give no sign before it has to be known, in microseconds: the limit, or its
+// warning.
+func reportEvery(l *policy.Limit) int64 {
 	switch {
 	case l == nil:
 		return 0
@@ -151,7 +158,7 @@ func (m *machine) childEnded(in ChildEnded) error {
 	if err != nil {
 		return err
 	}
-	if in.Phase == RunTimedOut && m.childMetOurs(s, in.Failure) {
+	if in.Phase == RunTimedOut && m.expireWithChild(s, in.Failure) {
 		return nil
 	}
 	switch in.Phase {
@@ -167,7 +174,11 @@ func (m *machine) childEnded(in ChildEnded) error {
 		f.Cause = in.Failure
 		m.attemptEnded(s, f, nil, false)
 	default:
-		f := &policy.Failure{Kind: policy.KindError, Type: "child", Message: "the child run " + in.Child.String() + " " + strings.ReplaceAll(in.Phase.String(), "_", " "), Cause: in.Failure}
+		ended := strings.ReplaceAll(in.Phase.String(), "_", " ")
+		f := &policy.Failure{
+			Kind: policy.KindError, Type: "child",
+			Message: "the child run " + in.Child.String() + " " + ended, Cause: in.Failure,
+		}
 		if in.Failure != nil {
 			f.Type, f.Code = in.Failure.Type, in.Failure.Code
 			if in.Failure.Kind == policy.KindFailed {
@@ -180,9 +191,9 @@ func (m *machine) childEnded(in ChildEnded) error {
 	return nil
 }
 
-// childMetOurs lets a limit of this run, or of its step, fire that the child run met first: it inherits both, and at one
-// instant either run may be the first to act.
-func (m *machine) childMetOurs(s *Step, cause *policy.Failure) bool {
+// expireWithChild fires a limit of this run, or of its step, that has ended the child run. The child inherits both
+// limits, so at their instant either run may be the first to act. It reports whether there was such a limit.
+func (m *machine) expireWithChild(s *Step, cause *policy.Failure) bool {
 	run, own := m.r.runLimit(), m.r.stepLimit(s)
 	switch {
 	case run.at != 0 && run.at <= m.now && (own.at == 0 || run.at <= own.at):
@@ -198,12 +209,15 @@ func (m *machine) childMetOurs(s *Step, cause *policy.Failure) bool {
 	return true
 }
 
-// attemptEnded ends the step's attempt badly and lets the policy judge what follows: another attempt, or the step's end.
+// attemptEnded records that the step's attempt failed. The policy judges what follows: another attempt, or the step's
+// end.
 func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopping bool) {
 	p := s.Effective()
 	v, note := m.judge(s, p, f)
 	if v.Retry {
-		m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note})
+		m.emit(AttemptEnded{
+			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note,
+		})
 		m.readyAgain(s.ID)
 		return
 	}
@@ -218,11 +232,12 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 
 func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Verdict, string) {
 	h := policy.History{
-		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond, Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
+		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
+		Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
 	}
 	if f.Kind == policy.KindLost {
 		h.Counted, h.Lost = s.Counted-1, s.Lost
-		if !innocent(f) {
+		if !excused(f) {
 			h.Lost++
 		}
 	}

@@ -37,7 +37,8 @@ func talk(t *testing.T, r *Run, inputs ...Input) Output {
 // begins is a body's decision for a step; it waits for all that it has decided then.
 func begins(kind StepKind, closed int) Commands {
 	spec := &StepSpec{Name: kind.String(), Def: -1, Kind: kind}
-	return Commands{Commands: []Command{Schedule{Spec: spec, Item: -1, Group: NoStep, For: time.Hour}}, Waits: true, Closed: closed}
+	cmd := Schedule{Spec: spec, Item: -1, Group: NoStep, For: time.Hour}
+	return Commands{Commands: []Command{cmd}, Waits: true, Closed: closed}
 }
 
 // asksAll fails the test where the body is not asked about all of the run.
@@ -51,7 +52,8 @@ func asksAll(t *testing.T, r *Run, out Output) {
 	t.Errorf("the body is not asked; it owes an answer: %t", r.Owed())
 }
 
-// TestBodyIsAskedAfterARetry: also where what is retried is a child run, whose start asks the definition for its input.
+// TestBodyIsAskedAfterARetry: also where what is retried is a child run, whose start asks the definition for its
+// input.
 func TestBodyIsAskedAfterARetry(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	failed := ChildEnded{Attempt: 1, Phase: RunFailed, Failure: &policy.Failure{Kind: policy.KindFailed}}
@@ -59,17 +61,20 @@ func TestBodyIsAskedAfterARetry(t *testing.T) {
 	talk(t, r, Start{}, begins(KindChild, 0), begins(KindSleep, 0), failed, Commands{Waits: true, Closed: 1})
 	asksAll(t, r, talk(t, r, retry))
 	failed.Attempt++
-	talk(t, r, Commands{Waits: true}, failed, Commands{Waits: true, Closed: 1}, Operation{Op: OpPause, Step: NoStep}, retry,
+	pause := Operation{Op: OpPause, Step: NoStep}
+	talk(t, r, Commands{Waits: true}, failed, Commands{Waits: true, Closed: 1}, pause, retry,
 		Commands{Waits: true}) // said before it has heard of the retry
 	asksAll(t, r, talk(t, r, Operation{Op: OpResume, Step: NoStep}))
 }
 
-// TestBodyDecidesNothingInAPause: what a body has on its way when its run is paused is refused, and the body asked when it goes on.
+// TestBodyDecidesNothingInAPause: what a body has on its way when its run is paused is refused, and the body asked
+// when it goes on.
 func TestBodyDecidesNothingInAPause(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	talk(t, r, Start{}, Operation{Op: OpPause, Step: NoStep})
 	var refused *Error
-	if _, err := Advance(r, nil, begins(KindChild, 0), r.LastAt()); !errors.As(err, &refused) || refused.Code != CodeConflict {
+	_, err := Advance(r, nil, begins(KindChild, 0), r.LastAt())
+	if !errors.As(err, &refused) || refused.Code != CodeConflict {
 		t.Errorf("%v", err)
 	}
 	asksAll(t, r, talk(t, r, Operation{Op: OpResume, Step: NoStep}))

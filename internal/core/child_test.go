@@ -37,8 +37,8 @@ func TestInherits(t *testing.T) {
 	}
 }
 
-// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when the
-// run is retried after it. The execution limit of the child's own workflow, which was the later one, then applies
+// TestRetriedChildHasItsOwnLimit: the limit that a child run has from its parent is an instant, which is gone when
+// the run is retried after it. The execution limit of the child's own workflow, which was the later one, then applies
 // again, counted from the retry. An operator who has removed the limit has removed both.
 func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	f, err := parseFixture("charge task")
@@ -83,8 +83,8 @@ func TestRetriedChildHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes before
-// its parent's deadline, also when that moves and when the child is retried after it.
+// TestChildHasTheEarlierInstant: the instant that the child's own workflow names binds the child where it comes
+// before its parent's deadline, also when that moves and when the child is retried after it.
 func TestChildHasTheEarlierInstant(t *testing.T) {
 	f, err := parseFixture("charge task")
 	fatal(t, err)

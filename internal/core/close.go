@@ -8,7 +8,7 @@ func cancelled(msg string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: msg}
 }
 
-// close settles the outcome a definition decided; what is still open is cancelled.
+// close settles the outcome that the decider decided. Steps that are still open are cancelled.
 func (m *machine) close(phase RunPhase, output []byte, f *policy.Failure) {
 	if m.r.Closing != nil || m.r.Phase.Closed() {
 		return
@@ -17,7 +17,7 @@ func (m *machine) close(phase RunPhase, output []byte, f *policy.Failure) {
 	m.settle(phase, output, f)
 }
 
-// settle writes down how the run will end. Hooks run and attempts stop before it does.
+// settle records how the run will end. It ends when its hooks have run and its attempts have stopped.
 func (m *machine) settle(phase RunPhase, output []byte, f *policy.Failure) {
 	m.emit(RunClosing{Phase: phase, Output: output, Failure: f})
 }
@@ -34,8 +34,8 @@ func (m *machine) stopOpen(why string) {
 	}
 }
 
-// hooks moves a closing run on: it asks for the next stage of hooks when the last stage's are closed, and ends the run
-// after the last stage, once no attempt runs or is being stopped. It reports whether to go on.
+// hooks moves a closing run on: it asks for the next stage of hooks when the last stage's are closed, and ends the
+// run after the last stage, once no attempt runs or is being stopped. It reports whether to go on.
 func (m *machine) hooks() bool {
 	if m.r.open > 0 {
 		return false
@@ -51,7 +51,8 @@ func (m *machine) hooks() bool {
 	return false
 }
 
-// nextHooks schedules the hooks of the next stage that has any: the outcome's own hook, then the one for every outcome.
+// nextHooks schedules the hooks of the next stage that has any: the outcome's own hook, then the one for every
+// outcome.
 func (m *machine) nextHooks() bool {
 	const stages = 2
 	c := m.r.Closing
@@ -87,8 +88,9 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 	m.effect(Closed{Phase: phase, Next: next})
 }
 
-// next is the run that follows in the chain: after one that failed or timed out as the run retry policy says, else as the
-// definition does by itself. Nil: none, as always where a cancel was asked for, also if something else ended the run first.
+// next returns the start of the run that follows in the chain; nil: none follows. After a run that failed or timed
+// out the run retry policy says so, otherwise the definition (cron). After a cancel was asked for none follows, even
+// where something else ended the run first: whoever cancels means the chain.
 func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	switch {
 	case phase == RunCancelled, m.r.CancelAsked, f != nil && f.Limit == policy.LimitExecution:
@@ -105,8 +107,8 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	return nil
 }
 
-// Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero: none
-// does, or only at or after the chain's deadline.
+// Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero:
+// none does, or only at or after the chain's deadline.
 func (r *Run) Follows(now Time) Time {
 	if r.def == nil || r.def.Follows == nil {
 		return 0
@@ -136,15 +138,16 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	return m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
 }
 
-// following is the start of the chain's next run: a run limit of its own, the same execution deadline, and the events that
-// were kept: whoever sent them was told that they are safe.
+// following returns the start of the chain's next run. It has a run limit of its own and the same execution deadline.
+// The kept events go with it, because whoever sent them was told that they are safe.
 func (m *machine) following(input []byte, at Time, attempt int, actor string) *Start {
 	first := m.r.Chain.First
 	if first == (RunID{}) {
 		first = m.r.ID
 	}
 	s := &Start{
-		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key, Input: input, At: at,
+		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key,
+		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
 		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor,
 	}
@@ -165,7 +168,7 @@ func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match 
 	return m.r.decide().Match(m.r, nil, retry.When, f, m.now)
 }
 
-// settleCancel moves a run on whose cancel was asked: once nothing runs any more it closes. It reports whether to go on.
+// settleCancel closes a run that is asked to cancel, once no attempt runs any more. It reports whether it did.
 func (m *machine) settleCancel() bool {
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; !s.Phase.Closed() && (s.Phase == StepRunning || (s.Spec.Kind == KindChild && s.Started != 0)) {
@@ -177,8 +180,8 @@ func (m *machine) settleCancel() bool {
 	return true
 }
 
-// cancel asks the run to stop: sleeps, waits, queued attempts and backoffs end at once; running attempts finish, or are
-// told to stop where interrupt is set.
+// cancel asks the run to stop: sleeps, waits, queued attempts and backoffs end at once; running attempts finish, or
+// are told to stop where interrupt is set.
 func (m *machine) cancel(interrupt bool) {
 	m.emit(CancelAsked{Interrupt: interrupt})
 	for i := range m.r.Steps {
@@ -197,8 +200,8 @@ func (m *machine) cancel(interrupt bool) {
 	}
 }
 
-// cancelClosing cancels a run whose outcome is settled: no other follows it in its chain, and where interrupt is set its hooks
-// are stopped.
+// cancelClosing cancels a run whose outcome is settled already. No other run follows it in its chain then; with
+// interrupt set its hooks are stopped, too.
 func (m *machine) cancelClosing(interrupt bool) {
 	m.emit(CancelAsked{Interrupt: interrupt})
 	if m.r.Closing.Phase == RunContinued {

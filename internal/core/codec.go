@@ -22,18 +22,18 @@ var (
 //	at       zigzag, microseconds since the instant within the run's id, which is a UUIDv7: two bytes at first
 //	records  each a tag, then its fields
 //
-// A struct's fields stand in the order of its method in codec_record.go, which serves reading and writing alike. Fields
-// that are often absent cost one bit: groups of seven such fields share a byte of presence bits in front of the first,
-// whose eighth bit says that a later group has a field, too. Integers are uvarints, signed ones zigzag; instants are
-// microseconds since the entry's At; text and bytes have their length in front.
+// A struct's fields stand in the order of its method in codec_record.go, which serves reading and writing alike.
+// Fields that are often absent cost one bit: groups of seven such fields share a byte of presence bits in front of
+// the first, whose eighth bit says that a later group has a field, too. Integers are uvarints, signed ones zigzag;
+// instants are microseconds since the entry's At; text and bytes have their length in front.
 //
 // What may change without a new version:
 //   - A struct gains a field: it goes to the end of its method, with a presence bit. Old entries lack the bit and give the
 //     zero value; an old reader meets a bit it does not know and answers ErrNewerEntry.
 //   - A record type is added: it gets the next tag.
 //
-// A tag, a field's place and an enumeration's number are never given a new meaning. All else needs a new version, whose
-// reader keeps reading this one.
+// A tag, a field's place and an enumeration's number are never given a new meaning. All else needs a new version,
+// whose reader keeps reading this one.
 const codecVersion = 1
 
 const (
@@ -58,7 +58,7 @@ func appendEntry(dst []byte, e *Entry, header byte) []byte {
 	if header&headerRun != 0 {
 		dst = append(dst, e.Run[:]...)
 	}
-	dst = binary.AppendVarint(dst, int64(e.At-bornAt(e.Run)))
+	dst = binary.AppendVarint(dst, int64(e.At-createdAt(e.Run)))
 	c := coder{buf: dst, at: e.At}
 	for _, r := range e.Records {
 		c.write(r)
@@ -91,7 +91,18 @@ func ReadHistory(run RunID, src []byte) (e Entry, rest []byte, err error) {
 	return readEntry(src, run, true)
 }
 
-func readEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
+// readEntry decodes one entry. A panic is a bug of the codec; it counts as an entry that cannot be read, so that it stops no
+// other run.
+func readEntry(src []byte, run RunID, known bool) (e Entry, rest []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			e, rest, err = Entry{}, nil, fmt.Errorf("%w: reading it panicked: %v", ErrBroken, v)
+		}
+	}()
+	return decodeEntry(src, run, known)
+}
+
+func decodeEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	c := coder{buf: src, reading: true}
 	header := c.byte()
 	if c.err == nil && header>>4 != codecVersion {
@@ -113,7 +124,7 @@ func readEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	} else if !known && c.err == nil {
 		return Entry{}, nil, fmt.Errorf("%w: it names no run", ErrBroken)
 	}
-	e.At = bornAt(e.Run) + Time(c.varint())
+	e.At = createdAt(e.Run) + Time(c.varint())
 	c.at = e.At
 	if count > uint64(len(c.buf)) { // every record has a tag at least
 		c.fail("%d records in %d bytes", count, len(c.buf))
@@ -134,8 +145,8 @@ func readEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	return e, c.buf, nil
 }
 
-// bornAt is the instant a UUIDv7 holds in its first six bytes, milliseconds since the epoch.
-func bornAt(id RunID) Time {
+// createdAt is the instant a UUIDv7 holds in its first six bytes, milliseconds since the epoch.
+func createdAt(id RunID) Time {
 	var b [8]byte
 	copy(b[2:], id[:6])
 	return Time(binary.BigEndian.Uint64(b[:])) * 1000

@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// coder walks the fields of a value, to write them to buf or to read them from it. A method for a field takes a pointer:
-// reading sets it (to what the value is, the zero value stays), writing only looks. So each type has one list of its
-// fields, and what is written is what is read.
+// coder walks the fields of a value, to write them to buf or to read them from it. A method for a field takes a
+// pointer: reading sets it (to what the value is, the zero value stays), writing only looks. So each type has one
+// list of its fields, and what is written is what is read.
 type coder struct {
 	buf     []byte // writing: all that was written; reading: what is left
 	reading bool

@@ -12,12 +12,13 @@ import (
 	"testing"
 )
 
-// goldenFile holds entries as version 1 of the encoding wrote them, each with what it says. Journals on people's disks
-// hold such bytes, so a line is never changed; a new field or record gets a line of its own, which the test prints.
+// goldenFile holds entries as version 1 of the encoding wrote them, each with what it says. Journals on people's
+// disks hold such bytes, so a line is never changed; a new field or record gets a line of its own, which the test
+// prints.
 const goldenFile = "testdata/entries/v1"
 
-// TestGoldenEntries reads bytes of the past. A codec that reads and writes alike passes every round trip, also one whose
-// fields or numbers have changed places since a journal was written.
+// TestGoldenEntries reads bytes of the past. A codec that reads and writes alike passes every round trip, also one
+// whose fields or numbers have changed places since a journal was written.
 func TestGoldenEntries(t *testing.T) {
 	file, err := os.Open(goldenFile)
 	if err != nil {
@@ -143,8 +144,8 @@ func setNumbers(v reflect.Value, of reflect.Type, n uint64) {
 	}
 }
 
-// told writes a value with the names of its fields, without those that are zero: what an older entry cannot say, it does
-// not say.
+// told writes a value with the names of its fields, without those that are zero: what an older entry cannot say, it
+// does not say.
 func told(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface:

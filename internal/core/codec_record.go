@@ -30,8 +30,8 @@ const (
 	tagBodyWaits
 )
 
-// tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table or a
-// type parameter would move every record to the heap.
+// tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
+// or a type parameter would move every record to the heap.
 func tagOf(r Record) byte {
 	switch r.(type) {
 	case RunCreated:

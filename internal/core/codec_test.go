@@ -227,7 +227,7 @@ func born() (RunID, Time) {
 	if err != nil {
 		panic(err)
 	}
-	return id, bornAt(id) + 417
+	return id, createdAt(id) + 417
 }
 
 func TestEntrySizes(t *testing.T) {
@@ -238,7 +238,9 @@ func TestEntrySizes(t *testing.T) {
 		max  int
 		r    Record
 	}{
-		{"created", 34, RunCreated{Definition: DefinitionID(run), Workflow: "backup", Input: []byte(`null`), Chain: Chain{Attempt: 1}}},
+		{"created", 34, RunCreated{
+			Definition: DefinitionID(run), Workflow: "backup", Input: []byte(`null`), Chain: Chain{Attempt: 1},
+		}},
 		{"began", 4, StepBegan{Spec: stub(3), Item: -1, Group: NoStep}},
 		{"began with timeout", 9, StepBegan{Spec: stub(3), Item: -1, Group: NoStep, ScheduleToClose: at + 300*second}},
 		{"ready", 3, AttemptReady{Step: 3}},

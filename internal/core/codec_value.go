@@ -21,7 +21,8 @@ func stub(def int32) *StepSpec {
 	return &StepSpec{Def: def}
 }
 
-// spec is the ordinal of a definition's step, or -1 and the whole spec. Reading an ordinal gives a spec with nothing else.
+// spec is the ordinal of a definition's step, or -1 and the whole spec. Reading an ordinal gives a spec with nothing
+// else.
 func (c *coder) spec(p **StepSpec) {
 	if !c.has(*p != nil) {
 		return

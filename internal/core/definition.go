@@ -2,9 +2,9 @@ package core
 
 import "github.com/pawl-dev/pawl/policy"
 
-// Definition is a workflow as the machine sees it: what its steps are, who decides what a run does next, and what holds for
-// its runs as a whole. It is made once, shared by all runs and never changed. To vary one, copy the struct and replace a
-// field:
+// Definition is a workflow as the machine sees it: what its steps are, who decides what a run does next, and what
+// holds for its runs as a whole. It is made once, shared by all runs and never changed. To vary one, copy the struct
+// and replace a field:
 //
 //	mine := *def
 //	mine.NewDecider = func(r *core.Run) core.Decider { return logged{def.NewDecider(r)} }
@@ -14,20 +14,20 @@ type Definition struct {
 	// Specs are the steps that records name by their ordinal, in that order. The machine compares them by address.
 	Specs []*StepSpec
 
-	// NewDecider returns what decides for one run, from the state that the run has now: a fresh run, or one that was folded
-	// from its records. A decider may keep derived state of its own; the run's state is the truth.
+	// NewDecider returns what decides for one run, from the state that the run has now: a fresh run, or one that was
+	// folded from its records. A decider may keep derived state of its own; the run's state is the truth.
 	NewDecider func(r *Run) Decider
 
-	// HasBody: the decisions are made outside the machine, by the body of a Go function. The decider answers with Consult,
-	// and the run counts as active until the body has said that it waits.
+	// HasBody: the decisions are made outside the machine, by the body of a Go function. The decider answers with
+	// Consult, and the run counts as active until the body has said that it waits.
 	HasBody bool
 
-	// Rules returns what holds for runs as a whole. It is asked when a run starts and when it ends; nil: no rules. It is a
-	// func because the options of a Go workflow may become known after its runs were read.
+	// Rules returns what holds for runs as a whole. It is asked when a run starts and when it ends; nil: no rules. It
+	// is a func because the options of a Go workflow may become known after its runs were read.
 	Rules func() RunRules
 
-	// Begins returns when a run begins whose start was asked for now; nil, now, or an instant that has passed: at once. It
-	// is not asked for a later run of a chain: that begins when the retry policy, or Follows, says.
+	// Begins returns when a run begins whose start was asked for now; nil, now, or an instant that has passed: at
+	// once. It is not asked for a later run of a chain: that begins when the retry policy, or Follows, says.
 	Begins func(now Time) Time
 
 	// Follows returns when the next run of the chain begins, after one that began at an instant and ends now, however it
@@ -61,13 +61,14 @@ type RunRules struct {
 	Deadline  *policy.Limit // an instant that the chain does not live past
 }
 
-// Decider decides for one run. Its methods are pure functions of the run's state and of what the decider derived from it.
+// Decider decides for one run. Its methods are pure functions of the run's state and of what the decider derived from
+// it.
 type Decider interface {
 	// Decide returns what the run does now. closed lists the steps that closed since the last call. While the run closes
 	// (r.Closing is set) it returns the hooks of that outcome's stage r.Closing.Hook and nothing else.
 	Decide(r *Run, closed []StepID, now Time) []Command
-	// Match evaluates the condition (When) of a retry policy: of the step's for the failure of its last attempt, or with a
-	// nil step of the run retry policy for the failure of the run.
+	// Match evaluates the condition (When) of a retry policy: of the step's for the failure of its last attempt, or
+	// with a nil step of the run retry policy for the failure of the run.
 	Match(r *Run, s *Step, when string, f *policy.Failure, now Time) policy.Match
 	// Task returns the payload a worker needs to execute the step's attempt (KindTask), or the start of the child run
 	// (KindChild), as JSON.

@@ -12,6 +12,6 @@
 //	                       ▲                                   │ retry
 //	                       └────────── backing_off ◄───────────┘
 //
-// A run has one wake time, [Run.Wake]: the earliest instant at which its policies want something. The shell delivers a
-// [Tick] then; nothing else in a run depends on time passing.
+// A run has one wake time, [Run.Wake]: the earliest instant at which its policies want something. The shell delivers
+// a [Tick] then; nothing else in a run depends on time passing.
 package core

@@ -86,9 +86,9 @@ type Task struct {
 	Count                 int
 	Deadline              Time             // the effective deadline, the earliest of all that apply
 	Bound                 policy.LimitKind // the limit that deadline comes from
-	Heartbeat, Inactivity int64            // how long it may be silent before the limit, or its warning, comes: microseconds
+	Heartbeat, Inactivity int64            // microseconds it may be silent before the limit, or its warning, comes
 	Details               []byte           // of the previous attempt's last heartbeat
-	// Announce: the attempt before was lost. A worker reports a Beat and begins when that is durable, so that an attempt which
-	// never began does not count among the lost ones that stop a step.
+	// Announce: the attempt before was lost. A worker reports a Beat and begins when that is durable, so that an
+	// attempt which never began does not count among the lost ones that stop a step.
 	Announce bool
 }

@@ -10,8 +10,8 @@ type Teller struct {
 	waits   bool // run.waiting was told and still holds
 }
 
-// NewTeller returns a teller for a run of which nothing is known yet. Without its definition the steps of a flow have no
-// names.
+// NewTeller returns a teller for a run of which nothing is known yet. Without its definition the steps of a flow have
+// no names.
 func NewTeller(id RunID, def *Definition) *Teller {
 	return &Teller{run: &Run{ID: id, def: def}}
 }
@@ -160,13 +160,13 @@ func (t *Teller) perAttempt(rec StepWarned) Time {
 	l := s.limit(rec.Limit)
 	switch rec.Limit {
 	case policy.LimitScheduleToStart:
-		return ends(l, s.ReadyAt)
+		return limitEnd(l, s.ReadyAt)
 	case policy.LimitHeartbeat:
-		return ends(l, max(s.Started, s.BeatAt))
+		return limitEnd(l, max(s.Started, s.BeatAt))
 	case policy.LimitInactivity:
-		return ends(l, max(s.Started, s.BeatAt, s.ByteAt))
+		return limitEnd(l, max(s.Started, s.BeatAt, s.ByteAt))
 	default:
-		return ends(l, s.Started)
+		return limitEnd(l, s.Started)
 	}
 }
 
@@ -217,7 +217,8 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 func (t *Teller) tellBegan(out []Event, at Time) []Event {
 	s := &t.run.Steps[len(t.run.Steps)-1]
 	ev := t.of(at, EventStepScheduled, s.ID)
-	if d := (due{}).earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline); d.at != 0 {
+	d := due{}.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
+	if d.at != 0 {
 		ev.Limit, ev.Deadline = d.limit, d.at
 	}
 	out = append(out, ev)

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestEvents tells the transcripts under testdata/events. They are conversations as TestMachine's; events prints what the
-// run's entries tell since the last time. Regenerate with -rewrite.
+// TestEvents tells the transcripts under testdata/events. They are conversations as TestMachine's; events prints what
+// the run's entries tell since the last time. Regenerate with -rewrite.
 func TestEvents(t *testing.T) {
 	datadriven.Walk(t, "testdata/events", func(t *testing.T, path string) {
 		tr := &transcript{}
@@ -41,7 +41,8 @@ func TestEvents(t *testing.T) {
 					if strings.Contains(text, "\n") {
 						t.Errorf("more than one line: %q", text)
 					}
-					fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%3d %8s %-22s %-8s %s", ev.Seq, ev.Offset, ev.Type, step, text), " "))
+					line := fmt.Sprintf("%3d %8s %-22s %-8s %s", ev.Seq, ev.Offset, ev.Type, step, text)
+					fmt.Fprintln(&b, strings.TrimRight(line, " "))
 				}
 			}
 			if got, want := teller.Run().Phase, tr.run.Phase; got != want {

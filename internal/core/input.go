@@ -31,9 +31,9 @@ type (
 		Actor, Reason      string
 	}
 
-	// Commands are a body's decisions. Waits says that it decides nothing more until another step closes; it counts
-	// only where Closed, the closed steps that the body knows of with these commands, is up to date, and where nothing was restarted
-	// that it has not heard of.
+	// Commands are a body's decisions. Waits says that the body decides nothing more until another step closes. It
+	// may be out of date when it arrives: Closed is how many closed steps the body knew of. If more steps have closed
+	// since, or a step was restarted, Waits is ignored: the body hears of that, and decides again.
 	Commands struct {
 		Commands []Command
 		Waits    bool
@@ -157,7 +157,8 @@ const (
 )
 
 var opNames = [...]string{
-	"cancel", "interrupt", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete", "fail", "now", "set_policy", "extend",
+	"cancel", "interrupt", "terminate", "pause", "resume", "retry_run", "retry_step", "skip", "complete", "fail", "now",
+	"set_policy", "extend",
 }
 
 func (o Op) String() string { return name(opNames[:], o) }

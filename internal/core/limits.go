@@ -22,13 +22,14 @@ func (d due) earlier(limit policy.LimitKind, at Time) due {
 	return due{limit, at}
 }
 
-// attached adds a limit's amount to the instant its clock started.
-func (d due) attached(kind policy.LimitKind, l *policy.Limit, from Time) due {
-	return d.earlier(kind, ends(l, from))
+// withLimit adds a limit's amount to the instant its clock started.
+func (d due) withLimit(kind policy.LimitKind, l *policy.Limit, from Time) due {
+	return d.earlier(kind, limitEnd(l, from))
 }
 
-// ends is when a limit of one attempt whose clock started at from fires; zero: there is none, or its clock stands.
-func ends(l *policy.Limit, from Time) Time {
+// limitEnd is when a limit of one attempt whose clock started at from fires; zero: there is none, or its clock
+// stands.
+func limitEnd(l *policy.Limit, from Time) Time {
 	if l == nil || from == 0 {
 		return 0
 	}
@@ -38,11 +39,13 @@ func ends(l *policy.Limit, from Time) Time {
 // executes reports whether an attempt runs, of a child step its run.
 func (s *Step) executes() bool { return s.Phase == StepRunning || s.Started != 0 }
 
-// held reports whether a pause holds the step's clocks, as it does where nothing runs; resuming gives fresh ones.
-func (r *Run) held(s *Step) bool { return r.PausedAt != 0 && !s.executes() }
+// clocksPaused reports whether the limits of the step do not fire, because the run is paused and nothing of the step
+// runs. When the run resumes the step gets fresh deadlines.
+func (r *Run) clocksPaused(s *Step) bool { return r.PausedAt != 0 && !s.executes() }
 
-// limit returns the step's limit of a kind that is in force; nil: none. Of the limits on silence that is the laxer one of those
-// that its policy has now and had when the attempt began: its worker reports signs of life as seldom as the latter allow.
+// limit returns the step's limit of a kind that is in force; nil: none. An operator may replace the policy while an
+// attempt runs. Its worker still reports signs of life as seldom as the old policy allows, so of an old and a new
+// limit on silence the longer one counts.
 func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 	is := s.Effective().Get(kind)
 	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.Told == nil {
@@ -60,18 +63,18 @@ func (r *Run) stepLimit(s *Step) due {
 	if s.Phase.Closed() {
 		return d
 	}
-	if r.held(s) {
+	if r.clocksPaused(s) {
 		return d
 	}
 	d = d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
 	p := s.Effective()
 	switch {
 	case s.Phase == StepScheduled:
-		d = d.attached(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
+		d = d.withLimit(policy.LimitScheduleToStart, p.ScheduleToStart, s.ReadyAt)
 	case s.executes():
-		d = d.attached(policy.LimitStartToClose, p.StartToClose, s.Started)
-		d = d.attached(policy.LimitHeartbeat, s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt))
-		d = d.attached(policy.LimitInactivity, s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt))
+		d = d.withLimit(policy.LimitStartToClose, p.StartToClose, s.Started)
+		d = d.withLimit(policy.LimitHeartbeat, s.limit(policy.LimitHeartbeat), max(s.Started, s.BeatAt))
+		d = d.withLimit(policy.LimitInactivity, s.limit(policy.LimitInactivity), max(s.Started, s.BeatAt, s.ByteAt))
 	case s.Phase == StepSuspended && s.Spec.Kind == KindWait:
 		d = d.earlier(policy.LimitWait, s.NextAt)
 	}
@@ -141,7 +144,7 @@ func (r *Run) nextWarning(s *Step) due {
 
 // warnings returns the step's deadline warnings that were not given yet, whether they are due or not.
 func (r *Run) warnings(s *Step) []due {
-	if r.held(s) {
+	if r.clocksPaused(s) {
 		return nil
 	}
 	var out []due
@@ -161,12 +164,12 @@ func (r *Run) warnings(s *Step) []due {
 	}
 	switch {
 	case s.Phase == StepScheduled:
-		consider(policy.LimitScheduleToStart, p.ScheduleToStart, ends(p.ScheduleToStart, s.ReadyAt))
+		consider(policy.LimitScheduleToStart, p.ScheduleToStart, limitEnd(p.ScheduleToStart, s.ReadyAt))
 	case s.executes():
-		consider(policy.LimitStartToClose, p.StartToClose, ends(p.StartToClose, s.Started))
+		consider(policy.LimitStartToClose, p.StartToClose, limitEnd(p.StartToClose, s.Started))
 		beat, sign := s.limit(policy.LimitHeartbeat), s.limit(policy.LimitInactivity)
-		consider(policy.LimitHeartbeat, beat, ends(beat, max(s.Started, s.BeatAt)))
-		consider(policy.LimitInactivity, sign, ends(sign, max(s.Started, s.BeatAt, s.ByteAt)))
+		consider(policy.LimitHeartbeat, beat, limitEnd(beat, max(s.Started, s.BeatAt)))
+		consider(policy.LimitInactivity, sign, limitEnd(sign, max(s.Started, s.BeatAt, s.ByteAt)))
 	}
 	return out
 }
@@ -236,16 +239,16 @@ func (l RunLimit) fresh(now Time) RunLimit {
 	return l
 }
 
-// ahead is the limit, or none where its instant has passed.
-func (l RunLimit) ahead(now Time) RunLimit {
+// ifAhead is the limit, or none where its instant has passed.
+func (l RunLimit) ifAhead(now Time) RunLimit {
 	if l.At <= now {
 		return RunLimit{}
 	}
 	return l
 }
 
-// moved is the limit with another instant, zero to remove it. Its warning moves with it; one that was given is given again
-// where the new one is still to come.
+// moved returns the limit with another instant; zero removes it. Its warning moves with it. A warning that was given
+// is given again where its new instant is still to come.
 func (l RunLimit) moved(to, now Time) RunLimit {
 	given := l.Warn == 0
 	l.At, l.Warn = to, 0
@@ -258,11 +261,11 @@ func (l RunLimit) moved(to, now Time) RunLimit {
 	return l
 }
 
-// stepDeadline returns the instant a step limit with that configuration ends at when its clock starts at from; from 0: its
-// clock has not started, and only an instant binds.
+// stepDeadline returns the instant a step limit with that configuration ends at when its clock starts at from; from
+// 0: its clock has not started, and only an instant binds.
 func stepDeadline(l *policy.Limit, from Time) Time {
 	if l != nil && l.At != 0 {
 		return l.At
 	}
-	return ends(l, from)
+	return limitEnd(l, from)
 }

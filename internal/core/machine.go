@@ -13,9 +13,9 @@ type machine struct {
 	out Output
 }
 
-// Advance lets one input happen to a run. The records it returns are folded into r already; a caller that cannot make them
-// durable must drop r and restore it. def is used by Start, later inputs use the definition the run has. The error is a
-// *[Error]; then nothing was recorded.
+// Advance applies one input to a run. The records it returns are folded into r already: a caller that cannot make
+// them durable must drop r and restore it. def is used by Start; later inputs use the definition that the run has.
+// The error is an *[Error]; then nothing was recorded.
 //
 // Instants never run backwards within a run: an earlier now counts as the instant of the last entry.
 func Advance(r *Run, def *Definition, in Input, now Time) (Output, error) {
@@ -94,7 +94,7 @@ func (m *machine) proceed() {
 func (m *machine) ask() bool {
 	fresh := !m.r.asked
 	switch {
-	case m.r.bodied() && !m.r.owed: // the body has said that it waits: it knows all there is
+	case m.r.hasBody() && !m.r.bodyPending: // the body has said that it waits: it knows all there is
 		return false
 	case fresh:
 		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
@@ -130,7 +130,7 @@ func (m *machine) commands(in Commands) error {
 	for _, cmd := range in.Commands {
 		m.command(cmd)
 	}
-	if in.Waits && m.r.owed && m.r.asked && m.r.Closing == nil && in.Closed == len(m.r.Steps)-m.r.open {
+	if in.Waits && m.r.bodyPending && m.r.asked && m.r.Closing == nil && in.Closed == len(m.r.Steps)-m.r.open {
 		m.emit(BodyWaits{})
 	}
 	return nil
@@ -166,7 +166,9 @@ func (m *machine) command(cmd Command) {
 	case Finish:
 		m.finishGroup(cmd)
 	case Mark:
-		m.emit(StepOmitted{Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output})
+		m.emit(StepOmitted{
+			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output,
+		})
 	case Consult:
 		m.effect(cmd)
 	case Close:
@@ -179,7 +181,7 @@ func (m *machine) start(def *Definition, in Start) error {
 		return m.refuse(CodeConflict, "start", "the run was started before")
 	}
 	m.r.Attach(def)
-	bound(def, &in)
+	applyRules(def, &in)
 	if def != nil && def.Begins != nil && in.At == 0 && in.Chain.Previous == (RunID{}) {
 		in.At = def.Begins(m.now)
 	}
@@ -210,14 +212,17 @@ func (m *machine) start(def *Definition, in Start) error {
 		if spec == nil {
 			continue // the definition no longer has the step: there is nothing to keep it for
 		}
-		m.emit(StepOmitted{Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true, Phase: k.Phase, Output: k.Output})
+		m.emit(StepOmitted{
+			Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true,
+			Phase: k.Phase, Output: k.Output,
+		})
 	}
 	return nil
 }
 
-// bound fills in the limits that the definition has and the start does not name. A later run of a chain has the
+// applyRules fills in the limits that the definition has and the start does not name. A later run of a chain has the
 // execution deadline of the first, or none if that had none.
-func bound(def *Definition, in *Start) {
+func applyRules(def *Definition, in *Start) {
 	rules := def.RunRules()
 	if in.Run == nil && in.RunAt.At == 0 {
 		in.Run = rules.Run
@@ -236,8 +241,8 @@ func bound(def *Definition, in *Start) {
 	}
 }
 
-// begun starts a run whose start was delayed.
-func (m *machine) begun() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
+// beginDelayed starts a run whose start was delayed.
+func (m *machine) beginDelayed() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
 
 func (m *machine) recovered(in Recovered) {
 	for i := range m.r.Steps {
@@ -250,7 +255,7 @@ func (m *machine) recovered(in Recovered) {
 			m.readyAgain(s.ID)
 		}
 		if s.Phase == StepRunning {
-			m.attemptEnded(s, s.widowed(), nil, false)
+			m.attemptEnded(s, s.lostWithEngine(), nil, false)
 		}
 	}
 }

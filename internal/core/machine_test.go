@@ -25,8 +25,8 @@ type transcript struct {
 	stick   bool // revoked work does not stop by itself
 }
 
-// TestMachine runs the transcripts under testdata/machine. After every input the records are folded into a fresh state,
-// which must be the same. Regenerate with -rewrite.
+// TestMachine runs the transcripts under testdata/machine. After every input the records are folded into a fresh
+// state, which must be the same. Regenerate with -rewrite.
 func TestMachine(t *testing.T) {
 	datadriven.Walk(t, "testdata/machine", func(t *testing.T, path string) {
 		tr := &transcript{}
@@ -210,7 +210,8 @@ func text(t *testing.T, d *datadriven.TestData, key string) string {
 	return s
 }
 
-// input feeds one input and, unless workers hold, what follows from its effects: offers are taken, stops are confirmed.
+// input feeds one input and, unless workers hold, what follows from its effects: offers are taken, stops are
+// confirmed.
 func (tr *transcript) input(b *strings.Builder, in Input, now Time) {
 	out, err := Advance(tr.run, tr.def.definition(), in, now)
 	if err != nil {
@@ -263,7 +264,7 @@ func (tr *transcript) checkReplay(t *testing.T) {
 func visible(r *Run) Run {
 	c := *r
 	c.forgetDecider()
-	c.def, c.timers, c.byKey = nil, timers{}, nil
+	c.def, c.wakes, c.byKey = nil, wakes{}, nil
 	if len(c.Signals) == 0 {
 		c.Signals = nil
 	}

@@ -14,11 +14,11 @@ func (m *machine) operate(in Operation) error {
 	}
 	switch in.Op {
 	case OpPause, OpResume:
-		return m.passOn(func() error { return m.operateRun(in) })
+		return m.propagateDeadlines(func() error { return m.operateRun(in) })
 	case OpCancel, OpInterrupt, OpTerminate, OpRetryRun:
 		return m.operateRun(in)
 	case OpExtend, OpSetPolicy:
-		return m.passOn(func() error { return m.operateAt(in) })
+		return m.propagateDeadlines(func() error { return m.operateAt(in) })
 	default: // the operations on a step
 		return m.operateAt(in)
 	}
@@ -117,7 +117,8 @@ func (m *machine) resume() {
 	}
 }
 
-// freshStep gives an open step deadlines that start now. A later one, which an operator gave it, stays, and so does an instant.
+// freshStep gives an open step deadlines whose clocks start now. A stored deadline that is later stays, since an
+// operator extended it; so does one that is configured as an instant.
 func (m *machine) freshStep(s *Step) StepReset {
 	p := s.Effective()
 	fresh := func(stored Time, l *policy.Limit) Time {
@@ -126,7 +127,9 @@ func (m *machine) freshStep(s *Step) StepReset {
 		}
 		return max(stored, m.now.Add(l.After))
 	}
-	rec := StepReset{Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose), Deadline: fresh(s.Deadline, p.Deadline)}
+	rec := StepReset{
+		Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose), Deadline: fresh(s.Deadline, p.Deadline),
+	}
 	if s.Spec.Kind == KindWait {
 		rec.NextAt = fresh(s.NextAt, p.Wait)
 	}
@@ -236,7 +239,8 @@ func (m *machine) complete(s *Step, output []byte) {
 	}
 }
 
-// setPolicy replaces an open step's policy; its stored deadlines follow the new amounts from where their clocks started.
+// setPolicy replaces an open step's policy; its stored deadlines follow the new amounts from where their clocks
+// started.
 func (m *machine) setPolicy(s *Step, p *policy.Policy) {
 	old := *s.Effective()
 	toClose, deadline := s.ScheduleToClose, s.Deadline
@@ -271,11 +275,13 @@ func (m *machine) extendStep(in Operation, s *Step) error {
 		}
 	}
 	if limit == policy.LimitNone {
-		return m.refuse(CodeConflict, "extend", "step %q has no stored deadline; name the one to set: scheduleToClose or deadline", s.Key())
+		return m.refuse(CodeConflict, "extend",
+			"step %q has no stored deadline; name the one to set: scheduleToClose or deadline", s.Key())
 	}
 	at, known := stored[limit]
 	if !known {
-		return m.refuse(CodeInvalid, "extend", "step %q has no stored %s deadline; name scheduleToClose, deadline or wait", s.Key(), limit)
+		return m.refuse(CodeInvalid, "extend",
+			"step %q has no stored %s deadline; name scheduleToClose, deadline or wait", s.Key(), limit)
 	}
 	to, err := m.extended(in, limit, at)
 	if err != nil {

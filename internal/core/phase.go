@@ -50,7 +50,8 @@ const (
 )
 
 var stepPhaseNames = [...]string{
-	"pending", "scheduled", "running", "backing_off", "suspended", "succeeded", "failed", "timed_out", "cancelled", "skipped",
+	"pending", "scheduled", "running", "backing_off", "suspended",
+	"succeeded", "failed", "timed_out", "cancelled", "skipped",
 }
 
 // Closed reports whether the phase is terminal.

@@ -14,8 +14,9 @@ type Entry struct {
 	Records []Record
 }
 
-// Ended reports whether the run has ended after the entry, where it had before it or not: work that stops later follows the end,
-// and an operator may open a run again.
+// Ended reports whether the run has ended after the entry; before says whether it had ended before it. That is needed
+// because an ended run may get further entries: work that stops later, or an operator's retry, which opens the run
+// again.
 func (e *Entry) Ended(before bool) bool {
 	ended := before
 	for _, rec := range e.Records {

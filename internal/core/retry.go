@@ -2,7 +2,8 @@ package core
 
 import "github.com/pawl-dev/pawl/policy"
 
-// failedStep reports whether a retry of the run is to restart the step: it did not succeed and the run minded.
+// failedStep reports whether a retry of the run restarts the step: it did not succeed, and the definition does not
+// tolerate that.
 func (m *machine) failedStep(s *Step) bool {
 	if s.Dropped || s.Spec.Hook {
 		return false
@@ -13,17 +14,18 @@ func (m *machine) failedStep(s *Step) bool {
 	return m.r.def.Tolerates == nil || !m.r.def.Tolerates(s)
 }
 
-// followed refuses to open a run again that its chain has left behind.
-func (m *machine) followed() error {
+// refuseFollowed refuses to open a run again that its chain has left behind.
+func (m *machine) refuseFollowed() error {
 	if m.r.Next == (RunID{}) {
 		return nil
 	}
-	return m.refuse(CodeConflict, "retry", "the run is %s and its chain goes on with run %s; retry that one", m.r.Phase, m.r.Next)
+	return m.refuse(CodeConflict, "retry",
+		"the run is %s and its chain goes on with run %s; retry that one", m.r.Phase, m.r.Next)
 }
 
 // retryRun restarts what failed in a run.
 func (m *machine) retryRun(in Operation) error {
-	if err := m.followed(); err != nil {
+	if err := m.refuseFollowed(); err != nil {
 		return err
 	}
 	var ids []StepID
@@ -49,17 +51,20 @@ func (m *machine) retryRun(in Operation) error {
 
 // retryStep restarts one failed step, and with a group its failed items, with an item its group.
 func (m *machine) retryStep(in Operation, s *Step) error {
-	if err := m.followed(); err != nil {
+	if err := m.refuseFollowed(); err != nil {
 		return err
 	}
 	if s.Spec.Hook {
-		return m.refuse(CodeConflict, "retry", "step %q is a hook, which runs again when the run that was retried ends", s.Key())
+		return m.refuse(CodeConflict, "retry",
+			"step %q is a hook, which runs again when the run that was retried ends", s.Key())
 	}
 	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
-		return m.refuse(CodeConflict, "retry", "step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
+		return m.refuse(CodeConflict, "retry",
+			"step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
 	}
 	if s.Stopping {
-		return m.refuse(CodeConflict, "retry", "the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
+		return m.refuse(CodeConflict, "retry",
+			"the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
 	}
 	if !m.r.Phase.Closed() && (m.r.Closing != nil || m.r.CancelAsked) {
 		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
@@ -80,10 +85,10 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	return nil
 }
 
-// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the retry
-// at once, so it starts again where it is a duration, and is gone where it was an instant. The limits of the definition
-// apply again then: a child run begins with the limit of its parent where that is the earlier one, and would be left
-// without any. For example, a child by cron whose own limit is 3h would begin again and again for ever.
+// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the
+// retry at once, so it starts again where it is a duration, and is gone where it was an instant. The limits of the
+// definition apply again then: a child run begins with the limit of its parent where that is the earlier one, and
+// would be left without any. For example, a child by cron whose own limit is 3h would begin again and again for ever.
 func (m *machine) reopenedExecution() RunLimit {
 	l := m.r.Execution
 	if l.At == 0 || l.At > m.now {
@@ -93,21 +98,21 @@ func (m *machine) reopenedExecution() RunLimit {
 		return l.fresh(m.now)
 	}
 	rules := m.r.def.RunRules()
-	amount, instant := limitFrom(rules.Execution, m.now).ahead(m.now), limitFrom(rules.Deadline, m.now).ahead(m.now)
+	amount, instant := limitFrom(rules.Execution, m.now).ifAhead(m.now), limitFrom(rules.Deadline, m.now).ifAhead(m.now)
 	if instant.At != 0 && (amount.At == 0 || instant.At < amount.At) {
 		return instant
 	}
 	return amount
 }
 
-// restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again, with
-// fresh deadlines of its own.
+// restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again,
+// with fresh deadlines of its own.
 func (m *machine) restart(ids []StepID) {
 	if m.r.Phase.Closed() {
-		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ahead(m.now)}
-		rec.Drop = m.decidedAnew()
+		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ifAhead(m.now)}
+		rec.Drop = m.droppedByRetry()
 		m.emit(rec)
-	} else if drop := m.decidedAnew(); len(drop) > 0 {
+	} else if drop := m.droppedByRetry(); len(drop) > 0 {
 		m.emit(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline, Drop: drop})
 	}
 	for _, id := range ids {
@@ -135,7 +140,8 @@ func (m *machine) restart(ids []StepID) {
 	}
 }
 
-// restartAt is what a restarted step waits for: a sleep's end and a wait's deadline count from now, unless it sleeps until an instant.
+// restartAt returns what a restarted step waits for. The length of a sleep and the limit of a wait count from now; a
+// sleep until an instant keeps it.
 func (m *machine) restartAt(s *Step) Time {
 	switch s.Spec.Kind {
 	case KindWait:
@@ -150,8 +156,8 @@ func (m *machine) restartAt(s *Step) Time {
 	}
 }
 
-// decidedAnew lists the steps whose being skipped, or whose running as a hook, followed from the failure.
-func (m *machine) decidedAnew() []StepID {
+// droppedByRetry lists the steps whose being skipped, or whose running as a hook, followed from the failure.
+func (m *machine) droppedByRetry() []StepID {
 	var drop []StepID
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; !s.Dropped && (s.Upstream || (s.Spec.Hook && s.Phase.Closed())) {

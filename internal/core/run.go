@@ -11,44 +11,6 @@ import (
 // Time is an instant in microseconds since the Unix epoch; zero is none.
 type Time = policy.Time
 
-// RunID identifies a run; it is a UUIDv7, so ids sort by creation.
-type RunID [16]byte
-
-func (id RunID) String() string {
-	var b [36]byte
-	hex.Encode(b[0:8], id[0:4])
-	hex.Encode(b[9:13], id[4:6])
-	hex.Encode(b[14:18], id[6:8])
-	hex.Encode(b[19:23], id[8:10])
-	hex.Encode(b[24:36], id[10:16])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
-}
-
-// ParseRunID reads a run id as String prints it.
-func ParseRunID(s string) (RunID, error) {
-	var id RunID
-	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
-		compact := s[0:8] + s[9:13] + s[14:18] + s[19:23] + s[24:36]
-		if _, err := hex.Decode(id[:], []byte(compact)); err == nil {
-			return id, nil
-		}
-	}
-	return RunID{}, fmt.Errorf("%q is not a run id (expected a UUID such as 0199d2c3-…)", s)
-}
-
-// MarshalText gives the id's text.
-func (id RunID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// UnmarshalText accepts the id's text.
-func (id *RunID) UnmarshalText(b []byte) error {
-	v, err := ParseRunID(string(b))
-	if err == nil {
-		*id = v
-	}
-	return err
-}
-
 // DefinitionID is the content hash of a workflow definition; a run keeps the one it started with.
 type DefinitionID [16]byte
 
@@ -105,14 +67,15 @@ type Run struct {
 	def     *Definition
 	decider Decider
 	asked   bool              // the decider has been asked about the state as a whole
-	timers  timers            // open steps by the instant each wants something
+	wakes   wakes             // open steps by the instant each wants something
 	byKey   map[string]StepID // steps by key; built when first asked for
 	open    int               // steps that are not closed, hooks included
 	live    int               // steps with a running attempt, or one that is still stopping
 	queued  int               // steps whose attempt waits for a worker
 	changed []StepID          // closed since the decider was last asked
 	last    Time              // the instant of the last entry
-	owed    bool              // a body has not said that it waits since something changed
+	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
+	bodyPending bool
 }
 
 // RunLimit is a run's stored deadline and where it was configured.

@@ -1,10 +1,6 @@
 package core
 
 import (
-	"encoding/binary"
-	"hash/fnv"
-	"slices"
-
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,8 +12,9 @@ func (m *machine) schedule(cmd Schedule) {
 		return
 	}
 	rec := StepBegan{
-		Spec: spec, Item: cmd.Item, Group: cmd.Group, ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), NextAt: cmd.Until,
-		Deadline: stepDeadline(p.Deadline, 0), Until: cmd.Until != 0,
+		Spec: spec, Item: cmd.Item, Group: cmd.Group,
+		ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), Deadline: stepDeadline(p.Deadline, 0),
+		NextAt: cmd.Until, Until: cmd.Until != 0,
 	}
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)
@@ -81,9 +78,9 @@ func (r *Run) inherited(s *Step) RunLimit {
 	return RunLimit{At: d.at, Origin: "parent run " + r.ID.String() + ", " + d.limit.String()}
 }
 
-// passOn tells the child runs what an operation made of the deadline they have from this run: nothing outlives its parent,
-// and nothing dies of a limit that its parent no longer has.
-func (m *machine) passOn(operation func() error) error {
+// propagateDeadlines carries out an operation, and tells the child runs whose inherited deadline it moved. A child
+// must not outlive its parent, and must not end at a deadline that its parent no longer has.
+func (m *machine) propagateDeadlines(operation func() error) error {
 	was := map[RunID]Time{}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; s.Child != (RunID{}) {
@@ -103,8 +100,9 @@ func (m *machine) passOn(operation func() error) error {
 	return nil
 }
 
-// Inherits returns where the execution deadline of a child run moves when the one it has from its parent does; false: it has
-// another, an earlier one of its own or one that an operator gave it.
+// Inherits returns where the execution deadline of a child run moves when the deadline it has from its parent moves
+// from was to is. False: it stays, because the child has another one: an earlier one of its own, or one that an
+// operator gave it.
 func (r *Run) Inherits(was, is Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
@@ -117,24 +115,6 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 		is = policy.Earliest(is, d.At)
 	}
 	return is, is != was
-}
-
-// derive makes the id of a run this one starts. It is a function of this run and what it is for, so a repeated start
-// finds the same run; its time part makes it sort like any other id.
-func (r *Run) derive(salt uint64, now Time) RunID {
-	h := fnv.New128a()
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], salt)
-	_, _ = h.Write(r.ID[:])
-	_, _ = h.Write(b[:])
-	var id RunID
-	h.Sum(id[:0])
-	slices.Reverse(id[6:]) // the low bytes of this hash differ most, and people read the first ones
-	ms := uint64(now / 1000)
-	id[0], id[1], id[2], id[3], id[4], id[5] = byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms)
-	id[6] = 0x70 | id[6]&0x0f
-	id[8] = 0x80 | id[8]&0x3f
-	return id
 }
 
 // finishGroup ends a group and whatever of its items is still open.

@@ -5,8 +5,8 @@ package core
 func SignalEnded(workflowID string) string { return "pawl.ended " + workflowID }
 
 const (
-	// signalIDs is how many ids of taken events are remembered, the latest ones, along a chain: a delivery that is repeated
-	// after so many others have been taken is a new event.
+	// signalIDs is how many ids of taken events a chain remembers: the latest ones. A delivery that is repeated after
+	// so many others were taken counts as a new event.
 	signalIDs = 1000
 	// signalsKept and signalBytes bound the events that no wait has taken yet.
 	signalsKept = 10_000
@@ -53,7 +53,7 @@ func (m *machine) inherit(signals []Signal) {
 // expireWaits ends the waits whose deadline lies before now: an event after the deadline does not revive a wait.
 func (m *machine) expireWaits() {
 	for m.r.PausedAt == 0 {
-		t, ok := m.r.timers.first()
+		t, ok := m.r.wakes.first()
 		if !ok || t.at >= m.now {
 			return
 		}
@@ -72,8 +72,8 @@ func (m *machine) takeKept(s *Step) bool {
 	return false
 }
 
-// takeSignal marks the first kept event of that name as taken; one without an id is forgotten, and of those with one the
-// earliest, where there are too many.
+// takeSignal marks the first kept event of that name as taken. Taken events are remembered by their id, to recognise
+// a second delivery; an event without an id is forgotten, and so is the oldest one where there are too many.
 func (r *Run) takeSignal(name string) {
 	at, taken, oldest := -1, 0, -1
 	for i := range r.Signals {

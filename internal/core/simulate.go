@@ -126,7 +126,8 @@ func (s *simulation) over() bool {
 	return st.Phase.Closed() || (st.Phase == StepBackingOff && st.Attempt >= s.sc.MaxAttempts)
 }
 
-// next lets the next thing happen: a report of the attempt, then an expiry, then a start, in this order at one instant.
+// next lets the next thing happen: a report of the attempt, then an expiry, then a start, in this order at one
+// instant.
 func (s *simulation) next() (bool, error) {
 	st := s.step()
 	reports := s.reports(st)
@@ -156,7 +157,8 @@ type simulatedReport struct {
 	in Input
 }
 
-// reports lists what the running attempt still reports, in order; at one instant its signs of life come before its end.
+// reports lists what the running attempt still reports, in order; at one instant its signs of life come before its
+// end.
 func (s *simulation) reports(st *Step) []simulatedReport {
 	if st.Phase != StepRunning {
 		return nil

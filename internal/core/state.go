@@ -22,8 +22,8 @@ func (r *Run) Attach(def *Definition) { r.def = def }
 // Attached returns the run's definition.
 func (r *Run) Attached() *Definition { return r.def }
 
-// Fold applies a recorded entry to a run that is being restored. The decider, which Advance keeps up to date as it goes, is
-// made anew when it is next needed.
+// Fold applies a recorded entry to a run that is being restored. Its decider is made anew when it is next needed,
+// since only Advance keeps one up to date.
 func (r *Run) Fold(e Entry) {
 	for _, rec := range e.Records {
 		Apply(r, e.At, rec)
@@ -36,7 +36,7 @@ func (r *Run) Fold(e Entry) {
 func (r *Run) finish(at Time) {
 	r.last = max(r.last, at)
 	r.Seq++
-	if r.Phase.Closed() || r.dormant() {
+	if r.Phase.Closed() || r.waitsForStart() {
 		return
 	}
 	switch {
@@ -62,7 +62,7 @@ func (r *Run) add(s Step) {
 	r.Steps = append(r.Steps, s)
 	last := &r.Steps[s.ID]
 	r.tally(last, 1)
-	r.timers.set(s.ID, r.stepWake(last))
+	r.wakes.set(s.ID, r.stepWake(last))
 	if r.byKey != nil {
 		r.byKey[last.Key()] = s.ID
 	}
@@ -74,7 +74,7 @@ func (r *Run) change(id StepID, f func(*Step)) {
 	r.tally(s, -1)
 	f(s)
 	r.tally(s, 1)
-	r.timers.set(id, r.stepWake(s))
+	r.wakes.set(id, r.stepWake(s))
 }
 
 // tally counts a step in or out.
@@ -96,23 +96,23 @@ func (r *Run) tally(s *Step, by int) {
 // retime derives every open step's timer again, after something that all of them depend on changed.
 func (r *Run) retime() {
 	for i := range r.Steps {
-		r.timers.set(StepID(i), r.stepWake(&r.Steps[i]))
+		r.wakes.set(StepID(i), r.stepWake(&r.Steps[i]))
 	}
 }
 
-// dormant reports whether the run waits for its start. One that is closed before does not: its hooks run.
-func (r *Run) dormant() bool { return r.Phase == RunPending && r.Closing == nil }
+// waitsForStart reports whether the run waits for its start. One that is closed before does not: its hooks run.
+func (r *Run) waitsForStart() bool { return r.Phase == RunPending && r.Closing == nil }
 
 // Wake returns the instant at which the run wants a Tick; zero: never.
 func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
 	}
-	if r.dormant() {
+	if r.waitsForStart() {
 		return policy.Earliest(r.StartAt, r.limitWake())
 	}
 	wake := r.limitWake()
-	if t, ok := r.timers.first(); ok {
+	if t, ok := r.wakes.first(); ok {
 		wake = policy.Earliest(wake, t.at)
 	}
 	return wake
@@ -130,16 +130,17 @@ func (r *Run) limitWake() Time {
 // Idle reports whether nothing of the run is in a worker's or its body's hands or waits for one.
 func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.Owed() }
 
-// Owed reports whether the run's body has still to say what comes next.
+// Owed reports whether the run waits for its body: something has changed, and the body has not said yet what comes
+// next.
 func (r *Run) Owed() bool {
-	if !r.owed || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
+	if !r.bodyPending || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
 		return false
 	}
-	return r.bodied()
+	return r.hasBody()
 }
 
-// bodied reports whether the run is decided by a body outside the machine.
-func (r *Run) bodied() bool {
+// hasBody reports whether the run is decided by a body outside the machine.
+func (r *Run) hasBody() bool {
 	return r.def != nil && r.def.HasBody
 }
 
@@ -193,7 +194,7 @@ func (r *Run) Lookup(key string) (*Step, bool) {
 	return &r.Steps[id], true
 }
 
-// forgetDecider has the run decided from the state as it is: the next decider is asked about all of it.
+// forgetDecider drops the decider: the next one is made from the state as it is, and is asked about all of it.
 func (r *Run) forgetDecider() { r.changed, r.decider, r.asked = nil, nil, false }
 
 // decide returns the run's decider, made when first needed.

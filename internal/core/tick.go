@@ -4,14 +4,14 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// tick lets everything happen that is due, in due order; at one instant the run's own limits come first.
+// tick does everything that is due, in the order of the instants. At one instant the run's own limits come first.
 func (m *machine) tick() {
 	for !m.r.Phase.Closed() {
-		if m.r.dormant() && m.r.StartAt <= m.now && !m.limitDue() {
-			m.begun()
+		if m.r.waitsForStart() && m.r.StartAt <= m.now && !m.limitDue() {
+			m.beginDelayed()
 			return
 		}
-		t, ok := m.r.timers.first()
+		t, ok := m.r.wakes.first()
 		run := m.r.runLimit()
 		switch {
 		case run.at != 0 && run.at <= m.now && (!ok || run.at <= t.at):
@@ -44,7 +44,7 @@ func (m *machine) warnRun() {
 	}
 }
 
-// fire lets the one thing happen that the step's timer stands for.
+// fire does the one thing that the step's timer stands for: a warning, an expiry, the end of a sleep or of a backoff.
 func (m *machine) fire(s *Step) {
 	d := m.r.stepLimit(s)
 	if m.warn(s, d) {
@@ -55,7 +55,7 @@ func (m *machine) fire(s *Step) {
 	switch {
 	case sleeps && s.NextAt <= m.now && (!due || s.NextAt < d.at):
 		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
-	case s.Phase == StepBackingOff && m.runFirst(d):
+	case s.Phase == StepBackingOff && m.runLimitFirst(d):
 		m.expireRun(m.r.runLimit())
 	case due:
 		m.expire(s, d.limit)
@@ -76,14 +76,14 @@ func (m *machine) warn(s *Step, d due) bool {
 	return warned
 }
 
-// runFirst reports whether the run's own limit has come, and not after the step's. After a long downtime both may have,
-// and the backoff that ended before them leads nowhere.
-func (m *machine) runFirst(d due) bool {
+// runLimitFirst reports whether the run's own limit has come, at or before that of the step. After a long downtime a
+// backoff and both limits may be due at once; then no further attempt begins.
+func (m *machine) runLimitFirst(d due) bool {
 	run := m.r.runLimit()
 	return run.at != 0 && run.at <= m.now && (d.at == 0 || run.at <= d.at)
 }
 
-// expire lets a limit of the step fire: the attempt ends, its work is stopped, the policy judges.
+// expire fires a limit of the step: the attempt ends, its work is stopped, and the policy judges what follows.
 func (m *machine) expire(s *Step, kind policy.LimitKind) {
 	f := m.r.timeout(s, kind, nil)
 	if kind == policy.LimitScheduleToClose || kind == policy.LimitDeadline {
@@ -102,7 +102,8 @@ func (m *machine) expire(s *Step, kind policy.LimitKind) {
 		if kind == policy.LimitWait {
 			f.Type = "deadline_exceeded"
 		}
-		m.emit(StepEnded{Step: s.ID, Phase: expiredPhase(s.Effective(), kind), Reason: policy.ReasonTimeoutNotRetryable, Failure: f})
+		phase := expiredPhase(s.Effective(), kind)
+		m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: policy.ReasonTimeoutNotRetryable, Failure: f})
 		if s.Spec.Kind == KindGroup {
 			m.stopItems(s.ID)
 		}

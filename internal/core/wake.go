@@ -1,101 +1,51 @@
 package core
 
-// timers is an indexed min-heap of a run's open steps by the instant at which each wants something. It makes the run's
-// wake time cheap with many open steps; nothing in it is state, it is derived whenever a step changes.
-type timers struct {
-	heap []timer
-	pos  map[StepID]int
+import "github.com/pawl-dev/pawl/internal/heap"
+
+// wakes orders a run's open steps by the instant at which each wants something, so that the run's wake time is found
+// quickly where many steps are open. It is not state: it is derived again whenever a step changes.
+type wakes struct {
+	heap   heap.Heap[wake]
+	places []int32 // by step: its place in the heap plus 1; 0: it is not there
 }
 
-type timer struct {
+// wake is the instant at which an open step wants something.
+type wake struct {
 	at   Time
 	step StepID
+	of   *wakes
 }
 
-// set makes at the step's instant; zero removes the step.
-func (t *timers) set(step StepID, at Time) {
-	i, in := t.pos[step]
-	switch {
-	case at == 0 && !in:
-	case at == 0:
-		t.remove(i)
-	case in:
-		t.heap[i].at = at
-		t.fix(i)
-	default:
-		if t.pos == nil {
-			t.pos = make(map[StepID]int, 1)
-		}
-		t.heap = append(t.heap, timer{at, step})
-		t.pos[step] = len(t.heap) - 1
-		t.up(len(t.heap) - 1)
-	}
-}
+// Before orders by instant, then by step, so that a replay fires in the same order.
+func (w wake) Before(o wake) bool { return w.at < o.at || (w.at == o.at && w.step < o.step) }
 
-// first returns the earliest timer.
-func (t *timers) first() (timer, bool) {
-	if len(t.heap) == 0 {
-		return timer{}, false
-	}
-	return t.heap[0], true
-}
+// Moved notes the step's place in the heap.
+func (w wake) Moved(to int) { w.of.places[w.step] = int32(to + 1) }
 
-func (t *timers) remove(i int) {
-	last := len(t.heap) - 1
-	delete(t.pos, t.heap[i].step)
-	if i != last {
-		t.heap[i] = t.heap[last]
-		t.pos[t.heap[i].step] = i
-	}
-	t.heap = t.heap[:last]
-	if i != last {
-		t.fix(i)
-	}
-}
-
-func (t *timers) fix(i int) {
-	if !t.down(i) {
-		t.up(i)
-	}
-}
-
-// less orders by instant, then by step, so that a replay fires in the same order.
-func (t *timers) less(i, j int) bool {
-	a, b := t.heap[i], t.heap[j]
-	return a.at < b.at || (a.at == b.at && a.step < b.step)
-}
-
-func (t *timers) swap(i, j int) {
-	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.pos[t.heap[i].step], t.pos[t.heap[j].step] = i, j
-}
-
-func (t *timers) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !t.less(i, parent) {
+// set notes when the step wants something; zero: never.
+func (w *wakes) set(step StepID, at Time) {
+	if int(step) >= len(w.places) {
+		if at == 0 {
 			return
 		}
-		t.swap(i, parent)
-		i = parent
+		w.places = append(w.places, make([]int32, int(step)+1-len(w.places))...)
+	}
+	place := int(w.places[step]) - 1
+	switch {
+	case at == 0 && place == heap.Gone:
+	case at == 0:
+		w.heap.Remove(place)
+	case place == heap.Gone:
+		w.heap.Push(wake{at, step, w})
+	default:
+		w.heap.Set(place, wake{at, step, w})
 	}
 }
 
-func (t *timers) down(i int) bool {
-	start := i
-	for {
-		child := 2*i + 1
-		if child >= len(t.heap) {
-			break
-		}
-		if child+1 < len(t.heap) && t.less(child+1, child) {
-			child++
-		}
-		if !t.less(child, i) {
-			break
-		}
-		t.swap(i, child)
-		i = child
+// first returns the step that wants something first.
+func (w *wakes) first() (wake, bool) {
+	if w.heap.Len() == 0 {
+		return wake{}, false
 	}
-	return i > start
+	return w.heap.First(), true
 }

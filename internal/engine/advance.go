@@ -1,76 +1,105 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // errand is an effect within the partition: it joins the batch of the input it follows from.
 type errand struct {
-	run *run
-	eff core.Effect
+	run  *run
+	eff  core.Effect
+	next *turn // of Closed: the start of the chain's next run; nil: there is none
 }
 
-// advance lets an input happen to a run and takes in what was recorded. The error is the machine's refusal.
+// advance lets an input happen to a run and takes in what was recorded. The error is the machine's refusal, or that the
+// run is set aside.
 func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
-	out, err := core.Advance(r.state, def, in, p.now)
+	if r.aside != nil {
+		return r.aside
+	}
+	t := turn{run: r}
+	next, err := p.work(&t, def, in)
+	if err == nil {
+		err = p.pipeline.add(&t, next, p.now)
+	}
 	if err != nil {
-		return err
+		return p.refuse(r, err)
 	}
-	if len(out.Entry.Records) > 0 {
-		p.record(r, &out.Entry)
+	p.watch(&t)
+	if next != nil {
+		p.residents.runs[next.run.id()] = next.run
+		p.watch(next)
 	}
-	for _, e := range out.Effects {
-		p.effect(r, e)
-	}
-	p.retime(r)
-	p.ripen(r)
+	p.carryOn(&t, next)
 	return nil
 }
 
-// record puts an entry into the open batch. It is encoded once: the same bytes become the run's history.
-func (p *Partition) record(r *run, e *core.Entry) {
-	b := p.open
-	start := len(b.blob)
-	b.blob = core.AppendEntry(b.blob, e)
-	b.entries++
-	p.lastEntry = p.now
-	if r.first == 0 {
-		r.first, r.since, r.offset = b.seq, p.now, p.total
-		p.behind.push(r)
+// refuse returns why an input did not happen. After a panic the run is set aside.
+func (p *Partition) refuse(r *run, err error) error {
+	if bug := (*panicked)(nil); errors.As(err, &bug) {
+		return p.stop(r, err)
 	}
-	encoded := b.blob[start:]
-	p.total += int64(len(encoded))
-	r.keep(b.seq, encoded)
-	r.rows.note(r.state, e)
-	if len(p.watchers) > 0 && p.watchers[e.Run] != nil {
-		b.watched = append(b.watched, watched{entry: *e, number: r.state.Seq})
-	}
+	return err
 }
 
-// retime puts the run where its wake time belongs.
-func (p *Partition) retime(r *run) {
-	if r.state.Phase.Closed() {
-		p.wakes.set(r, 0)
+// work asks the machine what an input makes of a run. Where the run ends and its chain goes on, it works out the start of
+// the next run as well: both are saved together or not at all.
+func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *turn, err error) {
+	defer caught("it took", in, &err)
+	r := t.run
+	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
+		return nil, err
+	}
+	for _, e := range t.out.Effects {
+		closed, ok := e.(core.Closed)
+		if !ok || closed.Next == nil {
+			continue
+		}
+		next = &turn{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
+		if next.out, err = core.Advance(next.run.state, r.state.Attached(), *closed.Next, p.now); err != nil {
+			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
+			return nil, nil
+		}
+		break
+	}
+	return next, nil
+}
+
+// carryOn sees to the effects of what is in the open batch, and to when the run wants attention again.
+func (p *Partition) carryOn(t, next *turn) {
+	for _, e := range t.out.Effects {
+		p.effect(t.run, e, next)
+	}
+	if t.run.aside != nil {
 		return
 	}
-	p.wakes.set(r, r.state.Wake())
+	p.residents.retime(t.run)
+	p.pipeline.view.noteSettled(t.run, p.now)
+}
+
+// watch notes the entry for those who watch the run.
+func (p *Partition) watch(t *turn) {
+	if e := &t.out.Entry; len(e.Records) > 0 && p.audience.watched(e.Run) {
+		b := p.pipeline.open
+		b.watched = append(b.watched, watched{entry: *e, number: t.run.state.Seq})
+	}
 }
 
 // effect carries out an effect, or has it wait for its turn or its batch.
-func (p *Partition) effect(r *run, e core.Effect) {
+func (p *Partition) effect(r *run, e core.Effect, next *turn) {
 	switch e := e.(type) {
 	case core.Dispatch:
-		q := p.queue(queueKey{e.Task.Queue, e.Task.Type})
-		q.busy++
-		p.held[e.Task.Token] = hold{queue: q}
-		p.open.after = append(p.open.after, effect{run: r.id(), kind: r.kind, eff: e})
+		p.tasks.hold(e.Task)
+		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
-		p.open.after = append(p.open.after, effect{run: r.id(), kind: r.kind, eff: e})
+		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Consult:
 		p.bodyEffect(r, e)
 	default:
-		p.todo.push(errand{r, e})
+		p.todo.push(errand{r, e, next})
 	}
 }
 
@@ -82,28 +111,26 @@ func (p *Partition) settle() {
 			p.perform(p.todo.pop())
 			continue
 		}
-		if n := len(p.matches); n > 0 && !p.ticking {
-			q := p.matches[0]
-			copy(p.matches, p.matches[1:])
-			p.matches = p.matches[:n-1]
-			p.matchOne(q)
-			continue
+		if p.ticking {
+			break
 		}
-		break
+		q := p.tasks.nextMatch()
+		if q == nil {
+			break
+		}
+		p.handOut(q)
 	}
-	for i, r := range p.visited {
-		p.evict(r)
-		p.visited[i] = nil
-	}
-	p.visited = p.visited[:0]
+	p.residents.endVisits()
 }
 
 func (p *Partition) perform(e errand) {
 	switch eff := e.eff.(type) {
 	case core.Offer:
-		p.offer(e.run, eff)
+		if e.run.aside == nil {
+			p.offer(e.run, eff)
+		}
 	case core.Withdraw:
-		p.withdraw(core.Token{Run: e.run.id(), Step: eff.Step, Attempt: eff.Attempt})
+		p.tasks.withdraw(core.Token{Run: e.run.id(), Step: eff.Step, Attempt: eff.Attempt})
 	case core.StartChild:
 		p.startChild(e.run, eff)
 	case core.StopChild:
@@ -111,59 +138,27 @@ func (p *Partition) perform(e errand) {
 	case core.BoundChild:
 		p.boundChild(e.run, eff)
 	case core.Closed:
-		p.closed(e.run, eff)
+		p.closed(e.run, eff, e.next)
 	default: // the others wait for their batch
 	}
 }
 
 // closed follows the end of a run: its name is free, the chain goes on or the parent is told, callers wait no longer
 // than until the batch is durable.
-func (p *Partition) closed(r *run, e core.Closed) {
-	p.unname(r, false)
-	r.ended = p.open.seq
+func (p *Partition) closed(r *run, e core.Closed, next *turn) {
+	p.residents.unname(r, false)
+	r.ended = p.pipeline.open.seq
 	p.bodyEffect(r, e)
-	p.open.ended = append(p.open.ended, ended{r.outcome(), r.state.Next})
+	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
-	case e.Next != nil:
-		next := p.create(r.state.Next, r.kind)
-		if err := p.advance(next, r.state.Attached(), *e.Next); err != nil {
-			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
-			return
-		}
-		p.name(next)
+	case next != nil:
+		p.carryOn(next, nil)
+		p.residents.name(next.run)
+	case e.Next != nil: // it cannot start; the log has said so
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)
 	case r.state.Notify != "":
 		p.notify(r)
-	}
-}
-
-// create puts a new run into memory.
-func (p *Partition) create(id core.RunID, kind *Kind) *run {
-	r := &run{state: core.NewRun(id), kind: kind}
-	p.runs[id] = r
-	return r
-}
-
-// name makes an open run findable by the names its caller chose.
-func (p *Partition) name(r *run) {
-	s := r.state
-	if s.WorkflowID != "" && !s.Phase.Closed() {
-		p.byName[s.WorkflowID] = s.ID
-	}
-	if s.Key != "" && s.Next == (core.RunID{}) { // the key goes with the chain
-		p.byKey[s.Key] = s.ID
-	}
-}
-
-// unname forgets a run's names: the workflow id when it ends, both when it leaves memory.
-func (p *Partition) unname(r *run, leaves bool) {
-	s := r.state
-	if s.WorkflowID != "" && p.byName[s.WorkflowID] == s.ID {
-		delete(p.byName, s.WorkflowID)
-	}
-	if leaves && s.Key != "" && p.byKey[s.Key] == s.ID {
-		delete(p.byKey, s.Key)
 	}
 }
 

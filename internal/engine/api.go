@@ -51,9 +51,9 @@ type Config struct {
 type StartRequest struct {
 	Definition         journal.Definition // the source; registered with its first run
 	Input              []byte             // JSON; empty: null
-	RunID              core.RunID         // zero: a new one
+	RunID              core.RunID         // zero: a new one; else made by core.NewRunID with the key that core.KeyOfStart says
 	WorkflowID         string
-	Key                string // idempotency key: the same key returns the run it made
+	Key                string // idempotency key: of one workflow the same key with the same input returns the run it made
 	OnConflict         Conflict
 	At                 core.Time // zero: now
 	Execution, Run     *policy.Limit
@@ -69,7 +69,7 @@ type Conflict uint8
 // The conflict policies.
 const (
 	ConflictFail Conflict = iota // ErrConflict
-	ConflictUse                  // the open run is returned
+	ConflictUse                  // the open run is returned, if it is of the same workflow
 )
 
 // Started answers a start.
@@ -115,10 +115,13 @@ type API interface {
 
 // Stats counts what an engine holds and does.
 type Stats struct {
-	Loaded  int    // runs in memory
-	Queued  int    // attempts waiting for a worker
-	Live    int    // attempts in workers' hands
-	Seq     uint64 // last durable batch
-	Behind  int    // runs whose view row is older than the journal
-	Stalled string // why no work is taken (a full disk); empty: none
+	Loaded int    // runs in memory
+	Queued int    // attempts waiting for a worker
+	Live   int    // attempts in workers' hands
+	Seq    uint64 // last durable batch
+	Behind int    // runs whose view row is older than the journal
+	// SetAside counts runs that stand still because their code panicked, or their definition cannot be used. Their rows
+	// in lists say why; the next start tries again.
+	SetAside int
+	Stalled  string // why no work is taken (a full disk); empty: none
 }

@@ -41,8 +41,8 @@ func (b *Body) Void() { b.void.Store(true) }
 type News struct {
 	Run   core.RunID
 	Whole bool   // Steps are all of the run's; else those that closed since the last news
-	Held  bool   // nothing else is told: the run is paused, closing or closed, and its body is not to go on for now
 	Head  *Head  // with Whole
+	Held  bool   // nothing else is told: the run is paused, closing or closed, and its body is not to go on for now
 	Steps []Step // their slices are shared and never changed
 }
 
@@ -106,18 +106,14 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		r.kind.Bodies.Consult(NewsOf(r.state, c.Closed))
+		p.tell(r, c.Closed)
 		return
 	}
 	eff := effect{run: r.id(), kind: r.kind, eff: e}
 	// What recorded nothing waits for what is on its way to the disk, as every answer does.
-	switch {
-	case p.open.entries > 0:
-		p.open.after = append(p.open.after, eff)
-	case p.flight.len() > 0:
-		last := p.flight.items[len(p.flight.items)-1]
-		last.after = append(last.after, eff)
-	default:
+	if b := p.pipeline.last(); b != nil {
+		b.after = append(b.after, eff)
+	} else {
 		p.carryOut(&eff)
 	}
 }
@@ -154,7 +150,7 @@ func (p *Partition) body(c *Call) {
 		rep := report{c.Run, in}
 		tok, over := rep.token()
 		if over {
-			p.remember(rep)
+			p.pipeline.remember(rep)
 		}
 		if _, decided := in.(core.Commands); decided && c.Err == nil {
 			c.Err = p.void(c)
@@ -165,7 +161,7 @@ func (p *Partition) body(c *Call) {
 			}
 		}
 		if over {
-			p.release(tok)
+			p.tasks.release(tok)
 		}
 	}
 	if c.Err != nil && c.Body != nil {
@@ -189,7 +185,7 @@ func (p *Partition) void(c *Call) error {
 // consult answers with whole news.
 func (p *Partition) consult(c *Call) {
 	r, err := p.get(c.Run)
-	if p.missed(err) {
+	if p.temporary(err) {
 		return
 	}
 	if err != nil {
@@ -208,6 +204,16 @@ func (p *Partition) tellAll(r *run) {
 		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
-		r.kind.Bodies.Consult(NewsOf(s, nil))
+		p.tell(r, nil)
 	}
+}
+
+// tell gives news to a run's body, of the steps that closed, or with nil of all there is.
+func (p *Partition) tell(r *run, closed []core.StepID) {
+	var news News
+	if err := guard("news for its body was made", func() { news = NewsOf(r.state, closed) }); err != nil {
+		_ = p.stop(r, err)
+		return
+	}
+	r.kind.Bodies.Consult(news)
 }

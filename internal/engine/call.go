@@ -44,7 +44,8 @@ type Call struct {
 	Outcome Outcome
 	Pieces  []Piece
 	Rows    []journal.RunRow
-	Masked  map[core.RunID]bool // runs whose row in the view is older than what the partition knows
+	Masked  map[core.RunID]bool   // runs whose row in the view is older than what the partition knows
+	Aside   map[core.RunID]string // runs that stand still though their row in the view does not say so, and why
 
 	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
 	Done func(*Call)
@@ -84,7 +85,29 @@ func (c *Call) lost() bool {
 // forget makes a call ready to be asked once more.
 func (c *Call) forget() {
 	c.Err, c.void, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
-	c.Pieces, c.Rows, c.Masked = nil, nil, nil
+	c.Pieces, c.Rows, c.Masked, c.Aside = nil, nil, nil, nil
+}
+
+// note notes in a list why a run stands still.
+func (c *Call) note(id core.RunID, a *aside) {
+	if c.Aside == nil {
+		c.Aside = make(map[core.RunID]string)
+	}
+	c.Aside[id] = a.Error()
+}
+
+// overlay adds rows of the view to rows that the partition knows better.
+func (c *Call) overlay(rows, view []journal.RunRow) []journal.RunRow {
+	for _, row := range view {
+		if c.Masked[row.ID] {
+			continue
+		}
+		if why, stands := c.Aside[row.ID]; stands && !row.Phase.Closed() {
+			row.Message = why
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func (c *Call) answer() {

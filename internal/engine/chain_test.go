@@ -79,7 +79,7 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	first := r.start(inner, key)
 	outer := r.start(flow("outer", child(payload("relay"))))
 	r.settle()
-	inside := r.p.runs[outer].state.Steps[0].Child
+	inside := r.p.residents.runs[outer].state.Steps[0].Child
 	for i := range 3 {
 		if err := errors.Join(r.send(first, "", fmt.Sprint(i)), r.send(inside, "", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ var closePolicies = map[string]core.CloseChild{
 // startChild starts the run of a child step, in the batch of its parent's entry. A child that exists is not started again.
 func (p *Partition) startChild(parent *run, e core.StartChild) {
 	child, err := p.get(e.Child)
-	if p.missed(err) {
+	if p.temporary(err) {
 		return
 	}
 	if err == nil {
@@ -55,7 +55,7 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 		return failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
 	w, err := p.defs.use(p.ctx, &src)
-	if p.missed(err) {
+	if p.temporary(err) {
 		return nil
 	}
 	if err != nil {
@@ -63,18 +63,22 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 	}
 	input := []byte(payload.Input)
 	if check := w.def.CheckInput; check != nil {
-		if input, err = check(input); err != nil {
+		if bug := guard("its input was checked", func() { input, err = check(input) }); bug != nil {
+			p.logAside("a child run cannot begin", e.Child, bug)
+			err = bug
+		}
+		if err != nil {
 			return failed("input", err.Error())
 		}
 	}
-	p.define(&src)
-	child := p.create(e.Child, w.kind)
+	p.pipeline.define(&src)
+	child := p.residents.create(e.Child, w.kind)
 	err = p.advance(child, w.def, core.Start{
 		Definition: src.ID, Workflow: src.Name, Input: input, ExecutionAt: e.Execution,
 		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing}, Actor: "parent",
 	})
 	if err != nil {
-		delete(p.runs, e.Child)
+		delete(p.residents.runs, e.Child)
 		return failed("child", err.Error())
 	}
 	return nil
@@ -84,7 +88,7 @@ func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
 func (p *Partition) tellParent(child *run) {
 	s := child.state
 	parent, err := p.get(s.Parent.Run)
-	if p.lacks(err, "the parent of a run cannot be read", "run", s.ID.String(), "parent", s.Parent.Run.String()) {
+	if p.unreadable(err, "the parent of a run cannot be read", "run", s.ID.String(), "parent", s.Parent.Run.String()) {
 		return
 	}
 	_ = p.advance(parent, nil, core.ChildEnded{
@@ -104,7 +108,7 @@ func (p *Partition) notify(r *run) {
 	if err == nil {
 		to, err = p.get(id)
 	}
-	if p.lacks(err, "a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify) {
+	if p.unreadable(err, "a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify) {
 		return
 	}
 	first := s.Chain.First
@@ -117,7 +121,7 @@ func (p *Partition) notify(r *run) {
 // stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
 func (p *Partition) stopChild(parent *run, e core.StopChild) {
 	child, err := p.current(e.Child)
-	if p.lacks(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
+	if p.unreadable(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
 		return
 	}
 	if child.state.Phase.Closed() {
@@ -140,7 +144,7 @@ func (p *Partition) stopChild(parent *run, e core.StopChild) {
 // boundChild moves the deadline that a child run has from its parent.
 func (p *Partition) boundChild(parent *run, e core.BoundChild) {
 	child, err := p.current(e.Child)
-	if p.lacks(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
+	if p.unreadable(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
 		return
 	}
 	to, moves := child.state.Inherits(e.Was, e.Is)

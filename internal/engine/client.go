@@ -79,6 +79,9 @@ func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceive
 func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error {
 	c := e.call(CallInput)
 	c.Run, c.Input = id, in
+	if id == (core.RunID{}) {
+		return unnamed(c.op())
+	}
 	if err := e.pass(ctx, c.op()); err != nil {
 		return err
 	}
@@ -92,8 +95,11 @@ func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error 
 }
 
 // Result waits until the run has ended. Where a chain goes on it waits for the chain's end.
-// Errors: CodeNotFound, CodeClosed, CodeCancelled.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled.
 func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
+	if id == (core.RunID{}) {
+		return Outcome{}, unnamed("result")
+	}
 	for {
 		out, next, err := e.result(ctx, id)
 		if err != nil || next == (core.RunID{}) {

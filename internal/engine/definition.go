@@ -88,7 +88,11 @@ func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 	if kind.Refuse != nil {
 		return nil, &unusable{kind.Refuse(*src)}
 	}
-	def, err := kind.Compile(*src)
+	var def *core.Definition
+	var err error
+	if bug := guard("its definition was compiled", func() { def, err = kind.Compile(*src) }); bug != nil {
+		err = bug
+	}
 	if err != nil {
 		return nil, &unusable{err}
 	}

@@ -121,8 +121,13 @@ func failure(op, id string, err error) error {
 		return err
 	}
 	e := &Error{Code: CodeUncertain, Op: op, ID: id, Err: err}
-	var setAside *unusable
 	switch {
+	case isUnusable(err): // nothing was tried: the run stays as it is
+		e.Code = CodeConflict
+	case isAside(err):
+		e.Code, e.Hint = CodeInternal, "the other runs go on; the log has the details. The next start tries again, so use a version without this bug"
+	case permanent(err):
+		e.Code, e.Hint = CodeInternal, "nothing was saved; the log has the details"
 	case errors.Is(err, journal.ErrNotFound):
 		e.Code = CodeNotFound
 	case errors.Is(err, journal.ErrFull):
@@ -139,8 +144,6 @@ func failure(op, id string, err error) error {
 		e.Code = CodeStorage
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Code = CodeCancelled
-	case errors.As(err, &setAside): // nothing was tried: the run stays as it is
-		e.Code = CodeConflict
 	default:
 		e.Hint = "it is not known whether this was saved; asking again with the same run id or key is safe"
 	}
@@ -161,6 +164,11 @@ func final(err error) bool {
 
 func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}
+}
+
+// unnamed refuses an empty id: it names nothing, and must not find a run by chance.
+func unnamed(op string) error {
+	return &Error{Code: CodeInvalid, Op: op, Err: errors.New("an empty id names no run"), Hint: "give a run id or a workflow id"}
 }
 
 func invalid(op, id, format string, args ...any) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +22,20 @@ type plan struct {
 	Steps []planStep `json:"steps"`
 	Again int        `json:"again,omitempty"` // attempts of the run
 	Wants string     `json:"wants,omitempty"` // the only input it takes
+
+	trap func(place string) // called at each place where the plan's code runs; it may panic
+}
+
+// spring calls the trap, where there is one.
+func (p *plan) spring(place string) {
+	if p.trap != nil {
+		p.trap(place)
+	}
 }
 
 // checkInput fills an input that is left out, and refuses any but the one the plan wants.
 func (p *plan) checkInput(input []byte) ([]byte, error) {
+	p.spring("check")
 	if len(input) == 0 {
 		return []byte(p.Wants), nil
 	}
@@ -117,6 +128,7 @@ func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) 
 }
 
 func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
+	p.spring("task")
 	if s.Spec.Kind == core.KindChild {
 		return []byte(p.Steps[s.Spec.Def].Child), nil
 	}
@@ -124,6 +136,7 @@ func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Fai
 }
 
 func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Command {
+	p.spring("decide")
 	if r.Closing != nil {
 		return nil
 	}
@@ -231,7 +244,10 @@ type rig struct {
 	kinds   map[string]Kind
 	failed  error  // what the last append said
 	unknown string // the name of a plan that cannot be compiled
+	hollow  string // the name of a plan whose definition lacks its steps, so that entries cannot be folded
 	crash   bool   // a failed append is a crash of the process
+	trap    func(plan, place string)
+	log     *slog.Logger
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -249,6 +265,7 @@ func (r *rig) config() Config {
 		Journal: r.journal, Workers: r.crew, Owner: "test",
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
+		Log:    r.log,
 	}
 }
 
@@ -256,7 +273,21 @@ func (r *rig) compile(d journal.Definition) (*core.Definition, error) {
 	if d.Name == r.unknown {
 		return nil, fmt.Errorf("plan %q is not registered here", d.Name)
 	}
-	return compilePlan(d)
+	def, err := compileTrapped(d, r.trap)
+	if d.Name == r.hollow {
+		def.Specs = nil
+	}
+	return def, err
+}
+
+// compileTrapped compiles a plan whose code calls the trap, where there is one.
+func compileTrapped(d journal.Definition, trap func(plan, place string)) (*core.Definition, error) {
+	def, err := compilePlan(d)
+	if err == nil && trap != nil {
+		p := def.NewDecider(nil).(*plan)
+		p.trap = func(place string) { trap(p.Name, place) }
+	}
+	return def, err
 }
 
 func (r *rig) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {

@@ -101,7 +101,7 @@ func (l *loop) handle(now core.Time) (more bool) {
 
 // room reports whether more may be computed before something is durable.
 func (l *loop) room() bool {
-	return l.p.open == nil || (l.p.Pending() < l.e.cfg.Inflight && len(l.p.open.blob) < batchBytes)
+	return l.p.room(l.e.cfg.Inflight)
 }
 
 // dispatch gives the committer something to do, if it is free.

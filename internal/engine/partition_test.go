@@ -33,7 +33,7 @@ func TestCommitsOfASequence(t *testing.T) {
 	r.crew.act = succeed
 	r.start(flow("three", task(), task(), task()))
 	commits := 0
-	for r.p.open.entries > 0 {
+	for r.p.pipeline.open.entries > 0 {
 		r.commit()
 		commits++
 		for _, rep := range r.inbox {
@@ -334,15 +334,15 @@ func TestSleepersHoldNoMemory(t *testing.T) {
 	if s := r.p.Stats(); s.Loaded != 0 || s.Behind != 0 {
 		t.Fatalf("%+v", s)
 	}
-	with := heap()
+	with := heapBytes()
 	r.p = nil
-	if held := int64(with) - int64(heap()); held > 64*n {
+	if held := int64(with) - int64(heapBytes()); held > 64*n {
 		t.Fatalf("%d sleeping runs hold %d bytes of the partition's memory", n, held)
 	}
 	runtime.KeepAlive(r) // the journal is not the partition's
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -20,7 +20,7 @@ func (e *Engine) unread(op, id string, err error) error {
 	return failure(op, id, err)
 }
 
-// Entries returns a run's whole history so far, committed entries only. Errors: CodeNotFound, CodeClosed.
+// Entries returns a run's whole history so far, committed entries only. Errors: CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Entries(ctx context.Context, id core.RunID) ([]core.Entry, error) {
 	return e.entries(ctx, id, nil)
 }
@@ -28,6 +28,9 @@ func (e *Engine) Entries(ctx context.Context, id core.RunID) ([]core.Entry, erro
 // entries puts what the partition knows behind what the view knows. Where a watcher comes along it is enrolled first, so
 // that it misses nothing of what follows.
 func (e *Engine) entries(ctx context.Context, id core.RunID, w *Watcher) ([]core.Entry, error) {
+	if id == (core.RunID{}) {
+		return nil, unnamed("read")
+	}
 	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
 	if err := e.do(ctx, c); err != nil {
@@ -83,7 +86,11 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 			if err != nil {
 				return nil, invalid("read", id.String(), "its definition cannot be used: %w", err)
 			}
-			return core.Restore(id, w.def, entries), nil
+			var r *core.Run
+			if bug := guard("its history was folded", func() { r = core.Restore(id, w.def, entries) }); bug != nil {
+				return nil, failure("read", id.String(), bug)
+			}
+			return r, nil
 		}
 	}
 	return nil, failure("read", id.String(), journal.ErrCorrupt)
@@ -91,7 +98,7 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 
 // Watch calls fn with each committed entry of the run from the first on, in order and without gaps, until the run has
 // ended, ctx is done or fn fails. A slow fn holds up nobody: what it was too slow for is read again.
-// Errors: CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
 func (e *Engine) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error {
 	w := NewWatcher()
 	seen, ended := 0, false
@@ -132,8 +139,11 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) e
 }
 
 // Lookup resolves a run id or a workflow id: the open run of that id, or else its newest one.
-// Errors: CodeNotFound, CodeClosed.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
+	if name == "" {
+		return core.RunID{}, unnamed("find")
+	}
 	c := e.call(CallFind)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {
@@ -191,7 +201,8 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if err := e.do(ctx, c); err != nil {
 		return journal.Page{}, err
 	}
-	rows, masked, err := c.Rows, c.Masked, c.Err
+	known := *c
+	rows, err := c.Rows, c.Err
 	e.free(c)
 	if err != nil {
 		return journal.Page{}, err
@@ -201,11 +212,7 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 		if err != nil {
 			return journal.Page{}, e.unread("list", "", err)
 		}
-		for _, row := range page.Runs {
-			if !masked[row.ID] {
-				rows = append(rows, row)
-			}
-		}
+		rows = known.overlay(rows, page.Runs)
 		if !page.More || len(page.Runs) == 0 {
 			slices.SortFunc(rows, newestFirst)
 			return cutPage(rows, q.Limit, false), nil

@@ -21,9 +21,8 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	if err != nil {
 		return failure("open", "", err)
 	}
-	p.epoch, p.durable = lease.Epoch, lease.Last
-	p.spare = nil
-	p.beginBatch(lease.Last + 1)
+	p.pipeline.epoch, p.pipeline.durable = lease.Epoch, lease.Last
+	p.pipeline.begin(lease.Last + 1)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()
 		return failure("open", "", err)
@@ -33,8 +32,8 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.forget()
 		return failure("open", "", err)
 	}
-	kept := p.kept
-	p.kept = nil
+	kept := p.pipeline.reports
+	p.pipeline.reports = nil
 	for _, rep := range kept {
 		p.Report(rep.run, rep.in, p.now)
 	}
@@ -48,18 +47,15 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 
 // reload reads the runs that workers' reports and void revokes are about. Where one cannot be read now, both are kept.
 func (p *Partition) reload() error {
-	about := make([]core.RunID, 0, len(p.kept)+len(p.revokes))
-	for _, rep := range p.kept {
+	about := make([]core.RunID, 0, len(p.pipeline.reports)+len(p.pipeline.revokes))
+	for _, rep := range p.pipeline.reports {
 		about = append(about, rep.run)
 	}
-	for _, e := range p.revokes {
+	for _, e := range p.pipeline.revokes {
 		about = append(about, e.run)
 	}
 	for _, id := range about {
-		if p.broken[id] != nil {
-			continue // it stands still anyway
-		}
-		if _, err := p.get(id); err != nil && !errors.Is(err, journal.ErrNotFound) {
+		if _, err := p.get(id); err != nil && !errors.Is(err, journal.ErrNotFound) && !permanent(err) {
 			return err
 		}
 	}
@@ -69,7 +65,7 @@ func (p *Partition) reload() error {
 // revokeAgain stops attempts whose end is on disk after all, though the append that said so seemed to fail: their workers
 // were not told.
 func (p *Partition) revokeAgain() {
-	for _, e := range p.revokes {
+	for _, e := range p.pipeline.revokes {
 		eff, ok := e.eff.(core.Revoke)
 		if !ok {
 			continue
@@ -82,18 +78,21 @@ func (p *Partition) revokeAgain() {
 			p.carryOut(&e)
 		}
 	}
-	p.revokes = nil
+	p.pipeline.revokes = nil
 	p.settle()
 }
 
-// setAside leaves a run as it is in the journal, since nobody can say what it would do next. The others go on without it;
-// the journal is kept from its first batch on, until a start that knows its definition.
-func (p *Partition) setAside(id core.RunID, first uint64, err error) {
-	p.cfg.Log.Error("a run stands still", "run", id.String(), "error", err)
-	p.broken[id] = err
-	if p.hold == 0 || first < p.hold {
-		p.hold = first
+// leaveInTail sets a run of the tail aside, as it is in the journal, which is kept from its first batch on.
+func (p *Partition) leaveInTail(t *tailRun, first uint64, err error) {
+	a := p.setAside(t.id, err)
+	if created, ok := t.entries[0].Records[0].(core.RunCreated); ok {
+		a.unseen = &journal.RunRow{
+			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID, Key: created.Key,
+			Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At, Wake: journal.WakeSetAside,
+			Parent: created.Parent.Run, Message: a.Error(),
+		}
 	}
+	p.pipeline.view.holdFrom(first)
 }
 
 // tailRun is what the tail holds of one run.
@@ -128,10 +127,10 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	}
 	var dirty []*run
 	for _, t := range order {
-		first := t.seqs[0]
+		all := *t
 		r, err := p.restoreTail(ctx, t, byID)
-		if broken := (*unusable)(nil); errors.As(err, &broken) {
-			p.setAside(t.id, first, err)
+		if permanent(err) {
+			p.leaveInTail(&all, all.seqs[0], err)
 		} else if err != nil {
 			return err
 		}
@@ -139,7 +138,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 			dirty = append(dirty, r)
 		}
 	}
-	p.mourn(dirty)
+	p.trackRestored(dirty)
 	return nil
 }
 
@@ -172,27 +171,28 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 		r.rows.forget()
 	}
 	for i := range t.entries {
-		r.state.Fold(t.entries[i])
-		r.rows.note(r.state, &t.entries[i])
+		if err := r.fold(&t.entries[i]); err != nil {
+			return nil, err
+		}
 		encoded = core.AppendEntry(encoded[:0], &t.entries[i])
 		r.keep(t.seqs[i], encoded)
 	}
 	r.first = r.pending.marks[0].seq
-	p.enter(r)
+	p.residents.enter(r)
 	return r, nil
 }
 
-// mourn lists the runs of the tail as behind, in the order of their batches, and those with attempts as lost.
-func (p *Partition) mourn(dirty []*run) {
+// trackRestored lists the runs of the tail: the view lacks something of all, and those with attempts have to be recovered.
+func (p *Partition) trackRestored(dirty []*run) {
 	// They stand in the order of their first entry in the tail; of those partly applied a later one counts.
 	sortByFirst(dirty)
 	for _, r := range dirty {
-		r.since, r.offset = p.now, p.total
-		p.total += int64(len(r.pending.bytes))
-		p.behind.push(r)
-		p.ripen(r)
+		first := r.first
+		r.first = 0
+		p.pipeline.view.lacks(r, first, len(r.pending.bytes), p.now)
+		p.pipeline.view.noteSettled(r, p.now)
 		if r.lost {
-			p.lost.push(r)
+			p.residents.restored.push(r)
 		}
 	}
 }
@@ -201,78 +201,41 @@ func (p *Partition) mourn(dirty []*run) {
 // on disk. Every batch after it is void. The partition forgets what it holds in memory, answers who waits for a batch,
 // and keeps the workers' reports. Open makes it ready again.
 func (p *Partition) Failed(err error) {
-	batches := append(p.flight.items[p.flight.head:len(p.flight.items):len(p.flight.items)], p.open)
 	var kept []report
-	p.alive = make(map[core.Token]bool)
-	for _, b := range batches {
+	p.tasks.alive = make(map[core.Token]bool)
+	for _, b := range p.pipeline.batches() {
 		for _, rep := range b.reports {
 			if tok, over := rep.token(); over {
-				p.alive[tok] = true
+				p.tasks.alive[tok] = true
 			}
 		}
 		kept = append(kept, b.reports...)
-		p.revokes = append(p.revokes, b.after...) // the dispatches among them are void
+		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // the dispatches among them are void
 		for _, c := range b.calls {
 			c.Err, c.void = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}
-	p.kept = append(kept, p.kept...)
+	p.pipeline.reports = append(kept, p.pipeline.reports...)
 	p.generation++
 	for _, b := range p.defs.bodies() {
 		b.Reset(p.generation)
 	}
-	for _, q := range p.queues {
-		q.busy = 0
-	}
-	for tok, h := range p.held {
-		if !h.given {
-			delete(p.held, tok)
-			continue
-		}
-		h.queue.busy++
-		p.alive[tok] = true
-	}
+	p.tasks.dropUngiven()
 	p.forget()
-	p.open = nil
-	p.again(nil)
-}
-
-// again has everyone who waits for a run or watches one ask again, or fails them: what was on its way may be on disk, and
-// nobody was told of it.
-func (p *Partition) again(err error) {
-	for _, ws := range p.waiters {
-		for _, w := range ws {
-			w.tell(waited{again: err == nil, err: err})
-		}
-	}
-	clear(p.waiters)
-	for _, ws := range p.watchers {
-		for _, w := range ws {
-			if err != nil {
-				w.tell(watched{err: err})
-			}
-			w.reread()
-		}
-	}
-	if err != nil {
-		clear(p.watchers)
-	}
+	p.audience.again(nil)
 }
 
 // Shut answers everyone who waits with an error. The partition is of no more use.
 func (p *Partition) Shut(err error) {
-	if p.open != nil {
-		for _, b := range append(p.flight.items[p.flight.head:len(p.flight.items):len(p.flight.items)], p.open) {
-			for _, c := range b.calls {
-				c.Err = err
-				c.answer()
-			}
+	for _, b := range p.pipeline.batches() {
+		for _, c := range b.calls {
+			c.Err = err
+			c.answer()
 		}
 	}
 	p.forget()
-	p.open = nil
-	p.again(err)
+	p.audience.again(err)
 }
 
 func sortByFirst(runs []*run) {

@@ -23,15 +23,17 @@ type attempt struct {
 
 // Rows returns what the view has to say of a run with that history: its row, steps and attempts. Whoever checks a journal
 // compares them with what it says.
-func Rows(id core.RunID, partition int, def *core.Definition, h journal.History) journal.View {
+// The error is a panic of the definition's code.
+func Rows(id core.RunID, partition int, def *core.Definition, h journal.History) (v journal.View, err error) {
+	defer caught("its history was folded", nil, &err)
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range h.Entries {
 		r.state.Fold(h.Entries[i])
 		r.rows.note(r.state, &h.Entries[i])
 	}
-	v := journal.View{Runs: []journal.RunRow{r.row(partition, h.Applied)}}
+	v.Runs = []journal.RunRow{r.row(partition, h.Applied)}
 	r.rows.take(r.state, &v)
-	return v
+	return v, nil
 }
 
 // manyAttempts is from how many attempts on a search for one is worth an index.
@@ -115,6 +117,13 @@ func (w *rows) touch(id core.StepID) {
 	}
 	if n := len(w.steps); n == 0 || w.steps[n-1] != id {
 		w.steps = append(w.steps, id)
+	}
+}
+
+// touchAll marks the rows of all steps as changed.
+func (w *rows) touchAll(s *core.Run) {
+	for i := range s.Steps {
+		w.steps = append(w.steps, s.Steps[i].ID)
 	}
 }
 

@@ -14,6 +14,7 @@ type run struct {
 	rows  rows
 	last  uint64 // the last batch that holds an entry of the run
 	ended uint64 // the batch of its end; entries of attempts that stop may follow
+	aside *aside // it stands still, and its state is not to be used; nil: it does not
 	lost  bool   // restored from a predecessor's batches, its attempts not yet looked at
 
 	// What the view lacks. first is 0 where it lacks nothing that is not on its way.
@@ -22,7 +23,11 @@ type run struct {
 	offset  int64     // bytes of the journal before that entry
 	pending Piece
 	writing []Piece // on their way in batches that are not durable yet
-	ripe    bool    // listed as worth writing
+	listed  bool    // among the settled: worth writing
+
+	// As of the last entry that was recorded; the state may be ahead of it after a panic.
+	recorded bool // there is one
+	phase    core.RunPhase
 
 	wake       core.Time // its place among the timers; 0: none
 	place      int
@@ -30,6 +35,17 @@ type run struct {
 }
 
 func (r *run) id() core.RunID { return r.state.ID }
+
+// fold takes in an entry that was recorded.
+func (r *run) fold(e *core.Entry) (err error) {
+	defer caught("its history was folded", nil, &err)
+	r.state.Fold(*e)
+	r.rows.note(r.state, e)
+	return nil
+}
+
+// noteRecorded notes that the state is what was recorded.
+func (r *run) noteRecorded() { r.recorded, r.phase = true, r.state.Phase }
 
 // keep adds an entry's encoding to what the view lacks.
 func (r *run) keep(seq uint64, encoded []byte) {
@@ -41,6 +57,14 @@ func (r *run) keep(seq uint64, encoded []byte) {
 		p.marks = append(p.marks, mark{seq, len(p.bytes)})
 	}
 	r.last = seq
+}
+
+// written notes that the oldest rows on their way are durable.
+func (r *run) written() {
+	r.writing = r.writing[1:]
+	if len(r.writing) == 0 {
+		r.writing = nil
+	}
 }
 
 // clean reports whether the view knows all of the run, durably.
@@ -61,7 +85,7 @@ func (r *run) due() core.Time {
 		return 0
 	}
 	if r.state.Active() {
-		return 1
+		return journal.WakeActive
 	}
 	return r.state.Wake()
 }
@@ -80,6 +104,9 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
 	}
+	if r.aside != nil {
+		r.asideRow(&row)
+	}
 	return row
 }
 
@@ -88,4 +115,12 @@ func (r *run) outcome() Outcome { return outcomeOf(r.state) }
 
 func outcomeOf(s *core.Run) Outcome {
 	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure}
+}
+
+// asideRow makes a row say that the run is set aside. What the state says beyond the last record is not so.
+func (r *run) asideRow(row *journal.RunRow) {
+	row.Message, row.Phase = r.aside.Error(), r.phase
+	if !r.phase.Closed() {
+		row.Wake, row.EndedAt = journal.WakeSetAside, 0
+	}
 }

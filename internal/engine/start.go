@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -26,62 +25,21 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	}
 	id := req.RunID
 	if id == (core.RunID{}) {
-		id = p.newID()
+		id = p.newID(req)
 	}
-	p.define(&req.Definition)
-	r := p.create(id, w.kind)
+	p.pipeline.define(&req.Definition)
+	r := p.residents.create(id, w.kind)
 	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 	})
 	if err != nil {
-		delete(p.runs, id)
+		delete(p.residents.runs, id)
 		return Started{}, refused("start", id, err)
 	}
-	p.name(r)
+	p.residents.name(r)
 	return Started{Run: id}, nil
-}
-
-// existing looks for the run that a start means. There is no look-up for a run that its caller gave no name.
-func (p *Partition) existing(req *StartRequest) (Started, error) {
-	if req.RunID != (core.RunID{}) {
-		if _, err := p.get(req.RunID); err == nil {
-			return Started{Run: req.RunID, Existing: true}, nil
-		} else if !errors.Is(err, journal.ErrNotFound) {
-			return Started{}, failure("start", req.RunID.String(), err)
-		}
-	}
-	if req.Key != "" {
-		id, ok := p.byKey[req.Key]
-		if !ok {
-			var err error
-			if id, ok, err = p.lookup(journal.Lookup{Key: req.Key}); err != nil {
-				return Started{}, failure("start", req.Key, err)
-			}
-		}
-		if ok {
-			return Started{Run: id, Existing: true}, nil
-		}
-	}
-	if req.WorkflowID == "" {
-		return Started{}, nil
-	}
-	id, ok, err := p.openRun(req.WorkflowID)
-	switch {
-	case err != nil:
-		return Started{}, failure("start", req.WorkflowID, err)
-	case !ok:
-		return Started{}, nil
-	case req.OnConflict == ConflictUse:
-		return Started{Run: id, Existing: true}, nil
-	default:
-		return Started{}, &Error{
-			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
-			Err:  fmt.Errorf("the open run %s has this workflow id", id),
-			Hint: "wait until it has ended, use the open run, or choose another workflow id",
-		}
-	}
 }
 
 // current returns the run that an id stands for by now: where its chain has gone on, the last one of the chain. The first run
@@ -104,22 +62,6 @@ func (p *Partition) current(id core.RunID) (*run, error) {
 	return p.get(open)
 }
 
-// openRun finds the open run of a workflow id.
-func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
-	if id, ok := p.byName[workflowID]; ok {
-		return id, true, nil
-	}
-	id, ok, err := p.lookup(journal.Lookup{WorkflowID: workflowID})
-	if err != nil || !ok {
-		return core.RunID{}, false, err
-	}
-	// What is in memory is newer than the view: had the run still that name, it would have been found above.
-	if p.runs[id] != nil {
-		return core.RunID{}, false, nil
-	}
-	return id, true, nil
-}
-
 func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	id, err := p.cfg.Journal.Find(p.ctx, by)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -128,45 +70,23 @@ func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	return id, err == nil, err
 }
 
-// define stores a definition with the first batch that needs it.
-func (p *Partition) define(d *journal.Definition) {
-	if d.Source == nil || p.stored[d.ID] {
-		return
-	}
-	p.stored[d.ID] = true
-	p.open.defs = append(p.open.defs, *d)
-}
-
-// newID makes a UUIDv7 whose sub-millisecond part is the instant's, so that ids sort by creation.
-func (p *Partition) newID() core.RunID {
+// newID makes the id of a new run; its partition is that of the names its caller chose.
+func (p *Partition) newID(req *StartRequest) core.RunID {
 	for {
-		id := makeID(p.now, p.cfg.Random(), p.cfg.Random())
-		if p.runs[id] == nil {
+		high, low := p.cfg.Random(), p.cfg.Random()
+		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, uint16(low>>48))
+		id := core.NewRunID(p.now, key, high, low)
+		if p.residents.runs[id] == nil {
 			return id
 		}
 	}
 }
 
-func makeID(now core.Time, high, low uint64) core.RunID {
-	var id core.RunID
-	ms, us := uint64(now)/1000, uint64(now)%1000
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
-	}
-	fraction := us<<2 | high&3 // ten bits of microseconds, two random ones
-	id[6], id[7] = 0x70|byte(fraction>>8), byte(fraction)
-	for i := range 8 {
-		id[8+i] = byte(low >> (56 - 8*i))
-	}
-	id[8] = 0x80 | id[8]&0x3f
-	return id
-}
-
 // find resolves a workflow id among the runs in memory; what it does not find, the view knows.
 func (p *Partition) find(c *Call) {
-	if id, ok := p.byName[c.Name]; ok {
+	if id, ok := p.residents.byName[c.Name]; ok {
 		c.Started.Run = id
-	} else if id, err := core.ParseRunID(c.Name); err == nil && p.runs[id] != nil {
+	} else if id, err := core.ParseRunID(c.Name); err == nil && p.residents.runs[id] != nil {
 		c.Started.Run = id
 	} else {
 		c.Absent = true
@@ -183,23 +103,9 @@ func (p *Partition) latest(workflowID string) core.RunID {
 			found = r
 		}
 	}
-	p.unviewed(consider)
+	p.pipeline.unviewed(consider)
 	if found == nil {
 		return core.RunID{}
 	}
 	return found.id()
-}
-
-// unviewed calls fn with each run whose row in the view is not up to date, durably.
-func (p *Partition) unviewed(fn func(*run)) {
-	for _, b := range p.flight.items[p.flight.head:] {
-		for _, r := range b.viewed {
-			if r.first == 0 {
-				fn(r)
-			}
-		}
-	}
-	for r := p.behind.head; r != nil; r = r.next {
-		fn(r)
-	}
 }

@@ -40,7 +40,7 @@ func (p *Partition) unheard(created *core.RunCreated, tail map[core.RunID]*tailR
 }
 
 func (p *Partition) unheardError(err error, format string, waiting any) error {
-	if broken := (*unusable)(nil); errors.As(err, &broken) {
+	if permanent(err) {
 		return &unusable{fmt.Errorf(format+" waits for its end, and stands still: %w", waiting, err)}
 	}
 	return err
@@ -48,11 +48,11 @@ func (p *Partition) unheardError(err error, format string, waiting any) error {
 
 // hears returns why a run is set aside, or why that cannot be read; nil: it is not, or it is gone.
 func (p *Partition) hears(id core.RunID, tail map[core.RunID]*tailRun) error {
-	if _, known := p.heard[id]; known || p.runs[id] != nil {
+	if _, known := p.residents.heard[id]; known || p.residents.runs[id] != nil {
 		return nil
 	}
-	if err := p.broken[id]; err != nil {
-		return err
+	if a := p.residents.aside[id]; a != nil {
+		return a
 	}
 	var created *core.RunCreated
 	if t := tail[id]; t != nil {
@@ -75,10 +75,10 @@ func (p *Partition) hears(id core.RunID, tail map[core.RunID]*tailRun) error {
 		err = p.unheard(created, tail)
 	}
 	if err == nil {
-		if len(p.heard) >= maxHeard {
-			clear(p.heard)
+		if len(p.residents.heard) >= maxHeard {
+			clear(p.residents.heard)
 		}
-		p.heard[id] = struct{}{}
+		p.residents.heard[id] = struct{}{}
 	}
 	return err
 }

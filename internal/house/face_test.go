@@ -86,3 +86,33 @@ func receiver(e ast.Expr) string {
 		return ""
 	}
 }
+
+// partitionFields bounds engine.Partition, so that it does not become the object that holds everything.
+const partitionFields = 15
+
+func TestPartitionIsMadeOfParts(t *testing.T) {
+	found := false
+	for _, s := range sources(t) {
+		if s.isTest() || filepath.ToSlash(filepath.Dir(s.path)) != "internal/engine" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.Name != "Partition" {
+				return true
+			}
+			fields := 0
+			for _, f := range spec.Type.(*ast.StructType).Fields.List {
+				fields += max(1, len(f.Names))
+			}
+			found = true
+			if fields > partitionFields {
+				t.Errorf("%s:%d: Partition has %d fields, at most %d are wanted", s.path, s.line(spec.Pos()), fields, partitionFields)
+			}
+			return false
+		})
+	}
+	if !found {
+		t.Error("internal/engine has no type Partition")
+	}
+}

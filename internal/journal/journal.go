@@ -44,7 +44,7 @@ type Journal interface {
 	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
 	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
 	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
-	// share the key, the newest. ErrNotFound.
+	// share the key, the newest. An empty name finds nothing. ErrNotFound.
 	Find(ctx context.Context, by Lookup) (core.RunID, error)
 	// List returns rows of the view, newest first.
 	List(ctx context.Context, q Query) (Page, error)
@@ -84,6 +84,12 @@ type View struct {
 	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop them
 }
 
+// Wake times of rows that mean at once. The next owner of the partition loads these runs first.
+const (
+	WakeActive   core.Time = 1 // attempts are in flight
+	WakeSetAside core.Time = 2 // the run was set aside: its code panicked
+)
+
 // RunRow is a run as lists show it. Its columns are for people and searches; state is folded from history.
 type RunRow struct {
 	ID         core.RunID
@@ -96,9 +102,9 @@ type RunRow struct {
 	CreatedAt  core.Time
 	EndedAt    core.Time
 	Deadline   core.Time // the earlier of the run's deadlines
-	Wake       core.Time // when the run wants attention; 1: at once (attempts in flight); 0: never
+	Wake       core.Time // when the run wants attention; WakeActive, WakeSetAside: at once; 0: never
 	Parent     core.RunID
-	Message    string // the failure in a sentence
+	Message    string // the failure in a sentence; of an open run: why it is set aside
 	Applied    uint64 // journal sequence number the row and the run's history are folded to
 }
 
@@ -153,8 +159,10 @@ type Due struct {
 
 // Lookup finds a run by one of its two names.
 type Lookup struct {
-	WorkflowID string // of an open run
-	Key        string // idempotency key, of any run
+	WorkflowID string // of an open run; empty: by the key
+	// Key is an idempotency key, of any run, open or not. It belongs to the workflow with that name: another workflow's
+	// run with the same key is not found.
+	Workflow, Key string
 }
 
 // The kinds of definitions.

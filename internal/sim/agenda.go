@@ -17,27 +17,33 @@ type agendaItem struct {
 	order uint64
 	what  string
 	do    func()
+	void  bool // it is not going to happen
 }
 
-func (a *agenda) add(at core.Time, what string, do func()) {
+func (a *agenda) add(at core.Time, what string, do func()) *agendaItem {
 	a.order++
-	heap.Push(&a.items, agendaItem{at, a.order, what, do})
+	item := &agendaItem{at: at, order: a.order, what: what, do: do}
+	heap.Push(&a.items, item)
+	return item
 }
 
 func (a *agenda) first() (core.Time, bool) {
+	for len(a.items) > 0 && a.items[0].void {
+		heap.Pop(&a.items)
+	}
 	if len(a.items) == 0 {
 		return 0, false
 	}
 	return a.items[0].at, true
 }
 
-func (a *agenda) pop() agendaItem {
-	item, _ := heap.Pop(&a.items).(agendaItem)
+func (a *agenda) pop() *agendaItem {
+	item, _ := heap.Pop(&a.items).(*agendaItem)
 	return item
 }
 
 // agendaHeap implements heap.Interface.
-type agendaHeap []agendaItem
+type agendaHeap []*agendaItem
 
 func (h agendaHeap) Len() int { return len(h) }
 
@@ -48,7 +54,7 @@ func (h agendaHeap) Less(i, j int) bool {
 func (h agendaHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 func (h *agendaHeap) Push(x any) {
-	if item, ok := x.(agendaItem); ok {
+	if item, ok := x.(*agendaItem); ok {
 		*h = append(*h, item)
 	}
 }
@@ -56,7 +62,7 @@ func (h *agendaHeap) Push(x any) {
 func (h *agendaHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
-	old[len(old)-1] = agendaItem{}
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return last
 }

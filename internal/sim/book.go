@@ -23,11 +23,14 @@ type book struct {
 	hash     hash.Hash64
 
 	openNames map[string]*account // open runs by workflow id
-	keys      map[string]*account
+	keys      map[workflowKey]*account
 	events    map[core.RunID]map[string]bool // names and ids of the events of a chain, by its first run
 	marks     map[string]*account            // marks of clients' requests that are in the journal
 	denied    map[string]string              // marks of requests whose callers were told that nothing was saved, and what they were told
 }
+
+// workflowKey is an idempotency key, which belongs to a workflow.
+type workflowKey struct{ workflow, key string }
 
 // account is what the book knows of a run.
 type account struct {
@@ -47,7 +50,7 @@ type account struct {
 func newBook(u *universe) *book {
 	return &book{
 		u: u, accounts: map[core.RunID]*account{}, hash: fnv.New64a(), openNames: map[string]*account{},
-		keys: map[string]*account{}, events: map[core.RunID]map[string]bool{}, marks: map[string]*account{}, denied: map[string]string{},
+		keys: map[workflowKey]*account{}, events: map[core.RunID]map[string]bool{}, marks: map[string]*account{}, denied: map[string]string{},
 	}
 }
 
@@ -124,11 +127,17 @@ func (b *book) open1(e core.Entry) *account {
 	}
 	b.accounts[e.Run] = a
 	b.order = append(b.order, a)
-	if key := created.Key; key != "" {
+	if created.Key != "" {
+		key := workflowKey{created.Workflow, created.Key}
 		if other := b.keys[key]; other != nil && other.id != created.Chain.Previous {
-			b.u.violate(Unique, e.Run, "the key %q has made run %s before", key, other.id)
+			b.u.violate(Unique, e.Run, "the key %q has made run %s of %s before", key.key, other.id, key.workflow)
 		}
 		b.keys[key] = a
+	}
+	for _, relative := range []core.RunID{created.Parent.Run, created.Chain.Previous} {
+		if relative != (core.RunID{}) && core.PartitionKey(relative) != core.PartitionKey(e.Run) {
+			b.u.violate(Recorded, e.Run, "it is in another partition than run %s, which started it", relative)
+		}
 	}
 	if name := created.WorkflowID; name != "" {
 		if other := b.openNames[name]; other != nil && !other.model.closed {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -191,7 +192,7 @@ func (b *book) alive(n *node, a *account) {
 		if s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
 			b.u.violate(NoHang, a.id, "attempt %s is thought to be alive, and no worker has it", tokenText(tok))
 		}
-		if j := n.workers.jobs[tok]; j != nil && j.waits() && j.session.rests() {
+		if j := n.workers.jobs[tok]; j != nil && j.waits() && !b.busy(n, a) {
 			b.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body rests", tokenText(tok))
 		}
 		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil {
@@ -205,7 +206,7 @@ func (b *book) alive(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
-		case s.kind == core.KindTask && s.ready && (s.spec.Type != typeLocal || !b.comes(n, a)):
+		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.comes(n, a)):
 			if slots := b.u.mood.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				b.u.violate(NoHang, a.id, "attempt %s waits in its queue, or for its function, while a worker is free and no body is coming", tokenText(tok))
 			}
@@ -215,8 +216,8 @@ func (b *book) alive(n *node, a *account) {
 			b.u.violate(NoHang, a.id, "group %s is open and none of its items is", m.name(i))
 		}
 	}
-	if s := n.host.sessions[a.id]; s != nil && s.changed && !a.body.rewritten {
-		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on")
+	if stuck := n.host.changed(a.id); stuck != nil && !a.body.rewritten {
+		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on: %v", stuck)
 	}
 	if a.shadow.Owed() {
 		if !b.comes(n, a) {
@@ -232,8 +233,12 @@ func (b *book) alive(n *node, a *account) {
 // comes reports whether a run's body may yet come to what it has not come to: something is on its way to it or from it. Where its past
 // was rewritten it may stand before a step that comes again.
 func (b *book) comes(n *node, a *account) bool {
-	s := n.host.sessions[a.id]
-	return n.host.coming[a.id] > 0 || (s != nil && s.pending > 0) || a.body.rewritten
+	return b.busy(n, a) || a.body.rewritten
+}
+
+// busy reports whether something is on its way to a run's body, or from it.
+func (b *book) busy(n *node, a *account) bool {
+	return n.host.coming[a.id] > 0 || n.host.pending[a.id] > 0
 }
 
 func (m *runModel) groupOpen(group core.StepID) bool {
@@ -290,6 +295,8 @@ func (b *book) answered(r *request) {
 			b.u.violate(Acknowledged, r.call.Started.Run, "the start of run %s was acknowledged and is not in the journal", r.call.Started.Run)
 		} else if !r.call.Started.Existing && b.marks[r.mark] != a {
 			b.u.violate(Acknowledged, a.id, "a start was acknowledged with a run that is another one's")
+		} else if s := r.call.Start; s.RunID == (core.RunID{}) && a.shadow.Workflow != s.Definition.Name {
+			b.u.violate(Acknowledged, a.id, "a start of %s was answered with a run of %s", s.Definition.Name, a.shadow.Workflow)
 		}
 	case engine.CallInput:
 		if b.marks[r.mark] == nil && !r.repeated {

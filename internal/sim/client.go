@@ -128,8 +128,12 @@ func (c *clients) start() {
 		s.WorkflowID = fmt.Sprintf("order-%d", u.IntN(4))
 		s.OnConflict = engine.Conflict(u.IntN(2))
 	}
-	if u.chance(0.3) {
-		s.Key = fmt.Sprintf("key-%d", u.IntN(12))
+	if u.chance(0.3) { // few workflows and inputs, so that keys meet again
+		key := u.IntN(12)
+		s.Key, s.Definition = fmt.Sprintf("key-%d", key/2), at(key).source
+		if n%4 > 0 {
+			s.Input = fmt.Appendf(nil, `{"n":%d,"list":[1]}`, key%8)
+		}
 	}
 	if u.chance(0.1) {
 		s.Notify = fmt.Sprintf("order-%d", u.IntN(4))

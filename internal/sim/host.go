@@ -1,31 +1,77 @@
 package sim
 
 import (
-	"slices"
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// host calls the bodies of a node's runs, as the Go API does, with programs in place of functions. What it has to say goes through
-// the node's inbox, so that the engine hears of it later and in order.
+// host gives the host of a node's bodies, which is the real one, its timers, goroutines and engine in virtual time. What
+// bodies have to say goes through the node's inbox, so that the engine hears of it later and in order.
 type host struct {
 	n          *node
-	bodies     engine.Bodies // the host itself, or what the universe's options lay over it
-	sessions   map[core.RunID]*session
+	real       *body.Host
+	bodies     engine.Bodies // what the engine calls
 	generation int
 	coming     map[core.RunID]int // what is on its way to a run's body, or from it
-	wanting    []*job             // attempts whose worker waits for the function
+	pending    map[core.RunID]int // decisions that the engine has not answered
+	coroutines map[*coroutine]bool
 }
 
 func newHost(n *node) *host {
-	h := &host{n: n, sessions: map[core.RunID]*session{}, coming: map[core.RunID]int{}}
-	h.bodies = h
-	if wrap := n.u.opt.Bodies; wrap != nil {
-		h.bodies = wrap(h)
+	h := &host{n: n, coming: map[core.RunID]int{}, pending: map[core.RunID]int{}, coroutines: map[*coroutine]bool{}}
+	var shell body.Shell = h
+	var toEngine body.EngineCalls = calls{h}
+	h.bodies = listener{h}
+	opt := &n.u.opt
+	if opt.Shell != nil {
+		shell = opt.Shell(shell)
 	}
+	if opt.Calls != nil {
+		toEngine = opt.Calls(toEngine)
+	}
+	if opt.Bodies != nil {
+		h.bodies = opt.Bodies(h.bodies)
+	}
+	h.real = body.NewHost(context.Background(), body.Config{
+		Log: slog.New(slog.DiscardHandler), TaskLimit: taskLimit, Shell: shell, Workflow: h.workflow, StuckError: h.stuck,
+	})
+	h.real.Attach(toEngine)
 	return h
+}
+
+// taskLimit is how long a body may compute.
+const taskLimit = 10 * time.Second
+
+func (h *host) workflow(name string) *body.Workflow {
+	w, err := workflowNamed(name)
+	if err != nil {
+		return nil
+	}
+	if w.program == nil {
+		return nil
+	}
+	return &body.Workflow{Body: w.program.play}
+}
+
+func (h *host) stuck(s *body.Stuck) error {
+	h.n.u.say("the body of %s cannot go on: %v", short(s.Run), s)
+	return s
+}
+
+// changed returns why a run's body cannot go on, where it asks for something else than is recorded; nil: it does not.
+func (h *host) changed(run core.RunID) *body.Stuck {
+	var stuck *body.Stuck
+	if errors.As(h.real.Problem(run), &stuck) && stuck.Why == body.Changed {
+		return stuck
+	}
+	return nil
 }
 
 // after lets something happen in the node's process, if that is still there.
@@ -52,159 +98,270 @@ func (h *host) put(run core.RunID, what string, do func()) {
 	})
 }
 
-// ask asks the engine for news of a run.
-func (h *host) ask(run core.RunID) {
+// alarm is a timer of a body in virtual time.
+type alarm struct {
+	h     *host
+	run   core.RunID
+	timer body.Timer
+	f     func()
+	item  *agendaItem // nil: it is not set
+}
+
+// AfterFunc implements body.Shell.
+func (h *host) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f func()) body.Alarm {
+	a := &alarm{h: h, run: run, timer: t, f: f}
+	a.Reset(d)
+	return a
+}
+
+// Reset implements body.Alarm.
+func (a *alarm) Reset(d time.Duration) bool {
+	was := a.Stop()
+	if a.timer == body.TimerIdle {
+		d = a.h.n.u.mood.linger
+	} else {
+		a.h.coming[a.run]++ // something is done then; a body that idles does nothing
+	}
+	a.set(d)
+	return was
+}
+
+func (a *alarm) set(d time.Duration) {
+	u := a.h.n.u
+	a.item = u.agenda.add(u.now.Add(d), "the "+a.timer.String()+" timer of a body fires", func() {
+		switch n := a.h.n; {
+		case n.dead:
+		case n.frozen > u.now:
+			a.set(n.frozen.Sub(u.now))
+		default:
+			a.Stop()
+			a.f()
+		}
+	})
+}
+
+// Stop implements body.Alarm.
+func (a *alarm) Stop() bool {
+	if a.item == nil {
+		return false
+	}
+	a.item.void = true
+	a.item = nil
+	if a.timer != body.TimerIdle {
+		a.h.came(a.run)
+	}
+	return true
+}
+
+// coroutine executes a branch of a body. It is resumed on the agenda.
+type coroutine struct {
+	h     *host
+	run   core.RunID
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+}
+
+// unwound ends a coroutine.
+type unwound struct{}
+
+// Go implements body.Shell.
+func (h *host) Go(run core.RunID, f func()) body.Goroutine {
+	c := &coroutine{h: h, run: run}
+	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		defer func() {
+			if v := recover(); v != nil && v != (unwound{}) {
+				panic(v)
+			}
+		}()
+		c.yield = yield
+		f()
+	})
+	h.coroutines[c] = true
+	c.Unpark()
+	return c
+}
+
+// Park implements body.Goroutine.
+func (c *coroutine) Park() {
+	if !c.yield(struct{}{}) {
+		panic(unwound{})
+	}
+}
+
+// Exit implements body.Goroutine.
+func (c *coroutine) Exit() { panic(unwound{}) }
+
+// Unpark implements body.Goroutine: the branch computes for a while, with whatever it has heard by then, and goes on.
+func (c *coroutine) Unpark() {
+	u := c.h.n.u
+	d := u.between(0, u.mood.think)
+	switch {
+	case u.calm || u.chance(0.3):
+		d = 0
+	case u.chance(u.mood.hang / 20):
+		if u.chance(0.5) {
+			return // it computes for ever
+		}
+		d = u.span(taskLimit, time.Hour)
+	case u.chance(u.mood.slow):
+		d += u.between(0, 3*u.mood.think)
+	}
+	c.h.after(c.run, d, "a branch goes on", func() {
+		if _, more := c.next(); !more {
+			delete(c.h.coroutines, c)
+		}
+	})
+}
+
+// Stacks implements body.Shell.
+func (h *host) Stacks([]body.Goroutine) string { return "" }
+
+// kill ends all coroutines, with their process.
+func (h *host) kill() {
+	for c := range h.coroutines {
+		c.stop()
+	}
+	clear(h.coroutines)
+}
+
+// calls is the engine as the host of bodies sees it.
+type calls struct{ *host }
+
+// Consult implements body.EngineCalls.
+func (h calls) Consult(run core.RunID) {
 	h.put(run, "a body asks for news", func() {
 		h.n.p.Handle(&engine.Call{Op: engine.CallConsult, Run: run}, h.n.u.clock())
 	})
 }
 
-// Consult implements engine.Bodies.
-func (h *host) Consult(n engine.News) {
-	h.n.u.say("%s is told of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
-	s := h.sessions[n.Run]
-	if n.Held {
-		if s != nil && s.head == nil {
-			s.held = true
-			h.giveBack(s)
-		}
-		return
-	}
-	if s == nil {
-		s = h.open(n.Run)
-		if !n.Whole {
-			h.ask(n.Run)
-			return
-		}
-	}
-	if s.take(n) {
-		return
-	}
-	h.discard(s)
-	if !n.Whole {
-		h.ask(n.Run)
-		return
-	}
-	h.Consult(n)
+// Begin implements body.EngineCalls.
+func (h calls) Begin(run core.RunID, step core.StepID) {
+	h.put(run, "a body comes to a step", func() {
+		h.n.p.Handle(&engine.Call{Op: engine.CallBegin, Run: run, Step: step}, h.n.u.clock())
+	})
 }
 
-// Begins implements engine.Bodies: an attempt of a local step begins where the body has asked for it.
-func (h *host) Begins(run core.RunID, _, step, taskType string) bool {
-	return taskType != typeLocal || h.session(run).offers(step)
+// Do implements body.EngineCalls.
+func (h calls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
+	n, generation := h.n, h.generation
+	h.pending[run]++
+	c := &engine.Call{Op: engine.CallBody, Run: run, Inputs: inputs, Body: b, Done: func(c *engine.Call) {
+		if h.pending[run]--; h.pending[run] == 0 {
+			delete(h.pending, run)
+		}
+		if c.Err != nil {
+			n.u.say("the body of %s is refused: %v", short(run), c.Err)
+		}
+		if !n.dead {
+			done(c.Err)
+		}
+	}}
+	if closes(inputs) {
+		n.u.clients.meddle(run, core.NoStep)
+	}
+	h.put(run, "a body decides", func() {
+		for _, in := range inputs {
+			n.u.say("%s hears from the body of %s: %s", n.name, short(run), inputText(in))
+			n.workers.told(run, in)
+		}
+		n.u.opt.Decide(Decision{n.p, c, generation, h.generation, n.u.clock()})
+	})
+}
+
+// closes reports whether a body closes its run.
+func closes(inputs []core.Input) bool {
+	for _, in := range inputs {
+		cmds, _ := in.(core.Commands)
+		for _, cmd := range cmds.Commands {
+			if _, ok := cmd.(core.Close); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Report implements body.EngineCalls.
+func (h calls) Report(run core.RunID, in core.Input) {
+	n := h.n
+	h.put(run, "an end is handed on", func() {
+		n.u.say("%s hears of %s: %s", n.name, short(run), inputText(in))
+		n.workers.told(run, in)
+		n.p.Report(run, in, n.u.clock())
+	})
+}
+
+// Rematch implements body.EngineCalls. No workflow is registered late here.
+func (calls) Rematch() {}
+
+// Confirm implements body.EngineCalls. The workers here tell the engine themselves.
+func (calls) Confirm(core.RunID, core.Input, func(bool)) {}
+
+// listener is the host as the engine sees it.
+type listener struct{ *host }
+
+// Consult implements engine.Bodies.
+func (h listener) Consult(n engine.News) {
+	h.n.u.say("%s is told of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
+	for i := range n.Steps {
+		if s := &n.Steps[i]; !n.Whole && s.Phase.Closed() && s.Phase != core.StepSucceeded {
+			h.n.u.clients.meddle(n.Run, core.NoStep)
+		}
+	}
+	h.real.Consult(n)
+}
+
+// Begins implements engine.Bodies.
+func (h listener) Begins(run core.RunID, workflow, step, taskType string) bool {
+	return h.real.Begins(run, workflow, step, taskType)
 }
 
 // Forget implements engine.Bodies.
-func (h *host) Forget(run core.RunID) {
-	if s := h.sessions[run]; s != nil {
-		h.discard(s)
-	}
-}
+func (h listener) Forget(run core.RunID) { h.real.Forget(run) }
 
 // Reset implements engine.Bodies.
-func (h *host) Reset(generation int) {
+func (h listener) Reset(generation int) {
 	h.generation = generation
-	all := make([]*session, 0, len(h.sessions))
-	for _, s := range h.sessions {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b *session) int { return compareTokens(core.Token{Run: a.run}, core.Token{Run: b.run}) })
-	clear(h.sessions)
-	for _, s := range all {
-		s.kill()
-	}
-}
-
-func (h *host) open(run core.RunID) *session {
-	s := &session{h: h, run: run, decider: engine.NewBody(h.generation), generation: h.generation, said: -1}
-	h.sessions[run] = s
-	return s
-}
-
-// session returns the run's session; where there is none it asks for news to make one.
-func (h *host) session(run core.RunID) *session {
-	s := h.sessions[run]
-	if s == nil {
-		s = h.open(run)
-		h.ask(run)
-	}
-	return s
-}
-
-// discard ends a session that believed what is not so, or that is of no more use.
-func (h *host) discard(s *session) {
-	s.decider.Void()
-	s.kill()
-	h.drop(s)
-}
-
-func (h *host) drop(s *session) {
-	if h.sessions[s.run] == s {
-		delete(h.sessions, s.run)
-	}
+	h.real.Reset(generation)
 }
 
 // ended lets a body know of an attempt that has succeeded before the engine does. It reports whether the body takes that on.
 func (h *host) ended(run core.RunID, in core.Input) bool {
-	end, ok := in.(core.TaskEnded)
-	if !ok || end.Failure != nil {
+	if !h.real.Ended(run, in) {
 		return false
 	}
-	s := h.sessions[run]
-	return s != nil && s.ended(end)
+	end, _ := in.(core.TaskEnded)
+	h.n.u.say("the body of %s is told that step %d has ended", short(run), end.Step)
+	h.n.u.clients.meddle(run, end.Step)
+	if h.n.u.chance(0.2) {
+		h.n.u.clients.meddle(run, core.NoStep)
+	}
+	h.n.workers.together(run)
+	return true
 }
 
-// function looks for the function of an attempt, and reports whether it is there. Otherwise the attempt begins when the run's body
-// has come to it, or goes back if the body rests without having come to it.
-func (h *host) function(j *job) bool {
-	j.session = h.session(j.task.Token.Run)
-	j.session.tasks++
-	if j.session.offers(j.task.StepName) {
-		return true
-	}
-	if j.session.rests() {
-		j.giveBack()
-		return false
-	}
-	h.wanting = append(h.wanting, j)
-	return false
-}
-
-// giveBack gives the attempts back whose functions a body that rests has not come to. They would hold slots of what it
-// waits for (seed 5029237), or for ever where it is not called again.
-func (h *host) giveBack(s *session) {
-	var back []*job
-	h.wanting = slices.DeleteFunc(h.wanting, func(j *job) bool {
-		if j.session != s || j.over || j.revoked {
-			return false
-		}
-		back = append(back, j)
-		return true
-	})
-	for _, j := range back {
-		j.giveBack()
-	}
-}
-
-// offered begins the attempts that waited for what a body has come to; of a body that is gone they look for the next one.
-func (h *host) offered(s *session, gone bool) {
-	var ready []*job
-	h.wanting = slices.DeleteFunc(h.wanting, func(j *job) bool {
-		take := j.over || j.revoked || (j.session == s && (gone || s.offers(j.task.StepName)))
-		if take && !j.over && !j.revoked {
-			ready = append(ready, j)
-		}
-		return take
-	})
-	for _, j := range ready {
-		if !gone {
+// function looks for the function of an attempt. The attempt begins when the run's body has come to it, or goes back if
+// the body rests without having come to it.
+func (h *host) function(j *job) {
+	run := j.task.Token.Run
+	j.search = h.real.Search(j.task, func(a body.Answer, _ body.Func) {
+		switch {
+		case j.over || j.revoked:
+		case a == body.Found:
 			j.begin()
-			continue
+		case a == body.NotReached:
+			h.after(run, 0, "an attempt goes back", func() {
+				if !j.over && !j.revoked {
+					j.giveBack()
+				}
+			})
+		default:
+			h.after(run, 0, "a worker looks for its function", func() {
+				if !j.over && !j.revoked {
+					h.function(j)
+				}
+			})
 		}
-		j.session = nil
-		h.after(s.run, 0, "a worker looks for its function", func() {
-			if !j.over && !j.revoked && h.function(j) {
-				j.begin()
-			}
-		})
-	}
+	})
 }

@@ -39,7 +39,7 @@ func (m *bodyModel) closes(a *account, e core.Entry) {
 			kn.steps[rec.Spec.Name] = &known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
 		}
 	}
-	w := m.program.walkThrough(kn, a.shadow.Input, nil)
+	w := m.program.walkThrough(kn, a.shadow.Input)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
 		if ok && c.Phase == end.Phase && bytes.Equal(c.Output, end.Output) && (c.Failure == nil || c.Failure.Message == end.Failure.Message) {
@@ -92,7 +92,7 @@ func (m *bodyModel) replay(a *account) {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.shadow.Input, nil)
+	w := m.program.walkThrough(kn, a.shadow.Input)
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
 		return

@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -33,10 +35,22 @@ func TestChecksBiteBodies(t *testing.T) {
 		}}, []Invariant{NoHang}},
 		{"the body of a run that is opened again is not told", Options{Bodies: func(b engine.Bodies) engine.Bodies {
 			return &deaf{Bodies: b}
-		}}, []Invariant{NoHang}},
+		}}, []Invariant{NoHang, Liveness}},
 		{"a body misses news", Options{Bodies: func(b engine.Bodies) engine.Bodies {
 			return &deaf{Bodies: b, misses: 20}
 		}}, []Invariant{NoHang}},
+		{"a refused body is not told", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &cut{EngineCalls: c, answers: true}
+		}}, []Invariant{NoHang}},
+		{"a body that comes to a step does not say so", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &cut{EngineCalls: c, begins: true}
+		}}, []Invariant{NoHang}},
+		{"a stuck body is not called again", Options{Shell: func(s body.Shell) body.Shell {
+			return &broken{Shell: s, timer: body.TimerRetry}
+		}}, []Invariant{NoHang, Liveness}},
+		{"a body may compute for ever", Options{Shell: func(s body.Shell) body.Shell {
+			return &broken{Shell: s, timer: body.TimerTask}
+		}}, []Invariant{NoHang, Liveness}},
 	} {
 		t.Run(m.name, func(t *testing.T) { bites(t, m.opt, m.see) })
 	}
@@ -109,4 +123,42 @@ func (d *deaf) Consult(n engine.News) {
 	}
 	d.ended = core.RunID{}
 	d.Bodies.Consult(n)
+}
+
+// cut is an engine that does not hear all that a host of bodies says, or does not answer.
+type cut struct {
+	body.EngineCalls
+	answers, begins bool
+}
+
+func (c *cut) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
+	c.EngineCalls.Do(run, b, inputs, func(err error) {
+		if !c.answers || err == nil {
+			done(err)
+		}
+	})
+}
+
+func (c *cut) Begin(run core.RunID, step core.StepID) {
+	if !c.begins {
+		c.EngineCalls.Begin(run, step)
+	}
+}
+
+// broken is a shell with a timer that is set and never fires.
+type broken struct {
+	body.Shell
+	timer body.Timer
+}
+
+type noAlarm struct{}
+
+func (noAlarm) Stop() bool               { return true }
+func (noAlarm) Reset(time.Duration) bool { return true }
+
+func (b *broken) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f func()) body.Alarm {
+	if t == b.timer {
+		return noAlarm{}
+	}
+	return b.Shell.AfterFunc(run, t, d, f)
 }

@@ -254,6 +254,7 @@ func (n *node) crash(where string) {
 	n.dead = true
 	n.flight = nil
 	n.workers.kill()
+	n.host.kill()
 	if u.zombie != nil {
 		u.zombie.vanish() // it held the same file
 	}
@@ -275,6 +276,7 @@ func (n *node) crash(where string) {
 func (n *node) vanish() {
 	n.dead, n.flight = true, nil
 	n.workers.kill()
+	n.host.kill()
 	n.u.clients.lost(n)
 	if n.u.zombie == n {
 		n.u.zombie = nil

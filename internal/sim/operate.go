@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
@@ -64,7 +65,7 @@ func (c *clients) meddle(id core.RunID, step core.StepID) {
 	}
 	if step != core.NoStep {
 		op := core.Operation{Op: pick(u.random, []core.Op{core.OpComplete, core.OpFail, core.OpSkip}), Step: step, Output: []byte(`"by hand"`)}
-		u.after(u.between(0, answerTime), "a client meddles", func() { c.operate(id, op) })
+		u.after(u.between(0, body.AnswerTime), "a client meddles", func() { c.operate(id, op) })
 		return
 	}
 	op := core.Operation{Op: core.OpRetryRun, Step: core.NoStep}
@@ -74,7 +75,7 @@ func (c *clients) meddle(id core.RunID, step core.StepID) {
 			c.operate(id, core.Operation{Op: core.OpResume, Step: core.NoStep})
 		})
 	}
-	u.after(u.between(0, max(u.mood.think, u.mood.lag, answerTime)), "a client meddles", func() { c.operate(id, op) })
+	u.after(u.between(0, max(u.mood.think, u.mood.lag, body.AnswerTime)), "a client meddles", func() { c.operate(id, op) })
 }
 
 func (c *clients) extend(a *account, step core.StepID) {
@@ -159,7 +160,7 @@ func (c *clients) nudge() {
 		if a.model.closed {
 			continue
 		}
-		if s := u.node.host.sessions[a.id]; s != nil && s.changed {
+		if u.node.host.changed(a.id) != nil {
 			c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
 			continue
 		}

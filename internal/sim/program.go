@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
@@ -15,9 +16,6 @@ import (
 
 // programs is how many different bodies there are over all universes.
 const programs = 1024
-
-// typeLocal is the task type of a step whose function is in the body: it begins where the body has asked for it.
-const typeLocal = "local"
 
 // program is the body of a workflow: what a Go function would do, as a tree that can be walked again and again.
 type program struct {
@@ -28,7 +26,7 @@ type program struct {
 	hook  *core.StepSpec
 }
 
-// deed is one thing that a strand of a program does.
+// deed is one thing that a branch of a program does.
 type deed struct {
 	kind   deedKind
 	name   string
@@ -36,29 +34,52 @@ type deed struct {
 	length time.Duration // of a sleep
 	heed   heed
 	then   []deed   // what it does about a step that did not succeed
-	parts  [][]deed // of strands
-	told   bool     // the step's name depends on what the strand saw last
+	parts  [][]deed // of branches
+	told   bool     // the step's name depends on what the branch saw last
 }
 
 type deedKind uint8
 
 const (
-	doStep    deedKind = iota // asks for a step and waits for it
-	doBegin                   // asks for a step
-	doJoin                    // waits for the step that was begun before
-	doStrands                 // has strands beside each other and waits for all
-	doRace                    // waits for the first of two strands
-	doVersion                 // notes the version of the code
+	doStep     deedKind = iota // asks for a step and waits for it
+	doBegin                    // asks for a step
+	doJoin                     // waits for the step that was begun before
+	doBranches                 // has branches beside each other and waits for all
+	doRace                     // waits for the first of two branches
+	doVersion                  // notes the version of the code
 )
 
-// heed is what a strand does about a step that did not succeed.
+// heed is what a branch does about a step that did not succeed.
 type heed uint8
 
 const (
-	heedAll  heed = iota // its strand fails
-	heedLate             // it does something about one that timed out; else its strand fails
+	heedAll  heed = iota // its branch fails
+	heedLate             // it does something about one that timed out; else its branch fails
 	heedNone             // it does something about it and goes on
 )
+
+// stepName is the name of a deed's step, for a branch that has seen that.
+func (d *deed) stepName(seen uint32) string {
+	if d.told {
+		return d.name + "." + strconv.Itoa(int(seen%3))
+	}
+	return d.name
+}
+
+// partName is the name of the branch of a deed's part.
+func (d *deed) partName(i int) string { return d.name + "p" + strconv.Itoa(i) }
+
+// after is how a branch goes on after a step of that phase; waits: it does something about it first.
+func (d *deed) after(phase core.StepPhase) progress {
+	switch {
+	case phase == core.StepSucceeded:
+		return goesOn
+	case d.heed == heedAll || (d.heed == heedLate && phase != core.StepTimedOut):
+		return fails
+	default:
+		return waits
+	}
+}
 
 var programLibrary [programs]struct {
 	once sync.Once
@@ -107,7 +128,7 @@ func (c *composer) deeds(depth int) []deed {
 		d := deed{name: "s" + strconv.Itoa(c.count), told: c.chance(0.3)}
 		switch x := c.Float64(); {
 		case depth > 0 && x < 0.2:
-			d.kind, d.parts = doStrands, [][]deed{c.deeds(depth - 1), c.deeds(depth - 1)}
+			d.kind, d.parts = doBranches, [][]deed{c.deeds(depth - 1), c.deeds(depth - 1)}
 			if c.chance(0.3) {
 				d.parts = append(d.parts, c.deeds(depth-1))
 			}
@@ -139,7 +160,7 @@ func (c *composer) step(d *deed, depth int) {
 	s.Def = -1
 	switch x := c.Float64(); {
 	case x < 0.55:
-		s.Kind, s.Type, s.Policy = core.KindTask, typeLocal, c.limited(policy.StepLimits...)
+		s.Kind, s.Type, s.Policy = core.KindTask, body.TypeLocal, c.limited(policy.StepLimits...)
 	case x < 0.67:
 		s.Kind, s.Type, s.Policy = core.KindTask, pick(c.random, []string{"a", "b", "c"}), c.limited(policy.StepLimits...)
 	case x < 0.78:
@@ -223,7 +244,7 @@ func (p *program) text() string {
 
 func writeDeeds(b *strings.Builder, deeds []deed, indent int) {
 	for _, d := range deeds {
-		kind := [...]string{"step", "begin", "join", "strands", "race", "version"}[d.kind]
+		kind := [...]string{"step", "begin", "join", "branches", "race", "version"}[d.kind]
 		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, d.name)
 		if d.kind <= doJoin {
 			fmt.Fprintf(b, " %s %s%s %s heed %d", d.spec.Kind, d.spec.Type, d.spec.Event, d.length, d.heed)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -23,9 +24,11 @@ type Options struct {
 	Wrap func(journal.Journal) journal.Journal
 	// Tamper is shown the runs in the engine's memory before each check, for the same purpose.
 	Tamper func(*core.Run)
-	// Bodies lays something over the host of the runs' bodies, and Decide hands on what a body of that generation has decided, for the
-	// same purpose.
+	// Bodies lays something over the host of the runs' bodies, Calls over the engine as that host sees it, and Shell over its
+	// timers and goroutines. Decide hands on what a body of that generation has decided. They have the same purpose.
 	Bodies func(engine.Bodies) engine.Bodies
+	Calls  func(body.EngineCalls) body.EngineCalls
+	Shell  func(body.Shell) body.Shell
 	Decide func(d Decision)
 }
 
@@ -75,6 +78,10 @@ type Report struct {
 func Run(seed uint64, opt Options) (Report, error) {
 	u := newUniverse(seed, opt.withDefaults())
 	u.live()
+	u.node.host.kill()
+	if u.zombie != nil {
+		u.zombie.host.kill()
+	}
 	b := u.book
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -69,7 +70,7 @@ type mood struct {
 	stubborn        float64       // work that stops late or is abandoned
 	bodied          float64       // runs that a body decides
 	think           time.Duration // how long a body computes at most before it goes on
-	slow            float64       // strands that compute longer than the others
+	slow            float64       // branches that compute longer than the others
 	busy            float64       // how often the engine's loop comes late to what bodies say
 	meddle          float64       // how often somebody operates on a run just when its body decides
 	linger          time.Duration // how long a body stays that waits
@@ -113,7 +114,7 @@ func (u *universe) setMood() {
 	m.linger = pick(u.random, []time.Duration{time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, time.Minute})
 	m.busy = pick(u.random, []float64{0, 0.3, 0.8})
 	m.meddle = pick(u.random, []float64{0, 0.3, 0.8})
-	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), typeLocal: u.slots()}
+	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots()}
 	if u.opt.Calm {
 		m.crashAtBoundary, m.uncertain, m.refused = 0, 0, 0
 	}
@@ -198,7 +199,7 @@ func (u *universe) step() {
 func (u *universe) over() bool {
 	return u.node.up() && u.zombie == nil && u.clients.silent() && u.node.quiet() && u.book.open() == 0 &&
 		len(u.executing) == 0 && len(u.node.workers.jobs) == 0 && len(u.node.workers.owes) == 0 &&
-		len(u.node.host.sessions) == 0 && len(u.node.inbox) == 0
+		u.node.host.real.Sessions() == 0 && len(u.node.inbox) == 0
 }
 
 // becalm ends the faults; from here on every run that can end has to.

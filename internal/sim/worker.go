@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -25,9 +26,9 @@ type job struct {
 	begun   bool // its function was there
 	over    bool // it does not execute any more
 	revoked bool
-	silent  bool     // it will not report by itself
-	left    bool     // it was abandoned: it may go on for a while
-	session *session // that knows its function; nil: it needs none
+	silent  bool         // it will not report by itself
+	left    bool         // it was abandoned: it may go on for a while
+	search  *body.Search // for its function; nil: it needs none
 }
 
 func newWorkers(n *node) *workers {
@@ -57,7 +58,9 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	j := &job{w: w, task: t}
 	w.jobs[t.Token], u.executing[at] = j, j
-	if t.Type != typeLocal || w.n.host.function(j) {
+	if t.Type == body.TypeLocal {
+		w.n.host.function(j)
+	} else {
 		j.begin()
 	}
 }
@@ -90,8 +93,8 @@ func (j *job) begin() {
 // together has other attempts of a run end at about the time when one has.
 func (w *workers) together(run core.RunID) {
 	for _, tok := range w.tokens() {
-		if j := w.jobs[tok]; tok.Run == run && j.session != nil && j.begun && !j.silent && w.n.u.chance(0.7) {
-			w.n.u.after(w.n.u.between(0, answerTime), "work ends beside other work", j.finish)
+		if j := w.jobs[tok]; tok.Run == run && j.search != nil && j.begun && !j.silent && w.n.u.chance(0.7) {
+			w.n.u.after(w.n.u.between(0, body.AnswerTime), "work ends beside other work", j.finish)
 		}
 	}
 }
@@ -122,9 +125,9 @@ func (j *job) end() {
 	u := j.w.n.u
 	at := place{j.task.Token.Run, j.task.Token.Step}
 	j.over = true
-	if s := j.session; s != nil {
-		j.session = nil
-		s.taskOver()
+	if s := j.search; s != nil {
+		j.search = nil
+		s.End()
 	}
 	if u.executing[at] == j {
 		delete(u.executing, at)
@@ -158,7 +161,7 @@ func (j *job) finish() {
 }
 
 // waits reports whether the attempt waits for its function.
-func (j *job) waits() bool { return !j.begun && !j.over && !j.revoked && j.session != nil }
+func (j *job) waits() bool { return !j.begun && !j.over && !j.revoked && j.search != nil }
 
 // giveBack ends an attempt whose function is not there: its work has not begun.
 func (j *job) giveBack() {

@@ -175,11 +175,11 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, erro
 		if by.WorkflowID != "" && r.WorkflowID == by.WorkflowID && !r.Phase.Closed() {
 			return id, nil
 		}
-		if by.WorkflowID == "" && by.Key != "" && r.Key == by.Key {
+		if by.WorkflowID == "" && by.Key != "" && r.Key == by.Key && r.Workflow == by.Workflow {
 			return id, nil
 		}
 	}
-	return core.RunID{}, fmt.Errorf("%w: no run with workflow id %q or key %q", journal.ErrNotFound, by.WorkflowID, by.Key)
+	return core.RunID{}, fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q", journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
 }
 
 // Definition implements journal.Journal.

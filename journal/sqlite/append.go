@@ -29,8 +29,17 @@ const trimAt = 32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// seedOf is what checksums of a format begin with. That of format 1 is zero, so that the sum of an empty blob is zero as
+// well: a damaged row of which both columns read as nothing matched its checksum. Since format 2 it does not.
+func seedOf(version int64) uint32 {
+	if version == 1 {
+		return 0
+	}
+	return applicationID
+}
+
 // sum is the checksum of a blob, as SQLite stores it in the fewest bytes.
-func sum(b []byte) int64 { return int64(int32(crc32.Checksum(b, castagnoli))) }
+func (c *conn) sum(b []byte) int64 { return int64(int32(crc32.Update(c.seed, castagnoli, b))) }
 
 // Acquire implements journal.Journal.
 func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lease, error) {
@@ -249,7 +258,7 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 	insert := func() error {
 		w.insert.BindInt64(1, rowID(b.Partition, b.Seq))
 		w.insert.BindInt64(2, int64(next.through))
-		w.insert.BindInt64(3, sum(entries))
+		w.insert.BindInt64(3, w.conn.sum(entries))
 		w.insert.BindBytes(4, entries)
 		return do(w.insert)
 	}

@@ -169,7 +169,7 @@ func checkJournal(c *conn, r *Report) error {
 			r.problem("batch %d of partition %d says that the view contains batch %d", seq, partition, through)
 		}
 		p.Last, p.Through = seq, through
-		b, err := blob(s, 2)
+		b, err := c.blob(s, 2)
 		var entries []core.Entry
 		if err == nil {
 			entries, err = core.ReadEntries(b)
@@ -196,7 +196,7 @@ func checkHistories(c *conn, r *Report) error {
 			case seq > s.ColumnInt64(2):
 				r.problem("run %s has history of batch %d, its row is folded to batch %d", run, seq, s.ColumnInt64(2))
 			}
-			b, err := blob(s, 3)
+			b, err := c.blob(s, 3)
 			var entries []core.Entry
 			if err == nil {
 				entries, err = readPiece(run, nil, b)

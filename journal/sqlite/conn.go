@@ -24,6 +24,7 @@ var oldestSQLite = [3]int{3, 51, 3}
 type conn struct {
 	*sqlite.Conn
 	stmts map[string]*sqlite.Stmt
+	seed  uint32 // of checksums, see seedOf
 }
 
 // stmt returns a statement, which has been reset; its parameters are the last caller's until they are bound again.
@@ -44,7 +45,7 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{driver, map[string]*sqlite.Stmt{}}
+	c := &conn{Conn: driver, stmts: map[string]*sqlite.Stmt{}}
 	// Only foreign programs ever hold a lock that is in our way; they are waited for, but not for ever.
 	c.SetBusyTimeout(5 * time.Second)
 	for _, q := range []string{
@@ -139,6 +140,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 		return false, err
 	}
 	if id == 0 && tables == 0 {
+		j.seed = seedOf(format)
+		c.seed = j.seed
 		return true, nil
 	}
 	if id != applicationID {
@@ -155,6 +158,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 	if version < 1 {
 		return false, fmt.Errorf("%w: %s has no format version: restore a backup", journal.ErrCorrupt, j.path)
 	}
+	j.seed = seedOf(version)
+	c.seed = j.seed
 	return false, nil
 }
 
@@ -196,6 +201,20 @@ func refreshViews(c *conn) (err error) {
 		}
 	}
 	return nil
+}
+
+// refreshKeyIndex replaces the index of idempotency keys where an older version made another one. Older versions go on with
+// either.
+func refreshKeyIndex(c *conn) (err error) {
+	defer sqlitex.Save(c.Conn)(&err)
+	have, err := queryText(c, "SELECT sql FROM sqlite_schema WHERE name = 'runs_key'")
+	if err != nil || have == keyIndex {
+		return err
+	}
+	if err := execute(c, "DROP INDEX IF EXISTS runs_key"); err != nil {
+		return err
+	}
+	return execute(c, keyIndex)
 }
 
 func execute(c *conn, query string) error {

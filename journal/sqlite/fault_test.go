@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -325,7 +326,7 @@ func TestNotAJournal(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)
-	if err := exec0(j, "UPDATE meta SET value = 2 WHERE key = 'format'"); err != nil {
+	if err := exec0(j, "UPDATE meta SET value = 3 WHERE key = 'format'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -415,7 +416,9 @@ func TestFlippedBytes(t *testing.T) {
 		}
 		if err := j.Tail(t.Context(), 0, 0, func(seq uint64, entries []core.Entry) error {
 			want := numbered(journal.Lease{Last: seq}).Entries
-			if fmt.Sprintf("%+v", entries[0].Records[0]) != fmt.Sprintf("%+v", want[0].Records[0]) {
+			if len(entries) == 0 {
+				t.Errorf("batch %d was read as an empty one", seq)
+			} else if fmt.Sprintf("%+v", entries[0].Records[0]) != fmt.Sprintf("%+v", want[0].Records[0]) {
 				t.Errorf("batch %d was read as %+v", seq, entries)
 			}
 			return nil
@@ -427,5 +430,61 @@ func TestFlippedBytes(t *testing.T) {
 	t.Logf("%d of %d damages were noticed by Check; the others lie in unused bytes, names or rows", found, damages)
 	if found < damages/2 {
 		t.Errorf("only %d of %d damages were noticed", found, damages)
+	}
+}
+
+// TestEmptiedRow: a row of which nothing is left does not pass as an empty batch, which files of format 1 took for whole.
+func TestEmptiedRow(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		path := filepath.Join(t.TempDir(), "pawl.db")
+		if version == 1 {
+			makeFormat1(t, path)
+		}
+		j := opened(t, path)
+		lease, err := j.Acquire(t.Context(), 0, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Last++
+		if err := j.Append(t.Context(), numbered(lease)); err != nil {
+			t.Fatal(err)
+		}
+		lease.Last++ // an empty one is none the worse for it
+		if err := j.Append(t.Context(), &journal.Batch{Epoch: lease.Epoch, Seq: lease.Last}); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Check(t.Context(), path); err != nil || len(r.Problems) > 0 || r.Format != version {
+			t.Fatalf("format %d: %+v, %v", version, r, err)
+		}
+		execAll(t, path, "UPDATE journal SET sum = 0, entries = x'' WHERE id & 1 = 1")
+		j = opened(t, path)
+		err = j.Tail(t.Context(), 0, 0, func(uint64, []core.Entry) error { return nil })
+		if errors.Is(err, journal.ErrCorrupt) != (version > 1) {
+			t.Errorf("format %d: the tail of an emptied row: %v", version, err)
+		}
+	}
+}
+
+// makeFormat1 makes an empty file of format 1.
+func makeFormat1(t *testing.T, path string) {
+	t.Helper()
+	if err := opened(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, path, "UPDATE meta SET value = 1 WHERE key = 'format'")
+}
+
+func execAll(t *testing.T, path, statements string) {
+	t.Helper()
+	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := sqlitex.ExecuteScript(c, statements, nil); err != nil {
+		t.Fatal(err)
 	}
 }

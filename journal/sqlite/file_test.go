@@ -69,7 +69,7 @@ func TestPlans(t *testing.T) {
 	for query, index := range map[string]string{
 		"SELECT id, wake FROM runs_data WHERE partition = 0 AND wake > 0 AND wake >= ? AND wake < ? ORDER BY wake, id LIMIT 9": "runs_wake",
 		"SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC":                                               "runs_workflow_id",
-		"SELECT id, phase FROM runs_data WHERE key = ? ORDER BY id DESC":                                                       "runs_key",
+		"SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?) ORDER BY id DESC":  "runs_key",
 		"SELECT id FROM runs_data WHERE partition = 0 AND ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 9":         "runs_ended",
 		"SELECT entries FROM history WHERE run = ? ORDER BY seq":                                                               "PRIMARY KEY",
 	} {
@@ -172,5 +172,46 @@ func TestOldViewsAreReplaced(t *testing.T) {
 	j = opened(t, path)
 	if rows := table(t, j, "SELECT count(*) AS n FROM pragma_table_info('runs')"); rows[0] != "n=14" {
 		t.Errorf("columns of runs: %v", rows)
+	}
+}
+
+// TestOldKeyIndex opens a file of before keys belonged to workflows: for looking it is used as it is, for writing it gets the
+// new index.
+func TestOldKeyIndex(t *testing.T) {
+	a := newAppender(t)
+	v := &journal.View{}
+	viewRun(v, 1, 1, false)
+	viewRun(v, 2, 1, false)
+	v.Runs[0].Key, v.Runs[1].Key, v.Runs[1].Workflow = "k", "k", "restore"
+	a.append(journal.Batch{View: v})
+	for _, q := range []string{"DROP INDEX runs_key", "CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL"} {
+		if err := exec0(a.j, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	found := func(j *Journal) {
+		t.Helper()
+		for i, workflow := range []string{v.Runs[0].Workflow, "restore"} {
+			id, err := j.Find(t.Context(), journal.Lookup{Workflow: workflow, Key: "k"})
+			if err != nil || id != v.Runs[i].ID {
+				t.Errorf("%s: %s, %v", workflow, id, err)
+			}
+		}
+	}
+	reader, err := OpenReadOnly(a.j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found(reader)
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j := opened(t, a.j.Path())
+	found(j)
+	if rows := table(t, j, "SELECT sql FROM sqlite_schema WHERE name = 'runs_key'"); rows[0] != "sql="+keyIndex {
+		t.Errorf("%v", rows)
 	}
 }

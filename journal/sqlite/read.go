@@ -31,6 +31,7 @@ func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 			return j.wrap("open", err)
 		}
 	}
+	conn.seed = j.seed
 	err = fn(conn)
 	j.readers <- conn
 	return err
@@ -118,7 +119,7 @@ func (j *Journal) tail(ctx context.Context, partition int, after uint64) (batche
 			},
 			func(s *sqlite.Stmt) (bool, error) {
 				b := tailBatch{seq: uint64(s.ColumnInt64(0)) & seqMask}
-				b.entries, err = blob(s, 1)
+				b.entries, err = c.blob(s, 1)
 				if err != nil {
 					return true, fmt.Errorf("batch %d of partition %d: %w", b.seq, partition, err)
 				}
@@ -144,10 +145,10 @@ func (j *Journal) through(ctx context.Context, partition int) (seq uint64, err e
 }
 
 // blob reads the columns sum and entries, which stand beside each other.
-func blob(s *sqlite.Stmt, column int) ([]byte, error) {
+func (c *conn) blob(s *sqlite.Stmt, column int) ([]byte, error) {
 	b := make([]byte, s.ColumnLen(column+1))
 	s.ColumnBytes(column+1, b)
-	if sum(b) != s.ColumnInt64(column) {
+	if c.sum(b) != s.ColumnInt64(column) {
 		return nil, fmt.Errorf("%w: the checksum of its %d bytes does not match", core.ErrBroken, len(b))
 	}
 	return b, nil
@@ -192,7 +193,7 @@ func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error
 			if s.ColumnIsNull(1) {
 				return false, nil
 			}
-			src, err := blob(s, 2)
+			src, err := c.blob(s, 2)
 			if err == nil {
 				h.Entries, err = readPiece(id, h.Entries, src)
 			}
@@ -228,15 +229,21 @@ func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journ
 
 // Find implements journal.Journal. Of several runs with the name the newest is found.
 func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
-	text, arg := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC", by.WorkflowID
+	text, args := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC", []string{by.WorkflowID}
 	if by.WorkflowID == "" {
-		text, arg = "SELECT id, phase FROM runs_data WHERE key = ? ORDER BY id DESC", by.Key
+		text = "SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
+			" ORDER BY id DESC"
+		args = []string{by.Key, by.Workflow}
 	}
 	found := false
-	if arg != "" {
+	if args[0] != "" {
 		err = j.read(ctx, func(c *conn) error {
 			return j.wrap("find", query(c, text,
-				func(s *sqlite.Stmt) { s.BindText(1, arg) },
+				func(s *sqlite.Stmt) {
+					for i, arg := range args {
+						s.BindText(i+1, arg)
+					}
+				},
 				func(s *sqlite.Stmt) (bool, error) {
 					found = by.WorkflowID == "" || !core.RunPhase(s.ColumnInt64(1)).Closed()
 					s.ColumnBytes(0, id[:])
@@ -245,7 +252,7 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 		})
 	}
 	if err == nil && !found {
-		err = fmt.Errorf("%w: no run with workflow id %q or key %q", journal.ErrNotFound, by.WorkflowID, by.Key)
+		err = fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q", journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
 	}
 	return id, err
 }

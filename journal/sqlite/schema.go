@@ -9,7 +9,9 @@ import (
 )
 
 // format is the version of the file's format that this code writes; it refuses newer ones.
-const format = 1
+//
+// Format 2 differs from format 1 in what checksums begin with, nothing else. A file of format 1 stays one.
+const format = 2
 
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.
 const applicationID = 0x5061776c
@@ -18,7 +20,11 @@ const applicationID = 0x5061776c
 // bulk rows. Of 8 and 16 KiB, level on bulk, the smaller was 5 to 15 percent faster for single entries.
 const pageSize = 8 << 10
 
-// schema creates format 1. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
+// keyIndex finds the run that an idempotency key of a workflow has made. In files of before keys belonged to workflows it is on
+// the key alone, which finds the same rows, among those of other workflows; Open replaces it.
+const keyIndex = "CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL"
+
+// schema creates format 2. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
 // id is stored once. Indexes are partial, so that a run pays only for those it can be found by.
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -52,7 +58,7 @@ CREATE TABLE runs_data (
 	created_at  INTEGER NOT NULL, -- instants are microseconds since 1970; 0: none
 	ended_at    INTEGER NOT NULL,
 	deadline    INTEGER NOT NULL,
-	wake        INTEGER NOT NULL, -- 1: at once; 0: never
+	wake        INTEGER NOT NULL, -- 1, 2: at once; 0: never
 	parent      BLOB,
 	message     TEXT,
 	applied     INTEGER NOT NULL  -- the batch that row and history are folded to
@@ -60,7 +66,7 @@ CREATE TABLE runs_data (
 CREATE INDEX runs_wake ON runs_data (partition, wake) WHERE wake > 0;
 CREATE INDEX runs_ended ON runs_data (partition, ended_at) WHERE ended_at > 0;
 CREATE INDEX runs_workflow_id ON runs_data (workflow_id) WHERE workflow_id IS NOT NULL;
-CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL;
+` + keyIndex + `;
 CREATE TABLE steps_data (
 	run          BLOB NOT NULL,
 	step         INTEGER NOT NULL,
@@ -109,7 +115,7 @@ func readable() map[string]string {
 			instant("r.created_at") + " AS created_at",
 			instant("r.ended_at") + " AS ended_at",
 			instant("r.deadline") + " AS deadline",
-			"CASE r.wake WHEN 1 THEN 'now' ELSE " + instant("r.wake") + " END AS wake",
+			"CASE WHEN r.wake IN (1, 2) THEN 'now' ELSE " + instant("r.wake") + " END AS wake",
 			"r.message AS message",
 			"r.key AS key",
 			"CASE WHEN r.parent IS NOT NULL THEN " + uuid("r.parent") + " END AS parent",

@@ -28,6 +28,7 @@ type Journal struct {
 	path     string
 	readOnly bool
 	lock     *lockFile
+	seed     uint32      // of checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
 	mu         sync.Mutex // serialises writing: SQLite has one writer
@@ -157,8 +158,8 @@ func (j *Journal) open() error {
 	}
 	if empty {
 		err = create(conn)
-	} else {
-		err = refreshViews(conn)
+	} else if err = refreshViews(conn); err == nil {
+		err = refreshKeyIndex(conn)
 	}
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func (w *writer) bindAttempt(s *sqlite.Stmt, at int, r *journal.AttemptRow) erro
 func (w *writer) bindPiece(s *sqlite.Stmt, at int, h *journal.HistoryRow) error {
 	s.BindBytes(at+1, h.Run[:])
 	s.BindInt64(at+2, int64(h.Seq))
-	s.BindInt64(at+3, sum(h.Entries))
+	s.BindInt64(at+3, w.conn.sum(h.Entries))
 	s.BindBytes(at+4, h.Entries)
 	return nil
 }

@@ -9,15 +9,17 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/dialect"
-	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // File is one file of a document.
 type File struct {
-	*flow.Tree
+	*tree.Tree
 	notes []dialect.Note
 	noted map[dialect.Note]bool // what is read twice is noted once
 	// Scalar gives the text that a system takes a number, true or false for where a text belongs; nil: it takes none.
@@ -25,10 +27,10 @@ type File struct {
 }
 
 // Read reads a file; what makes it unreadable is reported by its Err.
-func Read(name string, src []byte) *File { return &File{Tree: flow.ReadTree(name, src)} }
+func Read(name string, src []byte) *File { return &File{Tree: tree.Read(name, src)} }
 
 // Note says that a field has no counterpart.
-func (f *File) Note(at flow.Pos, format string, args ...any) {
+func (f *File) Note(at tree.Pos, format string, args ...any) {
 	f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
 }
 
@@ -44,7 +46,7 @@ func (f *File) note(n dialect.Note) {
 }
 
 // Documents notes every named field that is there for readers alone.
-func (f *File) Documents(v flow.Value, names ...string) {
+func (f *File) Documents(v tree.Value, names ...string) {
 	for _, name := range names {
 		if !v.Get(name).IsZero() {
 			f.note(dialect.Note{
@@ -55,19 +57,19 @@ func (f *File) Documents(v flow.Value, names ...string) {
 }
 
 // Renamed notes that a name is another in a flow, which has fewer signs for names.
-func (f *File) Renamed(at flow.Pos, was, is string) {
+func (f *File) Renamed(at tree.Pos, was, is string) {
 	if was != is {
 		f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf("the name %q is %q in the flow", was, is), Documents: true})
 	}
 }
 
 // Origin writes where a field stands and what it is called, as a run tells where a limit was set.
-func (f *File) Origin(v flow.Value, field string) string {
+func (f *File) Origin(v tree.Value, field string) string {
 	return f.Place(v.Get(field).Pos()) + ", " + field
 }
 
 // Ignored notes every named field that is there.
-func (f *File) Ignored(v flow.Value, why string, names ...string) {
+func (f *File) Ignored(v tree.Value, why string, names ...string) {
 	for _, name := range names {
 		if !v.Get(name).IsZero() {
 			f.Note(v.Key(name), "%s has no counterpart: %s", name, why)
@@ -78,13 +80,13 @@ func (f *File) Ignored(v flow.Value, why string, names ...string) {
 // Finish gathers the notes and the errors of several files; nil files are left out.
 func Finish(files ...*File) ([]dialect.Note, error) {
 	var notes []dialect.Note
-	var all flow.Errors
+	var all tree.Errors
 	for _, f := range files {
 		if f == nil {
 			continue
 		}
 		notes = append(notes, f.notes...)
-		var errs flow.Errors
+		var errs tree.Errors
 		if errors.As(f.Err(), &errs) {
 			all = append(all, errs...)
 		}
@@ -96,7 +98,7 @@ func Finish(files ...*File) ([]dialect.Note, error) {
 }
 
 // Object checks that a value is a mapping of known keys only.
-func (f *File) Object(v flow.Value, what string, known ...string) bool {
+func (f *File) Object(v tree.Value, what string, known ...string) bool {
 	if v.IsZero() {
 		return false
 	}
@@ -108,7 +110,7 @@ func (f *File) Object(v flow.Value, what string, known ...string) bool {
 		if contains(known, field.Name) {
 			continue
 		}
-		hint := flow.Nearest(field.Name, known)
+		hint := nearest.Hint(field.Name, known)
 		if hint == "" {
 			hint = "known are " + strings.Join(known, ", ")
 		}
@@ -126,8 +128,8 @@ func contains(words []string, word string) bool {
 	return false
 }
 
-// List returns a list's items; what is no list is reported.
-func (f *File) List(v flow.Value, what string) []flow.Value {
+// List returns the items of a list; anything else is reported.
+func (f *File) List(v tree.Value, what string) []tree.Value {
 	if !v.IsZero() && !v.IsList() {
 		f.Fail(v.Pos(), "", "%s is a list, not %s", what, v)
 	}
@@ -135,7 +137,7 @@ func (f *File) List(v flow.Value, what string) []flow.Value {
 }
 
 // Text reads a text field; "" where it is absent.
-func (f *File) Text(v flow.Value, key string) string {
+func (f *File) Text(v tree.Value, key string) string {
 	field := v.Get(key)
 	if field.IsZero() {
 		return ""
@@ -148,7 +150,7 @@ func (f *File) Text(v flow.Value, key string) string {
 }
 
 // TextOf gives a value that is a text, or stands for one.
-func (f *File) TextOf(v flow.Value) (string, bool) {
+func (f *File) TextOf(v tree.Value) (string, bool) {
 	if text, ok := v.Text(); ok || f.Scalar == nil || v.IsZero() || v.IsMapping() || v.IsList() {
 		return text, ok
 	}
@@ -156,7 +158,7 @@ func (f *File) TextOf(v flow.Value) (string, bool) {
 }
 
 // Need reads a text field that must be there.
-func (f *File) Need(v flow.Value, what, key string) string {
+func (f *File) Need(v tree.Value, what, key string) string {
 	if v.Get(key).IsZero() {
 		f.Fail(v.Pos(), "", "%s has no %s", what, key)
 		return ""
@@ -169,7 +171,7 @@ func (f *File) Need(v flow.Value, what, key string) string {
 }
 
 // Whole reads a whole number from low to high; otherwise where it is absent.
-func (f *File) Whole(v flow.Value, key string, otherwise, low, high int) int {
+func (f *File) Whole(v tree.Value, key string, otherwise, low, high int) int {
 	field := v.Get(key)
 	if field.IsZero() {
 		return otherwise
@@ -192,7 +194,7 @@ func (f *File) Whole(v flow.Value, key string, otherwise, low, high int) int {
 }
 
 // Bool reads true or false; false where it is absent.
-func (f *File) Bool(v flow.Value, key string) bool {
+func (f *File) Bool(v tree.Value, key string) bool {
 	field := v.Get(key)
 	if field.IsZero() {
 		return false
@@ -205,7 +207,7 @@ func (f *File) Bool(v flow.Value, key string) bool {
 }
 
 // Policy reports what is wrong with a policy, at the field that its path names below the value.
-func (f *File) Policy(v flow.Value, err error) {
+func (f *File) Policy(v tree.Value, err error) {
 	var field *policy.FieldError
 	if errors.As(err, &field) {
 		at := v.At(field.Path...).Pos()
@@ -241,7 +243,7 @@ func Tidy(r *policy.Retry) *policy.Retry {
 }
 
 // Pick makes a mapping of the named fields that are there, as a decoder yields them.
-func Pick(v flow.Value, names ...string) map[string]any {
+func Pick(v tree.Value, names ...string) map[string]any {
 	out := map[string]any{}
 	for _, name := range names {
 		if field := v.Get(name); !field.IsZero() {
@@ -269,7 +271,7 @@ func Expr(v any) string {
 		}
 		return Object(fields)
 	default:
-		return string(flow.JSON(v))
+		return string(tree.JSON(v))
 	}
 }
 
@@ -277,7 +279,7 @@ func Expr(v any) string {
 func Object(fields map[string]string) string {
 	parts := make([]string, 0, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		parts = append(parts, string(flow.JSON(name))+": "+fields[name])
+		parts = append(parts, string(tree.JSON(name))+": "+fields[name])
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
@@ -352,3 +354,12 @@ func (n *Namer) Taken(name string) bool { return n.used[name] }
 
 // reserved are the names of hooks.
 var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true, "onExit": true}
+
+// Amount reads a limit's duration, which must not be zero.
+func Amount(v any) (time.Duration, error) {
+	d, err := policy.DecodeDuration(v)
+	if err == nil && d == 0 {
+		return 0, &policy.FieldError{Msg: "zero leaves no time at all; leave the field out for no limit"}
+	}
+	return d, err
+}

@@ -13,17 +13,19 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // Handler is one entry of the file.
 type Handler struct {
 	kind  string
-	value flow.Value
+	value tree.Value
 	file  *form.File
 	// Flow is the name of what the handler runs as a flow; Wait says that it waits for an event.
 	Flow string
 	Wait bool
-	Pos  flow.Pos
+	Pos  tree.Pos
 }
 
 // Read reads the file. kinds are further ones that the system allows: flow, wait.
@@ -58,7 +60,7 @@ func Read(f *form.File, kinds ...string) map[string]*Handler {
 	return out
 }
 
-func (h *Handler) check(in flow.Value) {
+func (h *Handler) check(in tree.Value) {
 	f, v := h.file, h.value
 	switch h.kind {
 	case "exec":
@@ -90,17 +92,17 @@ func (h *Handler) check(in flow.Value) {
 
 // Nearest hints at the handler whose name is closest.
 func Nearest(name string, all map[string]*Handler) string {
-	return flow.Nearest(name, slices.Sorted(maps.Keys(all)))
+	return nearest.Hint(name, slices.Sorted(maps.Keys(all)))
 }
 
 // Action makes a step's action. input is an expression for what the handler is given: a process reads it as JSON from
 // its standard input, a request carries it as its body, a function takes it as its input.
 func (h *Handler) Action(input string) flow.Action {
 	v := h.value
-	data := flow.V("${{ " + input + " }}")
+	data := tree.V("${{ " + input + " }}")
 	switch h.kind {
 	case "http":
-		a := &flow.HTTP{Method: flow.V("POST"), URL: plain(v), JSON: data}
+		a := &flow.HTTP{Method: tree.V("POST"), URL: plain(v), JSON: data}
 		if v.IsMapping() {
 			a.URL, a.Headers, a.Expect = plain(v.Get("url")), plain(v.Get("headers")), plain(v.Get("expect"))
 			if method := v.Get("method"); !method.IsZero() {
@@ -126,11 +128,11 @@ func (h *Handler) Action(input string) flow.Action {
 }
 
 // plain takes a value out of its file: its places are not the flow's.
-func plain(v flow.Value) flow.Value {
+func plain(v tree.Value) tree.Value {
 	if v.IsZero() {
 		return v
 	}
-	return flow.V(v.Any())
+	return tree.V(v.Any())
 }
 
 // Output gives the expression of what a step with the handler returned; nil where it did not come to that.

@@ -163,10 +163,13 @@ func testDue(f *fixture) {
 func testFind(f *fixture) {
 	f.acquire(0)
 	closed, open, former := row(1), row(2), row(0)
+	former.Workflow, closed.Workflow, open.Workflow = "charge", "charge", "charge"
 	former.Key, former.Phase, former.EndedAt, former.Wake = "key-1", core.RunContinued, at(1), 0 // its chain shares the key
 	closed.WorkflowID, closed.Phase, closed.EndedAt, closed.Wake = "nightly", core.RunFailed, at(2), 0
 	open.WorkflowID = "nightly"
-	f.append(&journal.View{Runs: []journal.RunRow{closed, former}})
+	other := row(3)
+	other.Workflow, other.Key = "refund", "key-1" // its own: keys belong to workflows
+	f.append(&journal.View{Runs: []journal.RunRow{closed, former, other}})
 	_, err := f.j.Find(f.ctx, journal.Lookup{WorkflowID: "nightly"})
 	f.fails("a closed run", err, journal.ErrNotFound)
 	f.append(&journal.View{Runs: []journal.RunRow{open}})
@@ -177,9 +180,13 @@ func testFind(f *fixture) {
 		f.equal("run", id, RunID(want))
 	}
 	find(journal.Lookup{WorkflowID: "nightly"}, 2)
-	find(journal.Lookup{Key: "key-1"}, 1)
-	find(journal.Lookup{Key: "key-2"}, 2)
-	for _, by := range []journal.Lookup{{}, {WorkflowID: "x"}, {Key: "nightly"}, {WorkflowID: "key-1"}} {
+	find(journal.Lookup{Workflow: "charge", Key: "key-1"}, 1)
+	find(journal.Lookup{Workflow: "charge", Key: "key-2"}, 2)
+	find(journal.Lookup{Workflow: "refund", Key: "key-1"}, 3)
+	for _, by := range []journal.Lookup{
+		{}, {WorkflowID: "x"}, {Workflow: "charge", Key: "nightly"}, {WorkflowID: "key-1"}, {Key: "key-1"}, {Workflow: "charge"},
+		{Workflow: "refund", Key: "key-2"}, {Workflow: "x", Key: "key-1"},
+	} {
 		_, err := f.j.Find(f.ctx, by)
 		f.fails("find", err, journal.ErrNotFound)
 	}
@@ -272,7 +279,7 @@ func testPrune(f *fixture) {
 			f.Errorf("run %d: history %v, %d steps, %d attempts", n, err, len(steps), len(attempts))
 		}
 	}
-	_, err := f.j.Find(f.ctx, journal.Lookup{Key: "key-2"})
+	_, err := f.j.Find(f.ctx, journal.Lookup{Workflow: "backup", Key: "key-2"})
 	f.fails("find", err, journal.ErrNotFound)
 	prune(at(1000), 100, 5) // 20, 22 … 28
 	n, err := f.j.Prune(f.ctx, 1, at(1000), 100)

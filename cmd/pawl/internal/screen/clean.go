@@ -44,9 +44,3 @@ func clean(text string) bool {
 
 // unsafe reports control and direction characters.
 func unsafe(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
-
-// LastLine returns the last line of a text that is not blank: of a tail of output, the one that says what happened.
-func LastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return Clean(lines[len(lines)-1])
-}

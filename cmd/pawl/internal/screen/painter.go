@@ -7,7 +7,8 @@ import (
 )
 
 // Painter redraws a block of lines in place, below what was printed before. Each frame is one write: what changed is
-// overwritten, nothing is cleared first, so nothing flickers.
+// overwritten, nothing is cleared first, so nothing flickers. Lines end with CR LF, since an open Terminal does not turn
+// a bare LF into both.
 type Painter struct {
 	w     io.Writer
 	color bool
@@ -44,10 +45,10 @@ func (p *Painter) Paint(lines []Line, width int) error {
 	b.WriteByte('\r')
 	for i, line := range next {
 		if i < len(p.shown) && p.shown[i] == line {
-			b.WriteByte('\n')
+			b.WriteString("\r\n")
 			continue
 		}
-		b.WriteString(line + "\x1b[K\n")
+		b.WriteString(line + "\x1b[K\r\n")
 	}
 	if len(p.shown) > len(next) {
 		b.WriteString("\x1b[J")

@@ -1,0 +1,90 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Context is what a workflow's body gets. It names the run, and its Done channel is closed when the body is unwound.
+// Its methods are those of a context, so that it can be passed to code that computes; what touches the world belongs
+// in a [Step].
+type Context interface {
+	context.Context
+	of() *branch
+}
+
+// branch is the Context of one goroutine of a body.
+type branch struct {
+	*body.Thread
+	host *host
+	def  *definition
+}
+
+func (b *branch) of() *branch { return b }
+
+// stepFunc is a step's function, whose result is encoded.
+type stepFunc = body.Func
+
+// invalid returns the error of a call that makes no sense. The run fails for it even where the body ignores the error,
+// since what follows is not what its author meant.
+func (b *branch) invalid(err error, format string, args ...any) error {
+	err = invalid(err, format, args...)
+	if b.NoteInvalid(err) {
+		b.host.log.Error("a workflow's body asks for what makes no sense, and its run will fail", "run", b.Run().String(), "error", err)
+	}
+	return err
+}
+
+// call runs a function in a branch that Go or Map has begun, and ends the branch. What it returned goes to set before.
+func call[T any](b *branch, fn func(ctx Context) (T, error), set func(T, error)) {
+	var v T
+	err := errors.New("the branch ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
+	defer func() {
+		if p := recover(); p != nil {
+			err = newPanic(p, debug.Stack())
+		}
+		set(v, err)
+		b.EndBranch(body.OutcomeOf(err))
+	}()
+	v, err = fn(b)
+}
+
+// closing is how a run ends whose body has returned. A call that made no sense fails the run whatever the body made of it.
+func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close {
+	var next *continueError
+	if err == nil {
+		err = h.tooLarge("the result of workflow "+d.name, out)
+	}
+	if invalid != nil && (err == nil || errors.As(err, &next)) {
+		err = invalid
+	}
+	switch {
+	case errors.As(err, &next):
+		return core.Close{Phase: core.RunContinued, Output: next.input}
+	case err != nil:
+		return failing(err)
+	default:
+		return core.Close{Phase: core.RunSucceeded, Output: out}
+	}
+}
+
+// failing is how a run ends whose body returned an error. A step that the run had no time left for ends it as its
+// deadline would have, only earlier.
+func failing(err error) core.Close {
+	var step *StepError
+	if errors.As(err, &step) && step.Failure != nil {
+		switch step.Failure.Limit {
+		case policy.LimitExecution, policy.LimitRun:
+			f := *step.Failure
+			f.Message = err.Error()
+			return core.Close{Phase: core.RunTimedOut, Failure: &f}
+		default:
+		}
+	}
+	return core.Close{Phase: core.RunFailed, Failure: failureOf(err)}
+}

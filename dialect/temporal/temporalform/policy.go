@@ -1,0 +1,158 @@
+package temporalform
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// bounds are the fields of an activity's options that bound it.
+var bounds = []string{
+	"retryPolicy", "scheduleToStartTimeout", "startToCloseTimeout", "scheduleToCloseTimeout", "heartbeatTimeout",
+}
+
+// Policy translates what bounds one activity, as a YAML or JSON decoder yields it:
+//
+//	{retryPolicy: {initialInterval, backoffCoefficient, maximumInterval, maximumAttempts, nonRetryableErrorTypes},
+//	 scheduleToStartTimeout, startToCloseTimeout, scheduleToCloseTimeout, heartbeatTimeout}
+//
+// Errors are [*policy.FieldError] values.
+func Policy(v any) (policy.Policy, error) {
+	f := policy.ReadFields(v, bounds...)
+	p := activity(f)
+	if f.Err() != nil {
+		return policy.Policy{}, f.Err()
+	}
+	if err := complete(p); err != nil {
+		return policy.Policy{}, err
+	}
+	return p, nil
+}
+
+// activity bounds an activity by four timeouts. Its server fills in those that are not given and cuts those that
+// are longer than an outer one: schedule-to-start and start-to-close to schedule-to-close, a heartbeat timeout to
+// start-to-close, all of them to the run. What is as long as its outer one never fires by itself and is left out here.
+func activity(f *policy.Fields) policy.Policy {
+	retry, never, err := readRetry(f.Value("retryPolicy"))
+	f.Keep("retryPolicy", err)
+
+	var p policy.Policy
+	p.Retry = retry
+	p.ScheduleToClose = readLimit(f, "scheduleToCloseTimeout", false, nil)
+	p.ScheduleToStart = readLimit(f, "scheduleToStartTimeout", false, p.ScheduleToClose)
+	p.StartToClose = readLimit(f, "startToCloseTimeout", !slices.Contains(never, "StartToClose"), p.ScheduleToClose)
+	outer := p.StartToClose
+	if outer == nil {
+		outer = p.ScheduleToClose
+	}
+	// A heartbeat timeout that is cut stays: the worker reports heartbeats as often as it needs, and the next attempt reads them.
+	p.Heartbeat = readLimit(f, "heartbeatTimeout", !slices.Contains(never, "Heartbeat"), nil)
+	if p.Heartbeat != nil && outer != nil && p.Heartbeat.After > outer.After {
+		p.Heartbeat.After, p.Heartbeat.Origin = outer.After, outer.Origin
+	}
+	return p
+}
+
+// readLimit reads one timeout. It returns nil where the timeout is absent, zero, or not shorter than the outer one.
+func readLimit(f *policy.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
+	after := readDuration(f, key)
+	if after == 0 || outer != nil && after >= outer.After {
+		return nil
+	}
+	return &policy.Limit{After: after, Retry: retry, Origin: key}
+}
+
+// readRetry retries without end unless told otherwise; zero stands for a field's default. never are the timeouts
+// that the policy lists as not retryable. Where there is one attempt only, what the others say is not looked at.
+func readRetry(v any) (r *policy.Retry, never []string, err error) {
+	f := policy.ReadFields(v, "initialInterval", "backoffCoefficient", "maximumInterval", "maximumAttempts",
+		"nonRetryableErrorTypes")
+	r = policy.DefaultRetry()
+	r.MaxAttempts, r.Origin = f.Int("maximumAttempts", 0, 0, math.MaxInt32), "retryPolicy"
+	r.On = []policy.Kind{policy.KindError, policy.KindFailed, policy.KindTimeout}
+	once := r.MaxAttempts == 1
+	if r.MaxAttempts == 0 {
+		r.MaxAttempts = policy.Unlimited
+	}
+	if !once {
+		delays(f, r)
+	}
+	for i, name := range f.Texts("nonRetryableErrorTypes") {
+		timeout, ok := strings.CutPrefix(name, "TemporalTimeout:")
+		switch {
+		case !ok:
+			r.NonRetryable = append(r.NonRetryable, name)
+		case once || slices.Contains(timeouts, timeout):
+			never = append(never, timeout)
+		default:
+			f.Keep("nonRetryableErrorTypes", &policy.FieldError{
+				Path: []string{fmt.Sprint(i)},
+				Msg:  fmt.Sprintf("there is no timeout %q; write one of %s after TemporalTimeout:", timeout, strings.Join(timeouts, ", ")),
+			})
+		}
+	}
+	return r, never, f.Err()
+}
+
+// timeouts may stand behind TemporalTimeout: among the types that are not retried. The first two are retried
+// otherwise.
+var timeouts = []string{"StartToClose", "Heartbeat", "ScheduleToStart", "ScheduleToClose"}
+
+func delays(f *policy.Fields, r *policy.Retry) {
+	r.InitialInterval = readDuration(f, "initialInterval")
+	r.BackoffCoefficient = f.Number("backoffCoefficient", 0, 0, math.MaxFloat64)
+	r.MaxInterval = readDuration(f, "maximumInterval")
+	if r.InitialInterval == 0 {
+		r.InitialInterval = time.Second
+	}
+	switch {
+	case r.BackoffCoefficient == 0:
+		r.BackoffCoefficient = 2
+	case r.BackoffCoefficient < 1:
+		f.Fail("backoffCoefficient", "%v is below 1", r.BackoffCoefficient)
+	}
+	switch {
+	case r.MaxInterval >= r.InitialInterval:
+	case r.MaxInterval > 0:
+		f.Fail("maximumInterval", "%s is below the initialInterval of %s",
+			duration.Format(r.MaxInterval), duration.Format(r.InitialInterval))
+	case r.InitialInterval <= math.MaxInt64/100 && r.Longest() > 100*r.InitialInterval:
+		r.MaxInterval = 100 * r.InitialInterval // where some delay would be longer
+	}
+}
+
+// readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), and a number of
+// milliseconds; absent is zero.
+func readDuration(f *policy.Fields, key string) time.Duration {
+	text, ok := f.Value(key).(string)
+	if !ok {
+		return f.Duration(key, 0)
+	}
+	d, err := duration.Parse(text)
+	if err == nil {
+		return d
+	}
+	d, goErr := time.ParseDuration(text)
+	switch {
+	case goErr != nil:
+		f.Keep(key, err)
+	case d < 0:
+		f.Fail(key, "%s is negative", text)
+	case d%time.Millisecond != 0:
+		f.Fail(key, "%s is not a whole number of milliseconds", text)
+	}
+	return d
+}
+
+// complete refuses an activity that nothing bounds.
+func complete(p policy.Policy) error {
+	if p.Get(policy.LimitScheduleToClose) == nil && p.Get(policy.LimitStartToClose) == nil {
+		return &policy.FieldError{Msg: "startToCloseTimeout or scheduleToCloseTimeout must be given"}
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+// Package expr is the language of expressions in flow documents: it compiles them, knows which variables may be named where,
+// bounds what an evaluation may cost, and fills data that holds expressions (a [Template]).
+//
+// An expression does not see a clock, chance or the machine it runs on: the same run gives the same value each time it is
+// evaluated.
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/pawl-dev/pawl/internal/nearest"
+)
+
+const (
+	// maxExpression bounds an expression's text, and with it the recursion of the compiler.
+	maxExpression = 16 << 10
+	// maxExpressionNodes bounds an expression's syntax tree.
+	maxExpressionNodes = 5000
+	// maxLoops is how many elements the predicates of one evaluation may look at.
+	maxLoops = 5_000_000
+	// memoryBudget is how many elements one evaluation may create.
+	memoryBudget = 2_000_000
+)
+
+// Language compiles the expressions of one document. Expressions with the same text share one program.
+type Language struct {
+	own      []string // the names of the document's own variables
+	steps    map[string]int32
+	names    []string // of the steps, for hints
+	compiled map[key]*result
+}
+
+type key struct {
+	text    string
+	allowed Vars
+	truth   bool
+}
+
+type result struct {
+	program *Program
+	problem *Problem
+}
+
+// New returns a language with variables of its own besides those that every document has. Its steps are added by
+// [Language.AddStep].
+func New(own []string) *Language {
+	return &Language{own: own, steps: map[string]int32{}, compiled: map[key]*result{}}
+}
+
+// AddStep adds a step that expressions may name. number is what a [Scope] is asked for.
+func (l *Language) AddStep(name string, number int32) {
+	l.steps[name] = number
+	l.names = append(l.names, name)
+}
+
+// Step returns the number of a step; false where there is none of that name.
+func (l *Language) Step(name string) (int32, bool) {
+	number, ok := l.steps[name]
+	return number, ok
+}
+
+// Steps returns the names of the steps in the order in which they were added.
+func (l *Language) Steps() []string { return l.names }
+
+// Clone returns the same language with a memory of its own: programs are shared by many runs, and compiling adds to the
+// memory.
+func (l *Language) Clone() *Language {
+	clone := *l
+	clone.compiled = map[key]*result{}
+	return &clone
+}
+
+// Program is a compiled expression. It does not change and is shared.
+type Program struct {
+	text  string
+	code  *vm.Program
+	vars  Vars
+	own   []ownUse  // the document's own variables it names
+	steps []StepUse // the steps it names
+}
+
+// Text returns the expression.
+func (p *Program) Text() string { return p.text }
+
+// Steps returns the steps that the expression names.
+func (p *Program) Steps() []StepUse { return p.steps }
+
+type ownUse struct {
+	name  string
+	index int
+}
+
+// StepUse is a step that an expression names.
+type StepUse struct {
+	Name   string
+	Number int32
+	Offset int // in the expression's text
+}
+
+// Problem is what is wrong with an expression, and at which byte of it.
+type Problem struct {
+	Offset    int
+	Msg, Hint string
+}
+
+func (p *Problem) Error() string { return p.Msg }
+
+// Compile makes a program of an expression that may name the allowed variables. truth asks for an expression that is true
+// or false.
+func (l *Language) Compile(text string, allowed Vars, truth bool) (*Program, *Problem) {
+	k := key{text, allowed, truth}
+	if r, ok := l.compiled[k]; ok {
+		return r.program, r.problem
+	}
+	r := &result{}
+	r.program, r.problem = l.compileNew(text, allowed, truth)
+	l.compiled[k] = r
+	return r.program, r.problem
+}
+
+func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, *Problem) {
+	if strings.TrimSpace(text) == "" {
+		return nil, &Problem{Msg: "the expression is empty"}
+	}
+	if len(text) > maxExpression {
+		return nil, &Problem{Msg: fmt.Sprintf("the expression has %d characters, the limit is %d", len(text), maxExpression)}
+	}
+	tree, err := parser.ParseWithConfig(text, grammar)
+	if err != nil {
+		return nil, problemOf(text, err)
+	}
+	p := &Program{text: text}
+	n := &names{language: l, program: p, allowed: allowed}
+	ast.Walk(&tree.Node, n)
+	if bad := n.finish(); bad != nil {
+		return nil, bad
+	}
+	p.code, err = expr.Compile(text, withConfig(n.environment()))
+	if err != nil {
+		bad := problemOf(text, err)
+		if bad.Hint == "" && strings.HasPrefix(bad.Msg, "unknown name ") {
+			bad.Hint = nearest.Hint(strings.TrimPrefix(bad.Msg, "unknown name "), l.known(allowed))
+		}
+		return nil, bad
+	}
+	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool && typ.Kind() != reflect.Interface {
+		return nil, &Problem{Msg: "a condition is true or false, this is " + nameOfType(typ)}
+	}
+	return p, nil
+}
+
+// known lists the variables that may be named.
+func (l *Language) known(allowed Vars) []string {
+	var known []string
+	for i, v := range variables {
+		if allowed&(1<<i) != 0 {
+			known = append(known, v.name)
+		}
+	}
+	return append(known, l.own...)
+}
+
+// grammar is the configuration of the parser; it is only read.
+var grammar = newConfig(nil)
+
+// newConfig makes the configuration of the language: nothing in it reads a clock, and maps have a fixed order.
+func newConfig(env types.Map) *conf.Config {
+	c := conf.CreateNew()
+	withConfig(env)(c)
+	for name := range c.Disabled {
+		delete(c.Builtins, name)
+	}
+	c.Check()
+	return c
+}
+
+func withConfig(env types.Map) expr.Option {
+	return func(c *conf.Config) {
+		if env != nil {
+			expr.Env(env)(c)
+		}
+		expr.MaxNodes(maxExpressionNodes)(c)
+		expr.DisableBuiltin("now")(c)
+		for _, f := range functions {
+			if _, builtin := c.Builtins[f.name]; builtin {
+				expr.DisableBuiltin(f.name)(c)
+			}
+			expr.Function(f.name, f.call, f.types...)(c)
+		}
+		expr.Patch(&bounds{})(c)
+	}
+}
+
+// machines are reused: a machine's stack is most of what an evaluation allocates.
+var machines = sync.Pool{New: func() any { return &vm.VM{MemoryBudget: memoryBudget} }}
+
+// Run evaluates the program. Errors are *[Problem] values, or a [Refusal].
+func (p *Program) Run(s Scope) (any, error) {
+	machine, _ := machines.Get().(*vm.VM)
+	value, err := machine.Run(p.code, p.environment(s))
+	machines.Put(machine)
+	if err != nil {
+		var r Refusal
+		if errors.As(err, &r) {
+			return nil, r
+		}
+		return nil, problemOf(p.text, err)
+	}
+	return value, nil
+}
+
+var typeNames = regexp.MustCompile(`type \*?expr\.(\w+) has no (?:field|method) (\w+)`)
+
+// Truth evaluates a condition.
+func (p *Program) Truth(s Scope) (bool, error) {
+	v, err := p.Run(s)
+	if err != nil {
+		return false, err
+	}
+	truth, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("a condition is true or false, this is %s", TypeName(v))
+	}
+	return truth, nil
+}
+
+// problemOf reads the library's error.
+func problemOf(text string, err error) *Problem {
+	bad := &Problem{Msg: err.Error()}
+	var e *file.Error
+	if errors.As(err, &e) {
+		bad = &Problem{Offset: byteOffset(text, e.From), Msg: e.Message}
+	}
+	if errors.Is(err, errLoops) {
+		bad.Msg = errLoops.Error()
+	}
+	switch m := typeNames.FindStringSubmatch(bad.Msg); {
+	case m != nil:
+		known := fieldsOf(m[1])
+		bad.Msg = fmt.Sprintf("there is no %s in it", m[2])
+		if bad.Hint = nearest.Hint(m[2], known); bad.Hint == "" {
+			bad.Hint = "known are " + strings.Join(known, ", ")
+		}
+	case strings.Contains(bad.Msg, "time.Time is not callable"):
+		bad.Msg, bad.Hint = "now is a value, not a function", "write now"
+	case strings.HasPrefix(bad.Msg, "cannot fetch ") && strings.HasSuffix(bad.Msg, " from <nil>"):
+		field := strings.TrimSuffix(strings.TrimPrefix(bad.Msg, "cannot fetch "), " from <nil>")
+		bad.Msg = fmt.Sprintf("there is no value to take %s from", field)
+		bad.Hint = "use ?. where it may be missing"
+	}
+	bad.Msg = strings.ReplaceAll(bad.Msg, "interface {}", "any")
+	return bad
+}
+
+// byteOffset converts the library's count of characters.
+func byteOffset(text string, runes int) int {
+	for i := range text {
+		if runes == 0 {
+			return i
+		}
+		runes--
+	}
+	return len(text)
+}

@@ -1,0 +1,197 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/tree"
+)
+
+// Template is data with expressions in it, compiled.
+type Template struct {
+	at     tree.Pos
+	asText bool // what it evaluates to is written as a text
+	// listOfTexts: it evaluates to a list, whose items are written as texts.
+	listOfTexts bool
+	constant    []byte      // JSON; where it holds no expression
+	value       any         // the constant as a Go value
+	expr        *Program    // one expression
+	parts       []*Template // of a text: constants and expressions
+	fields      []namedTemplate
+	items       []*Template
+	object      bool
+}
+
+type namedTemplate struct {
+	name string
+	key  []byte // the name and a colon, as JSON
+	t    *Template
+}
+
+// source is the expression, for messages.
+func (t *Template) source() string {
+	if t.expr == nil {
+		return "the template"
+	}
+	return t.expr.text
+}
+
+// Place returns where the template stands.
+func (t *Template) Place() tree.Pos { return t.at }
+
+// Constant returns the JSON of a template without expressions; false for every other.
+func (t *Template) Constant() ([]byte, bool) { return t.constant, t.constant != nil }
+
+// IsConstant reports whether the template holds no expression.
+func (t *Template) IsConstant() bool { return t.constant != nil }
+
+// Error says why an expression cannot be evaluated, or what is wrong with its value.
+type Error struct {
+	Text string // the expression
+	Msg  string
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// Wrong makes an error about what the template evaluated to.
+func (t *Template) Wrong(format string, args ...any) error {
+	return &Error{Text: t.source(), Msg: fmt.Sprintf(format, args...)}
+}
+
+// AppendJSON evaluates the template and appends it to buf as JSON.
+func (t *Template) AppendJSON(buf []byte, s Scope) ([]byte, error) {
+	var err error
+	switch {
+	case t.constant != nil:
+		return append(buf, t.constant...), nil
+	case t.parts != nil || t.asText:
+		text, err := t.Text(s)
+		if err != nil {
+			return nil, err
+		}
+		return tree.AppendText(buf, text), nil
+	case t.expr != nil:
+		v, err := t.Eval(s)
+		if err != nil {
+			return nil, err
+		}
+		if t.listOfTexts {
+			return t.appendTexts(buf, v)
+		}
+		if buf, err = tree.AppendJSON(buf, v, 0); err != nil {
+			return nil, t.fail(err)
+		}
+		return buf, nil
+	case t.object:
+		buf = append(buf, '{')
+		for i, f := range t.fields {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			buf = append(buf, f.key...)
+			if buf, err = f.t.AppendJSON(buf, s); err != nil {
+				return nil, err
+			}
+		}
+		return append(buf, '}'), nil
+	default:
+		buf = append(buf, '[')
+		for i, item := range t.items {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			if buf, err = item.AppendJSON(buf, s); err != nil {
+				return nil, err
+			}
+		}
+		return append(buf, ']'), nil
+	}
+}
+
+func (t *Template) appendTexts(buf []byte, v any) ([]byte, error) {
+	list, ok := ListOf(v)
+	if !ok || len(list) == 0 {
+		return nil, t.fail(fmt.Errorf("a list of texts is expected, not %s", TypeName(v)))
+	}
+	texts := make([]any, len(list))
+	for i, item := range list {
+		text, err := tree.TextOf(item)
+		if err != nil {
+			return nil, t.fail(err)
+		}
+		texts[i] = text
+	}
+	return tree.AppendJSON(buf, texts, 0)
+}
+
+func (t *Template) fail(err error) error {
+	var r Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &Error{t.expr.text, err.Error()}
+}
+
+// Eval evaluates the template to a Go value.
+func (t *Template) Eval(s Scope) (any, error) {
+	switch {
+	case t.constant != nil:
+		return t.value, nil
+	case t.parts != nil || t.asText:
+		return t.Text(s)
+	case t.expr != nil:
+		v, err := t.expr.Run(s)
+		if err != nil {
+			return nil, t.fail(err)
+		}
+		return v, nil
+	case t.object:
+		object := make(map[string]any, len(t.fields))
+		for _, f := range t.fields {
+			v, err := f.t.Eval(s)
+			if err != nil {
+				return nil, err
+			}
+			object[f.name] = v
+		}
+		return object, nil
+	default:
+		list := make([]any, len(t.items))
+		for i, item := range t.items {
+			v, err := item.Eval(s)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = v
+		}
+		return list, nil
+	}
+}
+
+// Text evaluates the template to a text.
+func (t *Template) Text(s Scope) (string, error) {
+	if t.parts != nil {
+		var b strings.Builder
+		for _, part := range t.parts {
+			text, err := part.Text(s)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(text)
+		}
+		return b.String(), nil
+	}
+	if t.constant != nil {
+		return tree.TextOf(t.value)
+	}
+	v, err := t.expr.Run(s)
+	if err != nil {
+		return "", t.fail(err)
+	}
+	text, err := tree.TextOf(v)
+	if err != nil {
+		return "", t.fail(err)
+	}
+	return text, nil
+}

@@ -1,0 +1,166 @@
+package expr
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/expr-lang/expr/types"
+)
+
+// Vars is a set of the variables that expressions know.
+type Vars uint16
+
+// The variables.
+const (
+	VarInput Vars = 1 << iota
+	VarSteps
+	VarItem
+	VarIndex
+	VarAttempt
+	VarCode
+	VarFailure
+	VarRun
+	VarNow
+)
+
+var stepType = types.TypeOf(&Step{})
+
+// variables are listed in the order of their bits.
+var variables = []struct {
+	name  string
+	typ   types.Type
+	where string // where it is known
+}{
+	{"input", types.Any, ""},
+	{"steps", types.Any, "a policy that several steps share does not know which steps came before"},
+	{"item", types.Any, "only a step with forEach has an item"},
+	{"index", types.Int, "only a step with forEach has an item"},
+	{"attempt", types.Int, "it is known in what a step does and in retry.when"},
+	{"code", types.Int, "it is known in what a step does and in retry.when"},
+	{"failure", types.TypeOf(&Failure{}), "it is known in what a step does, in retry.when and in hooks"},
+	{"run", types.TypeOf(&Run{}), ""},
+	{"now", types.TypeOf(time.Time{}), ""},
+}
+
+// Step is a step as expressions see it.
+type Step struct {
+	Phase    string   `expr:"phase"`
+	Output   any      `expr:"output"`
+	Outputs  any      `expr:"outputs"` // of a forEach: its items' outputs
+	Failure  *Failure `expr:"failure"`
+	Attempts int      `expr:"attempts"`
+}
+
+// Failure is a failure as expressions see it.
+type Failure struct {
+	Kind    string   `expr:"kind"`
+	Type    string   `expr:"type"`
+	Message string   `expr:"message"`
+	Code    int      `expr:"code"`
+	Details any      `expr:"details"`
+	Limit   string   `expr:"limit"`
+	Cause   *Failure `expr:"cause"`
+}
+
+// Run is the run as expressions see it.
+type Run struct {
+	ID         string    `expr:"id"`
+	Workflow   string    `expr:"workflow"`
+	WorkflowID string    `expr:"workflowId"`
+	Phase      string    `expr:"phase"`
+	Attempt    int       `expr:"attempt"` // of the run retry policy, from 1
+	StartedAt  time.Time `expr:"startedAt"`
+}
+
+// Fields make the JSON of the whole value.
+func (v *Step) Fields() map[string]any {
+	return map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
+}
+
+// Fields make the JSON of the whole value; what is not known is left out.
+func (f *Failure) Fields() map[string]any {
+	if f == nil {
+		return nil
+	}
+	out := map[string]any{"kind": f.Kind, "type": f.Type, "message": f.Message, "code": f.Code}
+	if f.Details != nil {
+		out["details"] = f.Details
+	}
+	if f.Limit != "" {
+		out["limit"] = f.Limit
+	}
+	if f.Cause != nil {
+		out["cause"] = f.Cause
+	}
+	return out
+}
+
+// Fields make the JSON of the whole value.
+func (v *Run) Fields() map[string]any {
+	return map[string]any{
+		"id": v.ID, "workflow": v.Workflow, "workflowId": v.WorkflowID, "phase": v.Phase, "attempt": v.Attempt,
+		"startedAt": v.StartedAt,
+	}
+}
+
+// fieldsOf lists the fields of a type of this file, by its Go name.
+func fieldsOf(name string) []string {
+	for _, v := range []any{Step{}, Failure{}, Run{}} {
+		t := reflect.TypeOf(v)
+		if t.Name() != name {
+			continue
+		}
+		fields := make([]string, t.NumField())
+		for i := range fields {
+			fields[i] = t.Field(i).Tag.Get("expr")
+		}
+		return fields
+	}
+	return nil
+}
+
+// Scope gives the values that one evaluation sees.
+type Scope interface {
+	// Variable returns the value of a variable; steps are asked for by Step.
+	Variable(Vars) any
+	// Step returns a step by the number that it was added with.
+	Step(number int32) *Step
+	// Own returns the value of one of the language's own variables, by position.
+	Own(i int) any
+	// Loop counts an element that a predicate looks at. A Scope embeds a [Budget] for it.
+	Loop() bool
+}
+
+// Budget limits what the evaluations in one scope may cost together.
+type Budget struct{ loops int }
+
+// Loop counts an element that a predicate looks at. It panics when there were too many, which ends the evaluation.
+func (b *Budget) Loop() bool {
+	if b.loops++; b.loops > maxLoops {
+		panic(errLoops)
+	}
+	return true
+}
+
+// environment builds the variables the program names and no others.
+func (p *Program) environment(s Scope) map[string]any {
+	env := make(map[string]any, 4)
+	for i, v := range variables {
+		switch name := Vars(1) << i; {
+		case p.vars&name == 0:
+		case name == VarSteps:
+			steps := make(map[string]any, len(p.steps))
+			for _, ref := range p.steps {
+				steps[ref.Name] = s.Step(ref.Number)
+			}
+			env[v.name] = steps
+		default:
+			env[v.name] = s.Variable(name)
+		}
+	}
+	for _, own := range p.own {
+		env[own.name] = s.Own(own.index)
+	}
+	env[loopName] = s.Loop
+	return env
+}

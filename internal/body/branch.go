@@ -1,0 +1,331 @@
+package body
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// Branch is a line of execution in a body. Its steps are numbered apart from those of other branches, so that branches do
+// not disturb each other's keys.
+type Branch struct {
+	prefix string         // of the keys of its steps; "" for the body itself
+	counts map[string]int // of names used so far
+	cursor int            // recorded steps asked for so far
+	last   *Step          // the last step it has seen the end of
+	now    core.Time      // the instant of what it has seen last
+	draws  uint64         // random numbers so far
+
+	index  int // in Session.branches
+	state  branchState
+	until  func() bool   // what it waits for
+	busy   func() string // names that, for errors; nil: it runs
+	ended  Signal
+	group  *group  // of pawl.Map; nil: none
+	thread *Thread // the shell's side of it; the session does not use it
+}
+
+type branchState uint8
+
+const (
+	branchRuns   branchState = iota // it is in the user's code
+	branchWaits                     // until a signal
+	branchLeaves                    // it was woken in a session that is over
+	branchEnded
+)
+
+// group is what the branches of one pawl.Map tell the branch that waits for them.
+type group struct {
+	ended   int
+	failed  bool // one of them has
+	changed Signal
+}
+
+// Signal is what branches wait for: it is fired whenever that may have become true.
+type Signal struct{ waiting []*Branch }
+
+// Start calls the body: it returns its first branch, which runs. The limit is how long the body may take each time it
+// goes on.
+func (s *Session) Start(limit time.Duration) *Branch {
+	s.taskLimit = limit
+	return s.begin(&Branch{now: s.head.StartedAt})
+}
+
+// Spawn begins a branch beside its parent.
+func (s *Session) Spawn(parent *Branch, key string) *Branch {
+	return s.begin(&Branch{prefix: key + "/", now: parent.now, last: parent.last})
+}
+
+func (s *Session) begin(b *Branch) *Branch {
+	b.counts, b.index = map[string]int{}, len(s.branches)
+	s.branches = append(s.branches, b)
+	s.enterUserCode()
+	return b
+}
+
+// enterUserCode counts a branch that goes on. With the first one the task limit begins.
+func (s *Session) enterUserCode() {
+	s.running++
+	if s.running == 1 {
+		s.stop(TimerIdle)
+		s.set(TimerTask, s.taskLimit)
+	}
+}
+
+// Key returns the key of the branch's next step of that name.
+func (b *Branch) Key(name string) string {
+	b.counts[name]++
+	if n := b.counts[name]; n > 1 {
+		return b.prefix + name + "#" + strconv.Itoa(n)
+	}
+	return b.prefix + name
+}
+
+// Replays reports whether the branch is still in what is recorded.
+func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
+
+// Ask finds the branch's next recorded step, or decides a new one. Nil: something else is recorded, and the session is
+// stuck.
+func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
+	spec := cmd.Spec
+	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
+		st.asked = true // found by its key alone, for others of the run before are made again
+		return st
+	}
+	if !s.Replays(b) {
+		st := s.step(spec.Name)
+		st.record.Spec, st.asked = spec, true
+		s.offer(st, fn)
+		cmd.Item, cmd.Group = -1, core.NoStep
+		s.commands = append(s.commands, cmd)
+		return st
+	}
+	st := s.recorded[b.prefix][b.cursor]
+	if !sameStep(st.record.Spec, spec) {
+		s.changed(Describe(st.record.Spec), Describe(spec))
+		return nil
+	}
+	b.cursor++
+	st.asked = true
+	s.offer(st, fn)
+	if fn != nil && !st.closed { // an attempt may wait for it
+		r := s.change()
+		r.Begin = append(r.Begin, st.record.ID)
+	}
+	return st
+}
+
+// offer makes a step's function known.
+func (s *Session) offer(st *Step, fn Func) {
+	st.fn = fn
+	if fn != nil && slices.Contains(s.wanted, st) {
+		s.wanted = slices.DeleteFunc(s.wanted, func(other *Step) bool { return other == st })
+		r := s.change()
+		r.Found = append(r.Found, st)
+	}
+}
+
+// sameStep reports whether two steps are the same, as far as a changed body is noticed by it: whether Describe says the
+// same of both.
+func sameStep(a, b *core.StepSpec) bool {
+	if a.Kind != b.Kind || a.Name != b.Name {
+		return false
+	}
+	switch a.Kind {
+	case core.KindSleep:
+		return true
+	case core.KindWait:
+		return a.Event == b.Event
+	case core.KindChild:
+		return a.Type == b.Type
+	default:
+		return a.Type == b.Type && (a.Type == TypeLocal || a.Queue == b.Queue)
+	}
+}
+
+// Describe names a step, as far as a changed body is noticed by it.
+func Describe(spec *core.StepSpec) string {
+	switch spec.Kind {
+	case core.KindSleep:
+		return fmt.Sprintf("sleep %q", spec.Name)
+	case core.KindWait:
+		return fmt.Sprintf("wait %q for event %q", spec.Name, spec.Event)
+	case core.KindChild:
+		return fmt.Sprintf("child %q of workflow %q", spec.Name, spec.Type)
+	default:
+		if spec.Type == TypeLocal {
+			return fmt.Sprintf("step %q", spec.Name)
+		}
+		return fmt.Sprintf("call %q of %q on queue %q", spec.Name, strings.TrimPrefix(spec.Type, handlerPrefix), spec.Queue)
+	}
+}
+
+// changed ends the call because the code no longer decides what is recorded.
+func (s *Session) changed(recorded, asked string) {
+	s.Stop(Stuck{Why: Changed, Recorded: recorded, Asked: asked})
+}
+
+// Marked returns a recorded decision of the body's; nil: there is none.
+func (s *Session) Marked(key string) []byte {
+	st := s.steps[key]
+	if st == nil || !st.mark {
+		return nil
+	}
+	return st.record.Output
+}
+
+// Mark records a decision.
+func (s *Session) Mark(key string, value []byte) {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: TypeMark}
+	st := &Step{key: key, mark: true, closed: true, asked: true}
+	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
+	s.steps[key] = st
+	s.closed++
+	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value})
+}
+
+// version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the
+// change was known goes by the oldest version, others by the newest.
+func (s *Session) version(b *Branch, key string, oldest, newest int) int {
+	v, ok := s.versions[key]
+	if ok {
+		return v
+	}
+	if value := s.Marked(key); value != nil {
+		v, _ = strconv.Atoi(string(value))
+	} else if s.Replays(b) {
+		v = oldest
+	} else {
+		v = newest
+		s.Mark(key, []byte(strconv.Itoa(v)))
+	}
+	if s.versions == nil {
+		s.versions = map[string]int{}
+	}
+	s.versions[key] = v
+	s.fire(&s.quiet)
+	return v
+}
+
+// versionKnown reports whether it is decided what the run goes by.
+func (s *Session) versionKnown(key string) bool {
+	_, ok := s.versions[key]
+	return ok || s.Marked(key) != nil
+}
+
+// Wait lets the branch wait until something holds. One of the signals fires whenever it may have become true. It reports
+// whether the branch has to be stopped until Ready.Wake names it; otherwise it goes on at once.
+func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*Signal) bool {
+	if s.over() || until() {
+		return false
+	}
+	b.state, b.until, b.busy = branchWaits, until, what
+	for _, sig := range on {
+		sig.waiting = append(sig.waiting, b)
+	}
+	s.running--
+	s.settle()
+	if len(s.commands) > 0 && !s.armed[TimerFlush] { // other branches compute: they may decide more before this goes out
+		s.set(TimerFlush, AnswerTime)
+	}
+	return true
+}
+
+// fire wakes the branches that wait for a signal and have what they wait for.
+func (s *Session) fire(sig *Signal) {
+	rest := sig.waiting[:0]
+	for _, b := range sig.waiting {
+		if b.state != branchWaits {
+			continue // something else has woken it
+		}
+		if b.until() {
+			s.enterUserCode()
+			s.wake(b)
+		} else {
+			rest = append(rest, b)
+		}
+	}
+	clear(sig.waiting[len(rest):])
+	sig.waiting = rest
+}
+
+func (s *Session) wake(b *Branch) {
+	b.state, b.until = branchRuns, nil
+	r := s.change()
+	r.Wake = append(r.Wake, b)
+}
+
+// wakeAll wakes all branches that wait, in a session that is over: they leave.
+func (s *Session) wakeAll() {
+	for _, b := range s.branches {
+		if b.state == branchWaits {
+			s.wake(b)
+			b.state = branchLeaves
+		}
+	}
+}
+
+// Outcome is how a branch has returned. The error's text was made before, since that calls the user's code.
+type Outcome struct {
+	Failed bool
+	Text   string
+}
+
+// OutcomeOf is the outcome of a branch that returned that error.
+func OutcomeOf(err error) Outcome {
+	if err == nil {
+		return Outcome{}
+	}
+	return Outcome{Failed: true, Text: err.Error()}
+}
+
+// EndBranch tells that a branch has returned.
+func (s *Session) EndBranch(b *Branch, out Outcome) {
+	if !s.takeOut(b, "branch", out) {
+		return
+	}
+	s.fire(&b.ended)
+	if g := b.group; g != nil {
+		g.ended++
+		g.failed = g.failed || out.Failed
+		s.fire(&g.changed)
+	}
+	s.running--
+	s.settle()
+}
+
+// Return tells that the body has returned, and how that closes the run.
+func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
+	if !s.takeOut(b, "body", out) {
+		return
+	}
+	s.running--
+	s.send(append(s.ends, core.Commands{Commands: append(s.commands, c)}))
+	s.phase, s.returned = phaseReturned, true
+	s.stopTimers()
+	s.wakeAll()
+	s.change().Returned = true
+}
+
+// takeOut takes a branch that returns out of the session. It reports false where that does not matter any more, or where
+// more is recorded of the branch than it has asked for.
+func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
+	last := len(s.branches) - 1
+	s.branches[b.index] = s.branches[last]
+	s.branches[b.index].index = b.index
+	s.branches[last] = nil
+	s.branches = s.branches[:last]
+	b.state = branchEnded
+	if !s.over() && s.Replays(b) {
+		asked := "the end of the " + what
+		if out.Failed { // it may be why, such as a result that the code of today cannot read
+			asked += " with the error " + strconv.Quote(out.Text)
+		}
+		s.changed(Describe(s.recorded[b.prefix][b.cursor].record.Spec), asked)
+	}
+	return !s.over()
+}

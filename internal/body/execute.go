@@ -1,0 +1,116 @@
+package body
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Announces says that Execute looks for a step's function before the attempt begins.
+func (h *Host) Announces() {}
+
+// Execute runs an attempt of a local step or of a hook.
+func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+	if t.Type == TypeHook {
+		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, h.hook(t)) })
+	}
+	for ctx.Err() == nil {
+		got := make(chan finding, 1)
+		k := h.Search(t, func(a Answer, fn Func) { got <- finding{a, fn} })
+		if k == nil {
+			<-ctx.Done() // the pool is about to be closed as well
+			break
+		}
+		var f finding
+		select {
+		case f = <-got:
+		case <-ctx.Done():
+			f.answer = LookAgain
+		}
+		if f.answer == LookAgain {
+			k.End()
+			continue
+		}
+		defer k.End()
+		if f.answer == NotReached {
+			return notReached()
+		}
+		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, f.fn) })
+	}
+	return notBegun(ctx)
+}
+
+// finding is the answer to an attempt that searches its function.
+type finding struct {
+	answer Answer
+	fn     Func
+}
+
+// notReached gives an attempt back whose body does not come to its function for now, so that it holds no slot of what
+// the body may be waiting for. It counts for nothing, and the next attempt starts when the body has come to the step.
+func notReached() worker.Result {
+	return worker.Result{Failure: &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the workflow's body has not come to the step yet",
+	}}
+}
+
+func notBegun(ctx context.Context) worker.Result {
+	return worker.Result{Failure: &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}}
+}
+
+// Stopping is work within an attempt that stops in its own time when its context is done, as a process does with its kill
+// ladder. The zero value is not at work.
+type Stopping struct{ done atomic.Pointer[chan struct{}] }
+
+// Work does the work.
+func (s *Stopping) Work(do func()) {
+	done := make(chan struct{})
+	s.done.Store(&done)
+	defer func() {
+		s.done.Store(nil)
+		close(done)
+	}()
+	do()
+}
+
+// wait waits until it has stopped.
+func (s *Stopping) wait() {
+	if s == nil {
+		return
+	}
+	if done := s.done.Load(); done != nil {
+		<-*done
+	}
+}
+
+// Call runs an attempt in a goroutine of its own, so that one which does not heed its context can be abandoned. The grace
+// for that begins when what stops in its own time has stopped; own may be nil.
+func (h *Host) Call(ctx context.Context, own *Stopping, run func() worker.Result) worker.Result {
+	if !worker.Announce(ctx) {
+		return notBegun(ctx)
+	}
+	done := make(chan worker.Result, 1)
+	go func() {
+		res := h.cfg.Lost
+		defer func() { done <- res }()
+		res = run()
+	}()
+	select {
+	case res := <-done:
+		return res
+	case <-ctx.Done():
+	}
+	own.wait()
+	grace := time.NewTimer(h.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case res := <-done:
+		return res
+	case <-grace.C:
+		return worker.Result{Abandoned: true}
+	}
+}

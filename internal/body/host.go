@@ -1,0 +1,266 @@
+package body
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// EngineCalls is what a host needs of an engine. None of it may block.
+type EngineCalls interface {
+	Do(run core.RunID, body *engine.Body, inputs []core.Input, done func(error))
+	Consult(run core.RunID)
+	Begin(run core.RunID, step core.StepID)
+	Rematch()
+	Report(run core.RunID, in core.Input)
+	Confirm(run core.RunID, in core.Input, done func(ended bool))
+}
+
+// Config configures a host. All but Stopped and Shell is needed.
+type Config struct {
+	Log       *slog.Logger
+	TaskLimit time.Duration // of workflows that have none
+	// Grace is how long an attempt may take to return after its context is done, before it is abandoned.
+	Grace time.Duration
+	// Workflow finds a workflow by its name; nil: it is not registered. It must not call the host.
+	Workflow func(name string) *Workflow
+	// Attempt runs the function of a local step or of a hook, in a goroutine of its own.
+	Attempt func(ctx context.Context, t core.Task, alive worker.Alive, fn Func) worker.Result
+	// Lost is the result of an attempt whose function has ended its goroutine instead of returning.
+	Lost worker.Result
+	// StuckError makes the error that users get of why a body cannot go on. It must not call the host.
+	StuckError func(*Stuck) error
+	// Stopped is told when a body cannot go on.
+	Stopped func(run core.RunID, err error)
+	Shell   Shell // default: goroutines and the clock of the process
+}
+
+// Host runs the bodies of an engine's Go workflows. It is the engine's Bodies and the executor of local steps and hooks,
+// and stands between the workers and the engine so that the end of an attempt and what the body makes of it are one
+// commit.
+//
+// It locks the table for short times only, and may do so while a session is locked; never the other way around.
+type Host struct {
+	cfg    Config
+	shell  Shell
+	engine EngineCalls
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	table *Table[*live]
+}
+
+var (
+	_ engine.Bodies    = (*Host)(nil)
+	_ worker.Announcer = (*Host)(nil)
+	_ worker.Confirmer = (*Host)(nil)
+)
+
+// NewHost returns a host. The values of the context are those of the bodies' contexts. It may be used when it knows its
+// engine; see [Host.Attach].
+func NewHost(ctx context.Context, cfg Config) *Host {
+	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*live]()}
+	if h.shell == nil {
+		h.shell = process{}
+	}
+	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return h
+}
+
+// Attach tells the host its engine.
+func (h *Host) Attach(e EngineCalls) { h.engine = e }
+
+// open returns a run's session, and makes it where there is none; nil: the host is closed.
+func (h *Host) open(run core.RunID) (l *live, fresh bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l, fresh, _ = h.table.Open(run, func(generation int) *live { return h.newLive(run, generation) })
+	return l, fresh
+}
+
+// session returns a run's session; where there is none it asks for news to make one. A host that is closed has none.
+func (h *Host) session(run core.RunID) *live {
+	l, fresh := h.open(run)
+	if fresh {
+		h.engine.Consult(run)
+	}
+	return l
+}
+
+func (h *Host) find(run core.RunID) *live {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l, _ := h.table.Find(run)
+	return l
+}
+
+func (h *Host) drop(l *live) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.table.Drop(l.session.run, l)
+}
+
+func (h *Host) clearStuck(run core.RunID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.table.ClearStuck(run)
+}
+
+// consultAfter has a run's body called after a while, if nothing else does so before.
+func (h *Host) consultAfter(run core.RunID, pause time.Duration) {
+	if pause == 0 {
+		h.engine.Consult(run)
+		return
+	}
+	h.shell.AfterFunc(run, TimerRetry, pause, func() {
+		if h.ctx.Err() == nil {
+			h.engine.Consult(run)
+		}
+	})
+}
+
+// Consult brings news of a run. It is called by the engine's loop.
+func (h *Host) Consult(n engine.News) {
+	var l *live
+	fresh := false
+	if n.Held {
+		l = h.find(n.Run)
+	} else {
+		l, fresh = h.open(n.Run)
+	}
+	switch {
+	case l == nil:
+	case fresh && !n.Whole:
+		h.engine.Consult(n.Run)
+	default:
+		l.lock()
+		defer l.unlock()
+		l.session.News(n)
+	}
+}
+
+// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it, for a
+// hook that its workflow is registered. A body that is not there is called, and says when it comes to the step.
+func (h *Host) Begins(run core.RunID, workflow, step, taskType string) bool {
+	switch taskType {
+	case TypeLocal:
+		l := h.session(run)
+		if l == nil {
+			return false
+		}
+		l.lock()
+		defer l.unlock()
+		return l.session.Offers(step)
+	case TypeHook:
+		return h.cfg.Workflow(workflow) != nil
+	default:
+		return true
+	}
+}
+
+// Forget ends the session of a run that has closed.
+func (h *Host) Forget(run core.RunID) {
+	if l := h.find(run); l != nil {
+		l.lock()
+		l.session.Discard()
+		l.unlock()
+	}
+	h.clearStuck(run) // last, since a session may find until its end that it cannot go on
+}
+
+// Reset ends all sessions.
+func (h *Host) Reset(generation int) {
+	h.mu.Lock()
+	all := h.table.Reset(generation)
+	h.mu.Unlock()
+	end(all)
+}
+
+// Close ends all sessions for good.
+func (h *Host) Close() {
+	h.mu.Lock()
+	all := h.table.Close()
+	h.mu.Unlock()
+	end(all)
+	h.cancel()
+}
+
+func end(all []*live) {
+	for _, l := range all {
+		l.lock()
+		l.session.End()
+		l.unlock()
+	}
+}
+
+// Registered says that a workflow was registered: bodies that are stuck are called again, for it may be theirs.
+func (h *Host) Registered() {
+	h.mu.Lock()
+	all := h.table.All()
+	h.mu.Unlock()
+	for _, l := range all {
+		l.lock()
+		if l.session.phase == phaseStuck {
+			l.session.Retry()
+		}
+		l.unlock()
+	}
+	if h.engine != nil {
+		h.engine.Rematch() // hooks of its runs may have waited for it
+	}
+}
+
+// Problem returns why a run's body cannot go on; nil: it can.
+func (h *Host) Problem(run core.RunID) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.table.Problem(run)
+}
+
+// Sessions counts the calls of bodies that the host knows of.
+func (h *Host) Sessions() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.table.Len()
+}
+
+// tell says that a body cannot go on.
+func (h *Host) tell(run core.RunID, p problem) {
+	h.cfg.Log.Error("a workflow's body cannot go on and is called again", "run", run.String(), "in", p.pause.String(), "error", p.err)
+	if h.cfg.Stopped != nil {
+		h.cfg.Stopped(run, p.err)
+	}
+}
+
+// Ended takes the successful end of an attempt, where the run's body is there to answer it. It reports whether it did.
+func (h *Host) Ended(run core.RunID, in core.Input) bool {
+	end, ok := in.(core.TaskEnded)
+	if !ok || end.Failure != nil {
+		return false
+	}
+	l := h.find(run)
+	if l == nil {
+		return false
+	}
+	l.lock()
+	defer l.unlock()
+	return l.session.Ended(end)
+}
+
+// Report takes what workers report.
+func (h *Host) Report(run core.RunID, in core.Input) {
+	if !h.Ended(run, in) {
+		h.engine.Report(run, in)
+	}
+}
+
+// Confirm reports that an attempt begins.
+func (h *Host) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	h.engine.Confirm(run, in, done)
+}

@@ -1,0 +1,243 @@
+package body
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// live is a session with what it lacks: a lock, timers, and goroutines for its branches.
+type live struct {
+	host   *Host
+	ctx    context.Context // of the body; done when it is unwound
+	cancel context.CancelFunc
+
+	mu       sync.Mutex
+	session  *Session
+	alarms   [timers]Alarm
+	armed    [timers]bool
+	stale    [timers]int // calls of alarms that are on their way although they were stopped
+	searches []*Search   // of attempts that wait for their functions
+	retired  bool
+	problems []problem // to be told when the lock is free
+}
+
+// problem is why a body cannot go on, and when it is called again.
+type problem struct {
+	err   error
+	pause time.Duration
+}
+
+// newLive returns a session that waits for news.
+func (h *Host) newLive(run core.RunID, generation int) *live {
+	l := &live{host: h, session: NewSession(run, generation)}
+	l.ctx, l.cancel = context.WithCancel(h.ctx)
+	return l
+}
+
+func (l *live) lock() { l.mu.Lock() }
+
+// unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of decisions is
+// that in which they were made, so it is told under the lock; the functions of users are called without it.
+func (l *live) unlock() {
+	for r, any := l.session.Ready(); any; r, any = l.session.Ready() {
+		l.carryOut(&r)
+	}
+	problems := l.problems
+	l.problems = nil
+	l.mu.Unlock()
+	for _, p := range problems {
+		l.host.tell(l.session.run, p)
+	}
+}
+
+func (l *live) carryOut(r *Ready) {
+	h, s := l.host, l.session
+	if r.Start {
+		l.start()
+	}
+	for _, step := range r.Begin {
+		h.engine.Begin(s.run, step)
+	}
+	for _, st := range r.Found {
+		l.found(st)
+	}
+	if r.GiveBack {
+		l.answerAll(NotReached)
+	}
+	if len(r.Send) > 0 {
+		h.engine.Do(s.run, s.decider, r.Send, l.answered)
+	}
+	for _, in := range r.Report {
+		h.engine.Report(s.run, in)
+	}
+	for t, change := range r.Timers {
+		l.setTimer(Timer(t), change)
+	}
+	if r.Returned || r.Gone {
+		l.cancel()
+	}
+	for _, b := range r.Wake {
+		b.thread.goroutine.Unpark()
+	}
+	if r.Returned {
+		h.clearStuck(s.run)
+	}
+	if r.Stuck != nil {
+		l.stuck(r.Stuck)
+	}
+	if r.Gone {
+		h.drop(l)
+		l.retired = true
+		l.answerAll(LookAgain)
+	}
+	if r.CallAgain {
+		h.consultAfter(s.run, r.Pause)
+	}
+}
+
+// start calls the body.
+func (l *live) start() {
+	w := l.host.cfg.Workflow(l.session.head.Workflow)
+	if w == nil {
+		l.session.Stop(Stuck{Why: Unknown})
+		return
+	}
+	limit := w.TaskLimit
+	if limit == 0 {
+		limit = l.host.cfg.TaskLimit
+	}
+	l.launch(l.session.Start(limit), w.Body)
+}
+
+// launch executes a branch in a goroutine. The session is locked until the branch's thread is whole.
+func (l *live) launch(b *Branch, f func(*Thread)) *Thread {
+	t := &Thread{live: l, branch: b}
+	b.thread = t
+	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
+	return t
+}
+
+// answered is called by the engine's loop.
+func (l *live) answered(err error) {
+	l.lock()
+	defer l.unlock()
+	l.session.Answered(err)
+}
+
+func (l *live) setTimer(t Timer, change TimerChange) {
+	if change.Op == TimerStays {
+		return
+	}
+	if l.armed[t] && !l.alarms[t].Stop() {
+		l.stale[t]++ // it has gone off, and its call waits for the lock
+	}
+	l.armed[t] = change.Op == TimerSet
+	switch {
+	case !l.armed[t]:
+	case l.alarms[t] == nil:
+		l.alarms[t] = l.host.shell.AfterFunc(l.session.run, t, change.After, func() { l.fired(t) })
+	default:
+		l.alarms[t].Reset(change.After)
+	}
+}
+
+func (l *live) fired(t Timer) {
+	l.lock()
+	defer l.unlock()
+	if l.stale[t] > 0 {
+		l.stale[t]--
+		return
+	}
+	l.armed[t] = false
+	l.session.Fired(t)
+}
+
+// stuck notes that the body cannot go on.
+func (l *live) stuck(why *Stuck) {
+	h := l.host
+	if why.Why == Overdue {
+		var running []Goroutine
+		for _, b := range l.session.branches {
+			if b.state == branchRuns {
+				running = append(running, b.thread.goroutine)
+			}
+		}
+		why.Stack = h.shell.Stacks(running)
+	}
+	err := h.cfg.StuckError(why)
+	h.mu.Lock()
+	pause := h.table.NoteStuck(l.session.run, err, why.Why, h.cfg.TaskLimit)
+	h.mu.Unlock()
+	l.session.RetryAfter(pause)
+	l.problems = append(l.problems, problem{err, pause})
+}
+
+// Search is an attempt's search for its function.
+type Search struct {
+	live *live
+	step string
+	tell func(Answer, Func)
+}
+
+// Answer is what comes of a search.
+type Answer uint8
+
+const (
+	Found      Answer = iota
+	NotReached        // the body has not come to the step, and rests: the attempt is to be given back
+	LookAgain         // this call of the body has ended: the next one is to be searched
+)
+
+// Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns, with
+// the session locked. Nil: the host is closed.
+func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
+	l := h.session(t.Token.Run)
+	if l == nil {
+		return nil
+	}
+	l.lock()
+	defer l.unlock()
+	k := &Search{l, t.StepName, tell}
+	fn, waits := l.session.Want(t.StepName, t.Token.Step)
+	switch {
+	case fn != nil:
+		tell(Found, fn)
+	case !waits:
+		tell(NotReached, nil)
+	case l.retired:
+		tell(LookAgain, nil)
+	default:
+		l.searches = append(l.searches, k)
+	}
+	return k
+}
+
+// End says that the attempt is over, or searches no more: it needs this call of the body no longer.
+func (k *Search) End() {
+	k.live.lock()
+	defer k.live.unlock()
+	k.live.session.AttemptOver()
+}
+
+// found hands a step's function to the attempts that wait for it.
+func (l *live) found(st *Step) {
+	l.searches = slices.DeleteFunc(l.searches, func(k *Search) bool {
+		if k.step != st.key {
+			return false
+		}
+		k.tell(Found, st.fn)
+		return true
+	})
+}
+
+// answerAll answers the attempts that wait for their functions.
+func (l *live) answerAll(a Answer) {
+	for _, k := range l.searches {
+		k.tell(a, nil)
+	}
+	l.searches = nil
+}

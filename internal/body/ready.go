@@ -1,0 +1,131 @@
+package body
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// Ready is what a session wants done. The shell takes it after each input and carries it out, in the order of the fields,
+// before the session gets its next input.
+type Ready struct {
+	// Start: all of the run is known. The shell calls Session.Start, or Session.Stop where its workflow is not known.
+	Start bool
+	// Begin are recorded steps that the body has come to: their attempts, which had to wait for their functions, can begin.
+	Begin []core.StepID
+	// Found are steps that the body has come to and whose functions attempts have asked for by Session.Want.
+	Found []*Step
+	// GiveBack: the body rests, and has not come to the steps whose functions attempts wait for.
+	GiveBack bool
+	// Send are inputs for the engine, as one commit. Its answer goes to Session.Answered.
+	Send []core.Input
+	// Report are ends of attempts for the engine that are no part of a commit.
+	Report []core.Input
+	// Timers are changes, by timer.
+	Timers [timers]TimerChange
+	// Wake are branches that go on. Those of a session that is over leave the body.
+	Wake []*Branch
+	// Returned: the body has returned, and nothing keeps it from going on any more.
+	Returned bool
+	// Stuck says why the body cannot go on; nil: it can. The shell calls Session.RetryAfter.
+	Stuck *Stuck
+	// Gone: the session is of no more use, and the table forgets it. Attempts that wait for a function ask its successor.
+	Gone bool
+	// CallAgain: after the pause the shell asks the engine for whole news of the run, which then make a new session.
+	CallAgain bool
+	Pause     time.Duration
+}
+
+// Timer is one of a session's timers.
+type Timer uint8
+
+const (
+	TimerTask  Timer = iota // the body has been in the user's code for as long as it may
+	TimerFlush              // decisions and ends have waited long enough for branches that compute
+	TimerIdle               // all branches have waited long enough to be unwound
+	TimerRetry              // a body that was stuck is called again
+	timers
+)
+
+func (t Timer) String() string { return [...]string{"task", "flush", "idle", "retry"}[t] }
+
+// TimerChange is what becomes of a timer.
+type TimerChange struct {
+	Op    TimerOp
+	After time.Duration // with TimerSet
+}
+
+// TimerOp is what is done with a timer.
+type TimerOp uint8
+
+const (
+	TimerStays TimerOp = iota
+	TimerSet           // it fires once, after the duration from now; an earlier setting is void
+	TimerStop          // it does not fire
+)
+
+// Stuck says why a body cannot go on.
+type Stuck struct {
+	Why             Why
+	Run             core.RunID
+	Workflow        string
+	Recorded, Asked string        // with Changed
+	Limit           time.Duration // with Overdue
+	Stack           string        // with Overdue: of the goroutines that ran, where the shell knows them
+}
+
+// Why is a reason for a body not to go on.
+type Why uint8
+
+const (
+	Changed Why = iota // its code asks for something else than is recorded
+	Overdue            // it did not come to its next step within the task limit
+	Unknown            // its workflow is not registered
+)
+
+// Error says it to people who work on the runtime; users get the errors of package pawl.
+func (s *Stuck) Error() string {
+	switch s.Why {
+	case Changed:
+		return fmt.Sprintf("the code has changed: recorded is %s, asked for was %s", s.Recorded, s.Asked)
+	case Overdue:
+		return fmt.Sprintf("the body did not come to its next step within %s", s.Limit)
+	default:
+		return fmt.Sprintf("workflow %q is not registered", s.Workflow)
+	}
+}
+
+// Ready returns what is to be done since it was last asked; false: nothing.
+func (s *Session) Ready() (Ready, bool) {
+	if !s.dirty {
+		return Ready{}, false
+	}
+	r := s.ready
+	s.ready, s.dirty = Ready{}, false
+	return r, true
+}
+
+// change returns what is ready so far, to add to it.
+func (s *Session) change() *Ready {
+	s.dirty = true
+	return &s.ready
+}
+
+func (s *Session) set(t Timer, after time.Duration) {
+	s.armed[t] = true
+	s.change().Timers[t] = TimerChange{Op: TimerSet, After: after}
+}
+
+func (s *Session) stop(t Timer) {
+	if s.armed[t] {
+		s.armed[t] = false
+		s.change().Timers[t] = TimerChange{Op: TimerStop}
+	}
+}
+
+func (s *Session) stopTimers() {
+	for t := range timers {
+		s.stop(t)
+	}
+}

@@ -1,0 +1,423 @@
+package body
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+)
+
+// The task types of Go workflows.
+const (
+	TypeLocal = "go"      // a function in the body
+	TypeHook  = "go-hook" // a function of the definition
+	TypeMark  = "mark"    // recorded, never executed
+)
+
+// HandlerType returns the task type of a handler. The prefix keeps it apart from the built-in types.
+func HandlerType(name string) string { return handlerPrefix + name }
+
+const handlerPrefix = "fn:"
+
+const (
+	// IdleTime is how long a body that waits keeps its goroutines. Then it is unwound, and called again when it has
+	// something to do.
+	IdleTime = 100 * time.Millisecond
+	// AnswerTime is how long the end of an attempt may wait for what the body makes of it, to be one commit with it.
+	AnswerTime = 2 * time.Millisecond
+	// AgainTime is the pause before a body is called again whose decisions were refused.
+	AgainTime = 50 * time.Millisecond
+)
+
+// Func is the function of a local step or of a hook. It returns the encoded result.
+type Func func(ctx context.Context) ([]byte, error)
+
+// Session is one call of a run's body: what is recorded of the run, what the branches have asked for and wait for, and
+// which decisions are on their way to the engine.
+type Session struct {
+	run       core.RunID
+	decider   *engine.Body // whose decisions these are
+	taskLimit time.Duration
+
+	head     *engine.Head // nil: the run is not known yet
+	held     bool         // and for now no news of it come
+	phase    phase
+	returned bool  // the body has returned; it stays so when the session ends
+	invalid  error // the first call of the body's that makes no sense
+
+	steps    map[string]*Step
+	byID     map[core.StepID]*Step
+	recorded map[string][]*Step // by the branch's prefix, in the order in which they were decided; without marks
+	versions map[string]int     // that this call goes by, by the key of the change
+
+	closed    int // steps known to be closed
+	announced int // the value of closed when it was last said that the body waits; -1: never
+	running   int // branches in the user's code
+	attempts  int // attempts of local steps that need this session
+	pending   int // commits on their way to the engine
+
+	commands []core.Command // decided and not sent
+	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
+	branches []*Branch      // all that have not ended
+	quiet    Signal         // all branches wait
+	wanted   []*Step        // local steps whose attempts wait for their functions
+	armed    [timers]bool
+	ready    Ready
+	dirty    bool // there is something in ready
+}
+
+// phase is how far a session has come.
+type phase uint8
+
+const (
+	phaseLive     phase = iota // waits for news of the run, or executes the body
+	phaseReturned              // the body has returned
+	phaseStuck                 // the body cannot go on; it is called again after a pause
+	phaseGone                  // of no more use
+)
+
+// Step is a step as a session knows it.
+type Step struct {
+	key       string
+	record    engine.Step
+	mark      bool // it only notes a decision of the body's
+	closed    bool
+	confirmed bool // its end is durable: its instant is known
+	asked     bool // the body has come to it in this call
+	fn        Func
+	changed   Signal
+}
+
+// NewSession returns a session that waits for news of the run. The generation is the one that Bodies.Reset named last.
+func NewSession(run core.RunID, generation int) *Session {
+	return &Session{
+		run: run, decider: engine.NewBody(generation), announced: -1,
+		steps: map[string]*Step{}, byID: map[core.StepID]*Step{}, recorded: map[string][]*Step{},
+	}
+}
+
+// over reports whether the branches are to leave the body.
+func (s *Session) over() bool { return s.phase != phaseLive }
+
+// News takes in what the engine tells of the run.
+func (s *Session) News(n engine.News) {
+	switch {
+	case n.Held:
+		s.held = true
+		if s.head == nil {
+			s.giveBack()
+		}
+		return
+	case s.phase == phaseGone:
+		s.change().CallAgain = true // the next session has to hear of it
+		return
+	case s.contradicted(n):
+		s.Retry()
+		return
+	case s.over():
+		return
+	case s.head == nil && n.Whole:
+		s.learnAll(n)
+		s.change().Start = true
+		return
+	case s.head == nil:
+		return // whole news are on their way, and these are part of them
+	case n.Whole:
+		s.announced = -1 // the engine waits to hear that the body waits
+	}
+	for i := range n.Steps {
+		record := &n.Steps[i]
+		st := s.find(record)
+		if record.Dropped || (st == nil && n.Whole) {
+			continue
+		}
+		s.learn(st, record)
+	}
+	s.settle()
+}
+
+// contradicted reports whether a step did not end as the body has seen it: an operator has restarted it, and it may have
+// ended again by now. This matters for a body that has returned, too: its last decisions, which are still on their way,
+// may rest on the old end.
+func (s *Session) contradicted(n engine.News) bool {
+	for i := range n.Steps {
+		record := &n.Steps[i]
+		st := s.find(record)
+		if st != nil && st.confirmed && (record.Phase != st.record.Phase || record.EndedAt != st.record.EndedAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns what the session knows of a step; nil: nothing.
+func (s *Session) find(record *engine.Step) *Step {
+	if st := s.byID[record.ID]; st != nil {
+		return st
+	}
+	return s.steps[record.Spec.Name]
+}
+
+// step returns the step of a key, and makes it where it is not known.
+func (s *Session) step(key string) *Step {
+	st := s.steps[key]
+	if st == nil {
+		st = &Step{key: key}
+		s.steps[key] = st
+	}
+	return st
+}
+
+// learn takes in what is recorded of one step; st is nil where the session has not heard of it.
+func (s *Session) learn(st *Step, record *engine.Step) {
+	if st == nil {
+		st = s.step(record.Spec.Name)
+	}
+	s.byID[record.ID] = st
+	if !record.Phase.Closed() {
+		return
+	}
+	if !st.closed {
+		s.closed++
+	}
+	st.record, st.closed, st.confirmed = *record, true, true
+	s.fire(&st.changed)
+}
+
+// learnAll takes in all that is recorded of the run.
+func (s *Session) learnAll(n engine.News) {
+	s.head = n.Head
+	for i := range n.Steps {
+		record := &n.Steps[i]
+		if record.Phase.Closed() {
+			s.closed++
+		}
+		if record.Dropped || record.Spec.Hook {
+			continue
+		}
+		st := s.step(record.Spec.Name) // it is known where an attempt of it waits for its function
+		st.record, st.closed, st.mark = *record, record.Phase.Closed(), record.Spec.Type == TypeMark
+		st.confirmed = st.closed
+		s.byID[record.ID] = st
+		if !st.mark && !record.Kept {
+			prefix := prefixOf(st.key)
+			s.recorded[prefix] = append(s.recorded[prefix], st)
+		}
+	}
+}
+
+// prefixOf returns the part of a step's key that names its branch: "items[3]/" of "items[3]/charge".
+func prefixOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
+
+// Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are one
+// commit. It reports whether it took it; otherwise the engine is to be told.
+func (s *Session) Ended(in core.TaskEnded) bool {
+	st := s.byID[in.Step]
+	if s.over() || s.head == nil || st == nil || st.closed || in.Failure != nil {
+		return false
+	}
+	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, in.Output
+	s.closed++
+	s.ends = append(s.ends, in)
+	s.fire(&st.changed)
+	s.settle()
+	if len(s.ends) > 0 && !s.armed[TimerFlush] {
+		s.set(TimerFlush, AnswerTime)
+	}
+	return true
+}
+
+// settle follows a change. When all branches wait, what they have decided goes out, and the idle time begins.
+func (s *Session) settle() {
+	if s.over() || s.head == nil || s.running > 0 {
+		return
+	}
+	if s.fire(&s.quiet); s.running > 0 {
+		return
+	}
+	s.stop(TimerTask)
+	s.flush()
+	s.giveBack()
+	if s.attempts == 0 {
+		s.set(TimerIdle, IdleTime)
+	}
+}
+
+// flush sends what was decided. Where all branches wait, it says so: the run then owes no decision any more.
+func (s *Session) flush() {
+	waits := s.running == 0
+	if len(s.commands) == 0 && len(s.ends) == 0 && (!waits || s.closed == s.announced) {
+		return
+	}
+	inputs := s.ends
+	if waits || len(s.commands) > 0 {
+		inputs = append(inputs, core.Commands{Commands: s.commands, Waits: waits, Closed: s.closed})
+	}
+	if waits {
+		s.announced = s.closed
+	}
+	s.send(inputs)
+}
+
+// send gives the engine a commit. The decisions and ends are part of it.
+func (s *Session) send(inputs []core.Input) {
+	s.ends, s.commands = nil, nil
+	s.stop(TimerFlush)
+	r := s.change()
+	if len(r.Send) == 0 {
+		s.pending++ // one answer comes for each commit
+	}
+	r.Send = append(r.Send, inputs...)
+}
+
+// Answered tells whether the engine took a commit. Where it did not, the run is not what the body believes it to be: the
+// body is called again after a pause.
+func (s *Session) Answered(err error) {
+	s.pending--
+	switch {
+	case s.phase == phaseGone:
+		return
+	case err == nil:
+		if s.idle() && s.pending == 0 && !s.armed[TimerIdle] {
+			s.set(TimerIdle, IdleTime)
+		}
+		return
+	}
+	s.End()
+	r := s.change()
+	r.CallAgain, r.Pause = true, AgainTime
+}
+
+// Fired tells that a timer has fired. Timers that were stopped or set anew since must not be reported.
+func (s *Session) Fired(t Timer) {
+	s.armed[t] = false
+	switch t {
+	case TimerTask:
+		if s.running > 0 {
+			s.Stop(Stuck{Why: Overdue, Limit: s.taskLimit})
+		}
+	case TimerFlush:
+		if !s.over() {
+			s.flush()
+		}
+	case TimerIdle:
+		// While decisions are on their way it stays, since its successor must not decide them again.
+		if s.idle() && s.pending == 0 {
+			s.End()
+		}
+	case TimerRetry:
+		s.Retry()
+	}
+}
+
+// idle reports whether all branches wait, and no attempt needs the session.
+func (s *Session) idle() bool { return !s.over() && s.running == 0 && s.attempts == 0 }
+
+// Stop ends the call because the body cannot go on. The session stays known, so that the body is not called again at once.
+func (s *Session) Stop(why Stuck) {
+	if s.over() {
+		return
+	}
+	why.Run = s.run
+	if s.head != nil {
+		why.Workflow = s.head.Workflow
+	}
+	s.phase = phaseStuck
+	s.change().Stuck = &why
+	s.stopTimers()
+	s.report()
+	s.giveBack()
+	s.wakeAll()
+}
+
+// RetryAfter says when a stuck body is called again.
+func (s *Session) RetryAfter(pause time.Duration) { s.set(TimerRetry, pause) }
+
+// Retry has the body called again, now. What it has decided and the engine has not taken yet is refused.
+func (s *Session) Retry() {
+	if s.phase == phaseGone {
+		return
+	}
+	s.Discard()
+	s.change().CallAgain = true
+}
+
+// Discard ends a session whose body is not to go on. What it has decided and the engine has not taken yet is refused.
+func (s *Session) Discard() {
+	s.decider.Void()
+	s.End()
+}
+
+// End ends the session. Its branches leave at their next call, and run their deferred functions.
+func (s *Session) End() {
+	if s.phase == phaseGone {
+		return
+	}
+	s.phase = phaseGone
+	s.change().Gone = true
+	s.stopTimers()
+	s.report()
+	s.wakeAll()
+}
+
+// report hands on the ends of attempts that wait for the body's answer: they happened, whatever becomes of the body.
+func (s *Session) report() {
+	if len(s.ends) > 0 {
+		s.change().Report = s.ends
+	}
+	s.ends, s.commands = nil, nil
+}
+
+// Offers reports whether the body has asked for the step in this session, so that its function is known.
+func (s *Session) Offers(step string) bool {
+	st := s.steps[step]
+	return st != nil && st.fn != nil
+}
+
+// Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The body
+// had come to the step when the attempt was started; where it was unwound since, it is waited for: Ready.Found names the
+// step when the body comes to it, or Ready.GiveBack says that it does not.
+func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
+	st := s.step(step)
+	s.byID[id] = st
+	s.attempts++
+	if st.fn != nil || s.rests() {
+		return st.fn, false
+	}
+	s.wanted = append(s.wanted, st)
+	return nil, true
+}
+
+// rests reports whether the body does not go on until something else happens: all its branches wait, it cannot go on, or
+// its run is paused or closing.
+func (s *Session) rests() bool {
+	switch {
+	case s.phase == phaseStuck:
+		return true
+	case s.over():
+		return false
+	case s.head == nil:
+		return s.held
+	default:
+		return s.running == 0
+	}
+}
+
+// giveBack has attempts given back whose functions the body has not come to, as after an operator had an earlier step
+// made again. They would hold slots that the earlier step needs.
+func (s *Session) giveBack() {
+	if len(s.wanted) > 0 {
+		s.wanted = nil
+		s.change().GiveBack = true
+	}
+}
+
+// AttemptOver tells that an attempt that wanted a function is over, or looks for it no more.
+func (s *Session) AttemptOver() {
+	s.attempts--
+	if s.idle() { // no news may come any more, where the run has closed
+		s.set(TimerIdle, IdleTime)
+	}
+}

@@ -1,0 +1,313 @@
+package body
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+)
+
+// TestSession plays the conversations in testdata/session: what a session is told, and what it wants done.
+//
+//	news whole|closed          what the engine tells of the run, a step a line: "3 pay step succeeded at=7s"
+//	ask BRANCH KEY [KIND]      the branch asks for a step
+//	wait BRANCH KEY|BRANCH...  the branch waits for the first of these
+//	mark BRANCH KEY VALUE      the branch records a decision
+//	version BRANCH KEY OLD NEW
+//	spawn BRANCH NAME          the branch begins another one
+//	end BRANCH, return BRANCH  the branch, or the body, has returned
+//	ended ID                   an attempt of the step has succeeded, which is not recorded yet
+//	want KEY ID, over          an attempt looks for its function; it is over
+//	held                       no news come for now: the run is paused or closing
+//	discard                    the run has closed
+//	answered [ERROR]           the engine has answered a commit
+//	fired TIMER                a timer has fired
+//	unknown                    from now on, the workflow is not registered
+func TestSession(t *testing.T) {
+	datadriven.Walk(t, "testdata/session", func(t *testing.T, path string) {
+		p := &player{t: t, s: NewSession(core.RunID{1}, 0), branches: map[string]*Branch{}}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			p.out.Reset()
+			p.play(d)
+			p.carryOut()
+			if p.out.Len() == 0 {
+				return "nothing\n"
+			}
+			return p.out.String()
+		})
+	})
+}
+
+// player is the shell of a session in a conversation.
+type player struct {
+	t        *testing.T
+	s        *Session
+	branches map[string]*Branch
+	unknown  bool
+	out      strings.Builder
+}
+
+func (p *player) say(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
+
+func (p *player) play(d *datadriven.TestData) {
+	arg := func(i int) string {
+		if i < len(d.CmdArgs) {
+			return d.CmdArgs[i].Key
+		}
+		return ""
+	}
+	var failed error
+	if d.HasArg("error") {
+		var text string
+		d.ScanArgs(p.t, "error", &text)
+		failed = errors.New(text)
+	}
+	switch d.Cmd {
+	case "unknown":
+		p.unknown = true
+	case "news":
+		p.news(arg(0) == "whole", d.Input)
+	case "ask":
+		p.ask(p.branch(arg(0)), arg(1), arg(2))
+	case "wait":
+		p.wait(arg(0), d.CmdArgs[1:])
+	case "mark":
+		p.s.Mark(arg(1), []byte(arg(2)))
+	case "version":
+		p.say("version %d", p.s.version(p.branch(arg(0)), arg(1), number(arg(2)), number(arg(3))))
+	case "spawn":
+		p.branches[arg(1)] = p.s.Spawn(p.branch(arg(0)), p.branch(arg(0)).Key(arg(1)))
+	case "end":
+		p.s.EndBranch(p.branch(arg(0)), OutcomeOf(failed))
+	case "return":
+		c := core.Close{Phase: core.RunSucceeded}
+		if failed != nil {
+			c.Phase = core.RunFailed
+		}
+		p.s.Return(p.branch(arg(0)), OutcomeOf(failed), c)
+	case "ended":
+		if !p.s.Ended(core.TaskEnded{Step: core.StepID(number(arg(0))), Attempt: 1, Output: []byte(`"done"`)}) {
+			p.say("the engine is to be told")
+		}
+	case "want":
+		fn, waits := p.s.Want(arg(0), core.StepID(number(arg(1))))
+		p.say("the function is there: %t, it is waited for: %t", fn != nil, waits)
+	case "held":
+		p.s.News(engine.News{Run: p.s.run, Held: true})
+	case "over":
+		p.s.AttemptOver()
+	case "answered":
+		p.s.Answered(failed)
+	case "fired":
+		p.s.Fired(Timer(slices.Index([]string{"task", "flush", "idle", "retry"}, arg(0))))
+	case "discard":
+		p.s.Discard()
+	default:
+		p.t.Fatalf("unknown command %q", d.Cmd)
+	}
+}
+
+func (p *player) branch(name string) *Branch {
+	b := p.branches[name]
+	if b == nil {
+		p.t.Fatalf("there is no branch %q", name)
+	}
+	return b
+}
+
+// news reads steps: "ID KEY KIND PHASE [at=INSTANT] [kept]".
+func (p *player) news(whole bool, text string) {
+	n := engine.News{Run: p.s.run, Whole: whole}
+	if whole {
+		n.Head = &engine.Head{Workflow: "shop"}
+	}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		st := engine.Step{ID: core.StepID(number(f[0])), Spec: specOf(f[1], f[2])}
+		if err := st.Phase.UnmarshalText([]byte(f[3])); err != nil {
+			p.t.Fatal(err)
+		}
+		for _, more := range f[4:] {
+			switch key, value, _ := strings.Cut(more, "="); key {
+			case "at":
+				d, err := time.ParseDuration(value)
+				if err != nil {
+					p.t.Fatal(err)
+				}
+				st.EndedAt = core.Time(0).Add(d)
+			case "output":
+				st.Output = []byte(value)
+			case "kept":
+				st.Kept = true
+			}
+		}
+		n.Steps = append(n.Steps, st)
+	}
+	p.s.News(n)
+}
+
+func specOf(key, kind string) *core.StepSpec {
+	spec := &core.StepSpec{Name: key, Def: -1}
+	switch kind {
+	case "sleep":
+		spec.Kind = core.KindSleep
+	case "event":
+		spec.Kind, spec.Event = core.KindWait, key
+	case "mark":
+		spec.Type = TypeMark
+	case "call":
+		spec.Kind, spec.Type = core.KindTask, HandlerType(key)
+	default:
+		spec.Kind, spec.Type = core.KindTask, TypeLocal
+	}
+	return spec
+}
+
+func (p *player) ask(b *Branch, name, kind string) {
+	spec := specOf(b.Key(name), kind)
+	var fn Func
+	if spec.Type == TypeLocal {
+		fn = func(context.Context) ([]byte, error) { return nil, nil }
+	}
+	switch st := p.s.Ask(b, core.Schedule{Spec: spec}, fn); {
+	case st == nil:
+		p.say("it has to leave")
+	case st.closed:
+		p.say("%s has ended as %s", st.key, st.record.Phase)
+	default:
+		p.say("%s is open", st.key)
+	}
+}
+
+func (p *player) wait(name string, what []datadriven.CmdArg) {
+	var until []func() bool
+	var on []*Signal
+	for _, w := range what {
+		r := &Result{step: p.s.steps[w.Key], branch: p.branches[w.Key]}
+		if r.step == nil && r.branch == nil {
+			p.t.Fatalf("there is no step or branch %q", w.Key)
+		}
+		until, on = append(until, r.settled), append(on, r.signal())
+	}
+	waits := p.s.Wait(p.branch(name), Named("wait"), func() bool {
+		return slices.ContainsFunc(until, func(f func() bool) bool { return f() })
+	}, on...)
+	if !waits {
+		p.say("%s goes on", name)
+	}
+}
+
+// carryOut writes what the session wants done, and does what a shell has to do at once.
+func (p *player) carryOut() {
+	for r, any := p.s.Ready(); any; r, any = p.s.Ready() {
+		if r.Start {
+			p.start()
+		}
+		for _, id := range r.Begin {
+			p.say("attempts of step %d can begin", id)
+		}
+		for _, st := range r.Found {
+			p.say("the function of %s is found", st.key)
+		}
+		if r.GiveBack {
+			p.say("attempts that wait for their functions are given back")
+		}
+		p.commit("commit", r.Send)
+		p.commit("report", r.Report)
+		for t, change := range r.Timers {
+			switch change.Op {
+			case TimerSet:
+				p.say("timer %s: in %s", Timer(t), change.After)
+			case TimerStop:
+				p.say("timer %s: stops", Timer(t))
+			case TimerStays:
+			}
+		}
+		for _, b := range r.Wake {
+			p.wake(b)
+		}
+		if r.Returned {
+			p.say("the body has returned")
+		}
+		if r.Stuck != nil {
+			p.say("stuck: %v", r.Stuck)
+			p.s.RetryAfter(time.Minute)
+		}
+		if r.Gone {
+			p.say("the session is gone")
+		}
+		if r.CallAgain {
+			p.say("the body is called again in %s", r.Pause)
+		}
+	}
+}
+
+func (p *player) start() {
+	if p.unknown {
+		p.s.Stop(Stuck{Why: Unknown})
+		return
+	}
+	p.branches["body"] = p.s.Start(10 * time.Second)
+	p.say("the body is called")
+}
+
+func (p *player) wake(b *Branch) {
+	for name, other := range p.branches {
+		if other == b && p.s.over() {
+			p.say("%s leaves", name)
+		} else if other == b {
+			b.busy = nil
+			p.say("%s goes on", name)
+		}
+	}
+}
+
+func (p *player) commit(what string, inputs []core.Input) {
+	if len(inputs) == 0 {
+		return
+	}
+	p.say("%s:", what)
+	for _, in := range inputs {
+		switch in := in.(type) {
+		case core.TaskEnded:
+			p.say("  step %d has ended", in.Step)
+		case core.Commands:
+			for _, cmd := range in.Commands {
+				p.say("  %s", commandText(cmd))
+			}
+			if in.Waits {
+				p.say("  the body waits, and knows of %d ends", in.Closed)
+			}
+		}
+	}
+}
+
+func commandText(cmd core.Command) string {
+	switch cmd := cmd.(type) {
+	case core.Schedule:
+		return "begin " + Describe(cmd.Spec)
+	case core.Mark:
+		return fmt.Sprintf("mark %s = %s", cmd.Spec.Name, cmd.Output)
+	case core.Close:
+		return fmt.Sprintf("close as %s", cmd.Phase)
+	default:
+		return fmt.Sprintf("%T", cmd)
+	}
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

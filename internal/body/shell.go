@@ -1,0 +1,83 @@
+package body
+
+import (
+	"bytes"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// Shell is where a host's timers and goroutines come from: those of the process, or the simulation's in virtual time.
+type Shell interface {
+	// AfterFunc calls f once, after d. A simulation wants to know whose timer it is, and which.
+	AfterFunc(run core.RunID, t Timer, d time.Duration, f func()) Alarm
+	// Go begins to call f in a goroutine of its own, for a branch of the run's body.
+	Go(run core.RunID, f func()) Goroutine
+	// Stacks returns the stacks of goroutines, for people.
+	Stacks(of []Goroutine) string
+}
+
+// Alarm is a timer that Shell.AfterFunc has set. Its methods are those of time.Timer.
+type Alarm interface {
+	Stop() bool
+	Reset(d time.Duration) bool
+}
+
+// Goroutine is what executes a branch.
+type Goroutine interface {
+	// Park blocks the goroutine, which calls it, until Unpark is called, which may come first.
+	Park()
+	Unpark()
+	// Exit ends the goroutine, which calls it, and runs its deferred functions.
+	Exit()
+}
+
+// process is the shell of a real program.
+type process struct{}
+
+func (process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
+	return time.AfterFunc(d, f)
+}
+
+func (process) Go(_ core.RunID, f func()) Goroutine {
+	g := &goroutine{unparked: make(chan struct{}, 1)}
+	go func() {
+		g.id.Store(goroutineID())
+		f()
+	}()
+	return g
+}
+
+// Stacks finds the goroutines among all, by their numbers.
+func (process) Stacks(of []Goroutine) string {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	var out []byte
+	for part := range bytes.SplitSeq(buf, []byte("\n\n")) {
+		for _, g := range of {
+			id, begun := g.(*goroutine).id.Load().(string)
+			if begun && bytes.HasPrefix(part, []byte("goroutine "+id+" ")) {
+				out = append(append(out, part...), '\n')
+			}
+		}
+	}
+	return string(out)
+}
+
+type goroutine struct {
+	id       atomic.Value // its number, once it has begun
+	unparked chan struct{}
+}
+
+func (g *goroutine) Park()   { <-g.unparked }
+func (g *goroutine) Unpark() { g.unparked <- struct{}{} }
+func (g *goroutine) Exit()   { runtime.Goexit() }
+
+// goroutineID returns the number of the calling goroutine, as stacks show it.
+func goroutineID() string {
+	var buf [64]byte
+	head, _, _ := bytes.Cut(bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine ")), []byte(" "))
+	return string(head)
+}

@@ -1,0 +1,347 @@
+package body
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// What a body gets that uses its context where it cannot be used.
+var (
+	ErrContextEnded = errors.New("the context's run has ended, or its body has returned: do not keep a pawl.Context")
+	ErrNested       = errors.New("a branch does one thing at a time: steps do not nest, use pawl.Go to do things at once")
+)
+
+// Thread is a branch of a body as the code in it sees it. Its methods are called by the branch's goroutine, which they
+// block where they wait; it ends in them where the body is unwound. It is a context.Context, too.
+type Thread struct {
+	live      *live
+	branch    *Branch
+	goroutine Goroutine
+}
+
+// Done is closed when the body is unwound.
+func (t *Thread) Done() <-chan struct{} { return t.live.ctx.Done() }
+
+// Err returns why Done is closed; nil: it is not.
+func (t *Thread) Err() error { return t.live.ctx.Err() }
+
+// Value returns a value of the context that the host was made with.
+func (t *Thread) Value(key any) any { return t.live.ctx.Value(key) }
+
+// Deadline returns the run's, as it was when the body was called.
+func (t *Thread) Deadline() (time.Time, bool) {
+	h := t.Head()
+	at := policy.Earliest(h.Execution.At, h.Deadline.At)
+	return at.Std(), at != 0
+}
+
+// Run returns the id of the run.
+func (t *Thread) Run() core.RunID { return t.live.session.run }
+
+// Head returns what the body may know of its run.
+func (t *Thread) Head() *engine.Head { return t.live.session.head }
+
+// Named returns a name of a call, for errors.
+func Named(parts ...string) func() string { return func() string { return strings.Join(parts, " ") } }
+
+// enter locks the session for a call of the branch's. It returns an error where the context cannot be used now.
+func (t *Thread) enter(what func() string) error {
+	l := t.live
+	l.lock()
+	switch s := l.session; {
+	case s.returned:
+		l.unlock()
+		return fmt.Errorf("pawl: %s: %w", what(), ErrContextEnded)
+	case s.over():
+		t.leave()
+	case t.branch.busy != nil:
+		awaited := t.branch.busy
+		l.unlock()
+		return fmt.Errorf("pawl: %s while %s is waited for: %w", what(), awaited(), ErrNested)
+	}
+	return nil
+}
+
+func (t *Thread) exit() { t.live.unlock() }
+
+// leave ends the branch's goroutine. The session is locked, and unlocked by it.
+func (t *Thread) leave() {
+	t.live.unlock()
+	t.goroutine.Exit()
+}
+
+// wait blocks the branch until something holds, which is asked with the session locked. It does not return where the
+// session is over by then.
+func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
+	s := t.live.session
+	if s.Wait(t.branch, what, until, on...) {
+		t.live.unlock()
+		t.goroutine.Park()
+		t.live.lock()
+		t.branch.busy = nil
+	}
+	if s.over() {
+		t.leave()
+	}
+}
+
+// Result is what branches wait for: the end of a step or of a branch.
+type Result struct {
+	live   *live
+	step   *Step   // nil: of a branch
+	branch *Branch // nil: of a step
+	name   string  // for errors
+}
+
+// String names the result, for errors.
+func (r *Result) String() string { return r.name }
+
+func (r *Result) settled() bool {
+	if r.step != nil {
+		return r.step.closed
+	}
+	return r.branch.state == branchEnded
+}
+
+func (r *Result) signal() *Signal {
+	if r.step != nil {
+		return &r.step.changed
+	}
+	return &r.branch.ended
+}
+
+// enterFor is enter for a call that waits for results. One of another session is guarded by another lock, and would wake
+// nobody here.
+func (t *Thread) enterFor(what func() string, results ...*Result) error {
+	if err := t.enter(what); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r != nil && r.live != t.live {
+			t.exit()
+			return fmt.Errorf("pawl: %s belongs to another run: %w", r.name, ErrContextEnded)
+		}
+	}
+	return nil
+}
+
+// Ask asks for a step of that name, which begins.
+func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
+	if err := t.enter(Named("step", name)); err != nil {
+		return nil, err
+	}
+	cmd.Spec.Name = t.branch.Key(name)
+	st := t.live.session.Ask(t.branch, cmd, fn)
+	if st == nil {
+		t.leave()
+	}
+	t.exit()
+	return &Result{live: t.live, step: st, name: Describe(cmd.Spec)}, nil
+}
+
+// Get waits for a result and returns what is recorded of it, where it is a step's. The branch has seen its end then.
+func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(r.String, r, true) }
+
+// Await waits for a result, as part of a call of that name. It does not count as seen.
+func (t *Thread) Await(call string, r *Result) (engine.Step, error) {
+	return t.await(Named(call), r, false)
+}
+
+func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, error) {
+	if err := t.enterFor(what, r); err != nil {
+		return engine.Step{}, err
+	}
+	t.wait(what, r.settled, r.signal())
+	var record engine.Step
+	if r.step != nil {
+		record = r.step.record // copied, since news of its end may still come
+		if seen {
+			t.branch.last = r.step
+		}
+	}
+	t.exit()
+	return record, nil
+}
+
+// Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil stands for a
+// result that is there from the beginning.
+func (t *Thread) Any(results []*Result) (int, error) {
+	what := Named("pawl.Any")
+	if err := t.enterFor(what, results...); err != nil {
+		return -1, err
+	}
+	there := func(r *Result) bool { return r == nil || r.settled() }
+	key := t.branch.Key("any")
+	if value := t.live.session.Marked(key); value != nil {
+		n, err := strconv.Atoi(string(value))
+		if err != nil || n < 0 || n >= len(results) {
+			t.live.session.changed(fmt.Sprintf("future %s of %q", value, key), fmt.Sprintf("one of %d futures", len(results)))
+			t.leave()
+		}
+		if r := results[n]; r != nil {
+			t.wait(what, r.settled, r.signal())
+		}
+		t.exit()
+		return n, nil
+	}
+	first := func() int {
+		for i, r := range results {
+			if there(r) {
+				return i
+			}
+		}
+		return -1
+	}
+	var signals []*Signal
+	for _, r := range results {
+		if r != nil {
+			signals = append(signals, r.signal())
+		}
+	}
+	t.wait(what, func() bool { return first() >= 0 }, signals...)
+	n := first()
+	t.live.session.Mark(key, []byte(strconv.Itoa(n)))
+	t.exit()
+	return n, nil
+}
+
+// Go begins a branch of that name, in a goroutine that calls f. It ends by EndBranch.
+func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
+	if err := t.enter(Named("branch", name)); err != nil {
+		return nil, err
+	}
+	child := t.spawn(t.branch.Key(name), nil, f)
+	t.exit()
+	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
+}
+
+// spawn begins a branch. The session is locked.
+func (t *Thread) spawn(key string, g *group, f func(*Thread)) *Branch {
+	b := t.live.session.Spawn(t.branch, key)
+	b.group = g
+	t.live.launch(b, f)
+	return b
+}
+
+// Map runs f in a branch for each item, at most so many at once, until one fails. It returns when all that have begun
+// have ended, and how many those were.
+func (t *Thread) Map(name string, items, atOnce int, f func(t *Thread, item int)) (int, error) {
+	what := Named("pawl.Map")
+	if err := t.enter(what); err != nil {
+		return 0, err
+	}
+	key, begun, g := t.branch.Key(name), 0, &group{}
+	for begun > g.ended || (begun < items && !g.failed) {
+		for ; !g.failed && begun < items && begun-g.ended < atOnce; begun++ {
+			item := begun
+			t.spawn(key+"["+strconv.Itoa(item)+"]", g, func(child *Thread) { f(child, item) })
+		}
+		seen := g.ended
+		t.wait(what, func() bool { return g.ended > seen }, &g.changed)
+	}
+	t.exit()
+	return begun, nil
+}
+
+// Version returns the version of a change that the run goes by. A branch that was beyond this point may come to it after
+// one that was not, so it is decided when all others wait.
+func (t *Thread) Version(change string, oldest, newest int) (int, error) {
+	what := Named("version", change)
+	if err := t.enter(what); err != nil {
+		return 0, err
+	}
+	s, key := t.live.session, "version/"+change
+	if s.running > 1 && !s.Replays(t.branch) {
+		alone := false
+		t.wait(what, func() bool { alone = alone || s.running == 0; return alone || s.versionKnown(key) }, &s.quiet)
+	}
+	v := s.version(t.branch, key, oldest, newest)
+	if v < oldest || v > newest {
+		s.changed(fmt.Sprintf("version %d of %q", v, change), fmt.Sprintf("one of %d to %d", oldest, newest))
+		t.leave()
+	}
+	t.exit()
+	return v, nil
+}
+
+// Now returns the instant of what the branch has seen last.
+func (t *Thread) Now() core.Time {
+	what := Named("pawl.Now")
+	if t.enter(what) != nil {
+		t.live.lock() // its own goroutine may go on
+		defer t.live.unlock()
+		return t.branch.now
+	}
+	b := t.branch
+	if st := b.last; st != nil {
+		if !st.confirmed {
+			t.wait(what, func() bool { return st.confirmed }, &st.changed)
+		}
+		b.now, b.last = max(b.now, st.record.EndedAt), nil
+	}
+	now := b.now
+	t.exit()
+	return now
+}
+
+// Draw hashes the run, the branch and how many were drawn before.
+func (t *Thread) Draw() [sha256.Size]byte {
+	b := t.branch
+	b.draws++
+	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", t.live.session.run, b.prefix, b.draws))
+}
+
+// Replays reports whether the branch is still in what is recorded, or is over.
+func (t *Thread) Replays() bool {
+	t.live.lock()
+	defer t.live.unlock()
+	return t.live.session.over() || t.live.session.Replays(t.branch)
+}
+
+// NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether it is
+// the first.
+func (t *Thread) NoteInvalid(err error) bool {
+	t.live.lock()
+	defer t.live.unlock()
+	s := t.live.session
+	if s.invalid != nil {
+		return false
+	}
+	s.invalid = err
+	return true
+}
+
+// Leaving returns the error of the body's first call that made no sense; over: the body is being unwound, and how it ends
+// does not matter.
+func (t *Thread) Leaving() (invalid error, over bool) {
+	t.live.lock()
+	defer t.live.unlock()
+	return t.live.session.invalid, t.live.session.over()
+}
+
+// Return tells that the body has returned and how that closes the run. It reports false where a call has made no sense
+// since Leaving returned that error: the run has to be closed by it then.
+func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
+	t.live.lock()
+	defer t.live.unlock()
+	if s := t.live.session; !s.over() && s.invalid != nil && invalid == nil {
+		return false
+	}
+	t.live.session.Return(t.branch, out, c)
+	return true
+}
+
+// EndBranch tells that a branch that Go or Map began has returned.
+func (t *Thread) EndBranch(out Outcome) {
+	t.live.lock()
+	defer t.live.unlock()
+	t.live.session.EndBranch(t.branch, out)
+}

@@ -1,0 +1,146 @@
+package core
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// drawID draws an id as versions before partition keys made it, or as this one does.
+func drawID(t *rapid.T) RunID {
+	var id RunID
+	copy(id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+	id[6], id[8] = 0x70|id[6]&0x0f, 0x80|id[8]&0x3f
+	return id
+}
+
+// TestRelativesKeepTheKey: children, and those of children, and the next run of a chain live where the first run
+// does.
+func TestRelativesKeepTheKey(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := drawID(t)
+		key := PartitionKey(id)
+		for range rapid.IntRange(1, 5).Draw(t, "generations") {
+			r := NewRun(id)
+			at := Time(rapid.Int64Range(1, 1<<50).Draw(t, "at"))
+			id = r.derive(rapid.Uint64().Draw(t, "salt"), at)
+			if PartitionKey(id) != key || id[6]>>4 != 7 || id[8]>>6 != 2 {
+				t.Fatalf("run %s starts %s", r.ID, id)
+			}
+		}
+	})
+}
+
+// TestNextRunKeepsTheKey: the same, seen from the machine.
+func TestNextRunKeepsTheKey(t *testing.T) {
+	f, err := parseFixture("run again\na task")
+	fatal(t, err)
+	r := NewRun(NewRunID(epoch, KeyOfWorkflowID("nightly"), 1, 2))
+	for _, in := range []Input{Start{WorkflowID: "nightly"}, TaskStarted{Attempt: 1}, TaskEnded{Attempt: 1}} {
+		_, err := Advance(r, f.definition(), in, epoch)
+		fatal(t, err)
+	}
+	if r.Next == (RunID{}) || PartitionKey(r.Next) != KeyOfWorkflowID("nightly") {
+		t.Fatalf("run %s is followed by %s", r.ID, r.Next)
+	}
+}
+
+// TestNamesSayTheKey: equal workflow ids agree whatever else a start says; so do equal idempotency keys of one
+// workflow.
+func TestNamesSayTheKey(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String()
+		name, key := text.Filter(func(s string) bool { return s != "" }).Draw(t, "workflow id"), text.Draw(t, "key")
+		at := Time(rapid.Int64Range(1, 1<<50).Draw(t, "at"))
+		start := func(workflow, workflowID, key string) uint16 {
+			partition := KeyOfStart(workflow, workflowID, key, rapid.Uint16().Draw(t, "random"))
+			return PartitionKey(NewRunID(at, partition, 3, rapid.Uint64().Draw(t, "low")))
+		}
+		if a, b := start("x", name, key), start("y", name, ""); a != b || a != KeyOfWorkflowID(name) {
+			t.Fatalf("workflow id %q: %d and %d", name, a, b)
+		}
+		if a, b := start("x", "", name), start("x", "", name); a != b {
+			t.Fatalf("key %q: %d and %d", name, a, b)
+		}
+		id := drawID(t)
+		if KeyOfWorkflowID(id.String()) != PartitionKey(id) {
+			t.Fatalf("a run id as workflow id: %s", id)
+		}
+	})
+}
+
+// TestKeysStay: where a name is looked for must not change with the version.
+func TestKeysStay(t *testing.T) {
+	for name, want := range map[string]uint16{"": 0x23b0, "order-1": 0x0baf, "order-2": 0x3d5e, "ä": 0x33e6} {
+		if got := hashKey(name); got != want {
+			t.Errorf("%q: %#x, want %#x", name, got, want)
+		}
+	}
+}
+
+// TestKeysAreEven: names that differ in little are spread over the partitions; so are runs without a name.
+func TestKeysAreEven(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for what, name := range map[string]func(i int) uint16{
+		"numbers": func(i int) uint16 { return KeyOfWorkflowID(fmt.Sprint(i)) },
+		"orders":  func(i int) uint16 { return KeyOfWorkflowID(fmt.Sprintf("order-%08d", i)) },
+		"days": func(i int) uint16 {
+			return KeyOfWorkflowID("nightly@" + epoch.Add(time.Duration(i)*24*time.Hour).String())
+		},
+		"keys":      func(i int) uint16 { return KeyOfStart("charge", "", fmt.Sprintf("key-%d", i), 0) },
+		"workflows": func(i int) uint16 { return KeyOfStart(fmt.Sprintf("w%d", i), "", "key", 0) },
+		"none":      func(int) uint16 { return KeyOfStart("charge", "", "", uint16(random.Uint64())) },
+	} {
+		for _, partitions := range []int{2, 3, 7, 16, 64, 100} {
+			const each = 1000
+			count := make([]int, partitions)
+			for i := range each * partitions {
+				count[int(name(i))%partitions]++
+			}
+			squares := 0.0
+			for _, n := range count {
+				squares += float64(n-each) * float64(n-each) / each
+			}
+			// The statistic has the mean partitions-1; six deviations beyond that are no chance.
+			if df := float64(partitions - 1); squares > df+6*max(2, 1.5*df) {
+				t.Errorf("%s over %d partitions: %v", what, partitions, count)
+			}
+		}
+	}
+}
+
+// TestIDsSort: ids sort by the instant they were made at, whatever their keys; within a microsecond they are
+// different.
+func TestIDsSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(at Time) RunID {
+			key, high, low := rapid.Uint16().Draw(t, "key"), rapid.Uint64().Draw(t, "high"), rapid.Uint64().Draw(t, "low")
+			return NewRunID(at, key, high, low)
+		}
+		at := Time(rapid.Int64Range(1, 1<<50).Draw(t, "at"))
+		later := at + Time(rapid.Int64Range(1, 1<<40).Draw(t, "later"))
+		if a, b := draw(at), draw(later); bytes.Compare(a[:], b[:]) >= 0 {
+			t.Fatalf("%s is of %d, %s of %d", a, at, b, later)
+		}
+	})
+	random, seen := rand.New(rand.NewPCG(3, 4)), map[RunID]bool{}
+	for range 200_000 {
+		id := NewRunID(epoch, 7, random.Uint64(), random.Uint64())
+		if seen[id] {
+			t.Fatalf("%s twice", id)
+		}
+		seen[id] = true
+	}
+	r := NewRun(NewRunID(epoch, 7, 1, 2))
+	for salt := range uint64(200_000) {
+		id := r.derive(salt<<32|1, epoch)
+		if seen[id] {
+			t.Fatalf("child %s twice", id)
+		}
+		seen[id] = true
+	}
+}

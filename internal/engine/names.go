@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// startKey is an idempotency key, which belongs to a workflow: another workflow may use the same one for its own runs.
+type startKey struct{ workflow, key string }
+
+// existing looks for the run that a start means. There is no look-up for a run that its caller gave no name.
+func (p *Partition) existing(req *StartRequest) (Started, error) {
+	if req.RunID != (core.RunID{}) {
+		if _, err := p.get(req.RunID); err == nil {
+			return Started{Run: req.RunID, Existing: true}, nil
+		} else if !errors.Is(err, journal.ErrNotFound) {
+			return Started{}, failure("start", req.RunID.String(), err)
+		}
+	}
+	if req.Key != "" {
+		id, found, err := p.keyRun(startKey{req.Definition.Name, req.Key})
+		if err != nil {
+			return Started{}, failure("start", req.Key, err)
+		}
+		if found {
+			return p.repeated(req, id)
+		}
+	}
+	if req.WorkflowID == "" {
+		return Started{}, nil
+	}
+	id, found, err := p.openRun(req.WorkflowID)
+	switch {
+	case err != nil:
+		return Started{}, failure("start", req.WorkflowID, err)
+	case !found:
+		return Started{}, nil
+	case req.OnConflict == ConflictUse:
+		return p.useOpen(req, id)
+	default:
+		return Started{}, &Error{
+			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
+			Err:  fmt.Errorf("the open run %s has this workflow id", id),
+			Hint: "wait until it has ended, use the open run, or choose another workflow id",
+		}
+	}
+}
+
+// repeated answers a start whose key has made a run before. With the same input it is a repetition, and means that run or
+// the one that has followed it. With another input the caller has used a key twice for different things.
+func (p *Partition) repeated(req *StartRequest, id core.RunID) (Started, error) {
+	o, known, err := p.originOf(id)
+	if known && o.first != (core.RunID{}) {
+		o, known, err = p.originOf(o.first) // the input that came with the key is that of the chain's first run
+	}
+	if err != nil {
+		return Started{}, failure("start", req.Key, err)
+	}
+	if known && !sameJSON(o.input, req.Input) {
+		return Started{}, &Error{
+			Code: CodeConflict, Op: "start", ID: fmt.Sprintf("with the key %q", req.Key),
+			Err:  fmt.Errorf("this key has started run %s of workflow %q with another input", id, req.Definition.Name),
+			Hint: "start with the input of that run to find it, or choose another key for a new run",
+		}
+	}
+	return Started{Run: id, Existing: true}, nil
+}
+
+// useOpen answers a start that means the open run of its workflow id, if there is one.
+func (p *Partition) useOpen(req *StartRequest, id core.RunID) (Started, error) {
+	o, known, err := p.originOf(id)
+	if err != nil {
+		return Started{}, failure("start", req.WorkflowID, err)
+	}
+	if known && o.workflow != req.Definition.Name {
+		return Started{}, &Error{
+			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
+			Err:  fmt.Errorf("the open run %s has this workflow id and is of workflow %q, not of %q", id, o.workflow, req.Definition.Name),
+			Hint: "choose another workflow id",
+		}
+	}
+	return Started{Run: id, Existing: true}, nil
+}
+
+// origin is what a run was started with.
+type origin struct {
+	workflow string
+	input    []byte
+	first    core.RunID // of its chain; zero: the run itself
+}
+
+// originOf returns what a run was started with. It is not known of a run whose history cannot be read: one that was pruned
+// while its chain goes on, or one that is set aside. An error is one of storage that may be gone the next time.
+func (p *Partition) originOf(id core.RunID) (o origin, known bool, err error) {
+	if r := p.residents.runs[id]; r != nil {
+		return origin{r.state.Workflow, r.state.Input, r.state.Chain.First}, true, nil
+	}
+	h, err := p.cfg.Journal.History(p.ctx, id)
+	if errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) {
+		return origin{}, false, nil
+	}
+	if err != nil || len(h.Entries) == 0 || len(h.Entries[0].Records) == 0 {
+		return origin{}, false, err
+	}
+	created, ok := h.Entries[0].Records[0].(core.RunCreated)
+	return origin{created.Workflow, created.Input, created.Chain.First}, ok, nil
+}
+
+// sameJSON reports whether two inputs mean the same: spaces and the order of fields do not matter. No input is null.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, okX := jsonValue(a)
+	y, okY := jsonValue(b)
+	return okX && okY && reflect.DeepEqual(x, y)
+}
+
+// jsonValue decodes JSON; numbers stay as they are written.
+func jsonValue(text []byte) (v any, ok bool) {
+	if len(text) == 0 {
+		return nil, true
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+// keyRun finds the run that an idempotency key has made, of its chain the newest.
+func (p *Partition) keyRun(key startKey) (core.RunID, bool, error) {
+	if id, ok := p.residents.byKey[key]; ok {
+		return id, true, nil
+	}
+	return p.lookup(journal.Lookup{Workflow: key.workflow, Key: key.key})
+}
+
+// openRun finds the open run of a workflow id.
+func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
+	if id, ok := p.residents.byName[workflowID]; ok {
+		return id, true, nil
+	}
+	id, ok, err := p.lookup(journal.Lookup{WorkflowID: workflowID})
+	if err != nil || !ok {
+		return core.RunID{}, false, err
+	}
+	// What is in memory is newer than the view: had the run still that name, it would have been found above.
+	if p.residents.runs[id] != nil {
+		return core.RunID{}, false, nil
+	}
+	return id, true, nil
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// begin asks for a start and returns its answer.
+func (r *rig) begin(p plan, name func(*StartRequest)) (Started, error) {
+	req := StartRequest{Definition: p.definition(), Input: []byte(`{"n": 1, "list": [1]}`)}
+	name(&req)
+	c := r.call(&Call{Op: CallStart, Start: req})
+	return c.Started, c.Err
+}
+
+// everywhere asks while the runs are in memory, when they are in the view, and after a restart.
+func (r *rig) everywhere(check func(where string)) {
+	r.t.Helper()
+	check("in memory")
+	r.pass(time.Minute)
+	if n := r.p.Stats().Loaded; n != 0 {
+		r.t.Fatalf("%d runs are still in memory", n)
+	}
+	check("in the view")
+	r.restart()
+	check("after a restart")
+}
+
+// TestKeysBelongToAWorkflow: one key may be used for a run of each workflow, and finds that workflow's run.
+func TestKeysBelongToAWorkflow(t *testing.T) {
+	r := newRig(t, -1)
+	charge, refund := flow("charge", nap(time.Hour)), flow("refund", nap(time.Hour))
+	withKey := func(req *StartRequest) { req.Key = "order-7" }
+	a, errA := r.begin(charge, withKey)
+	b, errB := r.begin(refund, withKey)
+	if errA != nil || errB != nil || a.Existing || b.Existing || a.Run == b.Run {
+		t.Fatalf("%+v, %v; %+v, %v", a, errA, b, errB)
+	}
+	r.everywhere(func(where string) {
+		for _, c := range []struct {
+			plan plan
+			want core.RunID
+		}{{charge, a.Run}, {refund, b.Run}} {
+			if again, err := r.begin(c.plan, withKey); err != nil || !again.Existing || again.Run != c.want {
+				t.Errorf("%s: %s: %+v, %v", where, c.plan.Name, again, err)
+			}
+		}
+	})
+}
+
+// TestKeyWithAnotherInput: a key that is used again for something else is a mistake of the caller's, and no repetition.
+func TestKeyWithAnotherInput(t *testing.T) {
+	r := newRig(t, -1)
+	charge := flow("charge", nap(time.Hour))
+	start := func(input string) (Started, error) {
+		return r.begin(charge, func(req *StartRequest) { req.Key, req.Input = "order-7", []byte(input) })
+	}
+	first, err := start(`{"n": 1, "list": [1]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.everywhere(func(where string) {
+		if again, err := start(`{ "list":[1], "n":1 }`); err != nil || again.Run != first.Run {
+			t.Errorf("%s: the same input in other words: %+v, %v", where, again, err)
+		}
+		for _, input := range []string{`{"n": 2, "list": [1]}`, `null`, ``} {
+			_, err := start(input)
+			if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), first.Run.String()) {
+				t.Errorf("%s: input %q: %v", where, input, err)
+			}
+		}
+	})
+}
+
+// TestUseExistingOfAnotherWorkflow: a workflow id that another workflow's run has is taken, also for a caller who would use
+// an open run.
+func TestUseExistingOfAnotherWorkflow(t *testing.T) {
+	r := newRig(t, -1)
+	charge, refund := flow("charge", nap(time.Hour)), flow("refund", nap(time.Hour))
+	use := func(req *StartRequest) { req.WorkflowID, req.OnConflict = "order-7", ConflictUse }
+	first, err := r.begin(charge, use)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.everywhere(func(where string) {
+		if again, err := r.begin(charge, use); err != nil || again.Run != first.Run {
+			t.Errorf("%s: %+v, %v", where, again, err)
+		}
+		if got, err := r.begin(refund, use); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), `"charge"`) {
+			t.Errorf("%s: %+v, %v", where, got, err)
+		}
+	})
+}
+
+// TestNewRunsAreInTheirPartition: the id of a run has the partition key of the names that its caller chose, and of its parent.
+func TestNewRunsAreInTheirPartition(t *testing.T) {
+	r := newRig(t, -1)
+	inner := flow("inner", nap(time.Hour))
+	r.plans["inner"] = inner.definition()
+	parent := flow("parent", child(payload("inner")))
+	for _, name := range []func(*StartRequest){
+		func(req *StartRequest) { req.WorkflowID = "order-7" },
+		func(req *StartRequest) { req.Key = "order-8" },
+		func(req *StartRequest) { req.WorkflowID, req.Key = "order-9", "order-10" },
+	} {
+		started, err := r.begin(parent, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var req StartRequest
+		name(&req)
+		want := core.KeyOfStart("parent", req.WorkflowID, req.Key, 0)
+		if got := core.PartitionKey(started.Run); got != want {
+			t.Errorf("%+v: run %s has the key %#x, want %#x", req, started.Run, got, want)
+		}
+		run := r.p.residents.runs[started.Run]
+		if step := &run.state.Steps[0]; step.Child == (core.RunID{}) || core.PartitionKey(step.Child) != want {
+			t.Errorf("the child of %s is %s", started.Run, step.Child)
+		}
+		r.settle()
+	}
+}
+
+// TestEmptyIDs: what names no run is refused, and finds none by chance.
+func TestEmptyIDs(t *testing.T) {
+	e, _ := open(t, memory.New(), -1, succeed)
+	defer closeEngine(t, e)
+	mustStart(t, e, flow("x", nap(time.Hour)))
+	ctx, none := context.Background(), core.RunID{}
+	for what, err := range map[string]error{
+		"lookup":  second(e.Lookup(ctx, "")),
+		"result":  second(e.Result(ctx, none)),
+		"entries": second(e.Entries(ctx, none)),
+		"inspect": second(e.Inspect(ctx, none)),
+		"operate": e.Operate(ctx, none, core.Operation{Op: core.OpCancel, Step: core.NoStep}),
+		"signal":  e.Signal(ctx, none, core.SignalReceived{Name: "x"}),
+		"watch":   e.Watch(ctx, none, func(core.Entry) error { return nil }),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

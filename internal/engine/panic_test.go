@@ -1,0 +1,325 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// planted is a plan whose code panics at one place, from the n-th time on.
+type planted struct {
+	place string
+	from  int
+}
+
+func (p *planted) trap(plan, place string) {
+	if plan != "bad" || place != p.place {
+		return
+	}
+	if p.from--; p.from <= 0 {
+		var steps []int
+		_ = steps[p.from+1_000_000] // what a bug looks like
+	}
+}
+
+// wantAside checks that exactly these runs are set aside, that lists and counters say so, and that calls for them fail.
+func (r *rig) wantAside(ids ...core.RunID) {
+	r.t.Helper()
+	if n := r.p.Stats().SetAside; n != len(ids) {
+		r.t.Fatalf("%d runs are set aside, want %d", n, len(ids))
+	}
+	rows := map[core.RunID]journal.RunRow{}
+	for _, row := range r.rows() {
+		rows[row.ID] = row
+	}
+	for _, id := range ids {
+		row, ok := rows[id]
+		if !ok || !strings.Contains(row.Message, "set aside") || !strings.Contains(row.Message, "panicked") {
+			r.t.Errorf("the list has of run %s: %v, %q", id, ok, row.Message)
+		}
+		c := r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: null}})
+		r.settle()
+		var own *Error
+		if !errors.As(c.Err, &own) || own.Code != CodeInternal || own.Hint == "" || !strings.Contains(own.Error(), "set aside") {
+			r.t.Errorf("an input for run %s: %v", id, c.Err)
+		}
+	}
+	for id, row := range rows {
+		if !row.Phase.Closed() && row.Message != "" && r.p.residents.aside[id] == nil {
+			r.t.Errorf("the list has of run %s, which is not set aside: %q", id, row.Message)
+		}
+	}
+}
+
+// rows lists all runs, as the engine does.
+func (r *rig) rows() []journal.RunRow {
+	r.t.Helper()
+	c := r.call(&Call{Op: CallList, Query: journal.Query{Limit: 1000}})
+	r.settle()
+	page, err := r.journal.List(context.Background(), journal.Query{Limit: 1000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c.overlay(c.Rows, page.Runs)
+}
+
+// TestPanicSetsOneRunAside: the run whose code panics stands still, all others go on, and a version without the bug
+// carries on with it.
+func TestPanicSetsOneRunAside(t *testing.T) {
+	for _, at := range []planted{
+		{"decide", 2}, {"decide", 3}, {"task", 1}, {"task", 2}, {"task", 3},
+	} {
+		t.Run(at.place, func(t *testing.T) {
+			var log bytes.Buffer
+			r := newRig(t, -1)
+			r.log = slog.New(slog.NewTextHandler(&log, nil))
+			r.trap = at.trap
+			r.restart()
+			r.crew.act = succeed
+			bad := r.start(flow("bad", task(), nap(time.Minute), task(), task()))
+			r.pass(30 * time.Second)
+			good := r.start(flow("good", task(), nap(time.Minute), task()))
+			r.pass(10 * time.Minute)
+			r.wantPhase(good, core.RunSucceeded)
+			r.wantAside(bad)
+			if !strings.Contains(log.String(), "panic_test.go") {
+				t.Errorf("the log has no stack: %s", log.String())
+			}
+
+			// The bug is still there: the same happens again, at every start.
+			for range 3 {
+				r.restart()
+				r.pass(10 * time.Minute)
+				r.wantAside(bad)
+			}
+			r.trap = nil
+			r.restart()
+			r.pass(10 * time.Minute)
+			r.wantAside()
+			r.wantPhase(bad, core.RunSucceeded)
+			r.wantRowsOfHistory()
+		})
+	}
+}
+
+// wantRowsOfHistory checks that the view says of each run what its history says.
+func (r *rig) wantRowsOfHistory() {
+	r.t.Helper()
+	page, err := r.journal.List(context.Background(), journal.Query{Limit: 1000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, row := range page.Runs {
+		h, err := r.journal.History(context.Background(), row.ID)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		view, err := Rows(row.ID, 0, r.definition(h.Entries), h)
+		if err != nil || view.Runs[0] != row {
+			r.t.Errorf("the view has of run %s %+v, its history %+v, %v", row.ID, row, view.Runs, err)
+		}
+	}
+}
+
+// TestPanicAtTheStart: a run that cannot even begin does not exist, and its caller is told.
+func TestPanicAtTheStart(t *testing.T) {
+	r := newRig(t, -1)
+	r.trap = (&planted{"decide", 1}).trap
+	r.restart()
+	p := flow("bad", task())
+	c := r.call(&Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: null, Key: "k"}})
+	r.settle()
+	if c.Err == nil || len(r.p.residents.runs) != 0 || len(r.rows()) != 0 {
+		t.Fatalf("started: %+v, %v", c.Started, c.Err)
+	}
+	r.wantAside()
+	r.trap = nil
+	r.restart()
+	if c = r.call(&Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: null, Key: "k"}}); c.Err != nil {
+		t.Fatal(c.Err)
+	}
+}
+
+// TestPanicWhileFolding: a run whose entries cannot be folded is set aside at open, be they in the view or in the tail,
+// and the journal keeps them.
+func TestPanicWhileFolding(t *testing.T) {
+	for _, viewed := range []bool{false, true} {
+		r := newRig(t, -1)
+		r.crew.act = succeed
+		bad := r.start(flow("bad", nap(time.Second), task()))
+		good := r.start(flow("good", nap(time.Second), task()))
+		r.commit()
+		if viewed {
+			r.p.Flush()
+			r.commit()
+		}
+		r.hollow = "bad"
+		for range 3 {
+			r.restart()
+			r.pass(time.Minute)
+			r.wantPhase(good, core.RunSucceeded)
+			r.wantAside(bad)
+			if c := r.call(&Call{Op: CallResult, Run: bad, Waiter: NewWaiter()}); c.Err == nil {
+				t.Fatal("who waits for a run that stands still is not told")
+			}
+		}
+		r.hollow = ""
+		r.restart()
+		r.pass(time.Minute)
+		r.wantAside()
+		r.wantPhase(bad, core.RunSucceeded)
+		r.wantRowsOfHistory()
+	}
+}
+
+// TestPanicWhileEncoding: what a run did is saved whole or not at all.
+func TestPanicWhileEncoding(t *testing.T) {
+	for n := 1; n < 8; n++ {
+		r := newRig(t, -1)
+		r.crew.act = succeed
+		bad := r.start(flow("bad", task(), nap(time.Second), task()))
+		count := 0
+		r.p.pipeline.encoded = func(id core.RunID) {
+			if id == bad {
+				if count++; count >= n {
+					var none []byte
+					_ = none[count]
+				}
+			}
+		}
+		good := r.start(flow("good", task(), nap(time.Second), task()))
+		r.pass(time.Minute)
+		r.wantPhase(good, core.RunSucceeded)
+		if r.p.Stats().SetAside == 0 {
+			r.wantPhase(bad, core.RunSucceeded)
+			continue
+		}
+		r.wantAside(bad)
+		r.restart()
+		r.pass(time.Minute)
+		r.wantPhase(bad, core.RunSucceeded)
+		r.wantRowsOfHistory()
+	}
+}
+
+// TestPanicOfAChain: the next run of a chain and the end of the one before are saved together or not at all.
+func TestPanicOfAChain(t *testing.T) {
+	r := newRig(t, -1)
+	r.trap = (&planted{"decide", 4}).trap // of the second run, at its start
+	r.restart()
+	r.crew.act = failTask
+	p := flow("bad", task(), task())
+	p.Again = 2
+	first := r.start(p)
+	r.pass(time.Minute)
+	if n := r.p.Stats().SetAside; n != 1 {
+		t.Fatalf("%d runs are set aside", n)
+	}
+	r.trap = nil
+	r.crew.act = succeed
+	r.restart()
+	r.pass(time.Minute)
+	r.wantAside()
+	r.wantPhase(first, core.RunSucceeded)
+}
+
+// TestPanicOfAChild: the parent's step fails where the child cannot begin, and a parent that stands still hears of its
+// child's end when it is taken up again.
+func TestPanicOfAChild(t *testing.T) {
+	r := newRig(t, -1)
+	r.crew.act = succeed
+	inner := flow("bad", task())
+	r.plans["bad"] = inner.definition()
+	r.trap = (&planted{"decide", 1}).trap
+	r.restart()
+	outer := r.start(flow("outer", child(`{"name":"bad"}`)))
+	r.pass(time.Minute)
+	r.wantPhase(outer, core.RunFailed)
+	r.wantAside()
+
+	r.trap = (&planted{"decide", 2}).trap // of the parent, when it hears of the child's end
+	r.plans["inner"] = flow("inner", task()).definition()
+	r.restart()
+	parent := r.start(flow("bad", child(`{"name":"inner"}`), task()))
+	r.pass(time.Minute)
+	r.wantAside(parent)
+	r.trap = nil
+	r.restart()
+	r.pass(time.Minute)
+	r.wantAside()
+	r.wantPhase(parent, core.RunSucceeded)
+}
+
+// TestPanicWhileServing: the engine serves the other runs, and tells those who wait for the one that panicked.
+func TestPanicWhileServing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		at := &planted{"decide", 3}
+		var e *Engine
+		start := func(trap func(plan, place string)) {
+			e, _ = open(t, j, -1, succeed, func(c *Config) {
+				c.Kinds = map[string]Kind{"plan": {Compile: func(d journal.Definition) (*core.Definition, error) {
+					return compileTrapped(d, trap)
+				}}}
+			})
+		}
+		start(at.trap)
+		begin := func(name string) core.RunID {
+			p := flow(name, task(), nap(time.Minute), task())
+			started, err := e.Start(t.Context(), StartRequest{Definition: p.definition()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return started.Run
+		}
+		bad, good := begin("bad"), begin("good")
+		var own *Error
+		if _, err := e.Result(t.Context(), bad); !errors.As(err, &own) || own.Code != CodeInternal {
+			t.Errorf("the result of the run that panicked: %v", err)
+		}
+		if out, err := e.Result(t.Context(), good); err != nil || out.Phase != core.RunSucceeded {
+			t.Errorf("the other run: %+v, %v", out, err)
+		}
+		<-time.After(time.Minute) // of the bubble
+		check := func(n int) {
+			t.Helper()
+			page, err := e.List(t.Context(), journal.Query{})
+			if err != nil || len(page.Runs) != 2 {
+				t.Fatal(page, err)
+			}
+			for _, row := range page.Runs {
+				if strings.Contains(row.Message, "set aside") != (n > 0 && row.ID == bad) {
+					t.Errorf("the list has %+v", row)
+				}
+			}
+			if got := e.Stats().SetAside; got != n {
+				t.Errorf("%d runs are set aside, want %d", got, n)
+			}
+		}
+		check(1)
+		for range 2 { // killed, and started again
+			j = j.Reopen()
+			closeEngine(t, e)
+			start(at.trap)
+			<-time.After(time.Minute) // of the bubble
+			check(1)
+		}
+		j = j.Reopen()
+		closeEngine(t, e)
+		start(nil)
+		defer closeEngine(t, e)
+		if out, err := e.Result(t.Context(), bad); err != nil || out.Phase != core.RunSucceeded {
+			t.Errorf("the run that panicked, without the bug: %+v, %v", out, err)
+		}
+		check(0)
+	})
+}

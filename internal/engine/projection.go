@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// What governs how the view follows the journal. It may lag, since recovery replays the journal's tail, but it must
+// keep up on average and never hold up a commit for long.
+const (
+	// settleAge is how long an active run may be missing from the view: a run that ends before is written once.
+	settleAge = time.Second
+	// quietAge is how long the partition must have recorded nothing before rows are written on their own.
+	quietAge = 20 * time.Millisecond
+	// gatherAge and gatherRuns say when rows begin to join the batches, until none is left: now and then rather than in
+	// every commit.
+	gatherAge  = 200 * time.Millisecond
+	gatherRuns = 64
+	// fewRuns join a commit that is small itself, so that it stays quick.
+	fewRuns = 8
+	// idleRuns are written in a commit of their own. What arrives meanwhile waits for it.
+	idleRuns = 32
+	// flushRuns are written at once when the engine ends.
+	flushRuns = 1024
+	// tailSoft and tailHard are sizes of the journal that the view lacks, from which on it hurries.
+	tailSoft = 8 << 20
+	tailHard = 32 << 20
+	// viewBytes bounds the histories in one batch.
+	viewBytes = 1 << 20
+)
+
+// projection decides which rows of the view are written with which batch.
+type projection struct {
+	behind   behind            // runs the view lacks something of
+	settled  ring[*run]        // of those, the ones to which nothing will happen for a while: worth writing now
+	urgent   []*run            // whose rows are to be written with the next batch
+	joining  bool              // rows join the batches until none is left
+	flushing bool              // every batch takes rows until none is left
+	total    int64             // bytes of entries so far
+	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
+	hold     uint64            // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
+}
+
+// forget drops what the view lacks, after a failed append.
+func (v *projection) forget() {
+	*v = projection{joining: v.joining, flushing: v.flushing, onPanic: v.onPanic}
+}
+
+// lacks notes that the view lacks an entry of a run, of size bytes, in a batch.
+func (v *projection) lacks(r *run, seq uint64, size int, now core.Time) {
+	if r.first == 0 {
+		r.first, r.since, r.offset = seq, now, v.total
+		v.behind.push(r)
+	}
+	v.total += int64(size)
+}
+
+// holdFrom keeps the journal from a batch on, until a start that can carry on with a run that stands still.
+func (v *projection) holdFrom(seq uint64) {
+	if v.hold == 0 || seq < v.hold {
+		v.hold = seq
+	}
+}
+
+// noteSettled lists a run as worth writing if nothing will happen to it for a while.
+func (v *projection) noteSettled(r *run, now core.Time) {
+	if !r.listed && settled(r, now) {
+		r.listed = true
+		v.settled.push(r)
+	}
+}
+
+func settled(r *run, now core.Time) bool {
+	if r.aside != nil || r.state.Phase.Closed() {
+		return true
+	}
+	return r.state.Idle() && (r.wake == 0 || r.wake > now.Add(settleAge))
+}
+
+// quota is how many runs' rows a batch with that many entries carries.
+func (v *projection) quota(entries int, now core.Time) int {
+	head := v.behind.head
+	if head == nil {
+		return 0
+	}
+	gathered := v.settled.len() >= gatherRuns || now >= head.since.Add(gatherAge)
+	v.joining = gathered || (v.joining && v.settled.len() > 0)
+	tail := v.total - head.offset
+	switch {
+	case v.flushing:
+		return flushRuns
+	case tail > tailHard:
+		return 2048
+	case tail > tailSoft:
+		return 2*entries + 256
+	case entries == 0:
+		return idleRuns
+	case !v.joining:
+		return 0
+	default:
+		return entries + fewRuns
+	}
+}
+
+// dueAt returns when rows are to be written without waiting for another batch to join; zero: nothing to write.
+func (v *projection) dueAt(lastEntry core.Time) core.Time {
+	head := v.behind.head
+	if head == nil {
+		return 0
+	}
+	if len(v.urgent) > 0 {
+		return head.since
+	}
+	quiet := lastEntry.Add(quietAge)
+	if v.settled.len() > 0 {
+		return quiet
+	}
+	return max(quiet, head.since.Add(settleAge))
+}
+
+// attach puts up to n runs' rows into the batch.
+func (v *projection) attach(b *batch, partition, n int, now core.Time) {
+	bytes := v.writeUrgent(b, partition)
+	aged := now.Add(-settleAge)
+	for n > 0 && bytes < viewBytes {
+		r := v.behind.head
+		hurry := r != nil && (r.since <= aged || v.total-r.offset > tailSoft || v.flushing)
+		if !hurry {
+			if r = v.nextSettled(now); r == nil {
+				break
+			}
+		}
+		bytes += v.write(b, partition, r)
+		n--
+	}
+	v.trim()
+	if len(b.viewed) == 0 {
+		return
+	}
+	b.view.Through = b.seq
+	if head := v.behind.head; head != nil {
+		b.view.Through = head.first - 1
+	}
+	if v.hold != 0 {
+		b.view.Through = min(b.view.Through, v.hold-1)
+	}
+}
+
+// trim drops runs from the front of the settled that were written out of turn, so that the list does not keep them alive.
+func (v *projection) trim() {
+	for v.settled.len() > 0 && v.settled.first().first == 0 {
+		v.settled.pop().listed = false
+	}
+}
+
+// nextSettled takes the next run that is worth writing still; nil: none.
+func (v *projection) nextSettled(now core.Time) *run {
+	for v.settled.len() > 0 {
+		r := v.settled.pop()
+		r.listed = false
+		if r.first != 0 && settled(r, now) {
+			return r
+		}
+	}
+	return nil
+}
+
+// writeUrgent writes the runs whose rows cannot wait.
+func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
+	for _, r := range v.urgent {
+		if r.first != 0 {
+			bytes += v.write(b, partition, r)
+		}
+	}
+	v.urgent = nil
+	return bytes
+}
+
+// write puts a run's rows and entries into the batch and returns the bytes of the entries. Where the rows cannot be made,
+// the run is set aside and only its own row says so.
+func (v *projection) write(b *batch, partition int, r *run) int {
+	to := &b.view
+	if r.aside == nil {
+		runs, steps, attempts := len(to.Runs), len(to.Steps), len(to.Attempts)
+		if err := guard("its rows were written", func() { r.writeRows(to, partition, b.seq) }); err != nil {
+			to.Runs, to.Steps, to.Attempts = to.Runs[:runs], to.Steps[:steps], to.Attempts[:attempts]
+			r.rows = rows{}
+			v.onPanic(r, err)
+		}
+	}
+	if r.aside != nil {
+		r.writeRows(to, partition, b.seq)
+	}
+	size := len(r.pending.bytes)
+	if size > 0 {
+		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.first, Entries: r.pending.bytes})
+	}
+	r.writing = append(r.writing, r.pending)
+	r.pending = Piece{}
+	r.first = 0
+	v.behind.remove(r)
+	b.viewed = append(b.viewed, r)
+	return size
+}
+
+// writeRows appends the run's row, and those of its steps and attempts that have changed.
+func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
+	to.Runs = append(to.Runs, r.row(partition, seq))
+	r.rows.take(r.state, to)
+}
+
+// unviewed calls fn with each run whose row in the view is not up to date, durably.
+func (l *pipeline) unviewed(fn func(*run)) {
+	for _, b := range l.flight.all() {
+		for _, r := range b.viewed {
+			if r.first == 0 {
+				fn(r)
+			}
+		}
+	}
+	for r := l.view.behind.head; r != nil; r = r.next {
+		fn(r)
+	}
+}
+
+// behind is the list of runs the view lacks something of, in the order of the first batch it lacks.
+type behind struct {
+	head, tail *run
+	count      int
+}
+
+func (l *behind) push(r *run) {
+	r.prev, r.next = l.tail, nil
+	if l.tail == nil {
+		l.head = r
+	} else {
+		l.tail.next = r
+	}
+	l.tail = r
+	l.count++
+}
+
+func (l *behind) remove(r *run) {
+	if r.prev == nil {
+		l.head = r.next
+	} else {
+		r.prev.next = r.next
+	}
+	if r.next == nil {
+		l.tail = r.prev
+	} else {
+		r.next.prev = r.prev
+	}
+	r.prev, r.next = nil, nil
+	l.count--
+}
+
+func earliest(a, b core.Time) core.Time {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

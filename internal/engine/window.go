@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// Window is a span of wake times whose runs are to be in memory. Runs that wake within it are not evicted.
+type Window struct {
+	From, Before core.Time
+	gen          uint64 // tells a window from those of a memory that was forgotten
+}
+
+// Loaded is a run that was read because it comes due.
+type Loaded struct {
+	Run     core.RunID
+	Wake    core.Time // as its row has it
+	History journal.History
+	Err     error // why it cannot be read, now and later; nil: it was
+}
+
+// windowDue returns when the next window is to be read; zero: not before something changes. Where nothing is known to
+// wake for long, nothing is read for long. The first window is read at once: it also finds the runs that were active
+// when a predecessor stopped.
+func (s *residents) windowDue(now core.Time, horizon time.Duration) core.Time {
+	switch {
+	case s.reading:
+		return 0
+	case s.window.Before == 0:
+		return now
+	case s.beyond == 0:
+		return 0
+	default:
+		return max(s.window.Before, s.beyond).Add(-horizon / 2)
+	}
+}
+
+// beginWindow begins the reading of the next window.
+func (s *residents) beginWindow(before core.Time) Window {
+	s.reading, s.left, s.beyond = true, make(map[core.RunID]struct{}), 0
+	s.window = Window{From: max(s.window.Before, 1), Before: before, gen: s.window.gen}
+	return s.window
+}
+
+// awaits reports whether the window is the one that is being read, not one of a memory that was forgotten.
+func (s *residents) awaits(w Window) bool { return s.reading && w.gen == s.window.gen }
+
+// stale reports whether what was read of a run is old by now: it is in memory, or was meanwhile.
+func (s *residents) stale(id core.RunID) bool {
+	_, left := s.left[id]
+	return left || s.runs[id] != nil || s.aside[id] != nil
+}
+
+// endWindow ends the reading of a window. far is the first wake beyond it, zero where there is none.
+func (s *residents) endWindow(far core.Time) {
+	s.reading, s.left = false, nil
+	s.beyond = earliest(s.beyond, far)
+}
+
+// readAgain has a window that could not be read be read again, soon but not at once.
+func (s *residents) readAgain(w Window, soon core.Time) {
+	s.window.Before, s.beyond = max(w.From, 1), soon
+}
+
+// Window returns the next window to be read, if it is time. WindowDone follows, with Loaded calls before it.
+func (p *Partition) Window(now core.Time) (Window, bool) {
+	p.at(now)
+	if due := p.residents.windowDue(p.now, p.cfg.Horizon); due == 0 || due > p.now {
+		return Window{}, false
+	}
+	return p.residents.beginWindow(p.now.Add(p.cfg.Horizon)), true
+}
+
+// Loaded takes runs in. What was read may be old by now: a run that is in memory, or was meanwhile, is left as it is.
+func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
+	p.at(now)
+	if !p.residents.awaits(w) {
+		return
+	}
+	for i := range runs {
+		p.load(&runs[i])
+		p.settle()
+	}
+}
+
+// load takes in one run that comes due.
+func (p *Partition) load(l *Loaded) {
+	r := p.residents.runs[l.Run]
+	switch {
+	case l.Err != nil && !p.residents.stale(l.Run):
+		p.setAside(l.Run, l.Err)
+		return
+	case l.Err != nil:
+		return
+	case !p.residents.stale(l.Run):
+		var err error
+		r, err = p.adopt(l.Run, l.History.Entries)
+		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
+			return
+		}
+		p.recover(r)
+		p.residents.visit(r)
+	}
+	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
+		p.takeUp(r)
+	}
+}
+
+// WindowDone ends the reading of a window. far is the first wake beyond it, zero where there is none. After an error the
+// window is read again.
+func (p *Partition) WindowDone(w Window, far core.Time, err error) {
+	if !p.residents.awaits(w) {
+		return
+	}
+	p.residents.endWindow(far)
+	if err != nil {
+		p.cfg.Log.Error("runs that come due cannot be read, trying again", "error", err)
+		p.residents.readAgain(w, p.now.Add(p.cfg.Horizon))
+	}
+}
+
+// Sizes of what ReadWindow reads and hands over in one piece.
+const (
+	duePage    = 1024
+	loadedPage = 64
+)
+
+// ReadWindow reads the runs of a window from a journal and hands them to fn, in wake order. It returns the first wake
+// beyond the window. It does not touch the partition and may run beside it.
+func ReadWindow(ctx context.Context, j journal.Journal, partition int, w Window, fn func([]Loaded) error) (core.Time, error) {
+	from, limit := w.From, duePage
+	var seen map[core.RunID]bool // of the page before, at its last wake time
+	for {
+		page, err := j.Due(ctx, partition, from, w.Before, limit)
+		if err != nil {
+			return 0, err
+		}
+		if err := readRuns(ctx, j, page, seen, fn); err != nil {
+			return 0, err
+		}
+		if len(page) < limit {
+			break
+		}
+		last := page[len(page)-1].Wake
+		if last == from && page[0].Wake == from {
+			limit *= 2 // all of one instant: only a larger page shows more
+		}
+		seen = make(map[core.RunID]bool)
+		for _, d := range page {
+			if d.Wake == last {
+				seen[d.Run] = true
+			}
+		}
+		from = last
+	}
+	next, err := j.Due(ctx, partition, w.Before, core.Time(1<<63-1), 1)
+	if err != nil || len(next) == 0 {
+		return 0, err
+	}
+	return next[0].Wake, nil
+}
+
+func readRuns(ctx context.Context, j journal.Journal, page []journal.Due, seen map[core.RunID]bool, fn func([]Loaded) error) error {
+	var out []Loaded
+	for i, d := range page {
+		if !seen[d.Run] {
+			h, err := j.History(ctx, d.Run)
+			switch {
+			case errors.Is(err, journal.ErrNotFound): // it went while we read
+			case errors.Is(err, journal.ErrCorrupt):
+				out = append(out, Loaded{Run: d.Run, Wake: d.Wake, Err: err}) // the others come due as well
+			case err != nil:
+				return err
+			default:
+				out = append(out, Loaded{Run: d.Run, Wake: d.Wake, History: h})
+			}
+		}
+		if len(out) == loadedPage || (i == len(page)-1 && len(out) > 0) {
+			if err := fn(out); err != nil {
+				return err
+			}
+			out = nil
+		}
+	}
+	return nil
+}
+
+// Refill reads the next window, if it is time, in one go.
+func (p *Partition) Refill(now core.Time) {
+	w, ok := p.Window(now)
+	if !ok {
+		return
+	}
+	far, err := ReadWindow(p.ctx, p.cfg.Journal, p.cfg.Partition, w, func(runs []Loaded) error {
+		p.Loaded(w, runs, now)
+		return nil
+	})
+	p.WindowDone(w, far, err)
+}

@@ -1,0 +1,139 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Pos is a place in a document: line and column in characters, both from 1. The zero Pos is no place, as in a document
+// built in code.
+type Pos struct{ Line, Col int }
+
+// Source is a document's text, for excerpts and for finding places inside strings.
+type Source struct {
+	Name  string
+	lines []string
+}
+
+// NewSource returns the source of a document.
+func NewSource(name, text string) *Source {
+	return &Source{Name: name, lines: strings.Split(text, "\n")}
+}
+
+// Line returns a line without its end; "" where there is none.
+func (s *Source) Line(n int) string {
+	if s == nil || n < 1 || n > len(s.lines) {
+		return ""
+	}
+	return strings.TrimSuffix(s.lines[n-1], "\r")
+}
+
+// Mark sets what an error shows of the document: its name and the line.
+func (s *Source) Mark(e *Error) {
+	if s != nil {
+		e.File, e.excerpt = s.Name, s.Line(e.Line)
+	}
+}
+
+// Text returns the whole document.
+func (s *Source) Text() string { return strings.Join(s.lines, "\n") }
+
+// Place writes a place as file:line:col.
+func (s *Source) Place(p Pos) string {
+	if s == nil || p.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", s.Name, p.Line, p.Col)
+}
+
+// ParsePlace reads what Place wrote.
+func (s *Source) ParsePlace(text string) (Pos, bool) {
+	if s == nil || !strings.HasPrefix(text, s.Name+":") {
+		return Pos{}, false
+	}
+	var p Pos
+	n, _ := fmt.Sscanf(text[len(s.Name):], ":%d:%d", &p.Line, &p.Col)
+	return p, n == 2
+}
+
+// Inside returns the place of the byte at offset within a text that stands at n. Where that
+// cannot be found (a folded block, a plain text over several lines), it returns the place where the text begins.
+func (s *Source) Inside(n *Node, offset int) Pos {
+	if s == nil || n.Pos.Line == 0 {
+		return n.Pos
+	}
+	switch n.style {
+	case stylePlain:
+		if strings.Contains(n.Text, "\n") || !strings.HasPrefix(after(s.Line(n.Pos.Line), n.Pos.Col), n.Text) {
+			return n.Pos
+		}
+		return Pos{n.Pos.Line, n.Pos.Col + utf8.RuneCountInString(n.Text[:offset])}
+	case styleSingle, styleDouble:
+		return s.insideQuotes(n, offset)
+	case styleLiteral:
+		return s.insideBlock(n, offset)
+	default:
+		return n.Pos
+	}
+}
+
+// insideQuotes walks over the text as written, of which an escape is several characters.
+func (s *Source) insideQuotes(n *Node, offset int) Pos {
+	written := after(s.Line(n.Pos.Line), n.Pos.Col+1)
+	col, value := n.Pos.Col+1, 0
+	for value < offset {
+		if written == "" {
+			return n.Pos
+		}
+		width, yields := quotedUnit(written, n.style)
+		col += utf8.RuneCountInString(written[:width])
+		written = written[width:]
+		value += yields
+	}
+	return Pos{n.Pos.Line, col}
+}
+
+// quotedUnit returns how many bytes the first character of a quoted text takes up as written, and how many it yields.
+func quotedUnit(written string, style textStyle) (width, yields int) {
+	r, size := utf8.DecodeRuneInString(written)
+	switch {
+	case style == styleSingle && strings.HasPrefix(written, "''"):
+		return 2, 1
+	case style == styleDouble && r == '\\' && len(written) > 1:
+		width := map[byte]int{'x': 4, 'u': 6, 'U': 10}[written[1]]
+		if width == 0 {
+			return 2, 1
+		}
+		width = min(width, len(written))
+		var code rune
+		_, _ = fmt.Sscanf(written[2:width], "%x", &code) // what cannot be read was refused when the text was parsed
+		return width, utf8.RuneLen(max(code, 0))
+	default:
+		return size, size
+	}
+}
+
+// insideBlock finds a place in a literal block, whose lines stand below its | with a common indentation.
+func (s *Source) insideBlock(n *Node, offset int) Pos {
+	before := n.Text[:offset]
+	row := strings.Count(before, "\n")
+	line := n.Pos.Line + 1 + row
+	start := strings.LastIndexByte(before, '\n') + 1
+	content, _, _ := strings.Cut(n.Text[start:], "\n")
+	written := s.Line(line)
+	if !strings.HasSuffix(written, content) {
+		return n.Pos
+	}
+	indent := len(written) - len(content)
+	return Pos{line, indent + utf8.RuneCountInString(before[start:]) + 1}
+}
+
+// after returns the line from a column on.
+func after(line string, col int) string {
+	for ; col > 1 && line != ""; col-- {
+		_, size := utf8.DecodeRuneInString(line)
+		line = line[size:]
+	}
+	return line
+}

@@ -1,0 +1,68 @@
+package outbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// format is the version of the messages that this package writes. It reads all versions up to this one.
+//
+// Version 0 is what was written before messages had a version: the fields of pawl.StartRequest under their Go names,
+// such as "Workflow" and "ID". The names below differ from those in upper and lower case only, which encoding/json
+// ignores, so one struct reads both versions, and a program from before versions reads version 1.
+const format = 1
+
+// message is the text of a row: a start, or an event for a run.
+type message struct {
+	Format int    `json:"format"`
+	Start  *start `json:"start,omitempty"`
+
+	Run   string `json:"run,omitempty"` // workflow id or run id
+	Event string `json:"event,omitempty"`
+	Body  []byte `json:"body,omitempty"` // the event's payload, encoded
+}
+
+// start is a pawl.StartRequest as it is stored. The two convert into each other only while they have the same fields,
+// so whoever changes pawl.StartRequest has to say here what becomes of the rows in people's databases.
+type start struct {
+	Workflow    string    `json:"workflow"`
+	ID          string    `json:"id,omitempty"`
+	Key         string    `json:"key,omitempty"`
+	Input       []byte    `json:"input,omitempty"`
+	UseExisting bool      `json:"useExisting,omitempty"`
+	At          time.Time `json:"at,omitzero"`
+	Deadline    time.Time `json:"deadline,omitzero"`
+	Actor       string    `json:"actor,omitempty"`
+	Reason      string    `json:"reason,omitempty"`
+	Steps       []string  `json:"steps,omitempty"`
+	From        string    `json:"from,omitempty"`
+}
+
+var (
+	errEmpty = errors.New("the message holds neither a start nor an event")
+	errNewer = errors.New("the message was written by a newer version of Pawl: update the program that relays it")
+)
+
+func (m message) encode() (string, error) {
+	m.Format = format
+	text, err := json.Marshal(m)
+	return string(text), err
+}
+
+// decode reads the text of a row. Its error is errNewer if a newer program may be able to read it.
+func decode(text string) (message, error) {
+	var m message
+	err := json.Unmarshal([]byte(text), &m)
+	if m.Format > format { // known even if another field has a type that this program does not expect
+		return message{}, fmt.Errorf("format %d: %w", m.Format, errNewer)
+	}
+	if err != nil {
+		return message{}, fmt.Errorf("the message cannot be read: %w", err)
+	}
+	if m.Start == nil && m.Event == "" {
+		return message{}, errEmpty
+	}
+	return m, nil
+}

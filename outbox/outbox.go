@@ -1,0 +1,139 @@
+// Package outbox starts runs and sends events within a transaction of the caller's own database. "The row is written"
+// and "the workflow is started" then cannot part: the transaction holds both, or neither.
+//
+// [StartIn] and [SendIn] write a message into a table beside the caller's own tables. Once the transaction is
+// committed, [Outbox.Relay] delivers the message to an engine, exactly once however often it is interrupted:
+//
+//	box, err := outbox.New(db, outbox.Config{Dialect: outbox.Postgres})
+//	err = box.Create(ctx)
+//	go box.Relay(ctx, eng) // beside whatever else the service does
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	_, err = tx.ExecContext(ctx, "INSERT INTO orders …")
+//	err = outbox.StartIn(ctx, box, outbox.SQLTx(tx), fulfil, "order-1", order)
+//	err = tx.Commit()
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Dialect is the SQL dialect of the database that holds the outbox.
+type Dialect uint8
+
+// The dialects.
+const (
+	SQLite Dialect = iota
+	Postgres
+)
+
+// Outbox is a table of messages in the caller's database. A message is known by its id for as long as the engine
+// keeps the run: let [pawl.Config.Retention] be longer than a relay may stand still.
+type Outbox struct {
+	db      *sql.DB
+	dialect Dialect
+	table   string
+	every   time.Duration
+	codec   pawl.Codec
+	log     *slog.Logger
+}
+
+// Config configures an outbox. Zero values are useful.
+type Config struct {
+	Dialect Dialect       // default SQLite
+	Table   string        // default pawl_outbox; may name a schema: app.outbox
+	Every   time.Duration // how often Relay looks; default 1s
+	Codec   pawl.Codec    // the engine's; default JSON
+	Log     *slog.Logger  // default discards
+}
+
+// tableName matches what can stand in a statement as it is.
+var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
+// New returns an outbox in the caller's database. Create makes its table. A program that uses pgx gets a db from
+// stdlib.OpenDBFromPool(pool).
+func New(db *sql.DB, cfg Config) (*Outbox, error) {
+	if cfg.Dialect > Postgres {
+		return nil, fmt.Errorf("pawl: outbox: dialect %d is unknown: use outbox.SQLite or outbox.Postgres", cfg.Dialect)
+	}
+	if cfg.Table == "" {
+		cfg.Table = "pawl_outbox"
+	}
+	if !tableName.MatchString(cfg.Table) {
+		return nil, fmt.Errorf("pawl: outbox: %q cannot be a table name: use letters, digits, _ and dots", cfg.Table)
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = time.Second
+	}
+	if cfg.Codec == nil {
+		cfg.Codec = pawl.JSON{}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Outbox{
+		db: db, dialect: cfg.Dialect, table: cfg.Table, every: cfg.Every, codec: cfg.Codec, log: cfg.Log,
+	}, nil
+}
+
+// Schema returns the statement that makes the table, for programs that keep their own migrations.
+func (o *Outbox) Schema() string {
+	seq := "INTEGER PRIMARY KEY AUTOINCREMENT"
+	if o.dialect == Postgres {
+		seq = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+	}
+	return "CREATE TABLE IF NOT EXISTS " + o.table + " (seq " + seq +
+		", id TEXT NOT NULL UNIQUE, message TEXT NOT NULL, created_ms BIGINT NOT NULL, failure TEXT)"
+}
+
+// Create makes the table if it does not exist. Several processes may call it at once.
+func (o *Outbox) Create(ctx context.Context) error {
+	if o.dialect != Postgres {
+		_, err := o.db.ExecContext(ctx, o.Schema())
+		return wrap(err)
+	}
+	tx, err := o.db.BeginTx(ctx, nil)
+	if err != nil {
+		return wrap(err)
+	}
+	// In PostgreSQL, CREATE TABLE IF NOT EXISTS fails when two sessions run it at once and both find no table. The lock
+	// makes them run it one after the other.
+	_, err = tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtext('pawl outbox'))")
+	if err == nil {
+		_, err = tx.ExecContext(ctx, o.Schema())
+	}
+	if err != nil {
+		_ = tx.Rollback() // the server has ended the transaction already
+		return wrap(err)
+	}
+	return wrap(tx.Commit())
+}
+
+// sql puts the table's name and the dialect's placeholders into a query.
+func (o *Outbox) sql(query string) string {
+	query = strings.ReplaceAll(query, "{table}", o.table)
+	if o.dialect != Postgres {
+		return query
+	}
+	parts := strings.Split(query, "?")
+	for i := 1; i < len(parts); i++ {
+		parts[i] = "$" + strconv.Itoa(i) + parts[i]
+	}
+	return strings.Join(parts, "")
+}
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("pawl: outbox: %w", err)
+}

@@ -1,0 +1,79 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// Tx executes a statement in the caller's transaction. [SQLTx] and [PgxTx] make one.
+type Tx func(ctx context.Context, query string, args ...any) error
+
+// SQLTx returns the Tx of a database/sql transaction, or of anything that executes like it.
+func SQLTx(tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+},
+) Tx {
+	return func(ctx context.Context, query string, args ...any) error {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	}
+}
+
+// PgxTx returns the Tx of a pgx transaction (pgx.Tx), or of anything that executes like it. This package links no
+// driver.
+func PgxTx[Tag any](tx interface {
+	Exec(ctx context.Context, query string, args ...any) (Tag, error)
+},
+) Tx {
+	return func(ctx context.Context, query string, args ...any) error {
+		_, err := tx.Exec(ctx, query, args...)
+		return err
+	}
+}
+
+// StartIn starts a run when the caller's transaction commits. The workflow must be known to the engine that the
+// outbox is relayed to.
+func StartIn[In, Out any](ctx context.Context, o *Outbox, tx Tx, w *pawl.Workflow[In, Out], id string, in In,
+	opts ...pawl.StartOption,
+) error {
+	_, err := w.Start(ctx, &txClient{outbox: o, tx: tx}, id, in, opts...)
+	return err
+}
+
+// SendIn sends an event when the caller's transaction commits. The run is named by its workflow id or its run id.
+func SendIn(ctx context.Context, o *Outbox, tx Tx, run, event string, payload any) error {
+	return pawl.SendEvent(ctx, &txClient{outbox: o, tx: tx}, run, event, payload)
+}
+
+// txClient is a client that does nothing yet: it writes what it is asked for into the caller's transaction. A workflow
+// can therefore check itself, encode its input and apply options as it does for an engine.
+type txClient struct {
+	pawl.Client // nil: Workflow.Start and pawl.SendEvent call only the methods below
+
+	outbox *Outbox
+	tx     Tx
+}
+
+func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
+
+func (c *txClient) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+	s := start(r)
+	return pawl.Started{}, c.write(ctx, message{Start: &s})
+}
+
+func (c *txClient) SendEvent(ctx context.Context, run string, e pawl.Event) error {
+	return c.write(ctx, message{Run: run, Event: e.Name, Body: e.Payload})
+}
+
+func (c *txClient) write(ctx context.Context, m message) error {
+	text, err := m.encode()
+	if err != nil {
+		return wrap(err)
+	}
+	query := c.outbox.sql("INSERT INTO {table} (id, message, created_ms) VALUES (?, ?, ?)")
+	return wrap(c.tx(ctx, query, rand.Text(), text, time.Now().UnixMilli()))
+}
