@@ -60,13 +60,13 @@ func (d *definition) source() journal.Definition {
 	return source(d.name)
 }
 
-// kinds are the workflows that a program can run: functions, whose bodies bodies calls, and those of the packages that it
+// kinds are the workflows that a program can run: functions, and those of the packages that it
 // links. Flows that it does not link are set aside.
-func (h *host) kinds(j journal.Journal, bodies engine.Bodies) map[string]engine.Kind {
+func (h *host) kinds(j journal.Journal) map[string]engine.Kind {
 	out := map[string]engine.Kind{
 		journal.KindFlow: {Refuse: notLinked}, journal.KindBundle: {Refuse: notLinked},
 		journal.KindGo: {
-			Compile: h.compile, Bodies: bodies,
+			Compile: h.compile, Bodies: h.bodies,
 			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.stored(name) },
 		},
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // RunID identifies a run: a UUIDv7.
@@ -67,7 +66,6 @@ type Engine struct {
 	engine *engine.Engine
 	host   *host
 	pool   *worker.Pool
-	crew   *crew
 	own    journal.Journal // to be closed; nil: the caller's
 
 	mu     sync.Mutex
@@ -106,36 +104,20 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		Slots:     map[string]int{body.TypeLocal: cfg.Concurrency, body.TypeHook: cfg.Concurrency},
 		Reporter:  h.bodies, Log: cfg.Log,
 	})
-	started := make(chan struct{})
-	e.crew = &crew{engine: e, open: started}
-	opened, err := engine.Open(ctx, engine.Config{
-		Journal: j, Workers: e.crew, Kinds: h.kinds(j, &gate{Host: h.bodies, open: started}),
-		MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+	opened, err := engine.New(engine.Config{
+		Journal: j, Kinds: h.kinds(j), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
 		BeforeRecovery: func(context.Context) error { return endLeftovers(owner) },
 	})
-	if err != nil {
-		return nil, errors.Join(err, e.pool.Close(ctx), e.closeJournal())
+	if err == nil {
+		e.engine = opened
+		h.bodies.Attach(opened)
+		opened.Serve("", e.pool)
+		err = opened.Open(ctx)
 	}
-	e.engine = opened
-	h.bodies.Attach(opened)
-	close(started)
+	if err != nil {
+		return nil, errors.Join(err, e.pool.Close(ctx), e.closeEngine(), e.closeJournal())
+	}
 	return e, nil
-}
-
-// gate holds the engine's first calls until the host knows the engine.
-type gate struct {
-	*body.Host
-	open <-chan struct{}
-}
-
-func (g *gate) Consult(n engine.News) {
-	<-g.open
-	g.Host.Consult(n)
-}
-
-func (g *gate) Begins(run core.RunID, workflow, step, taskType string) bool {
-	<-g.open
-	return g.Host.Begins(run, workflow, step, taskType)
 }
 
 // check refuses what is no default, and makes no sense.
@@ -202,8 +184,15 @@ func (e *Engine) Close() error {
 	for _, p := range pools {
 		errs = append(errs, p.Close(ctx))
 	}
-	errs = append(errs, e.engine.Close(), e.closeJournal())
+	errs = append(errs, e.closeEngine(), e.closeJournal())
 	return errors.Join(errs...)
+}
+
+func (e *Engine) closeEngine() error {
+	if e.engine == nil {
+		return nil
+	}
+	return e.engine.Close()
 }
 
 func (e *Engine) closeJournal() error {
@@ -222,75 +211,4 @@ func (e *Engine) Problem(id string) error {
 		return err
 	}
 	return e.host.bodies.Problem(run)
-}
-
-// crew are the workers of an engine: the pool of what it does itself, and those that Serve adds.
-type crew struct {
-	engine *Engine
-	open   <-chan struct{} // closed when the engine is there
-	given  sync.Map        // tokens of attempts in served pools, and the pools
-}
-
-// serving is the pool that Serve added for tasks of the queue and type; nil: there is none.
-func (c *crew) serving(queue, taskType string) *worker.Pool {
-	c.engine.mu.Lock()
-	defer c.engine.mu.Unlock()
-	return c.servingLocked(queue, taskType)
-}
-
-func (c *crew) servingLocked(queue, taskType string) *worker.Pool {
-	for _, p := range c.engine.served {
-		if p.Slots(queue, taskType) != 0 {
-			return p
-		}
-	}
-	return nil
-}
-
-func (c *crew) Slots(queue, taskType string) int {
-	if n := c.engine.pool.Slots(queue, taskType); n != 0 {
-		return n
-	}
-	if p := c.serving(queue, taskType); p != nil {
-		return p.Slots(queue, taskType)
-	}
-	return 0
-}
-
-func (c *crew) Dispatch(t core.Task) {
-	<-c.open
-	if c.engine.pool.Slots(t.Queue, t.Type) != 0 {
-		c.engine.pool.Dispatch(t)
-		return
-	}
-	if p := c.serving(t.Queue, t.Type); p != nil {
-		c.given.Store(t.Token, p)
-		p.Dispatch(t)
-	}
-}
-
-// Revoke stops an attempt.
-func (c *crew) Revoke(tok core.Token, why policy.Kind) {
-	if p, ok := c.given.Load(tok); ok {
-		p.(*worker.Pool).Revoke(tok, why)
-		return
-	}
-	c.engine.pool.Revoke(tok, why)
-}
-
-// Confirm reports that an attempt of a served pool begins.
-func (c *crew) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
-	c.engine.host.bodies.Confirm(run, in, done)
-}
-
-// Report takes what a served pool reports.
-func (c *crew) Report(run core.RunID, in core.Input) {
-	switch in := in.(type) {
-	case core.TaskEnded:
-		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
-	case core.TaskStopped:
-		c.given.Delete(core.Token{Run: run, Step: in.Step, Attempt: in.Attempt})
-	default:
-	}
-	c.engine.host.bodies.Report(run, in)
 }

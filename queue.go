@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -61,7 +62,7 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		executors[h.name], limits[h.name] = &remote{e.host, h, JSON{}}, slots
 	}
 	p := worker.NewPool(worker.PoolConfig{
-		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.crew, Log: e.host.log,
+		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.host.bodies, Log: e.host.log,
 	})
 	e.mu.Lock()
 	if e.closed {
@@ -69,15 +70,20 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		return fmt.Errorf("pawl: serve %q: %w", queue, ErrClosed)
 	}
 	for _, h := range handlers {
-		if e.crew.servingLocked(queue, body.HandlerType(h.name)) != nil {
+		if e.serves(queue, body.HandlerType(h.name)) {
 			e.mu.Unlock()
 			return invalid(errors.New("it is served already: give it all its slots at once"), "serve %q: handler %q", queue, h.name)
 		}
 	}
 	e.served = append(e.served, p)
 	e.mu.Unlock()
-	e.engine.Rematch()
+	e.engine.Serve("", p)
 	return nil
+}
+
+// serves reports whether handlers of the queue and type were added already. It is called with mu held.
+func (e *Engine) serves(queue, taskType string) bool {
+	return slices.ContainsFunc(e.served, func(p *worker.Pool) bool { return p.Slots(queue, taskType) != 0 })
 }
 
 // remote executes a handler.

@@ -13,8 +13,8 @@ type Conversion struct {
 	Children []*flow.Document // that the flow's steps start, by name
 	// Notes are the fields that have no counterpart here, each with its place. Nothing is dropped without one.
 	Notes []Note
-	// Chains are Steep's process chains of several actions where each action is a step: by flow and step the first step of
-	// the chain. What became of a run is told by chains.
+	// Chains are Steep's process chains of several actions where each action is a step: by flow and step the first
+	// step of the chain. What became of a run is told by chains.
 	Chains map[string]map[string]string
 }
 

@@ -65,7 +65,8 @@ func build(doc *Document, r *tree.Reports) *definition {
 		},
 	}
 	if len(doc.Steps) > maxSteps {
-		b.Fail(doc.Steps[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(doc.Steps), maxSteps)
+		b.Fail(doc.Steps[maxSteps].pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d",
+			len(doc.Steps), maxSteps)
 		return nil
 	}
 	b.index()
@@ -362,7 +363,8 @@ func (b *builder) hooks() {
 	for _, stage := range []struct {
 		stage hookStage
 		steps []*Step
-	}{{onSuccess, h.OnSuccess}, {onFailure, h.OnFailure}, {onTimeout, h.OnTimeout}, {onCancel, h.OnCancel}, {onExit, h.OnExit}} {
+	}{{onSuccess, h.OnSuccess}, {onFailure, h.OnFailure}, {onTimeout, h.OnTimeout}, {onCancel, h.OnCancel},
+		{onExit, h.OnExit}} {
 		for _, s := range stage.steps {
 			b.hook(stage.stage, s)
 		}

@@ -43,7 +43,7 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 		o.Text("name", a.Name)
 		o.Data("input", a.Input)
 		if a.ParentClose != "" {
-			o.Data("close", tree.V(a.ParentClose))
+			o.Data("close", V(a.ParentClose))
 		}
 		p.payload = o.Done()
 	case *Fail:
@@ -93,7 +93,7 @@ func (b *builder) failure(a *Fail, vars expr.Vars) *expr.Template {
 	o.Data("code", a.Code)
 	o.Text("kind", a.Kind)
 	if a.NonRetryable {
-		o.Data("nonRetryable", tree.V(true))
+		o.Data("nonRetryable", V(true))
 	}
 	milliseconds(o, "retryAfter", a.RetryAfter)
 	return o.Done()
@@ -142,7 +142,7 @@ func (p *sleepPlan) end(s *scope) (until core.Time, length time.Duration, err er
 // milliseconds adds a duration where there is one.
 func milliseconds(o *expr.Object, name string, d *time.Duration) {
 	if d != nil {
-		o.Data(name, tree.V(int(*d/time.Millisecond)))
+		o.Data(name, V(int(*d/time.Millisecond)))
 	}
 }
 

@@ -48,7 +48,8 @@ func (b *builder) cron() {
 		return
 	}
 	if b.doc.StartDelay > 0 {
-		b.Fail(c.at(""), "keep one of them", "a flow has cron or startDelay, not both: with cron a run begins when that says")
+		b.Fail(c.at(""), "keep one of them",
+			"a flow has cron or startDelay, not both: with cron a run begins when that says")
 	}
 	var table cron.Timetable
 	var err error
@@ -108,7 +109,7 @@ func encodeCron(c *Cron) tree.Value {
 		return tree.Value{}
 	}
 	if *c == (Cron{Schedule: c.Schedule, n: c.n}) {
-		return tree.V(c.Schedule)
+		return V(c.Schedule)
 	}
 	out := object{}
 	out.text("schedule", c.Schedule)

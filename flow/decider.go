@@ -199,7 +199,8 @@ func (t *turn) decide(def int32) {
 	if p.when != nil {
 		run, err := p.when.Truth(t.scope())
 		if err != nil {
-			t.schedule(core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
+			t.schedule(core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep,
+				Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
 			t.nodes[def].state = stateOpen
 			return
 		}
@@ -311,7 +312,8 @@ func (t *turn) outcome() core.Close {
 	}
 	var err error
 	if cmd.Output, err = t.def.output.AppendJSON(nil, t.scope()); err != nil {
-		return core.Close{Phase: core.RunFailed, Failure: broken("output", t.def.doc.src.Place(t.def.output.Place()), err)}
+		return core.Close{Phase: core.RunFailed, Failure: broken("output",
+			t.def.doc.src.Place(t.def.output.Place()), err)}
 	}
 	return cmd
 }
@@ -343,7 +345,8 @@ func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 		if p.when != nil {
 			run, err := p.when.Truth(s)
 			if err != nil {
-				cmds = append(cmds, core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep, Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
+				cmds = append(cmds, core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep,
+					Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
 				continue
 			}
 			if !run {

@@ -202,7 +202,8 @@ func (w *world) record(rec core.Record) {
 		w.say("closing as %s", rec.Phase)
 	case core.AttemptEnded:
 		if rec.Retry {
-			w.say("%s attempt failed%s; again at %s", w.run_.Steps[rec.Step].Key(), failureText(rec.Failure), duration.Format(rec.NextAt.Sub(start)))
+			w.say("%s attempt failed%s; again at %s", w.run_.Steps[rec.Step].Key(), failureText(rec.Failure),
+				duration.Format(rec.NextAt.Sub(start)))
 		} else if rec.Note != "" {
 			w.say("note: %s", rec.Note)
 		}
@@ -225,7 +226,8 @@ func (w *world) carryOut(e core.Effect) {
 	case core.StartChild:
 		s := w.run_.Steps[e.Step]
 		w.say("%s starts %s", s.Key(), e.Payload)
-		w.take(core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Phase: core.RunSucceeded, Output: []byte(`{"child":true}`)})
+		w.take(core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Phase: core.RunSucceeded,
+			Output: []byte(`{"child":true}`)})
 	case core.Revoke:
 		w.take(core.TaskStopped{Step: e.Step, Attempt: e.Attempt})
 	}
@@ -357,7 +359,8 @@ func BenchmarkChain(b *testing.B) {
 }
 
 func BenchmarkForEach(b *testing.B) {
-	doc := mustParse(b, "pawl: 1\nname: big\nsteps:\n  - {name: all, forEach: '${{ input.items }}', noop: {output: '${{ item }}'}}\n")
+	doc := mustParse(b,
+		"pawl: 1\nname: big\nsteps:\n  - {name: all, forEach: '${{ input.items }}', noop: {output: '${{ item }}'}}\n")
 	for _, n := range []int{10000, 100000} {
 		items, _ := json.Marshal(map[string]any{"items": slices.Repeat([]string{"page"}, n)})
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -2,9 +2,9 @@
 // take.
 //
 // [Parse] reads a document and reports everything that is wrong with it, each error at its place. [Compile] makes a
-// [core.Definition] of a document, whose decider is a pure interpreter: from the steps that have closed it computes what
-// the run does next. It works by counters, so a decision costs what depends on the steps that closed and not what the
-// flow holds.
+// [core.Definition] of a document, whose decider is a pure interpreter: from the steps that have closed it computes
+// what the run does next. It works by counters, so a decision costs what depends on the steps that closed and not
+// what the flow holds.
 //
 // The strings of a document may hold expressions, ${{ input.orderId }}, in the language of github.com/expr-lang/expr. A
 // string that is one expression and nothing else has that expression's value; in other strings the value is inserted as

@@ -12,8 +12,8 @@ import (
 // Version is the version of the document format, the value of `pawl:`.
 const Version = 1
 
-// Document is a flow. One that Parse returned is complete and is not to be changed; one may also be built in code, field
-// by field, and is checked when it is compiled.
+// Document is a flow. One that Parse returned is complete and is not to be changed; one may also be built in code,
+// field by field, and is checked when it is compiled.
 type Document struct {
 	File        string // where it was read from, as errors name it
 	Name        string // of the workflow
@@ -41,15 +41,15 @@ type RunSettings struct {
 	Limits RunLimits
 	Retry  *policy.Retry // of the run; nil: none
 	Cron   *Cron         // nil: a run begins when it is started, and none follows
-	// StartDelay is the time between the start of a run and its beginning. The execution's limit runs meanwhile, the run's
-	// begins with the run.
+	// StartDelay is the time between the start of a run and its beginning. The execution's limit runs meanwhile, the
+	// run's begins with the run.
 	StartDelay time.Duration
 }
 
-// Cron lets run after run of a flow begin, in one chain: the first one at the first firing after the start, each further one
-// at the first firing after the run before began and has ended. Runs never overlap, and firings that were missed are left
-// out. The chain ends with a cancel, or before a run that would begin at or after its execution deadline; a step that starts
-// such a flow waits for that.
+// Cron lets run after run of a flow begin, in one chain: the first one at the first firing after the start, each
+// further one at the first firing after the run before began and has ended. Runs never overlap, and firings that were
+// missed are left out. The chain ends with a cancel, or before a run that would begin at or after its execution
+// deadline; a step that starts such a flow waits for that.
 type Cron struct {
 	Schedule string // minute hour day month weekday, @daily, "@every 90m"
 	Zone     string // IANA name; "": UTC
@@ -130,7 +130,8 @@ func (d *Document) AllSteps() iter.Seq[*Step] {
 
 // ErrorAt is an error about what a step of the document does, at its place.
 func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *tree.Error {
-	e := &tree.Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	e := &tree.Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name,
+		Msg: fmt.Sprintf(format, args...), Hint: hint}
 	d.src.Mark(e)
 	return e
 }
@@ -218,7 +219,8 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services", "steps", "hooks", "output",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services",
+		"steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}

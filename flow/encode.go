@@ -17,7 +17,7 @@ func Encode(doc *Document) ([]byte, error) {
 		return nil, fmt.Errorf("flow %q has expressions in another language, which the native format does not know", doc.Name)
 	}
 	out := object{}
-	out.put("pawl", tree.V(Version))
+	out.put("pawl", V(Version))
 	out.text("name", doc.Name)
 	out.text("description", doc.Description)
 	out.put("input", doc.Input)
@@ -25,7 +25,7 @@ func Encode(doc *Document) ([]byte, error) {
 	out.put("retry", encodeRetry(doc.Retry))
 	out.put("cron", encodeCron(doc.Cron))
 	if doc.StartDelay > 0 {
-		out.put("startDelay", tree.V(doc.StartDelay))
+		out.put("startDelay", V(doc.StartDelay))
 	}
 	out.put("defaults", encodeSettings(doc.Defaults, ""))
 	services := object{}
@@ -39,7 +39,8 @@ func Encode(doc *Document) ([]byte, error) {
 	}
 	out.must("steps", tree.ValueOf(steps))
 	hooks := object{}
-	for i, list := range [][]*Step{doc.Hooks.OnSuccess, doc.Hooks.OnFailure, doc.Hooks.OnTimeout, doc.Hooks.OnCancel, doc.Hooks.OnExit} {
+	for i, list := range [][]*Step{doc.Hooks.OnSuccess, doc.Hooks.OnFailure, doc.Hooks.OnTimeout, doc.Hooks.OnCancel,
+		doc.Hooks.OnExit} {
 		hooks.put(hookKeys[i], encodeHook(hookKeys[i], list))
 	}
 	out.put("hooks", hooks.value())
@@ -60,7 +61,7 @@ func (o *object) put(name string, v tree.Value) {
 // must puts a field also where it is empty.
 func (o *object) must(name string, v tree.Value) {
 	if v.IsZero() {
-		v = tree.V(nil)
+		v = V(nil)
 	}
 	o.n.Kind = tree.Mapping
 	o.n.Add(name, tree.Pos{}, tree.NodeOf(v))
@@ -68,13 +69,13 @@ func (o *object) must(name string, v tree.Value) {
 
 func (o *object) text(name, text string) {
 	if text != "" {
-		o.put(name, tree.V(text))
+		o.put(name, V(text))
 	}
 }
 
 func (o *object) duration(name string, d *time.Duration) {
 	if d != nil {
-		o.put(name, tree.V(*d))
+		o.put(name, V(*d))
 	}
 }
 
@@ -105,7 +106,7 @@ func encodePriority(p *int32) tree.Value {
 	if p == nil {
 		return tree.Value{}
 	}
-	return tree.V(*p)
+	return V(*p)
 }
 
 func encodeStep(s *Step) tree.Value {
@@ -114,7 +115,7 @@ func encodeStep(s *Step) tree.Value {
 	out.text("description", s.Description)
 	out.text("service", s.Service)
 	if len(s.Needs) > 0 {
-		out.put("needs", tree.V(s.Needs))
+		out.put("needs", V(s.Needs))
 	}
 	out.put("when", s.When)
 	if len(s.ContinueOn) > 0 {
@@ -122,11 +123,11 @@ func encodeStep(s *Step) tree.Value {
 		for i, e := range s.ContinueOn {
 			endings[i] = string(e)
 		}
-		out.put("continueOn", tree.V(endings))
+		out.put("continueOn", V(endings))
 	}
 	out.put("forEach", s.ForEach)
 	if s.Concurrency > 0 {
-		out.put("concurrency", tree.V(s.Concurrency))
+		out.put("concurrency", V(s.Concurrency))
 	}
 	alone := policy.LimitScheduleToClose
 	if _, wait := s.Action.(*Wait); wait {
@@ -201,7 +202,7 @@ func encodeAction(a Action) tree.Value {
 			out.must("input", a.Input)
 		}
 		if a.ParentClose != "" {
-			out.put("parentClose", tree.V(a.ParentClose))
+			out.put("parentClose", V(a.ParentClose))
 		}
 	case *Fail:
 		out.put("type", a.Type)
@@ -209,7 +210,7 @@ func encodeAction(a Action) tree.Value {
 		out.put("code", a.Code)
 		out.put("kind", a.Kind)
 		if a.NonRetryable {
-			out.put("nonRetryable", tree.V(true))
+			out.put("nonRetryable", V(true))
 		}
 		out.duration("retryAfter", a.RetryAfter)
 	case *Noop:
@@ -255,22 +256,22 @@ func encodeLimit(kind policy.LimitKind, l *policy.Limit) tree.Value {
 	case l == nil:
 		return tree.Value{}
 	case l.Removed:
-		return tree.V("none")
+		return V("none")
 	}
 	out := object{}
 	if l.At != 0 {
-		out.put("at", tree.V(l.At.Std().Format(time.RFC3339Nano)))
+		out.put("at", V(l.At.Std().Format(time.RFC3339Nano)))
 	} else {
-		out.put("after", tree.V(duration.Format(l.After)))
+		out.put("after", V(duration.Format(l.After)))
 	}
 	if l.Retry != kind.RetriesByDefault() {
-		out.put("retry", tree.V(l.Retry))
+		out.put("retry", V(l.Retry))
 	}
 	if l.OnExpire != policy.ExpireFail {
-		out.put("onExpire", tree.V(l.OnExpire.String()))
+		out.put("onExpire", V(l.OnExpire.String()))
 	}
 	if l.Warn != 0 {
-		out.put("warn", tree.V(fmt.Sprintf("%d%%", l.Warn)))
+		out.put("warn", V(fmt.Sprintf("%d%%", l.Warn)))
 	}
 	if len(out.n.Fields) == 1 {
 		return tree.ValueOf(out.n.Fields[0].Value)
@@ -284,37 +285,37 @@ func encodeRetry(r *policy.Retry) tree.Value {
 	}
 	out, usual := object{}, policy.DefaultRetry()
 	if r.MaxAttempts == policy.Unlimited {
-		out.put("maxAttempts", tree.V("unlimited"))
+		out.put("maxAttempts", V("unlimited"))
 	} else {
-		out.put("maxAttempts", tree.V(r.MaxAttempts))
+		out.put("maxAttempts", V(r.MaxAttempts))
 	}
 	if r.InitialInterval != usual.InitialInterval {
-		out.put("initialInterval", tree.V(r.InitialInterval))
+		out.put("initialInterval", V(r.InitialInterval))
 	}
 	if r.BackoffCoefficient != usual.BackoffCoefficient {
-		out.put("backoffCoefficient", tree.V(max(r.BackoffCoefficient, 1)))
+		out.put("backoffCoefficient", V(max(r.BackoffCoefficient, 1)))
 	}
 	if r.MaxInterval > 0 {
-		out.put("maxInterval", tree.V(r.MaxInterval))
+		out.put("maxInterval", V(r.MaxInterval))
 	}
 	if r.JitterKind == policy.JitterDecorrelated {
-		out.put("jitter", tree.V(r.JitterKind.String()))
+		out.put("jitter", V(r.JitterKind.String()))
 	} else if r.Jitter > 0 {
-		out.put("jitter", tree.V(r.Jitter))
+		out.put("jitter", V(r.Jitter))
 	}
 	if r.On != nil && (r.When != "" || !slices.Equal(r.On, usual.On)) {
 		kinds := make([]string, len(r.On))
 		for i, kind := range r.On {
 			kinds[i] = kind.String()
 		}
-		out.put("on", tree.V(kinds))
+		out.put("on", V(kinds))
 	}
 	out.text("when", r.When)
 	if len(r.NonRetryable) > 0 {
-		out.put("nonRetryable", tree.V(r.NonRetryable))
+		out.put("nonRetryable", V(r.NonRetryable))
 	}
 	if r.MaxAttempts == 1 && len(out.n.Fields) == 1 {
-		return tree.V("none")
+		return V("none")
 	}
 	return out.value()
 }

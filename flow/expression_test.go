@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // evaluate gives the JSON of a noop's output.
 func evaluate(t *testing.T, output, input string) (string, *policy.Failure) {
 	t.Helper()
-	doc := &Document{Name: "x", Steps: []*Step{{Name: "a", Action: &Noop{Output: tree.V(output)}}}}
+	doc := &Document{Name: "x", Steps: []*Step{{Name: "a", Action: &Noop{Output: V(output)}}}}
 	def, err := Compile(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -76,20 +75,22 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-// TestRefusal: what an expression refuses is told in its own words; another failure shows the expression, not all of a long
-// one.
+// TestRefusal: what an expression refuses is told in its own words; another failure shows the expression, not all of
+// a long one.
 func TestRefusal(t *testing.T) {
 	const input = `{"l": [1, 2, 3]}`
 	got, f := evaluate(t, `${{ len(input.l) == 3 ? "as it should be" : fail("too few") }}`, input)
 	if f != nil || got != `"as it should be"` {
 		t.Errorf("got %s %v", got, f)
 	}
-	_, f = evaluate(t, `${{ concat(input.l, len(input.l) < 3 ? [] : fail("there are " + string(len(input.l)))) }}`, input)
+	_, f = evaluate(t,
+		`${{ concat(input.l, len(input.l) < 3 ? [] : fail("there are " + string(len(input.l)))) }}`, input)
 	if f == nil || f.Message != "there are 3" || f.Type != "expression" || !f.NonRetryable {
 		t.Errorf("it fails with %+v", f)
 	}
 	_, f = evaluate(t, "${{ input.l[7] + "+strings.Repeat("1 + ", 100)+"1 }}", input)
-	if f == nil || !strings.Contains(f.Message, "in input.l[7] + 1") || !strings.HasSuffix(f.Message, "…") || len(f.Message) > 250 {
+	if f == nil || !strings.Contains(f.Message, "in input.l[7] + 1") || !strings.HasSuffix(f.Message,
+		"…") || len(f.Message) > 250 {
 		t.Errorf("it fails with %+v", f)
 	}
 }
@@ -132,8 +133,9 @@ func TestVariables(t *testing.T) {
 		return tasks
 	}}
 	doc := &Document{Name: "x", Variables: []Variable{tasks}, Steps: []*Step{{
-		Name: "a", Action: &Exec{Shell: tree.V("x")},
-		Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: 3, When: "tasks.a.code == 7 && tasks.a.msg contains 'busy'"}},
+		Name: "a", Action: &Exec{Shell: V("x")},
+		Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: 3,
+			When: "tasks.a.code == 7 && tasks.a.msg contains 'busy'"}},
 	}}}
 	w := newWorld(t, doc, "a: error 7 busy\na: error 8 busy")
 	w.run()

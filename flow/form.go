@@ -13,9 +13,9 @@ import (
 //
 //	temporal: {startToCloseTimeout: 10s}
 //
-// Parse translates it while it reads, so nothing behind Parse knows of the system. In defaults, services and steps the
-// fields of the lower mapping replace those of the upper one, each as a whole. What comes of them is the whole policy of the
-// place: nothing that is written in other words shows through from above.
+// Parse translates it while it reads, so nothing behind Parse knows of the system. In defaults, services and steps
+// the fields of the lower mapping replace those of the upper one, each as a whole. What comes of them is the whole
+// policy of the place: nothing that is written in other words shows through from above.
 //
 // The functions get a mapping as [Value.Any] gives it. The errors they return are [*policy.FieldError] values, and the
 // Origin of every limit and retry policy is the name of the field that set it; Parse makes places of both.
@@ -24,12 +24,13 @@ type Form struct {
 	Kinds []string // of the steps it bounds: exec, task, …
 	// Step translates what bounds a step of that kind; the kind is "" for what several share.
 	Step func(fields any, kind string) (Settings, []Note, error)
-	// Complete checks the policy of a step that the form bounds, with what the step inherits; nil: every policy will do.
+	// Complete checks the policy of a step that the form bounds, with what the step inherits; nil: every policy will
+	// do.
 	Complete func(p policy.Policy) error
 	// Run translates what stands at the top of a flow.
 	Run func(fields any) (RunSettings, []Note, error)
-	// Schema is a JSON object of two JSON Schemas: "step" for the mapping in steps, services and defaults, "run" for the one
-	// at the top.
+	// Schema is a JSON object of two JSON Schemas: "step" for the mapping in steps, services and defaults, "run" for
+	// the one at the top.
 	Schema []byte
 }
 
@@ -59,8 +60,8 @@ func (p *parsing) withForms(native []string) []string {
 	return keys
 }
 
-// form finds the mapping in another system's words, and reports what contradicts it: a second one, or rivals, native keys
-// that say the same thing.
+// form finds the mapping in another system's words, and reports what contradicts it: a second one, or rivals, native
+// keys that say the same thing.
 func (p *parsing) form(n *tree.Node, what string, rivals ...string) (*Form, *tree.Node) {
 	var found *Form
 	var fields *tree.Node
@@ -86,13 +87,14 @@ func (p *parsing) form(n *tree.Node, what string, rivals ...string) (*Form, *tre
 func (p *parsing) rivals(n *tree.Node, form *Form, keys ...string) {
 	for _, key := range keys {
 		if value := n.Get(key); value != nil && value.Kind != tree.Null {
-			p.Fail(n.Key(key), "write it in the words of one of them", "%s has no place beside %s, which says all of it", key, form.Key)
+			p.Fail(n.Key(key), "write it in the words of one of them",
+				"%s has no place beside %s, which says all of it", key, form.Key)
 		}
 	}
 }
 
-// translate translates the fields of a mapping laid over those it inherits; nil if they are wrong. Queue and priority are
-// the mapping's own: they are inherited as native ones are.
+// translate translates the fields of a mapping laid over those it inherits; nil if they are wrong. Queue and priority
+// are the mapping's own: they are inherited as native ones are.
 func (p *parsing) translate(form *Form, n, fields *tree.Node, above *formed, kind string) *formed {
 	own := fields
 	if above != nil && above.form == form {
@@ -146,8 +148,8 @@ func (p *parsing) limitOrigin(fields *tree.Node, l *policy.Limit) {
 	}
 }
 
-// shared reads what defaults or a service say in the words of a form, into their settings. above is what they inherit so,
-// and base the policy they inherit. It returns what their steps inherit.
+// shared reads what defaults or a service say in the words of a form, into their settings. above is what they inherit
+// so, and base the policy they inherit. It returns what their steps inherit.
 func (p *parsing) shared(n *tree.Node, s *Settings, what string, above *formed, base policy.Policy) *formed {
 	form, fields := p.form(n, what, "retry", "timeout")
 	if form == nil {
@@ -161,8 +163,8 @@ func (p *parsing) shared(n *tree.Node, s *Settings, what string, above *formed, 
 	return b
 }
 
-// lay makes the translation the whole policy of a place: limits that it would inherit are taken away where the form sets
-// none.
+// lay makes the translation the whole policy of a place: limits that it would inherit are taken away where the form
+// sets none.
 func (b *formed) lay(p *policy.Policy, queue *string, priority **int32, base policy.Policy) {
 	*p = b.settings.Policy
 	for _, kind := range policy.StepLimits {

@@ -49,8 +49,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", text, f.Severity, f.Msg)
 }
 
-// Lint looks for limits that contradict each other or what the step does, deadlines that have passed, services nobody uses
-// and waits without an end. The document has been compiled without error.
+// Lint looks for limits that contradict each other or what the step does, deadlines that have passed, services nobody
+// uses and waits without an end. The document has been compiled without error.
 func Lint(doc *Document, now core.Time) []Finding {
 	def, err := doc.definition()
 	if err != nil {
@@ -82,15 +82,16 @@ type linter struct {
 }
 
 func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, args ...any) {
-	f := Finding{File: l.doc.File, Pos: at, Severity: severity, Code: code, Step: step, Msg: fmt.Sprintf(format, args...)}
+	f := Finding{File: l.doc.File, Pos: at, Severity: severity, Code: code, Step: step,
+		Msg: fmt.Sprintf(format, args...)}
 	if f.File == "" {
 		f.File = l.doc.Name
 	}
 	l.findings = append(l.findings, f)
 }
 
-// hook looks at a hook's policy. The run's limit does not bound it, and of the limit that every hook has nobody needs to
-// be told.
+// hook looks at a hook's policy. The run's limit does not bound it, and of the limit that every hook has nobody needs
+// to be told.
 func (l *linter) hook(spec *core.StepSpec) {
 	p := spec.Policy
 	if p.ScheduleToClose != nil && p.ScheduleToClose.Origin == hookOrigin {
@@ -105,7 +106,8 @@ func (l *linter) policy(step string, at tree.Pos, p *policy.Policy, runLimit tim
 		l.once(Warning, originOf(p, f.Path), at, f.Code, step, "%s", f.Message)
 	}
 	if d := p.Deadline; d != nil && d.At != 0 && d.At <= l.now {
-		l.once(Warning, d.Origin, at, LintDeadlinePassed, step, "the deadline, %s, has passed", d.At.Std().Format(time.RFC3339))
+		l.once(Warning, d.Origin, at, LintDeadlinePassed, step, "the deadline, %s, has passed",
+			d.At.Std().Format(time.RFC3339))
 	}
 }
 
@@ -133,11 +135,13 @@ func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step,
 func (l *linter) run() {
 	limits := l.doc.Limits
 	if r, e := limits.Run, limits.Execution; r != nil && e != nil && r.After > 0 && e.After > 0 && e.After < r.After {
-		l.once(Warning, r.Origin, l.doc.pos, policy.LintLimitNeverFires, "", "run of %s can never fire: execution of %s is always over first",
+		l.once(Warning, r.Origin, l.doc.pos, policy.LintLimitNeverFires, "",
+			"run of %s can never fire: execution of %s is always over first",
 			duration.Format(r.After), duration.Format(e.After))
 	}
 	if d := limits.Deadline; d != nil && d.At != 0 && d.At <= l.now {
-		l.once(Warning, d.Origin, l.doc.pos, LintDeadlinePassed, "", "the flow's deadline, %s, has passed: no run of it gets anywhere", d.At.Std().Format(time.RFC3339))
+		l.once(Warning, d.Origin, l.doc.pos, LintDeadlinePassed, "",
+			"the flow's deadline, %s, has passed: no run of it gets anywhere", d.At.Std().Format(time.RFC3339))
 	}
 }
 
@@ -182,7 +186,8 @@ func (l *linter) step(s *Step, p *plan) {
 	switch s.Action.(type) {
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() {
-			l.add(Info, s.pos, LintEndlessWait, s.Name, "step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
+			l.add(Info, s.pos, LintEndlessWait, s.Name,
+				"step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}
 	case *Sleep:
 		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.IsConstant() {

@@ -12,8 +12,8 @@ import (
 )
 
 // Parse reads a flow from YAML or JSON and checks it whole. name is what errors call it; forms are the words of other
-// systems that it understands. Every error is an [Errors] value, sorted by place, with the first of them if there are very
-// many.
+// systems that it understands. Every error is an [Errors] value, sorted by place, with the first of them if there are
+// very many.
 func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	text := string(src)
 	p := &parsing{Reports: &tree.Reports{Source: tree.NewSource(name, text)}, forms: forms, noted: map[string]bool{}}
@@ -62,7 +62,8 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 		return false
 	}
 	if n.Kind != tree.Mapping {
-		p.Fail(n.Pos, "", "%s is a mapping with keys such as %s, not %s", what, orList(known[:min(len(known), 4)]), n.Kind)
+		p.Fail(n.Pos, "", "%s is a mapping with keys such as %s, not %s", what,
+			orList(known[:min(len(known), 4)]), n.Kind)
 		return false
 	}
 	for _, f := range n.Fields {
@@ -81,8 +82,8 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 	return true
 }
 
-// missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably meant and
-// has been reported already.
+// missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably
+// meant and has been reported already.
 func (p *parsing) missing(n *tree.Node, known []string, hint, format string, args ...any) {
 	for _, f := range n.Fields {
 		if !contains(known, f.Name) {
@@ -209,7 +210,8 @@ func (p *parsing) version(n *tree.Node) bool {
 		p.Fail(v.Pos, "write pawl: 1", "the version of the format is a whole number, not %s", tree.Describe(v))
 		return true
 	case version > Version:
-		p.Fail(v.Pos, "a newer Pawl reads it", "the flow is written in version %d of the format; this Pawl knows version %d", version, Version)
+		p.Fail(v.Pos, "a newer Pawl reads it",
+			"the flow is written in version %d of the format; this Pawl knows version %d", version, Version)
 		return false
 	}
 	return true

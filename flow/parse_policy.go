@@ -135,7 +135,8 @@ func (p *parsing) runLimits(n *tree.Node) RunLimits {
 	if v := n.Get("deadline"); v != nil {
 		out.Deadline = p.limit(policy.LimitDeadline, v)
 		if out.Deadline != nil && out.Deadline.At == 0 {
-			p.Fail(v.Pos, "for an amount of time use run or execution", "the deadline of a flow is an instant such as 2030-01-31T18:00:00Z")
+			p.Fail(v.Pos, "for an amount of time use run or execution",
+				"the deadline of a flow is an instant such as 2030-01-31T18:00:00Z")
 		}
 	}
 	return out

@@ -29,7 +29,8 @@ func (p *parsing) steps(doc *tree.Node) []*Step {
 		p.Fail(n.Pos, "", "the flow has no steps")
 	}
 	if len(n.Items) > maxSteps {
-		p.Fail(n.Items[maxSteps].Pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d", len(n.Items), maxSteps)
+		p.Fail(n.Items[maxSteps].Pos, "use forEach, or child flows", "the flow has %d steps, the limit is %d",
+			len(n.Items), maxSteps)
 		return nil
 	}
 	steps := make([]*Step, 0, len(n.Items))
@@ -120,7 +121,8 @@ func (p *parsing) forEach(n *tree.Node) tree.Value {
 		return tree.Value{}
 	}
 	if whole := expr.IsExpression(list); list.Kind != tree.List && !whole {
-		p.Fail(list.Pos, `write a list, or an expression: "${{ input.pages }}"`, "forEach is a list or one expression that gives a list, not %s", tree.Describe(list))
+		p.Fail(list.Pos, `write a list, or an expression: "${{ input.pages }}"`,
+			"forEach is a list or one expression that gives a list, not %s", tree.Describe(list))
 		return tree.Value{}
 	}
 	return tree.ValueOf(list)
@@ -130,7 +132,8 @@ func (p *parsing) forEach(n *tree.Node) tree.Value {
 func (p *parsing) action(n *tree.Node, s *Step) {
 	var found []tree.NodeField
 	for _, f := range n.Fields {
-		if contains(kindKeys, f.Name) && !slices.ContainsFunc(found, func(o tree.NodeField) bool { return o.Name == f.Name }) {
+		if contains(kindKeys, f.Name) && !slices.ContainsFunc(found,
+			func(o tree.NodeField) bool { return o.Name == f.Name }) {
 			found = append(found, f)
 		}
 	}
@@ -140,7 +143,8 @@ func (p *parsing) action(n *tree.Node, s *Step) {
 		return
 	case 1:
 	default:
-		p.Fail(found[1].Pos, "make two steps of it", "a step does one thing; this one has %s and %s", found[0].Name, found[1].Name)
+		p.Fail(found[1].Pos, "make two steps of it", "a step does one thing; this one has %s and %s", found[0].Name,
+			found[1].Name)
 	}
 	v := found[0].Value
 	s.action = found[0].Pos
@@ -176,7 +180,8 @@ func (p *parsing) exec(n *tree.Node) Action {
 		return &Exec{Shell: tree.ValueOf(n)}
 	}
 	if n.Kind == tree.List {
-		n = &tree.Node{Kind: tree.Mapping, Pos: n.Pos, Fields: []tree.NodeField{{Name: "command", Pos: n.Pos, Value: n}}}
+		n = &tree.Node{Kind: tree.Mapping, Pos: n.Pos,
+			Fields: []tree.NodeField{{Name: "command", Pos: n.Pos, Value: n}}}
 	}
 	if !p.object(n, "exec", execKeys) {
 		if n.Kind == tree.Null {
@@ -198,7 +203,8 @@ func (p *parsing) exec(n *tree.Node) Action {
 		case command.Kind == tree.List && len(command.Items) == 0:
 			p.Fail(command.Pos, "", "the command is empty")
 		case command.Kind == tree.Text && !whole:
-			p.Fail(command.Pos, "write [program, argument], or shell: for a line of shell", "command is a list, not a text")
+			p.Fail(command.Pos, "write [program, argument], or shell: for a line of shell",
+				"command is a list, not a text")
 		case command.Kind != tree.List && !whole:
 			p.Fail(command.Pos, "", "command is a list of texts, not %s", tree.Describe(command))
 		}

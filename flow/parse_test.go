@@ -59,7 +59,8 @@ func TestHostileDocuments(t *testing.T) {
 	bomb.WriteString("pawl: 1\nname: x\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := 1; i < 12; i++ {
 		ref := fmt.Sprintf("*a%d", i-1)
-		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i, i, strings.Join([]string{ref, ref, ref, ref, ref, ref, ref, ref, ref, ref}, ", "))
+		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i, i,
+			strings.Join([]string{ref, ref, ref, ref, ref, ref, ref, ref, ref, ref}, ", "))
 	}
 	for name, src := range map[string]string{
 		"aliases":       bomb.String(),

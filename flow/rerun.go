@@ -7,10 +7,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Rerun chooses the results of a run of the document that a rerun of the named steps keeps: those of all other steps that succeeded, or
-// were skipped by their own condition.
-// With from, what needs a named step, directly or not, is repeated as well. One item of a forEach may be named,
-// pages[3]: the forEach is then repeated with the results of its other items.
+// Rerun chooses the results of a run of the document that a rerun of the named steps keeps: those of all other steps
+// that succeeded, or were skipped by their own condition. With from, what needs a named step, directly or not, is
+// repeated as well. One item of a forEach may be named, pages[3]: the forEach is then repeated with the results of
+// its other items.
 func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
 	d, err := doc.definition()
 	if err != nil {
@@ -59,7 +59,8 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 			keep = !whole[group] && !items[s.Key()]
 		}
 		if keep {
-			kept = append(kept, core.Kept{Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase, Output: s.Output})
+			kept = append(kept, core.Kept{Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase,
+				Output: s.Output})
 		}
 	}
 	return kept, nil

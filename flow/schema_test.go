@@ -30,8 +30,9 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	tables := map[string][]string{
 		"settings": settingsKeys, "service": serviceKeys, "step": stepKeys, "hooks": hookKeys, "hookStep": hookStepKeys,
 		"runLimits": runLimitKeys, "limitObject": limitKeys, "deadlineObject": deadlineKeys, "retryObject": retryKeys,
-		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys, "httpSettings": httpSettingsKeys,
-		"taskObject": taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
+		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys,
+		"httpSettings": httpSettingsKeys,
+		"taskObject":   taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
 		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,
 	}
 	compare := func(name string, schema, parser []string) {

@@ -54,7 +54,8 @@ func (d *Document) bounds() (execution, run, deadline *policy.Limit) {
 	return execution, run, deadline
 }
 
-// rules are what the document says about its runs as a whole, also about those that it does not start itself: child runs.
+// rules are what the document says about its runs as a whole, also about those that it does not start itself: child
+// runs.
 func (d *definition) rules() core.RunRules {
 	rules := core.RunRules{Retry: d.doc.Retry}
 	rules.Execution, rules.Run, rules.Deadline = d.doc.bounds()

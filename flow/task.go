@@ -86,8 +86,8 @@ func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failur
 	return policy.Match{Matched: matched}
 }
 
-// conditionLanguage returns the language for conditions that an operator set. The document's own is shared by all runs and only
-// read.
+// conditionLanguage returns the language for conditions that an operator set. The document's own is shared by all
+// runs and only read.
 func (d *decider) conditionLanguage() *expr.Language {
 	if d.operatorLanguage == nil {
 		d.operatorLanguage = d.def.language.Clone()

@@ -77,7 +77,10 @@ func TestKillDuring(t *testing.T) {
 		check      func(t *testing.T, before, after killed)
 	}{
 		{name: "exec", work: "exec: " + block, attempts: 2, end: "succeeded"},
-		{name: "http", work: "http: " + server.URL, attempts: 2, end: "succeeded"},
+		{
+			name: "http", work: "http: " + server.URL, attempts: 2, end: "succeeded",
+			ready: func(r killed) bool { return r.step("work").begun() && requests.Load() > 0 },
+		},
 		{
 			name: "backoff", work: `exec: {shell: 'echo work >> effects; test -e go'}` + "\n    retry: fixed(3, 1500ms)", attempts: 2, end: "succeeded",
 			ready: func(r killed) bool { return r.step("work").Phase == "backing_off" },

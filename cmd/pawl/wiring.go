@@ -48,19 +48,18 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 		Kinds:          kinds(j),
 		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(p.owner()) },
 	}
-	if work {
-		m.pool = worker.NewPool(worker.PoolConfig{
-			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}),
-		})
-		cfg.Workers = m.pool
-	}
-	m.Engine, err = engine.Open(ctx, cfg)
-	if err != nil {
+	if m.Engine, err = engine.New(cfg); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	if work {
+		m.pool = worker.NewPool(worker.PoolConfig{
+			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}), Reporter: m.Engine,
+		})
+		m.Serve("", m.pool)
 		m.signals = listen()
-		m.pool.ReportTo(m.Engine)
+	}
+	if err := m.Open(ctx); err != nil {
+		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
 }

@@ -131,14 +131,15 @@ func (s *scope) input() tree.Value {
 	if len(required) > 0 {
 		input["required"] = required
 	}
-	return tree.V(input)
+	return flow.V(input)
 }
 
 // only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name.
 func (s *scope) only() {
-	k := &task{name: s.t.name, template: s.t.name, in: tree.V(map[string]any{})}
+	k := &task{name: s.t.name, template: s.t.name, in: flow.V(map[string]any{})}
 	for _, p := range s.w.arguments {
-		k.arguments = append(k.arguments, &param{name: p.name, from: "workflow.arguments.parameters." + p.name, pos: p.pos})
+		k.arguments = append(k.arguments, &param{name: p.name, from: "workflow.arguments.parameters." + p.name,
+			pos: p.pos})
 	}
 	s.step(k)
 }
@@ -194,7 +195,7 @@ func (s *scope) dag() {
 		}
 	}
 	if len(outputs) > 0 {
-		s.doc.Output = tree.V(outputs)
+		s.doc.Output = flow.V(outputs)
 	}
 }
 

@@ -70,7 +70,8 @@ func write(t testing.TB, c *dialect.Conversion) string {
 // FuzzConvert gives it broken documents: no panic, and what is converted can be written and read again.
 func FuzzConvert(f *testing.F) {
 	for _, seed := range seeds {
-		f.Add(seed, "handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
+		f.Add(seed,
+			"handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
 	}
 	f.Fuzz(func(t *testing.T, document, handlers string) {
 		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})

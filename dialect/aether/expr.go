@@ -68,8 +68,8 @@ func (s *scope) expression(text, self string, may ended, at tree.Pos) string {
 	})
 }
 
-// reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name leads
-// into its value.
+// reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name
+// leads into its value.
 func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	name = strings.TrimSpace(name)
 	parts := strings.Split(name, ".")
@@ -98,7 +98,8 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
-	s.file.Fail(at, "write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q does not name a value", name)
+	s.file.Fail(at,
+		"write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q does not name a value", name)
 	return "nil"
 }
 
@@ -214,14 +215,15 @@ func (s *scope) value(v any, may ended, at tree.Pos) string {
 	}
 }
 
-// output finds the names of what a task that was skipped or failed would have made, status those of what every task has.
+// output finds the names of what a task that was skipped or failed would have made, status those of what every task
+// has.
 var (
 	output = regexp.MustCompile(`^\s*tasks\.[^.]*\.outputs\.`)
 	status = regexp.MustCompile(`^\s*tasks\.[^.]*\.(phase|code|msg)\s*$`)
 )
 
-// text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an output
-// that is not there stays as it is written, and so does any name of nothing within a text.
+// text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an
+// output that is not there stays as it is written, and so does any name of nothing within a text.
 func (s *scope) text(text string, may ended, at tree.Pos) string {
 	return form.Fill(text, func(name string, alone bool) string {
 		value := s.reference(name, "", may, at)

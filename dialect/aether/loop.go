@@ -15,11 +15,12 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	child.outer, child.outerMay = s, may
 	body := s.w.templates[t.loop.body]
 	if body.kind == "loop" {
-		s.file.Fail(t.in.Get("body").Pos(), "let the body be a dag that calls it", "the body of loop %q is a loop", t.name)
+		s.file.Fail(t.in.Get("body").Pos(), "let the body be a dag that calls it",
+			"the body of loop %q is a loop", t.name)
 		return
 	}
 	arguments := (&reader{s.file}).params(t.in.Get("arguments"), inArguments)
-	call := &task{name: body.name, template: body.name, in: tree.V(map[string]any{}), arguments: arguments}
+	call := &task{name: body.name, template: body.name, in: flow.V(map[string]any{}), arguments: arguments}
 	repeats := t.loop.condition != ""
 	if !repeats {
 		child.iterates(t)
@@ -44,7 +45,7 @@ func (s *scope) loop(step *flow.Step, k *task, t *template, may ended) {
 	if repeats {
 		handed["index"] = 0
 	}
-	step.Action = &flow.Child{Name: tree.V(child.doc.Name), Input: tree.V(handed)}
+	step.Action = &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(handed)}
 	s.aggregate(k, t, out)
 }
 
@@ -78,7 +79,7 @@ func (s *scope) each(child *scope, t *template, call *task, out *outputs) {
 	}
 	prefix := outputOf(call.name)
 	all := "map(steps[" + form.Expr(call.name) + "].outputs, #" + strings.TrimPrefix(out.base, prefix) + ")"
-	child.doc.Output = tree.V(map[string]any{"all": "${{ " + all + " }}"})
+	child.doc.Output = flow.V(map[string]any{"all": "${{ " + all + " }}"})
 }
 
 // unbounded is a concurrency that nothing reaches, and mostIterations the most that a loop makes.
@@ -87,8 +88,8 @@ const (
 	mostIterations = 100_000
 )
 
-// items gives the list that a loop goes through: no more of it than maxIterations, where that is given. A text holds the
-// list as JSON, and nothing is a list without items.
+// items gives the list that a loop goes through: no more of it than maxIterations, where that is given. A text holds
+// the list as JSON, and nothing is a list without items.
 func (s *scope) items(child *scope, t *template) tree.Value {
 	most, from := t.loop.most, t.loop.from
 	if from == "" {
@@ -96,14 +97,14 @@ func (s *scope) items(child *scope, t *template) tree.Value {
 		if most > 0 && most < len(list) {
 			list = list[:most]
 		}
-		return tree.V("${{ " + child.value(list, nil, t.in.Get("items").Pos()) + " }}")
+		return flow.V("${{ " + child.value(list, nil, t.in.Get("items").Pos()) + " }}")
 	}
 	list := child.expression(from, "", nil, t.in.Get("itemsFrom").Pos())
 	list = "(let list = " + list + `; list == nil ? [] : type(list) == "string" ? fromJSON(list) : list)`
 	if most > 0 {
 		list = "take(" + list + ", " + form.Expr(most) + ")"
 	}
-	return tree.V("${{ " + list + " }}")
+	return flow.V("${{ " + list + " }}")
 }
 
 // aggregate says what a loop's task returns of what its iterations did.
@@ -118,22 +119,24 @@ func (s *scope) aggregate(k *task, t *template, body *outputs) {
 		names = append(names, name)
 	}
 	s.file.Ignored(t.in, "aggregate says what of the iterations' outputs counts", "outputs")
-	out := &outputs{all: outputOf(k.name) + "?.all", strategy: s.file.Text(a, "strategy"), declared: body.declared, values: body.values}
+	out := &outputs{all: outputOf(k.name) + "?.all", strategy: s.file.Text(a, "strategy"), declared: body.declared,
+		values: body.values}
 	if names != nil {
 		out.declared = names
 	}
 	s.outs[k.name] = out
 }
 
-// repeat lets a loop's flow start itself again while its condition holds, which it is asked however an iteration ends. In
-// the end the loop fails as the first iteration did that failed.
+// repeat lets a loop's flow start itself again while its condition holds, which it is asked however an iteration
+// ends. In the end the loop fails as the first iteration did that failed.
 func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	endings := []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}
 	child.doc.Steps[0].ContinueOn = endings
 	may := func(name string) bool { return name == call.name }
 	bound := form.Expr(t.loop.most)
 	test := child.expression(t.loop.condition, "", may, t.in.Get("repeatCondition").Pos())
-	input := map[string]any{"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}", "index": "${{ input.index + 1 }}"}
+	input := map[string]any{"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}",
+		"index": "${{ input.index + 1 }}"}
 	if len(child.imports) > 0 {
 		input["outer"] = "${{ input.outer }}"
 	}
@@ -141,16 +144,19 @@ func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	first, rest := "steps["+form.Expr(call.name)+"]", "steps["+form.Expr(again)+"]"
 	failed := "(" + first + `.phase != "succeeded" ? ` + first + " : " + rest + ").failure"
 	child.doc.Steps = append(child.doc.Steps, &flow.Step{
-		Name: again, Needs: []string{call.name}, When: tree.V("(" + test + ") && input.index + 1 < " + bound), ContinueOn: endings,
-		Action: &flow.Child{Name: tree.V(child.doc.Name), Input: tree.V(input)},
+		Name: again, Needs: []string{call.name}, When: flow.V("(" + test + ") && input.index + 1 < " + bound),
+		ContinueOn: endings,
+		Action:     &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(input)},
 	}, &flow.Step{
-		Name: ended, Needs: []string{call.name, again}, When: tree.V(first + `.phase != "succeeded" || !(` + rest + `.phase in ["succeeded", "skipped"])`),
+		Name: ended, Needs: []string{call.name, again},
+		When: flow.V(first + `.phase != "succeeded" || !(` + rest + `.phase in ["succeeded", "skipped"])`),
 		Action: &flow.Fail{
-			Kind: tree.V("${{ " + failed + ".kind }}"), Type: tree.V("${{ " + failed + ".type }}"), Message: tree.V("${{ " + failed + ".message }}"),
-			Code: tree.V("${{ " + failed + ".code }}"),
+			Kind: flow.V("${{ " + failed + ".kind }}"), Type: flow.V("${{ " + failed + ".type }}"),
+			Message: flow.V("${{ " + failed + ".message }}"),
+			Code:    flow.V("${{ " + failed + ".code }}"),
 		},
 	})
-	child.doc.Output = tree.V(map[string]any{
+	child.doc.Output = flow.V(map[string]any{
 		"all": "${{ concat([" + out.base + "], " + rest + `.phase == "succeeded" ? ` + rest + ".output.all : []) }}",
 	})
 }

@@ -40,8 +40,8 @@ func (o *outputs) get(name string) string {
 // outputOf gives the expression for a step's output, which is nil where it has none.
 func outputOf(step string) string { return "steps[" + form.Expr(step) + "].output" }
 
-// declare reads which parameters a task has, where it says so: others of its executor are not handed on, and one that its
-// executor leaves out has the value that is written.
+// declare reads which parameters a task has, where it says so: others of its executor are not handed on, and one that
+// its executor leaves out has the value that is written.
 func (s *scope) declare(o *outputs, kind string, v tree.Value) *outputs {
 	list := (&reader{s.file}).params(v.Get("outputs"), inOutputs)
 	if len(list) == 0 {

@@ -35,10 +35,12 @@ func (r *reader) params(v tree.Value, where string) []*param {
 	}
 	r.refuse(v, "artifacts", "hand over the path of a file as a parameter") //nolint:misspell // as above
 	for _, item := range r.List(v.Get("parameters"), "parameters") {
-		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required", "default", "enum") {
+		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required",
+			"default", "enum") {
 			continue
 		}
-		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), required: r.Bool(item, "required"), in: item, pos: item.Pos()}
+		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), required: r.Bool(item, "required"),
+			in: item, pos: item.Pos()}
 		r.Documents(item, "type", "description")
 		r.Ignored(item, "values are not checked, as in Aether", "enum")
 		if p.required && (!item.Get("value").IsZero() || !item.Get("default").IsZero() || !item.Get("valueFrom").IsZero()) {

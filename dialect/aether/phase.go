@@ -10,14 +10,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a name.
+// result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a
+// name.
 var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\boutputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*|\b[A-Za-z_][\w.]*`)
 
-// judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the task
-// does, and a step that fails where they say so. A retry of the task is another run of the flow.
+// judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the
+// task does, and a step that fails where they say so. A retry of the task is another run of the flow.
 func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Value) flow.Action {
-	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name), &template{kind: "dag", name: k.name, tasks: []*task{k}})
-	run := &flow.Step{Name: k.name, Action: h.Action("input"), ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}}
+	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name),
+		&template{kind: "dag", name: k.name, tasks: []*task{k}})
+	run := &flow.Step{Name: k.name, Action: h.Action("input"),
+		ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}}
 	ended, phase := "steps["+form.Expr(k.name)+"]", inner.task(k.name, "phase")
 	condition := func(name string) string {
 		text := s.file.Text(v, name)
@@ -39,15 +42,15 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 	succeeded, failed, broken := condition("succeeded"), condition("failed"), condition("error")
 	inner.doc.Steps = []*flow.Step{run, {
 		Name: inner.names.Name("phase"), Needs: []string{k.name},
-		When: tree.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
+		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
 		Action: &flow.Fail{
-			Kind:    tree.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended + `.failure?.kind ?? "error" }}`),
-			Type:    tree.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
-			Message: tree.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
-			Code:    tree.V("${{ " + ended + ".failure?.code ?? 0 }}"),
+			Kind:    flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended + `.failure?.kind ?? "error" }}`),
+			Type:    flow.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
+			Message: flow.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
+			Code:    flow.V("${{ " + ended + ".failure?.code ?? 0 }}"),
 		},
 	}}
-	inner.doc.Output = tree.V("${{ " + h.Output(k.name) + " }}")
+	inner.doc.Output = flow.V("${{ " + h.Output(k.name) + " }}")
 	s.children = append(s.children, inner.doc)
-	return &flow.Child{Name: tree.V(inner.doc.Name), Input: tree.V("${{ " + payload + " }}")}
+	return &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V("${{ " + payload + " }}")}
 }

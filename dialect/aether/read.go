@@ -59,7 +59,8 @@ func (r *reader) name(v tree.Value, what string) string {
 
 func (r *reader) checkName(name, what string, at tree.Pos) {
 	if name != "" && (len(name) > 63 || !nameForm.MatchString(name)) {
-		r.Fail(at, "use up to 63 small letters, digits and dashes, a letter or digit first and last", "the name of %s, %q, is not allowed", what, name)
+		r.Fail(at, "use up to 63 small letters, digits and dashes, a letter or digit first and last",
+			"the name of %s, %q, is not allowed", what, name)
 	}
 }
 
@@ -72,7 +73,8 @@ func (r *reader) workflow(root tree.Value) *workflow {
 		r.Fail(root.Get("apiVersion").Pos(), "", "apiVersion %q is not known; aether/v1 is", version)
 	}
 	if kind := r.Need(root, "the workflow", "kind"); kind != "" && kind != "Workflow" {
-		r.Fail(root.Get("kind").Pos(), "give its workflowSpec as a Workflow, and start that by a schedule", "a document of kind %q is not run", kind)
+		r.Fail(root.Get("kind").Pos(), "give its workflowSpec as a Workflow, and start that by a schedule",
+			"a document of kind %q is not run", kind)
 	}
 	meta := root.Get("metadata")
 	if meta.IsZero() {
@@ -132,11 +134,13 @@ func (r *reader) template(w *workflow, v tree.Value) {
 	case "dag":
 		r.dag(t)
 	case "task":
-		r.Object(t.in, "a task template", "name", "executor", "inputs", "outputs", "timeout", "resources", "phaseConditions")
+		r.Object(t.in, "a task template", "name", "executor", "inputs", "outputs", "timeout", "resources",
+			"phaseConditions")
 		r.executor(t.in)
 		r.Object(t.in.Get("phaseConditions"), "phaseConditions", "succeeded", "failed", "error")
 	case "loop":
-		r.Object(t.in, "a loop", "name", "items", "itemsFrom", "repeatCondition", "maxIterations", "concurrency", "body", "arguments",
+		r.Object(t.in, "a loop", "name", "items", "itemsFrom", "repeatCondition", "maxIterations", "concurrency",
+			"body", "arguments",
 			"aggregate", "inputs", "outputs", "timeout", "phaseConditions")
 		t.loop = r.loop(t.in)
 	}
@@ -164,14 +168,16 @@ func (r *reader) executor(v tree.Value) {
 }
 
 func (r *reader) dag(t *template) {
-	r.Object(t.in, "a dag", "name", "tasks", "entrypoints", "continueOn", "phaseConditions", "timeout", "inputs", "outputs")
+	r.Object(t.in, "a dag", "name", "tasks", "entrypoints", "continueOn", "phaseConditions", "timeout",
+		"inputs", "outputs")
 	items := r.List(t.in.Get("tasks"), "tasks")
 	if len(items) == 0 {
 		r.Fail(t.in.Pos(), "", "dag %q has no tasks", t.name)
 	}
 	names := []string{}
 	for _, item := range items {
-		if !r.Object(item, "a task", "name", "template", "executor", "dependencies", "arguments", "inputs", "outputs", "when", "timeout",
+		if !r.Object(item, "a task", "name", "template", "executor", "dependencies", "arguments", "inputs", "outputs",
+			"when", "timeout",
 			"retry", "continueOn", "hooks", "resources", "phaseConditions") {
 			continue
 		}
@@ -207,7 +213,8 @@ func (r *reader) dag(t *template) {
 func (r *reader) loop(v tree.Value) *loop {
 	l := &loop{
 		body: r.Need(v, "the loop", "body"), from: r.Text(v, "itemsFrom"), condition: r.Text(v, "repeatCondition"),
-		most: r.Whole(v, "maxIterations", 0, 0, mostIterations), concurrency: r.Whole(v, "concurrency", 0, 0, unbounded),
+		most:        r.Whole(v, "maxIterations", 0, 0, mostIterations),
+		concurrency: r.Whole(v, "concurrency", 0, 0, unbounded),
 	}
 	modes := 0
 	for _, mode := range []string{"items", "itemsFrom", "repeatCondition"} {
@@ -226,7 +233,8 @@ func (r *reader) loop(v tree.Value) *loop {
 			r.Fail(v.Pos(), "", "a loop with repeatCondition needs maxIterations")
 		}
 		if l.concurrency > 0 {
-			r.Fail(v.Key("concurrency"), "", "a loop with repeatCondition makes one iteration after the other, and takes no concurrency")
+			r.Fail(v.Key("concurrency"), "",
+				"a loop with repeatCondition makes one iteration after the other, and takes no concurrency")
 		}
 	}
 	if a := v.Get("aggregate"); r.Object(a, "aggregate", "strategy", "parameters") {
@@ -265,7 +273,8 @@ func (r *reader) depth(w *workflow, name string, depth int, at tree.Pos) bool {
 		return true
 	}
 	if t.depth = depth; depth > w.depth+1 {
-		r.Fail(at, "raise maxNestedDepth, up to 10, or flatten the templates", "the templates are nested more than %d deep here", w.depth)
+		r.Fail(at, "raise maxNestedDepth, up to 10, or flatten the templates",
+			"the templates are nested more than %d deep here", w.depth)
 		return false
 	}
 	for _, k := range t.tasks {
@@ -294,7 +303,8 @@ func (r *reader) circle(t *template) bool {
 	}
 	for _, k := range t.tasks {
 		if waiting[k.name] != nil {
-			r.Fail(k.in.Get("dependencies").Pos(), "", "the dependencies of dag %q go in a circle through task %q", t.name, k.name)
+			r.Fail(k.in.Get("dependencies").Pos(), "", "the dependencies of dag %q go in a circle through task %q",
+				t.name, k.name)
 			return true
 		}
 	}
@@ -332,14 +342,16 @@ func (r *reader) entrypoints(t *template) {
 			if !reached[k.name] && slices.ContainsFunc(k.needs, func(n string) bool { return reached[n] }) {
 				reached[k.name], again = true, true
 			}
-			if !kept[k.name] && reached[k.name] && !slices.ContainsFunc(k.needs, func(n string) bool { return !kept[n] }) {
+			if !kept[k.name] && reached[k.name] && !slices.ContainsFunc(k.needs,
+				func(n string) bool { return !kept[n] }) {
 				kept[k.name], again = true, true
 			}
 		}
 	}
 	for _, k := range t.tasks {
 		if reached[k.name] && !kept[k.name] {
-			r.Note(k.in.Key("dependencies"), "task %q never begins, as in Aether: it depends on what the entrypoints leave out", k.name)
+			r.Note(k.in.Key("dependencies"),
+				"task %q never begins, as in Aether: it depends on what the entrypoints leave out", k.name)
 		}
 	}
 	t.tasks = slices.DeleteFunc(t.tasks, func(k *task) bool { return !kept[k.name] })

@@ -20,7 +20,7 @@ func (s *scope) step(k *task) {
 	}
 	may := s.needs[k.name]
 	if when := s.file.Text(k.in, "when"); when != "" {
-		step.When = tree.V(s.expression(when, "", may, k.in.Get("when").Pos()))
+		step.When = flow.V(s.expression(when, "", may, k.in.Get("when").Pos()))
 	}
 	step.ContinueOn = s.continueOn(k)
 	t := s.w.templates[k.template]
@@ -29,7 +29,8 @@ func (s *scope) step(k *task) {
 		s.file.Ignored(k.in, "the task calls a "+t.kind, "executor", "inputs", "outputs", "phaseConditions")
 	}
 	if retry := k.in.Get("retry"); !leaf && !retry.IsZero() {
-		s.file.Fail(k.in.Key("retry"), "wrap it: a task template whose handler is {flow: "+t.name+"}, and the retry where that is called",
+		s.file.Fail(k.in.Key("retry"),
+			"wrap it: a task template whose handler is {flow: "+t.name+"}, and the retry where that is called",
 			"task %q calls the %s %q, and retry is for tasks that do something themselves", k.name, t.kind, t.name)
 	}
 	step.Policy = s.policy(k, t, leaf)
@@ -37,7 +38,8 @@ func (s *scope) step(k *task) {
 	case leaf:
 		s.leaf(step, k, t, may)
 	case t.kind == "dag":
-		step.Action = &flow.Child{Name: tree.V(s.child(t)), Input: tree.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
+		step.Action = &flow.Child{Name: flow.V(s.child(t)),
+			Input: flow.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
 		s.outs[k.name] = s.declare(&outputs{base: outputOf(k.name), declared: []string{}}, t.kind, t.in)
 	default:
 		s.loop(step, k, t, may)
@@ -108,7 +110,8 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	parameters := s.parameters(inputs, k.arguments, may, k.in.Pos(), "task "+k.name)
 	h := s.handlers[kind]
 	if h == nil && !suspends(executor, inputs, k.arguments) {
-		s.file.Fail(executor.Get("type").Pos(), handlers.Nearest(kind, s.handlers), "there is no handler for the executor %q", kind)
+		s.file.Fail(executor.Get("type").Pos(), handlers.Nearest(kind, s.handlers),
+			"there is no handler for the executor %q", kind)
 		return
 	}
 	out := s.declare(&outputs{base: outputOf(k.name)}, "task", in)
@@ -119,13 +122,14 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	case h.Flow != "":
 		inner := s.w.templates[h.Flow]
 		if inner == nil || inner.kind != "dag" {
-			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow), "the handler of %q runs %q, which is not a dag of the workflow", kind, h.Flow)
+			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow),
+				"the handler of %q runs %q, which is not a dag of the workflow", kind, h.Flow)
 			return
 		}
 		s.unbounded(inner, "give the task that runs it a timeout")
 		s.file.Ignored(executor, "the handler runs a dag, which takes parameters", "config")
 		(&reader{s.file}).refuse(in, "phaseConditions", "a task whose handler runs a dag ends as the dag does")
-		step.Action = &flow.Child{Name: tree.V(s.child(inner)), Input: tree.V(s.hand(parameters))}
+		step.Action = &flow.Child{Name: flow.V(s.child(inner)), Input: flow.V(s.hand(parameters))}
 	default:
 		config := "nil"
 		if v := executor.Get("config"); !v.IsZero() {
@@ -134,7 +138,8 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 			config = s.value(v.Any(), may, v.Pos())
 			s.own = before
 		}
-		payload := form.Object(map[string]string{"task": form.Expr(k.name), "parameters": parameters.object(), "config": config})
+		payload := form.Object(map[string]string{"task": form.Expr(k.name), "parameters": parameters.object(),
+			"config": config})
 		if conditions := in.Get("phaseConditions"); !conditions.IsZero() {
 			step.Action = s.judged(k, h, payload, conditions)
 			return
@@ -148,11 +153,12 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 func (s *scope) suspend(step *flow.Step, k *task, in tree.Value) {
 	why := "a task that suspends runs nothing, and its payload is its output"
 	s.file.Ignored(k.in, why, "retry")
-	if others := func(p *param) bool { return p.name != "suspend" }; slices.ContainsFunc(append(k.arguments, k.inputs...), others) {
+	if others := func(p *param) bool { return p.name != "suspend" }; slices.ContainsFunc(append(k.arguments,
+		k.inputs...), others) {
 		s.file.Ignored(k.in, why, "arguments", "inputs")
 	}
 	(&reader{s.file}).refuse(in, "phaseConditions", "a task that suspends ends with what resumes it")
-	step.Action = &flow.Wait{Event: tree.V("resume." + k.name)}
+	step.Action = &flow.Wait{Event: flow.V("resume." + k.name)}
 	if limit := step.Policy.Get(policy.LimitScheduleToClose); limit != nil {
 		step.Policy.Set(policy.LimitScheduleToClose, nil)
 		step.Policy.Set(policy.LimitWait, limit)
@@ -174,7 +180,8 @@ func suspends(executor tree.Value, lists ...[]*param) bool {
 // hooks makes the workflow's hooks. A failure of kind failed is Aether's Failed; every other bad end is its Error.
 func (s *scope) hooks() {
 	hooks := s.w.spec.Get("hooks")
-	if !s.file.Object(hooks, "hooks", "onStart", "onSuccess", "onFailure", "onError", "onTimeout", "onCancel", "onExit", "onSuspend", "onResume") {
+	if !s.file.Object(hooks, "hooks", "onStart", "onSuccess", "onFailure", "onError", "onTimeout", "onCancel",
+		"onExit", "onSuspend", "onResume") {
 		return
 	}
 	s.file.Ignored(hooks, "the run's own event tells it", "onStart", "onSuspend", "onResume")
@@ -196,7 +203,7 @@ func (s *scope) hooks() {
 		}
 		step := s.hook(hook.name, v)
 		if hook.when != "" {
-			step.When = tree.V(hook.when)
+			step.When = flow.V(hook.when)
 		}
 		*hook.to = append(*hook.to, step)
 	}
@@ -207,7 +214,8 @@ func (s *scope) hook(name string, v tree.Value) *flow.Step {
 	called := s.file.Need(v, "the hook", "template")
 	t := s.w.templates[called]
 	if t == nil || t.kind != "task" {
-		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called), "the hook %s needs a task template, and %q is not one", name, called)
+		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called),
+			"the hook %s needs a task template, and %q is not one", name, called)
 		return step
 	}
 	k := &task{name: name, in: v, arguments: (&reader{s.file}).params(v.Get("arguments"), inArguments)}

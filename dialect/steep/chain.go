@@ -2,12 +2,13 @@ package steep
 
 import "slices"
 
-// link brings actions together to process chains, as Steep's generator does where all chains of a round end before the
-// next round begins: a round goes through what can begin in the order of the workflow, and an action is followed by what
-// can come next alone. What waits for each other is in no round: such workflows are refused.
+// link brings actions together to process chains, as Steep's generator does where all chains of a round end before
+// the next round begins: a round goes through what can begin in the order of the workflow, and an action is followed
+// by what can come next alone. What waits for each other is in no round: such workflows are refused.
 func (s *scope) link() []*unit {
 	l := &linker{
-		before: map[*unit][]*unit{}, after: map[*unit][]*unit{}, waits: map[*unit]int{}, done: map[*unit]bool{}, below: map[*unit]int{},
+		before: map[*unit][]*unit{}, after: map[*unit][]*unit{}, waits: map[*unit]int{}, done: map[*unit]bool{},
+		below: map[*unit]int{},
 	}
 	place, dependants := map[*unit]int{}, map[*unit][]*unit{}
 	var round []*unit

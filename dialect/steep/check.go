@@ -24,8 +24,9 @@ type checker struct {
 
 func check(vars []*variable, actions []*action, services map[string]*service, macros map[string]*macro, m *macro) {
 	c := &checker{
-		services: services, macros: macros, inputs: map[string]bool{}, makes: map[string]bool{}, outputs: map[string]bool{},
-		ids: map[string]tree.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
+		services: services, macros: macros, inputs: map[string]bool{}, makes: map[string]bool{},
+		outputs: map[string]bool{},
+		ids:     map[string]tree.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
 	}
 	if m != nil {
 		c.macro(m)
@@ -56,7 +57,8 @@ func walk(actions []*action, visit func(*action)) {
 
 func (c *checker) unique(f *form.File, id string, pos tree.Pos) {
 	if first, twice := c.ids[id]; twice {
-		f.Fail(pos, "", "the identifier %q is used on line %d already; variables and actions share their names", id, first.Line)
+		f.Fail(pos, "", "the identifier %q is used on line %d already; variables and actions share their names",
+			id, first.Line)
 		return
 	}
 	c.ids[id] = pos
@@ -78,7 +80,8 @@ func (c *checker) made(v *variable) {
 		v.file.Fail(v.pos, "make a variable for each output", "the variable %q is an output twice", v.id)
 	}
 	if declared := c.vars[v.id]; declared != nil && !declared.value.IsZero() {
-		v.file.Fail(v.pos, "an output's value is made when the workflow runs; to choose its folder use prefix", "the output variable %q has a value", v.id)
+		v.file.Fail(v.pos, "an output's value is made when the workflow runs; to choose its folder use prefix",
+			"the output variable %q has a value", v.id)
 	}
 	c.outputs[v.id], c.makes[v.id] = true, true
 }
@@ -109,7 +112,8 @@ func (c *checker) action(a *action) {
 		}
 	}
 	if a.enumerator != nil && c.outputs[a.enumerator.id] {
-		a.file.Fail(a.enumerator.pos, "", "the enumerator %q is used as an output; it may only be an input", a.enumerator.id)
+		a.file.Fail(a.enumerator.pos, "", "the enumerator %q is used as an output; it may only be an input",
+			a.enumerator.id)
 	}
 	for _, p := range a.inputs {
 		c.hasValue(p.v)
@@ -173,7 +177,8 @@ func (c *checker) execute(a *action) {
 			known[id] = true
 		}
 		if a.service != "" {
-			a.file.Fail(a.in.Get("service").Pos(), nearestOf(a.service, known), "there is no service %q in the services file", a.service)
+			a.file.Fail(a.in.Get("service").Pos(), nearestOf(a.service, known),
+				"there is no service %q in the services file", a.service)
 		}
 		return
 	}
@@ -222,7 +227,8 @@ func (c *checker) cardinality(a *action, s *service, p *serviceParam) {
 		return
 	}
 	if given < p.low || given > p.high {
-		a.file.Fail(a.in.Pos(), "", "parameter %q of service %q is given %d times; its cardinality is %s", p.id, s.id, given, p.bounds())
+		a.file.Fail(a.in.Pos(), "", "parameter %q of service %q is given %d times; its cardinality is %s", p.id, s.id,
+			given, p.bounds())
 	}
 }
 
@@ -343,7 +349,8 @@ func (c *checker) scope(actions []*action, visible []map[string]bool) {
 				return
 			}
 		}
-		v.file.Fail(v.pos, "use yieldToOutput to bring its values out", "the variable %q is visible only inside the for action that makes it", v.id)
+		v.file.Fail(v.pos, "use yieldToOutput to bring its values out",
+			"the variable %q is visible only inside the for action that makes it", v.id)
 	}
 	for _, a := range actions {
 		for _, p := range a.inputs {

@@ -29,7 +29,8 @@ func (c *checker) macro(m *macro) {
 // inMacro checks how a macro's action uses the macro's parameters.
 func (c *checker) inMacro(m *macro, a *action) {
 	find := func(v *variable, output bool) bool {
-		return v != nil && v.value.IsZero() && slices.ContainsFunc(m.params, func(p *macroParam) bool { return p.id == v.id && p.output == output })
+		return v != nil && v.value.IsZero() && slices.ContainsFunc(m.params,
+			func(p *macroParam) bool { return p.id == v.id && p.output == output })
 	}
 	for _, o := range a.outputs {
 		if find(o.v, false) {
@@ -80,7 +81,8 @@ func (c *checker) include(a *action) {
 				a.file.Fail(p.v.pos, "", "the parameter %q is given twice", p.id)
 			}
 			given[p.id] = true
-			if !slices.ContainsFunc(m.params, func(o *macroParam) bool { return o.id == p.id && o.output == list.output }) {
+			if !slices.ContainsFunc(m.params,
+				func(o *macroParam) bool { return o.id == p.id && o.output == list.output }) {
 				a.file.Fail(p.v.pos, "", "macro %q has no %s %q", m.id, list.what, p.id)
 			}
 		}
@@ -117,7 +119,8 @@ func includeCircle(macros map[string]*macro) bool {
 			case 1:
 				found = true
 				circle := append(path[slices.Index(path, a.macro):], a.macro)
-				a.file.Fail(a.in.Get("macro").Pos(), "", "the macros include each other in a circle: %s", strings.Join(circle, " → "))
+				a.file.Fail(a.in.Get("macro").Pos(), "", "the macros include each other in a circle: %s",
+					strings.Join(circle, " → "))
 			case 0:
 				visit(a.macro)
 			}

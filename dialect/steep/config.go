@@ -25,7 +25,8 @@ func readConfig(src Source) (f *form.File, ok bool) {
 	template := head.Root().Get("template")
 	text, _ := template.Text()
 	if yes, _ := template.Any().(bool); yes || truth[strings.ToLower(text)] {
-		head.Fail(template.Pos(), "give the text that Steep makes of it", "the file is a template, which Pawl does not fill in")
+		head.Fail(template.Pos(), "give the text that Steep makes of it",
+			"the file is a template, which Pawl does not fill in")
 		return head, false
 	}
 	// Blank lines stand for the front matter, so that places stay what they are.

@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -66,7 +65,8 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 		return nil, err
 	}
 	c := &converter{
-		file: main.File, w: w, services: services, constants: map[string]*variable{}, chained: map[string]map[string]string{},
+		file: main.File, w: w, services: services, constants: map[string]*variable{},
+		chained: map[string]map[string]string{},
 	}
 	out := c.convert(macros)
 	notes, err := form.Finish(files...)
@@ -144,7 +144,7 @@ func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
 	s.all(true)
 	if c.paths {
 		folder := func(name string) map[string]any { return map[string]any{"type": "string", "default": name} }
-		s.doc.Input = tree.V(map[string]any{
+		s.doc.Input = flow.V(map[string]any{
 			"type": "object", "additionalProperties": false,
 			"properties": map[string]any{tmpPath: folder("tmp"), outPath: folder("out")},
 		})
@@ -164,7 +164,8 @@ func (c *converter) chainRetry() {
 	}
 	if p.Retry.MaxAttempts == 0 {
 		p.Retry.MaxAttempts = 1
-		c.file.Note(c.w.chains.Key("maxAttempts"), "maxAttempts: 0 of process chains means one attempt, as it does in Steep")
+		c.file.Note(c.w.chains.Key("maxAttempts"),
+			"maxAttempts: 0 of process chains means one attempt, as it does in Steep")
 	}
 	c.chains = form.Tidy(p.Retry)
 }

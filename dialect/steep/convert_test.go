@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// TestConvert converts the documents of testdata/convert: a workflow, its services after a line of ---, and macros after
-// another. `go test ./dialect/steep -rewrite` writes what becomes of them anew.
+// TestConvert converts the documents of testdata/convert: a workflow, its services after a line of ---, and macros
+// after another. `go test ./dialect/steep -rewrite` writes what becomes of them anew.
 func TestConvert(t *testing.T) {
 	datadriven.Walk(t, "testdata/convert", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -30,7 +30,8 @@ func TestConvert(t *testing.T) {
 	})
 }
 
-// TestFrontMatter: a file of services may begin with front matter. What it says is kept, places too; a template is refused.
+// TestFrontMatter: a file of services may begin with front matter. What it says is kept, places too; a template is
+// refused.
 func TestFrontMatter(t *testing.T) {
 	services := "- {id: s, path: ./s, runtime: other, parametres: []}\n"
 	for front, want := range map[string]string{
@@ -55,9 +56,11 @@ func TestFrontMatter(t *testing.T) {
 func TestFiles(t *testing.T) {
 	src := Sources{
 		Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nactions: [{type: include, macro: b}]\n")},
-		Services: []Source{{"one.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")}, {"two.yaml", []byte("- {id: t, path: ./t, runtime: other}\n")}},
+		Services: []Source{{"one.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")},
+			{"two.yaml", []byte("- {id: t, path: ./t, runtime: other}\n")}},
 		Macros: []Source{
-			{"a.yaml", []byte("- {id: a, actions: [{type: execute, service: t}]}\n")}, {"b.yaml", []byte("- {id: b, actions: [{type: include, macro: a}]}\n")},
+			{"a.yaml", []byte("- {id: a, actions: [{type: execute, service: t}]}\n")},
+			{"b.yaml", []byte("- {id: b, actions: [{type: include, macro: a}]}\n")},
 		},
 	}
 	c, err := Convert(src)
@@ -66,7 +69,8 @@ func TestFiles(t *testing.T) {
 	}
 	src.Services = append(src.Services, src.Services[0])
 	src.Services[2].Name = "again.yaml"
-	if _, err := Convert(src); err == nil || !strings.HasPrefix(err.Error(), "again.yaml:1:8: there already is a service \"s\", at one.yaml:1:8") {
+	if _, err := Convert(src); err == nil || !strings.HasPrefix(err.Error(),
+		"again.yaml:1:8: there already is a service \"s\", at one.yaml:1:8") {
 		t.Error(err)
 	}
 }
@@ -86,7 +90,8 @@ func TestBounds(t *testing.T) {
 		"the macros expand to more than 20000 actions": "[{type: include, macro: m20}]",
 	} {
 		_, err := Convert(Sources{
-			Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nvars: [{id: v, value: 1}]\nactions: " + actions + "\n")},
+			Workflow: Source{"workflow.yaml",
+				[]byte("api: 4.7.0\nvars: [{id: v, value: 1}]\nactions: " + actions + "\n")},
 			Services: []Source{{"services.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")}},
 			Macros:   []Source{{"macros.yaml", []byte(wide)}},
 		})
@@ -98,7 +103,8 @@ func TestBounds(t *testing.T) {
 
 func sources(text string) Sources {
 	parts := append(strings.Split(text, "\n---\n"), "", "")
-	src := Sources{Workflow: Source{"workflow.yaml", []byte(parts[0])}, Services: []Source{{"services.yaml", []byte(parts[1])}}}
+	src := Sources{Workflow: Source{"workflow.yaml", []byte(parts[0])},
+		Services: []Source{{"services.yaml", []byte(parts[1])}}}
 	if parts[2] != "" {
 		src.Macros = []Source{{"macros.yaml", []byte(parts[2])}}
 	}
@@ -174,7 +180,8 @@ func large(n int) Sources {
 		if i%3 > 0 { // the others are named after the service
 			id = fmt.Sprintf("    id: a%d\n", i)
 		}
-		fmt.Fprintf(&b, "  - type: execute\n%s    service: s\n    inputs: [%s]\n    outputs: [{id: out, var: v%d}]\n", id, input, i)
+		fmt.Fprintf(&b, "  - type: execute\n%s    service: s\n    inputs: [%s]\n    outputs: [{id: out, var: v%d}]\n",
+			id, input, i)
 		if i%100 == 99 {
 			fmt.Fprintf(&last, "{id: in, var: v%d}, ", i)
 		}
@@ -185,7 +192,8 @@ func large(n int) Sources {
 - {id: s, name: S, description: d, path: ./s, runtime: other, retries: {maxAttempts: 3, delay: 1s}, maxRuntime: 5m, parameters: [
     {id: in, name: I, description: d, type: input, cardinality: 1..n}, {id: out, name: O, description: d, type: output, cardinality: 0..1}]}
 `
-	return Sources{Workflow: Source{"workflow.yaml", []byte(workflow)}, Services: []Source{{"services.yaml", []byte(services)}}}
+	return Sources{Workflow: Source{"workflow.yaml", []byte(workflow)},
+		Services: []Source{{"services.yaml", []byte(services)}}}
 }
 
 func TestLarge(t *testing.T) {

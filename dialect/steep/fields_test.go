@@ -33,7 +33,8 @@ func TestNothingIsDropped(t *testing.T) {
 	type object = map[string]any
 	policies := func(fields object) object {
 		maps.Copy(fields, object{
-			"retries": object{"maxAttempts": 2}, "maxInactivity": "5m", "maxRuntime": "5m", "deadline": object{"timeout": 5000, "errorOnTimeout": true},
+			"retries": object{"maxAttempts": 2}, "maxInactivity": "5m", "maxRuntime": "5m",
+			"deadline": object{"timeout": 5000, "errorOnTimeout": true},
 		})
 		return fields
 	}
@@ -41,47 +42,64 @@ func TestNothingIsDropped(t *testing.T) {
 	noted := func(v any) any { return fields.Noted{Value: v} }
 	places := []fields.Place{
 		{File: "workflow", Fields: object{
-			"api": refused("5.0.0"), "name": "v", "priority": 5, "retries": object{"processChains": object{"maxAttempts": 2}}, "vars": refused([]any{}), "actions": refused([]any{}),
+			"api": refused("5.0.0"), "name": "v", "priority": 5,
+			"retries": object{"processChains": object{"maxAttempts": 2}}, "vars": refused([]any{}),
+			"actions": refused([]any{}),
 		}},
 		{File: "workflow", Path: []any{"vars", 0}, Fields: object{"id": refused("l"), "value": "b"}},
 		{File: "workflow", Path: []any{"actions", 0}, Fields: policies(object{
-			"type": refused("for"), "id": "second", "service": "t", "inputs": []any{}, "outputs": refused([]any{}), "dependsOn": "inc",
+			"type": refused("for"), "id": "second", "service": "t", "inputs": []any{}, "outputs": refused([]any{}),
+			"dependsOn":  "inc",
 			"parameters": noted([]any{object{"id": "in", "value": 1}}),
 		})},
-		{File: "workflow", Path: []any{"actions", 0, "inputs", 0}, Fields: object{"id": refused("x"), "var": refused("list"), "value": 5}},
-		{File: "workflow", Path: []any{"actions", 0, "outputs", 0}, Fields: object{"id": refused("x"), "var": refused("x"), "prefix": "p", "store": true}},
+		{File: "workflow", Path: []any{"actions", 0, "inputs", 0},
+			Fields: object{"id": refused("x"), "var": refused("list"), "value": 5}},
+		{File: "workflow", Path: []any{"actions", 0, "outputs", 0},
+			Fields: object{"id": refused("x"), "var": refused("x"), "prefix": "p", "store": true}},
 		{File: "workflow", Path: []any{"actions", 1}, Fields: object{
-			"type": refused("execute"), "id": "every", "input": "made", "enumerator": refused("f"), "output": refused("x"), "actions": refused([]any{}),
+			"type": refused("execute"), "id": "every", "input": "made", "enumerator": refused("f"),
+			"output": refused("x"), "actions": refused([]any{}),
 			"yieldToOutput": "e", "yieldToInput": "other", "dependsOn": []any{"first"},
 		}},
 		{File: "workflow", Path: []any{"actions", 2}, Fields: object{
-			"type": refused("execute"), "id": "included", "macro": "n", "inputs": refused([]any{}), "outputs": refused([]any{}), "dependsOn": "first",
+			"type": refused("execute"), "id": "included", "macro": "n", "inputs": refused([]any{}),
+			"outputs": refused([]any{}), "dependsOn": "first",
 		}},
-		{File: "workflow", Path: []any{"actions", 2, "outputs", 0}, Fields: object{"id": refused("x"), "var": refused("x")}},
+		{File: "workflow", Path: []any{"actions", 2, "outputs", 0},
+			Fields: object{"id": refused("x"), "var": refused("x")}},
 		{File: "services", Path: []any{0}, Fields: policies(object{
-			"id": refused("q"), "name": "N", "description": "d", "path": "./q", "runtime": refused("docker"), "parameters": refused([]any{}),
-			"runtimeArgs": noted([]any{object{"id": "a", "name": "a", "description": "d"}}), "requiredCapabilities": noted([]any{"gpu"}),
+			"id": refused("q"), "name": "N", "description": "d", "path": "./q", "runtime": refused("docker"),
+			"parameters":           refused([]any{}),
+			"runtimeArgs":          noted([]any{object{"id": "a", "name": "a", "description": "d"}}),
+			"requiredCapabilities": noted([]any{"gpu"}),
 		})},
 		{File: "services", Path: []any{0, "parameters", 0}, Fields: object{
-			"id": refused("x"), "name": noted("N"), "description": noted("d"), "type": refused("output"), "cardinality": refused("9..9"), "dataType": "boolean",
+			"id": refused("x"), "name": noted("N"), "description": noted("d"), "type": refused("output"),
+			"cardinality": refused("9..9"), "dataType": "boolean",
 			"default": noted(""), "fileSuffix": noted(".x"), "label": "-i",
 		}},
 		{File: "services", Path: []any{0, "parameters", 1}, Fields: object{
-			"id": refused("x"), "name": noted("N"), "description": noted("d"), "type": refused("input"), "cardinality": refused("9..9"), "dataType": "directory",
+			"id": refused("x"), "name": noted("N"), "description": noted("d"), "type": refused("input"),
+			"cardinality": refused("9..9"), "dataType": "directory",
 			"default": noted("x"), "fileSuffix": ".x", "label": "-o",
 		}},
 		{File: "services", Path: []any{0, "parameters", 2}, Fields: object{
-			"id": refused("in"), "name": noted("N"), "description": noted("d"), "type": refused("output"), "cardinality": "0..1", "dataType": noted("point"),
+			"id": refused("in"), "name": noted("N"), "description": noted("d"), "type": refused("output"),
+			"cardinality": "0..1", "dataType": noted("point"),
 			"default": "g", "fileSuffix": noted(".x"), "label": "-f",
 		}},
 		{File: "macros", Path: []any{0}, Fields: object{
-			"id": refused("q"), "name": noted("N"), "description": noted("d"), "parameters": refused([]any{}), "vars": refused([]any{object{"id": "i"}}), "actions": refused([]any{}),
+			"id": refused("q"), "name": noted("N"), "description": noted("d"), "parameters": refused([]any{}),
+			"vars": refused([]any{object{"id": "i"}}), "actions": refused([]any{}),
 		}},
-		{File: "macros", Path: []any{0, "parameters", 1}, Fields: object{"id": refused("x"), "name": noted("N"), "description": noted("d"), "type": refused("output"), "default": "q"}},
+		{File: "macros", Path: []any{0, "parameters", 1},
+			Fields: object{"id": refused("x"), "name": noted("N"), "description": noted("d"),
+				"type": refused("output"), "default": "q"}},
 	}
 	fields.Check(t, fieldsBase, func(files map[string][]byte) (*dialect.Conversion, error) {
 		return Convert(Sources{
-			Workflow: Source{"workflow", files["workflow"]}, Services: []Source{{"services", files["services"]}}, Macros: []Source{{"macros", files["macros"]}},
+			Workflow: Source{"workflow", files["workflow"]}, Services: []Source{{"services", files["services"]}},
+			Macros: []Source{{"macros", files["macros"]}},
 		})
 	}, places)
 }
@@ -90,7 +108,8 @@ func TestNothingIsDropped(t *testing.T) {
 func TestPolicyFields(t *testing.T) {
 	base := map[string]any{"maxAttempts": 3, "delay": 1000, "exponentialBackoff": 2}
 	texts := []string{}
-	for _, change := range []map[string]any{{}, {"maxAttempts": 4}, {"delay": "2s"}, {"exponentialBackoff": 3}, {"maxDelay": "1500ms"}} {
+	for _, change := range []map[string]any{{}, {"maxAttempts": 4}, {"delay": "2s"}, {"exponentialBackoff": 3},
+		{"maxDelay": "1500ms"}} {
 		retries := maps.Clone(base)
 		maps.Copy(retries, change)
 		text, err := json.Marshal(retries)

@@ -26,7 +26,7 @@ func (s *scope) forStep(u *unit, a *action) {
 		outputs[again] = inner.contents(a.yieldToInput).template()
 	}
 	if len(outputs) > 0 {
-		inner.doc.Output = tree.V(outputs)
+		inner.doc.Output = flow.V(outputs)
 	}
 	s.children = append(s.children, inner.doc)
 	input := s.hand(u, inner)
@@ -34,18 +34,18 @@ func (s *scope) forStep(u *unit, a *action) {
 	if a.yieldToInput != nil {
 		loop := s.loop(inner, a)
 		input["list"] = listOf(list)
-		u.step.Action = &flow.Child{Name: tree.V(loop), Input: tree.V(input)}
+		u.step.Action = &flow.Child{Name: flow.V(loop), Input: flow.V(input)}
 		made.expr = "steps[" + literal(u.step.Name) + "].output." + yielded
 	} else {
 		input["item"] = "${{ item }}"
 		u.step.ForEach = listOf(list)
-		u.step.Action = &flow.Child{Name: tree.V(inner.doc.Name), Input: tree.V(input)}
+		u.step.Action = &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V(input)}
 		made.expr = collect(u.step.Name, yielded)
 	}
 	if a.output != nil {
 		s.known[a.output.id] = made
 		if a.yieldToOutput == nil {
-			made.expr, made.constant = "", tree.V([]any{})
+			made.expr, made.constant = "", flow.V([]any{})
 		}
 	}
 }
@@ -74,11 +74,11 @@ func listOf(v *value) tree.Value {
 	case v.constant.IsList():
 		return v.template()
 	case !v.constant.IsZero():
-		return tree.V([]any{v.template()})
+		return flow.V([]any{v.template()})
 	case v.shape == shapeMany:
-		return tree.V("${{ " + v.expression() + " }}")
+		return flow.V("${{ " + v.expression() + " }}")
 	default:
-		return tree.V("${{ flatten([" + v.expression() + "]) }}")
+		return flow.V("${{ flatten([" + v.expression() + "]) }}")
 	}
 }
 
@@ -87,26 +87,28 @@ func listOf(v *value) tree.Value {
 func (s *scope) loop(body *scope, a *action) string {
 	name := s.flows.Name(body.doc.Name + ".loop")
 	pass := func(extra string, v any) tree.Value {
-		return tree.V(map[string]any{
-			tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}", "vars": "${{ input.vars ?? {} }}", extra: v,
+		return flow.V(map[string]any{
+			tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}",
+			"vars": "${{ input.vars ?? {} }}", extra: v,
 		})
 	}
 	more := collect("each", again)
 	doc := &flow.Document{File: s.file.Name(), Name: name, Defaults: s.doc.Defaults, Steps: []*flow.Step{
 		{
-			Name: "each", ForEach: tree.V("${{ input.list }}"),
-			Action: &flow.Child{Name: tree.V(body.doc.Name), Input: pass("item", "${{ item }}")},
+			Name: "each", ForEach: flow.V("${{ input.list }}"),
+			Action: &flow.Child{Name: flow.V(body.doc.Name), Input: pass("item", "${{ item }}")},
 		},
 		{
-			Name: again, Needs: []string{"each"}, When: tree.V("len(" + more + ") > 0"),
-			Action: &flow.Child{Name: tree.V(name), Input: pass("list", "${{ "+more+" }}")},
+			Name: again, Needs: []string{"each"}, When: flow.V("len(" + more + ") > 0"),
+			Action: &flow.Child{Name: flow.V(name), Input: pass("list", "${{ "+more+" }}")},
 		},
 	}}
 	all := "[]"
 	if a.yieldToOutput != nil {
-		all = "concat(" + collect("each", yielded) + `, steps.again.phase == "succeeded" ? steps.again.output.` + yielded + " : [])"
+		all = "concat(" + collect("each",
+			yielded) + `, steps.again.phase == "succeeded" ? steps.again.output.` + yielded + " : [])"
 	}
-	doc.Output = tree.V(map[string]any{yielded: "${{ " + all + " }}"})
+	doc.Output = flow.V(map[string]any{yielded: "${{ " + all + " }}"})
 	s.children = append(s.children, doc)
 	return name
 }

@@ -11,9 +11,9 @@ import (
 //
 //	{service: {retries, maxInactivity, maxRuntime, deadline}, action: {the same}}
 //
-// Steep has its policies in two places: the metadata of a service and the action that executes it. Each field of the action
-// replaces the field of the service as a whole. A nil value stands for Steep's defaults. Errors are [*policy.FieldError]
-// values.
+// Steep has its policies in two places: the metadata of a service and the action that executes it. Each field of the
+// action replaces the field of the service as a whole. A nil value stands for Steep's defaults. Errors are
+// [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
 	f := policy.ReadFields(v, "service", "action")
 	service, err := readPlace("service", f.Value("service"))

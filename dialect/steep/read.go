@@ -123,7 +123,8 @@ func (r *reader) vars(list tree.Value) []*variable {
 		if !r.Object(item, "a variable", "id", "value") {
 			continue
 		}
-		v := &variable{id: r.Need(item, "the variable", "id"), value: item.Get("value"), file: r.File, pos: item.At("id").Pos()}
+		v := &variable{id: r.Need(item, "the variable", "id"), value: item.Get("value"), file: r.File,
+			pos: item.At("id").Pos()}
 		r.constant(v.value)
 		out = append(out, v)
 	}
@@ -166,13 +167,15 @@ func (r *reader) action(v tree.Value, depth int) *action {
 	a := &action{kind: r.Need(v, "the action", "type"), in: v, file: r.File}
 	switch a.kind {
 	case kindExecute:
-		r.Object(v, "an execute action", "type", "id", "service", "inputs", "outputs", "parameters", "dependsOn", "retries",
+		r.Object(v, "an execute action", "type", "id", "service", "inputs", "outputs", "parameters",
+			"dependsOn", "retries",
 			"maxInactivity", "maxRuntime", "deadline")
 		a.service = r.Need(v, "the execute action", "service")
 		a.inputs = append(r.params(v.Get("inputs"), "an input"), r.parameters(v)...)
 		a.outputs = r.outputs(v.Get("outputs"), true)
 	case kindFor:
-		r.Object(v, "a for action", "type", "id", "input", "enumerator", "output", "actions", "yieldToOutput", "yieldToInput",
+		r.Object(v, "a for action", "type", "id", "input", "enumerator", "output", "actions", "yieldToOutput",
+			"yieldToInput",
 			"dependsOn")
 		r.Need(v, "the for action", "input")
 		r.Need(v, "the for action", "enumerator")
@@ -324,7 +327,8 @@ func (r *reader) macroParam(v tree.Value) *macroParam {
 	p := &macroParam{id: r.Need(v, "the parameter", "id"), value: v.Get("default"), in: v, pos: v.At("id").Pos()}
 	p.output = r.direction(v)
 	if p.output && !p.value.IsZero() {
-		r.Fail(v.Key("default"), "its value is made when the workflow runs", "output parameter %q has a default value", p.id)
+		r.Fail(v.Key("default"), "its value is made when the workflow runs",
+			"output parameter %q has a default value", p.id)
 	}
 	r.constant(p.value)
 	return p
@@ -352,7 +356,8 @@ func (r *reader) cardinality(v tree.Value) (low, high int) {
 		high, err2 = unbounded, nil
 	}
 	if text != "" && (!ok || err != nil || err2 != nil || low < 0 || low > high) {
-		r.Fail(v.Get("cardinality").Pos(), "", "%q is not a cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
+		r.Fail(v.Get("cardinality").Pos(), "",
+			"%q is not a cardinality; write two numbers, the larger last, as in 1..1, 0..1 or 1..n", text)
 		return 0, unbounded
 	}
 	return low, high

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // scope is a flow in the making: the workflow, an iteration of a for action, or a process chain.
@@ -36,7 +35,8 @@ type unit struct {
 func (c *converter) scope(outer *scope, name string, actions []*action) *scope {
 	s := &scope{
 		converter: c, outer: outer, doc: &flow.Document{File: c.file.Name(), Name: name}, unitOf: map[*action]*unit{},
-		makers: map[string]*unit{}, known: map[string]*value{}, listed: map[string]*value{}, imports: map[string]*value{},
+		makers: map[string]*unit{}, known: map[string]*value{}, listed: map[string]*value{},
+		imports: map[string]*value{},
 	}
 	s.doc.Defaults.Priority = c.w.priority
 	for _, a := range actions {
@@ -45,8 +45,8 @@ func (c *converter) scope(outer *scope, name string, actions []*action) *scope {
 	return s
 }
 
-// all makes the steps. With chains set, what Steep makes process chains of is brought together where chains are retried,
-// and remembered where they are not.
+// all makes the steps. With chains set, what Steep makes process chains of is brought together where chains are
+// retried, and remembered where they are not.
 func (s *scope) all(chains bool) {
 	s.index()
 	var linked []*unit
@@ -213,8 +213,8 @@ func (s *scope) contents(v *variable) *value {
 		list = `if [ -e "$DIR" ]; then echo "$DIR"; fi`
 	}
 	step := &flow.Step{Name: s.names.Name(strings.Trim(v.id, "$") + ".files"), Needs: found.needs, Action: &flow.Exec{
-		Shell: tree.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
-		Env:   tree.V(map[string]any{"DIR": found.template()}),
+		Shell: flow.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
+		Env:   flow.V(map[string]any{"DIR": found.template()}),
 	}}
 	s.doc.Steps = append(s.doc.Steps, step)
 	out := &value{

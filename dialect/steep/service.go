@@ -50,7 +50,8 @@ func (r *reader) services(root tree.Value, out map[string]*service) {
 			s.description = strings.TrimSuffix(name+": "+s.description, ": ")
 		}
 		if other := out[s.id]; other != nil && s.id != "" {
-			r.Fail(item.At("id").Pos(), "", "there already is a service %q, at %s", s.id, other.reader.Place(other.in.At("id").Pos()))
+			r.Fail(item.At("id").Pos(), "", "there already is a service %q, at %s", s.id,
+				other.reader.Place(other.in.At("id").Pos()))
 			continue
 		}
 		r.Need(item, "the service", "runtime")
@@ -58,7 +59,8 @@ func (r *reader) services(root tree.Value, out map[string]*service) {
 		r.List(item.Get("runtimeArgs"), "runtimeArgs")
 		ids := map[string]bool{}
 		for _, p := range r.List(item.Get("parameters"), "parameters") {
-			if !r.Object(p, "a service's parameter", "id", "name", "description", "type", "cardinality", "dataType", "default",
+			if !r.Object(p, "a service's parameter", "id", "name", "description", "type", "cardinality",
+				"dataType", "default",
 				"fileSuffix", "label") {
 				continue
 			}
@@ -76,8 +78,8 @@ func (r *reader) services(root tree.Value, out map[string]*service) {
 // plainTypes are the data types of texts that are handed over as they are.
 var plainTypes = []string{"", "string", "integer", "float", typeBoolean, typeDirectory, typeFileOrEmptyList}
 
-// use refuses a service that an action executes and that cannot be run here, and notes what of it has no counterpart. An
-// installation has more services than a workflow uses; what those need does not matter.
+// use refuses a service that an action executes and that cannot be run here, and notes what of it has no counterpart.
+// An installation has more services than a workflow uses; what those need does not matter.
 func (s *service) use() {
 	if s.used {
 		return
@@ -97,18 +99,21 @@ func (s *service) use() {
 		r.Note(v.Key("runtimeArgs"), "runtimeArgs has no counterpart: the runtime other takes none")
 	}
 	if len(v.Get("requiredCapabilities").Items()) > 0 {
-		r.Note(v.Key("requiredCapabilities"), "requiredCapabilities has no counterpart: the program runs where Pawl runs")
+		r.Note(v.Key("requiredCapabilities"),
+			"requiredCapabilities has no counterpart: the program runs where Pawl runs")
 	}
 	for _, p := range s.params {
 		r.Documents(p.in, "name", "description")
 		if !slices.Contains(plainTypes, p.dataType) {
-			r.Note(p.in.Key("dataType"), "dataType %s has no counterpart: a plugin of Steep may change such values; here they are handed over as they are", p.dataType)
+			r.Note(p.in.Key("dataType"),
+				"dataType %s has no counterpart: a plugin of Steep may change such values; here they are handed over as they are", p.dataType)
 		}
 		if p.output && !p.value.IsZero() {
 			r.Note(p.in.Key("default"), "default has no counterpart in an output: Steep names the file")
 		}
 		if !p.output && !p.value.IsZero() && (p.low != 1 || p.high != 1) {
-			r.Note(p.in.Key("default"), "default has no effect, as in Steep: the cardinality is %s and not 1..1", p.bounds())
+			r.Note(p.in.Key("default"),
+				"default has no effect, as in Steep: the cardinality is %s and not 1..1", p.bounds())
 		}
 		if !p.output && p.suffix != "" {
 			r.Note(p.in.Key("fileSuffix"), "fileSuffix has no counterpart in an input: it names files that are made")
@@ -118,7 +123,8 @@ func (s *service) use() {
 
 func (r *reader) serviceParam(v tree.Value) *serviceParam {
 	p := &serviceParam{
-		id: r.Need(v, "the parameter", "id"), output: r.direction(v), dataType: r.Text(v, "dataType"), value: v.Get("default"),
+		id: r.Need(v, "the parameter", "id"), output: r.direction(v), dataType: r.Text(v, "dataType"),
+		value:  v.Get("default"),
 		suffix: r.Text(v, "fileSuffix"), label: r.Text(v, "label"), in: v,
 	}
 	p.low, p.high = r.cardinality(v)

@@ -15,8 +15,8 @@ type Told struct {
 }
 
 // Status is Steep's word for how a workflow's run is doing: ACCEPTED, RUNNING, CANCELLED, ERROR, PARTIAL_SUCCESS or
-// SUCCESS, with what there is to say of it. By its rules one cancelled process chain makes the whole CANCELLED, and what
-// could not be begun makes it ERROR; only then failures are counted, those in the iterations of for actions too.
+// SUCCESS, with what there is to say of it. By its rules one cancelled process chain makes the whole CANCELLED, and
+// what could not be begun makes it ERROR; only then failures are counted, those in the iterations of for actions too.
 func Status(r Told) (status, message string) {
 	switch {
 	case r.Phase == core.RunPending:

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/internal/tree"
 )
 
 // launcher makes the folders of the outputs, up to --, and becomes the service's program.
@@ -108,8 +107,8 @@ func (c *counter) add(v *value) {
 	}
 }
 
-// check adds nothing to the command where what is counted when the step begins is within the parameter's cardinality, and
-// fails the step where it is not.
+// check adds nothing to the command where what is counted when the step begins is within the parameter's cardinality,
+// and fails the step where it is not.
 func (c *counter) check(a *action, svc *service, p *serviceParam) []argument {
 	if len(c.lists) == 0 || p.low == 0 && p.high == unbounded {
 		return nil
@@ -149,7 +148,7 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 		for _, item := range flat(v.constant) {
 			text, _ := item.(string)
 			if p.dataType != typeBoolean {
-				args = append(args, labelled(p, &value{constant: tree.V(text), shape: shapeOne})...)
+				args = append(args, labelled(p, &value{constant: flow.V(text), shape: shapeOne})...)
 			} else if p.label != "" && truth[strings.ToLower(text)] {
 				args = append(args, word(p.label))
 			}
@@ -162,7 +161,8 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 	case p.dataType == typeBoolean && p.label == "":
 		return nil
 	case p.dataType == typeBoolean:
-		expr = fmt.Sprintf(`map(filter(flatten([%s]), lower(string(#)) in ["true", "yes", "on", "y", "t"]), %s)`, expr, label)
+		expr = fmt.Sprintf(`map(filter(flatten([%s]), lower(string(#)) in ["true", "yes", "on", "y", "t"]), %s)`,
+			expr, label)
 	case v.shape == shapeOne:
 		return labelled(p, v)
 	case p.label == "" && v.shape == shapeMany:
@@ -195,10 +195,10 @@ func (s *scope) chainStep(u *unit) {
 		}
 	}
 	if len(outputs) > 0 {
-		inner.doc.Output = tree.V(outputs)
+		inner.doc.Output = flow.V(outputs)
 	}
 	s.children = append(s.children, inner.doc)
-	u.step.Action = &flow.Child{Name: tree.V(inner.doc.Name), Input: tree.V(s.hand(u, inner))}
+	u.step.Action = &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V(s.hand(u, inner))}
 }
 
 // hand puts together what a child flow is given: the folders, and the variables that it reads.

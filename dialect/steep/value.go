@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -63,7 +64,7 @@ func (v *value) template() tree.Value {
 	case !v.constant.IsZero():
 		return literals(v.constant.Any())
 	case v.parts == nil:
-		return tree.V("${{ " + v.expr + " }}")
+		return flow.V("${{ " + v.expr + " }}")
 	}
 	var b strings.Builder
 	for _, p := range v.parts {
@@ -73,22 +74,22 @@ func (v *value) template() tree.Value {
 			b.WriteString(form.Literal(p.text))
 		}
 	}
-	return tree.V(b.String())
+	return flow.V(b.String())
 }
 
 // literals writes constants so that no expression is found in them.
 func literals(v any) tree.Value {
 	switch v := v.(type) {
 	case string:
-		return tree.V(form.Literal(v))
+		return flow.V(form.Literal(v))
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {
 			list[i] = literals(item)
 		}
-		return tree.V(list)
+		return flow.V(list)
 	default:
-		return tree.V(v)
+		return flow.V(v)
 	}
 }
 
@@ -110,9 +111,9 @@ func (v *value) folder() *value {
 // constantValue is a constant as a variable holds it, every scalar of it as the text that a command line has for it.
 func constantValue(v tree.Value) *value {
 	if v.IsList() {
-		return &value{constant: tree.V(texts(v.Any())), shape: shapeMany}
+		return &value{constant: flow.V(texts(v.Any())), shape: shapeMany}
 	}
-	return &value{constant: tree.V(texts(v.Any())), shape: shapeOne}
+	return &value{constant: flow.V(texts(v.Any())), shape: shapeOne}
 }
 
 func texts(v any) any {
@@ -163,7 +164,7 @@ type argument struct {
 }
 
 func word(text string) argument {
-	return argument{value: &value{constant: tree.V(text), shape: shapeOne}}
+	return argument{value: &value{constant: flow.V(text), shape: shapeOne}}
 }
 
 // command joins arguments: a list of texts where it is known how many there are, else one expression.
@@ -177,7 +178,7 @@ func command(args []argument) tree.Value {
 		for i, a := range args {
 			list[i] = a.value.template()
 		}
-		return tree.V(list)
+		return flow.V(list)
 	}
 	var lists, words []string
 	flush := func() {
@@ -195,5 +196,5 @@ func command(args []argument) tree.Value {
 		}
 	}
 	flush()
-	return tree.V("${{ concat(" + strings.Join(lists, ", ") + ") }}")
+	return flow.V("${{ concat(" + strings.Join(lists, ", ") + ") }}")
 }

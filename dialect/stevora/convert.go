@@ -22,7 +22,8 @@ type Source struct {
 // approvalEvent is what the events of decisions begin with; the step's name follows.
 const approvalEvent = "approval."
 
-// The failure of an approval that has nothing to approve, and what the name of the step that fails adds to the approval's.
+// The failure of an approval that has nothing to approve, and what the name of the step that fails adds to the
+// approval's.
 const (
 	contentMissing = "APPROVAL_CONTENT_MISSING"
 	contentCheck   = ".content"
@@ -40,7 +41,8 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	if _, err := form.Finish(r.File, hf); err != nil {
 		return nil, err
 	}
-	c := &converter{reader: r, steps: steps, handlers: known, doc: &flow.Document{File: src.Name, Description: description}}
+	c := &converter{reader: r, steps: steps, handlers: known,
+		doc: &flow.Document{File: src.Name, Description: description}}
 	c.doc.Name = (&form.Namer{}).Name(name)
 	r.Renamed(r.Root().At("name").Pos(), name, c.doc.Name)
 	var names form.Namer
@@ -52,7 +54,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 		c.step(s, &names)
 	}
 	if len(c.updates) > 0 {
-		c.doc.Output = tree.V("${{ " + c.state() + " }}")
+		c.doc.Output = flow.V("${{ " + c.state() + " }}")
 	}
 	notes, err := form.Finish(r.File, hf)
 	if err != nil {
@@ -91,7 +93,7 @@ func (c *converter) step(s *step, names *form.Namer) {
 	if s.index > 0 {
 		out.Needs = []string{c.doc.Steps[len(c.doc.Steps)-1].Name}
 		if reach := c.reached(s.index); reach != "" {
-			out.When = tree.V(reach)
+			out.When = flow.V(reach)
 		}
 	}
 	p, err := Policy(form.Pick(s.in, "retry"))
@@ -107,9 +109,9 @@ func (c *converter) step(s *step, names *form.Namer) {
 	case typeTask, typeLLM:
 		c.task(s, out, p, state)
 	case typeWait:
-		out.Action = &flow.Sleep{For: tree.V(c.milliseconds(s.in, "durationMs", 0))}
+		out.Action = &flow.Sleep{For: flow.V(c.milliseconds(s.in, "durationMs", 0))}
 		if until := c.Text(s.in, "untilTimestamp"); until != "" {
-			out.Action = &flow.Sleep{Until: tree.V(until)}
+			out.Action = &flow.Sleep{Until: flow.V(until)}
 		}
 	case typeCondition:
 		c.condition(s, out, state)
@@ -128,7 +130,7 @@ const mostUpdates = 20
 
 // gather makes a step that holds the state so far.
 func (c *converter) gather(name string, needs []string) string {
-	state := tree.V(map[string]any{"state": "${{ " + c.state() + " }}"})
+	state := flow.V(map[string]any{"state": "${{ " + c.state() + " }}"})
 	c.doc.Steps = append(c.doc.Steps, &flow.Step{Name: name, Needs: needs, Action: &flow.Noop{Output: state}})
 	c.updates = []string{"steps[" + form.Expr(name) + "].output.state"}
 	return name
@@ -192,8 +194,10 @@ func (c *converter) reached(i int) string {
 		ways = append(ways, c.ref(i-1)+`.phase == "succeeded"`)
 	}
 	for j, s := range c.steps[:i] {
-		if s.kind == typeCondition && slices.Contains([]string{c.Text(s.in, "trueStep"), c.Text(s.in, "falseStep")}, c.steps[i].name) {
-			ways = append(ways, c.ref(j)+`.phase == "succeeded" && `+c.ref(j)+".output.next == "+form.Expr(c.steps[i].name))
+		if s.kind == typeCondition && slices.Contains([]string{c.Text(s.in, "trueStep"), c.Text(s.in, "falseStep")},
+			c.steps[i].name) {
+			ways = append(ways,
+				c.ref(j)+`.phase == "succeeded" && `+c.ref(j)+".output.next == "+form.Expr(c.steps[i].name))
 		}
 	}
 	if len(ways) == 0 {
@@ -203,19 +207,19 @@ func (c *converter) reached(i int) string {
 	return strings.Join(ways, " || ")
 }
 
-// condition works out where the walk goes on: its expression is a path into the state, which is true where JavaScript would
-// take its value for true.
+// condition works out where the walk goes on: its expression is a path into the state, which is true where JavaScript
+// would take its value for true.
 func (c *converter) condition(s *step, out *flow.Step, state string) {
 	value := lead(state, strings.Split(c.Text(s.in, "expression"), "."))
 	next := func(key string) string { return form.Expr(c.Text(s.in, key)) }
-	out.Action = &flow.Noop{Output: tree.V(map[string]any{
+	out.Action = &flow.Noop{Output: flow.V(map[string]any{
 		"next": "${{ (" + value + `) in [nil, false, 0, ""] ? ` + next("falseStep") + " : " + next("trueStep") + " }}",
 	})}
 }
 
 // wait waits for an event, whose payload goes into the state.
 func (c *converter) wait(s *step, out *flow.Step, event string) {
-	out.Action = &flow.Wait{Event: tree.V(form.Literal(event))}
+	out.Action = &flow.Wait{Event: flow.V(form.Literal(event))}
 	if after := c.milliseconds(s.in, "timeoutMs", 1); after > 0 {
 		out.Policy.Set(policy.LimitWait, &policy.Limit{After: after, Origin: c.Origin(s.in, "timeoutMs")})
 	}
@@ -226,16 +230,18 @@ func (c *converter) wait(s *step, out *flow.Step, event string) {
 func (c *converter) approval(s *step, out *flow.Step, state string, names *form.Namer) {
 	key := c.Text(s.in, "contentKey")
 	check := &flow.Step{
-		Name: names.Name(out.Name + contentCheck), Needs: out.Needs, When: tree.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
+		Name: names.Name(out.Name + contentCheck), Needs: out.Needs,
+		When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
 		Action: &flow.Fail{
-			Type: tree.V(contentMissing), Message: tree.V("nothing was written into the state under " + form.Literal(key)),
-			Kind: tree.V("failed"), NonRetryable: true,
+			Type:    flow.V(contentMissing),
+			Message: flow.V("nothing was written into the state under " + form.Literal(key)),
+			Kind:    flow.V("failed"), NonRetryable: true,
 		},
 	}
 	if !out.When.IsZero() {
 		reach, _ := out.When.Text()
 		missing, _ := check.When.Text()
-		check.When = tree.V("(" + reach + ") && " + missing)
+		check.When = flow.V("(" + reach + ") && " + missing)
 	}
 	c.doc.Steps = append(c.doc.Steps, check)
 	out.Needs = []string{check.Name}

@@ -58,7 +58,8 @@ func TestLarge(t *testing.T) {
 		steps += fmt.Sprintf(`{"type": "condition", "name": "c%d", "expression": "a.b", "trueStep": "c%d", "falseStep": "c%d"}, `, i, i+1, min(i+2, n))
 	}
 	document := `{"name": "large", "version": "1", "steps": [` + steps + fmt.Sprintf(`{"type": "task", "name": "c%d", "handler": "h"}]}`, n)
-	c, err := Convert(Source{"doc.json", []byte(document)}, Source{"handlers.yaml", []byte("handlers: {h: {exec: [./h]}}")})
+	c, err := Convert(Source{"doc.json", []byte(document)},
+		Source{"handlers.yaml", []byte("handlers: {h: {exec: [./h]}}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestLarge(t *testing.T) {
 // FuzzConvert gives it broken documents: no panic, and what is converted can be written and read again.
 func FuzzConvert(f *testing.F) {
 	for _, seed := range seeds {
-		f.Add(seed, "handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
+		f.Add(seed,
+			"handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
 	}
 	f.Fuzz(func(t *testing.T, document, handlers string) {
 		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})

@@ -53,7 +53,10 @@ handlers:
 		pawl.Handle("Price", func(_ context.Context, c call) (result, error) {
 			return result{map[string]any{"cents": c.Input["pieces"].(float64) * 450, "large": false}}, nil
 		}),
-		pawl.Handle("Review", func(context.Context, call) (result, error) { return result{}, errors.New("nobody asked for it") }),
+		pawl.Handle("Review", func(context.Context, call) (result, error) {
+			return result{},
+				errors.New("nobody asked for it")
+		}),
 		pawl.Handle("Charge", func(_ context.Context, c call) (result, error) {
 			if c.Attempt < 3 {
 				return result{}, errors.New("the bank is busy")

@@ -75,7 +75,8 @@ func number(v tree.Value) (float64, bool) {
 // oneOf reads a text that must be one of some.
 func (r *reader) oneOf(v tree.Value, what, key string, words ...string) {
 	if text := r.Need(v, what, key); text != "" && !slices.Contains(words, text) {
-		r.Fail(v.Get(key).Pos(), nearest.Hint(text, words), "the %s of %s is %s, not %q", key, what, strings.Join(words, " or "), text)
+		r.Fail(v.Get(key).Pos(), nearest.Hint(text, words), "the %s of %s is %s, not %q", key, what,
+			strings.Join(words, " or "), text)
 	}
 }
 

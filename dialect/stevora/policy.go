@@ -14,8 +14,9 @@ const maxMilliseconds = int(math.MaxInt64 / int64(time.Millisecond))
 //
 //	{retry: {maxAttempts, backoffMs, backoffMultiplier, maxBackoffMs}}
 //
-// Stevora retries every failure, by default up to three attempts, also where a step has no policy. It draws each delay from
-// the upper quarter below the computed one. A nil value stands for the defaults. Errors are [*policy.FieldError] values.
+// Stevora retries every failure, by default up to three attempts, also where a step has no policy. It draws each
+// delay from the upper quarter below the computed one. A nil value stands for the defaults. Errors are
+// [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
 	f := policy.ReadFields(v, "retry")
 	retry, err := readRetry(f.Value("retry"))

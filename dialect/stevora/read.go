@@ -27,7 +27,8 @@ var keysOf = map[string][]string{
 	typeCondition: {"expression", "trueStep", "falseStep"},
 	typeEvent:     {"signalType", "timeoutMs"},
 	typeLLM: {
-		"model", "fallbackModels", "systemPrompt", "messages", "temperature", "maxTokens", "responseFormat", "outputSchema", "tools", "guardrails",
+		"model", "fallbackModels", "systemPrompt", "messages", "temperature", "maxTokens", "responseFormat",
+		"outputSchema", "tools", "guardrails",
 		"maxToolRounds",
 	},
 	typeApproval: {"contentKey", "prompt", "timeoutMs"},
@@ -109,7 +110,8 @@ func (r *reader) step(v tree.Value) *step {
 		r.milliseconds(v, "durationMs", 0)
 		if text := r.Text(v, "untilTimestamp"); text != "" {
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				r.Fail(v.Get("untilTimestamp").Pos(), "write it as 2030-01-31T18:00:00Z", "untilTimestamp %q is not an instant", text)
+				r.Fail(v.Get("untilTimestamp").Pos(), "write it as 2030-01-31T18:00:00Z",
+					"untilTimestamp %q is not an instant", text)
 			}
 		}
 	case typeCondition:
@@ -150,7 +152,8 @@ func (r *reader) jumps(s *step, steps []*step) {
 		case i < 0:
 			r.Fail(s.in.Get(key).Pos(), nearest.Hint(target, names), "there is no step %q", target)
 		case i <= s.index:
-			r.Fail(s.in.Get(key).Pos(), "let a step retry, or start the definition again", "the condition %q jumps back to %q; a flow only goes forward", s.name, target)
+			r.Fail(s.in.Get(key).Pos(), "let a step retry, or start the definition again",
+				"the condition %q jumps back to %q; a flow only goes forward", s.name, target)
 		}
 	}
 }

@@ -78,8 +78,8 @@ var events = map[string]string{
 	core.EventStepRetryScheduled: "RETRY_SCHEDULED",
 }
 
-// Event is Stevora's name for an event; "" where it has none. Each attempt that fails is a STEP_FAILED, and so is a wait that
-// nothing ended in time.
+// Event is Stevora's name for an event; "" where it has none. Each attempt that fails is a STEP_FAILED, and so is a
+// wait that nothing ended in time.
 func Event(e core.Event) string {
 	switch {
 	case e.Type == core.EventAttemptEnded && e.Failure != nil:

@@ -1,4 +1,5 @@
-// Package temporal gives steps and workflows Temporal's options, with Temporal's rules, for programs that come with them.
+// Package temporal gives steps and workflows Temporal's options, with Temporal's rules, for programs that come with
+// them.
 //
 //	pawl.Step(ctx, "charge", charge, temporal.Activity(temporal.ActivityOptions{
 //		StartToCloseTimeout: 10 * time.Second,
@@ -35,8 +36,9 @@ type ActivityOptions struct {
 	RetryPolicy            *RetryPolicy  // nil: Temporal's default one, attempts without end
 }
 
-// Activity gives a step an activity's options. They are its whole policy: they replace what defaults say, and what stands
-// after them in the list of options replaces a part of them. What is wrong with them the step returns, by the field's name.
+// Activity gives a step an activity's options. They are its whole policy: they replace what defaults say, and what
+// stands after them in the list of options replaces a part of them. What is wrong with them the step returns, by the
+// field's name.
 func Activity(o ActivityOptions) pawl.StepOption {
 	fields := map[string]any{
 		"scheduleToCloseTimeout": o.ScheduleToCloseTimeout, "scheduleToStartTimeout": o.ScheduleToStartTimeout,
@@ -78,7 +80,8 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 	}
 	w, f := temporalform.ReadWorkflow(fields)
 	if w.NotAfterRun {
-		f.Fail("retryPolicy", "nonRetryableErrorTypes: TemporalTimeout:StartToClose has no counterpart: a run that took too long is retried like one that failed")
+		f.Fail("retryPolicy",
+			"nonRetryableErrorTypes: TemporalTimeout:StartToClose has no counterpart: a run that took too long is retried like one that failed")
 	}
 	var out []pawl.Option
 	if w.Execution != nil {

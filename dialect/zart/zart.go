@@ -25,11 +25,13 @@ type StepAttributes struct {
 	Retry        string // "fixed(3, 1s)" or "exponential(5, 1s)", the number is attempts in all; default one attempt
 }
 
-// Step gives a step its attributes. They are its whole policy: they replace what defaults say, and what stands after them
-// in the list of options replaces a part of them. What is wrong with them the step returns, by the attribute's name.
+// Step gives a step its attributes. They are its whole policy: they replace what defaults say, and what stands after
+// them in the list of options replaces a part of them. What is wrong with them the step returns, by the attribute's
+// name.
 func Step(a StepAttributes) pawl.StepOption {
 	fields := map[string]any{}
-	for name, text := range map[string]string{"timeout": a.Timeout, "timeout_scope": string(a.TimeoutScope), "retry": a.Retry} {
+	for name, text := range map[string]string{"timeout": a.Timeout, "timeout_scope": string(a.TimeoutScope),
+		"retry": a.Retry} {
 		if text != "" {
 			fields[name] = text
 		}

@@ -49,12 +49,15 @@ func openStack(ctx context.Context, dir string, types map[string]worker.Executor
 func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Executor) (*stack, error) {
 	executors := map[string]worker.Executor{"noop": worker.Noop{}}
 	maps.Copy(executors, types)
-	pool := worker.NewPool(worker.PoolConfig{Executors: executors})
-	e, err := engine.Open(ctx, engine.Config{Journal: j, Workers: pool, Kinds: map[string]engine.Kind{"flow": {Compile: compile}}})
+	e, err := engine.New(engine.Config{Journal: j, Kinds: map[string]engine.Kind{"flow": {Compile: compile}}})
 	if err != nil {
 		return nil, err
 	}
-	pool.ReportTo(e)
+	pool := worker.NewPool(worker.PoolConfig{Executors: executors, Reporter: e})
+	e.Serve("", pool)
+	if err := e.Open(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	return &stack{journal: j, pool: pool, engine: e}, nil
 }
 

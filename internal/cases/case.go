@@ -81,7 +81,8 @@ func placed(path string, err error) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	at := e.GetToken().Position
-	return fmt.Errorf("%s:%d:%d: %s; a file of cases is a list: - {name: …, policy: …, script: […], expect: …}", path, at.Line, at.Column, e.GetMessage())
+	return fmt.Errorf("%s:%d:%d: %s; a file of cases is a list: - {name: …, policy: …, script: […], expect: …}", path,
+		at.Line, at.Column, e.GetMessage())
 }
 
 // Run drives the run machine through the case.

@@ -265,12 +265,11 @@ func (s *stage) open(doc *flow.Document) {
 	if s.slots > 0 {
 		cfg.Slots = map[string]int{"exec": s.slots}
 	}
-	s.pool = worker.NewPool(cfg)
 	var err error
 	drawn := uint64(0)
-	s.engine, err = engine.Open(ctx, engine.Config{
-		Journal: s.journal, Workers: s.pool,
-		Random: func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
+	s.engine, err = engine.New(engine.Config{
+		Journal: s.journal,
+		Random:  func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
 		Kinds: map[string]engine.Kind{"dialect": {
 			Compile: func(d journal.Definition) (*core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
 			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
@@ -279,7 +278,12 @@ func (s *stage) open(doc *flow.Document) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.pool.ReportTo(s.engine)
+	cfg.Reporter = s.engine
+	s.pool = worker.NewPool(cfg)
+	s.engine.Serve("", s.pool)
+	if err := s.engine.Open(ctx); err != nil {
+		s.t.Fatal(err)
+	}
 	if doc == nil {
 		return
 	}

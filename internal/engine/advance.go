@@ -92,7 +92,7 @@ func (p *Partition) watch(t *turn) {
 func (p *Partition) effect(r *run, e core.Effect, next *turn) {
 	switch e := e.(type) {
 	case core.Dispatch:
-		p.tasks.hold(e.Task)
+		p.tasks.hold(e.Task.Token)
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})

@@ -22,8 +22,14 @@ type Workers interface {
 
 // Config configures an engine. Zero values are useful.
 type Config struct {
-	Journal   journal.Journal
-	Workers   Workers
+	Journal journal.Journal
+	// Workers execute attempts. Where they report to the engine they are made after it: add them by Engine.Serve.
+	Workers Workers
+	// Matcher counts the slots of all workers of the process. Engines of one process share it; default one of its own.
+	Matcher *Matcher
+	// Wake is called when a slot may be free for which the partition waits: its driver calls Partition.Match soon. It is
+	// called from any goroutine and must not block. An Engine sets its own; default: nobody is called.
+	Wake      func(queue, taskType string)
 	Partition int
 	Owner     string // who holds the partition, for people; default "pid N"
 	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. Required: without

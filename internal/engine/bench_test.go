@@ -40,11 +40,14 @@ func (j *syncing) Append(ctx context.Context, b *journal.Batch) error {
 func openBench(b *testing.B, latency time.Duration) (*Engine, *syncing) {
 	j := &syncing{Journal: memory.New(), latency: latency}
 	w := new(instant)
-	e, err := Open(context.Background(), Config{Journal: j, Workers: w, Kinds: plans, Retention: time.Nanosecond})
+	e, err := New(Config{Journal: j, Workers: w, Kinds: plans, Retention: time.Nanosecond})
 	if err != nil {
 		b.Fatal(err)
 	}
 	w.e = e
+	if err := e.Open(context.Background()); err != nil {
+		b.Fatal(err)
+	}
 	b.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			b.Error(err)

@@ -6,15 +6,19 @@ import (
 	"math/rand/v2"
 	"os"
 	"time"
-
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // withDefaults fills in what was left zero, except the clock, which is the engine's.
 func (c Config) withDefaults() Config {
-	if c.Workers == nil {
-		c.Workers = noWorkers{}
+	if c.Matcher == nil {
+		c.Matcher = NewMatcher()
+	}
+	if c.Workers != nil {
+		c.Matcher.Add("", c.Workers)
+		c.Workers = nil // it is the matcher's now
+	}
+	if c.Wake == nil {
+		c.Wake = func(string, string) {}
 	}
 	if c.Owner == "" {
 		c.Owner = fmt.Sprintf("pid %d", os.Getpid())
@@ -36,10 +40,3 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
-
-// noWorkers stands in where there is nobody to execute anything: attempts wait in their queues.
-type noWorkers struct{}
-
-func (noWorkers) Slots(string, string) int       { return 0 }
-func (noWorkers) Dispatch(core.Task)             {}
-func (noWorkers) Revoke(core.Token, policy.Kind) {}

@@ -12,7 +12,7 @@ import (
 )
 
 // Engine runs one partition: a loop that feeds it, a committer that appends its batches, and a reader for runs that come
-// due. All methods are safe for concurrent use.
+// due. It is made by New and works from Open on. All methods are safe for concurrent use.
 type Engine struct {
 	cfg   Config
 	defs  *definitions
@@ -24,6 +24,9 @@ type Engine struct {
 		sync.Mutex
 		Stats
 	}
+
+	opening sync.Mutex
+	opened  bool // the loop runs; under opening
 
 	ctx     context.Context // ends when the engine is closed and its goroutines are to stop
 	cancel  context.CancelFunc
@@ -43,11 +46,10 @@ func closedStatus() *status {
 	return &status{err: &Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")}, final: true}
 }
 
-// Open takes the partition over, replays the journal's tail and starts to work. Runs that were active before are
-// recovered while the engine already takes requests. Close ends it; the journal and the workers are the caller's.
-// Errors: an *Error of CodeHeld, CodeFenced, CodeStalled or CodeStorage.
-func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	cfg = cfg.withDefaults()
+// New returns an engine that does nothing yet: it has no goroutine and touches no storage. Workers, bodies and reporters can
+// be given it. What is asked of it and reported to it waits until Open. Close it in any case.
+// Errors: CodeInvalid, where the configuration cannot be used.
+func New(cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
 	}
@@ -56,25 +58,42 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 			return nil, invalid("open", "", "Config.Kinds[%q].Compile is not set", name)
 		}
 	}
-	e := &Engine{
-		cfg: cfg, defs: newDefinitions(cfg.Journal, cfg.Kinds), inbox: newInbox(),
-		gate: make(chan struct{}, cfg.Inflight), stop: make(chan struct{}), done: make(chan struct{}),
-	}
-	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	l := newLoop(e)
-	if cfg.BeforeRecovery != nil {
-		if err := cfg.BeforeRecovery(ctx); err != nil {
-			e.cancel()
-			return nil, &Error{Code: CodeInternal, Op: "open", Err: err, Hint: "what still runs of earlier attempts could not be ended"}
-		}
-	}
-	if err := l.p.Open(e.ctx, l.clock.read()); err != nil {
-		e.cancel()
-		return nil, err
-	}
-	go l.run()
+	e := &Engine{inbox: newInbox(), stop: make(chan struct{}), done: make(chan struct{})}
+	cfg.Wake = e.wake
+	e.cfg = cfg.withDefaults()
+	e.defs = newDefinitions(e.cfg.Journal, e.cfg.Kinds)
+	e.gate = make(chan struct{}, e.cfg.Inflight)
+	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
 }
+
+// Open takes the partition over, replays the journal's tail and starts to work. Runs that were active before are recovered
+// while the engine already takes requests. ctx bounds the opening; the engine works until Close, which leaves the journal
+// and the workers to the caller. After an error Open may be called again.
+// Errors: an *Error of CodeHeld (somebody else owns the partition: try again later), CodeStalled, CodeStorage, CodeInternal.
+func (e *Engine) Open(ctx context.Context) error {
+	e.opening.Lock()
+	defer e.opening.Unlock()
+	if e.opened || e.Err() != nil {
+		return &Error{Code: CodeClosed, Op: "open", Err: errors.New("the engine was opened or closed before")}
+	}
+	l := newLoop(e)
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	e.opened = true
+	go l.run()
+	return nil
+}
+
+// Serve adds workers, whose name is recorded with the attempts that they execute; empty: the owner of the partition is.
+func (e *Engine) Serve(name string, w Workers) {
+	e.cfg.Matcher.Add(name, w)
+	e.Rematch()
+}
+
+// wake has the loop look whether a slot is free for an attempt that waits.
+func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKey{queue, taskType}}) }
 
 // Close stops taking work, waits for what is on its way to the disk, writes the rest of the view and ends. Close the
 // workers before: a report that comes later is lost, and its attempt is made again after the next Open. The error is the journal's
@@ -84,6 +103,13 @@ func (e *Engine) Close() error {
 		e.inbox.close()
 		e.state.CompareAndSwap(nil, closedStatus())
 		close(e.stop)
+		e.opening.Lock()
+		defer e.opening.Unlock()
+		if !e.opened {
+			e.cancel()
+			newLoop(e).drain()
+			close(e.done)
+		}
 	})
 	<-e.done
 	if err := e.Err(); !errors.Is(err, ErrClosed) {
@@ -92,7 +118,8 @@ func (e *Engine) Close() error {
 	return e.unsaved
 }
 
-// Done is closed when the engine has ended, by Close or by an error that Err then returns.
+// Done is closed when the engine has ended, by Close or by an error that Err then returns: of CodeFenced, where another engine
+// owns the partition and others of this process go on, or of CodeStorage, where the journal cannot be used any more.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
 // Err returns why the engine takes no requests; nil while it does.
@@ -233,13 +260,15 @@ type loop struct {
 	retry   core.Time
 	backoff time.Duration
 	prune   core.Time
+	renew   core.Time // when the ownership is to be renewed; 0: never
 	windows chan windowPart
 	readers sync.WaitGroup
 }
 
-// job is what the committer does: it appends a batch, or it prunes.
+// job is what the committer does: it appends a batch, renews the ownership of the partition, or prunes.
 type job struct {
 	batch *journal.Batch
+	renew uint64 // the owner's epoch
 	prune core.Time
 }
 

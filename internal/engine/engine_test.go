@@ -25,21 +25,18 @@ func open(t *testing.T, j journal.Journal, slots int, act func(core.Task) core.I
 	t.Helper()
 	c := newCrew(slots)
 	c.act = act
-	var e *Engine
-	ready := make(chan struct{})
-	c.report = func(id core.RunID, in core.Input) {
-		<-ready
-		e.Report(id, in)
-	}
 	cfg := Config{Journal: j, Workers: c, Kinds: plans, Owner: "test"}
 	for _, m := range more {
 		m(&cfg)
 	}
-	e, err := Open(t.Context(), cfg)
+	e, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(ready)
+	c.report = e.Report
+	if err := e.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return e, c
 }
 
@@ -245,35 +242,6 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-func TestFencedEngineStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := memory.New()
-		e, _ := open(t, j, -1, succeed)
-		id := mustStart(t, e, flow("nap", nap(time.Hour)))
-		other, _ := open(t, j, -1, succeed)
-		waits := make(chan error)
-		go func() {
-			_, err := e.Result(context.Background(), id)
-			waits <- err
-		}()
-		_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
-		if !errors.Is(err, journal.ErrFenced) {
-			t.Fatal(err)
-		}
-		<-e.Done()
-		if err := <-waits; !errors.Is(err, journal.ErrFenced) {
-			t.Fatal(err)
-		}
-		if err := e.Close(); !errors.Is(err, journal.ErrFenced) {
-			t.Fatal(err)
-		}
-		if out, err := other.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded {
-			t.Fatal(out, err)
-		}
-		closeEngine(t, other)
-	})
-}
-
 // Close leaves a view that lacks nothing, and the next engine goes on where this one stopped.
 func TestCloseAndReopen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -290,6 +258,9 @@ func TestCloseAndReopen(t *testing.T) {
 		lease, err := j.Acquire(t.Context(), 0, "test")
 		if err != nil || lease.Through != lease.Last {
 			t.Fatalf("the view ends at batch %d of %d, %v", lease.Through, lease.Last, err)
+		}
+		if err := j.Release(t.Context(), 0, lease.Epoch); err != nil {
+			t.Fatal(err)
 		}
 		recovered := false
 		e, c = open(t, j, 3, succeed, func(cfg *Config) {

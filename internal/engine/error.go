@@ -135,7 +135,7 @@ func failure(op, id string, err error) error {
 	case errors.Is(err, journal.ErrReadOnly):
 		e.Code, e.Hint = CodeStalled, "nothing was saved; make the database writable, the engine goes on by itself"
 	case errors.Is(err, journal.ErrHeld):
-		e.Code = CodeHeld
+		e.Code, e.Hint = CodeHeld, "nothing was changed; try again when the other owner is gone"
 	case errors.Is(err, journal.ErrFenced):
 		e.Code, e.Hint = CodeFenced, "another engine has taken over; ask that one"
 	case errors.Is(err, journal.ErrLost):
@@ -150,17 +150,22 @@ func failure(op, id string, err error) error {
 	return e
 }
 
-// final reports whether an error ends the partition for good: waiting will not help.
-func final(err error) bool {
-	for _, f := range []error{
-		journal.ErrFenced, journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal, journal.ErrHeld,
-	} {
+// partitionLost reports whether an error says that somebody else owns the partition. This engine ends; those of other
+// partitions in the same process go on.
+func partitionLost(err error) bool { return errors.Is(err, journal.ErrFenced) }
+
+// journalLost reports whether an error ends the use of the journal: no engine of the process can go on with it.
+func journalLost(err error) bool {
+	for _, f := range []error{journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal} {
 		if errors.Is(err, f) {
 			return true
 		}
 	}
 	return false
 }
+
+// final reports whether an error ends the engine for good: waiting will not help.
+func final(err error) bool { return partitionLost(err) || journalLost(err) }
 
 func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}

@@ -2,10 +2,12 @@ package engine
 
 import "sync"
 
-// item is one thing in the inbox: a call, or a worker's report.
+// item is one thing in the inbox: a call, a worker's report, a task queue for which a slot may be free, or none of them:
+// all queues are to be looked at again.
 type item struct {
-	call *Call
-	rep  report
+	call  *Call
+	rep   report
+	match *queueKey
 }
 
 // inbox passes items from many goroutines to the loop, which takes all there are at once.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,23 @@ func newLoop(e *Engine) *loop {
 		l.prune = 1
 	}
 	return l
+}
+
+// open makes the partition ready. What still executes of the previous owner's attempts is ended before.
+func (l *loop) open(ctx context.Context) error {
+	if before := l.e.cfg.BeforeRecovery; before != nil {
+		if err := before(ctx); err != nil {
+			return &Error{
+				Code: CodeInternal, Op: "open", Err: err, Hint: "what still runs of earlier attempts could not be ended",
+			}
+		}
+	}
+	if err := l.p.Open(ctx, l.clock.read()); err != nil {
+		return errors.Join(err, l.p.Release(ctx))
+	}
+	l.renewAt(l.clock.read())
+	l.p.ctx = l.e.ctx // what is read from here on is not bounded by the opening
+	return nil
 }
 
 // run is the loop: handle what there is, cut a batch when the committer is free, sleep until something comes.
@@ -92,6 +110,8 @@ func (l *loop) handle(now core.Time) (more bool) {
 			l.p.Handle(it.call, now)
 		case it.rep.in != nil:
 			l.p.Report(it.rep.run, it.rep.in, now)
+		case it.match != nil:
+			l.p.Match(it.match.queue, it.match.taskType, now)
 		default:
 			l.p.Rematch(now)
 		}
@@ -118,7 +138,11 @@ func (l *loop) dispatch(now core.Time) {
 		l.jobs <- job{batch: b}
 		return
 	}
-	if l.prune != 0 && l.prune <= now {
+	switch {
+	case l.renew != 0 && l.renew <= now:
+		l.busy = true
+		l.jobs <- job{renew: l.p.pipeline.epoch}
+	case l.prune != 0 && l.prune <= now:
 		l.busy = true
 		l.jobs <- job{prune: now.Add(-l.e.cfg.Retention)}
 	}
@@ -162,9 +186,7 @@ func (l *loop) arm(now core.Time) {
 		at = l.retry
 	default:
 		at = l.p.Next()
-		if l.prune != 0 {
-			at = earliest(at, l.prune)
-		}
+		at = earliest(earliest(at, l.prune), l.renew)
 	}
 	if at == 0 || at == l.armed {
 		return
@@ -184,9 +206,12 @@ func (l *loop) commit(done chan<- struct{}) {
 	j := l.e.cfg.Journal
 	for work := range l.jobs {
 		r := result{job: work}
-		if work.batch != nil {
+		switch {
+		case work.batch != nil:
 			r.err = j.Append(l.e.ctx, work.batch)
-		} else {
+		case work.renew != 0:
+			_, r.err = j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
+		default:
 			r.pruned, r.err = j.Prune(l.e.ctx, l.e.cfg.Partition, work.prune, prunePage)
 		}
 		l.results <- r
@@ -198,6 +223,8 @@ func (l *loop) landed(r result) {
 	l.busy = false
 	now := l.clock.read()
 	switch {
+	case r.job.renew != 0:
+		l.renewed(r.err, now)
 	case r.job.batch == nil:
 		l.pruned(r, now)
 	case r.err != nil:
@@ -206,7 +233,28 @@ func (l *loop) landed(r result) {
 		if l.p.Unread() == nil {
 			l.dispatch(now)
 		}
+		l.renewAt(now)
 		l.p.Committed(now)
+	}
+}
+
+// renewAt has the ownership renewed when a third of its term is over without an append.
+func (l *loop) renewAt(now core.Time) {
+	if term := l.p.pipeline.term; term > 0 {
+		l.renew = now.Add(term / 3)
+	}
+}
+
+// renewed takes the result of a renewal. What fails for another reason than a new owner is tried again: what is appended
+// meanwhile tells whether the partition is still this engine's.
+func (l *loop) renewed(err error, now core.Time) {
+	l.renewAt(now)
+	switch {
+	case err == nil:
+	case final(err):
+		l.fail(err, now)
+	default:
+		l.e.cfg.Log.Warn("the ownership of the partition cannot be renewed, trying again", "error", err)
 	}
 }
 
@@ -268,7 +316,11 @@ func (l *loop) failed() bool {
 
 // fail takes a failed append, or a failed read without which there is nothing to append. The partition forgets what it holds; unless the error is final, it is opened again.
 func (l *loop) fail(err error, now core.Time) {
-	l.e.cfg.Log.Error("what happened cannot be saved", "error", err)
+	if partitionLost(err) {
+		l.e.cfg.Log.Error("another engine owns the partition, this one ends", "partition", l.e.cfg.Partition, "error", err)
+	} else {
+		l.e.cfg.Log.Error("what happened cannot be saved", "error", err)
+	}
 	l.p.Failed(err)
 	s := &status{err: failure("engine", "", err), final: final(err)}
 	// Close may have been called: its state gives way, so that it returns what happened.
@@ -276,8 +328,16 @@ func (l *loop) fail(err error, now core.Time) {
 	l.backoff = firstBackoff
 	l.retry = now.Add(l.backoff)
 	if s.final {
-		l.p.Shut(s.err)
+		l.end(s.err)
 	}
+}
+
+// end leaves the partition for good. Where another engine owns it, the attempts in workers' hands are that one's to make.
+func (l *loop) end(err error) {
+	if partitionLost(err) {
+		l.p.RevokeAll()
+	}
+	l.p.Shut(err)
 }
 
 // reopen tries whether the journal takes writes again.
@@ -297,7 +357,7 @@ func (l *loop) reopen(now core.Time) {
 		l.e.cfg.Log.Info("the journal takes writes again")
 	case final(err):
 		l.e.state.Store(&status{err: failure("engine", "", err), final: true})
-		l.p.Shut(l.e.Err())
+		l.end(l.e.Err())
 	default:
 		l.backoff = min(2*l.backoff, lastBackoff)
 		l.retry = l.clock.read().Add(l.backoff)
@@ -353,6 +413,11 @@ func (l *loop) finish() {
 	}
 	if !l.failed() {
 		l.p.Shut(&Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")})
+	}
+	if !l.failed() {
+		if err := l.p.Release(context.WithoutCancel(l.e.ctx)); err != nil {
+			l.e.cfg.Log.Warn("the partition cannot be given back; it is free when its lease has ended", "error", err)
+		}
 	}
 	if l.stalled() { // who asks now is told that it is closed: it does not go on by itself
 		l.e.unsaved = l.e.Err()

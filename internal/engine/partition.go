@@ -40,7 +40,7 @@ func NewPartition(cfg Config) *Partition {
 }
 
 func newPartition(cfg Config, defs *definitions) *Partition {
-	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(), audience: newAudience()}
+	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
 	p.forget()
 	return p
@@ -271,11 +271,9 @@ func (p *Partition) Committed(now core.Time) {
 func (p *Partition) carryOut(e *effect) {
 	switch eff := e.eff.(type) {
 	case core.Dispatch:
-		if p.tasks.give(eff.Task.Token) {
-			p.cfg.Workers.Dispatch(eff.Task)
-		}
+		p.tasks.give(eff.Task)
 	case core.Revoke:
-		p.cfg.Workers.Revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
+		p.tasks.revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
 		e.kind.Bodies.Forget(e.run)
 		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.Owed() {

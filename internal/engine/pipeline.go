@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
@@ -8,9 +10,10 @@ import (
 // pipeline is what is on its way to the journal: the batch that is being filled, those that were cut and are not durable
 // yet, and what waits for each of them. It knows nothing of what a run does.
 type pipeline struct {
-	epoch   uint64 // of the partition's owner, carried by every batch
-	durable uint64 // the last batch known to be on disk
-	open    *batch // is being filled; nil: the partition is not open
+	epoch   uint64        // of the partition's owner, carried by every batch; 0: the partition was never owned
+	term    time.Duration // how long the ownership lasts without a sign of life; 0: it does not end so
+	durable uint64        // the last batch known to be on disk
+	open    *batch        // is being filled; nil: the partition is not open
 	flight  ring[*batch]
 	spare   []*batch // used batches, whose memory the next ones take
 	probing bool     // the next cut returns a batch even where it is empty

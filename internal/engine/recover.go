@@ -13,15 +13,16 @@ import (
 
 // Open takes the partition over and reads what the view lacks: the tail of the journal. Runs that were active, and those
 // that come due, are read by the first window. After Failed, Open is called again; where it fails the partition stays
-// empty and Open may be called once more.
+// empty and Open may be called once more. A partition that was owned already is never taken back from a newer owner: then
+// the error is CodeFenced, for good.
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	p.forget()
 	p.ctx = ctx
-	lease, err := p.cfg.Journal.Acquire(ctx, p.cfg.Partition, p.cfg.Owner)
+	lease, err := p.own(ctx)
 	if err != nil {
 		return failure("open", "", err)
 	}
-	p.pipeline.epoch, p.pipeline.durable = lease.Epoch, lease.Last
+	p.pipeline.epoch, p.pipeline.term, p.pipeline.durable = lease.Epoch, lease.Term, lease.Last
 	p.pipeline.begin(lease.Last + 1)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()
@@ -43,6 +44,24 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	return nil
+}
+
+// own acquires the partition, or goes on as its owner.
+func (p *Partition) own(ctx context.Context) (journal.Lease, error) {
+	if epoch := p.pipeline.epoch; epoch != 0 {
+		return p.cfg.Journal.Renew(ctx, p.cfg.Partition, epoch)
+	}
+	return p.cfg.Journal.Acquire(ctx, p.cfg.Partition, p.cfg.Owner)
+}
+
+// Release gives the partition back. It is of no more use, unless Open takes it again.
+func (p *Partition) Release(ctx context.Context) error {
+	epoch := p.pipeline.epoch
+	if epoch == 0 {
+		return nil
+	}
+	p.pipeline.epoch = 0
+	return p.cfg.Journal.Release(ctx, p.cfg.Partition, epoch)
 }
 
 // reload reads the runs that workers' reports and void revokes are about. Where one cannot be read now, both are kept.
@@ -235,6 +254,7 @@ func (p *Partition) Shut(err error) {
 		}
 	}
 	p.forget()
+	p.tasks.close()
 	p.audience.again(err)
 }
 

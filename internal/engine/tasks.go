@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/heap"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // tasks are the attempts that wait for a worker, and those in workers' hands. Nothing here knows of batches or of what a
@@ -18,15 +20,18 @@ type tasks struct {
 	matches []*taskQueue            // whose waiting attempts may find a worker
 	held    map[core.Token]hold
 	alive   map[core.Token]bool // attempts that went on while the partition forgot its memory
+
+	matcher *Matcher
+	seat    *seat
+	taken   slot // for the attempt that is about to start; zero: none is, or it has started
 }
 
 // queueKey names a task queue: workers take attempts of one queue and one task type.
 type queueKey struct{ queue, taskType string }
 
-// taskQueue holds the attempts that wait for a worker and counts those in workers' hands.
+// taskQueue holds the attempts that wait for a worker.
 type taskQueue struct {
 	queueKey
-	busy    int
 	waiting heap.Heap[*offered]
 	listed  bool // among the queues to be matched
 }
@@ -61,12 +66,14 @@ func (o *offered) Moved(to int) { o.place = to }
 // hold is an attempt in a worker's hands. Its slot is taken from its recorded start until the worker reports that the
 // work is over, whatever became of the attempt meanwhile.
 type hold struct {
-	queue *taskQueue
+	slot  slot
 	given bool // the worker has it: its start is durable
 }
 
-func newTasks() tasks {
-	return tasks{queues: make(map[queueKey]*taskQueue), held: make(map[core.Token]hold)}
+func newTasks(m *Matcher, wake func(queue, taskType string)) tasks {
+	return tasks{
+		queues: make(map[queueKey]*taskQueue), held: make(map[core.Token]hold), matcher: m, seat: &seat{wake: wake},
+	}
 }
 
 // forget drops the attempts that wait. What workers hold stays.
@@ -75,6 +82,7 @@ func (t *tasks) forget() {
 	t.matches = nil
 	for _, q := range t.queues {
 		q.waiting, q.listed = heap.Heap[*offered]{}, false
+		t.matcher.leave(t.seat, q.queueKey)
 	}
 }
 
@@ -110,9 +118,15 @@ func (t *tasks) requeue(o *offered) {
 	if o == nil || !o.parked {
 		return
 	}
-	o.parked = false
-	o.queue.waiting.Push(o)
+	t.unpark(o)
 	t.match(o.queue)
+}
+
+func (t *tasks) unpark(o *offered) {
+	if o.parked {
+		o.parked = false
+		o.queue.waiting.Push(o)
+	}
 }
 
 // withdraw takes an attempt out of its queue.
@@ -123,16 +137,47 @@ func (t *tasks) withdraw(tok core.Token) {
 	}
 	delete(t.offers, tok)
 	if !o.parked {
-		o.queue.waiting.Remove(o.place)
+		t.unqueue(o)
+	}
+}
+
+// unqueue takes an offer out of its queue. A queue in which nothing waits needs no slot.
+func (t *tasks) unqueue(o *offered) {
+	o.queue.waiting.Remove(o.place)
+	if o.queue.waiting.Len() == 0 {
+		t.matcher.leave(t.seat, o.queue.queueKey)
+	}
+}
+
+// take takes a slot for the next attempt of a queue; false: none is free now.
+func (t *tasks) take(q *taskQueue) bool {
+	got, free := t.matcher.take(t.seat, q.queueKey)
+	if free {
+		t.taken = got
+	}
+	return free
+}
+
+// giveBack gives the slot back that was taken for an attempt which did not start.
+func (t *tasks) giveBack() {
+	if got := t.taken; got.of != nil {
+		t.taken = slot{}
+		t.matcher.release(t.seat, got)
+		t.match(t.queue(got.key))
 	}
 }
 
 // withdrawRun takes all attempts of a run out of their queues.
 func (t *tasks) withdrawRun(r *run) {
-	for tok, o := range t.offers {
+	var of []*offered
+	for _, o := range t.offers {
 		if o.run == r {
-			t.withdraw(tok)
+			of = append(of, o)
 		}
+	}
+	slices.SortFunc(of, func(a, b *offered) int { return cmp.Compare(a.order, b.order) })
+	for _, o := range of {
+		t.withdraw(o.token())
 	}
 }
 
@@ -142,6 +187,15 @@ func (t *tasks) match(q *taskQueue) {
 		q.listed = true
 		t.matches = append(t.matches, q)
 	}
+}
+
+// wanted lists a queue for which a slot may be free. Where nothing waits any more the slot is left to other partitions.
+func (t *tasks) wanted(key queueKey) {
+	q := t.queue(key)
+	if q.waiting.Len() == 0 {
+		t.matcher.leave(t.seat, key)
+	}
+	t.match(q)
 }
 
 // nextMatch takes the first listed queue off the list; nil: there is none.
@@ -157,21 +211,38 @@ func (t *tasks) nextMatch() *taskQueue {
 	return q
 }
 
-// hold counts an attempt whose start is recorded.
-func (t *tasks) hold(task core.Task) {
-	q := t.queue(queueKey{task.Queue, task.Type})
-	q.busy++
-	t.held[task.Token] = hold{queue: q}
+// hold notes an attempt whose start is recorded, with the slot that was taken for it.
+func (t *tasks) hold(tok core.Token) {
+	if t.taken.of != nil {
+		t.held[tok] = hold{slot: t.taken}
+		t.taken = slot{}
+	}
 }
 
-// give notes that a worker gets the attempt now. It reports whether the attempt is still held.
-func (t *tasks) give(tok core.Token) bool {
-	h, ok := t.held[tok]
-	if ok {
+// give gives an attempt to its worker, if it is still held.
+func (t *tasks) give(task core.Task) {
+	if h, ok := t.held[task.Token]; ok {
 		h.given = true
-		t.held[tok] = h
+		t.held[task.Token] = h
+		h.slot.of.workers.Dispatch(task)
 	}
-	return ok
+}
+
+// revoke has the worker of an attempt stop it.
+func (t *tasks) revoke(tok core.Token, why policy.Kind) {
+	if h, ok := t.held[tok]; ok {
+		h.slot.of.workers.Revoke(tok, why)
+	} else {
+		t.matcher.revoke(tok, why)
+	}
+}
+
+// close gives all slots back, when the partition is of no more use.
+func (t *tasks) close() {
+	for _, h := range t.held {
+		t.matcher.release(t.seat, h.slot)
+	}
+	clear(t.held)
 }
 
 // release frees the slot of an attempt whose work is over.
@@ -181,8 +252,8 @@ func (t *tasks) release(tok core.Token) {
 		return
 	}
 	delete(t.held, tok)
-	h.queue.busy--
-	t.match(h.queue)
+	t.matcher.release(t.seat, h.slot)
+	t.match(t.queue(h.slot.key))
 }
 
 // dropUngiven forgets the attempts that no worker has got, after their starts were not saved.
@@ -190,7 +261,7 @@ func (t *tasks) dropUngiven() {
 	for tok, h := range t.held {
 		if !h.given {
 			delete(t.held, tok)
-			h.queue.busy--
+			t.matcher.release(t.seat, h.slot)
 			continue
 		}
 		t.alive[tok] = true
@@ -200,7 +271,7 @@ func (t *tasks) dropUngiven() {
 // rematch lists all queues again, and the attempts that waited for their function.
 func (t *tasks) rematch() {
 	for _, o := range t.offers {
-		t.requeue(o)
+		t.unpark(o)
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType))
@@ -210,17 +281,11 @@ func (t *tasks) rematch() {
 	}
 }
 
-// free reports whether a worker would take another attempt.
-func (p *Partition) free(q *taskQueue) bool {
-	n := p.cfg.Workers.Slots(q.queue, q.taskType)
-	return n < 0 || q.busy < n
-}
-
 // offer starts the attempt at once if nothing waits before it and a worker is free, else it queues it.
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.tasks.queue(queueKey{e.Queue, e.Type})
 	begins := p.begins(r, e.Step)
-	if begins && q.waiting.Len() == 0 && p.free(q) {
+	if begins && q.waiting.Len() == 0 && p.tasks.take(q) {
 		p.begin(r, e.Step, e.Attempt)
 		return
 	}
@@ -245,23 +310,50 @@ func (p *Partition) unpark(c *Call) {
 	p.tasks.requeue(p.tasks.offers[core.Token{Run: c.Run, Step: c.Step, Attempt: r.state.Steps[c.Step].Attempt}])
 }
 
-// begin records the attempt's start. Where it comes too late (its deadline has passed, it was withdrawn) the machine
-// says so and nothing is handed out.
+// begin records the start of an attempt for which a slot was taken. Where it comes too late (its deadline has passed, it was
+// withdrawn) the machine refuses it, and the slot is given back.
 func (p *Partition) begin(r *run, step core.StepID, attempt int) {
-	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: p.cfg.Owner})
+	worker := p.tasks.taken.of.name
+	if worker == "" {
+		worker = p.cfg.Owner
+	}
+	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker})
+	p.tasks.giveBack()
 }
 
 // handOut gives the first waiting attempt of a queue to a free worker.
 func (p *Partition) handOut(q *taskQueue) {
-	if q.waiting.Len() == 0 || !p.free(q) {
+	if q.waiting.Len() == 0 || !p.tasks.take(q) {
 		return
 	}
-	o := q.waiting.Remove(0)
-	if o.parked = !p.begins(o.run, o.step); !o.parked {
+	o := q.waiting.First()
+	p.tasks.unqueue(o)
+	if o.parked = !p.begins(o.run, o.step); o.parked {
+		p.tasks.giveBack()
+	} else {
 		delete(p.tasks.offers, o.token())
 		p.begin(o.run, o.step, o.attempt)
 	}
 	p.tasks.match(q)
+}
+
+// Match says that a slot of a task queue may be free; see Config.Wake.
+func (p *Partition) Match(queue, taskType string, now core.Time) {
+	p.at(now)
+	p.tasks.wanted(queueKey{queue, taskType})
+	p.settle()
+}
+
+// RevokeAll has the workers stop all attempts, when somebody else owns the partition and makes them again.
+func (p *Partition) RevokeAll() {
+	toks := slices.SortedFunc(maps.Keys(p.tasks.held), func(a, b core.Token) int {
+		return cmp.Or(bytes.Compare(a.Run[:], b.Run[:]), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	for _, tok := range toks {
+		if p.tasks.held[tok].given {
+			p.tasks.revoke(tok, policy.KindLost)
+		}
+	}
 }
 
 // Rematch asks the workers again how much they take, and the bodies what they can begin, after that has changed.

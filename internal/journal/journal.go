@@ -8,6 +8,8 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -20,19 +22,37 @@ var (
 	ErrReadOnly  = errors.New("journal: the storage is read-only")
 	ErrCorrupt   = errors.New("journal: the storage is corrupt")
 	ErrNewer     = errors.New("journal: written by a newer version of Pawl")
-	ErrHeld      = errors.New("journal: held by another process")
+	ErrHeld      = errors.New("journal: held by somebody else") // who may go: a later try may succeed
 	ErrNotFound  = errors.New("journal: not found")
 	ErrLost      = errors.New("journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
 	ErrGone      = errors.New("journal: the storage was taken away while it was open")
 	ErrNoJournal = errors.New("journal: not a Pawl database")
 )
 
-// Journal stores one or more partitions. All methods are safe for concurrent use; Append calls of one partition come
-// one after the other. Every instant a journal needs is an argument: storage never reads a clock.
-type Journal interface {
-	// Acquire takes the partition over: older owners' appends fail with ErrFenced from here on.
+// Ownership is who may append to a partition. The storage decides when an owner is gone: a lease ends with Release, when its
+// process or its connection ends, or when the owner has given no sign of life for Lease.Term. That is the one thing for which
+// a storage may read a clock of its own.
+type Ownership interface {
+	// Acquire takes a partition that nobody holds. The appends of its earlier owners fail with ErrFenced from here on.
+	// Errors: ErrHeld while another owner is alive, whom the error names.
 	Acquire(ctx context.Context, partition int, owner string) (Lease, error)
-	// Append makes a batch durable, with the part of the view that rides in it: all of it or nothing.
+	// Renew says that the owner with the epoch is alive, and returns where the partition stands now. An owner that lost an
+	// append goes on from there, under the same epoch. Errors: ErrFenced, where the partition is no longer its own.
+	Renew(ctx context.Context, partition int, epoch uint64) (Lease, error)
+	// Release gives the partition back, so that the next owner need not wait. A lease that has ended is not an error.
+	Release(ctx context.Context, partition int, epoch uint64) error
+}
+
+// HeldBy returns the error of an Acquire that was refused, with the owner's name. It is ErrHeld.
+func HeldBy(partition int, owner string) error {
+	return fmt.Errorf("%w: partition %d is owned by %s; stop it or wait until it is gone", ErrHeld, partition, owner)
+}
+
+// Journal stores one or more partitions. All methods are safe for concurrent use; Append calls of one partition come
+// one after the other. But for the end of a lease, every instant a journal needs is an argument: storage reads no clock.
+type Journal interface {
+	Ownership
+	// Append makes a batch durable, with the part of the view that is in it: all of it or nothing. It is a sign of life.
 	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
 	Append(ctx context.Context, b *Batch) error
 	// Tail calls fn with the batches after seq, in order. fn's entries are its own. Batches that the view comes to contain while
@@ -58,9 +78,10 @@ type Journal interface {
 
 // Lease is the ownership of a partition.
 type Lease struct {
-	Epoch   uint64 // carried by every append
-	Last    uint64 // the last batch's sequence number
-	Through uint64 // the view contains every batch up to here
+	Epoch   uint64        // carried by every append
+	Term    time.Duration // how long it lasts without a sign of life of its owner; 0: as long as the journal is open
+	Last    uint64        // the last batch's sequence number
+	Through uint64        // the view contains every batch up to here
 }
 
 // Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage

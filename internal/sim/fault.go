@@ -1,7 +1,11 @@
 package sim
 
 import (
+	"errors"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // planFaults notes what goes wrong, and when.
@@ -59,6 +63,11 @@ func (u *universe) takeOver() {
 	if u.zombie != nil || old.dead || old.down {
 		return
 	}
+	if _, err := u.store.Acquire(u.ctx, 0, "somebody who comes too early"); !errors.Is(err, journal.ErrHeld) {
+		u.violate(Fencing, core.RunID{}, "the partition was taken from %s, which is alive: %v", old.name, err)
+		return
+	}
+	u.endLease()
 	u.zombie = old
 	old.workers.kill()
 	u.nodes++

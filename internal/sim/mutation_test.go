@@ -198,6 +198,14 @@ func (j *lax) Acquire(ctx context.Context, partition int, owner string) (journal
 	return lease, err
 }
 
+func (j *lax) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
+	lease, err := j.Journal.Renew(ctx, partition, epoch)
+	if err == nil {
+		j.last = lease.Last
+	}
+	return lease, err
+}
+
 func (j *lax) Append(ctx context.Context, b *journal.Batch) error {
 	c := *b
 	c.Epoch, c.Seq = j.epoch, j.last+1

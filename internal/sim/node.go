@@ -60,14 +60,21 @@ func (n *node) open() {
 	if n.dead {
 		return
 	}
-	if n == n.u.zombie {
-		n.vanish() // somebody holds the file; it would not get it back
-		return
-	}
 	n.opening = true
 	err := n.p.Open(n.u.ctx, n.u.clock())
 	n.opening = false
 	n.u.say("%s opens: %v", n.name, err)
+	if errors.Is(err, journal.ErrFenced) { // somebody else owns it by now
+		n.p.Shut(err)
+		n.vanish()
+		return
+	}
+	if errors.Is(err, journal.ErrHeld) {
+		n.u.endLease() // of a process that is gone
+	}
+	if err == nil && n == n.u.zombie {
+		n.u.violate(Fencing, core.RunID{}, "%s took the partition back from %s", n.name, n.u.node.name)
+	}
 	if err != nil {
 		n.down = true
 		n.u.after(n.u.span(time.Millisecond, 10*time.Second), n.name+" opens again", n.open)

@@ -36,6 +36,7 @@ type universe struct {
 	store    journal.Journal // the handle the current node uses, perhaps wrapped
 	node     *node           // the current owner, or the last one
 	zombie   *node           // a former owner that does not know it yet
+	leases   core.Time       // the storage's clock, by which leases end: it moves only where one is to end
 	nodes    int
 	mood     mood
 	full     core.Time // the disk is full until then
@@ -83,6 +84,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.book = newBook(u)
 	u.disk.Fault = u.fault
+	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return u.leases }
 	u.setMood()
 	u.end = epoch.Add(u.span(10*time.Second, opt.Span))
 	u.clients = newClients(u)
@@ -121,6 +123,12 @@ func (u *universe) setMood() {
 }
 
 func (u *universe) slots() int { return pick(u.random, []int{-1, -1, 1, 2, 3, 8}) }
+
+// leaseTerm is how long an owner that gives no sign of life keeps its partition.
+const leaseTerm = 10 * time.Second
+
+// endLease lets the owner's lease end, as where its signs of life do not arrive.
+func (u *universe) endLease() { u.leases = u.leases.Add(leaseTerm) }
 
 // clock is what a node reads.
 func (u *universe) clock() core.Time { return u.now.Add(u.skew) }
@@ -229,7 +237,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		if !u.calm && u.chance(u.mood.uncertain) {
 			return errDisk
 		}
-	case memory.OpTail, memory.OpHistory, memory.OpAcquire:
+	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
 		if u.node != nil && u.node.opening && !u.calm && u.chance(u.mood.uncertain/4) {
 			return errDisk
 		}

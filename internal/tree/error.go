@@ -63,7 +63,8 @@ func (e *Error) Excerpt() string {
 			pad = append(pad, ' ')
 		}
 	}
-	return fmt.Sprintf("\n%s%s\n%s| %s^", number, string(runes), strings.Repeat(" ", utf8.RuneCountInString(number)-2), string(pad))
+	return fmt.Sprintf("\n%s%s\n%s| %s^", number, string(runes), strings.Repeat(" ", utf8.RuneCountInString(number)-2),
+		string(pad))
 }
 
 // Errors are all errors of one document, in the order of their places.

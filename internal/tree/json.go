@@ -14,8 +14,8 @@ import (
 type jsonReader struct {
 	dec  *json.Decoder
 	text string
-	// The place of the byte at offset seen. A place is looked for from the last one on: a whole document may stand in one
-	// line, and counting from the beginning each time would take forever.
+	// The place of the byte at offset seen. A place is looked for from the last one on: a whole document may stand in
+	// one line, and counting from the beginning each time would take forever.
 	seen int
 	pos  Pos
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestOneLine: a program writes a whole document in one line. Its places are as exact as others', and it is read in about the
-// time that the same takes in many lines.
+// TestOneLine: a program writes a whole document in one line. Its places are as exact as others', and it is read in
+// about the time that the same takes in many lines.
 func TestOneLine(t *testing.T) {
 	tree := Read("x.json", []byte(`{"ä": [1, "€", {"b": "\u00e4ä", "c": [true]}], "d": null}`))
 	if err := tree.Err(); err != nil {
@@ -108,7 +108,8 @@ func TestJSONValues(t *testing.T) {
 	}
 	want := map[string]any{
 		"null": nil, "bool": []any{true, false}, "whole": 9007199254740993, "large": uint64(18446744073709551615),
-		"huge": 18446744073709551616.0, "minus": -3, "part": 1500.0, "text": "a\"ä😀\ufffd\n", "": map[string]any{}, "list": []any{},
+		"huge": 18446744073709551616.0, "minus": -3, "part": 1500.0, "text": "a\"ä😀\ufffd\n", "": map[string]any{},
+		"list": []any{},
 	}
 	if got := file.Root().Any(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %#v\nwant %#v", got, want)

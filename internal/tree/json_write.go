@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// AppendJSON appends a value as JSON: plain data, what the expression language makes of it, and [Fielder] values. Maps are
-// written in the order of their keys. depth is how deep the value is nested.
+// AppendJSON appends a value as JSON: plain data, what the expression language makes of it, and [Fielder] values.
+// Maps are written in the order of their keys. depth is how deep the value is nested.
 func AppendJSON(buf []byte, v any, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the value is nested more than %d levels deep", maxDepth)

@@ -203,8 +203,8 @@ func (n *Node) Push(item *Node) {
 	n.size += item.size
 }
 
-// PlainNumber turns the number types of Go into three: int where the number fits, uint64 above, float64 for the rest. It
-// returns nil for what is not a number.
+// PlainNumber turns the number types of Go into three: int where the number fits, uint64 above, float64 for the rest.
+// It returns nil for what is not a number.
 func PlainNumber(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -258,8 +258,8 @@ func Shorten(text string) string {
 	return text
 }
 
-// ParseNumber reads a JSON number: an int or uint64 where it is whole and fits, else a float64, infinite where it is too
-// large.
+// ParseNumber reads a JSON number: an int or uint64 where it is whole and fits, else a float64, infinite where it is
+// too large.
 func ParseNumber(written string) any {
 	if i, err := strconv.ParseInt(written, 10, 64); err == nil {
 		return int(i)

@@ -1,5 +1,5 @@
-// Package tree reads YAML and JSON files and keeps the place of everything in them, so that an error can name the line and
-// the column and show the line with a caret. It also writes YAML and JSON.
+// Package tree reads YAML and JSON files and keeps the place of everything in them, so that an error can name the
+// line and the column and show the line with a caret. It also writes YAML and JSON.
 //
 // Files come from people: the reader limits their size, their nesting, and what aliases expand to.
 package tree
@@ -10,8 +10,8 @@ type Tree struct {
 	root *Node
 }
 
-// Read reads a file. Err returns what makes it unreadable, and keys that are given twice. The Root of a file that cannot be
-// read is absent.
+// Read reads a file. Err returns what makes it unreadable, and keys that are given twice. The Root of a file that
+// cannot be read is absent.
 func Read(name string, src []byte) *Tree {
 	t := &Tree{Reports: &Reports{Source: NewSource(name, string(src))}}
 	t.root = Parse(t.Reports, string(src))

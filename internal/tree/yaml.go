@@ -35,7 +35,8 @@ func Parse(r *Reports, text string) *Node {
 
 func parse(r *Reports, text string) *Node {
 	if len(text) > MaxSize {
-		r.Fail(Pos{1, 1}, "split it, or put its data in other files", "the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
+		r.Fail(Pos{1, 1}, "split it, or put its data in other files",
+			"the document has %d bytes, the limit is %d (4 MiB)", len(text), MaxSize)
 		return nil
 	}
 	if !utf8.ValidString(text) {

@@ -126,7 +126,8 @@ func oneLine(n *Node, room int) (string, bool) {
 	case Text:
 		return scalarText(n.Text), true
 	case List:
-		return inBrackets("[", "]", len(n.Items), room, func(i int) (string, bool) { return flowItem(n.Items[i], room) })
+		return inBrackets("[", "]", len(n.Items), room,
+			func(i int) (string, bool) { return flowItem(n.Items[i], room) })
 	case Mapping:
 		return inBrackets("{", "}", len(n.Fields), room, func(i int) (string, bool) {
 			text, ok := flowItem(n.Fields[i].Value, room)
@@ -172,7 +173,8 @@ var span = regexp.MustCompile(`^([0-9]+(ms|[smhd]))+$`)
 
 // unquoted reports whether a text needs no quotes anywhere, and reads as nothing but a text.
 func unquoted(text string) bool {
-	if text == "" || strings.Trim(text, ".0123456789_eE+-") == "" || strings.HasPrefix(text, "...") || text[len(text)-1] == ' ' {
+	if text == "" || strings.Trim(text, ".0123456789_eE+-") == "" || strings.HasPrefix(text,
+		"...") || text[len(text)-1] == ' ' {
 		return false
 	}
 	if first := text[0]; '0' <= first && first <= '9' {
@@ -198,9 +200,10 @@ func scalarText(text string) string {
 	if unquoted(text) {
 		return text
 	}
-	if !strings.ContainsAny(text, "'\n\t\\") && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
-	}) && strings.Contains(text, `"`) {
+	if !strings.ContainsAny(text, "'\n\t\\") && utf8.ValidString(text) && !strings.ContainsFunc(text,
+		func(r rune) bool {
+			return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+		}) && strings.Contains(text, `"`) {
 		return "'" + text + "'"
 	}
 	return string(AppendText(nil, text))

@@ -32,7 +32,7 @@ func (p *Pool) announce(ctx context.Context, t core.Task) bool {
 	}
 	said := make(chan bool, 1)
 	beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: p.cfg.Now()}
-	p.reports.confirm(t.Token.Run, beat, func(ended bool) { said <- ended })
+	p.confirm(t.Token.Run, beat, func(ended bool) { said <- ended })
 	begins := false
 	select {
 	case ended := <-said:
@@ -44,6 +44,16 @@ func (p *Pool) announce(ctx context.Context, t core.Task) bool {
 		<-ctx.Done() // it is about to be revoked, or the pool to be closed
 	}
 	return begins
+}
+
+// confirm reports, and says when that is durable where the reporter can tell.
+func (p *Pool) confirm(run core.RunID, in core.Input, done func(ended bool)) {
+	if c, ok := p.cfg.Reporter.(Confirmer); ok {
+		c.Confirm(run, in, done)
+		return
+	}
+	p.cfg.Reporter.Report(run, in)
+	done(false)
 }
 
 // rounds is in how many commits those that wait to announce themselves all get their turn.

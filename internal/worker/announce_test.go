@@ -32,7 +32,7 @@ func TestPoolAnnounces(t *testing.T) {
 		return Result{}
 	})})
 	s := slowly{r, make(chan func(bool), 1)}
-	p.ReportTo(s)
+	p.cfg.Reporter = s
 	task := testTask("work", "")
 	task.Announce = true
 	p.Dispatch(task)
@@ -53,7 +53,7 @@ func TestPoolAnnounces(t *testing.T) {
 	<-s.confirms
 	p.Revoke(task.Token, policy.KindTimeout) // no answer has come
 	next[core.TaskStopped](t, r)
-	p.ReportTo(r) // it cannot confirm
+	p.cfg.Reporter = r // it cannot confirm
 	p.Dispatch(task)
 	next[core.TaskEnded](t, r)
 	if len(begun) != 2 {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -24,7 +25,7 @@ type PoolConfig struct {
 	Slots map[string]int
 	// Queues are the task queues the pool serves; defaults to the unnamed one, which is the engine's own.
 	Queues []string
-	// Reporter takes the reports. Where it is made after the pool, give it to ReportTo.
+	// Reporter takes the reports. Required.
 	Reporter Reporter
 	// Now is the clock of the engine that hands out the tasks, for the instants of signs of life and for deadlines at
 	// the start; elapsed time is measured on the monotonic clock. It is called concurrently. Defaults to the wall clock at NewPool and the
@@ -38,13 +39,12 @@ type PoolConfig struct {
 type Pool struct {
 	cfg     PoolConfig
 	slots   map[string]int
-	reports reporting
 	instant instants
 	turns   turns // of attempts that announce themselves
 
+	closing atomic.Bool // set under mu
 	mu      sync.Mutex
 	running map[core.Token]*attempt
-	closing bool
 	gone    sync.WaitGroup // attempts that execute
 }
 
@@ -72,9 +72,6 @@ func NewPool(cfg PoolConfig) *Pool {
 		cfg.Now = func() core.Time { return policy.At(start).Add(time.Since(start)) }
 	}
 	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}}
-	if cfg.Reporter != nil {
-		p.ReportTo(cfg.Reporter)
-	}
 	p.instant.pool = p
 	for name, executor := range cfg.Executors {
 		p.slots[name] = defaultSlots(name, executor)
@@ -100,23 +97,14 @@ func defaultSlots(name string, executor Executor) int {
 	return 256
 }
 
-// ReportTo sets the reporter, once. It is given what there was to report before.
-func (p *Pool) ReportTo(r Reporter) { p.reports.begin(r) }
-
 // Slots returns how many tasks of the type may run at once: 0 where the pool does not serve the queue or the type, or
-// closes; -1 for no bound.
+// closes; -1 for no bound. It takes no lock: an engine's loop asks for each attempt.
 func (p *Pool) Slots(queue, taskType string) int {
 	n, known := p.slots[taskType]
-	if !known || !slices.Contains(p.cfg.Queues, queue) || p.isClosing() {
+	if !known || !slices.Contains(p.cfg.Queues, queue) || p.closing.Load() {
 		return 0
 	}
 	return n
-}
-
-func (p *Pool) isClosing() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closing
 }
 
 // Dispatch executes a task. It does not block, and reports nothing before it returns. A closed pool drops the task: to
@@ -133,7 +121,7 @@ func (p *Pool) Dispatch(t core.Task) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closing {
+	if p.closing.Load() {
 		p.cfg.Log.Info("a task came after the worker was closed", "run", t.Token.Run, "step", t.StepName)
 		return
 	}
@@ -164,7 +152,7 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 	defer func() { // also where the executor ends its goroutine
 		p.mu.Lock()
 		delete(p.running, a.task.Token)
-		revoked, closing := a.revoked, p.closing
+		revoked, closing := a.revoked, p.closing.Load()
 		p.mu.Unlock()
 		a.cancel(nil)
 		details := a.pulse.end()
@@ -191,7 +179,7 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 }
 
 func (p *Pool) ended(tok core.Token, res Result, details []byte) {
-	p.reports.report(tok.Run, core.TaskEnded{
+	p.cfg.Reporter.Report(tok.Run, core.TaskEnded{
 		Step: tok.Step, Attempt: tok.Attempt, Output: res.Output, Failure: res.Failure, Details: details,
 	})
 }
@@ -201,7 +189,7 @@ func notBegun() *policy.Failure {
 }
 
 func (p *Pool) stopped(tok core.Token, abandoned bool) {
-	p.reports.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+	p.cfg.Reporter.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
 }
 
 // Revoke stops an attempt that has ended. TaskStopped is reported when its work is gone or abandoned, at once for an
@@ -225,7 +213,7 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 // interrupts is reported lost. Afterwards the pool takes no tasks.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
-	p.closing = true
+	p.closing.Store(true)
 	for _, a := range p.running {
 		a.cancel(ErrClosing)
 	}

@@ -149,7 +149,7 @@ func (p *pulse) send(now, sign time.Time, output bool) {
 	if sign.After(p.signSaid) {
 		p.signSaid = sign
 	}
-	p.pool.reports.report(p.token.Run, in)
+	p.pool.cfg.Reporter.Report(p.token.Run, in)
 }
 
 // mute ends the reports of an attempt that has ended for the engine. It takes no lock: the engine calls it, and may be

@@ -25,7 +25,9 @@ type disk struct {
 
 type partition struct {
 	epoch, last, through uint64
-	batches              []batch // those after through
+	owner                string    // of the epoch; empty: nobody holds the partition
+	until                core.Time // the end of its lease, where it has a term
+	batches              []batch   // those after through
 }
 
 type batch struct {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -22,6 +23,8 @@ type Op string
 // The operations. OpAck is asked after an append was stored: its error is a lost acknowledgement.
 const (
 	OpAcquire    Op = "acquire"
+	OpRenew      Op = "renew"
+	OpRelease    Op = "release"
 	OpAppend     Op = "append"
 	OpAck        Op = "ack"
 	OpTail       Op = "tail"
@@ -39,6 +42,11 @@ type Journal struct {
 	// the batch of OpAppend and OpAck, else nil. Set it before the journal is shared. Nil: nothing fails.
 	Fault func(op Op, b *journal.Batch) error
 
+	// Term is how long a lease lasts without a sign of life of its owner, by the clock Now. Set both before the journal is
+	// shared. Default 0: until Release, Close or Reopen.
+	Term time.Duration
+	Now  func() core.Time
+
 	mu   sync.Mutex
 	disk *disk
 	gone bool
@@ -52,15 +60,26 @@ func New() *Journal { return &Journal{disk: newDisk()} }
 func (j *Journal) Reopen() *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.leave()
+	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, disk: j.disk}
+}
+
+// leave ends the journal, and the leases with it, as those of a process end with it.
+func (j *Journal) leave() {
+	if j.gone {
+		return
+	}
 	j.gone = true
-	return &Journal{Fault: j.Fault, disk: j.disk}
+	for _, p := range j.disk.partitions {
+		p.owner = ""
+	}
 }
 
 // Close closes the journal; Reopen opens it again.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.gone = true
+	j.leave()
 	return nil
 }
 
@@ -84,14 +103,62 @@ func (j *Journal) enter(ctx context.Context, op Op, b *journal.Batch) error {
 }
 
 // Acquire implements journal.Journal.
-func (j *Journal) Acquire(ctx context.Context, partition int, _ string) (journal.Lease, error) {
+func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
 	if err := j.enter(ctx, OpAcquire, nil); err != nil {
 		return journal.Lease{}, err
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
+	if p.owner != "" && (j.Term == 0 || j.Now() < p.until) {
+		return journal.Lease{}, journal.HeldBy(partition, p.owner)
+	}
+	if owner == "" {
+		owner = "somebody"
+	}
 	p.epoch++
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+	p.owner = owner
+	return j.lease(p), nil
+}
+
+// lease returns the lease of a partition's owner, which is alive.
+func (j *Journal) lease(p *partition) journal.Lease {
+	if j.Term > 0 {
+		p.until = j.Now().Add(j.Term)
+	}
+	return journal.Lease{Epoch: p.epoch, Term: j.Term, Last: p.last, Through: p.through}
+}
+
+// owned returns an error where an epoch is not that of the partition's owner.
+func (p *partition) owned(n int, epoch uint64) error {
+	if p.owner == "" || epoch != p.epoch {
+		return fmt.Errorf("%w: partition %d has epoch %d, the owner %d", journal.ErrFenced, n, p.epoch, epoch)
+	}
+	return nil
+}
+
+// Renew implements journal.Journal.
+func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
+	if err := j.enter(ctx, OpRenew, nil); err != nil {
+		return journal.Lease{}, err
+	}
+	defer j.mu.Unlock()
+	p := j.disk.partition(partition)
+	if err := p.owned(partition, epoch); err != nil {
+		return journal.Lease{}, err
+	}
+	return j.lease(p), nil
+}
+
+// Release implements journal.Journal.
+func (j *Journal) Release(ctx context.Context, partition int, epoch uint64) error {
+	if err := j.enter(ctx, OpRelease, nil); err != nil {
+		return err
+	}
+	defer j.mu.Unlock()
+	if p := j.disk.partition(partition); p.epoch == epoch {
+		p.owner = ""
+	}
+	return nil
 }
 
 // Append implements journal.Journal.
@@ -101,9 +168,10 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(b.Partition)
-	if b.Epoch != p.epoch {
-		return fmt.Errorf("%w: partition %d has epoch %d, the batch %d", journal.ErrFenced, b.Partition, p.epoch, b.Epoch)
+	if err := p.owned(b.Partition, b.Epoch); err != nil {
+		return err
 	}
+	j.lease(p)
 	if b.Seq != p.last+1 {
 		return fmt.Errorf("journal: batch %d of partition %d does not follow batch %d", b.Seq, b.Partition, p.last)
 	}

@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,7 +21,10 @@ func TestJournal(t *testing.T) {
 			j = j.Reopen()
 			return j
 		}
+		now := core.Time(1)
+		j.Term, j.Now = time.Minute, func() core.Time { return now }
 		return journaltest.Store{
+			Expire:  func() { now = now.Add(time.Minute) },
 			Journal: j, Reopen: reopen, Crash: reopen,
 			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) { return j.Steps(run), j.Attempts(run) },
 		}

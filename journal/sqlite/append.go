@@ -54,7 +54,10 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	if err := j.writable(); err != nil {
 		return journal.Lease{}, err
 	}
-	p := &partition{}
+	if p := j.partitions[n]; p != nil {
+		return journal.Lease{}, journal.HeldBy(n, p.owner)
+	}
+	p := &partition{owner: owner}
 	if err := j.w.acquire(n, owner, p); err != nil {
 		return journal.Lease{}, j.failed("acquire", err)
 	}
@@ -62,7 +65,54 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 		return journal.Lease{}, err
 	}
 	j.partitions[n] = p
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}, nil
+	return p.lease(), nil
+}
+
+// lease has no term: the lock on the file keeps other processes out as long as the journal is open, and ends with it.
+func (p *partition) lease() journal.Lease {
+	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+}
+
+// owned returns the partition, or an error where the epoch is not that of its owner.
+func (j *Journal) owned(n int, epoch uint64) (*partition, error) {
+	p := j.partitions[n]
+	if p == nil || epoch != p.epoch {
+		return nil, fmt.Errorf("%w: partition %d has no owner with epoch %d", journal.ErrFenced, n, epoch)
+	}
+	return p, nil
+}
+
+// Renew implements journal.Journal. It reads where the partition stands from the file, since the last append may have failed
+// in a way that leaves it open.
+func (j *Journal) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return journal.Lease{}, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.writable(); err != nil {
+		return journal.Lease{}, err
+	}
+	p, err := j.owned(n, epoch)
+	if err != nil {
+		return journal.Lease{}, err
+	}
+	now := partition{epoch: p.epoch, owner: p.owner}
+	if err := j.w.transaction(func() error { return j.w.stand(n, &now) }); err != nil {
+		return journal.Lease{}, j.failed("renew", err)
+	}
+	*p = now
+	return p.lease(), nil
+}
+
+// Release implements journal.Journal.
+func (j *Journal) Release(_ context.Context, n int, epoch uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p := j.partitions[n]; p != nil && p.epoch == epoch {
+		delete(j.partitions, n)
+	}
+	return nil
 }
 
 // writable says why nothing can be written, if nothing can.
@@ -118,9 +168,9 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	if err := j.writable(); err != nil {
 		return err
 	}
-	p := j.partitions[b.Partition]
-	if p == nil || b.Epoch != p.epoch {
-		return fmt.Errorf("%w: append batch %d of partition %d with epoch %d", journal.ErrFenced, b.Seq, b.Partition, b.Epoch)
+	p, err := j.owned(b.Partition, b.Epoch)
+	if err != nil {
+		return err
 	}
 	if b.Seq != p.last+1 {
 		return fmt.Errorf("journal: append %s: batch %d of partition %d does not follow batch %d", j.path, b.Seq, b.Partition,
@@ -300,8 +350,6 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 func (w *writer) acquire(n int, owner string, p *partition) error {
 	take := w.conn.Prep("INSERT INTO partitions VALUES (?, 1, ?) ON CONFLICT (partition) DO UPDATE" +
 		" SET epoch = epoch + 1, owner = excluded.owner RETURNING epoch")
-	first := w.conn.Prep("SELECT id FROM journal WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1")
-	last := w.conn.Prep("SELECT id, through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
 	return w.transaction(func() error {
 		take.BindInt64(1, int64(n))
 		take.BindText(2, owner)
@@ -310,19 +358,26 @@ func (w *writer) acquire(n int, owner string, p *partition) error {
 			return err
 		}
 		p.epoch = uint64(epoch)
-		for _, s := range []*sqlite.Stmt{first, last} {
-			s.BindInt64(1, rowID(n, 0))
-			s.BindInt64(2, rowID(n, seqMask))
-		}
-		id, found, err := one(first)
-		if err != nil || !found {
-			return err
-		}
-		p.first = uint64(id) & seqMask
-		if _, err := last.Step(); err != nil {
-			return err
-		}
-		p.last, p.through = uint64(last.ColumnInt64(0))&seqMask, uint64(last.ColumnInt64(1))
-		return last.Reset()
+		return w.stand(n, p)
 	})
+}
+
+// stand reads where a partition stands.
+func (w *writer) stand(n int, p *partition) error {
+	first := w.conn.Prep("SELECT id FROM journal WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1")
+	last := w.conn.Prep("SELECT id, through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
+	for _, s := range []*sqlite.Stmt{first, last} {
+		s.BindInt64(1, rowID(n, 0))
+		s.BindInt64(2, rowID(n, seqMask))
+	}
+	id, found, err := one(first)
+	if err != nil || !found {
+		return err
+	}
+	p.first = uint64(id) & seqMask
+	if _, err := last.Step(); err != nil {
+		return err
+	}
+	p.last, p.through = uint64(last.ColumnInt64(0))&seqMask, uint64(last.ColumnInt64(1))
+	return last.Reset()
 }

@@ -233,6 +233,7 @@ func checkFull(t *testing.T, a *appender, limit func(limited bool)) {
 			t.Fatalf("with room again: %v", err)
 		}
 	}
+	a.release(t)
 	checkNumbered(t, a.j, a.lease.Last)
 }
 
@@ -485,6 +486,14 @@ func execAll(t *testing.T, path, statements string) {
 	}
 	defer c.Close()
 	if err := sqlitex.ExecuteScript(c, statements, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// release gives the partition back, so that another owner can have it.
+func (a *appender) release(t *testing.T) {
+	t.Helper()
+	if err := a.j.Release(t.Context(), 0, a.lease.Epoch); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -31,10 +31,10 @@ type Journal struct {
 	seed     uint32      // of checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
-	mu         sync.Mutex // serialises writing: SQLite has one writer
-	w          *writer    // nil: read-only, or closed
-	partitions map[int]*partition
-	lost       error // why nothing is written any more
+	mu         sync.Mutex         // serialises writing: SQLite has one writer
+	w          *writer            // nil: read-only, or closed
+	partitions map[int]*partition // that somebody owns
+	lost       error              // why nothing is written any more
 
 	readers chan *conn    // nil: to be opened by whoever takes it
 	closing chan struct{} // closed by Close
@@ -44,6 +44,7 @@ type Journal struct {
 // partition is what the writer knows of a partition. No other process writes the file, so this is the truth.
 type partition struct {
 	epoch, first, last, through uint64
+	owner                       string
 }
 
 // writerCache is how many bytes of pages the writer keeps. What it writes it appends, and what it looks up by a name

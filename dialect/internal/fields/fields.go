@@ -1,5 +1,5 @@
-// Package fields holds a dialect to its promise that no field is dropped silently: each field that it knows changes what
-// becomes of a document, or is noted, or is refused.
+// Package fields holds a dialect to its promise that no field is dropped silently: each field that it knows changes
+// what becomes of a document, or is noted, or is refused.
 package fields
 
 import (
@@ -41,8 +41,8 @@ const unknown = "zzzzzzzz"
 
 var known = regexp.MustCompile(`has no key "` + unknown + `"; known are ([^\n]*)`)
 
-// Check sets every field of every place to its value. The fields there are it learns from the dialect itself, so a new one
-// has to be named here as well. files is a JSON object of the files as they are before.
+// Check sets every field of every place to its value. The fields there are it learns from the dialect itself, so a
+// new one has to be named here as well. files is a JSON object of the files as they are before.
 func Check(t *testing.T, files string, of Convert, places []Place) {
 	t.Helper()
 	base := func() document { return decode(t, files) }
@@ -64,10 +64,12 @@ func Check(t *testing.T, files string, of Convert, places []Place) {
 			p.set(t, doc, name, value)
 			flows, notes, err := convert(encode(t, doc))
 			is := map[string]bool{
-				"refused": err != nil, "noted": noted(notes, plainNotes, name), "changes the flows": err == nil && flows != plain,
+				"refused": err != nil, "noted": noted(notes, plainNotes, name),
+				"changes the flows": err == nil && flows != plain,
 			}
 			if !is[how] {
-				t.Errorf("%s %v: the field %q with %v is to be: %s; it is %v (%v)", p.File, p.Path, name, value, how, is, err)
+				t.Errorf("%s %v: the field %q with %v is to be: %s; it is %v (%v)", p.File, p.Path, name, value,
+					how, is, err)
 			}
 		}
 		for name := range p.Fields {

@@ -59,7 +59,8 @@ func (f *File) Documents(v tree.Value, names ...string) {
 // Renamed notes that a name is another in a flow, which has fewer signs for names.
 func (f *File) Renamed(at tree.Pos, was, is string) {
 	if was != is {
-		f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf("the name %q is %q in the flow", was, is), Documents: true})
+		f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf("the name %q is %q in the flow", was, is),
+			Documents: true})
 	}
 }
 
@@ -226,8 +227,8 @@ func (f *File) Policy(v tree.Value, err error) {
 	}
 }
 
-// Tidy makes of a translated policy what a person would write: nothing where there is one attempt, no bound that no delay
-// reaches, no filter where a condition takes its place. It behaves the same.
+// Tidy makes of a translated policy what a person would write: nothing where there is one attempt, no bound that no
+// delay reaches, no filter where a condition takes its place. It behaves the same.
 func Tidy(r *policy.Retry) *policy.Retry {
 	if r == nil || r.MaxAttempts == 1 {
 		return nil
@@ -284,8 +285,8 @@ func Object(fields map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// Fill gives the expression for a text in which {{name}} stands for something: value gives what a name stands for, as a text,
-// or whatever it is where the name stands alone.
+// Fill gives the expression for a text in which {{name}} stands for something: value gives what a name stands for, as
+// a text, or whatever it is where the name stands alone.
 func Fill(text string, value func(name string, alone bool) string) string {
 	var pieces []string
 	rest := text
@@ -349,11 +350,9 @@ func (n *Namer) Name(wish string) string {
 	return name
 }
 
-// Taken says that a name is in use.
-func (n *Namer) Taken(name string) bool { return n.used[name] }
-
 // reserved are the names of hooks.
-var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true, "onExit": true}
+var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true,
+	"onExit": true}
 
 // Amount reads a limit's duration, which must not be zero.
 func Amount(v any) (time.Duration, error) {

@@ -45,7 +45,8 @@ func Read(f *form.File, kinds ...string) map[string]*Handler {
 		v := field.Value
 		if !f.Object(v, "a handler", known...) {
 			if v.Fields() == nil {
-				f.Fail(field.Pos, "write exec: {command: [./program]}, or http: {url: …}", "handler %q does nothing", field.Name)
+				f.Fail(field.Pos, "write exec: {command: [./program]}, or http: {url: …}",
+					"handler %q does nothing", field.Name)
 			}
 			continue
 		}
@@ -99,10 +100,10 @@ func Nearest(name string, all map[string]*Handler) string {
 // its standard input, a request carries it as its body, a function takes it as its input.
 func (h *Handler) Action(input string) flow.Action {
 	v := h.value
-	data := tree.V("${{ " + input + " }}")
+	data := flow.V("${{ " + input + " }}")
 	switch h.kind {
 	case "http":
-		a := &flow.HTTP{Method: tree.V("POST"), URL: plain(v), JSON: data}
+		a := &flow.HTTP{Method: flow.V("POST"), URL: plain(v), JSON: data}
 		if v.IsMapping() {
 			a.URL, a.Headers, a.Expect = plain(v.Get("url")), plain(v.Get("headers")), plain(v.Get("expect"))
 			if method := v.Get("method"); !method.IsZero() {
@@ -132,7 +133,7 @@ func plain(v tree.Value) tree.Value {
 	if v.IsZero() {
 		return v
 	}
-	return tree.V(v.Any())
+	return flow.V(v.Any())
 }
 
 // Output gives the expression of what a step with the handler returned; nil where it did not come to that.

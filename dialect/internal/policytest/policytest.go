@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Run translates the forms in a folder of transcripts, one in each line, and shows the policies, or where a form is wrong. A
-// policy's JSON must be read back as itself, so that it can be journaled.
+// Run translates the forms in a folder of transcripts, one in each line, and shows the policies, or where a form is
+// wrong. A policy's JSON must be read back as itself, so that it can be journaled.
 func Run(t *testing.T, dir string, translate func(v any) (policy.Policy, error)) {
 	t.Helper()
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {

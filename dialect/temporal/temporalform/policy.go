@@ -50,7 +50,8 @@ func activity(f *policy.Fields) policy.Policy {
 	if outer == nil {
 		outer = p.ScheduleToClose
 	}
-	// A heartbeat timeout that is cut stays: the worker reports heartbeats as often as it needs, and the next attempt reads them.
+	// A heartbeat timeout that is cut stays: the worker reports heartbeats as often as it needs, and the next attempt
+	// reads them.
 	p.Heartbeat = readLimit(f, "heartbeatTimeout", !slices.Contains(never, "Heartbeat"), nil)
 	if p.Heartbeat != nil && outer != nil && p.Heartbeat.After > outer.After {
 		p.Heartbeat.After, p.Heartbeat.Origin = outer.After, outer.Origin
@@ -92,7 +93,8 @@ func readRetry(v any) (r *policy.Retry, never []string, err error) {
 		default:
 			f.Keep("nonRetryableErrorTypes", &policy.FieldError{
 				Path: []string{fmt.Sprint(i)},
-				Msg:  fmt.Sprintf("there is no timeout %q; write one of %s after TemporalTimeout:", timeout, strings.Join(timeouts, ", ")),
+				Msg: fmt.Sprintf("there is no timeout %q; write one of %s after TemporalTimeout:", timeout,
+					strings.Join(timeouts, ", ")),
 			})
 		}
 	}

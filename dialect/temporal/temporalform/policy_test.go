@@ -68,7 +68,8 @@ func TestNests(t *testing.T) {
 		wantWhole := given("scheduleToCloseTimeout")
 		wantAttempt := shorter(given("startToCloseTimeout"), wantWhole)
 		if whole != wantWhole || attempt != wantAttempt ||
-			shorter(length(policy.LimitScheduleToStart), whole) != shorter(given("scheduleToStartTimeout"), wantWhole) ||
+			shorter(length(policy.LimitScheduleToStart), whole) != shorter(given("scheduleToStartTimeout"),
+				wantWhole) ||
 			shorter(length(policy.LimitHeartbeat), attempt) != shorter(given("heartbeatTimeout"), wantAttempt) ||
 			length(policy.LimitHeartbeat) > attempt {
 			t.Fatalf("%v became %s", form, policytest.Summary(&p))

@@ -29,7 +29,8 @@ type Workflow struct {
 	StartDelay  time.Duration
 }
 
-// ReadWorkflow reads a workflow's options. What is wrong with them the fields' Err returns, to which the caller may add.
+// ReadWorkflow reads a workflow's options. What is wrong with them the fields' Err returns, to which the caller may
+// add.
 func ReadWorkflow(v any) (Workflow, *policy.Fields) {
 	f := policy.ReadFields(v, workflowBounds...)
 	return workflow(f), f

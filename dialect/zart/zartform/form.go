@@ -1,5 +1,5 @@
-// Package zartform reads Zart's attributes: those of a step and of a handler, in flow files below the key zart and in Go
-// programs. It does not need the engine.
+// Package zartform reads Zart's attributes: those of a step and of a handler, in flow files below the key zart and in
+// Go programs. It does not need the engine.
 //
 // The Origin of every limit and retry policy is the name of the attribute that set it.
 package zartform

@@ -13,9 +13,9 @@ import (
 //
 //	{retry: "fixed(3, 1s)", timeout: 5m, timeout_scope: global | per_attempt}
 //
-// Zart retries every error of the step's own. A timeout ends the step in both scopes: the global one spans the attempts from
-// the first scheduling on, the other begins again with each attempt. A nil value stands for the defaults. Errors are
-// [*policy.FieldError] values.
+// Zart retries every error of the step's own. A timeout ends the step in both scopes: the global one spans the
+// attempts from the first scheduling on, the other begins again with each attempt. A nil value stands for the
+// defaults. Errors are [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
 	f := policy.ReadFields(v, "retry", "timeout", "timeout_scope")
 	p := policy.Policy{Retry: readRetry(f, "retry")}

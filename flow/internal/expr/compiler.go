@@ -16,8 +16,8 @@ type Compiler struct {
 	Uses func(step StepUse, in *tree.Node, offset int)
 }
 
-// Template compiles data in whose texts expressions may stand. vars are the variables they may name; texts asks that every
-// scalar be written as a text. It returns nil for what is absent.
+// Template compiles data in whose texts expressions may stand. vars are the variables they may name; texts asks that
+// every scalar be written as a text. It returns nil for what is absent.
 func (c *Compiler) Template(n *tree.Node, vars Vars, texts bool) *Template {
 	if n == nil {
 		return nil
@@ -64,7 +64,8 @@ func (c *Compiler) text(n *tree.Node, vars Vars, texts bool) *Template {
 	}
 	parts, open := segments(n.Text)
 	if open >= 0 {
-		c.Report(c.Source.Inside(n, open), "end it with }}, or write $${{ for the characters themselves", "an expression begins here and does not end")
+		c.Report(c.Source.Inside(n, open), "end it with }}, or write $${{ for the characters themselves",
+			"an expression begins here and does not end")
 		return t
 	}
 	t.parts = make([]*Template, 0, len(parts))
@@ -89,8 +90,8 @@ func (c *Compiler) TextList(n *tree.Node, vars Vars) *Template {
 	return c.Template(n, vars, true)
 }
 
-// Condition compiles a text that is an expression as a whole, with or without ${{ }} around it. It returns nil where that is
-// wrong.
+// Condition compiles a text that is an expression as a whole, with or without ${{ }} around it. It returns nil where
+// that is wrong.
 func (c *Compiler) Condition(n *tree.Node, vars Vars) *Program {
 	text, offset := n.Text, 0
 	if whole, ok := wholeExpression(n); ok {

@@ -14,8 +14,8 @@ import (
 )
 
 // functions are fail(text), with which an expression refuses what it was given, and replacements for functions of the
-// library: they walk over a map in a fixed order, because a flow must decide the same each time, they limit the length of
-// texts, and they write values as JSON in the way in which a step's input is written.
+// library: they walk over a map in a fixed order, because a flow must decide the same each time, they limit the
+// length of texts, and they write values as JSON in the way in which a step's input is written.
 var functions = []struct {
 	name  string
 	call  func(...any) (any, error)
@@ -25,9 +25,11 @@ var functions = []struct {
 	{"keys", sortedKeys, []any{new(func(map[string]any) []any)}},
 	{"values", sortedValues, []any{new(func(map[string]any) []any)}},
 	{"toPairs", sortedPairs, []any{new(func(map[string]any) []any)}},
-	{"replace", boundedReplace, []any{new(func(string, string, string) string), new(func(string, string, string, int) string)}},
+	{"replace", boundedReplace, []any{new(func(string, string, string) string),
+		new(func(string, string, string, int) string)}},
 	{"toJSON", toJSON, []any{new(func(any) string)}},
-	{"join", boundedJoin, []any{new(func([]any) string), new(func([]any, string) string), new(func([]string) string), new(func([]string, string) string)}},
+	{"join", boundedJoin, []any{new(func([]any) string), new(func([]any, string) string), new(func([]string) string),
+		new(func([]string, string) string)}},
 	{plusName, boundedPlus, []any{new(func(any, any) any)}},
 	{textPlusName, boundedPlus, []any{new(func(string, string) string)}},
 }
@@ -37,8 +39,8 @@ const maxText = 4 << 20
 
 var errTooLong = fmt.Errorf("a text grows longer than %d bytes", maxText)
 
-// Refusal is the text with which an expression refused what it was given: fail(text). It needs no place and no expression
-// beside it.
+// Refusal is the text with which an expression refused what it was given: fail(text). It needs no place and no
+// expression beside it.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }

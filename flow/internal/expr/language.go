@@ -1,8 +1,8 @@
-// Package expr is the language of expressions in flow documents: it compiles them, knows which variables may be named where,
-// bounds what an evaluation may cost, and fills data that holds expressions (a [Template]).
+// Package expr is the language of expressions in flow documents: it compiles them, knows which variables may be named
+// where, bounds what an evaluation may cost, and fills data that holds expressions (a [Template]).
 //
-// An expression does not see a clock, chance or the machine it runs on: the same run gives the same value each time it is
-// evaluated.
+// An expression does not see a clock, chance or the machine it runs on: the same run gives the same value each time
+// it is evaluated.
 package expr
 
 import (
@@ -118,8 +118,8 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Msg }
 
-// Compile makes a program of an expression that may name the allowed variables. truth asks for an expression that is true
-// or false.
+// Compile makes a program of an expression that may name the allowed variables. truth asks for an expression that is
+// true or false.
 func (l *Language) Compile(text string, allowed Vars, truth bool) (*Program, *Problem) {
 	k := key{text, allowed, truth}
 	if r, ok := l.compiled[k]; ok {
@@ -136,7 +136,8 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 		return nil, &Problem{Msg: "the expression is empty"}
 	}
 	if len(text) > maxExpression {
-		return nil, &Problem{Msg: fmt.Sprintf("the expression has %d characters, the limit is %d", len(text), maxExpression)}
+		return nil, &Problem{Msg: fmt.Sprintf("the expression has %d characters, the limit is %d", len(text),
+			maxExpression)}
 	}
 	tree, err := parser.ParseWithConfig(text, grammar)
 	if err != nil {

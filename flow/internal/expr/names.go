@@ -58,7 +58,8 @@ func (n *names) identifier(at *ast.IdentifierNode) {
 
 func (n *names) member(at *ast.MemberNode) {
 	if name, ok := at.Property.(*ast.StringNode); ok && name.Value == "Local" {
-		n.fail(at.Location().From, `name the zone: now.In(timezone("Europe/Berlin"))`, "Local depends on the machine that evaluates it")
+		n.fail(at.Location().From, `name the zone: now.In(timezone("Europe/Berlin"))`,
+			"Local depends on the machine that evaluates it")
 	}
 	steps, ok := at.Node.(*ast.IdentifierNode)
 	if !ok || steps.Value != "steps" {
@@ -96,7 +97,8 @@ func (n *names) unknownStep(at *ast.StringNode) {
 		}
 	}
 	if longest != "" {
-		n.fail(at.Location().From, fmt.Sprintf("write steps['%s']", longest), "the name %s needs quotes in an expression", longest)
+		n.fail(at.Location().From, fmt.Sprintf("write steps['%s']", longest),
+			"the name %s needs quotes in an expression", longest)
 		return
 	}
 	n.fail(at.Location().From, nearest.Hint(at.Value, n.language.names), "there is no step %q", at.Value)
@@ -111,7 +113,8 @@ func (n *names) fail(at int, hint, format string, args ...any) {
 func (n *names) finish() *Problem {
 	for _, at := range n.bare {
 		if !n.followed[at] {
-			n.fail(at.Location().From, "write steps.charge or steps['my-step']", "steps must be followed by a step's name")
+			n.fail(at.Location().From, "write steps.charge or steps['my-step']",
+				"steps must be followed by a step's name")
 		}
 	}
 	return n.bad

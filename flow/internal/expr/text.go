@@ -15,7 +15,8 @@ type segment struct {
 
 const opening = "${{"
 
-// segments cuts a text at its expressions. $${{ stands for ${{ itself. open is the place of one that does not end, or -1.
+// segments cuts a text at its expressions. $${{ stands for ${{ itself. open is the place of one that does not end, or
+// -1.
 func segments(text string) (parts []segment, open int) {
 	var literal strings.Builder
 	flush := func() {

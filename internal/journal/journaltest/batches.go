@@ -50,7 +50,7 @@ func testTail(f *fixture) {
 	f.equal("late entries", got, want[38:])
 	seqs, _ = f.tail(0, 21)
 	f.equal("after the last", len(seqs), 0)
-	f.equal("lease", f.acquire(0).Last, uint64(21))
+	f.equal("lease", f.again().Last, uint64(21))
 }
 
 func testEncoded(f *fixture) {
@@ -125,7 +125,7 @@ func testPrivate(f *fixture) {
 func testFencing(f *fixture) {
 	old := f.acquire(0)
 	f.append(nil, signal(1, "a"))
-	next := f.acquire(0)
+	next := f.again()
 	if next.Epoch <= old.Epoch || next.Last != 1 {
 		f.Fatalf("%+v after %+v", next, old)
 	}
@@ -141,6 +141,79 @@ func testFencing(f *fixture) {
 	if again := f.acquire(0); again.Epoch <= next.Epoch {
 		f.Errorf("epoch %d after %d and a restart", again.Epoch, next.Epoch)
 	}
+}
+
+// testHeld: a partition that somebody owns is refused, by name, and each partition has its own owner.
+func testHeld(f *fixture) {
+	f.acquire(0)
+	for range 2 {
+		_, err := f.j.Acquire(f.ctx, 0, "another")
+		f.fails("acquire what is owned", err, journal.ErrHeld)
+		if err == nil || !strings.Contains(err.Error(), "test") {
+			f.Errorf("the error does not name the owner: %v", err)
+		}
+		f.append(nil, signal(1, "a")) // the owner goes on
+	}
+	other := f.lease
+	f.acquire(1)
+	f.fails("release by who is not the owner", f.j.Release(f.ctx, 1, f.lease.Epoch+7), nil)
+	_, err := f.j.Acquire(f.ctx, 1, "another")
+	f.fails("acquire what is owned", err, journal.ErrHeld)
+	f.lease = other
+	f.equal("lease", f.again().Last, uint64(2))
+	f.j = f.Crash()
+	f.equal("lease after a crash", f.acquire(0).Last, uint64(2))
+}
+
+// testRenew: an owner learns where its partition stands, until it is no longer its own.
+func testRenew(f *fixture) {
+	f.acquire(0)
+	f.append(nil, signal(1, "a"))
+	f.append(&journal.View{Through: 1}, signal(2, "b"))
+	got, err := f.j.Renew(f.ctx, 0, f.lease.Epoch)
+	f.fails("renew", err, nil)
+	f.equal("epoch", got.Epoch, f.lease.Epoch)
+	f.equal("last", got.Last, uint64(2))
+	f.append(nil, signal(3, "c")) // under the same epoch
+	_, err = f.j.Renew(f.ctx, 0, f.lease.Epoch+1)
+	f.fails("renew with an epoch that nobody has", err, journal.ErrFenced)
+	_, err = f.j.Renew(f.ctx, 5, 1)
+	f.fails("renew what was never acquired", err, journal.ErrFenced)
+	old := f.lease
+	f.again()
+	_, err = f.j.Renew(f.ctx, 0, old.Epoch)
+	f.fails("renew by the old owner", err, journal.ErrFenced)
+	f.fails("release by the old owner", f.j.Release(f.ctx, 0, old.Epoch), nil)
+	f.append(nil, signal(4, "d")) // it released nothing
+	f.fails("release", f.j.Release(f.ctx, 0, f.lease.Epoch), nil)
+	late := &journal.Batch{Epoch: f.lease.Epoch, Seq: f.lease.Last + 1, Entries: []core.Entry{signal(5, "e")}}
+	f.fails("append after release", f.j.Append(f.ctx, late), journal.ErrFenced)
+}
+
+// testExpire: a lease lasts as long as its owner gives signs of life.
+func testExpire(f *fixture) {
+	if f.Expire == nil {
+		f.Skip("leases end with the journal")
+	}
+	old := f.acquire(0)
+	f.Expire()
+	f.append(nil, signal(1, "a")) // nobody came: a sign of life
+	_, err := f.j.Acquire(f.ctx, 0, "another")
+	f.fails("acquire what is owned", err, journal.ErrHeld)
+	f.Expire()
+	_, err = f.j.Renew(f.ctx, 0, old.Epoch)
+	f.fails("renew", err, nil)
+	_, err = f.j.Acquire(f.ctx, 0, "another")
+	f.fails("acquire what is owned", err, journal.ErrHeld)
+	f.Expire()
+	if next := f.acquire(0); next.Epoch <= old.Epoch || next.Last != 1 {
+		f.Fatalf("%+v after %+v", next, old)
+	}
+	stale := &journal.Batch{Epoch: old.Epoch, Seq: 2, Entries: []core.Entry{signal(2, "b")}}
+	f.fails("the old owner's append", f.j.Append(f.ctx, stale), journal.ErrFenced)
+	_, err = f.j.Renew(f.ctx, 0, old.Epoch)
+	f.fails("the old owner's renewal", err, journal.ErrFenced)
+	f.append(nil, signal(3, "c"))
 }
 
 func testPartitions(f *fixture) {
@@ -160,7 +233,9 @@ func testPartitions(f *fixture) {
 			f.equal("run", e.Run, RunID(p))
 		}
 	}
-	f.equal("lease", f.acquire(1).Last, uint64(2))
+	l, err := f.j.Renew(f.ctx, 1, f.lease.Epoch)
+	f.fails("renew", err, nil)
+	f.equal("lease", l.Last, uint64(2))
 }
 
 func testDefinitions(f *fixture) {

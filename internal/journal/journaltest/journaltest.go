@@ -20,6 +20,8 @@ type Store struct {
 	Reopen func() journal.Journal
 	// Crash opens what is durable now, as after a kill: the journal was not closed and is not used any more.
 	Crash func() journal.Journal
+	// Expire lets the leases end, as those of owners that give no sign of life. Nil: they do not end so.
+	Expire func()
 	// Rows returns a run's steps and attempts in the view, in order.
 	Rows func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow)
 }
@@ -37,6 +39,9 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"tail stops", testTailStops},
 		{"private copies", testPrivate},
 		{"fencing", testFencing},
+		{"held", testHeld},
+		{"renew", testRenew},
+		{"lease that ends", testExpire},
 		{"partitions", testPartitions},
 		{"definitions", testDefinitions},
 		{"rows replace rows", testRows},
@@ -75,8 +80,18 @@ func (f *fixture) acquire(partition int) journal.Lease {
 	if err != nil {
 		f.Fatal(err)
 	}
+	l.Term = 0 // the storage's affair
 	f.lease = l
 	return l
+}
+
+// again gives partition 0 back and acquires it.
+func (f *fixture) again() journal.Lease {
+	f.Helper()
+	if err := f.j.Release(f.ctx, 0, f.lease.Epoch); err != nil {
+		f.Fatal(err)
+	}
+	return f.acquire(0)
 }
 
 // append appends a batch to partition 0 after the last one.

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// leased is a journal whose leases last 30 seconds. cut: the owner's signs of life do not arrive.
+func leased() (j *memory.Journal, cut *atomic.Pointer[error]) {
+	j, cut = memory.New(), new(atomic.Pointer[error])
+	j.Term, j.Now = 30*time.Second, func() core.Time { return policy.At(time.Now()) }
+	j.Fault = func(op memory.Op, _ *journal.Batch) error {
+		if err := cut.Load(); err != nil && (op == memory.OpRenew || op == memory.OpAppend) {
+			return *err
+		}
+		return nil
+	}
+	return j, cut
+}
+
+// TestOwnerIsNotPushedAside: an engine that lives keeps its partition though it appends nothing for long, and who tries to
+// take it is told who has it and may try again.
+func TestOwnerIsNotPushedAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, _ := leased()
+		e, _ := open(t, j, -1, succeed, func(c *Config) { c.Owner = "the first" })
+		id := mustStart(t, e, flow("nap", nap(48*time.Hour)))
+		other, err := New(Config{Journal: j, Kinds: plans, Workers: newCrew(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			time.Sleep(time.Hour)
+			var own *Error
+			if err := other.Open(t.Context()); !errors.Is(err, journal.ErrHeld) || !errors.As(err, &own) || own.Code != CodeHeld {
+				t.Fatalf("a second engine opened: %v", err)
+			}
+		}
+		closeEngine(t, e)
+		if err := other.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := other.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded {
+			t.Fatal(out, err)
+		}
+		closeEngine(t, other)
+	})
+}
+
+// TestFencedEngineStops: an engine whose lease has ended finds out by its next append. It ends, tells its callers, stops its
+// workers, and takes nothing back.
+func TestFencedEngineStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, cut := leased()
+		e, workers := open(t, j, -1, nil)
+		id := mustStart(t, e, flow("long", task()))
+		time.Sleep(5 * time.Second) // its row is written
+		down := errors.New("the network is down")
+		cut.Store(&down)
+		time.Sleep(time.Minute)
+		cut.Store(nil)
+		other, _ := open(t, j, -1, succeed)
+		waits := make(chan error)
+		go func() {
+			_, err := e.Result(context.Background(), id)
+			waits <- err
+		}()
+		_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
+		var own *Error
+		if !errors.Is(err, journal.ErrFenced) || !errors.As(err, &own) || own.Code != CodeFenced {
+			t.Fatal(err)
+		}
+		<-e.Done()
+		if err := <-waits; !errors.Is(err, journal.ErrFenced) {
+			t.Fatal(err)
+		}
+		if err := e.Close(); !errors.Is(err, journal.ErrFenced) {
+			t.Fatal(err)
+		}
+		if len(workers.revoked) != 1 || workers.revoked[0].Run != id {
+			t.Errorf("revoked: %v, want the attempt of run %s", workers.revoked, id)
+		}
+		if out, err := other.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded {
+			t.Fatal(out, err)
+		}
+		closeEngine(t, other)
+	})
+}
+
+// TestStalledEngineTakesNothingBack: an engine whose journal takes no writes for a while goes on as the same owner, or, where
+// there is a newer one by then, not at all.
+func TestStalledEngineTakesNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, cut := leased()
+		e, _ := open(t, j, -1, succeed)
+		full := journal.ErrFull
+		stall := func() {
+			cut.Store(&full)
+			_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
+			if !errors.Is(err, ErrStalled) {
+				t.Fatal(err)
+			}
+		}
+		stall()
+		cut.Store(nil)
+		time.Sleep(10 * time.Second)
+		epoch := e.Stats().Seq
+		id := mustStart(t, e, flow("one", task()))
+		if out, err := e.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded || e.Stats().Seq <= epoch {
+			t.Fatal(out, err)
+		}
+		stall()
+		time.Sleep(time.Minute)
+		lease, err := j.Acquire(t.Context(), 0, "a newer owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut.Store(nil)
+		<-e.Done()
+		if err := e.Close(); !errors.Is(err, journal.ErrFenced) {
+			t.Fatal(err)
+		}
+		if again, err := j.Renew(t.Context(), 0, lease.Epoch); err != nil || again.Epoch != lease.Epoch {
+			t.Fatal(again, err)
+		}
+	})
+}
