@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/body"
@@ -60,20 +59,16 @@ func (d *definition) source() journal.Definition {
 	return source(d.name)
 }
 
-// kinds are the workflows that a program can run: functions, and those of the packages that it
-// links. Flows that it does not link are set aside.
-func (h *host) kinds(j journal.Journal) map[string]engine.Kind {
-	out := map[string]engine.Kind{
+// kinds are the workflows that a program can run without another package: functions. Flows are refused until package
+// pawlflow adds them.
+func (h *host) kinds() map[string]engine.Kind {
+	return map[string]engine.Kind{
 		journal.KindFlow: {Refuse: notLinked}, journal.KindBundle: {Refuse: notLinked},
 		journal.KindGo: {
 			Compile: h.compile, Bodies: h.bodies,
 			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.stored(name) },
 		},
 	}
-	for _, p := range kind.Plugins() {
-		maps.Copy(out, p.Kinds(j, h.stored))
-	}
-	return out
 }
 
 func notLinked(d journal.Definition) error {
@@ -107,28 +102,15 @@ func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 	return res
 }
 
-// executors are those of the packages that the program links. Executors that take no time stay as they are: the pool knows
-// them.
-func (h *host) executors(owner string) map[string]worker.Executor {
-	out := map[string]worker.Executor{}
-	for _, p := range kind.Plugins() {
-		maps.Copy(out, p.Executors(worker.ExecConfig{Owner: owner, Grace: h.grace, Log: h.log}))
-	}
-	for name, executor := range out {
+// observed lets observers and an interceptor have their part in executors of documents' steps. Those that take no time stay
+// as they are: the pool knows them.
+func (h *host) observed(executors map[string]worker.Executor) map[string]worker.Executor {
+	for name, executor := range executors {
 		if _, instant := executor.(worker.Instant); !instant {
-			out[name] = &documented{h, executor}
+			executors[name] = &documented{h, executor}
 		}
 	}
-	return out
-}
-
-// endLeftovers ends the processes that outlived a killed program.
-func endLeftovers(owner string) error {
-	var errs []error
-	for _, p := range kind.Plugins() {
-		errs = append(errs, p.EndLeftovers(owner))
-	}
-	return errors.Join(errs...)
+	return executors
 }
 
 // begin completes a start by what the document says: its limits and the defaults of its input, which is checked.

@@ -16,14 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
-	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-func init() {
-	kind.Register(kind.Plugin{
-		Kinds: flowkind.Kinds, Executors: worker.Builtin, EndLeftovers: worker.EndLeftovers,
-	})
-}
+func init() { kind.Register(flowkind.Plugin()) }
 
 // Define makes a workflow of a flow document: one that [flow.Parse] read, or that a dialect's Convert made of another
 // system's. It is started, found, scheduled and called as a child like any other. A child flow that its steps start is

@@ -13,25 +13,26 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 func clockNow() time.Time { return time.Now() }
 
-// machine is an open engine with everything it stands on.
+// machine is an open node, on the database of a place.
 type machine struct {
 	*engine.Engine
+	node    *node.Node
 	place   place
-	journal journal.Journal
-	pool    *worker.Pool   // nil: attempts wait in their queues
 	signals chan os.Signal // from when on attempts are executed; nil: none are
 }
 
 // closeWithin is how long attempts that are left behind may take to stop.
 const closeWithin = 30 * time.Second
 
-// start opens the database and an engine on it. With work set, attempts are executed; without, operations are applied and
+// start opens the database and a node on it. With work set, attempts are executed; without, operations are applied and
 // everything else stays as it is until a pawl that works comes along.
 func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	p, err := a.where()
@@ -42,23 +43,27 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{place: p, journal: j}
-	cfg := engine.Config{
-		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-		Kinds:          kinds(j),
-		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(p.owner()) },
+	n, err := node.New(node.Config{
+		Engine: engine.Config{
+			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
+			Kinds: map[string]engine.Kind{journal.KindGo: {Refuse: isTheirs}},
+		},
+		CloseJournal: true, Plugins: []kind.Plugin{flowkind.Plugin()},
+		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
+		CloseWithin: closeWithin,
+	})
+	if err != nil {
+		return nil, err
 	}
-	if m.Engine, err = engine.New(cfg); err != nil {
-		return nil, errors.Join(err, j.Close())
-	}
+	m := &machine{Engine: n.Engine, node: n, place: p}
 	if work {
-		m.pool = worker.NewPool(worker.PoolConfig{
-			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}), Reporter: m.Engine,
-		})
-		m.Serve("", m.pool)
+		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()
 	}
-	if err := m.Open(ctx); err != nil {
+	if err == nil {
+		err = n.Open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
@@ -67,14 +72,10 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 // close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever carries the runs
 // on.
 func (m *machine) close() error {
-	var errs []error
-	if m.pool != nil {
+	if m.signals != nil {
 		signal.Stop(m.signals)
-		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-		defer cancel()
-		errs = append(errs, m.pool.Close(ctx))
 	}
-	return errors.Join(append(errs, m.Engine.Close(), m.journal.Close())...)
+	return m.node.Close()
 }
 
 // stalled says why no work is taken at present; "": it is.
@@ -101,13 +102,6 @@ func (p place) owner() string {
 		return "" // what it starts cannot outlive it and be tried again
 	}
 	return worker.OwnerOf(p.path)
-}
-
-// kinds are the workflows that the command can carry on, and the Go functions that it refuses since their program does.
-func kinds(j journal.Journal) map[string]engine.Kind {
-	out := flowkind.Kinds(j, nil)
-	out[journal.KindGo] = engine.Kind{Refuse: isTheirs}
-	return out
 }
 
 // isTheirs is the error for a Go function's run.

@@ -10,19 +10,26 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/worker"
 )
+
+// Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http.
+func Plugin() kind.Plugin {
+	return kind.Plugin{Kinds: Kinds, Executors: worker.Builtin, EndLeftovers: worker.EndLeftovers}
+}
 
 // Kinds returns the kinds under which flows are stored, for a process that carries their runs on. A child of a flow is one
 // of its bundle or else, in a program, a workflow that is registered by that name, which may be a function. A process
 // that is not such a program passes nil.
 func Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind {
-	k := &kind{journal: j, registered: registered, known: map[core.DefinitionID]*Flow{}}
+	k := &carrier{journal: j, registered: registered, known: map[core.DefinitionID]*Flow{}}
 	both := engine.Kind{Compile: k.compile, Resolve: k.resolve}
 	return map[string]engine.Kind{journal.KindFlow: both, journal.KindBundle: both}
 }
 
-// kind reads stored flows, each once, and finds child flows.
-type kind struct {
+// carrier reads stored flows, each once, and finds child flows.
+type carrier struct {
 	journal    journal.Journal
 	registered func(name string) (journal.Definition, error)
 
@@ -33,7 +40,7 @@ type kind struct {
 // maxKnown bounds the flows that are kept. Reading one again costs a few milliseconds.
 const maxKnown = 1000
 
-func (k *kind) compile(d journal.Definition) (*core.Definition, error) {
+func (k *carrier) compile(d journal.Definition) (*core.Definition, error) {
 	f, err := k.get(d)
 	if err == nil && k.registered == nil {
 		err = f.NeedsProgram()
@@ -44,7 +51,7 @@ func (k *kind) compile(d journal.Definition) (*core.Definition, error) {
 	return f.Definition, nil
 }
 
-func (k *kind) get(d journal.Definition) (*Flow, error) {
+func (k *carrier) get(d journal.Definition) (*Flow, error) {
 	k.mu.Lock()
 	f := k.known[d.ID]
 	k.mu.Unlock()
@@ -65,7 +72,7 @@ func (k *kind) get(d journal.Definition) (*Flow, error) {
 }
 
 // resolve finds the workflow that a child step names.
-func (k *kind) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
+func (k *carrier) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
 	k.mu.Lock()
 	f := k.known[parent]
 	k.mu.Unlock()
