@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -35,6 +36,9 @@ type Client interface {
 	RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error)
 	// DescribeRun returns a run as it stands. Errors: ErrNotFound.
 	DescribeRun(ctx context.Context, id string) (Description, error)
+	// Explain returns a run with all that explains it: attempts, reasons, binding deadlines and where they were set, what is
+	// next, operations. Errors: ErrNotFound.
+	Explain(ctx context.Context, id string) (*api.Run, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q Query) ([]Summary, error)
 	// Codec encodes what the client sends.
@@ -364,5 +368,5 @@ func (e *Engine) History(ctx context.Context, id string) ([]core.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.engine.Entries(ctx, run)
+	return e.engine.Entries(ctx, run, 0)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -19,12 +20,12 @@ import (
 
 // What the engine has to say about a step or a run, by errors.Is. A step's own error lies behind it, by errors.As.
 var (
-	ErrTimedOut         = errors.New("timed out")
-	ErrRetriesExhausted = errors.New("retries exhausted")
-	ErrDeadlineExceeded = errors.New("deadline exceeded") // an event wait's limit
-	ErrCancelled        = errors.New("cancelled")
-	ErrTerminated       = errors.New("terminated")
-	ErrWorkerLost       = errors.New("worker lost") // five attempts in a row died with their worker
+	ErrTimedOut         error = api.Sentinel(api.CodeTimedOut)
+	ErrRetriesExhausted error = api.Sentinel(api.CodeRetriesExhausted)
+	ErrDeadlineExceeded error = api.Sentinel(api.CodeDeadlineExceeded) // an event wait's limit
+	ErrCancelled        error = api.Sentinel(api.CodeRunCancelled)
+	ErrTerminated       error = api.Sentinel(api.CodeRunTerminated)
+	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // five attempts in a row died with their worker
 )
 
 // Misuse.

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -67,6 +68,8 @@ type Engine struct {
 	engine *engine.Engine
 	host   *host
 	node   *node.Node
+
+	explained *service.Embedded
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The context bounds
@@ -99,6 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.begin(ctx, cfg); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	e.explained = e.explains()
 	return e, nil
 }
 

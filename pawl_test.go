@@ -227,6 +227,7 @@ func TestReadWhileClosing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		<-time.After(time.Minute) // the engine has let it go from memory, so the journal is read
 		told := make(chan error)
 		go func() {
 			_, err := e.DescribeRun(context.WithValue(t.Context(), readerKey{}, true), r.ID)

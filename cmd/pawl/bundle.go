@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -115,11 +115,11 @@ func readShown(d journal.Definition) (*compiled, error) {
 	return ready(f, err)
 }
 
-// steps is the tree to draw.
-func (c *compiled) steps() []live.Step {
-	out := make([]live.Step, len(c.doc.Steps))
+// steps are what there is to draw of steps that have not begun.
+func (c *compiled) steps() []api.PlannedStep {
+	out := make([]api.PlannedStep, len(c.doc.Steps))
 	for i, s := range c.doc.Steps {
-		out[i] = live.Step{Name: s.Name, Needs: s.Needs}
+		out[i] = api.PlannedStep{Name: s.Name, Needs: s.Needs}
 	}
 	return out
 }

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/api"
 )
 
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the exit
 // status.
-func (a *app) carry(ctx context.Context, m *machine, ids []core.RunID, how telling) error {
-	f := a.newFollower(m, m, how)
-	f.others = a.others(ctx, m, ids)
+func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
+	f := a.newFollower(m.svc, m, how)
+	f.others = a.others(ctx, m.svc, ids)
 	err := f.follow(ctx, ids)
 	left := errors.Is(err, errLeft)
 	if left {
@@ -52,26 +51,22 @@ func (a *app) carry(ctx context.Context, m *machine, ids []core.RunID, how telli
 	}
 }
 
-// openPhases are the phases of runs that go on.
-var openPhases = []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting, core.RunPaused}
+// openPhases are the phases of runs that have not ended.
+var openPhases = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 
 // others counts the open runs that are carried along: an engine carries all of its database.
-func (a *app) others(ctx context.Context, h histories, ids []core.RunID) int {
-	page, err := h.List(ctx, journal.Query{Phases: openPhases, Limit: 1000})
+func (a *app) others(ctx context.Context, svc api.Service, ids []string) int {
+	page, err := svc.Runs(ctx, api.Query{Phases: openPhases, Limit: 1000})
 	if err != nil {
 		return 0 // it is a remark, not worth failing for
 	}
 	n := 0
 	for _, row := range page.Runs {
-		mine := row.Parent != (core.RunID{})
-		for _, id := range ids {
-			mine = mine || row.ID == id
-		}
-		if !mine {
+		if row.Parent == "" && !slices.Contains(ids, row.Run) {
 			n++
 		}
 	}
 	return n
 }
 
-func isClosed(err error) bool { return errors.Is(err, engine.ErrRunClosed) }
+func isClosed(err error) bool { return errors.Is(err, api.Sentinel(api.CodeRunClosed)) }

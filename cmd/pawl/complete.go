@@ -6,10 +6,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -20,18 +19,14 @@ func (a *app) completeFor(cmd *cobra.Command, args int) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		// What cannot be read has no completion.
-		_ = a.reading(cmd.Context(), func(ctx context.Context, h reader) error {
+		_ = a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 			if len(given) == 0 {
-				names = runNames(ctx, h)
+				names = runNames(ctx, svc)
 				return nil
 			}
-			id, err := findRun(ctx, h, given[0])
-			if err != nil {
-				return err
-			}
-			t, err := loadTrail(ctx, h, id)
+			r, err := svc.Run(ctx, given[0])
 			if err == nil {
-				names = t.Keys()
+				names = stepKeys(r)
 			}
 			return err
 		})
@@ -39,18 +34,18 @@ func (a *app) completeFor(cmd *cobra.Command, args int) {
 	}
 }
 
-func runNames(ctx context.Context, h histories) []cobra.Completion {
-	page, err := h.List(ctx, journal.Query{Limit: 30})
+func runNames(ctx context.Context, svc api.Service) []cobra.Completion {
+	page, err := svc.Runs(ctx, api.Query{Limit: 30})
 	if err != nil {
 		return nil
 	}
 	names := []cobra.Completion{cobra.CompletionWithDesc("@last", "the newest run")}
 	for _, row := range page.Runs {
-		name := live.Short(row.ID)
+		name := live.Short(row.Run)
 		if row.WorkflowID != "" && !row.Phase.Closed() {
 			name = row.WorkflowID
 		}
-		names = append(names, cobra.CompletionWithDesc(name, screen.Clean(row.Workflow)+" "+row.Phase.String()))
+		names = append(names, cobra.CompletionWithDesc(name, screen.Clean(row.Workflow)+" "+string(row.Phase)))
 	}
 	return names
 }
@@ -58,8 +53,8 @@ func runNames(ctx context.Context, h histories) []cobra.Completion {
 // completeFlags gives the flags that take one of a few words the completion of these.
 func (a *app) completeFlags(root *cobra.Command) {
 	phases := []cobra.Completion{}
-	for p := core.RunPending; p <= core.RunContinued; p++ {
-		phases = append(phases, p.String())
+	for _, p := range api.RunPhases() {
+		phases = append(phases, string(p))
 	}
 	words := map[string][]cobra.Completion{
 		"output": {formatTable, formatJSON, formatYAML}, "clock": {"run", "stop"}, "phase": phases, "kind": {"failed", "error"},

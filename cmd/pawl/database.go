@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/journal/sqlite"
 	"github.com/pawl-dev/pawl/policy"
@@ -75,22 +77,22 @@ func (p place) logDir() string {
 }
 
 // openToRead opens the database for looking, whoever holds it.
-func (a *app) openToRead() (reader, func(), error) {
+func (a *app) openToRead() (*service.File, func(), error) {
 	p, err := a.where()
 	if err != nil {
-		return reader{}, nil, err
+		return nil, nil, err
 	}
 	if p.memory {
-		return reader{}, nil, usage("a database in memory: ends with its command, so there is nothing to look at; use --database sqlite:PATH")
+		return nil, nil, usage("a database in memory: ends with its command, so there is nothing to look at; use --database sqlite:PATH")
 	}
 	j, err := sqlite.OpenReadOnly(p.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return reader{}, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, or name another one with --database", p.path)
+		return nil, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, or name another one with --database", p.path)
 	}
 	if err != nil {
-		return reader{}, nil, err
+		return nil, nil, err
 	}
-	return reader{j}, func() { _ = j.Close() }, nil
+	return service.NewFile(j, readWorkflow, clockNow), func() { _ = j.Close() }, nil
 }
 
 // openToWrite opens the database and holds it.
@@ -122,14 +124,17 @@ func (e *heldError) Error() string {
 func (e *heldError) Unwrap() error { return e.err }
 
 // reading calls fn with the database opened for looking.
-func (a *app) reading(ctx context.Context, fn func(ctx context.Context, h reader) error) error {
-	h, closeIt, err := a.openToRead()
+func (a *app) reading(ctx context.Context, fn func(ctx context.Context, svc api.Service) error) error {
+	svc, closeIt, err := a.openToRead()
 	if err != nil {
 		return err
 	}
 	defer closeIt()
-	return fn(ctx, h)
+	return fn(ctx, svc)
 }
 
 // now is the wall clock, as the command line reads it.
 func now() core.Time { return policy.At(clockNow()) }
+
+// apiNow is the same instant for the values of package api.
+func apiNow() api.Time { return api.At(clockNow()) }

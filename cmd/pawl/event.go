@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/internal/core"
 )
 
 func (a *app) eventCommand() *cobra.Command {
@@ -30,7 +30,7 @@ yet is kept. A second delivery with the same --id changes nothing.`,
 			if args[1] == "" {
 				return usage("the event has no name")
 			}
-			return a.send(cmd.Context(), args[0], core.SignalReceived{Name: args[1], ID: id, Payload: payload, Actor: a.who()}, follow)
+			return a.send(cmd.Context(), args[0], api.Signal{Name: args[1], ID: id, Payload: payload, Actor: a.who()}, follow)
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, or @file.json")
@@ -40,14 +40,8 @@ yet is kept. A second delivery with the same --id changes nothing.`,
 	return cmd
 }
 
-func (a *app) send(ctx context.Context, name string, s core.SignalReceived, follow bool) error {
-	var id core.RunID
-	err := a.reading(ctx, func(ctx context.Context, h reader) (err error) {
-		if id, err = findRun(ctx, h, name); err == nil {
-			_, _, err = loadOurs(ctx, h, id)
-		}
-		return err
-	})
+func (a *app) send(ctx context.Context, name string, s api.Signal, follow bool) error {
+	id, err := a.find(ctx, operation{run: name})
 	if err != nil {
 		return err
 	}
@@ -55,20 +49,20 @@ func (a *app) send(ctx context.Context, name string, s core.SignalReceived, foll
 	if err != nil {
 		return err
 	}
-	if err := m.Signal(ctx, id, s); err != nil {
-		return errors.Join(plainly(err), m.close())
+	if err := m.svc.Send(ctx, id, s); err != nil {
+		return errors.Join(err, m.close())
 	}
 	if follow {
-		return a.carry(ctx, m, []core.RunID{id}, a.chooseTelling(false, false))
+		return a.carry(ctx, m, []string{id}, a.chooseTelling(false, false))
 	}
-	t, err := loadTrail(ctx, m, id)
+	r, err := m.svc.Run(ctx, id)
 	if err := errors.Join(err, m.close()); err != nil {
 		return err
 	}
 	if a.structured() {
-		return a.print(map[string]any{"run": id.String(), "event": s.Name, "phase": t.Run.Phase.String()})
+		return a.print(map[string]any{"run": id, "event": s.Name, "phase": r.Phase})
 	}
-	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(id), t.Run.Phase)
-	a.sayHowOn(t.Run)
+	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(id), r.Phase)
+	a.sayHowOn(r)
 	return nil
 }

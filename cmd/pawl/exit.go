@@ -4,17 +4,20 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// The exit statuses. They are a contract: scripts tell a failed run from a wrong command by them.
-const (
-	exitOK        = 0
-	exitFailed    = 1
-	exitUsage     = 2
-	exitTimedOut  = 124
-	exitCancelled = 130
+// The exit statuses, which the table of codes in package api has. They are a contract: scripts tell a failed run from a
+// wrong command by them.
+var (
+	exitFailed    = api.CodeFailed.ExitStatus()
+	exitUsage     = api.CodeInvalid.ExitStatus()
+	exitTimedOut  = api.CodeTimedOut.ExitStatus()
+	exitCancelled = api.CodeRunCancelled.ExitStatus()
 )
+
+const exitOK = 0
 
 // statusError ends the command with a status. Its error is printed; where it is nil, everything has been said.
 type statusError struct {
@@ -44,32 +47,23 @@ func asUsage(err error) error {
 	return &statusError{exitUsage, err}
 }
 
-// statusOf is the table of errors and exit statuses.
+// statusOf is the exit status of an error.
 func statusOf(err error) int {
 	var status *statusError
-	var refused *core.Error
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &status):
 		return status.status
-	case errors.As(err, &refused) && refused.Code == core.CodeInvalid:
-		return exitUsage
 	default:
-		return exitFailed
+		return engine.CodeOf(err).ExitStatus()
 	}
 }
 
 // statusOfPhase is how a run's end ends the command.
-func statusOfPhase(p core.RunPhase) int {
-	switch p {
-	case core.RunSucceeded, core.RunContinued:
-		return exitOK
-	case core.RunTimedOut:
-		return exitTimedOut
-	case core.RunCancelled, core.RunTerminated:
-		return exitCancelled
-	default:
-		return exitFailed
+func statusOfPhase(p api.RunPhase) int {
+	if code := p.Code(); code != "" {
+		return code.ExitStatus()
 	}
+	return exitOK
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/tree"
@@ -182,8 +181,9 @@ func (a *app) compileFile(file string) (*flow.Document, *core.Definition, error)
 // specs are the steps of a definition that do something: of a forEach what its items do, not the group.
 func specs(def *core.Definition) iter.Seq[*core.StepSpec] {
 	return func(yield func(*core.StepSpec) bool) {
-		for _, s := range trail.Specs(def) {
-			if s.Kind != core.KindGroup && !yield(s) {
+		for i := int32(0); ; i++ {
+			s := def.Spec(i)
+			if s == nil || s.Kind != core.KindGroup && !yield(s) {
 				return
 			}
 		}

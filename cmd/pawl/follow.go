@@ -11,10 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -34,16 +33,17 @@ const frameEvery = 100 * time.Millisecond
 // follower follows runs to their end and tells what happens.
 type follower struct {
 	*app
-	h       histories
+	svc     api.Service
 	m       *machine // nil: another process carries the runs
 	telling telling
 	note    string // more to say about all of it
 
-	roots   []core.RunID // followed; where a chain goes on, its next run takes the place
-	runs    map[core.RunID]*live.Run
-	bundles map[core.RunID]bundle // what the runs were made of
-	watched map[core.RunID]bool
-	over    map[core.RunID]bool
+	roots   []string            // followed; where a chain goes on, its next run takes the place
+	runs    map[string]*api.Run // as they were when last read
+	changed map[string]bool     // something has happened since
+	looking map[string]bool     // they are being read
+	watched map[string]bool
+	over    map[string]bool
 	updates chan update
 	stalled string
 	others  int
@@ -53,23 +53,23 @@ type follower struct {
 	cancelled chan error // how asking the engine to cancel the runs went
 }
 
-// update is what a goroutine that watches one run has seen.
+// update is what a goroutine that watches or reads one run has seen.
 type update struct {
-	run   core.RunID
-	flow  *compiled // with the first entry
-	entry core.Entry
-	over  bool
-	err   error
+	run      string
+	event    *api.Event
+	snapshot *api.Run // the run as it is now; with its first event, with its end, and where it was asked for
+	over     bool
+	err      error
 }
 
 // errLeft ends a following that leaves its runs open.
 var errLeft = errors.New("left")
 
-func (a *app) newFollower(h histories, m *machine, how telling) *follower {
+func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	return &follower{
-		app: a, h: h, m: m, telling: how, runs: map[core.RunID]*live.Run{}, bundles: map[core.RunID]bundle{}, watched: map[core.RunID]bool{},
-		over: map[core.RunID]bool{}, updates: make(chan update, 256),
-		cancelled: make(chan error, 1),
+		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
+		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
+		updates: make(chan update, 256), cancelled: make(chan error, 1),
 	}
 }
 
@@ -88,7 +88,7 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 }
 
 // follow follows the runs until all have ended, or until it is told to leave: then the error is errLeft.
-func (f *follower) follow(ctx context.Context, ids []core.RunID) error {
+func (f *follower) follow(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := f.signals() // before the terminal changes: a signal must not end the process without restoring it
@@ -128,7 +128,7 @@ func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
 				return err
 			}
 		case <-ticker.C:
-			if err := f.tick(); err != nil {
+			if err := f.tick(ctx); err != nil {
 				return err
 			}
 		case s := <-signals:
@@ -179,7 +179,7 @@ func (f *follower) allOver() bool {
 	}
 	for id := range f.watched {
 		r := f.runs[id]
-		if !f.over[id] && (r == nil || r.Run.Parent.Close != core.ChildAbandon) {
+		if !f.over[id] && (r == nil || r.ParentClose != "abandon") {
 			return false
 		}
 	}
@@ -187,60 +187,90 @@ func (f *follower) allOver() bool {
 }
 
 // watch starts to watch a run, once.
-func (f *follower) watch(ctx context.Context, id core.RunID) {
+func (f *follower) watch(ctx context.Context, id string) {
 	if f.watched[id] {
 		return
 	}
 	f.watched[id] = true
-	send := func(u update) error {
-		select {
-		case f.updates <- u:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	go func() {
 		defer f.terminal.RestoreOnPanic()
-		var c *compiled
-		err := f.h.Watch(ctx, id, func(e core.Entry) error {
-			u := update{run: id, entry: e}
-			if c == nil {
+		known := false
+		err := f.svc.Watch(ctx, id, 0, func(ev api.Event) error {
+			u := update{run: id, event: &ev}
+			if !known {
 				var err error
-				if c, err = definitionOf(ctx, f.h, e); err != nil {
+				if u.snapshot, err = f.svc.Run(ctx, id); err != nil {
 					return err
 				}
-				u.flow = c
+				known = true
 			}
-			return send(u)
+			return f.send(ctx, u)
 		})
-		_ = send(update{run: id, over: true, err: err})
+		u := update{run: id, over: true, err: err}
+		if err == nil {
+			u.snapshot, u.err = f.svc.Run(ctx, id)
+		}
+		_ = f.send(ctx, u)
 	}()
 }
 
-// take folds what a watcher has seen and tells it.
+// send passes an update to the loop.
+func (f *follower) send(ctx context.Context, u update) error {
+	select {
+	case f.updates <- u:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look reads the runs that have changed, for the live view. It does not wait: while the engine is stalled it answers
+// late, and the view says so meanwhile.
+func (f *follower) look(ctx context.Context) {
+	for id := range f.changed {
+		if f.looking[id] {
+			continue
+		}
+		delete(f.changed, id)
+		f.looking[id] = true
+		go func() {
+			defer f.terminal.RestoreOnPanic()
+			r, err := f.svc.Run(ctx, id)
+			_ = f.send(ctx, update{run: id, snapshot: r, err: err})
+		}()
+	}
+}
+
+// take tells what was seen of a run.
 func (f *follower) take(ctx context.Context, u update) error {
-	switch {
-	case u.err != nil:
+	if u.err != nil && f.over[u.run] {
+		return nil // it was being read when it ended
+	}
+	if u.err != nil {
 		if f.m != nil && f.m.Err() != nil {
 			return f.engineEnded()
 		}
 		return fmt.Errorf("run %s: %w", u.run, u.err)
+	}
+	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is older than what is known, or let go
+		f.runs[u.run] = u.snapshot
+	}
+	switch {
 	case u.over:
 		f.over[u.run] = true
+		delete(f.changed, u.run)
 		f.goOn(ctx, u.run)
-		return nil
-	case u.flow != nil:
-		f.bundles[u.run] = u.flow.bundle
-		f.runs[u.run] = &live.Run{Trail: trail.New(u.run, u.flow.def), Steps: u.flow.steps()}
-	}
-	r := f.runs[u.run]
-	for _, ev := range r.Fold(u.entry) {
-		if err := f.tell(ev); err != nil {
+	case u.event == nil:
+		delete(f.looking, u.run)
+	default:
+		if f.terminal != nil {
+			f.changed[u.run] = true
+		}
+		if err := f.tell(*u.event); err != nil {
 			return err
 		}
-		if ev.Type == core.EventAttemptStarted && ev.Child != (core.RunID{}) && f.telling != tellPlain {
-			f.watch(ctx, ev.Child)
+		if u.event.Type == api.EventAttemptStarted && u.event.Child != "" && f.telling != tellPlain {
+			f.watch(ctx, u.event.Child)
 		}
 	}
 	return nil
@@ -248,34 +278,34 @@ func (f *follower) take(ctx context.Context, u update) error {
 
 // goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may
 // have no end.
-func (f *follower) goOn(ctx context.Context, id core.RunID) {
+func (f *follower) goOn(ctx context.Context, id string) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
-	if i < 0 || r == nil || r.Run.Next == (core.RunID{}) {
+	if i < 0 || r == nil || r.Next == "" {
 		return
 	}
-	f.roots = append(f.roots, r.Run.Next)
-	f.watch(ctx, r.Run.Next)
-	f.forget(r.Run.Chain.Previous)
+	f.roots = append(f.roots, r.Next)
+	f.watch(ctx, r.Next)
+	f.forget(r.Previous)
 }
 
 // forget lets go of a run that is over, with its children.
-func (f *follower) forget(id core.RunID) {
+func (f *follower) forget(id string) {
 	if !f.over[id] {
 		return
 	}
-	f.roots = slices.DeleteFunc(f.roots, func(root core.RunID) bool { return root == id })
+	f.roots = slices.DeleteFunc(f.roots, func(root string) bool { return root == id })
 	delete(f.runs, id)
 	delete(f.watched, id)
 	delete(f.over, id)
 	for child, r := range f.runs {
-		if r.Run.Parent.Run == id {
+		if r.Parent == id {
 			f.forget(child)
 		}
 	}
 }
 
-func (f *follower) tell(ev core.Event) error {
+func (f *follower) tell(ev api.Event) error {
 	switch f.telling {
 	case tellJSON:
 		text, err := json.Marshal(ev)
@@ -285,10 +315,10 @@ func (f *follower) tell(ev core.Event) error {
 		_, err = fmt.Fprintf(f.Out, "%s\n", text)
 		return err
 	case tellPlain:
-		if ev.Type == core.EventAttemptHeartbeat {
+		if ev.Type == api.EventAttemptHeartbeat {
 			return nil
 		}
-		_, err := fmt.Fprintln(f.Out, trail.Plain(ev))
+		_, err := fmt.Fprintln(f.Out, live.Plain(ev))
 		return err
 	default:
 		return nil
@@ -296,13 +326,14 @@ func (f *follower) tell(ev core.Event) error {
 }
 
 // tick looks whether the engine has stalled, and redraws.
-func (f *follower) tick() error {
+func (f *follower) tick(ctx context.Context) error {
 	if f.m != nil {
 		if s := f.m.stalled(); s != f.stalled {
 			f.tellStalled(s)
 			f.stalled = s
 		}
 	}
+	f.look(ctx)
 	return f.paint()
 }
 
@@ -342,7 +373,7 @@ func (f *follower) paint() error {
 		return nil
 	}
 	width, height := f.terminal.Size()
-	return f.terminal.Paint(live.Frame(f.view(width-1), now(), width-1, height-1))
+	return f.terminal.Paint(live.Frame(f.view(width-1), apiNow(), width-1, height-1))
 }
 
 // view is what there is to draw, on a screen of so many columns.
@@ -412,7 +443,7 @@ func (f *follower) key(ctx context.Context, k string) error {
 // cancelAll asks the engine to cancel the runs. It does not wait, since a stalled engine answers late and keys are read
 // meanwhile.
 func (f *follower) cancelAll(ctx context.Context) {
-	var open []core.RunID
+	var open []string
 	for _, id := range f.roots {
 		if !f.over[id] {
 			open = append(open, id)
@@ -428,10 +459,10 @@ func (f *follower) cancelAll(ctx context.Context) {
 	}()
 }
 
-func (f *follower) cancel(ctx context.Context, ids []core.RunID) error {
+func (f *follower) cancel(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		op := core.Operation{Op: core.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
-		if err := f.m.Operate(ctx, id, op); err != nil && !isClosed(err) {
+		op := api.Operation{Operation: api.OpInterrupt, Actor: f.who(), Reason: "asked with Ctrl-C"}
+		if err := f.svc.Operate(ctx, id, op); err != nil && !isClosed(err) {
 			return err
 		}
 	}
@@ -455,10 +486,10 @@ func (f *follower) status() int {
 	status := exitOK
 	for _, id := range f.roots {
 		r := f.runs[id]
-		if r == nil || !r.Run.Phase.Closed() || r.Run.Next != (core.RunID{}) {
+		if r == nil || !r.Phase.Closed() || r.Next != "" {
 			continue
 		}
-		s := statusOfPhase(r.Run.Phase)
+		s := statusOfPhase(r.Phase)
 		if rank(s) > rank(status) {
 			status = s
 		}

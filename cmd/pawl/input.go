@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/api"
 )
 
 // readInput puts a run's input together from --input flags.
@@ -116,4 +116,4 @@ func jsonError(src []byte) error {
 	return fmt.Errorf("not JSON: %w", err)
 }
 
-func isConflict(err error) bool { return errors.Is(err, engine.ErrConflict) }
+func isConflict(err error) bool { return errors.Is(err, api.Sentinel(api.CodeConflict)) }

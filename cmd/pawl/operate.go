@@ -8,26 +8,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// wish is an operation that a person asks for.
-type wish struct {
+// operation is an operation that a person asks for.
+type operation struct {
 	run    string
-	step   string // "": on the run
-	op     core.Operation
+	op     api.Operation
 	done   string // what to say when it is done: "paused"
 	follow bool
-	// check looks at the run before, with a better answer than the machine's refusal; nil: nothing to check.
-	check func(t *trail.Trail) error
 }
 
 // operate applies an operation to the database directly. With follow it carries the run on afterwards.
-func (a *app) operate(ctx context.Context, w wish) error {
-	id, err := a.find(ctx, &w)
+func (a *app) operate(ctx context.Context, w operation) error {
+	id, err := a.find(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -36,107 +31,93 @@ func (a *app) operate(ctx context.Context, w wish) error {
 		return err
 	}
 	w.op.Actor, w.op.Reason = a.who(), a.reason
-	if err := m.Operate(ctx, id, w.op); err != nil {
-		return errors.Join(plainly(err), m.close())
+	if err := m.svc.Operate(ctx, id, w.op); err != nil {
+		return errors.Join(err, m.close())
 	}
 	if w.follow {
-		return a.carry(ctx, m, []core.RunID{id}, a.chooseTelling(false, false))
+		return a.carry(ctx, m, []string{id}, a.chooseTelling(false, false))
 	}
-	t, err := loadTrail(ctx, m, id)
+	r, err := m.svc.Run(ctx, id)
 	closeErr := m.close()
 	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}
-	return a.tellDone(w, t)
+	return a.tellDone(w, r)
 }
 
 // find resolves the run and the step before anything is opened for writing: a mistyped name changes nothing.
-func (a *app) find(ctx context.Context, w *wish) (id core.RunID, err error) {
-	w.op.Step = core.NoStep
-	err = a.reading(ctx, func(ctx context.Context, h reader) error {
-		if id, err = findRun(ctx, h, w.run); err != nil {
-			return err
-		}
-		t, _, err := loadOurs(ctx, h, id)
+func (a *app) find(ctx context.Context, w operation) (id string, err error) {
+	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
+		r, err := ours(ctx, svc, w.run)
 		if err != nil {
 			return err
 		}
-		if w.step != "" {
-			s, err := findStep(t, w.step)
-			if err != nil {
-				return err
-			}
-			w.op.Step = s.ID
+		id = r.Run
+		if w.op.Step != "" {
+			_, err = findStep(r, w.op.Step)
 		}
-		if w.check != nil {
-			return w.check(t)
-		}
-		return nil
+		return err
 	})
 	return id, err
 }
 
-// plainly makes the engine's refusal a sentence: which run it is about the person has just typed.
-func plainly(err error) error {
-	var e *engine.Error
-	if errors.As(err, &e) && e.Err != nil && (e.Code == engine.CodeConflict || e.Code == engine.CodeRunClosed || e.Code == engine.CodeInvalid || e.Code == engine.CodeNotFound) {
-		text := fmt.Errorf("%s refused: %w", strings.ReplaceAll(e.Op, "_", " "), e.Err)
-		if e.Code == engine.CodeInvalid {
-			return asUsage(text)
-		}
-		return text
+// ours reads a run that this command may carry on or operate on.
+func ours(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
+	r, err := svc.Run(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return r, carriedHere(ctx, svc, r)
 }
 
-func (a *app) tellDone(w wish, t *trail.Trail) error {
-	r := t.Run
+func (a *app) tellDone(w operation, r *api.Run) error {
+	moves := lastMoves(r)
 	if a.structured() {
-		out := map[string]any{"run": r.ID.String(), "operation": w.op.Op.String(), "phase": r.Phase.String()}
-		if w.step != "" {
-			out["step"] = w.step
+		out := map[string]any{"run": r.Run, "operation": w.op.Operation, "phase": r.Phase}
+		if w.op.Step != "" {
+			out["step"] = w.op.Step
 		}
-		if moves := lastMoves(t); len(moves) > 0 {
-			out["deadlines"] = movesOf(moves)
+		if len(moves) > 0 {
+			out["deadlines"] = moves
 		}
 		return a.print(out)
 	}
-	about := "run " + live.Short(r.ID)
-	if w.step != "" {
-		about = fmt.Sprintf("step %q of %s", w.step, about)
+	about := "run " + live.Short(r.Run)
+	if w.op.Step != "" {
+		about = fmt.Sprintf("step %q of %s", w.op.Step, about)
 	}
-	for _, m := range lastMoves(t) {
-		w.done += ", " + m.String()
+	for _, m := range moves {
+		w.done += ", " + live.Moved(m)
 	}
-	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "), strings.ReplaceAll(r.Phase.String(), "_", " "))
+	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "), strings.ReplaceAll(string(r.Phase), "_", " "))
 	a.sayHowOn(r)
 	return nil
 }
 
 // sayHowOn says how a run that is open goes on.
-func (a *app) sayHowOn(r *core.Run) {
+func (a *app) sayHowOn(r *api.Run) {
 	if !r.Phase.Closed() {
 		a.say("it goes on with: %s", howOn(r))
 	}
 }
 
 // howOn is the command with which a run goes on.
-func howOn(r *core.Run) string {
+func howOn(r *api.Run) string {
 	if r.PausedAt != 0 {
-		return "pawl run resume " + live.Short(r.ID)
+		return "pawl run resume " + live.Short(r.Run)
 	}
-	return "pawl resume " + live.Short(r.ID)
+	return "pawl resume " + live.Short(r.Run)
 }
 
 // lastMoves are the deadlines that the last operation set.
-func lastMoves(t *trail.Trail) []trail.Move {
-	if n := len(t.Operations); n > 0 {
-		return t.Operations[n-1].Moves
+func lastMoves(r *api.Run) []api.Move {
+	if n := len(r.Operations); n > 0 {
+		return r.Operations[n-1].Deadlines
 	}
 	return nil
 }
 
 // followFlag lets an operation that opens work go on with it at once.
-func followFlag(cmd *cobra.Command, w *wish) {
+func followFlag(cmd *cobra.Command, w *operation) {
 	cmd.Flags().BoolVar(&w.follow, "follow", false, "carry the run on at once, with the live view")
 }

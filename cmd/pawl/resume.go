@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -52,19 +51,19 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 	if how == tellJSON {
 		return nil
 	}
-	return a.reading(ctx, func(ctx context.Context, h reader) error {
-		paused, err := h.List(ctx, journal.Query{Phases: []core.RunPhase{core.RunPaused}, Limit: 1})
+	return a.reading(ctx, func(ctx context.Context, svc api.Service) error {
+		paused, err := svc.Runs(ctx, api.Query{Phases: []api.RunPhase{api.RunPaused}, Limit: 1})
 		if err != nil {
 			return err
 		}
-		open, err := h.List(ctx, journal.Query{Phases: goingOn, Limit: 1})
+		open, err := svc.Runs(ctx, api.Query{Phases: goingOn, Limit: 1})
 		switch {
 		case err != nil:
 			return err
 		case len(paused.Runs) > 0:
-			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.", live.Short(paused.Runs[0].ID))
+			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.", live.Short(paused.Runs[0].Run))
 		case len(open.Runs) > 0:
-			a.say("Nothing goes on here: what is open is a Go program's, such as run %s.", live.Short(open.Runs[0].ID))
+			a.say("Nothing goes on here: what is open is a Go program's, such as run %s.", live.Short(open.Runs[0].Run))
 		default:
 			a.say("Nothing is open: all runs have ended.")
 		}
@@ -73,26 +72,22 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 }
 
 // toResume finds the runs to carry on. It only reads, so that a mistyped name starts nothing.
-func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, err error) {
-	err = a.reading(ctx, func(ctx context.Context, h reader) error {
+func (a *app) toResume(ctx context.Context, names []string) (ids []string, err error) {
+	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 		if len(names) == 0 {
-			ids, err = openRuns(ctx, h)
+			ids, err = openRuns(ctx, svc)
 			return err
 		}
 		for _, name := range names {
-			id, err := findRun(ctx, h, name)
+			r, err := ours(ctx, svc, name)
 			if err != nil {
 				return err
 			}
-			t, _, err := loadOurs(ctx, h, id)
-			if err != nil {
-				return err
+			if r.PausedAt != 0 {
+				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: %s --follow\n", live.Short(r.Run), howOn(r))
 			}
-			if t.Run.PausedAt != 0 {
-				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: %s --follow\n", live.Short(id), howOn(t.Run))
-			}
-			if !slices.Contains(ids, id) {
-				ids = append(ids, id)
+			if !slices.Contains(ids, r.Run) {
+				ids = append(ids, r.Run)
 			}
 		}
 		return nil
@@ -101,65 +96,60 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []core.RunID, e
 }
 
 // goingOn are the phases of runs that somebody carries on.
-var goingOn = []core.RunPhase{core.RunPending, core.RunRunning, core.RunWaiting}
+var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
 // openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and what a Go program alone can
 // carry on to that. A paused run waits for its operator, and alone it keeps nobody busy.
-func openRuns(ctx context.Context, h histories) ([]core.RunID, error) {
-	var rows []journal.RunRow
-	known := map[core.DefinitionID]carrier{}
+func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
+	var rows []api.RunSummary
+	known := map[string]carrier{} // by definition
 	functions := false
-	q := journal.Query{Phases: goingOn, Limit: 500}
+	q := api.Query{Phases: goingOn, Limit: 500}
 	for more := true; more; {
-		page, err := h.List(ctx, q)
+		page, err := svc.Runs(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range page.Runs {
 			by, ok := known[row.Definition]
 			if !ok {
-				if by, err = carrierOf(ctx, h, row.Definition); err != nil {
-					return nil, err
-				}
+				by = carrierOf(ctx, svc, row.Definition)
 				known[row.Definition] = by
 			}
 			functions = functions || by.function
-			if by.here && row.Parent == (core.RunID{}) {
+			if by.here && row.Parent == "" {
 				rows = append(rows, row)
 			}
 		}
-		if more = page.More && len(page.Runs) > 0; more {
-			q.After = page.Runs[len(page.Runs)-1].ID
-		}
+		more, q.Cursor = page.Next != "", page.Next
 		if more && len(rows) > maxFollowed {
 			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go on as well)", maxFollowed)
 		}
 	}
-	var ids []core.RunID
+	var ids []string
 	for _, row := range slices.Backward(rows) {
 		if functions && row.WorkflowID != "" { // a schedule may wait for its end
-			if _, _, err := loadOurs(ctx, h, row.ID); errors.As(err, new(*theirsError)) {
+			if _, err := ours(ctx, svc, row.Run); errors.As(err, new(*theirsError)) {
 				continue
 			}
 		}
-		ids = append(ids, row.ID)
+		ids = append(ids, row.Run)
 	}
 	return ids, nil
 }
 
 // carrier says who carries on the runs of a definition.
 type carrier struct {
-	here     bool // this command can
+	here     bool // this command can, or it cannot be read: then the engine says why
 	function bool // it is a Go function
 }
 
-func carrierOf(ctx context.Context, h histories, id core.DefinitionID) (carrier, error) {
-	d, err := h.Definition(ctx, id)
+func carrierOf(ctx context.Context, svc api.Service, definition string) carrier {
+	c, err := definitionOf(ctx, svc, definition)
 	if err != nil {
-		return carrier{}, err
+		return carrier{here: true}
 	}
-	c, err := readShown(d)
-	return carrier{here: err != nil || c.ours() == nil, function: d.Kind == journal.KindGo}, nil // what cannot be read the engine reports
+	return carrier{here: c.ours() == nil, function: c.flow == nil}
 }
 
 // maxFollowed bounds the runs that one command follows.

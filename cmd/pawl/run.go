@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -101,7 +101,11 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if how != tellQuiet && how != tellJSON {
 		a.warnOf(c)
 	}
-	return a.startRun(cmd.Context(), req, !f.detach, how)
+	begin := func(ctx context.Context, svc api.Service) (api.Started, error) {
+		started, err := svc.Start(ctx, req)
+		return started, startError(err, req.WorkflowID)
+	}
+	return a.startRun(cmd.Context(), begin, !f.detach, how)
 }
 
 // warnOf says, before a flow is run, which of its limits cannot be meant, and which steps nobody here executes.
@@ -123,8 +127,11 @@ func (a *app) warnOf(c *compiled) {
 	}
 }
 
+// starter starts a run on an open service.
+type starter func(ctx context.Context, svc api.Service) (api.Started, error)
+
 // startRun starts a run and, where it is not detached, carries it to its end.
-func (a *app) startRun(ctx context.Context, req engine.StartRequest, carry bool, how telling) error {
+func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telling) error {
 	m, err := a.start(ctx, carry)
 	if err != nil {
 		return err
@@ -133,15 +140,15 @@ func (a *app) startRun(ctx context.Context, req engine.StartRequest, carry bool,
 		refused := usage("--detach with a database in memory: would lose the run; use --database sqlite:PATH")
 		return errors.Join(refused, m.close())
 	}
-	started, err := m.Start(ctx, req)
+	started, err := begin(ctx, m.svc)
 	if err != nil {
-		return errors.Join(startError(err, req), m.close())
+		return errors.Join(err, m.close())
 	}
 	if carry {
 		if started.Existing && how != tellQuiet && how != tellJSON {
 			fmt.Fprintf(a.Err, "pawl: the idempotency key was used before: this is run %s\n", started.Run)
 		}
-		return a.carry(ctx, m, []core.RunID{started.Run}, how)
+		return a.carry(ctx, m, []string{started.Run}, how)
 	}
 	if err := m.close(); err != nil {
 		return err
@@ -149,9 +156,9 @@ func (a *app) startRun(ctx context.Context, req engine.StartRequest, carry bool,
 	return a.tellStarted(started)
 }
 
-func (a *app) tellStarted(started engine.Started) error {
+func (a *app) tellStarted(started api.Started) error {
 	if a.structured() {
-		return a.print(map[string]any{"run": started.Run, "existing": started.Existing})
+		return a.print(started)
 	}
 	state := "started"
 	if started.Existing {
@@ -162,27 +169,29 @@ func (a *app) tellStarted(started engine.Started) error {
 	return nil
 }
 
-// startRequest puts together what starts the run.
-func (a *app) startRequest(c *compiled, f *startFlags) (engine.StartRequest, error) {
-	var req engine.StartRequest
+// startRequest puts together what starts the run. What the flow does not take is refused before a database is opened.
+func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error) {
+	var req api.StartRequest
 	input, err := a.readInput(c, f.input)
 	if err != nil {
 		return req, asUsage(err)
 	}
-	s, err := c.doc.Start(input)
-	if err != nil {
+	if _, err := c.doc.Start(input); err != nil {
 		return req, asUsage(err)
 	}
-	if req.Definition, err = c.bundle.Definition(c.doc.Name); err != nil {
+	d, err := c.bundle.Definition(c.doc.Name)
+	if err != nil {
 		return req, err
 	}
-	req.Input, req.WorkflowID, req.Key, req.Actor, req.Reason = s.Input, f.id, f.key, a.who(), a.reason
-	req.Execution, req.Run, req.ExecutionAt = s.Execution, s.Run, s.ExecutionAt
+	req = api.StartRequest{
+		Definition: api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)},
+		Input:      input, WorkflowID: f.id, Key: f.key, Actor: a.who(), Reason: a.reason,
+	}
 	if f.timeout != "" {
-		if req.Run, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {
+		if req.Timeout, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {
 			return req, usage("--timeout: %w", err)
 		}
-		req.Run.Origin = "--timeout"
+		req.Timeout.Origin = service.GivenTimeout
 	}
 	if f.deadline != "" {
 		at, err := time.Parse(time.RFC3339, f.deadline)
@@ -192,36 +201,17 @@ func (a *app) startRequest(c *compiled, f *startFlags) (engine.StartRequest, err
 		if !at.After(clockNow()) {
 			return req, usage("--deadline %s lies in the past", f.deadline)
 		}
-		req.ExecutionAt = core.RunLimit{At: policy.At(at), Origin: "--deadline"}
+		req.Deadline, req.Origin = api.At(at), "--deadline"
 	}
 	return req, nil
 }
 
 // startError adds what a person can do to a refused start.
-func startError(err error, req engine.StartRequest) error {
-	var refused *engine.Error
-	if isConflict(err) && errors.As(err, &refused) && req.WorkflowID != "" && refused.ID == req.WorkflowID {
+func startError(err error, workflowID string) error {
+	var refused *api.Error
+	if isConflict(err) && errors.As(err, &refused) && workflowID != "" && refused.ID == workflowID {
 		return fmt.Errorf("a run with the workflow id %q is open: see it with pawl run show %s, carry it on with pawl resume %s, or choose another --id",
-			req.WorkflowID, req.WorkflowID, req.WorkflowID)
+			workflowID, workflowID, workflowID)
 	}
 	return err
-}
-
-// again makes the request for a run like an earlier one: same flow, same input, fresh deadlines.
-func again(t *trail.Trail, c *compiled) (engine.StartRequest, error) {
-	var req engine.StartRequest
-	var err error
-	if req.Definition, err = c.bundle.Definition(c.doc.Name); err != nil {
-		return req, err
-	}
-	s, err := c.doc.Start(t.Run.Input)
-	if err != nil {
-		return req, err
-	}
-	req.Input, req.Execution, req.Run, req.ExecutionAt = t.Run.Input, s.Execution, s.Run, s.ExecutionAt
-	if d := t.Run.Deadline; d.Origin == "--timeout" && d.After > 0 {
-		req.Run = &policy.Limit{After: d.After, Origin: d.Origin}
-	}
-	req.WorkflowID = t.Run.WorkflowID
-	return req, nil
 }

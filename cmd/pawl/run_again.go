@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/flow"
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/service"
 )
 
 func (a *app) runRestartCommand() *cobra.Command {
@@ -21,7 +17,7 @@ func (a *app) runRestartCommand() *cobra.Command {
 		Use: "restart RUN", Short: "Start a new run with the same input", Args: cobra.ExactArgs(1),
 		Long: "Starts a new run of the same flow, as it was then, with the same input and fresh deadlines. The earlier run stays as it is.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.repeat(cmd.Context(), args[0], follow, nil)
+			return a.repeat(cmd.Context(), args[0], follow, api.RestartRequest{})
 		},
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
@@ -42,20 +38,7 @@ func (a *app) runRerunCommand() *cobra.Command {
 			if (from == "") == (len(steps) == 0) {
 				return usage("say which steps: --from STEP or --steps A,B")
 			}
-			return a.repeat(cmd.Context(), args[0], follow, func(t *trail.Trail, c *compiled) ([]core.Kept, error) {
-				again := steps
-				if from != "" {
-					again = []string{from}
-				}
-				for _, name := range again {
-					base, _, _ := strings.Cut(name, "[") // pages[3]: an item of a forEach
-					if !slices.Contains(names(c), base) {
-						return nil, usage("the flow has no step %q; %s", name, nearestStep(name, names(c)))
-					}
-				}
-				kept, err := flow.Rerun(c.doc, t.Run, again, from != "")
-				return kept, asUsage(err)
-			})
+			return a.repeat(cmd.Context(), args[0], follow, api.RestartRequest{Steps: steps, From: from})
 		},
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
@@ -65,43 +48,44 @@ func (a *app) runRerunCommand() *cobra.Command {
 	return cmd
 }
 
-func names(c *compiled) []string {
-	var out []string
-	for _, s := range c.steps() {
-		out = append(out, s.Name)
+// checkSteps looks whether the steps that are to run again are the flow's.
+func checkSteps(r *api.Run, req api.RestartRequest) error {
+	names := make([]string, len(r.Plan))
+	for i, plan := range r.Plan {
+		names[i] = plan.Name
 	}
-	return out
+	again := req.Steps
+	if req.From != "" {
+		again = []string{req.From}
+	}
+	for _, name := range again {
+		base, _, _ := strings.Cut(name, "[") // pages[3]: an item of a forEach
+		if !slices.Contains(names, base) {
+			return usage("the flow has no step %q; %s", name, nearestStep(name, names))
+		}
+	}
+	return nil
 }
 
-// repeat starts a run like an earlier one. keep chooses what is taken over; nil: nothing.
-func (a *app) repeat(ctx context.Context, name string, follow bool, keep func(*trail.Trail, *compiled) ([]core.Kept, error)) error {
-	var req engine.StartRequest
-	err := a.reading(ctx, func(ctx context.Context, h reader) error {
-		id, err := findRun(ctx, h, name)
-		if err != nil {
+// repeat starts a run like an earlier one.
+func (a *app) repeat(ctx context.Context, name string, follow bool, req api.RestartRequest) error {
+	var earlier *api.Run
+	err := a.reading(ctx, func(ctx context.Context, svc api.Service) (err error) {
+		if earlier, err = ours(ctx, svc, name); err != nil {
 			return err
 		}
-		t, c, err := loadOurs(ctx, h, id)
-		if err != nil {
+		if err := service.Repeatable(earlier); err != nil {
 			return err
 		}
-		if !t.Run.Phase.Closed() && t.Run.WorkflowID != "" {
-			return fmt.Errorf("run %s is still open under the workflow id %q: cancel it first, then start it again", live.Short(id), t.Run.WorkflowID)
-		}
-		if req, err = again(t, c); err != nil {
-			return err
-		}
-		req.Actor, req.Reason = a.who(), a.reason
-		if req.Reason == "" {
-			req.Reason = strings.TrimSpace("as run " + id.String())
-		}
-		if keep != nil {
-			req.Keep, err = keep(t, c)
-		}
-		return err
+		return checkSteps(earlier, req)
 	})
 	if err != nil {
 		return err
 	}
-	return a.startRun(ctx, req, follow, a.chooseTelling(false, false))
+	req.Actor, req.Reason = a.who(), a.reason
+	begin := func(ctx context.Context, svc api.Service) (api.Started, error) {
+		started, err := svc.Restart(ctx, earlier.Run, req)
+		return started, startError(err, earlier.WorkflowID)
+	}
+	return a.startRun(ctx, begin, follow, a.chooseTelling(false, false))
 }

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/journal/sqlite"
 )
 
@@ -21,8 +20,8 @@ func (a *app) runEventsCommand() *cobra.Command {
 		Long: `Prints a run's history, one event a line: seconds since the run was created, type, step, and what happened. With --json, one
 JSON object a line; with -o json, a list.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(ctx context.Context, h reader) error {
-				id, err := findRun(ctx, h, args[0])
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				r, err := svc.Run(ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -31,9 +30,9 @@ JSON object a line; with -o json, a list.`,
 					how = tellJSON
 				}
 				if follow {
-					return a.watch(ctx, h, id, how)
+					return a.watch(ctx, svc, r, how)
 				}
-				return a.events(ctx, h, id, asJSON)
+				return a.events(ctx, svc, r, asJSON)
 			})
 		},
 	}
@@ -43,44 +42,53 @@ JSON object a line; with -o json, a list.`,
 	return cmd
 }
 
-func (a *app) events(ctx context.Context, h histories, id core.RunID, lines bool) error {
-	entries, err := h.Entries(ctx, id)
-	if err != nil {
-		return noSuchRun(id.String(), err)
-	}
-	c, err := definitionOf(ctx, h, entries[0])
-	if err != nil {
-		return err
-	}
-	t := trail.New(id, c.def)
-	named := func(core.Event) string { return "" }
-	if w := wordsOf(ctx, h, t, c.bundle); w != nil && w.Event != nil {
-		named = w.Event
-	}
-	all := []wordedEvent{}
-	for _, e := range entries {
-		for _, ev := range t.Fold(e) {
-			told := wordedEvent{ev, named(ev)}
-			switch {
-			case lines:
-				text, err := json.Marshal(told)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(a.Out, "%s\n", text)
-			case a.structured():
-				all = append(all, told)
-			case told.name != "":
-				fmt.Fprintf(a.Out, "%s  [%s]\n", trail.Plain(ev), told.name)
-			default:
-				fmt.Fprintln(a.Out, trail.Plain(ev))
+// events prints what has happened up to now.
+func (a *app) events(ctx context.Context, svc api.Service, r *api.Run, lines bool) error {
+	all := []api.Event{}
+	err := a.eventsUpTo(ctx, svc, r, func(ev api.Event) error {
+		switch {
+		case lines:
+			text, err := json.Marshal(ev)
+			if err != nil {
+				return err
 			}
+			fmt.Fprintf(a.Out, "%s\n", text)
+		case a.structured():
+			all = append(all, ev)
+		case ev.Dialect != "":
+			fmt.Fprintf(a.Out, "%s  [%s]\n", live.Plain(ev), ev.Dialect)
+		default:
+			fmt.Fprintln(a.Out, live.Plain(ev))
 		}
-	}
-	if a.structured() && !lines {
+		return nil
+	})
+	if err == nil && a.structured() && !lines {
 		return a.print(all)
 	}
-	return nil
+	return err
+}
+
+// errEnough ends the watching of a run that goes on.
+var errEnough = errors.New("enough")
+
+// eventsUpTo calls fn with the events that a run had when it was read.
+func (a *app) eventsUpTo(ctx context.Context, svc api.Service, r *api.Run, fn func(api.Event) error) error {
+	if r.Events == 0 {
+		return nil
+	}
+	err := svc.Watch(ctx, r.Run, 0, func(ev api.Event) error {
+		if err := fn(ev); err != nil {
+			return err
+		}
+		if ev.Seq >= r.Events {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 func (a *app) runWatchCommand() *cobra.Command {
@@ -90,12 +98,12 @@ func (a *app) runWatchCommand() *cobra.Command {
 		Long: `Shows a run as "pawl run FILE" does, while another process carries it. It only reads: Ctrl-C ends the watching, not the run. The
 exit status is the run's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(ctx context.Context, h reader) error {
-				id, err := findRun(ctx, h, args[0])
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				r, err := svc.Run(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return a.watch(ctx, h, id, a.chooseTelling(asJSON, false))
+				return a.watch(ctx, svc, r, a.chooseTelling(asJSON, false))
 			})
 		},
 	}
@@ -105,21 +113,17 @@ exit status is the run's.`,
 }
 
 // watch follows a run that another process carries.
-func (a *app) watch(ctx context.Context, h reader, id core.RunID, how telling) error {
-	t, err := loadTrail(ctx, h, id)
-	if err != nil {
-		return err
-	}
-	f := a.newFollower(h, nil, how)
-	if p, err := a.where(); err == nil && !t.Run.Phase.Closed() {
+func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how telling) error {
+	f := a.newFollower(svc, nil, how)
+	if p, err := a.where(); err == nil && !r.Phase.Closed() {
 		if _, held := sqlite.Held(p.path); !held {
-			f.note = "nothing carries this run at present; go on with: pawl resume " + live.Short(id)
+			f.note = "nothing carries this run at present; go on with: pawl resume " + live.Short(r.Run)
 			if how != tellLive {
 				fmt.Fprintf(a.Err, "pawl: %s\n", f.note)
 			}
 		}
 	}
-	switch err := f.follow(ctx, []core.RunID{id}); {
+	switch err := f.follow(ctx, []string{r.Run}); {
 	case errors.Is(err, errLeft):
 		f.leave()
 		return &statusError{status: exitCancelled}

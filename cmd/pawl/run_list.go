@@ -7,30 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// listed is a run as programs get it from a list.
-type listed struct {
-	Run        string `json:"run"`
-	Workflow   string `json:"workflow"`
-	WorkflowID string `json:"workflowId,omitempty"`
-	Key        string `json:"key,omitempty"`
-	Phase      string `json:"phase"`
-	CreatedAt  string `json:"createdAt"`
-	EndedAt    string `json:"endedAt,omitempty"`
-	Deadline   string `json:"deadline,omitempty"`
-	Wake       string `json:"wake,omitempty"` // when it next does something by itself
-	Parent     string `json:"parent,omitempty"`
-	Message    string `json:"message,omitempty"`
-}
-
 func (a *app) runListCommand() *cobra.Command {
-	var q journal.Query
+	var q api.Query
 	var phases []string
 	var open, all bool
 	cmd := &cobra.Command{
@@ -38,8 +22,8 @@ func (a *app) runListCommand() *cobra.Command {
 		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range phases {
-				var p core.RunPhase
-				if err := p.UnmarshalText([]byte(strings.ReplaceAll(name, "-", "_"))); err != nil {
+				p := api.RunPhase(strings.ReplaceAll(name, "-", "_"))
+				if !slices.Contains(api.RunPhases(), p) {
 					return usage("--phase: there is no run phase %q; there are pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated, continued", name)
 				}
 				q.Phases = append(q.Phases, p)
@@ -50,7 +34,7 @@ func (a *app) runListCommand() *cobra.Command {
 			if q.Limit < 1 {
 				return usage("--limit is at least 1")
 			}
-			return a.reading(cmd.Context(), func(ctx context.Context, h reader) error { return a.list(ctx, h, q, all) })
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error { return a.list(ctx, svc, q, all) })
 		},
 	}
 	flags := cmd.Flags()
@@ -63,54 +47,48 @@ func (a *app) runListCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) error {
-	var rows []journal.RunRow
-	more := false
+func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) error {
+	rows := []api.RunSummary{}
 	if all {
 		q.Limit = max(q.Limit, 1000)
 	}
 	for {
-		page, err := h.List(ctx, q)
+		page, err := svc.Runs(ctx, q)
 		if err != nil {
 			return err
 		}
-		rows, more = append(rows, page.Runs...), page.More
-		if !all || !page.More || len(page.Runs) == 0 {
+		rows, q.Cursor = append(rows, page.Runs...), page.Next
+		if !all || page.Next == "" {
 			break
 		}
-		q.After = page.Runs[len(page.Runs)-1].ID
 	}
 	if a.structured() {
-		out := make([]listed, len(rows))
-		for i, r := range rows {
-			out[i] = listRow(r)
-		}
-		return a.print(out)
+		return a.print(rows)
 	}
 	if len(rows) == 0 {
 		a.say("There is no such run.")
 		return nil
 	}
-	now := now()
+	now := apiNow()
 	cells := make([][]string, len(rows))
 	alike := map[string]int{}
 	for _, r := range rows {
-		alike[live.Short(r.ID)]++
+		alike[live.Short(r.Run)]++
 	}
 	for i, r := range rows {
-		name := live.Short(r.ID)
+		name := live.Short(r.Run)
 		if alike[name] > 1 {
-			name = r.ID.String() // child runs begun in one instant differ at the end only
+			name = r.Run // child runs begun in one instant differ at the end only
 		}
 		id := r.WorkflowID
 		if first, err := core.ParseRunID(id); err == nil {
-			id = live.Short(first) // the first run of a chain that nobody named
+			id = live.Short(first.String()) // the first run of a chain that nobody named
 		}
-		if id == "" || id == live.Short(r.ID) {
+		if id == "" || id == live.Short(r.Run) {
 			id = "-"
 		}
 		cells[i] = []string{
-			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24), strings.ReplaceAll(r.Phase.String(), "_", " "),
+			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24), strings.ReplaceAll(string(r.Phase), "_", " "),
 			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Clean(about(r, now)),
 		}
 	}
@@ -119,13 +97,13 @@ func (a *app) list(ctx context.Context, h histories, q journal.Query, all bool) 
 	if err := a.table(head, cells); err != nil {
 		return err
 	}
-	if more {
+	if q.Cursor != "" {
 		a.say("… and more: --limit or --all shows them")
 	}
 	return nil
 }
 
-func lasting(r journal.RunRow, now core.Time) string {
+func lasting(r api.RunSummary, now api.Time) string {
 	if r.EndedAt != 0 {
 		return screen.For(r.EndedAt.Sub(r.CreatedAt))
 	}
@@ -133,17 +111,17 @@ func lasting(r journal.RunRow, now core.Time) string {
 }
 
 // about is what a person wants to know of a run next: why it ended, or when it goes on.
-func about(r journal.RunRow, now core.Time) string {
+func about(r api.RunSummary, now api.Time) string {
 	var parts []string
-	if r.Parent != (core.RunID{}) {
+	if r.Parent != "" {
 		parts = append(parts, "child of "+live.Short(r.Parent))
 	}
 	switch {
 	case r.Phase.Closed():
 		parts = append(parts, r.Message)
-	case r.Wake > 1 && r.Wake > now:
+	case r.Wake != 0 && r.Wake > now:
 		parts = append(parts, "next in "+screen.For(r.Wake.Sub(now)))
-	case r.Wake > 1:
+	case r.Wake != 0:
 		parts = append(parts, "due since "+screen.For(now.Sub(r.Wake)))
 	}
 	switch {
@@ -154,18 +132,4 @@ func about(r journal.RunRow, now core.Time) string {
 		parts = append(parts, "deadline passed "+screen.For(now.Sub(r.Deadline))+" ago")
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
-}
-
-func listRow(r journal.RunRow) listed {
-	l := listed{
-		Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: r.Phase.String(),
-		CreatedAt: trail.Instant(r.CreatedAt), EndedAt: trail.Instant(r.EndedAt), Deadline: trail.Instant(r.Deadline), Message: r.Message,
-	}
-	if r.Wake > 1 {
-		l.Wake = trail.Instant(r.Wake)
-	}
-	if r.Parent != (core.RunID{}) {
-		l.Parent = r.Parent.String()
-	}
-	return l
 }

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/duration"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // runVerb makes a verb that is one operation on a run.
-func (a *app) runVerb(use, short, long string, w *wish) *cobra.Command {
+func (a *app) runVerb(use, short, long string, w *operation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " RUN", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -20,7 +20,7 @@ func (a *app) runVerb(use, short, long string, w *wish) *cobra.Command {
 			return a.operate(cmd.Context(), *w)
 		},
 	}
-	if w.op.Op != core.OpPause && w.op.Op != core.OpTerminate { // after these there is nothing to carry on
+	if w.op.Operation != api.OpPause && w.op.Operation != api.OpTerminate { // after these there is nothing to carry on
 		followFlag(cmd, w)
 	}
 	a.completeFor(cmd, 1)
@@ -29,12 +29,12 @@ func (a *app) runVerb(use, short, long string, w *wish) *cobra.Command {
 
 func (a *app) runCancelCommand() *cobra.Command {
 	var graceful bool
-	w := &wish{op: core.Operation{Op: core.OpInterrupt}, done: "cancelled"}
+	w := &operation{op: api.Operation{Operation: api.OpInterrupt}, done: "cancelled"}
 	cmd := a.runVerb("cancel", "Ask a run to stop", `Nothing new is scheduled; sleeps, waits and backoffs end at once; running attempts are told to stop, or with --graceful may
 finish, and their results are kept. Hooks for a cancelled run still run: pawl resume carries them out.`, w)
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if graceful {
-			w.op.Op = core.OpCancel
+			w.op.Operation = api.OpCancel
 		}
 	}
 	cmd.Flags().BoolVar(&graceful, "graceful", false, "let running attempts finish")
@@ -44,12 +44,12 @@ finish, and their results are kept. Hooks for a cancelled run still run: pawl re
 func (a *app) runTerminateCommand() *cobra.Command {
 	return a.runVerb("terminate", "Close a run at once, without waiting for anything",
 		"The run is closed at once: no hook runs, nothing is waited for. Cancel asks, terminate forces.",
-		&wish{op: core.Operation{Op: core.OpTerminate}, done: "terminated"})
+		&operation{op: api.Operation{Operation: api.OpTerminate}, done: "terminated"})
 }
 
 func (a *app) runPauseCommand() *cobra.Command {
 	clock := "run"
-	w := &wish{op: core.Operation{Op: core.OpPause}, done: "paused"}
+	w := &operation{op: api.Operation{Operation: api.OpPause}, done: "paused"}
 	cmd := a.runVerb("pause", "Let nothing new start in a run", `Running attempts go on, nothing new starts. The run's own deadlines keep running; with --clock stop they stand still. Open
 steps get fresh deadlines when the run is resumed.`, w)
 	run := cmd.RunE
@@ -68,28 +68,28 @@ steps get fresh deadlines when the run is resumed.`, w)
 
 func (a *app) runResumeCommand() *cobra.Command {
 	return a.runVerb("resume", "Let a paused run go on", "Ends a pause: open steps get fresh deadlines. (To carry on runs that were left, use pawl resume.)",
-		&wish{op: core.Operation{Op: core.OpResume}, done: "resumed"})
+		&operation{op: api.Operation{Operation: api.OpResume}, done: "resumed"})
 }
 
 func (a *app) runRetryCommand() *cobra.Command {
-	w := &wish{op: core.Operation{Op: core.OpRetryRun}, done: "failed steps begin again"}
+	w := &operation{op: api.Operation{Operation: api.OpRetryRun}, done: "failed steps begin again"}
 	cmd := a.runVerb("retry", "Try the failed steps of a run again",
 		`Failed and timed-out steps begin again with a fresh budget of attempts and fresh deadlines; what succeeded stays. --step
 tries one step only.`, w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if w.step != "" {
-			w.op.Op, w.done = core.OpRetryStep, "it begins again"
+		if w.op.Step != "" {
+			w.op.Operation, w.done = api.OpRetryStep, "it begins again"
 		}
 		return run(cmd, args)
 	}
-	cmd.Flags().StringVar(&w.step, "step", "", "this step only")
+	cmd.Flags().StringVar(&w.op.Step, "step", "", "this step only")
 	return cmd
 }
 
 func (a *app) runExtendCommand() *cobra.Command {
 	var by, to, limit string
-	w := &wish{op: core.Operation{Op: core.OpExtend}}
+	w := &operation{op: api.Operation{Operation: api.OpExtend}}
 	cmd := a.runVerb("extend", "Move a stored deadline of an open run or step", `Moves a deadline that is being counted down, and nothing else. --by moves it by a duration (a negative one with a leading
 minus), --to sets an instant, --to none takes it away. Without --limit, it is the one deadline there is.`, w)
 	cmd.Example = "  pawl run extend order-42 --by 10m\n  pawl run extend @last --step charge --limit scheduleToClose --to none"
@@ -103,37 +103,38 @@ minus), --to sets an instant, --to none takes it away. Without --limit, it is th
 	flags := cmd.Flags()
 	flags.StringVar(&by, "by", "", "by how much: 10m, -30s")
 	flags.StringVar(&to, "to", "", "until when: an RFC 3339 instant, or none")
-	flags.StringVar(&w.step, "step", "", "of this step; without, of the run")
+	flags.StringVar(&w.op.Step, "step", "", "of this step; without, of the run")
 	flags.StringVar(&limit, "limit", "", "which deadline: execution or run; of a step scheduleToClose, deadline or wait")
 	return cmd
 }
 
-func extension(op *core.Operation, by, to, limit string) error {
+func extension(op *api.Operation, by, to, limit string) error {
 	if (by == "") == (to == "") {
 		return usage("say either --by how much or --to when")
 	}
-	if limit != "" {
-		if err := op.Limit.UnmarshalText([]byte(limit)); err != nil {
+	if op.Limit = limit; limit != "" {
+		var kind policy.LimitKind
+		if err := kind.UnmarshalText([]byte(limit)); err != nil {
 			return usage("--limit: %s", strings.TrimPrefix(err.Error(), "policy: "))
 		}
 	}
 	switch {
 	case to == "none":
-		op.To = policy.FarFuture
+		op.Remove = true
 	case to != "":
 		at, err := time.Parse(time.RFC3339, to)
 		if err != nil {
 			return usage("--to %q is no instant; write it as 2026-01-02T15:04:05Z, or none", to)
 		}
-		op.To = policy.At(at)
+		op.To = api.At(at)
 	default:
 		text, negative := strings.CutPrefix(by, "-")
 		d, err := duration.Parse(text)
 		if err != nil {
 			return usage("--by: %w", err)
 		}
-		if op.By = d; negative {
-			op.By = -d
+		if op.By = api.Extension(d); negative {
+			op.By = -op.By
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -18,11 +18,11 @@ func (a *app) stepCommand() *cobra.Command {
 }
 
 // stepVerb makes a verb that is one operation on a step.
-func (a *app) stepVerb(use, short, long string, w *wish) *cobra.Command {
+func (a *app) stepVerb(use, short, long string, w *operation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " RUN STEP", Short: short, Long: long, Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w.run, w.step = args[0], args[1]
+			w.run, w.op.Step = args[0], args[1]
 			return a.operate(cmd.Context(), *w)
 		},
 	}
@@ -33,22 +33,22 @@ func (a *app) stepVerb(use, short, long string, w *wish) *cobra.Command {
 
 func (a *app) stepRetryCommand() *cobra.Command {
 	return a.stepVerb("retry", "Try a failed step again", "The step begins again with a fresh budget of attempts and fresh deadlines; a run that had ended is opened again.",
-		&wish{op: core.Operation{Op: core.OpRetryStep}, done: "it begins again"})
+		&operation{op: api.Operation{Operation: api.OpRetryStep}, done: "it begins again"})
 }
 
 func (a *app) stepSkipCommand() *cobra.Command {
 	return a.stepVerb("skip", "Skip an open step", "The step is skipped; for what needs it that counts like a condition that is false.",
-		&wish{op: core.Operation{Op: core.OpSkip}, done: "skipped"})
+		&operation{op: api.Operation{Operation: api.OpSkip}, done: "skipped"})
 }
 
 func (a *app) stepNowCommand() *cobra.Command {
 	return a.stepVerb("now", "End a step's backoff: its next attempt is due now", "",
-		&wish{op: core.Operation{Op: core.OpNow}, done: "its next attempt is due now"})
+		&operation{op: api.Operation{Operation: api.OpNow}, done: "its next attempt is due now"})
 }
 
 func (a *app) stepCompleteCommand() *cobra.Command {
 	var result string
-	w := &wish{op: core.Operation{Op: core.OpComplete}, done: "completed"}
+	w := &operation{op: api.Operation{Operation: api.OpComplete}, done: "completed"}
 	cmd := a.stepVerb("complete", "Complete an open step with a result of yours", "The step succeeds with the given result; work of its that runs is stopped.", w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func (a *app) stepCompleteCommand() *cobra.Command {
 func (a *app) stepFailCommand() *cobra.Command {
 	var message, kind string
 	f := &policy.Failure{}
-	w := &wish{op: core.Operation{Op: core.OpFail, Failure: f}, done: "failed"}
+	w := &operation{op: api.Operation{Operation: api.OpFail, Failure: f}, done: "failed"}
 	cmd := a.stepVerb("fail", "Fail an open step", "The step ends failed, whatever attempts it has left.", w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -91,7 +91,7 @@ func (a *app) stepFailCommand() *cobra.Command {
 func (a *app) stepPolicyCommand() *cobra.Command {
 	var given policyFlags
 	var file string
-	w := &wish{op: core.Operation{Op: core.OpSetPolicy}, done: "it has another policy"}
+	w := &operation{op: api.Operation{Operation: api.OpSetPolicy}, done: "it has another policy"}
 	cmd := a.stepVerb("set-policy", "Replace the policy of an open step",
 		`Replaces retry and timeout as a whole. Deadlines that run are moved to the new amounts, counted from where their clocks started.`, w)
 	cmd.Example = "  pawl step set-policy @last charge --retry 'exponential(8, 1s, max=30s)' --timeout scheduleToClose=10m"

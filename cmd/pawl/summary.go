@@ -8,48 +8,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // conclude tells how the followed runs ended.
 func (f *follower) conclude() {
 	for _, id := range f.roots {
 		r := f.runs[id]
-		if r == nil || !r.Run.Phase.Closed() || r.Run.Next != (core.RunID{}) {
+		if r == nil || !r.Phase.Closed() || r.Next != "" {
 			continue
 		}
 		switch f.telling {
 		case tellJSON:
 		case tellQuiet:
-			if r.Run.Phase == core.RunSucceeded {
-				if out := indented(r.Run.Output); out != "" {
+			if r.Phase == api.RunSucceeded {
+				if out := indented(r.Output); out != "" {
 					fmt.Fprintln(f.Out, out)
 				}
 			} else {
-				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r.Trail))
+				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r))
 			}
 		default:
-			f.lines(f.ending(r.Trail, wordsOf(context.Background(), f.h, r.Trail, f.bundles[id])))
+			f.lines(f.ending(r))
 		}
 	}
 }
 
 // ending is the last word about a run.
-func (a *app) ending(t *trail.Trail, w *live.Words) []screen.Line {
-	r := t.Run
+func (a *app) ending(r *api.Run) []screen.Line {
 	style, glyph := screen.Bad, "✗"
 	switch r.Phase {
-	case core.RunSucceeded:
+	case api.RunSucceeded:
 		style, glyph = screen.Good, "✓"
-	case core.RunCancelled, core.RunTerminated:
+	case api.RunCancelled, api.RunTerminated:
 		style, glyph = screen.Warn, "⊘"
 	default:
 	}
-	lines := []screen.Line{screen.Line{}.Add(style, glyph+" ").Add(screen.Plain, totals(t))}
-	for _, line := range screen.Wrap(t.RunWhy(), a.textWidth()-2) {
+	lines := []screen.Line{screen.Line{}.Add(style, glyph+" ").Add(screen.Plain, totals(r))}
+	for _, line := range screen.Wrap(screen.Clean(r.Why), a.textWidth()-2) {
 		lines = append(lines, screen.Line{}.Add(style, "  "+line))
 	}
 	label := func(name, text string) {
@@ -63,15 +61,15 @@ func (a *app) ending(t *trail.Trail, w *live.Words) []screen.Line {
 			label("output", line)
 		}
 	}
-	if w != nil {
+	if w := r.Dialect; w != nil {
 		label("in "+w.System, strings.TrimSuffix(w.Status+": "+w.Message, ": "))
 	}
-	id := live.Short(r.ID)
+	id := live.Short(r.Run)
 	switch r.Phase {
-	case core.RunFailed, core.RunTimedOut:
+	case api.RunFailed, api.RunTimedOut:
 		label("every attempt", "pawl run show "+id)
 		label("try again", "pawl run retry "+id+" --follow")
-	case core.RunCancelled, core.RunTerminated:
+	case api.RunCancelled, api.RunTerminated:
 		label("start afresh", "pawl run restart "+id+" --follow")
 	default:
 	}
@@ -87,18 +85,26 @@ func (a *app) textWidth() int {
 }
 
 // summary says in one sentence how a closed run ended.
-func summary(t *trail.Trail) string {
-	if why := t.RunWhy(); why != "" {
-		return totals(t) + ": " + why
+func summary(r *api.Run) string {
+	if why := screen.Clean(r.Why); why != "" {
+		return totals(r) + ": " + why
 	}
-	return totals(t)
+	return totals(r)
 }
 
-func totals(t *trail.Trail) string {
-	r := t.Run
-	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.ID), strings.ReplaceAll(r.Phase.String(), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
-	if n := t.Totals(); n.Attempts > 0 {
-		text += fmt.Sprintf(", %s in %s", count(n.Attempts, "attempt"), count(n.Steps, "step"))
+// totals says how a run ended, how long it took, and how many attempts its steps (items among them) needed.
+func totals(r *api.Run) string {
+	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.Run),
+		strings.ReplaceAll(string(r.Phase), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
+	steps, attempts := 0, 0
+	for _, s := range r.Steps {
+		if !s.Superseded {
+			steps++
+			attempts += len(s.Attempts)
+		}
+	}
+	if attempts > 0 {
+		text += fmt.Sprintf(", %s in %s", count(attempts, "attempt"), count(steps, "step"))
 	}
 	return text
 }
@@ -127,18 +133,16 @@ func (f *follower) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, id := range f.roots {
-		var t *trail.Trail
-		if r := f.runs[id]; r != nil {
-			t = r.Trail
-		} else if read, err := loadTrail(ctx, f.h, id); err == nil { // it was left before anything of it was told
-			t = read
+		r := f.runs[id]
+		if read, err := f.svc.Run(ctx, id); err == nil {
+			r = read
 		}
-		if f.over[id] || (t != nil && t.Run.Phase.Closed()) {
+		if f.over[id] || (r != nil && r.Phase.Closed()) {
 			continue
 		}
 		name, on := "", "pawl resume "+live.Short(id)
-		if t != nil {
-			name, on = " ("+screen.Clean(t.Run.Workflow)+")", howOn(t.Run)
+		if r != nil {
+			name, on = " ("+screen.Clean(r.Workflow)+")", howOn(r)
 		}
 		if f.m == nil {
 			fmt.Fprintf(f.Err, "pawl: run %s%s is not ended; it goes on where it runs\n", id, name)

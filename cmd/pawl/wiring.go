@@ -10,12 +10,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -24,6 +26,7 @@ func clockNow() time.Time { return time.Now() }
 // machine is an open node, on the database of a place.
 type machine struct {
 	*engine.Engine
+	svc     api.Service // what the engine does, for the commands
 	node    *node.Node
 	place   place
 	signals chan os.Signal // from when on attempts are executed; nil: none are
@@ -55,7 +58,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{Engine: n.Engine, node: n, place: p}
+	m := &machine{Engine: n.Engine, svc: service.NewEmbedded(n.Engine, readWorkflow, now), node: n, place: p}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()

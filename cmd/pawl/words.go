@@ -1,114 +1,77 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// wordsOf are the words of the system whose document the bundle of a run was made of; nil where it is a flow.
-func wordsOf(ctx context.Context, h histories, t *trail.Trail, b bundle) *live.Words {
-	r := t.Run
-	switch b.Dialect {
+// wordsOf are the words of the system whose document a flow was made of; nil where it was none.
+func wordsOf(c *compiled) service.Words {
+	switch c.bundle.Dialect {
 	case "aether":
-		return &live.Words{System: "Aether", Status: aether.Status(r), Step: aether.TaskPhase, Retries: aether.Retries}
+		return aetherWords{}
 	case "steep":
-		told := &teller{ctx, h, map[core.DefinitionID]*compiled{}}
-		status, message := steep.Status(told.of(t, b))
-		return &live.Words{System: "Steep", Status: status, Message: message, Step: steep.StepStatus}
+		return steepWords{c.bundle.Flow.Chains}
 	case "stevora":
-		return &live.Words{
-			System: "Stevora", Status: stevora.Status(r), Message: stevora.Message(r), Event: stevora.Event,
-			Step: func(s *core.Step) string { return stevora.StepStatus(s.Phase) },
-		}
+		return stevoraWords{}
 	default:
 		return nil
 	}
 }
 
-// teller reads the child runs of a Steep workflow. Many of them have one flow, which is read once.
-type teller struct {
-	ctx   context.Context
-	h     histories
-	known map[core.DefinitionID]*compiled
+// childReader reads the run that the last attempt of a step of another run started.
+type childReader = func(parent *trail.Trail, step core.StepID) (*trail.Trail, *service.Workflow)
+
+type aetherWords struct{}
+
+func (aetherWords) Run(t *trail.Trail, _ childReader) api.Words {
+	return api.Words{System: "Aether", Status: aether.Status(t.Run)}
 }
 
-func (f *teller) of(t *trail.Trail, b bundle) steep.Told {
-	return steep.Told{Run: t.Run, Chains: b.Flow.Chains, Child: func(step core.StepID) (steep.Told, bool) {
-		if last := t.Last(step); last != nil && last.Child != (core.RunID{}) {
-			return f.read(last.Child)
+func (aetherWords) Step(s *core.Step) api.Words {
+	retries := aether.Retries(s)
+	return api.Words{Status: aether.TaskPhase(s), Retries: &retries}
+}
+
+func (aetherWords) Event(core.Event) string { return "" }
+
+type stevoraWords struct{}
+
+func (stevoraWords) Run(t *trail.Trail, _ childReader) api.Words {
+	return api.Words{System: "Stevora", Status: stevora.Status(t.Run), Message: stevora.Message(t.Run)}
+}
+
+func (stevoraWords) Step(s *core.Step) api.Words {
+	return api.Words{Status: stevora.StepStatus(s.Phase)}
+}
+
+func (stevoraWords) Event(e core.Event) string { return stevora.Event(e) }
+
+// steepWords knows the process chains of a flow that a Steep workflow became.
+type steepWords struct{ chains map[string]string }
+
+func (w steepWords) Run(t *trail.Trail, child childReader) api.Words {
+	status, message := steep.Status(w.told(t, child))
+	return api.Words{System: "Steep", Status: status, Message: message}
+}
+
+// told is a run as Steep counts it, with its child runs.
+func (w steepWords) told(t *trail.Trail, child childReader) steep.Told {
+	return steep.Told{Run: t.Run, Chains: w.chains, Child: func(step core.StepID) (steep.Told, bool) {
+		run, workflow := child(t, step)
+		if run == nil {
+			return steep.Told{}, false
 		}
-		return steep.Told{}, false
+		below, _ := workflow.Words.(steepWords)
+		return below.told(run, child), true
 	}}
 }
 
-func (f *teller) read(id core.RunID) (steep.Told, bool) {
-	entries, err := f.h.Entries(f.ctx, id)
-	if err != nil {
-		return steep.Told{}, false
-	}
-	created, ok := entries[0].Records[0].(core.RunCreated)
-	if !ok {
-		return steep.Told{}, false
-	}
-	c := f.known[created.Definition]
-	if c == nil {
-		if c, err = definitionOf(f.ctx, f.h, entries[0]); err != nil {
-			return steep.Told{}, false
-		}
-		f.known[created.Definition] = c
-	}
-	return f.of(trail.Of(id, c.def, entries), c.bundle), true
-}
+func (steepWords) Step(s *core.Step) api.Words { return api.Words{Status: steep.StepStatus(s)} }
 
-// worded is what a run or a step is called in the words of another system, for programs.
-type worded struct {
-	System  string `json:"system,omitempty"`
-	Status  string `json:"status"`
-	Message string `json:"message,omitempty"`
-	Retries *int   `json:"retries,omitempty"`
-}
-
-func wordedRun(w *live.Words) *worded {
-	if w == nil {
-		return nil
-	}
-	return &worded{System: w.System, Status: w.Status, Message: w.Message}
-}
-
-func wordedStep(w *live.Words, s *core.Step) *worded {
-	if w == nil {
-		return nil
-	}
-	out := &worded{Status: w.Step(s)}
-	if w.Retries != nil {
-		n := w.Retries(s)
-		out.Retries = &n
-	}
-	return out
-}
-
-// wordedEvent is an event with the name that another system has for it.
-type wordedEvent struct {
-	core.Event
-	name string
-}
-
-// MarshalJSON adds the name to the event's own fields.
-func (e wordedEvent) MarshalJSON() ([]byte, error) {
-	text, err := e.Event.MarshalJSON()
-	if err != nil || e.name == "" {
-		return text, err
-	}
-	name, err := json.Marshal(e.name)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(text[:len(text)-1], `,"dialect":`...), append(name, '}')...), nil
-}
+func (steepWords) Event(core.Event) string { return "" }

@@ -2,12 +2,12 @@ package body
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
@@ -15,9 +15,11 @@ import (
 
 // What a body gets that uses its context where it cannot be used.
 var (
-	ErrContextEnded = errors.New("the context's run has ended, or its body has returned: do not keep a pawl.Context")
-	ErrNested       = errors.New("a branch does one thing at a time: steps do not nest, use pawl.Go to do things at once")
+	ErrContextEnded error = misuse("the context's run has ended, or its body has returned: do not keep a pawl.Context")
+	ErrNested       error = misuse("a branch does one thing at a time: steps do not nest, use pawl.Go to do things at once")
 )
+
+func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Message: message} }
 
 // Thread is a branch of a body as the code in it sees it. Its methods are called by the branch's goroutine, which they
 // block where they wait; it ends in them where the body is unwound. It is a context.Context, too.

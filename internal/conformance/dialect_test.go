@@ -354,7 +354,7 @@ func (s *stage) attempts() []string {
 	}
 	var all []attempt
 	for _, row := range page.Runs {
-		entries, err := s.engine.Entries(s.t.Context(), row.ID)
+		entries, err := s.engine.Entries(s.t.Context(), row.ID, 0)
 		if err != nil {
 			s.t.Fatal(err)
 		}

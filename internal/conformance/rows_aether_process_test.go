@@ -45,7 +45,7 @@ func aetherOneWriter(t *testing.T) {
 			}
 		}
 		ends := 0
-		entries, err := second.engine.Entries(t.Context(), first.root)
+		entries, err := second.engine.Entries(t.Context(), first.root, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -168,7 +168,7 @@ func stevoraBetween(t *testing.T) {
 
 // stevoraEvents are the run's events in Stevora's words.
 func (s *stage) stevoraEvents() []string {
-	entries, err := s.engine.Entries(s.t.Context(), s.root)
+	entries, err := s.engine.Entries(s.t.Context(), s.root, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

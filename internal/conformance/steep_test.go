@@ -300,7 +300,7 @@ func (s *stage) steepStatus(r *core.Run) string {
 
 func (s *stage) told(r *core.Run) steep.Told {
 	return steep.Told{Run: r, Chains: s.chains[r.Workflow], Child: func(step core.StepID) (steep.Told, bool) {
-		entries, err := s.engine.Entries(s.t.Context(), r.ID)
+		entries, err := s.engine.Entries(s.t.Context(), r.ID, 0)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -42,6 +42,9 @@ type Config struct {
 	Now func() core.Time
 	// MaxPayload bounds an input, output or event payload; default 2 MiB.
 	MaxPayload int
+	// FeedLimit bounds, in bytes of entries, how much of the journal is kept for consumers that are behind; default 256 MiB.
+	// Where it is reached, the feed that is furthest behind lapses.
+	FeedLimit int64
 	// Retention is how long closed runs are kept; default 0: for ever.
 	Retention time.Duration
 	// Horizon is how far ahead of now runs are kept in memory for their timers; default 5s.
@@ -105,18 +108,22 @@ type API interface {
 	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error
 	// Lookup resolves a run id or a workflow id.
 	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
-	// Entries returns a run's whole history so far, committed entries only.
-	Entries(ctx context.Context, id core.RunID) ([]core.Entry, error)
+	// Entries returns a run's history so far, committed entries only, without its first after entries.
+	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
 	// Inspect folds the committed history into a private copy of the run's state.
 	Inspect(ctx context.Context, id core.RunID) (*core.Run, error)
-	// Watch calls fn with each committed entry of the run from the first on, until the run has ended, ctx is done or fn fails.
-	Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error
+	// Watch calls fn with each committed entry of the run after its first after ones, until the run has ended, ctx is done or
+	// fn fails.
+	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
 	// List lists runs, the newest first, those not yet in the view included.
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
 	// Definition returns a stored definition.
 	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
 	// Stats counts what the engine holds.
 	Stats() Stats
+	// Feed calls fn with all committed entries, and DropFeed forgets a feed; see Engine.
+	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
+	DropFeed(ctx context.Context, name string) error
 }
 
 // Stats counts what an engine holds and does.

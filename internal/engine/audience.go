@@ -189,6 +189,9 @@ func (p *Partition) entries(c *Call) {
 	}
 	if r := p.residents.runs[c.Run]; r != nil {
 		c.Pieces = r.pieces()
+		if r.aside == nil { // else its state may be half of what an input would have made of it
+			c.Folded, c.Closed = r.state.Seq, r.state.Phase.Closed()
+		}
 	} else {
 		c.Absent = true
 	}

@@ -10,17 +10,21 @@ type CallOp uint8
 
 // The operations of a Call.
 const (
-	CallStart   CallOp = iota // Start → Started
-	CallInput                 // Run, Input: an operation or a signal
-	CallResult                // Run, Waiter → Outcome, or the Waiter is told later; see Absent
-	CallLeave                 // Run, Waiter: it no longer waits
-	CallEntries               // Run, and Watcher where it wants to follow → Pieces
-	CallUnwatch               // Run, Watcher
-	CallFind                  // Name → Started.Run
-	CallList                  // Query → Rows, Masked
-	CallBody                  // Run, Inputs, Body: of its body
-	CallConsult               // Run → Bodies.Consult
-	CallBegin                 // Run, Step: its function is at hand
+	CallStart    CallOp = iota // Start → Started
+	CallInput                  // Run, Input: an operation or a signal
+	CallResult                 // Run, Waiter → Outcome, or the Waiter is told later; see Absent
+	CallLeave                  // Run, Waiter: it no longer waits
+	CallEntries                // Run, and Watcher where it wants to follow → Pieces, Folded, Closed
+	CallUnwatch                // Run, Watcher
+	CallFind                   // Name → Started.Run
+	CallList                   // Query → Rows, Masked
+	CallBody                   // Run, Inputs, Body: of its body
+	CallConsult                // Run → Bodies.Consult
+	CallBegin                  // Run, Step: its function is at hand
+	CallFeed                   // Name, Wake → Seq: a consumer begins to read
+	CallSeen                   // Name, Seq: it has seen the batches up to there → Err where its feed has lapsed
+	CallUnfeed                 // Name: it stops reading
+	CallDropFeed               // Name
 )
 
 // Call is one request to a partition and its answer. Who waits for the answer gets it through Done, once what it tells
@@ -36,6 +40,8 @@ type Call struct {
 	Waiter  *Waiter
 	Watcher *Watcher
 	Name    string
+	Wake    chan struct{} // told when there is more to read
+	Seq     uint64
 	Query   journal.Query
 
 	Err     error
@@ -43,6 +49,8 @@ type Call struct {
 	Started Started
 	Outcome Outcome
 	Pieces  []Piece
+	Folded  int  // how many entries the run in memory has; 0: it is not in memory
+	Closed  bool // the run in memory has ended
 	Rows    []journal.RunRow
 	Masked  map[core.RunID]bool   // runs whose row in the view is older than what the partition knows
 	Aside   map[core.RunID]string // runs that stand still though their row in the view does not say so, and why
@@ -71,6 +79,8 @@ func (c *Call) op() string {
 		return "find"
 	case CallBody, CallConsult, CallBegin:
 		return "body"
+	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
+		return "feed"
 	default:
 		return "read"
 	}
@@ -79,13 +89,18 @@ func (c *Call) op() string {
 // lost reports whether a call that only asks failed with the batch that was to answer it: then it may be asked once more. Of what
 // was to be saved the caller has to know.
 func (c *Call) lost() bool {
-	return c.void && (c.Op == CallResult || c.Op == CallEntries || c.Op == CallFind || c.Op == CallList)
+	switch c.Op {
+	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallDropFeed:
+		return c.void
+	default:
+		return false
+	}
 }
 
 // forget makes a call ready to be asked once more.
 func (c *Call) forget() {
 	c.Err, c.void, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
-	c.Pieces, c.Rows, c.Masked, c.Aside = nil, nil, nil, nil
+	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked, c.Aside = nil, 0, false, nil, nil, nil
 }
 
 // note notes in a list why a run stands still.

@@ -17,7 +17,7 @@ import (
 // questions are what callers ask about a run that was started: none of it is saved, so a journal that stalls only makes them wait.
 var questions = map[string]func(ctx context.Context, e *Engine, id core.RunID) error{
 	"result":  func(ctx context.Context, e *Engine, id core.RunID) error { _, err := e.Result(ctx, id); return err },
-	"entries": func(ctx context.Context, e *Engine, id core.RunID) error { _, err := e.Entries(ctx, id); return err },
+	"entries": func(ctx context.Context, e *Engine, id core.RunID) error { _, err := e.Entries(ctx, id, 0); return err },
 	"lookup": func(ctx context.Context, e *Engine, id core.RunID) error {
 		_, err := e.Lookup(ctx, id.String())
 		return err
@@ -27,7 +27,7 @@ var questions = map[string]func(ctx context.Context, e *Engine, id core.RunID) e
 		return err
 	},
 	"watch": func(ctx context.Context, e *Engine, id core.RunID) error {
-		return e.Watch(ctx, id, func(core.Entry) error { return nil })
+		return e.Watch(ctx, id, 0, func(core.Entry) error { return nil })
 	},
 }
 

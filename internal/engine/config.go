@@ -26,6 +26,9 @@ func (c Config) withDefaults() Config {
 	if c.MaxPayload <= 0 {
 		c.MaxPayload = 2 << 20
 	}
+	if c.FeedLimit <= 0 {
+		c.FeedLimit = 256 << 20
+	}
 	if c.Horizon <= 0 {
 		c.Horizon = 5 * time.Second
 	}

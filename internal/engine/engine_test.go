@@ -312,14 +312,14 @@ func TestRetention(t *testing.T) {
 		old := mustStart(t, e, flow("one", task()))
 		sleeper := mustStart(t, e, flow("nap", nap(100*time.Hour)))
 		<-time.After(50 * time.Minute)
-		if _, err := e.Entries(t.Context(), old); err != nil {
+		if _, err := e.Entries(t.Context(), old, 0); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(20 * time.Minute)
-		if _, err := e.Entries(t.Context(), old); !errors.Is(err, ErrNotFound) {
+		if _, err := e.Entries(t.Context(), old, 0); !errors.Is(err, ErrNotFound) {
 			t.Fatal("a run outlived its retention", err)
 		}
-		if _, err := e.Entries(t.Context(), sleeper); err != nil {
+		if _, err := e.Entries(t.Context(), sleeper, 0); err != nil {
 			t.Fatal(err)
 		}
 	})

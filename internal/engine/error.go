@@ -4,90 +4,102 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Code classifies an error for callers.
-type Code uint8
+// Code classifies an error for callers; see the table in package api.
+type Code = api.Code
 
-// The codes.
+// The codes that an engine uses.
 const (
-	CodeInternal  Code = iota // a broken assumption; the message is for the maintainers
-	CodeInvalid               // the request makes no sense
-	CodeTooLarge              // a payload above Config.MaxPayload
-	CodeNotFound              // no such run, step or definition
-	CodeConflict              // taken, or not in the phase the request needs
-	CodeStale                 // a report for an attempt that has ended
-	CodeRunClosed             // the run has ended
-	CodeClosed                // the engine was closed
-	CodeStalled               // the storage takes no writes at present; nothing was saved
-	CodeUncertain             // the storage failed in a way that leaves open whether the request was saved
-	CodeHeld                  // another process holds the database
-	CodeFenced                // a newer owner has taken the partition
-	CodeStorage               // the storage is corrupt, from a newer version, or must not be written any more
-	CodeCancelled             // the caller's context ended first
-	CodeFull                  // the run keeps as many events as it may; nothing was saved
+	CodeInternal  = api.CodeInternal
+	CodeInvalid   = api.CodeInvalid
+	CodeTooLarge  = api.CodeTooLarge // a payload above Config.MaxPayload
+	CodeNotFound  = api.CodeNotFound
+	CodeConflict  = api.CodeConflict
+	CodeStale     = api.CodeStale
+	CodeRunClosed = api.CodeRunClosed
+	CodeClosed    = api.CodeClosed
+	CodeStalled   = api.CodeStalled
+	CodeUncertain = api.CodeUncertain
+	CodeHeld      = api.CodeHeld
+	CodeFenced    = api.CodeFenced
+	CodeStorage   = api.CodeStorage
+	CodeCancelled = api.CodeCancelled
+	CodeFull      = api.CodeFull
+	CodeLapsed    = api.CodeLapsed
 )
-
-var codeNames = [...]string{
-	"internal", "invalid", "too_large", "not_found", "conflict", "stale", "run_closed", "closed", "stalled", "uncertain", "held",
-	"fenced", "storage", "cancelled", "full",
-}
-
-func (c Code) String() string {
-	if int(c) < len(codeNames) {
-		return codeNames[c]
-	}
-	return "internal"
-}
 
 // Errors to compare with by errors.Is: any *Error with the same code matches.
 var (
-	ErrInvalid   = &Error{Code: CodeInvalid}
-	ErrNotFound  = &Error{Code: CodeNotFound}
-	ErrConflict  = &Error{Code: CodeConflict}
-	ErrClosed    = &Error{Code: CodeClosed}
-	ErrStalled   = &Error{Code: CodeStalled}
-	ErrUncertain = &Error{Code: CodeUncertain}
-	ErrTooLarge  = &Error{Code: CodeTooLarge}
-	ErrRunClosed = &Error{Code: CodeRunClosed}
-	ErrFull      = &Error{Code: CodeFull}
+	ErrInvalid   = api.Sentinel(CodeInvalid)
+	ErrNotFound  = api.Sentinel(CodeNotFound)
+	ErrConflict  = api.Sentinel(CodeConflict)
+	ErrClosed    = api.Sentinel(CodeClosed)
+	ErrStalled   = api.Sentinel(CodeStalled)
+	ErrUncertain = api.Sentinel(CodeUncertain)
+	ErrTooLarge  = api.Sentinel(CodeTooLarge)
+	ErrRunClosed = api.Sentinel(CodeRunClosed)
+	ErrFull      = api.Sentinel(CodeFull)
+	ErrLapsed    = api.Sentinel(CodeLapsed)
 )
 
-// Error is what an engine's methods return: a code, the operation, whom it was about, the cause, and what to do.
-type Error struct {
-	Code Code
-	Op   string
-	ID   string // run id, workflow id or name; may be empty
-	Err  error  // the cause; may be nil
-	Hint string // what the user can do next; may be empty
+// Error is what an engine's methods return: a code, the operation, what it was about, the cause, and what to do.
+type Error = api.Error
+
+// codeOfRefusal is what the machine's codes mean to a caller.
+var codeOfRefusal = map[core.Code]Code{
+	core.CodeInvalid:  CodeInvalid,
+	core.CodeNotFound: CodeNotFound,
+	core.CodeStale:    CodeStale,
+	core.CodeClosed:   CodeRunClosed,
+	core.CodeConflict: CodeConflict,
+	core.CodeFull:     CodeFull,
 }
 
-func (e *Error) Error() string {
-	s := strings.TrimSpace(e.Op + " " + e.ID)
-	if s != "" { // else it stands for all of its code
-		s += ": "
-	}
-	if e.Err != nil {
-		s += e.Err.Error()
-	} else {
-		s += e.Code.String()
-	}
-	if e.Hint != "" {
-		s += " (" + e.Hint + ")"
-	}
-	return s
+// meaning is what an error of the journal means to a caller.
+type meaning struct {
+	err  error
+	code Code
+	hint string
 }
 
-func (e *Error) Unwrap() error { return e.Err }
+// meanings lists all errors of a journal.
+var meanings = []meaning{
+	{journal.ErrNotFound, CodeNotFound, ""},
+	{journal.ErrFull, CodeStalled, "nothing was saved; free some space, the engine goes on by itself"},
+	{journal.ErrReadOnly, CodeStalled, "nothing was saved; make the database writable, the engine goes on by itself"},
+	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other owner is gone"},
+	{journal.ErrFenced, CodeFenced, "another engine has taken over; ask that one"},
+	{journal.ErrLost, CodeStorage, "restart the process; what was acknowledged is safe"},
+	{journal.ErrCorrupt, CodeStorage, ""},
+	{journal.ErrNewer, CodeStorage, ""},
+	{journal.ErrNoJournal, CodeStorage, ""},
+	{journal.ErrGone, CodeStorage, ""},
+	{context.Canceled, CodeCancelled, ""},
+	{context.DeadlineExceeded, CodeCancelled, ""},
+}
 
-// Is reports whether target is an *Error with the same code and nothing more specific.
-func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error)
-	return ok && t.Code == e.Code && t.Op == "" && t.Err == nil
+// CodeOf returns the code of any error that the engine, the machine or a journal makes. An error of none of them is
+// internal; nil has no code.
+func CodeOf(err error) Code {
+	var own *Error
+	var refusal *core.Error
+	switch {
+	case errors.As(err, &own):
+		return own.Code
+	case errors.As(err, &refusal) && codeOfRefusal[refusal.Code] != "":
+		return codeOfRefusal[refusal.Code]
+	}
+	for _, m := range meanings {
+		if errors.Is(err, m.err) {
+			return m.code
+		}
+	}
+	return api.CodeOf(err)
 }
 
 // refused turns the machine's refusal into the caller's error.
@@ -96,22 +108,7 @@ func refused(op string, id core.RunID, err error) error {
 	if !errors.As(err, &c) {
 		return failure(op, id.String(), err)
 	}
-	code := CodeInternal
-	switch c.Code {
-	case core.CodeInvalid:
-		code = CodeInvalid
-	case core.CodeNotFound:
-		code = CodeNotFound
-	case core.CodeStale:
-		code = CodeStale
-	case core.CodeClosed:
-		code = CodeRunClosed
-	case core.CodeConflict:
-		code = CodeConflict
-	case core.CodeFull:
-		code = CodeFull
-	}
-	return &Error{Code: code, Op: op, ID: id.String(), Err: errors.New(c.Msg)}
+	return &Error{Code: CodeOf(c), Op: op, ID: id.String(), Message: c.Msg, Err: err}
 }
 
 // failure wraps an error of the journal, or of the caller's context.
@@ -120,34 +117,26 @@ func failure(op, id string, err error) error {
 	if err == nil || errors.As(err, &own) {
 		return err
 	}
-	e := &Error{Code: CodeUncertain, Op: op, ID: id, Err: err}
 	switch {
 	case isUnusable(err): // nothing was tried: the run stays as it is
-		e.Code = CodeConflict
+		return &Error{Code: CodeConflict, Op: op, ID: id, Err: err}
 	case isAside(err):
-		e.Code, e.Hint = CodeInternal, "the other runs go on; the log has the details. The next start tries again, so use a version without this bug"
+		return &Error{
+			Code: CodeInternal, Op: op, ID: id, Err: err,
+			Hint: "the other runs go on; the log has the details. The next start tries again, so use a version without this bug",
+		}
 	case permanent(err):
-		e.Code, e.Hint = CodeInternal, "nothing was saved; the log has the details"
-	case errors.Is(err, journal.ErrNotFound):
-		e.Code = CodeNotFound
-	case errors.Is(err, journal.ErrFull):
-		e.Code, e.Hint = CodeStalled, "nothing was saved; free some space, the engine goes on by itself"
-	case errors.Is(err, journal.ErrReadOnly):
-		e.Code, e.Hint = CodeStalled, "nothing was saved; make the database writable, the engine goes on by itself"
-	case errors.Is(err, journal.ErrHeld):
-		e.Code, e.Hint = CodeHeld, "nothing was changed; try again when the other owner is gone"
-	case errors.Is(err, journal.ErrFenced):
-		e.Code, e.Hint = CodeFenced, "another engine has taken over; ask that one"
-	case errors.Is(err, journal.ErrLost):
-		e.Code, e.Hint = CodeStorage, "restart the process; what was acknowledged is safe"
-	case errors.Is(err, journal.ErrCorrupt), errors.Is(err, journal.ErrNewer), errors.Is(err, journal.ErrNoJournal), errors.Is(err, journal.ErrGone):
-		e.Code = CodeStorage
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Code = CodeCancelled
-	default:
-		e.Hint = "it is not known whether this was saved; asking again with the same run id or key is safe"
+		return &Error{Code: CodeInternal, Op: op, ID: id, Err: err, Hint: "nothing was saved; the log has the details"}
 	}
-	return e
+	for _, m := range meanings {
+		if errors.Is(err, m.err) {
+			return &Error{Code: m.code, Op: op, ID: id, Err: err, Hint: m.hint}
+		}
+	}
+	return &Error{
+		Code: CodeUncertain, Op: op, ID: id, Err: err,
+		Hint: "it is not known whether this was saved; asking again with the same run id or key is safe",
+	}
 }
 
 // partitionLost reports whether an error says that somebody else owns the partition. This engine ends; those of other

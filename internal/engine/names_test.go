@@ -136,11 +136,11 @@ func TestEmptyIDs(t *testing.T) {
 	for what, err := range map[string]error{
 		"lookup":  second(e.Lookup(ctx, "")),
 		"result":  second(e.Result(ctx, none)),
-		"entries": second(e.Entries(ctx, none)),
+		"entries": second(e.Entries(ctx, none, 0)),
 		"inspect": second(e.Inspect(ctx, none)),
 		"operate": e.Operate(ctx, none, core.Operation{Op: core.OpCancel, Step: core.NoStep}),
 		"signal":  e.Signal(ctx, none, core.SignalReceived{Name: "x"}),
-		"watch":   e.Watch(ctx, none, func(core.Entry) error { return nil }),
+		"watch":   e.Watch(ctx, none, 0, func(core.Entry) error { return nil }),
 	} {
 		if !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", what, err)

@@ -39,7 +39,7 @@ func TestOwnerIsNotPushedAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			var own *Error
 			if err := other.Open(t.Context()); !errors.Is(err, journal.ErrHeld) || !errors.As(err, &own) || own.Code != CodeHeld {
 				t.Fatalf("a second engine opened: %v", err)
@@ -63,10 +63,10 @@ func TestFencedEngineStops(t *testing.T) {
 		j, cut := leased()
 		e, workers := open(t, j, -1, nil)
 		id := mustStart(t, e, flow("long", task()))
-		time.Sleep(5 * time.Second) // its row is written
+		<-time.After(5 * time.Second) // its row is written
 		down := errors.New("the network is down")
 		cut.Store(&down)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		cut.Store(nil)
 		other, _ := open(t, j, -1, succeed)
 		waits := make(chan error)
@@ -112,14 +112,14 @@ func TestStalledEngineTakesNothingBack(t *testing.T) {
 		}
 		stall()
 		cut.Store(nil)
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		epoch := e.Stats().Seq
 		id := mustStart(t, e, flow("one", task()))
 		if out, err := e.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded || e.Stats().Seq <= epoch {
 			t.Fatal(out, err)
 		}
 		stall()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		lease, err := j.Acquire(t.Context(), 0, "a newer owner")
 		if err != nil {
 			t.Fatal(err)

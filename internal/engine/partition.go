@@ -26,6 +26,7 @@ type Partition struct {
 	tasks     tasks     // attempts that wait for a worker or are in a worker's hands
 	pipeline  pipeline  // what is on its way to the journal
 	audience  audience  // those who wait for runs and watch them
+	feeds     feeds     // the named consumers of all entries
 
 	todo       ring[errand] // effects within the partition, still to join the open batch
 	unread     error        // why the open batch must not be saved; see temporary
@@ -83,6 +84,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.consult(c)
 	case CallBegin:
 		p.unpark(c)
+	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
+		p.feed(c)
 	}
 	p.settle()
 }
@@ -218,7 +221,11 @@ func (p *Partition) fire(r *run) {
 // appended one after the other; Committed or Failed follows for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
-	return p.pipeline.cut(p.cfg.Partition, p.now)
+	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
+	if b != nil {
+		b.Feeds = p.feeds.cut()
+	}
+	return b
 }
 
 // Pending returns how many entries are computed and not durable.
@@ -235,7 +242,7 @@ func (p *Partition) Next() core.Time {
 	if p.residents.restored.len() > 0 {
 		return p.now
 	}
-	at := p.pipeline.view.dueAt(p.pipeline.lastEntry)
+	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), p.feeds.dueAt())
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
@@ -260,6 +267,7 @@ func (p *Partition) Committed(now core.Time) {
 	}
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
+	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
 		r.written()
 		p.residents.evict(r)

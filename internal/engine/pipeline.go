@@ -196,14 +196,15 @@ func (l *pipeline) idle(now core.Time) bool {
 	return due == 0 || due > now
 }
 
-// cut takes the open batch with a part of the view; nil: there is nothing to append.
-func (l *pipeline) cut(partition int, now core.Time) *journal.Batch {
-	if l.idle(now) {
+// cut takes the open batch with a part of the view; nil: there is nothing to append. marks says that positions of feeds are
+// to be stored, in an empty batch if need be.
+func (l *pipeline) cut(partition int, now core.Time, marks bool) *journal.Batch {
+	if l.idle(now) && !marks {
 		return nil
 	}
 	b := l.open
 	l.view.attach(b, partition, l.view.quota(b.entries, now), now)
-	if b.entries == 0 && len(b.viewed) == 0 && !l.probing {
+	if b.entries == 0 && len(b.viewed) == 0 && !l.probing && !marks {
 		return nil
 	}
 	l.probing = false

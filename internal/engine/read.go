@@ -20,32 +20,56 @@ func (e *Engine) unread(op, id string, err error) error {
 	return failure(op, id, err)
 }
 
-// Entries returns a run's whole history so far, committed entries only. Errors: CodeInvalid, CodeNotFound, CodeClosed.
-func (e *Engine) Entries(ctx context.Context, id core.RunID) ([]core.Entry, error) {
-	return e.entries(ctx, id, nil)
+// Entries returns a run's history so far, committed entries only, without its first after entries.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed.
+func (e *Engine) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
+	part, err := e.entries(ctx, id, after, nil)
+	return part.entries, err
+}
+
+// part is what a history holds after a position.
+type part struct {
+	entries []core.Entry
+	closed  bool // the run has ended with the last of them
 }
 
 // entries puts what the partition knows behind what the view knows. Where a watcher comes along it is enrolled first, so
-// that it misses nothing of what follows.
-func (e *Engine) entries(ctx context.Context, id core.RunID, w *Watcher) ([]core.Entry, error) {
+// that it misses nothing of what follows. Who has seen all but the last entries gets those from memory.
+func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
 	if id == (core.RunID{}) {
-		return nil, unnamed("read")
+		return part{}, unnamed("read")
 	}
 	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
 	if err := e.do(ctx, c); err != nil {
-		return nil, err
+		return part{}, err
 	}
-	pieces, err := c.Pieces, c.Err
+	pieces, folded, closed, err := c.Pieces, c.Folded, c.Closed, c.Err
 	e.free(c)
 	if err != nil {
-		return nil, err
+		return part{}, err
+	}
+	if folded > 0 {
+		recent, err := join(journal.History{}, pieces)
+		if err != nil {
+			return part{}, err
+		}
+		if before := folded - len(recent); after >= before {
+			return part{recent[min(after-before, len(recent)):], closed}, nil
+		}
 	}
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && (len(pieces) == 0 || !errors.Is(err, journal.ErrNotFound)) {
-		return nil, e.unread("read", id.String(), err)
+		return part{}, e.unread("read", id.String(), err)
 	}
-	return join(h, pieces)
+	all, err := join(h, pieces)
+	if err != nil {
+		return part{}, err
+	}
+	for i := range all {
+		closed = all[i].Ended(i > 0 && closed)
+	}
+	return part{all[min(after, len(all)):], closed}, nil
 }
 
 // join appends to a history the entries of later batches.
@@ -72,7 +96,7 @@ func join(h journal.History, pieces []Piece) ([]core.Entry, error) {
 // Inspect folds the committed history into a private copy of the run's state. Errors: those of Entries, CodeInvalid where
 // the definition cannot be compiled any more.
 func (e *Engine) Inspect(ctx context.Context, id core.RunID) (*core.Run, error) {
-	entries, err := e.Entries(ctx, id)
+	entries, err := e.Entries(ctx, id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -96,24 +120,24 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 	return nil, failure("read", id.String(), journal.ErrCorrupt)
 }
 
-// Watch calls fn with each committed entry of the run from the first on, in order and without gaps, until the run has
-// ended, ctx is done or fn fails. A slow fn holds up nobody: what it was too slow for is read again.
+// Watch calls fn with each committed entry of the run after its first after ones, in order and without gaps, until the
+// run has ended, ctx is done or fn fails. A slow fn holds up nobody: what it was too slow for is read again.
 // Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
-func (e *Engine) Watch(ctx context.Context, id core.RunID, fn func(core.Entry) error) error {
+func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
 	w := NewWatcher()
-	seen, ended := 0, false
+	seen, ended := after, false
 	reread := func() error {
-		entries, err := e.entries(ctx, id, w)
+		more, err := e.entries(ctx, id, seen, w)
 		if err != nil {
 			return err
 		}
-		for i := seen; i < len(entries); i++ {
-			if err := fn(entries[i]); err != nil {
+		for _, entry := range more.entries {
+			if err := fn(entry); err != nil {
 				return err
 			}
-			ended = entries[i].Ended(ended)
 			seen++
 		}
+		ended = more.closed
 		return nil
 	}
 	defer func() { e.inbox.put(item{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()

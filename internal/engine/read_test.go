@@ -23,10 +23,10 @@ func TestWatch(t *testing.T) {
 			wg.Go(func() {
 				<-time.After(delay)
 				var got []core.Entry
-				if err := e.Watch(t.Context(), id, func(en core.Entry) error { got = append(got, en); return nil }); err != nil {
+				if err := e.Watch(t.Context(), id, 0, func(en core.Entry) error { got = append(got, en); return nil }); err != nil {
 					t.Error(err)
 				}
-				all, err := e.Entries(t.Context(), id)
+				all, err := e.Entries(t.Context(), id, 0)
 				if err != nil || len(all) != len(got) {
 					t.Errorf("after %s: watched %d entries of %d, %v", delay, len(got), len(all), err)
 				}
@@ -41,11 +41,11 @@ func TestWatch(t *testing.T) {
 			watch(d)
 		}
 		wg.Wait()
-		if err := e.Watch(t.Context(), core.RunID{1}, nil); !errors.Is(err, ErrNotFound) {
+		if err := e.Watch(t.Context(), core.RunID{1}, 0, nil); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
 		boom := errors.New("boom")
-		if err := e.Watch(t.Context(), id, func(core.Entry) error { return boom }); !errors.Is(err, boom) {
+		if err := e.Watch(t.Context(), id, 0, func(core.Entry) error { return boom }); !errors.Is(err, boom) {
 			t.Error(err)
 		}
 	})
@@ -58,13 +58,13 @@ func TestSlowWatcherMissesNothing(t *testing.T) {
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("long", append([]planStep{nap(time.Second)}, steps(3*watchBuffer)...)...))
 		n := 0
-		err := e.Watch(t.Context(), id, func(core.Entry) error {
+		err := e.Watch(t.Context(), id, 0, func(core.Entry) error {
 			if n++; n == 2 {
 				<-time.After(time.Minute)
 			}
 			return nil
 		})
-		all, err2 := e.Entries(t.Context(), id)
+		all, err2 := e.Entries(t.Context(), id, 0)
 		if err != nil || err2 != nil || n != len(all) {
 			t.Fatalf("saw %d of %d entries: %v %v", n, len(all), err, err2)
 		}

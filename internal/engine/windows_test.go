@@ -30,14 +30,14 @@ func TestWatchAfterALostAnswer(t *testing.T) {
 		defer cancel()
 		watched := make(chan error, 1)
 		n := 0
-		go func() { watched <- e.Watch(ctx, id, func(core.Entry) error { n++; return nil }) }()
+		go func() { watched <- e.Watch(ctx, id, 0, func(core.Entry) error { n++; return nil }) }()
 		synctest.Wait()
 		lose.Store(true)
 		e.Report(id, succeed(k))
 		if err := <-watched; err != nil {
 			t.Fatalf("after %d entries: %v", n, err)
 		}
-		if entries, err := e.Entries(t.Context(), id); err != nil || n != len(entries) {
+		if entries, err := e.Entries(t.Context(), id, 0); err != nil || n != len(entries) {
 			t.Fatalf("%d of %d entries, %v", n, len(entries), err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestReadersOutlastAStall(t *testing.T) {
 			}()
 		}
 		ask("result", func() error { _, err := e.Result(t.Context(), id); return err })
-		ask("entries", func() error { _, err := e.Entries(t.Context(), id); return err })
+		ask("entries", func() error { _, err := e.Entries(t.Context(), id, 0); return err })
 		ask("list", func() error { _, err := e.List(t.Context(), journal.Query{}); return err })
 		ask("lookup", func() error { _, err := e.Lookup(t.Context(), id.String()); return err })
 		if err := <-started; !errors.Is(err, ErrStalled) {

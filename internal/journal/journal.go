@@ -61,6 +61,8 @@ type Journal interface {
 	// History returns what the view holds of a run: its entries in order, through the journal sequence number it is
 	// folded to. Entries of later batches are in the tail. ErrNotFound where the view has never seen the run.
 	History(ctx context.Context, id core.RunID) (History, error)
+	// Partitions returns the partitions that have had an owner, in order, as far as their batches are durable.
+	Partitions(ctx context.Context) ([]Span, error)
 	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
 	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
 	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
@@ -82,6 +84,16 @@ type Lease struct {
 	Term    time.Duration // how long it lasts without a sign of life of its owner; 0: as long as the journal is open
 	Last    uint64        // the last batch's sequence number
 	Through uint64        // the view contains every batch up to here
+
+	Feeds     []Feed // in the order of their names
+	FeedBytes int64  // how many bytes of entries stand after the oldest position of a feed that has not lapsed
+}
+
+// Span is what a journal holds of a partition.
+type Span struct {
+	Partition int
+	Last      uint64 // the last batch's sequence number
+	Through   uint64 // the view contains every batch up to here
 }
 
 // Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage
@@ -94,6 +106,16 @@ type Batch struct {
 	Encoded     []byte       // the entries encoded already, core.AppendEntry of one after the other; where set, Entries is nil
 	Definitions []Definition // first used by this batch; one that is stored already stays as it is
 	View        *View        // nil: none
+	Feeds       []Feed       // new positions of feeds
+}
+
+// Feed is the position of a named consumer of all entries of a partition. The journal keeps the batches after the oldest
+// position, also those that the view contains, until the feed is removed or has lapsed.
+type Feed struct {
+	Name    string
+	Seq     uint64 // the consumer has seen every batch up to here
+	Lapsed  bool   // it was too far behind: nothing is kept for it any more
+	Removed bool   // in a batch: it is forgotten
 }
 
 // View is a part of the view, written in a batch's commit. Rows replace older rows of the same key.
@@ -102,7 +124,7 @@ type View struct {
 	Steps    []StepRow
 	Attempts []AttemptRow
 	History  []HistoryRow // appended
-	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop them
+	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop those that no feed needs
 }
 
 // Wake times of rows that mean at once. The next owner of the partition loads these runs first.

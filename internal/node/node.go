@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -44,6 +45,7 @@ type Config struct {
 type Node struct {
 	Engine *engine.Engine
 	cfg    Config
+	kinds  map[string]engine.Kind
 
 	mu     sync.Mutex
 	pools  []*worker.Pool
@@ -64,7 +66,7 @@ func New(cfg Config) (*Node, error) {
 	for _, p := range cfg.Plugins {
 		maps.Copy(own.Kinds, p.Kinds(own.Journal, cfg.Registered))
 	}
-	own.BeforeRecovery = n.endLeftovers
+	n.kinds, own.BeforeRecovery = own.Kinds, n.endLeftovers
 	var err error
 	if n.Engine, err = engine.New(own); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -81,6 +83,19 @@ func (n *Node) endLeftovers(context.Context) error {
 		errs = append(errs, p.EndLeftovers(n.cfg.Processes.Owner))
 	}
 	return errors.Join(errs...)
+}
+
+// Compile makes a definition of a stored source, for whoever explains runs. What the node does not carry on is an error.
+func (n *Node) Compile(d journal.Definition) (*core.Definition, error) {
+	k := n.kinds[d.Kind]
+	switch {
+	case k.Refuse != nil:
+		return nil, k.Refuse(d)
+	case k.Compile == nil:
+		return nil, fmt.Errorf("workflow %q is of kind %q, which this process does not know", d.Name, d.Kind)
+	default:
+		return k.Compile(d)
+	}
 }
 
 // Executors returns what executes the steps of the plugins' workflows, by task type.

@@ -27,7 +27,32 @@ type partition struct {
 	epoch, last, through uint64
 	owner                string    // of the epoch; empty: nobody holds the partition
 	until                core.Time // the end of its lease, where it has a term
-	batches              []batch   // those after through
+	batches              []batch   // those after through, and those that a feed needs
+	feeds                map[string]journal.Feed
+}
+
+// oldestFeed is the oldest position of a feed that batches are kept for.
+func (p *partition) oldestFeed() (seq uint64, ok bool) {
+	for _, f := range p.feeds {
+		if !f.Lapsed && (!ok || f.Seq < seq) {
+			seq, ok = f.Seq, true
+		}
+	}
+	return seq, ok
+}
+
+// mark takes new positions of feeds.
+func (p *partition) mark(feeds []journal.Feed) {
+	for _, f := range feeds {
+		if p.feeds == nil {
+			p.feeds = map[string]journal.Feed{}
+		}
+		if f.Removed {
+			delete(p.feeds, f.Name)
+		} else {
+			p.feeds[f.Name] = f
+		}
+	}
 }
 
 type batch struct {
@@ -78,6 +103,7 @@ func (d *disk) append(p *partition, b *journal.Batch) error {
 			d.definitions[def.ID] = def
 		}
 	}
+	p.mark(b.Feeds)
 	if b.View != nil {
 		d.view(p, b.View)
 	}
@@ -123,7 +149,11 @@ func (d *disk) view(p *partition, v *journal.View) {
 	}
 	if v.Through > p.through {
 		p.through = min(v.Through, p.last)
-		p.batches = slices.DeleteFunc(slices.Clone(p.batches), func(b batch) bool { return b.seq <= p.through })
+		drop := p.through
+		if oldest, ok := p.oldestFeed(); ok {
+			drop = min(drop, oldest)
+		}
+		p.batches = slices.DeleteFunc(slices.Clone(p.batches), func(b batch) bool { return b.seq <= drop })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ const (
 	OpList       Op = "list"
 	OpDefinition Op = "definition"
 	OpPrune      Op = "prune"
+	OpPartitions Op = "partitions"
 )
 
 // Journal is a journal in memory, see [New].
@@ -125,7 +127,18 @@ func (j *Journal) lease(p *partition) journal.Lease {
 	if j.Term > 0 {
 		p.until = j.Now().Add(j.Term)
 	}
-	return journal.Lease{Epoch: p.epoch, Term: j.Term, Last: p.last, Through: p.through}
+	l := journal.Lease{Epoch: p.epoch, Term: j.Term, Last: p.last, Through: p.through}
+	for _, name := range slices.Sorted(maps.Keys(p.feeds)) {
+		l.Feeds = append(l.Feeds, p.feeds[name])
+	}
+	if oldest, ok := p.oldestFeed(); ok {
+		for _, b := range p.batches {
+			if b.seq > oldest {
+				l.FeedBytes += int64(len(b.entries))
+			}
+		}
+	}
+	return l
 }
 
 // owned returns an error where an epoch is not that of the partition's owner.
@@ -182,6 +195,21 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 		return j.Fault(OpAck, b)
 	}
 	return nil
+}
+
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions(ctx context.Context) ([]journal.Span, error) {
+	if err := j.enter(ctx, OpPartitions, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	var spans []journal.Span
+	for _, n := range slices.Sorted(maps.Keys(j.disk.partitions)) {
+		if p := j.disk.partitions[n]; p.epoch > 0 {
+			spans = append(spans, journal.Span{Partition: n, Last: p.last, Through: p.through})
+		}
+	}
+	return spans, nil
 }
 
 // Tail implements journal.Journal.

@@ -64,13 +64,18 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	if err := j.inPlace(); err != nil {
 		return journal.Lease{}, err
 	}
+	l, err := j.w.lease(n, p)
+	if err != nil {
+		return journal.Lease{}, j.failed("acquire", err)
+	}
 	j.partitions[n] = p
-	return p.lease(), nil
+	return l, nil
 }
 
 // lease has no term: the lock on the file keeps other processes out as long as the journal is open, and ends with it.
-func (p *partition) lease() journal.Lease {
-	return journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+func (w *writer) lease(n int, p *partition) (journal.Lease, error) {
+	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+	return l, w.feedsOf(n, p, &l)
 }
 
 // owned returns the partition, or an error where the epoch is not that of its owner.
@@ -98,11 +103,19 @@ func (j *Journal) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease
 		return journal.Lease{}, err
 	}
 	now := partition{epoch: p.epoch, owner: p.owner}
-	if err := j.w.transaction(func() error { return j.w.stand(n, &now) }); err != nil {
+	var l journal.Lease
+	err = j.w.transaction(func() error {
+		err := j.w.stand(n, &now)
+		if err == nil {
+			l, err = j.w.lease(n, &now)
+		}
+		return err
+	})
+	if err != nil {
 		return journal.Lease{}, j.failed("renew", err)
 	}
 	*p = now
-	return p.lease(), nil
+	return l, nil
 }
 
 // Release implements journal.Journal.
@@ -316,8 +329,12 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 		next.first = b.Seq
 	}
 	size = len(entries) + 2*pageSize
+	next.feeds = marked(next.feeds, b.Feeds)
 	trimmed := min(next.through, b.Seq-1) // the newest row stays: it says where to go on
-	if b.View == nil && len(b.Definitions) == 0 {
+	if oldest, ok := oldestOf(next.feeds); ok {
+		trimmed = min(trimmed, oldest)
+	}
+	if b.View == nil && len(b.Definitions) == 0 && len(b.Feeds) == 0 {
 		return size, insert() // a statement alone is its own transaction
 	}
 	err = w.transaction(func() error {
@@ -325,6 +342,9 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 			return err
 		}
 		if err := w.defineAll(b.Definitions); err != nil {
+			return err
+		}
+		if err := w.mark(b.Partition, b.Feeds); err != nil {
 			return err
 		}
 		if b.View != nil {

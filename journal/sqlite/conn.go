@@ -178,9 +178,12 @@ func create(c *conn) (err error) {
 	return refreshViews(c)
 }
 
-// refreshViews replaces the views for people where an older version made others.
+// refreshViews replaces the views for people where an older version made others, and adds what it did not have.
 func refreshViews(c *conn) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
+	if err := execute(c, feedTable); err != nil {
+		return err
+	}
 	for name, query := range readable() {
 		want := "CREATE VIEW " + name + " AS " + query
 		have := ""

@@ -8,6 +8,7 @@
 //	meta         the format's version
 //	partitions   who owns a partition, and the epoch that fences older owners
 //	journal      one row a batch: id = partition << 40 | sequence number; append-only, trimmed from the front
+//	feeds        positions of named consumers of all entries
 //	definitions  workflow definitions, by the number that runs refer to
 //	names        workflow, worker and outcome names, by the number that rows refer to
 //	runs_data    one row a run       ┐

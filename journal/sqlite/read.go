@@ -64,6 +64,26 @@ func query(c *conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt)
 	}
 }
 
+// Partitions implements journal.Journal.
+func (j *Journal) Partitions(ctx context.Context) (spans []journal.Span, err error) {
+	err = j.read(ctx, func(c *conn) error {
+		// Of one statement, so of one moment. The newest row of a partition is never trimmed.
+		return j.wrap("partitions", query(c, "SELECT p.partition, j.id, j.through FROM partitions p LEFT JOIN journal j ON j.id ="+
+			" (SELECT max(id) FROM journal WHERE id BETWEEN p.partition << ?1 AND (p.partition << ?1) + ?2) ORDER BY p.partition",
+			func(s *sqlite.Stmt) {
+				s.BindInt64(1, seqBits)
+				s.BindInt64(2, seqMask)
+			},
+			func(s *sqlite.Stmt) (bool, error) {
+				spans = append(spans, journal.Span{
+					Partition: s.ColumnInt(0), Last: uint64(s.ColumnInt64(1)) & seqMask, Through: uint64(s.ColumnInt64(2)),
+				})
+				return false, nil
+			}))
+	})
+	return spans, err
+}
+
 // tailBytes bounds what one read of the tail brings into memory.
 const tailBytes = 4 << 20
 

@@ -104,6 +104,17 @@ CREATE TABLE history (
 ) WITHOUT ROWID;
 `
 
+// feedTable was added to format 1 later. A Pawl that does not know it reads and writes the file as before, and may drop
+// batches that a feed has not seen; the feed notices that.
+const feedTable = `
+CREATE TABLE IF NOT EXISTS feeds (
+	partition INTEGER NOT NULL,
+	name      TEXT NOT NULL,
+	seq       INTEGER NOT NULL, -- the consumer has seen every batch up to here
+	lapsed    INTEGER NOT NULL, -- 1: no batches are kept for it
+	PRIMARY KEY (partition, name)
+) WITHOUT ROWID`
+
 // readable returns the views for people, by name. They hold no data, so Open replaces those of an older version.
 func readable() map[string]string {
 	return map[string]string{

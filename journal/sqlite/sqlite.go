@@ -45,6 +45,7 @@ type Journal struct {
 type partition struct {
 	epoch, first, last, through uint64
 	owner                       string
+	feeds                       map[string]journal.Feed // never changed in place
 }
 
 // writerCache is how many bytes of pages the writer keeps. What it writes it appends, and what it looks up by a name

@@ -226,6 +226,12 @@ func testPartitions(f *fixture) {
 			}
 		}
 	}
+	for range 2 {
+		spans, err := f.j.Partitions(f.ctx)
+		f.fails("partitions", err, nil)
+		f.equal("partitions", spans, []journal.Span{{Partition: 0, Last: 1}, {Partition: 1, Last: 2}, {Partition: 2, Last: 3}})
+		f.j = f.Reopen()
+	}
 	for p := range 3 {
 		seqs, entries := f.tail(p, 0)
 		f.equal("batches", len(seqs), p+1)

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"history and tail", testHistory},
 		{"history twice", testHistoryTwice},
 		{"trim", testTrim},
+		{"feeds", testFeeds},
 		{"due", testDue},
 		{"find", testFind},
 		{"list", testList},

@@ -1,5 +1,5 @@
 // Package live draws runs as they are at one instant: a tree of steps with attempts, countdowns and bars. It is a pure
-// function of the runs' state, the instant and the size of the screen.
+// function of the runs, the instant and the size of the screen.
 package live
 
 import (
@@ -7,38 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 )
-
-// Step is what a definition says about a step that may not have begun yet.
-type Step struct {
-	Name  string
-	Needs []string
-}
-
-// Run is one run to draw.
-type Run struct {
-	*trail.Trail
-	Steps []Step // of the definition, in its order, without hooks
-	Words *Words // nil: Pawl's own say it all
-}
-
-// Words are what the system whose document a run was made of calls a run, its steps and what happens.
-type Words struct {
-	System  string
-	Status  string // of the run
-	Message string // why it ended
-	Step    func(s *core.Step) string
-	Retries func(s *core.Step) int    // nil: it does not count them
-	Event   func(e core.Event) string // nil: it has no names for events
-}
 
 // View is what there is to draw.
 type View struct {
-	Runs     []*Run              // those followed, the oldest first
-	Children map[core.RunID]*Run // child runs of theirs that are known
+	Runs     []*api.Run          // those followed, the oldest first
+	Children map[string]*api.Run // child runs of theirs that are known, by run id
 	Stalled  string              // why the engine takes no work; "": it does
 	Others   int                 // open runs in the same database that are carried along and not shown
 	Question screen.Line         // what the person is asked
@@ -66,7 +42,7 @@ type row struct {
 }
 
 // Frame draws the view, at most width cells wide and height lines high; height 0 is unbounded.
-func Frame(v View, now core.Time, width, height int) []screen.Line {
+func Frame(v View, now api.Time, width, height int) []screen.Line {
 	var foot []screen.Line
 	if v.Stalled != "" {
 		foot = append(foot, screen.Line{}.Add(screen.Warn, "! stalled: "+screen.Clean(v.Stalled)),
@@ -100,7 +76,7 @@ func Frame(v View, now core.Time, width, height int) []screen.Line {
 // drawing collects rows.
 type drawing struct {
 	view    View
-	now     core.Time
+	now     api.Time
 	width   int
 	rows    []row
 	inItems bool // what is drawn are items
@@ -167,50 +143,53 @@ func leaveOut(rows []row, out class, excess int) []row {
 }
 
 // run draws one run, and below it its steps.
-func (d *drawing) run(r *Run, depth int) {
+func (d *drawing) run(r *api.Run, depth int) {
 	if depth == 0 {
 		d.header(r)
 	}
 	name := nameWidth(r, d.width, depth)
-	steps, items := arranged(r.Run)
-	seen := map[string]bool{}
-	for _, s := range steps {
-		seen[s.Spec.Name] = true
-	}
+	steps, items := arranged(r)
+	begun := byName(steps)
 	for _, s := range inOrder(r, steps) {
 		if s.step != nil {
-			d.step(r, s.step, items[s.step.ID], name, depth)
+			d.step(r, s.step, items[s.step.Step], name, depth)
 		} else {
-			d.toCome(r, s.plan, seen, name, depth)
+			d.toCome(r, s.plan, begun, name, depth)
 		}
 	}
 }
 
+// byName indexes the steps that stand by themselves.
+func byName(steps []*api.Step) map[string]*api.Step {
+	out := make(map[string]*api.Step, len(steps))
+	for _, s := range steps {
+		out[s.Name] = s
+	}
+	return out
+}
+
 // toCome draws a step that has not begun, of a run that will come to it.
-func (d *drawing) toCome(r *Run, plan Step, begun map[string]bool, name, depth int) {
-	if begun[plan.Name] || r.Run.Phase.Closed() || r.Run.Closing != nil {
+func (d *drawing) toCome(r *api.Run, plan api.PlannedStep, begun map[string]*api.Step, name, depth int) {
+	if begun[plan.Name] != nil || r.Phase.Closed() || r.Closing != "" {
 		return
 	}
-	text := "· " + screen.Pad(screen.Cut(screen.Clean(plan.Name), name), name) + "  " + waitsFor(r, plan, begun)
+	text := "· " + screen.Pad(screen.Cut(screen.Clean(plan.Name), name), name) + "  " + waitsFor(plan, begun)
 	d.add(coming, indent(depth).Add(screen.Dim, text))
 }
 
 // slot is a place in the tree: a step that has begun, or one that is to come.
 type slot struct {
-	step *core.Step
-	plan Step
+	step *api.Step
+	plan api.PlannedStep
 }
 
 // inOrder puts the steps into the order of the definition; what it does not name, such as hooks, follows.
-func inOrder(r *Run, steps []*core.Step) []slot {
-	byName := make(map[string]*core.Step, len(steps))
-	for _, s := range steps {
-		byName[s.Spec.Name] = s
-	}
+func inOrder(r *api.Run, steps []*api.Step) []slot {
+	begun := byName(steps)
 	var out []slot
-	placed := make(map[*core.Step]bool, len(steps))
-	for _, plan := range r.Steps {
-		s := byName[plan.Name]
+	placed := make(map[*api.Step]bool, len(steps))
+	for _, plan := range r.Plan {
+		s := begun[plan.Name]
 		out = append(out, slot{s, plan})
 		placed[s] = s != nil
 	}
@@ -223,10 +202,10 @@ func inOrder(r *Run, steps []*core.Step) []slot {
 }
 
 // waitsFor names the steps that one which has not begun still needs.
-func waitsFor(r *Run, p Step, begun map[string]bool) string {
+func waitsFor(p api.PlannedStep, begun map[string]*api.Step) string {
 	var open []string
 	for _, need := range p.Needs {
-		if s, ok := r.Run.Lookup(need); !begun[need] || !ok || !s.Phase.Closed() {
+		if s := begun[need]; s == nil || !s.Phase.Closed() {
 			open = append(open, screen.Clean(need))
 		}
 	}
@@ -240,34 +219,38 @@ func waitsFor(r *Run, p Step, begun map[string]bool) string {
 }
 
 // header is the run's own line, and its deadline's.
-func (d *drawing) header(r *Run) {
-	run := r.Run
-	line := screen.Line{}.Add(screen.Bold, screen.Clean(run.Workflow)).Add(screen.Plain, " ").Add(screen.Dim, Short(run.ID)).Add(screen.Plain, "  ")
-	line = line.Add(runStyle(run), runPhase(run))
+func (d *drawing) header(r *api.Run) {
+	line := screen.Line{}.Add(screen.Bold, screen.Clean(r.Workflow)).Add(screen.Plain, " ").Add(screen.Dim, Short(r.Run)).
+		Add(screen.Plain, "  ")
+	line = line.Add(runStyle(r), runPhase(r))
 	switch {
-	case run.Phase == core.RunPending:
-		line = line.Add(screen.Plain, " starts in "+screen.Left(run.StartAt.Sub(d.now)))
-	case run.Phase.Closed():
-		line = line.Add(screen.Plain, " in "+screen.For(run.EndedAt.Sub(run.CreatedAt)))
+	case r.Phase == api.RunPending:
+		line = line.Add(screen.Plain, " starts in "+screen.Left(r.StartAt.Sub(d.now)))
+	case r.Phase.Closed():
+		line = line.Add(screen.Plain, " in "+screen.For(r.EndedAt.Sub(r.CreatedAt)))
 	default:
-		line = line.Add(screen.Plain, " "+screen.Clock(d.now.Sub(run.CreatedAt)))
+		line = line.Add(screen.Plain, " "+screen.Clock(d.now.Sub(r.CreatedAt)))
 	}
-	if total := len(r.Steps); total > 0 {
+	if total := len(r.Plan); total > 0 {
 		line = line.Add(screen.Dim, fmt.Sprintf("  %d of %s done", closedSteps(r), plural(total, "step")))
 	}
-	if run.Chain.Attempt > 1 {
-		line = line.Add(screen.Warn, fmt.Sprintf("  run %d of its chain", run.Chain.Attempt))
+	if r.Attempt > 1 {
+		line = line.Add(screen.Warn, fmt.Sprintf("  run %d of its chain", r.Attempt))
 	}
 	d.add(head, line)
-	if bar := d.bar(r.OfRun(), 2); bar != nil {
+	if bar := d.bar(r.Binding, 2); bar != nil {
 		d.add(head, bar)
 	}
 }
 
-func closedSteps(r *Run) int {
+func closedSteps(r *api.Run) int {
+	planned := make(map[string]bool, len(r.Plan))
+	for _, p := range r.Plan {
+		planned[p.Name] = true
+	}
 	n := 0
-	for _, p := range r.Steps {
-		if s, ok := r.Run.Lookup(p.Name); ok && s.Phase.Closed() {
+	for _, s := range r.Steps {
+		if s.Item == nil && !s.Superseded && s.Phase.Closed() && planned[s.Step] {
 			n++
 		}
 	}
@@ -275,36 +258,32 @@ func closedSteps(r *Run) int {
 }
 
 // runPhase is the run's phase in words, with what it is on its way to.
-func runPhase(r *core.Run) string {
+func runPhase(r *api.Run) string {
 	switch {
-	case r.Closing != nil && r.Closing.Phase == core.RunCancelled, r.CancelAsked && !r.Phase.Closed():
+	case r.Closing == api.RunCancelled, r.CancelAsked && !r.Phase.Closed():
 		return "stopping"
-	case r.Closing != nil:
-		return "ending " + words(r.Closing.Phase)
+	case r.Closing != "":
+		return "ending " + words(string(r.Closing))
 	default:
-		return words(r.Phase)
+		return words(string(r.Phase))
 	}
 }
 
-func runStyle(r *core.Run) screen.Style {
+func runStyle(r *api.Run) screen.Style {
 	switch r.Phase {
-	case core.RunSucceeded, core.RunContinued:
+	case api.RunSucceeded, api.RunContinued:
 		return screen.Good
-	case core.RunFailed, core.RunTimedOut:
+	case api.RunFailed, api.RunTimedOut:
 		return screen.Bad
-	case core.RunCancelled, core.RunTerminated, core.RunPaused:
+	case api.RunCancelled, api.RunTerminated, api.RunPaused:
 		return screen.Warn
 	default:
 		return screen.Active
 	}
 }
 
-// Short is a run's id as people see it: its beginning, the millisecond of its creation, and enough of the rest to tell it
-// from others of that millisecond, such as its own child.
-func Short(id core.RunID) string { return id.String()[:18] }
-
 // words writes a phase for people.
-func words(p fmt.Stringer) string { return strings.ReplaceAll(p.String(), "_", " ") }
+func words(phase string) string { return strings.ReplaceAll(phase, "_", " ") }
 
 func indent(depth int) screen.Line {
 	return screen.Line{}.Add(screen.Plain, strings.Repeat("  ", depth+1))
@@ -325,14 +304,14 @@ func verb(n int, one, many string) string {
 }
 
 // nameWidth is the width of the column of names.
-func nameWidth(r *Run, width, depth int) int {
+func nameWidth(r *api.Run, width, depth int) int {
 	most := 0
-	for _, p := range r.Steps {
+	for _, p := range r.Plan {
 		most = max(most, screen.Width(p.Name))
 	}
-	for i := range r.Run.Steps {
-		if s := &r.Run.Steps[i]; s.Group == core.NoStep {
-			most = max(most, screen.Width(s.Spec.Name))
+	for _, s := range r.Steps {
+		if s.Group == "" {
+			most = max(most, screen.Width(s.Name))
 		}
 	}
 	return min(most, max(width/3, 12)-2*depth)

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -38,7 +39,7 @@ hooks: {onFailure: {exec: {command: [sorry]}}}
 type player struct {
 	t     *testing.T
 	trail *trail.Trail
-	run   *Run
+	plan  []api.PlannedStep
 	state *core.Run
 	def   *core.Definition
 	now   core.Time
@@ -60,9 +61,8 @@ func play(t *testing.T) *player {
 		t.Fatal(err)
 	}
 	p := &player{t: t, trail: trail.New(id, def), state: core.NewRun(id), def: def, now: epoch}
-	p.run = &Run{Trail: p.trail}
 	for _, s := range doc.Steps {
-		p.run.Steps = append(p.run.Steps, Step{Name: s.Name, Needs: s.Needs})
+		p.plan = append(p.plan, api.PlannedStep{Name: s.Name, Needs: s.Needs})
 	}
 	start, err := doc.Start(nil)
 	if err != nil {
@@ -70,6 +70,13 @@ func play(t *testing.T) *player {
 	}
 	p.do(start)
 	return p
+}
+
+// run is the run as it is drawn.
+func (p *player) run() *api.Run {
+	r := p.trail.Snapshot(p.now)
+	r.Plan = p.plan
+	return r
 }
 
 func (p *player) do(in core.Input) {
@@ -170,8 +177,8 @@ func TestFrame(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, v := c.make(t)
-			v.Runs = []*Run{p.run}
-			lines := Frame(v, p.now, c.width, c.height)
+			v.Runs = []*api.Run{p.run()}
+			lines := Frame(v, api.Time(p.now), c.width, c.height)
 			if c.height > 0 && len(lines) > c.height {
 				t.Errorf("%d lines on a screen of %d", len(lines), c.height)
 			}
@@ -186,7 +193,7 @@ func TestShow(t *testing.T) {
 	local := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
-	golden(t, "show", 100, Show(p.run, p.now, 100, false))
+	golden(t, "show", 100, Show(p.run(), api.Time(p.now), 100, false))
 }
 
 // golden compares lines with a file, each within the width and free of control characters.
@@ -220,16 +227,19 @@ func golden(t *testing.T, name string, width int, lines []screen.Line) {
 
 // BenchmarkFrame draws a forEach of 100,000 items: the live view looks at it ten times a second.
 func BenchmarkFrame(b *testing.B) {
-	spec := &core.StepSpec{Name: "each", Kind: core.KindGroup}
-	item := &core.StepSpec{Name: "each", Kind: core.KindTask, Type: "exec"}
+	group := &core.StepSpec{Name: "each", Def: -1, Kind: core.KindGroup}
+	item := &core.StepSpec{Name: "each", Def: -1, Kind: core.KindTask, Type: "exec"}
 	t := trail.New(core.RunID{1}, nil)
-	t.Run.Phase, t.Run.CreatedAt = core.RunRunning, epoch
-	t.Run.Steps = append(t.Run.Steps, core.Step{Spec: spec, Item: -1, Group: core.NoStep, Phase: core.StepSuspended})
+	t.Fold(core.Entry{At: epoch, Records: []core.Record{core.RunCreated{}, core.StepBegan{Spec: group, Item: -1, Group: core.NoStep}}})
 	for i := range 100_000 {
-		t.Run.Steps = append(t.Run.Steps, core.Step{ID: core.StepID(i + 1), Spec: item, Item: int32(i), Group: 0, Phase: core.StepSucceeded})
+		t.Fold(core.Entry{At: epoch, Records: []core.Record{
+			core.StepBegan{Spec: item, Item: int32(i)}, core.StepEnded{Step: core.StepID(i + 1), Phase: core.StepSucceeded},
+		}})
 	}
-	v := View{Runs: []*Run{{Trail: t, Steps: []Step{{Name: "each"}}}}}
 	for b.Loop() {
-		Frame(v, epoch.Add(time.Minute), 80, 24)
+		t.Fold(core.Entry{At: epoch, Records: []core.Record{core.AttemptBeat{Step: 100}}})
+		r := t.Snapshot(epoch)
+		r.Plan = []api.PlannedStep{{Name: "each"}}
+		Frame(View{Runs: []*api.Run{r}}, api.Time(epoch.Add(time.Minute)), 80, 24)
 	}
 }

@@ -5,39 +5,38 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // maxItems is how many open items of a forEach are drawn; the others are counted.
 const maxItems = 6
 
 // groupStatus counts the items of a forEach.
-func groupStatus(r *Run, s *core.Step, items []*core.Step) screen.Line {
+func groupStatus(s *api.Step, items []*api.Step) screen.Line {
 	var ok, bad, stopped, running, backing, waiting int
 	for _, it := range items {
 		switch {
-		case it.Phase == core.StepSucceeded || it.Phase == core.StepSkipped:
+		case it.Phase == api.StepSucceeded || it.Phase == api.StepSkipped:
 			ok++
-		case it.Phase == core.StepCancelled && it.Reason == policy.ReasonCancelled:
+		case it.Phase == api.StepCancelled && it.Reason == cancelled:
 			stopped++
 		case it.Phase.Closed():
 			bad++
-		case it.Phase == core.StepRunning:
+		case it.Phase == api.StepRunning:
 			running++
-		case it.Phase == core.StepBackingOff:
+		case it.Phase == api.StepBackingOff:
 			backing++
 		default:
 			waiting++
 		}
 	}
 	line := screen.Line{}
-	if s.Phase.Closed() && s.Phase != core.StepSucceeded {
+	if s.Phase.Closed() && s.Phase != api.StepSucceeded {
 		_, style := mark(s)
-		line = line.Add(style, words(s.Phase)).Add(screen.Plain, "  ")
+		line = line.Add(style, words(string(s.Phase))).Add(screen.Plain, "  ")
 	}
-	line = line.Add(screen.Plain, fmt.Sprintf("%d of %d done", ok, max(r.Items(s), len(items))))
+	line = line.Add(screen.Plain, fmt.Sprintf("%d of %d done", ok, max(s.Items, len(items))))
 	count := func(style screen.Style, n int, what string) {
 		if n > 0 {
 			line = line.Add(style, fmt.Sprintf("  %d %s", n, what))
@@ -55,7 +54,7 @@ func groupStatus(r *Run, s *core.Step, items []*core.Step) screen.Line {
 }
 
 // items draws the open items of a forEach, and those that failed.
-func (d *drawing) items(r *Run, items []*core.Step, name, depth int) {
+func (d *drawing) items(r *api.Run, items []*api.Step, name, depth int) {
 	shown, open, bad := 0, 0, 0
 	before := d.inItems
 	d.inItems = before || len(items) > 0
@@ -81,37 +80,40 @@ func (d *drawing) items(r *Run, items []*core.Step, name, depth int) {
 
 // arranged returns a run's steps: those that stand by themselves, and the items below each group. An item whose result was kept
 // from an earlier run was there before its group; it is drawn there as well.
-func arranged(run *core.Run) (alone []*core.Step, items map[core.StepID][]*core.Step) {
-	items = map[core.StepID][]*core.Step{}
-	groups := map[string]core.StepID{}
-	var kept []*core.Step
-	for i := range run.Steps {
-		switch s := &run.Steps[i]; {
-		case s.Dropped:
-		case s.Group != core.NoStep:
+func arranged(run *api.Run) (alone []*api.Step, items map[string][]*api.Step) {
+	items = map[string][]*api.Step{}
+	groups := map[string]string{} // keys of groups by their names
+	var kept []*api.Step
+	for _, s := range run.Steps {
+		switch {
+		case s.Superseded:
+		case s.Group != "":
 			items[s.Group] = append(items[s.Group], s)
-		case s.Kept && s.Item >= 0:
+		case s.Kept && s.Item != nil:
 			kept = append(kept, s)
 		default:
 			alone = append(alone, s)
-			if s.Spec.Kind == core.KindGroup {
-				groups[s.Spec.Name] = s.ID
+			if is(s, api.KindGroup) {
+				groups[s.Name] = s.Step
 			}
 		}
 	}
-	mixed := map[core.StepID]bool{}
+	mixed := map[string]bool{}
 	for _, s := range kept {
-		id, begun := groups[s.Spec.Name]
+		group, begun := groups[s.Name]
 		if !begun {
 			alone = append(alone, s)
 			continue
 		}
 		below := *s
-		below.Group = id
-		items[id], mixed[id] = append(items[id], &below), true
+		below.Group = group
+		items[group], mixed[group] = append(items[group], &below), true
 	}
-	for id := range mixed {
-		slices.SortFunc(items[id], func(a, b *core.Step) int { return cmp.Compare(a.Item, b.Item) })
+	for group := range mixed {
+		slices.SortFunc(items[group], func(a, b *api.Step) int { return cmp.Compare(*a.Item, *b.Item) })
 	}
 	return alone, items
 }
+
+// is reports whether a step is of a kind that is not a task's.
+func is(s *api.Step, kind string) bool { return s.Type == "" && s.Kind == kind }

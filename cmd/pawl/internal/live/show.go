@@ -5,26 +5,24 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // Show draws one run with every attempt of every step. Of the items of a forEach some of each kind are drawn, or all.
-func Show(r *Run, now core.Time, width int, all bool) []screen.Line {
-	d := drawing{view: View{Runs: []*Run{r}}, now: now, width: width}
+func Show(r *api.Run, now api.Time, width int, all bool) []screen.Line {
+	d := drawing{view: View{Runs: []*api.Run{r}}, now: now, width: width}
 	d.header(r)
 	d.facts(r)
 	name := nameWidth(r, width, 0)
-	steps, items := arranged(r.Run)
-	begun := map[string]bool{}
+	steps, items := arranged(r)
 	for _, s := range steps {
-		begun[s.Spec.Name] = true
-		d.shown(r, s, items[s.ID], name, 0)
-		d.shownItems(r, items[s.ID], name, all)
+		d.shown(r, s, items[s.Step], name, 0)
+		d.shownItems(r, items[s.Step], name, all)
 	}
-	for _, plan := range r.Steps {
+	begun := byName(steps)
+	for _, plan := range r.Plan {
 		d.toCome(r, plan, begun, name, 0)
 	}
 	d.superseded(r, name)
@@ -41,7 +39,7 @@ func Show(r *Run, now core.Time, width int, all bool) []screen.Line {
 // maxShownItems is how many items of each kind are shown with their attempts.
 const maxShownItems = 20
 
-func (d *drawing) shownItems(r *Run, items []*core.Step, name int, all bool) {
+func (d *drawing) shownItems(r *api.Run, items []*api.Step, name int, all bool) {
 	drawn := map[class]int{}
 	for _, it := range items {
 		c := classOf(it)
@@ -61,11 +59,10 @@ func (d *drawing) shownItems(r *Run, items []*core.Step, name int, all bool) {
 }
 
 // superseded draws what ran before the run was retried: the hooks of the end it had then.
-func (d *drawing) superseded(r *Run, name int) {
+func (d *drawing) superseded(r *api.Run, name int) {
 	first := true
-	for i := range r.Run.Steps {
-		s := &r.Run.Steps[i]
-		if !r.Superseded(s) {
+	for _, s := range r.Steps {
+		if !s.Superseded {
 			continue
 		}
 		if first {
@@ -76,13 +73,13 @@ func (d *drawing) superseded(r *Run, name int) {
 	}
 }
 
-func (d *drawing) operation(op trail.Operation) {
-	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), strings.ReplaceAll(op.Op.String(), "_", " "))
+func (d *drawing) operation(op api.Audit) {
+	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), words(op.Operation))
 	if op.Step != "" {
 		text += " step " + screen.Clean(op.Step)
 	}
-	for _, m := range op.Moves {
-		text += ", " + m.String() + ","
+	for _, m := range op.Deadlines {
+		text += ", " + Moved(m) + ","
 	}
 	text += " by " + screen.Clean(op.Actor)
 	if op.Reason != "" {
@@ -92,110 +89,95 @@ func (d *drawing) operation(op trail.Operation) {
 }
 
 // facts are the run's ids, input and deadlines.
-func (d *drawing) facts(r *Run) {
-	run := r.Run
+func (d *drawing) facts(r *api.Run) {
 	fact := func(label, text string) {
 		if text != "" {
 			d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad(label, 10)).Add(screen.Plain, text))
 		}
 	}
-	fact("run", run.ID.String())
-	if run.WorkflowID != run.ID.String() {
-		fact("id", screen.Clean(run.WorkflowID))
+	fact("run", r.Run)
+	if r.WorkflowID != r.Run {
+		fact("id", screen.Clean(r.WorkflowID))
 	}
-	fact("key", screen.Clean(run.Key))
-	if len(run.Input) > 0 && string(run.Input) != "null" && string(run.Input) != "{}" {
-		fact("input", screen.Clean(string(run.Input)))
+	fact("key", screen.Clean(r.Key))
+	if len(r.Input) > 0 && string(r.Input) != "null" && string(r.Input) != "{}" {
+		fact("input", screen.Clean(string(r.Input)))
 	}
-	fact("created", trail.Local(run.CreatedAt))
-	if w := r.Words; w != nil && !run.Phase.Closed() {
+	fact("created", Local(r.CreatedAt))
+	if w := r.Dialect; w != nil && !r.Phase.Closed() {
 		fact("status", w.Status+" in "+w.System)
 	}
 	switch {
-	case run.Phase == core.RunPending:
-		fact("starts", trail.Local(run.StartAt))
-	case run.StartAt != 0 && run.StartedAt != 0:
-		fact("started", trail.Local(run.StartedAt))
+	case r.Phase == api.RunPending:
+		fact("starts", Local(r.StartAt))
+	case r.StartAt != 0 && r.StartedAt != 0:
+		fact("started", Local(r.StartedAt))
 	}
-	timetable := ""
-	if def := run.Attached(); def != nil {
-		timetable = def.Timetable
+	fact("cron", r.Cron)
+	for _, l := range r.Deadlines {
+		fact(l.Limit, "until "+Local(l.At)+amountOf(l))
 	}
-	fact("cron", timetable)
-	for _, l := range []struct {
-		kind policy.LimitKind
-		core.RunLimit
-	}{{policy.LimitExecution, run.Execution}, {policy.LimitRun, run.Deadline}} {
-		if l.At != 0 {
-			fact(l.kind.String(), "until "+trail.Local(l.At)+amountOf(l.RunLimit))
-		}
+	fact("parent", r.Parent)
+	fact("follows", r.Previous)
+	switch {
+	case r.Next != "":
+		fact("next", r.Next)
+	case r.NextFrom != 0:
+		fact("next", "from "+Local(r.NextFrom)+", when this one has ended")
 	}
-	if run.Parent.Run != (core.RunID{}) {
-		fact("parent", run.Parent.Run.String())
-	}
-	if run.Chain.Previous != (core.RunID{}) {
-		fact("follows", run.Chain.Previous.String())
-	}
-	if run.Next != (core.RunID{}) {
-		fact("next", run.Next.String())
-	} else if at := run.Follows(d.now); at != 0 && !run.Phase.Closed() {
-		fact("next", "from "+trail.Local(at)+", when this one has ended")
-	}
-	if why := r.RunWhy(); why != "" && run.Phase.Closed() {
-		d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad("why", 10)).Add(runStyle(run), why))
+	if why := screen.Clean(r.Why); why != "" && r.Phase.Closed() {
+		d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad("why", 10)).Add(runStyle(r), why))
 	}
 	d.add(head, nil)
 }
 
-func amountOf(l core.RunLimit) string {
-	text := ""
+// amountOf is a deadline's length, and where it was set.
+func amountOf(l api.Deadline) string {
+	var parts []string
 	if l.After > 0 {
-		text = " (" + screen.For(l.After)
-		if l.Origin != "" {
-			text += ", " + origin(l.Origin)
-		}
-		return text + ")"
+		parts = append(parts, screen.For(l.After.Std()))
 	}
 	if l.Origin != "" {
-		return " (" + origin(l.Origin) + ")"
+		parts = append(parts, origin(l.Origin))
 	}
-	return ""
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // shown draws a step with its attempts.
-func (d *drawing) shown(r *Run, s *core.Step, items []*core.Step, name, depth int) {
+func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth int) {
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(screen.Bold, label(s, name)).Add(screen.Plain, "  ")
-	if s.Spec.Kind == core.KindGroup {
-		line = append(line, groupStatus(r, s, items)...)
+	if is(s, api.KindGroup) {
+		line = append(line, groupStatus(s, items)...)
 	} else if s.Phase.Closed() {
-		line = append(line, ended(r, s)...)
+		line = append(line, ended(s)...)
 	} else {
 		line = append(line, d.status(r, s)...)
 	}
-	if r.Words != nil {
-		line = line.Add(screen.Dim, strings.TrimRight("  "+r.Words.Step(s), " "))
+	if s.Dialect != nil {
+		line = line.Add(screen.Dim, strings.TrimRight("  "+s.Dialect.Status, " "))
 	}
 	d.add(head, line)
-	attempts := r.Attempts(s.ID)
-	for i := range attempts {
-		d.attempt(r, s, &attempts[i], depth+2)
+	for i := range s.Attempts {
+		d.attempt(&s.Attempts[i], depth+2)
 	}
-	if s.ScheduleToClose != 0 && s.Phase != core.StepSkipped {
-		d.deadline(policy.LimitScheduleToClose, s.ScheduleToClose, s.Effective().ScheduleToClose, depth+2)
-	}
-	if s.Deadline != 0 {
-		d.deadline(policy.LimitDeadline, s.Deadline, s.Effective().Deadline, depth+2)
-	}
-	if !s.Phase.Closed() {
-		if b := r.Binding(s); b.Limit > policy.LimitRun {
-			d.add(head, d.bar(b, 2*depth+4))
+	for _, l := range s.Deadlines {
+		if l.Limit != policy.LimitScheduleToClose.String() || s.Phase != api.StepSkipped {
+			d.deadline(l, depth+2)
 		}
 	}
-	if why := r.StepWhy(s); why != "" && s.Phase.Closed() && s.Phase != core.StepSkipped && s.Reason != policy.ReasonCancelled {
+	if !s.Phase.Closed() {
+		if bar := d.stepBar(s, depth); bar != nil {
+			d.add(head, bar)
+		}
+	}
+	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && s.Phase != api.StepSkipped && s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
-	if out := result(s); out != "" && s.Spec.Kind != core.KindGroup {
+	if out := result(s); out != "" && !is(s, api.KindGroup) {
 		d.add(head, indent(depth+1).Add(screen.Dim, "output "+out))
 	}
 }
@@ -204,12 +186,12 @@ func (d *drawing) shown(r *Run, s *core.Step, items []*core.Step, name, depth in
 var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes"}
 
 // result is a step's output for people; "" where there is nothing of interest in it.
-func result(s *core.Step) string {
+func result(s *api.Step) string {
 	if len(s.Output) == 0 || string(s.Output) == "null" {
 		return ""
 	}
 	var fields map[string]json.RawMessage
-	if s.Spec.Type != "exec" || json.Unmarshal(s.Output, &fields) != nil {
+	if s.Type != "exec" || json.Unmarshal(s.Output, &fields) != nil {
 		return screen.Clean(string(s.Output))
 	}
 	for _, name := range boring {
@@ -222,45 +204,41 @@ func result(s *core.Step) string {
 	return screen.Clean(string(text))
 }
 
-func (d *drawing) deadline(kind policy.LimitKind, at core.Time, l *policy.Limit, depth int) {
-	text := fmt.Sprintf("%s until %s", kind, trail.Local(at))
-	if l != nil && l.After > 0 {
-		text += " (" + screen.For(l.After)
-		if l.Origin != "" {
-			text += ", " + origin(l.Origin)
-		}
-		text += ")"
+func (d *drawing) deadline(l api.Deadline, depth int) {
+	text := fmt.Sprintf("%s until %s", l.Limit, Local(l.At))
+	if l.After > 0 {
+		text += amountOf(l)
 	}
 	d.add(head, indent(depth-1).Add(screen.Dim, text))
 }
 
 // attempt is one line: number, start, how long it ran, how it ended and what follows.
-func (d *drawing) attempt(r *Run, s *core.Step, a *trail.Attempt, depth int) {
-	line := indent(depth-1).Add(screen.Dim, fmt.Sprintf("#%-3d ", a.Number))
-	if a.Started == 0 {
-		if a.Ended == 0 {
-			d.add(head, line.Add(screen.Plain, "waits for a worker since "+clock(a.Ready)))
+func (d *drawing) attempt(a *api.Attempt, depth int) {
+	line := indent(depth-1).Add(screen.Dim, fmt.Sprintf("#%-3d ", a.Attempt))
+	if a.StartedAt == 0 {
+		if a.EndedAt == 0 {
+			d.add(head, line.Add(screen.Plain, "waits for a worker since "+clock(a.ReadyAt)))
 			return
 		}
 		line = line.Add(screen.Plain, "never started")
 	} else {
-		line = line.Add(screen.Plain, clock(a.Started))
-		if wait := a.Started.Sub(a.Ready); wait >= second {
+		line = line.Add(screen.Plain, clock(a.StartedAt))
+		if wait := a.StartedAt.Sub(a.ReadyAt); wait >= second {
 			line = line.Add(screen.Dim, "  queued "+screen.For(wait))
 		}
 	}
 	switch {
-	case a.Ended == 0:
-		d.add(head, line.Add(screen.Active, "  running "+screen.Clock(d.now.Sub(a.Started))))
+	case a.EndedAt == 0:
+		d.add(head, line.Add(screen.Active, "  running "+screen.Clock(d.now.Sub(a.StartedAt))))
 		return
 	case a.Failure == nil:
-		line = line.Add(screen.Plain, "  "+screen.Pad(screen.For(a.Ended.Sub(a.Started)), 6)).Add(screen.Good, "  succeeded")
+		line = line.Add(screen.Plain, "  "+screen.Pad(screen.For(a.EndedAt.Sub(a.StartedAt)), 6)).Add(screen.Good, "  succeeded")
 	default:
 		took := ""
-		if a.Started != 0 {
-			took = screen.For(a.Ended.Sub(a.Started))
+		if a.StartedAt != 0 {
+			took = screen.For(a.EndedAt.Sub(a.StartedAt))
 		}
-		line = line.Add(screen.Plain, "  "+screen.Pad(took, 6)).Add(screen.Bad, "  "+a.Outcome()+": "+trail.Sentence(a.Failure))
+		line = line.Add(screen.Plain, "  "+screen.Pad(took, 6)).Add(screen.Bad, "  "+a.Outcome+": "+screen.Clean(a.Why))
 	}
 	if a.Abandoned {
 		line = line.Add(screen.Warn, "  abandoned: it did not stop")
@@ -269,14 +247,14 @@ func (d *drawing) attempt(r *Run, s *core.Step, a *trail.Attempt, depth int) {
 		line = line.Add(screen.Warn, "  "+screen.Clean(a.Note))
 	}
 	if a.NextAt != 0 {
-		line = line.Add(screen.Dim, "  next in "+screen.For(a.NextAt.Sub(a.Ended)))
+		line = line.Add(screen.Dim, "  next in "+screen.For(a.NextAt.Sub(a.EndedAt)))
 	}
 	d.add(head, line)
-	if a.Child != (core.RunID{}) && a.Ended != a.Started { // one that ended at once could not be started
-		d.add(head, indent(depth+2).Add(screen.Dim, "run "+a.Child.String()))
+	if a.Child != "" && a.EndedAt != a.StartedAt { // one that ended at once could not be started
+		d.add(head, indent(depth+2).Add(screen.Dim, "run "+a.Child))
 	}
 }
 
 const second = 1_000_000_000
 
-func clock(at core.Time) string { return at.Std().Local().Format("15:04:05.000") }
+func clock(at api.Time) string { return at.Std().Local().Format("15:04:05.000") }

@@ -4,80 +4,76 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
+	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
-	"github.com/pawl-dev/pawl/cmd/pawl/internal/trail"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // step draws one step: a line, for an open one the bar of its binding deadline and its last error, for one that ended
 // badly the reason.
-func (d *drawing) step(r *Run, s *core.Step, items []*core.Step, name, depth int) {
+func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth int) {
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(nameStyle(s), label(s, name)).Add(screen.Plain, "  ")
-	if s.Spec.Kind == core.KindGroup {
-		line = append(line, groupStatus(r, s, items)...)
+	if is(s, api.KindGroup) {
+		line = append(line, groupStatus(s, items)...)
 	} else {
 		line = append(line, d.status(r, s)...)
 	}
 	d.add(classOf(s), line)
-	if why := r.StepWhy(s); why != "" && s.Phase.Closed() && classOf(s) == problem {
+	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && classOf(s) == problem {
 		d.add(problem, indent(depth+1).Add(style, why))
 	}
 	if !s.Phase.Closed() {
-		if b := r.Binding(s); b.Limit > policy.LimitRun {
-			if bar := d.bar(b, 2*depth+4); bar != nil {
-				d.add(detail, bar)
-			}
+		if bar := d.stepBar(s, depth); bar != nil {
+			d.add(detail, bar)
 		}
-		if cause := lastError(r, s); cause != "" {
+		if cause := lastError(s); cause != "" {
 			d.add(detail, indent(depth+1).Add(screen.Bad, cause))
 		}
 	}
 	d.items(r, items, name, depth+1)
-	if child := d.view.Children[s.Child]; child != nil && s.Child != (core.RunID{}) && depth < 4 {
+	if child := d.view.Children[s.Child]; child != nil && depth < 4 {
 		d.run(child, depth+1)
 	}
 }
 
 // label is a step's name, filled up to its column; an item stands below its group and needs its index only.
-func label(s *core.Step, name int) string {
-	if s.Group != core.NoStep {
-		return screen.Pad(fmt.Sprintf("[%d]", s.Item), 6)
+func label(s *api.Step, name int) string {
+	if s.Group != "" && s.Item != nil {
+		return screen.Pad(fmt.Sprintf("[%d]", *s.Item), 6)
 	}
-	return screen.Pad(screen.Cut(screen.Clean(s.Key()), name), name)
+	return screen.Pad(screen.Cut(screen.Clean(s.Step), name), name)
 }
 
 // classOf says how a step's line is left out.
-func classOf(s *core.Step) class {
+func classOf(s *api.Step) class {
 	switch {
 	case !s.Phase.Closed():
 		return active
-	case s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped || s.Reason == policy.ReasonCancelled:
+	case s.Phase == api.StepSucceeded || s.Phase == api.StepSkipped || s.Reason == cancelled:
 		return done
 	default:
 		return problem
 	}
 }
 
-func mark(s *core.Step) (string, screen.Style) {
+func mark(s *api.Step) (string, screen.Style) {
 	switch s.Phase {
-	case core.StepSucceeded:
+	case api.StepSucceeded:
 		return "✓", screen.Good
-	case core.StepFailed, core.StepTimedOut:
+	case api.StepFailed, api.StepTimedOut:
 		return "✗", screen.Bad
-	case core.StepCancelled:
+	case api.StepCancelled:
 		return "⊘", screen.Warn
-	case core.StepSkipped:
+	case api.StepSkipped:
 		return "–", screen.Dim
-	case core.StepBackingOff:
+	case api.StepBackingOff:
 		return "↻", screen.Warn
-	case core.StepScheduled:
+	case api.StepScheduled:
 		return "○", screen.Active
-	case core.StepSuspended:
-		if s.Spec.Kind == core.KindGroup || s.Spec.Kind == core.KindChild {
+	case api.StepSuspended:
+		if is(s, api.KindGroup) || is(s, api.KindFlow) {
 			return "▸", screen.Active
 		}
 		return "◷", screen.Active
@@ -86,7 +82,7 @@ func mark(s *core.Step) (string, screen.Style) {
 	}
 }
 
-func nameStyle(s *core.Step) screen.Style {
+func nameStyle(s *api.Step) screen.Style {
 	if classOf(s) == done {
 		return screen.Plain
 	}
@@ -94,46 +90,46 @@ func nameStyle(s *core.Step) screen.Style {
 }
 
 // status is what a step does, or how it ended.
-func (d *drawing) status(r *Run, s *core.Step) screen.Line {
+func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 	if s.Phase.Closed() {
-		return ended(r, s)
+		return ended(s)
 	}
-	count := "attempt " + trail.Count(s, max(s.Attempt, 1))
+	count := "attempt " + Count(s, max(s.Attempt, 1))
 	paused := ""
-	if r.Run.PausedAt != 0 {
+	if r.PausedAt != 0 {
 		paused = ", paused"
 	}
 	switch {
-	case s.Phase == core.StepBackingOff && s.Stopping:
+	case s.Phase == api.StepBackingOff && s.Stopping:
 		return screen.Line{}.Add(screen.Warn, "waits until attempt "+fmt.Sprint(s.Attempt)+" has stopped")
-	case s.Phase == core.StepBackingOff:
-		next := "attempt " + trail.Count(s, s.Attempt+1)
+	case s.Phase == api.StepBackingOff:
+		next := "attempt " + Count(s, s.Attempt+1)
 		return screen.Line{}.Add(screen.Warn, next+" in "+screen.Left(s.NextAt.Sub(d.now))+paused).
-			Add(screen.Dim, "  backoff "+screen.For(millis(s.Delay)))
-	case s.Phase == core.StepScheduled:
+			Add(screen.Dim, "  backoff "+screen.For(s.Backoff.Std()))
+	case s.Phase == api.StepScheduled:
 		return screen.Line{}.Add(screen.Plain, count+" waits for a worker"+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
 			Add(screen.Dim, queueOf(s))
-	case s.Phase == core.StepRunning:
-		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.Started))).Add(screen.Dim, lost(s))
-	case s.Spec.Kind == core.KindSleep:
+	case s.Phase == api.StepRunning:
+		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.StartedAt))).Add(screen.Dim, lost(s))
+	case is(s, api.KindSleep):
 		return screen.Line{}.Add(screen.Plain, "sleeps, "+screen.Left(s.NextAt.Sub(d.now))+" left"+paused)
-	case s.Spec.Kind == core.KindWait:
-		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Spec.Event)).Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
-	case s.Spec.Kind == core.KindChild && s.Started != 0:
+	case is(s, api.KindWait):
+		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Event)).Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
+	case is(s, api.KindFlow) && s.StartedAt != 0:
 		return screen.Line{}.Add(screen.Plain, "run "+Short(s.Child)).Add(screen.Dim, "  "+count)
 	default:
-		return screen.T(words(s.Phase) + paused)
+		return screen.T(words(string(s.Phase)) + paused)
 	}
 }
 
-func queueOf(s *core.Step) string {
-	if s.Spec.Queue == "" {
+func queueOf(s *api.Step) string {
+	if s.Queue == "" {
 		return ""
 	}
-	return "  queue " + screen.Clean(s.Spec.Queue)
+	return "  queue " + screen.Clean(s.Queue)
 }
 
-func lost(s *core.Step) string {
+func lost(s *api.Step) string {
 	if s.Lost == 0 {
 		return ""
 	}
@@ -141,32 +137,31 @@ func lost(s *core.Step) string {
 }
 
 // ended is how a closed step ended: the phase where it is not plain success, attempts, duration.
-func ended(r *Run, s *core.Step) screen.Line {
+func ended(s *api.Step) screen.Line {
 	var line screen.Line
-	n := len(r.Attempts(s.ID))
+	n := len(s.Attempts)
 	took := screen.For(s.EndedAt.Sub(s.ScheduledAt))
 	switch {
-	case s.Phase == core.StepSkipped:
-		return line.Add(screen.Dim, "skipped: "+r.StepWhy(s))
+	case s.Phase == api.StepSkipped:
+		return line.Add(screen.Dim, "skipped: "+screen.Clean(s.Why))
 	case s.Kept:
 		return line.Add(screen.Dim, "kept from an earlier run")
-	case s.Phase != core.StepSucceeded:
+	case s.Phase != api.StepSucceeded:
 		_, style := mark(s)
-		line = line.Add(style, words(s.Phase)).Add(screen.Plain, "  ")
+		line = line.Add(style, words(string(s.Phase))).Add(screen.Plain, "  ")
 	}
 	line = line.Add(screen.Plain, took)
-	if n > 1 || (n == 1 && s.Phase != core.StepSucceeded) {
+	if n > 1 || (n == 1 && s.Phase != api.StepSucceeded) {
 		line = line.Add(screen.Dim, "  "+plural(n, "attempt"))
 	}
 	return line
 }
 
 // lastError is why the attempt before this one ended, for an open step.
-func lastError(r *Run, s *core.Step) string {
-	all := r.Attempts(s.ID)
-	for i := len(all) - 1; i >= 0; i-- {
-		if a := all[i]; a.Ended != 0 && a.Failure != nil {
-			return fmt.Sprintf("attempt %d: %s", a.Number, trail.Sentence(a.Failure))
+func lastError(s *api.Step) string {
+	for i := len(s.Attempts) - 1; i >= 0; i-- {
+		if a := s.Attempts[i]; a.EndedAt != 0 && a.Failure != nil {
+			return fmt.Sprintf("attempt %d: %s", a.Attempt, screen.Clean(a.Why))
 		}
 	}
 	return ""
@@ -175,9 +170,19 @@ func lastError(r *Run, s *core.Step) string {
 // barWidth is the width of a bar.
 const barWidth = 16
 
+// stepBar is the line of the deadline that comes first for an open step; nil where there is none, or where it is the run's,
+// which has a line of its own.
+func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
+	b := s.Binding
+	if b == nil || b.Limit == policy.LimitExecution.String() || b.Limit == policy.LimitRun.String() {
+		return nil
+	}
+	return d.bar(b, 2*depth+4)
+}
+
 // bar is a deadline's line: how much of its clock is used up, what is left, which limit it is and where it was configured.
-func (d *drawing) bar(b trail.Deadline, left int) screen.Line {
-	if b.At == 0 {
+func (d *drawing) bar(b *api.Deadline, left int) screen.Line {
+	if b == nil {
 		return nil
 	}
 	rest := b.At.Sub(d.now)
@@ -192,7 +197,7 @@ func (d *drawing) bar(b trail.Deadline, left int) screen.Line {
 	} else {
 		line = line.Add(screen.Plain, screen.Left(rest)+" left")
 	}
-	line = line.Add(screen.Dim, "  "+b.Limit.String())
+	line = line.Add(screen.Dim, "  "+b.Limit)
 	if b.Origin != "" {
 		line = line.Add(screen.Dim, "  "+origin(b.Origin))
 	}
@@ -202,4 +207,5 @@ func (d *drawing) bar(b trail.Deadline, left int) screen.Line {
 // origin shortens the place of a setting to the file's name.
 func origin(o string) string { return screen.Clean(path.Base(o)) }
 
-func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+// cancelled is the reason of a step that was stopped with its run.
+var cancelled = policy.ReasonCancelled.String()

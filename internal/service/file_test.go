@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -10,6 +10,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
+
+func testReader(j journal.Journal) *reader {
+	read := func(journal.Definition) (*Workflow, error) { return &Workflow{Definition: &core.Definition{}}, nil }
+	return NewFile(j, read, time.Now).src.(*reader)
+}
 
 // Watching ends with the run, also where work of its stopped later and both are read at once; and not with an end that somebody
 // took back.
@@ -43,7 +48,7 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				n := 0
-				err = reader{j}.Watch(ctx, id, func(core.Entry) error { n++; return nil })
+				err = testReader(j).Watch(ctx, id, 0, func(core.Entry) error { n++; return nil })
 				if (err != nil) != c.still || n != len(b.Entries) {
 					t.Fatalf("%d of %d entries: %v", n, len(b.Entries), err)
 				}
@@ -98,7 +103,7 @@ func TestReaderListsWhatMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := reader{m}.List(t.Context(), journal.Query{})
+	page, err := testReader(m).List(t.Context(), journal.Query{})
 	if err != nil || len(page.Runs) != 1 || page.Runs[0].ID != id {
 		t.Errorf("listed %+v: %v", page.Runs, err)
 	}
@@ -126,7 +131,7 @@ func TestReaderListsWithOneLook(t *testing.T) {
 	q := journal.Query{Limit: 15}
 	for more := true; more; {
 		m.tails = 0
-		page, err := reader{m}.List(t.Context(), q)
+		page, err := testReader(m).List(t.Context(), q)
 		if err != nil || len(page.Runs) == 0 || m.tails != 1 {
 			t.Fatalf("after %d runs: %v; the tail was read %d times", len(listed), err, m.tails)
 		}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// StartRequest starts a run.
+type StartRequest struct {
+	Definition  Definition      `json:"definition"` // the workflow; it is stored with its first run
+	Input       json.RawMessage `json:"input,omitempty"`
+	WorkflowID  string          `json:"workflowId,omitempty"` // unique among open runs; empty: the run's id
+	Key         string          `json:"key,omitempty"`        // idempotency key: the same key returns the run it made
+	UseExisting bool            `json:"useExisting,omitempty"`
+	StartAt     Time            `json:"startAt,omitzero"`  // zero: now
+	Timeout     *policy.Limit   `json:"timeout,omitempty"` // the run's limit, instead of the workflow's
+	Deadline    Time            `json:"deadline,omitzero"` // the run, and those that follow it, do not live past it
+	Origin      string          `json:"origin,omitempty"`  // where Deadline was set, for people; default "start"
+	Actor       string          `json:"actor,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+}
+
+// Started answers a start.
+type Started struct {
+	Run      string `json:"run"`
+	Existing bool   `json:"existing"` // the run was there before
+}
+
+// RestartRequest starts a run like an earlier one. Without Steps and From, all steps run again.
+type RestartRequest struct {
+	Steps  []string `json:"steps,omitempty"` // only these run again, and those that have no result
+	From   string   `json:"from,omitempty"`  // this step and all that depend on it run again
+	Actor  string   `json:"actor,omitempty"`
+	Reason string   `json:"reason,omitempty"` // default: which run it repeats
+}
+
+// Signal is an event that a run may wait for.
+type Signal struct {
+	Name    string          `json:"name"`
+	ID      string          `json:"id,omitempty"` // the sender's: a second one with the same name and id changes nothing
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Actor   string          `json:"actor,omitempty"`
+}
+
+// The operations.
+const (
+	OpCancel    = "cancel"    // of a run: running attempts finish, nothing new starts
+	OpInterrupt = "interrupt" // of a run: running attempts are told to stop
+	OpTerminate = "terminate" // of a run: it is closed at once
+	OpPause     = "pause"
+	OpResume    = "resume"
+	OpRetryRun  = "retry_run"  // of a run that has ended: every failed step begins again
+	OpRetryStep = "retry_step" // of a step that has ended
+	OpSkip      = "skip"
+	OpComplete  = "complete" // of an open step, with Output
+	OpFail      = "fail"     // of an open step, with Failure
+	OpNow       = "now"      // of a step: its backoff ends
+	OpSetPolicy = "set_policy"
+	OpExtend    = "extend" // of a run or a step, with By, To or Remove
+)
+
+// Operation is what an operator does to a run or a step. Each is kept in the run's history.
+type Operation struct {
+	Operation string          `json:"operation"`      // OpCancel, …
+	Step      string          `json:"step,omitempty"` // the step's key; empty: it is about the run
+	Output    json.RawMessage `json:"output,omitempty"`
+	Failure   *policy.Failure `json:"failure,omitempty"`
+	Policy    *policy.Policy  `json:"policy,omitempty"`
+	Limit     string          `json:"limit,omitempty"`     // extend: which deadline; empty: the one there is
+	By        Extension       `json:"by,omitzero"`         // extend: by how much
+	To        Time            `json:"to,omitzero"`         // extend: until when
+	Remove    bool            `json:"remove,omitempty"`    // extend: take the deadline away
+	StopClock bool            `json:"stopClock,omitempty"` // pause: the run's own deadlines stand still
+	Actor     string          `json:"actor,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+}
+
+// Query selects runs. Its zero value selects all of them.
+type Query struct {
+	Workflow   string     `json:"workflow,omitempty"`
+	WorkflowID string     `json:"workflowId,omitempty"`
+	Phases     []RunPhase `json:"phases,omitempty"`
+	Cursor     string     `json:"cursor,omitempty"` // Page.Next of the page before
+	Limit      int        `json:"limit,omitempty"`  // how many at most; default 50
+}
+
+// Page is one page of a list.
+type Page struct {
+	Runs []RunSummary `json:"runs"`
+	Next string       `json:"next,omitempty"` // the cursor of the next page; empty: this is the last one
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	Run     string          `json:"run"` // of a chain the last one
+	Phase   RunPhase        `json:"phase"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	Failure *policy.Failure `json:"failure,omitempty"`
+}

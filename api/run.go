@@ -1,0 +1,144 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// RunPhase is where a run is in its life.
+type RunPhase string
+
+// The run phases. From RunSucceeded on the run has ended.
+const (
+	RunPending    RunPhase = "pending" // its start is delayed
+	RunRunning    RunPhase = "running"
+	RunWaiting    RunPhase = "waiting" // nothing executes: all open steps back off, sleep or wait
+	RunPaused     RunPhase = "paused"
+	RunSucceeded  RunPhase = "succeeded"
+	RunFailed     RunPhase = "failed"
+	RunTimedOut   RunPhase = "timed_out"
+	RunCancelled  RunPhase = "cancelled"
+	RunTerminated RunPhase = "terminated"
+	RunContinued  RunPhase = "continued" // the next run of its chain goes on
+)
+
+// RunPhases returns all run phases, those of open runs first.
+func RunPhases() []RunPhase {
+	return []RunPhase{
+		RunPending, RunRunning, RunWaiting, RunPaused, RunSucceeded, RunFailed, RunTimedOut, RunCancelled, RunTerminated,
+		RunContinued,
+	}
+}
+
+// Closed reports whether the run has ended.
+func (p RunPhase) Closed() bool {
+	switch p {
+	case RunPending, RunRunning, RunWaiting, RunPaused:
+		return false
+	default:
+		return true
+	}
+}
+
+// Code is the code of how the run ended; empty where it has not, or ended well.
+func (p RunPhase) Code() Code {
+	switch p {
+	case RunFailed:
+		return CodeFailed
+	case RunTimedOut:
+		return CodeTimedOut
+	case RunCancelled:
+		return CodeRunCancelled
+	case RunTerminated:
+		return CodeRunTerminated
+	default:
+		return ""
+	}
+}
+
+// RunSummary is a run in a list.
+type RunSummary struct {
+	Run        string   `json:"run"`
+	Workflow   string   `json:"workflow"`
+	WorkflowID string   `json:"workflowId,omitempty"`
+	Key        string   `json:"key,omitempty"`
+	Phase      RunPhase `json:"phase"`
+	CreatedAt  Time     `json:"createdAt"`
+	EndedAt    Time     `json:"endedAt,omitzero"`
+	Deadline   Time     `json:"deadline,omitzero"` // the earlier of the run's deadlines
+	Wake       Time     `json:"wake,omitzero"`     // when it next does something by itself
+	Parent     string   `json:"parent,omitempty"`
+	Message    string   `json:"message,omitempty"` // why it ended badly
+	Definition string   `json:"definition,omitempty"`
+}
+
+// Run is a run with everything that explains it, as it was at one moment.
+type Run struct {
+	RunSummary
+	Kind        string          `json:"kind,omitempty"` // of its definition: who can carry it on
+	Input       json.RawMessage `json:"input,omitempty"`
+	Output      json.RawMessage `json:"output,omitempty"`
+	Execution   Time            `json:"executionDeadline,omitzero"`
+	RunLimit    Time            `json:"runDeadline,omitzero"`
+	Deadlines   []Deadline      `json:"deadlines,omitempty"` // both, with where they were set
+	Binding     *Deadline       `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
+	StartAt     Time            `json:"startAt,omitzero"`    // of a delayed start
+	StartedAt   Time            `json:"startedAt,omitzero"`
+	PausedAt    Time            `json:"pausedAt,omitzero"`
+	Closing     RunPhase        `json:"closing,omitempty"` // the end it is on its way to, while hooks run and work stops
+	CancelAsked bool            `json:"cancelAsked,omitempty"`
+	Cron        string          `json:"cron,omitempty"`
+	Attempt     int             `json:"attempt,omitempty"` // counts the runs of its chain under the run retry policy, from 1
+	Previous    string          `json:"previous,omitempty"`
+	Next        string          `json:"next,omitempty"`        // the next run of its chain
+	NextFrom    Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
+	Notify      string          `json:"notify,omitempty"`      // workflow id of a run that waits for its chain's end
+	ParentClose string          `json:"parentClose,omitempty"` // what becomes of it when its parent ends
+	Why         string          `json:"why,omitempty"`         // why it ended as it did
+	Failure     *policy.Failure `json:"failure,omitempty"`
+	Dialect     *Words          `json:"dialect,omitempty"`
+	Steps       []*Step         `json:"steps"` // only to be read: the next call may return the same ones
+	Operations  []Audit         `json:"operations"`
+	Events      int             `json:"events"`         // number of its last event: Watch goes on from there
+	Plan        []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
+}
+
+// PlannedStep is what a definition says of a step, which may not have begun.
+type PlannedStep struct {
+	Name  string   `json:"name"`
+	Needs []string `json:"needs,omitempty"`
+}
+
+// Words are what the system whose document a run was made of calls the run or a step.
+type Words struct {
+	System  string `json:"system,omitempty"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+	Retries *int   `json:"retries,omitempty"`
+}
+
+// Deadline is an instant that bounds something, and where it comes from.
+type Deadline struct {
+	Limit  string   `json:"limit"`
+	At     Time     `json:"at"`
+	Origin string   `json:"origin,omitempty"` // where it was set: order.yaml:12:5
+	After  Duration `json:"after,omitzero"`   // the length that was set; zero: an instant was
+	From   Time     `json:"from,omitzero"`    // when its clock started
+}
+
+// Audit is one operation that was carried out.
+type Audit struct {
+	At        Time   `json:"at"`
+	Operation string `json:"operation"`
+	Step      string `json:"step,omitempty"` // empty: of the run
+	Actor     string `json:"actor,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Deadlines []Move `json:"deadlines,omitempty"` // those it set
+}
+
+// Move is a deadline that an operation set.
+type Move struct {
+	Limit string `json:"limit"`
+	At    Time   `json:"at,omitzero"` // zero: it was taken away
+}

@@ -1,0 +1,58 @@
+package api
+
+import "context"
+
+// Service is what callers do with runs. The embedded engine implements it, a reader of a database that another process
+// writes, and a client of a server. All methods are safe for concurrent use, and return an *[Error].
+//
+// Every method may return CodeClosed, CodeStorage and CodeCancelled, and every method that changes something
+// CodeStalled, CodeUncertain and CodeReadOnly; below stands what else.
+type Service interface {
+	// Start makes a run. It returns when the start is durable.
+	// Errors: CodeInvalid, CodeTooLarge, CodeConflict (the workflow id has an open run).
+	Start(ctx context.Context, r StartRequest) (Started, error)
+	// Run returns a run with all that explains it. Errors: CodeNotFound, CodeInvalid (the name fits several runs).
+	Run(ctx context.Context, name string) (*Run, error)
+	// Runs lists runs, the newest first, those that began a moment ago included. Errors: CodeInvalid.
+	Runs(ctx context.Context, q Query) (Page, error)
+	// Wait waits until the run has ended, or where others follow it in its chain, the last of them.
+	// Errors: CodeNotFound.
+	Wait(ctx context.Context, name string) (Outcome, error)
+	// Watch calls fn with each event of a run whose number is greater than after, in order and without gaps, until the run
+	// has ended, ctx is done or fn fails. after is 0, or the number of the last event that the caller has seen.
+	// Errors: CodeNotFound, and what fn returned, as it is.
+	Watch(ctx context.Context, name string, after int, fn func(Event) error) error
+	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
+	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
+	Send(ctx context.Context, name string, s Signal) error
+	// Operate applies an operation. It returns when that is durable. What ends, holds or extends a run as a whole is for
+	// the last one of its chain.
+	// Errors: CodeInvalid, CodeNotFound, CodeConflict, CodeRunClosed, CodeTooLarge.
+	Operate(ctx context.Context, name string, op Operation) error
+	// Restart starts a new run of the same workflow, as it was then, with the same input and fresh deadlines. It keeps the
+	// results of the steps that the request does not want again.
+	// Errors: CodeNotFound, CodeInvalid, CodeConflict (the run is open under a workflow id).
+	Restart(ctx context.Context, name string, r RestartRequest) (Started, error)
+	// Definition returns a stored definition by its id. Errors: CodeNotFound.
+	Definition(ctx context.Context, id string) (Definition, error)
+	// Stats counts what the engine holds and does. Errors: CodeReadOnly (no engine is behind this service).
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// Stats counts what an engine holds and does.
+type Stats struct {
+	Loaded  int    `json:"loaded"`            // runs in memory
+	Queued  int    `json:"queued"`            // attempts that wait for a worker
+	Live    int    `json:"live"`              // attempts in workers' hands
+	Seq     uint64 `json:"seq"`               // number of the last durable batch
+	Behind  int    `json:"behind"`            // runs whose rows are older than the journal
+	Stalled string `json:"stalled,omitempty"` // why no work is taken, such as a full disk; empty: it is
+}
+
+// Definition is a stored workflow definition.
+type Definition struct {
+	ID     string `json:"id"`     // the hash of its contents, hexadecimal
+	Kind   string `json:"kind"`   // who can run it: flow, go; bundle is an older name of flow
+	Name   string `json:"name"`   // the workflow's
+	Source string `json:"source"` // in the form of its kind
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// StepPhase is where a step is in its life.
+type StepPhase string
+
+// The step phases. From StepSucceeded on the step has ended.
+const (
+	StepPending    StepPhase = "pending"     // known, waits for other steps
+	StepScheduled  StepPhase = "scheduled"   // an attempt waits for a worker
+	StepRunning    StepPhase = "running"     // an attempt runs
+	StepBackingOff StepPhase = "backing_off" // waits for its next attempt
+	StepSuspended  StepPhase = "suspended"   // sleeps, or waits for an event, a child run or its items
+	StepSucceeded  StepPhase = "succeeded"
+	StepFailed     StepPhase = "failed"
+	StepTimedOut   StepPhase = "timed_out"
+	StepCancelled  StepPhase = "cancelled"
+	StepSkipped    StepPhase = "skipped"
+)
+
+// Closed reports whether the step has ended.
+func (p StepPhase) Closed() bool {
+	switch p {
+	case StepPending, StepScheduled, StepRunning, StepBackingOff, StepSuspended:
+		return false
+	default:
+		return true
+	}
+}
+
+// The kinds of steps that are not tasks. A task's kind is its type: exec, http, or the name of a worker's function.
+const (
+	KindSleep = "sleep"
+	KindWait  = "wait"
+	KindFlow  = "flow"  // a child run
+	KindGroup = "group" // the items of a forEach
+)
+
+// Step is a step as it stands, with all of its attempts.
+type Step struct {
+	Step  string `json:"step"`            // its key: its name, of an item with its index: pages[3]
+	ID    int    `json:"id"`              // its number in the run, from 0
+	Name  string `json:"name"`            // as the definition has it
+	Item  *int   `json:"item,omitempty"`  // index among the items of a forEach
+	Group string `json:"group,omitempty"` // of an item: the key of its forEach
+	Items int    `json:"items,omitempty"` // of a forEach: how many items it has, those that have not begun included
+	Kind  string `json:"kind"`
+	Type  string `json:"type,omitempty"`  // of a task; else empty
+	Queue string `json:"queue,omitempty"` // of a task; empty: the engine's own workers
+	Event string `json:"event,omitempty"` // of a wait
+
+	Phase  StepPhase `json:"phase"`
+	Reason string    `json:"reason,omitempty"` // why it was not tried again
+	Why    string    `json:"why,omitempty"`    // in a sentence why it ended as it did
+
+	ScheduledAt Time     `json:"scheduledAt,omitzero"`
+	ReadyAt     Time     `json:"readyAt,omitzero"`   // its last attempt waits, or waited, for a worker from here on
+	StartedAt   Time     `json:"startedAt,omitzero"` // of the last attempt
+	EndedAt     Time     `json:"endedAt,omitzero"`
+	NextAt      Time     `json:"nextAt,omitzero"`  // the next attempt, a sleep's end, a wait's deadline
+	Backoff     Duration `json:"backoff,omitzero"` // the delay before the last or the next attempt
+
+	Attempt     int  `json:"attempt,omitempty"`     // number of the last attempt
+	MaxAttempts int  `json:"maxAttempts,omitempty"` // 0: any number
+	Counted     int  `json:"counted,omitempty"`     // attempts that use up maxAttempts: lost ones do not
+	Lost        int  `json:"lost,omitempty"`        // attempts in a row that were lost with their worker
+	Stopping    bool `json:"stopping,omitempty"`    // the work of an ended attempt has not stopped yet
+	Kept        bool `json:"kept,omitempty"`        // its result was taken over from an earlier run
+
+	ScheduleToClose Time       `json:"scheduleToCloseDeadline,omitzero"`
+	Deadline        Time       `json:"deadline,omitzero"`
+	Deadlines       []Deadline `json:"deadlines,omitempty"` // both, with where they were set
+	Binding         *Deadline  `json:"binding,omitempty"`   // of an open step: the one that comes first
+
+	Failure    *policy.Failure `json:"failure,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
+	Child      string          `json:"child,omitempty"` // the run its last attempt started
+	Dialect    *Words          `json:"dialect,omitempty"`
+	Superseded bool            `json:"superseded,omitempty"` // it is of the time before the run was retried
+	Attempts   []Attempt       `json:"attempts"`
+}
+
+// Attempt is one attempt of a step.
+type Attempt struct {
+	Attempt   int             `json:"attempt"`
+	ReadyAt   Time            `json:"readyAt,omitzero"` // it waited for a worker from here on
+	StartedAt Time            `json:"startedAt,omitzero"`
+	EndedAt   Time            `json:"endedAt,omitzero"`
+	Outcome   string          `json:"outcome,omitempty"` // succeeded, or the failure's kind; empty: it is open
+	Limit     string          `json:"limit,omitempty"`   // the limit that ended it
+	Worker    string          `json:"worker,omitempty"`
+	Child     string          `json:"child,omitempty"`     // the run it started
+	NextAt    Time            `json:"nextAt,omitzero"`     // the attempt after it
+	Why       string          `json:"why,omitempty"`       // its failure in a sentence
+	Note      string          `json:"note,omitempty"`      // what was wrong with the retry condition
+	Abandoned bool            `json:"abandoned,omitempty"` // its work did not stop
+	Failure   *policy.Failure `json:"failure,omitempty"`
+}

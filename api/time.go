@@ -1,0 +1,82 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Time is an instant in microseconds since the Unix epoch; 0 is none. As text it is RFC 3339 in UTC.
+type Time int64
+
+// At converts a wall clock reading; the zero time.Time is none.
+func At(t time.Time) Time {
+	if t.IsZero() {
+		return 0
+	}
+	return Time(policy.At(t))
+}
+
+// Std returns the instant in UTC; none is the zero time.Time.
+func (t Time) Std() time.Time { return policy.Time(t).Std() }
+
+// Sub returns t-u.
+func (t Time) Sub(u Time) time.Duration { return policy.Time(t).Sub(policy.Time(u)) }
+
+// String is the instant in RFC 3339, "" where it is none.
+func (t Time) String() string {
+	if t == 0 {
+		return ""
+	}
+	return policy.Time(t).String()
+}
+
+// MarshalText writes RFC 3339 with microseconds, in UTC.
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads RFC 3339 in any time zone; the empty text is none.
+func (t *Time) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*t = 0
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not an instant; write it as 2026-01-02T15:04:05Z", text)
+	}
+	*t = At(at)
+	return nil
+}
+
+// Duration is a length of time. As text it has the grammar of flow files: 90s, 1m30s, 250ms.
+type Duration = duration.Duration
+
+// Extension is a length of time that may be negative: as text -30s or 10m.
+type Extension time.Duration
+
+// String writes the length, with a minus where it is negative.
+func (e Extension) String() string {
+	if e < 0 {
+		return "-" + duration.Format(-time.Duration(e))
+	}
+	return duration.Format(time.Duration(e))
+}
+
+// MarshalText writes the length.
+func (e Extension) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads a length, with a leading minus where it is negative.
+func (e *Extension) UnmarshalText(text []byte) error {
+	rest, negative := strings.CutPrefix(string(text), "-")
+	d, err := duration.Parse(rest)
+	if err != nil {
+		return err
+	}
+	if *e = Extension(d); negative {
+		*e = -*e
+	}
+	return nil
+}

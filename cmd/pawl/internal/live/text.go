@@ -1,0 +1,51 @@
+package live
+
+import (
+	"fmt"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// shortRun is how much of a run id people see: the millisecond of its creation, and enough of the rest to tell it from
+// others of that millisecond, such as its own child.
+const shortRun = 18
+
+// Short is a run's id as people see it: its beginning.
+func Short(id string) string { return id[:min(shortRun, len(id))] }
+
+// Local is an instant for people, in their own time.
+func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05") }
+
+// Count writes an attempt's number with how many there may be. Lost attempts and those before an operator's retry do not
+// use up the budget, so the number may be the larger one.
+func Count(s *api.Step, number int) string {
+	if s.MaxAttempts == 0 || number > s.MaxAttempts {
+		return fmt.Sprint(number)
+	}
+	return fmt.Sprintf("%d/%d", number, s.MaxAttempts)
+}
+
+// Moved is a deadline that was set, in words: which one, and until when.
+func Moved(m api.Move) string {
+	name := m.Limit + " deadline"
+	if m.Limit == policy.LimitDeadline.String() {
+		name = "deadline"
+	}
+	if m.At == 0 {
+		return "no " + name
+	}
+	return name + " " + Local(m.At)
+}
+
+// Plain is an event as one line. Its columns are a contract: seconds since the run was created, type, step, text.
+func Plain(e api.Event) string {
+	step := screen.Clean(e.Step)
+	if step == "" {
+		step = "-"
+	}
+	line := fmt.Sprintf("%6d.%03ds  %s  %s  %s", e.OffsetMs/1000, e.OffsetMs%1000, screen.Pad(e.Type, 20),
+		screen.Pad(step, 16), screen.Clean(e.Text))
+	return screen.T(line).String()
+}

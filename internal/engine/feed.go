@@ -1,0 +1,347 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const (
+	// markAge is how long a feed's new position may wait for a batch to ride in before it gets one of its own.
+	markAge = time.Second
+	// markEvery is after how many batches a consumer that has much to read says how far it is.
+	markEvery = 256
+)
+
+// feeds are the named consumers of all entries of a partition: how far each is, and how much is kept for them.
+type feeds struct {
+	byName map[string]*feed
+	marks  []journal.Feed // removals that no batch has taken yet
+	since  core.Time      // when the oldest change came that no batch has taken; 0: there is none
+	now    bool           // somebody waits for the changes
+
+	sizes ring[batchSize] // of the durable batches that are kept for a feed
+	bytes int64           // their sum
+}
+
+// feed is one consumer.
+type feed struct {
+	journal.Feed
+	changed bool          // no batch has taken its position yet
+	reader  chan struct{} // of the call that reads it; nil: nobody does
+}
+
+type batchSize struct {
+	seq   uint64
+	bytes int64
+}
+
+// opened takes the positions that a journal holds. Where the partition knows a later one, that one is stored again.
+func (f *feeds) opened(l journal.Lease, now core.Time) {
+	before := f.byName
+	f.byName = make(map[string]*feed, len(l.Feeds))
+	for _, stored := range l.Feeds {
+		one := &feed{Feed: stored}
+		if old := before[stored.Name]; old != nil {
+			one.reader = old.reader
+			if old.Seq > stored.Seq && old.Seq <= l.Last && !stored.Lapsed {
+				one.Seq = old.Seq
+				f.change(one, now)
+			}
+		}
+		f.byName[stored.Name] = one
+	}
+	for name, old := range before {
+		if f.byName[name] == nil {
+			old.poke() // it reads on, and is told that the feed is gone
+		}
+	}
+	f.sizes, f.bytes = ring[batchSize]{}, l.FeedBytes
+	if l.FeedBytes > 0 {
+		f.sizes.push(batchSize{l.Last, l.FeedBytes}) // what is stored counts until all of it was seen
+	}
+}
+
+// change notes that a feed has a position to be stored.
+func (f *feeds) change(one *feed, now core.Time) {
+	one.changed = true
+	if f.since == 0 {
+		f.since = max(now, 1)
+	}
+}
+
+// dueAt is when a batch is cut for the positions alone; 0: there is none to store.
+func (f *feeds) dueAt() core.Time {
+	switch {
+	case f.since == 0:
+		return 0
+	case f.now:
+		return f.since
+	default:
+		return f.since.Add(markAge)
+	}
+}
+
+func (f *feeds) due(now core.Time, flushing bool) bool {
+	return f.since != 0 && (flushing || f.dueAt() <= now)
+}
+
+// cut takes the positions that the next batch stores.
+func (f *feeds) cut() []journal.Feed {
+	if f.since == 0 {
+		return nil
+	}
+	out := f.marks
+	for _, name := range slices.Sorted(maps.Keys(f.byName)) {
+		if one := f.byName[name]; one.changed {
+			one.changed = false
+			out = append(out, one.Feed)
+		}
+	}
+	f.marks, f.since, f.now = nil, 0, false
+	return out
+}
+
+// committed wakes the consumers for a batch that is durable, and counts what is kept for them. Where that is too much,
+// the feed that is furthest behind lapses: a consumer that is gone must not fill the disk.
+func (f *feeds) committed(b *batch, limit int64, now core.Time) {
+	if len(f.byName) == 0 {
+		return
+	}
+	if b.entries > 0 {
+		for _, one := range f.byName {
+			one.poke()
+		}
+	}
+	oldest := f.oldest()
+	if oldest == nil {
+		f.sizes, f.bytes = ring[batchSize]{}, 0
+		return
+	}
+	f.sizes.push(batchSize{b.seq, int64(len(b.blob))})
+	f.bytes += int64(len(b.blob))
+	for f.release(oldest.Seq); f.bytes > limit; f.release(oldest.Seq) {
+		oldest.Lapsed = true
+		f.change(oldest, now)
+		oldest.poke()
+		if oldest = f.oldest(); oldest == nil {
+			f.sizes, f.bytes = ring[batchSize]{}, 0
+			return
+		}
+	}
+}
+
+// release stops counting the batches that every feed has seen.
+func (f *feeds) release(seen uint64) {
+	for f.sizes.len() > 0 && f.sizes.first().seq <= seen {
+		f.bytes -= f.sizes.pop().bytes
+	}
+}
+
+// oldest is the feed that is furthest behind; nil: there is none.
+func (f *feeds) oldest() *feed {
+	var oldest *feed
+	for _, one := range f.byName {
+		if !one.Lapsed && (oldest == nil || one.Seq < oldest.Seq || one.Seq == oldest.Seq && one.Name < oldest.Name) {
+			oldest = one
+		}
+	}
+	return oldest
+}
+
+// poke wakes whoever reads a feed.
+func (f *feed) poke() {
+	select {
+	case f.reader <- struct{}{}:
+	default: // it is awake, or nobody reads
+	}
+}
+
+// feed handles the calls of consumers.
+func (p *Partition) feed(c *Call) {
+	f := &p.feeds
+	one := f.byName[c.Name]
+	switch c.Op {
+	case CallFeed:
+		if one == nil { // it begins with what happens from now on
+			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.pipeline.open.seq - 1}}
+			f.byName[c.Name] = one
+			f.change(one, p.now)
+			f.now = true
+		}
+		if c.Err = one.take(c); c.Err != nil {
+			break
+		}
+		if one.changed && f.now {
+			p.pipeline.open.calls = append(p.pipeline.open.calls, c) // answered with the batch that stores it
+		} else {
+			p.reply(c)
+		}
+		return
+	case CallSeen:
+		switch {
+		case one == nil:
+			c.Err = &Error{Code: CodeNotFound, Op: "feed", ID: c.Name, Err: errors.New("the feed was dropped")}
+		case one.Lapsed:
+			c.Err = lapsed(c.Name)
+		case c.Seq > one.Seq:
+			one.Seq = c.Seq
+			f.change(one, p.now)
+		}
+	case CallUnfeed:
+		if one != nil && one.reader == c.Wake {
+			one.reader = nil
+		}
+	case CallDropFeed:
+		if one != nil {
+			one.poke()
+			delete(f.byName, c.Name)
+			f.marks = append(f.marks, journal.Feed{Name: c.Name, Removed: true})
+			f.since, f.now = max(p.now, 1), true
+			p.pipeline.open.calls = append(p.pipeline.open.calls, c)
+			return
+		}
+	default:
+	}
+	c.answer()
+}
+
+// take gives a feed to a consumer.
+func (f *feed) take(c *Call) error {
+	switch {
+	case f.Lapsed:
+		return lapsed(c.Name)
+	case f.reader != nil && f.reader != c.Wake:
+		return &Error{Code: CodeConflict, Op: "feed", ID: c.Name, Err: errors.New("another call reads this feed")}
+	}
+	f.reader, c.Seq = c.Wake, f.Seq
+	return nil
+}
+
+func lapsed(name string) error {
+	return &Error{
+		Code: CodeLapsed, Op: "feed", ID: name, Err: errors.New("entries that its consumer has not seen are no longer kept"),
+		Hint: "drop the feed, begin it again, and read afresh what you keep of the runs",
+	}
+}
+
+// Feed calls fn with every batch of committed entries after the position of the feed of that name, in order and without
+// gaps, until ctx is done or fn fails. A feed that is new begins with what happens from now on. When fn has returned nil
+// the position moves on; it is durable soon after. So after a crash fn may get batches again, and misses none: at least
+// once. One call at a time reads a feed.
+//
+// The journal keeps what a feed has not seen, at most Config.FeedLimit bytes of entries. Where there is more, the feed
+// that is furthest behind lapses, and its consumer gets CodeLapsed. It may drop the feed and begin it again.
+// Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what fn
+// returned.
+func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
+	if name == "" {
+		return invalid("feed", "", "a feed needs a name")
+	}
+	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
+	c := e.call(CallFeed)
+	c.Name, c.Wake = name, r.wake
+	if err := e.do(ctx, c); err != nil {
+		e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}})
+		return err
+	}
+	seq, err := c.Seq, c.Err
+	e.free(c)
+	if err != nil {
+		return err
+	}
+	r.seen, r.told = seq, seq
+	defer func() { e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
+	return r.run(ctx)
+}
+
+// DropFeed forgets a feed: nothing is kept for it any more. One that does not exist is no error.
+func (e *Engine) DropFeed(ctx context.Context, name string) error {
+	c := e.call(CallDropFeed)
+	c.Name = name
+	if err := e.do(ctx, c); err != nil {
+		return err
+	}
+	err := c.Err
+	e.free(c)
+	return err
+}
+
+// feedReader is one call of Feed.
+type feedReader struct {
+	e    *Engine
+	name string
+	fn   func(seq uint64, entries []core.Entry) error
+	wake chan struct{}
+
+	seen   uint64 // the last batch that was read
+	told   uint64 // the position that the partition knows
+	handed uint64 // the last batch that fn has taken
+	failed error  // what fn returned
+}
+
+func (r *feedReader) run(ctx context.Context) error {
+	for {
+		err := r.read(ctx)
+		if tellErr := r.tell(ctx); err == nil {
+			err = tellErr
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-r.wake:
+		case <-r.e.done:
+			return r.e.Err()
+		case <-ctx.Done():
+			return &Error{Code: CodeCancelled, Op: "feed", ID: r.name, Err: ctx.Err()}
+		}
+	}
+}
+
+// read passes on what the journal holds after the position.
+func (r *feedReader) read(ctx context.Context) error {
+	err := r.e.cfg.Journal.Tail(ctx, r.e.cfg.Partition, r.seen, func(seq uint64, entries []core.Entry) error {
+		if seq != r.seen+1 {
+			return fmt.Errorf("%w: batch %d is followed by batch %d", lapsed(r.name), r.seen, seq)
+		}
+		if len(entries) > 0 {
+			if r.failed = r.fn(seq, entries); r.failed != nil {
+				return r.failed
+			}
+			r.handed = seq
+		}
+		r.seen = seq
+		if r.handed >= r.told+markEvery {
+			return r.tell(ctx)
+		}
+		return nil
+	})
+	var own *Error
+	if err == nil || r.failed != nil || errors.As(err, &own) {
+		return err
+	}
+	return r.e.unread("feed", r.name, err)
+}
+
+// tell has the partition know how far the consumer is, and hears whether the feed is still kept. Batches without entries,
+// such as the one that stores this very position, do not count: they would give each other work for ever.
+func (r *feedReader) tell(ctx context.Context) error {
+	c := r.e.call(CallSeen)
+	c.Name, c.Seq = r.name, r.handed
+	if err := r.e.do(context.WithoutCancel(ctx), c); err != nil {
+		return err
+	}
+	err := c.Err
+	r.e.free(c)
+	if err == nil {
+		r.told = max(r.told, r.handed)
+	}
+	return err
+}

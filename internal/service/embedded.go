@@ -1,0 +1,124 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+)
+
+// Embedded is the service of an engine in this process.
+type Embedded struct {
+	*reads
+	engine engine.API
+}
+
+var _ api.Service = (*Embedded)(nil)
+
+// NewEmbedded returns the service of an engine. read makes its stored definitions ready; now is the clock that the engine
+// has, too.
+func NewEmbedded(e engine.API, read Read, now func() core.Time) *Embedded {
+	return &Embedded{reads: newReads(e, read, now, false), engine: e}
+}
+
+// Start implements api.Service.
+func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
+	req, err := s.startRequest(r)
+	if err != nil {
+		return api.Started{}, err
+	}
+	return s.start(ctx, req)
+}
+
+func (s *Embedded) start(ctx context.Context, req engine.StartRequest) (api.Started, error) {
+	started, err := s.engine.Start(ctx, req)
+	if err != nil {
+		return api.Started{}, wrap(err)
+	}
+	return api.Started{Run: started.Run.String(), Existing: started.Existing}, nil
+}
+
+// Wait implements api.Service.
+func (s *Embedded) Wait(ctx context.Context, name string) (api.Outcome, error) {
+	id, err := s.find(ctx, name)
+	if err != nil {
+		return api.Outcome{}, err
+	}
+	out, err := s.engine.Result(ctx, id)
+	if absent(err) {
+		return api.Outcome{}, noSuchRun(name)
+	}
+	if err != nil {
+		return api.Outcome{}, wrap(err)
+	}
+	return api.Outcome{
+		Run: out.Run.String(), Phase: api.RunPhase(out.Phase.String()), Output: out.Output, Failure: out.Failure,
+	}, nil
+}
+
+// Send implements api.Service.
+func (s *Embedded) Send(ctx context.Context, name string, signal api.Signal) error {
+	id, err := s.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	if signal.Name == "" {
+		return &api.Error{Code: api.CodeInvalid, Message: "event send refused: the event has no name"}
+	}
+	return refused(s.engine.Signal(ctx, id, core.SignalReceived{
+		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor,
+	}))
+}
+
+// Operate implements api.Service.
+func (s *Embedded) Operate(ctx context.Context, name string, op api.Operation) error {
+	id, err := s.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	in, err := operation(op)
+	if err != nil {
+		return err
+	}
+	if op.Step != "" {
+		err := s.with(ctx, name, id, func(f *followed) error {
+			step, ok := f.trail.Run.Lookup(op.Step)
+			if !ok {
+				return noSuchStep(id, op.Step)
+			}
+			in.Step = step.ID
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return refused(s.engine.Operate(ctx, id, in))
+}
+
+// Stats implements api.Service.
+func (s *Embedded) Stats(context.Context) (api.Stats, error) {
+	st := s.engine.Stats()
+	return api.Stats{
+		Loaded: st.Loaded, Queued: st.Queued, Live: st.Live, Seq: st.Seq, Behind: st.Behind, Stalled: st.Stalled,
+	}, nil
+}
+
+// refused makes the engine's refusal a sentence. Which run it is about the caller knows.
+func refused(err error) error {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return wrap(err)
+	}
+	switch e.Code {
+	case api.CodeConflict, api.CodeRunClosed, api.CodeInvalid, api.CodeNotFound:
+		return &api.Error{
+			Code: e.Code, Message: strings.ReplaceAll(e.Op, "_", " ") + " refused: " + e.Reason(), Hint: e.Hint, Err: err,
+		}
+	default:
+		return err
+	}
+}

@@ -1,0 +1,139 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// tailed is what the journal's tail has of a run.
+type tailed struct {
+	partition int
+	entries   []core.Entry
+	seqs      []uint64 // of the entries' batches
+	ended     bool
+}
+
+// since returns the run's entries after a batch.
+func (t *tailed) since(seq uint64) []core.Entry {
+	n, _ := slices.BinarySearch(t.seqs, seq+1)
+	return t.entries[n:]
+}
+
+// List lists runs, those not yet in the view included.
+func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error) {
+	if q.Limit <= 0 {
+		q.Limit = journal.DefaultLimit
+	}
+	tail, err := r.tail(ctx) // first: what moves from it to the view meanwhile is met there
+	if err != nil {
+		return journal.Page{}, err
+	}
+	page, err := r.j.List(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	newer, err := r.newer(ctx, &page, tail, q)
+	if err != nil || len(newer) == 0 {
+		return page, err
+	}
+	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { _, again := newer[row.ID]; return again })
+	for _, row := range newer {
+		if selects(q, row) {
+			page.Runs = append(page.Runs, row)
+		}
+	}
+	slices.SortFunc(page.Runs, newestFirst)
+	if len(page.Runs) > q.Limit {
+		page.Runs, page.More = page.Runs[:q.Limit], true
+	}
+	return page, nil
+}
+
+// tail reads the tails of all partitions, from where the view ends.
+func (r *reader) tail(ctx context.Context) (map[core.RunID]*tailed, error) {
+	tail := map[core.RunID]*tailed{}
+	spans, err := r.j.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, span := range spans {
+		err := r.j.Tail(ctx, span.Partition, span.Through, func(seq uint64, batch []core.Entry) error {
+			for _, e := range batch {
+				t := tail[e.Run]
+				if t == nil {
+					t = &tailed{partition: span.Partition}
+					tail[e.Run] = t
+				}
+				t.entries, t.seqs, t.ended = append(t.entries, e), append(t.seqs, seq), e.Ended(t.ended)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return tail, nil
+}
+
+// newer returns the rows, as the view will have them, of those runs of which the tail knows more than the page's rows
+// say.
+func (r *reader) newer(
+	ctx context.Context, page *journal.Page, tail map[core.RunID]*tailed, q journal.Query,
+) (map[core.RunID]journal.RunRow, error) {
+	var oldest core.RunID // what is older than the page's last row belongs on a later page
+	if n := len(page.Runs); page.More && n > 0 {
+		oldest = page.Runs[n-1].ID
+	}
+	applied := make(map[core.RunID]uint64, len(page.Runs))
+	for _, row := range page.Runs {
+		applied[row.ID] = row.Applied
+	}
+	open := len(q.Phases) > 0 && !slices.ContainsFunc(q.Phases, core.RunPhase.Closed)
+	newer := map[core.RunID]journal.RunRow{}
+	for id, t := range tail {
+		through, listed := applied[id]
+		switch {
+		case slices.Compare(id[:], oldest[:]) < 0, q.After != (core.RunID{}) && slices.Compare(id[:], q.After[:]) >= 0:
+			continue // of another page
+		case listed && len(t.since(through)) == 0, !listed && open && t.ended:
+			continue
+		}
+		h, err := r.j.History(ctx, id)
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return nil, err
+		}
+		more := t.since(h.Applied)
+		if len(more) == 0 {
+			continue // the view has all of it
+		}
+		h.Entries = append(h.Entries, more...)
+		if newer[id], err = r.row(ctx, id, t.partition, h); err != nil {
+			return nil, err
+		}
+	}
+	return newer, nil
+}
+
+func selects(q journal.Query, row journal.RunRow) bool {
+	return (q.Workflow == "" || q.Workflow == row.Workflow) && (q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
+		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase))
+}
+
+// row makes a run's row of its history.
+func (r *reader) row(ctx context.Context, id core.RunID, partition int, h journal.History) (journal.RunRow, error) {
+	k, err := r.workflows.of(ctx, h.Entries[0])
+	if err != nil {
+		return journal.RunRow{}, fmt.Errorf("list: %w", err)
+	}
+	view, err := engine.Rows(id, partition, k.workflow.Definition, h)
+	if err != nil {
+		return journal.RunRow{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return view.Runs[0], nil
+}

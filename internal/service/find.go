@@ -1,0 +1,122 @@
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// shortestPrefix is how much of a run id a person writes at least: what is shorter is a slip, and fits whatever there is.
+const shortestPrefix = 6
+
+// sharedPrefix is how much of a run id is shown to people: run ids that are the same up to here began together.
+const sharedPrefix = 18
+
+// find resolves what people call a run: its id, a workflow id, the unique beginning of its id, or @last. That a run of
+// a whole id exists is not checked.
+func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
+	if name == "@last" {
+		return r.last(ctx)
+	}
+	if name == "" {
+		return core.RunID{}, &api.Error{
+			Code: api.CodeInvalid, Message: "an empty name is no run: write its id, the beginning of one, its workflow id, or @last",
+		}
+	}
+	if id, err := core.ParseRunID(name); err == nil {
+		return id, nil
+	}
+	page, err := r.src.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
+	if err != nil {
+		return core.RunID{}, wrap(err)
+	}
+	if len(page.Runs) > 0 {
+		return page.Runs[0].ID, nil
+	}
+	low, high, ok := prefixRange(name)
+	if !ok {
+		return core.RunID{}, noSuchRun(name)
+	}
+	if len(compact(name)) < shortestPrefix {
+		return core.RunID{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+			"%q is too short for a run id: write at least %d characters, or @last", name, shortestPrefix)}
+	}
+	return r.findPrefix(ctx, name, low, high)
+}
+
+// last is the newest run that somebody started: child runs are not meant.
+func (r *reads) last(ctx context.Context) (core.RunID, error) {
+	q := journal.Query{Limit: 100}
+	for {
+		page, err := r.src.List(ctx, q)
+		if err != nil {
+			return core.RunID{}, wrap(err)
+		}
+		for i := range page.Runs {
+			if page.Runs[i].Parent == (core.RunID{}) {
+				return page.Runs[i].ID, nil
+			}
+		}
+		if !page.More || len(page.Runs) == 0 {
+			return core.RunID{}, &api.Error{Code: api.CodeNotFound, Message: "there is no run yet; start one with pawl run FILE"}
+		}
+		q.After = page.Runs[len(page.Runs)-1].ID
+	}
+}
+
+func (r *reads) findPrefix(ctx context.Context, name string, low, high core.RunID) (core.RunID, error) {
+	page, err := r.src.List(ctx, journal.Query{After: high, Limit: 1000})
+	if err != nil {
+		return core.RunID{}, wrap(err)
+	}
+	var found, roots []core.RunID
+	for i := range page.Runs {
+		row := &page.Runs[i]
+		if string(row.ID[:]) < string(low[:]) {
+			continue
+		}
+		found = append(found, row.ID)
+		if row.Parent == (core.RunID{}) {
+			roots = append(roots, row.ID)
+		}
+	}
+	if len(roots) == 1 && found[0].String()[:sharedPrefix] == found[len(found)-1].String()[:sharedPrefix] {
+		return roots[0], nil // the others are child runs that began in the same instant as the run that is meant
+	}
+	switch {
+	case len(found) == 0:
+		return core.RunID{}, noSuchRun(name)
+	case len(found) > 1:
+		return core.RunID{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+			"%q is the beginning of several run ids, %s and %s among them; write more of it", name, found[0], found[1])}
+	}
+	return found[0], nil
+}
+
+func noSuchRun(name string) error {
+	return &api.Error{
+		Code:    api.CodeNotFound,
+		Message: fmt.Sprintf("there is no run %q: it is no run id, no beginning of one and no workflow id", name),
+		Hint:    "pawl run list shows them",
+	}
+}
+
+func compact(prefix string) string { return strings.ToLower(strings.ReplaceAll(prefix, "-", "")) }
+
+// prefixRange are the first and the last id that begin so.
+func prefixRange(prefix string) (low, high core.RunID, ok bool) {
+	text := compact(prefix)
+	if text == "" || len(text) > 32 || strings.Trim(text, "0123456789abcdef") != "" {
+		return low, high, false
+	}
+	fill := func(with string) (id core.RunID) {
+		_, _ = hex.Decode(id[:], []byte(text+strings.Repeat(with, 32-len(text)))) // its characters were checked
+		return id
+	}
+	return fill("0"), fill("f"), true
+}

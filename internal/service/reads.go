@@ -1,0 +1,130 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// source is where histories are read from: an engine, or a file.
+type source interface {
+	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
+	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
+	List(ctx context.Context, q journal.Query) (journal.Page, error)
+	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
+	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
+}
+
+// reads is the half of a service that only reads.
+type reads struct {
+	src       source
+	now       func() core.Time
+	workflows *workflows
+	follows   follows
+	// lazy says that reading a history again is expensive: what a watcher of the run has seen is good enough.
+	lazy bool
+}
+
+func newReads(src source, read Read, now func() core.Time, lazy bool) *reads {
+	w := &workflows{read: read, from: src.Definition, known: map[core.DefinitionID]*known{}}
+	return &reads{src: src, now: now, workflows: w, lazy: lazy}
+}
+
+// Run implements api.Service.
+func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
+	id, err := r.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var out *api.Run
+	err = r.with(ctx, name, id, func(f *followed) error {
+		out = r.snapshot(ctx, f)
+		return nil
+	})
+	return out, err
+}
+
+// snapshot is a followed run as it is now, with what the system it was made for calls it.
+func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
+	out := f.trail.Snapshot(r.now())
+	out.Kind, out.Plan = f.kind, f.workflow.Plan
+	words := f.workflow.Words
+	if words == nil {
+		return out
+	}
+	said := words.Run(f.trail, r.childOf(ctx))
+	out.Dialect = &said
+	return out
+}
+
+// Runs implements api.Service.
+func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
+	query := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit}
+	if query.Limit <= 0 {
+		query.Limit = journal.DefaultLimit
+	}
+	for _, p := range q.Phases {
+		var phase core.RunPhase
+		if err := phase.UnmarshalText([]byte(p)); err != nil {
+			return api.Page{}, &api.Error{Code: api.CodeInvalid, Message: "list: " + err.Error(), Err: err}
+		}
+		query.Phases = append(query.Phases, phase)
+	}
+	var err error
+	if query.After, err = readCursor(q.Cursor); err != nil {
+		return api.Page{}, err
+	}
+	page, err := r.src.List(ctx, query)
+	if err != nil {
+		return api.Page{}, wrap(err)
+	}
+	out := api.Page{Runs: make([]api.RunSummary, len(page.Runs))}
+	for i := range page.Runs {
+		out.Runs[i] = summaryOf(&page.Runs[i])
+	}
+	if n := len(page.Runs); page.More && n > 0 {
+		out.Next = cursor(page.Runs[n-1].ID)
+	}
+	return out, nil
+}
+
+func summaryOf(row *journal.RunRow) api.RunSummary {
+	s := api.RunSummary{
+		Run: row.ID.String(), Workflow: row.Workflow, WorkflowID: row.WorkflowID, Key: row.Key,
+		Phase: api.RunPhase(row.Phase.String()), CreatedAt: api.Time(row.CreatedAt), EndedAt: api.Time(row.EndedAt),
+		Deadline: api.Time(row.Deadline), Message: row.Message,
+	}
+	if row.Wake > 1 { // 1: at once
+		s.Wake = api.Time(row.Wake)
+	}
+	if row.Parent != (core.RunID{}) {
+		s.Parent = row.Parent.String()
+	}
+	if row.Definition != (core.DefinitionID{}) {
+		s.Definition = row.Definition.String()
+	}
+	return s
+}
+
+// Definition implements api.Service.
+func (r *reads) Definition(ctx context.Context, id string) (api.Definition, error) {
+	key, err := definitionID(id)
+	if err != nil {
+		return api.Definition{}, err
+	}
+	d, err := r.src.Definition(ctx, key)
+	if err != nil {
+		return api.Definition{}, wrap(err)
+	}
+	return api.Definition{ID: id, Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
+}
+
+func asError(err error, target **api.Error) bool { return errors.As(err, target) }
+
+// absent reports whether an error says that something is not there.
+func absent(err error) bool {
+	return errors.Is(err, journal.ErrNotFound) || errors.Is(err, api.Sentinel(api.CodeNotFound))
+}

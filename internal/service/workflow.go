@@ -1,0 +1,112 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/trail"
+)
+
+// Workflow is a stored definition made ready to explain its runs and to start new ones.
+type Workflow struct {
+	Definition *core.Definition
+	Plan       []api.PlannedStep // its steps, without hooks
+	Words      Words             // of the system whose document it was made of; nil: none
+	// Begin checks the input of a run that somebody starts, and says what the workflow has to say of its beginning: its
+	// limits, and the input with its defaults. nil: only the program that holds the workflow's code starts it.
+	Begin func(input []byte) (core.Start, error)
+	// Rerun chooses which results a run takes over from an earlier one in which the steps are to run again, with from
+	// those that depend on them as well. nil: none can be chosen.
+	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
+}
+
+// Read makes a stored definition ready. It must be safe for concurrent use; the service keeps what it returns.
+type Read func(d journal.Definition) (*Workflow, error)
+
+// Words are what another system calls a run, its steps and what happens.
+type Words interface {
+	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; nil: it cannot be
+	// read.
+	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow)) api.Words
+	// Step returns the words for a step.
+	Step(s *core.Step) api.Words
+	// Event returns the name of an event; "": it has none.
+	Event(e core.Event) string
+}
+
+// workflows reads stored definitions, each once.
+type workflows struct {
+	read  Read
+	from  func(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
+	mu    sync.Mutex
+	known map[core.DefinitionID]*known
+}
+
+// known is a definition that was read.
+type known struct {
+	kind     string
+	workflow *Workflow
+}
+
+// maxKnown bounds the definitions that are kept.
+const maxKnown = 1000
+
+// of returns the workflow of the run that an entry, its first one, creates.
+func (w *workflows) of(ctx context.Context, first core.Entry) (*known, error) {
+	for _, rec := range first.Records {
+		created, ok := rec.(core.RunCreated)
+		if !ok {
+			continue
+		}
+		k, err := w.get(ctx, created.Definition)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: its workflow %q: %w", first.Run, created.Workflow, err)
+		}
+		return k, nil
+	}
+	return nil, fmt.Errorf("%w: run %s: its history does not begin with its start", journal.ErrCorrupt, first.Run)
+}
+
+func (w *workflows) get(ctx context.Context, id core.DefinitionID) (*known, error) {
+	w.mu.Lock()
+	k := w.known[id]
+	w.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	d, err := w.from(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.keep(d)
+}
+
+// keep reads a definition and remembers it.
+func (w *workflows) keep(d journal.Definition) (*known, error) {
+	made, err := w.read(d)
+	if err != nil {
+		return nil, err
+	}
+	k := &known{d.Kind, made}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.known) >= maxKnown {
+		clear(w.known)
+	}
+	w.known[d.ID] = k
+	return k, nil
+}
+
+// wrap makes any error an *api.Error. Its text stays what it was.
+func wrap(err error) error {
+	var own *api.Error
+	if err == nil || asError(err, &own) {
+		return err
+	}
+	return &api.Error{Code: engine.CodeOf(err), Err: err}
+}

@@ -1,0 +1,92 @@
+package trail
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// binding is the deadline that comes first for an open step; nil: none does.
+func (t *Trail) binding(s *core.Step) *api.Deadline {
+	limit, at := t.Run.Binding(s)
+	if at == 0 {
+		return nil
+	}
+	if limit == policy.LimitExecution || limit == policy.LimitRun {
+		return t.runBinding()
+	}
+	from := s.ScheduledAt
+	if s.Started != 0 {
+		from = s.Started
+	}
+	d := &api.Deadline{Limit: limit.String(), At: api.Time(at), From: api.Time(from)}
+	if l := s.Effective().Get(limit); l != nil {
+		d.After, d.Origin = api.Duration(l.After), l.Origin
+		if l.At == 0 && l.After > 0 {
+			d.From = api.Time(at.Add(-l.After)) // it may have been moved since its clock started
+		}
+	}
+	return d
+}
+
+// runBinding is the run's own next deadline. Hooks are not bounded by it, and a stopped clock has none.
+func (t *Trail) runBinding() *api.Deadline {
+	limit, at := t.Run.Limit()
+	if at == 0 {
+		return nil
+	}
+	l := t.Run.Deadline
+	if limit == policy.LimitExecution {
+		l = t.Run.Execution
+	}
+	d := runDeadline(limit, l, t.Run.CreatedAt)
+	d.At = api.Time(at)
+	return &d
+}
+
+// deadlines are the run's stored deadlines.
+func (t *Trail) deadlines() []api.Deadline {
+	var all []api.Deadline
+	if l := t.Run.Execution; l.At != 0 {
+		all = append(all, runDeadline(policy.LimitExecution, l, t.Run.CreatedAt))
+	}
+	if l := t.Run.Deadline; l.At != 0 {
+		all = append(all, runDeadline(policy.LimitRun, l, t.Run.CreatedAt))
+	}
+	return all
+}
+
+func runDeadline(limit policy.LimitKind, l core.RunLimit, created core.Time) api.Deadline {
+	return deadline(limit, l.At, l.After, l.Origin, created)
+}
+
+// deadline is a stored deadline. Its clock started After before it, for it may have been moved; otherwise with from.
+func deadline(limit policy.LimitKind, at core.Time, after time.Duration, origin string, from core.Time) api.Deadline {
+	if after > 0 {
+		from = at.Add(-after)
+	}
+	return api.Deadline{
+		Limit: limit.String(), At: api.Time(at), After: api.Duration(after), Origin: origin, From: api.Time(from),
+	}
+}
+
+// stepDeadlines are a step's stored deadlines.
+func stepDeadlines(s *core.Step) []api.Deadline {
+	var all []api.Deadline
+	add := func(limit policy.LimitKind, at core.Time) {
+		if at == 0 {
+			return
+		}
+		var after time.Duration
+		origin := ""
+		if l := s.Effective().Get(limit); l != nil {
+			after, origin = l.After, l.Origin
+		}
+		all = append(all, deadline(limit, at, after, origin, s.ScheduledAt))
+	}
+	add(policy.LimitScheduleToClose, s.ScheduleToClose)
+	add(policy.LimitDeadline, s.Deadline)
+	return all
+}

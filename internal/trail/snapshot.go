@@ -1,0 +1,208 @@
+package trail
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// closeNames say what becomes of a child run when its parent ends.
+var closeNames = map[core.CloseChild]string{
+	core.ChildCancel: "cancel", core.ChildTerminate: "terminate", core.ChildAbandon: "abandon",
+}
+
+// Snapshot returns the run as it is now. now is for what depends on it: when the next run of the chain would begin.
+func (t *Trail) Snapshot(now core.Time) *api.Run {
+	r := t.Run
+	out := &api.Run{
+		RunSummary: t.summary(),
+		Input:      t.input.of(r.Input), Output: t.output.of(r.Output),
+		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At), Deadlines: t.deadlines(), Binding: t.runBinding(),
+		StartAt: api.Time(r.StartAt), StartedAt: api.Time(r.StartedAt), PausedAt: api.Time(r.PausedAt),
+		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, Previous: runText(r.Chain.Previous), Next: runText(r.Next), Notify: r.Notify,
+		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
+	}
+	if r.Closing != nil && !r.Phase.Closed() {
+		out.Closing = api.RunPhase(r.Closing.Phase.String())
+	}
+	if r.Parent.Run != (core.RunID{}) {
+		out.ParentClose = closeNames[r.Parent.Close]
+	}
+	if def := r.Attached(); def != nil {
+		out.Cron = def.Timetable
+	}
+	if r.Next == (core.RunID{}) && !r.Phase.Closed() {
+		out.NextFrom = api.Time(r.Follows(now))
+	}
+	out.Steps = t.steps()
+	return out
+}
+
+// summary is the run as lists show it.
+func (t *Trail) summary() api.RunSummary {
+	r := t.Run
+	s := api.RunSummary{
+		Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: api.RunPhase(r.Phase.String()),
+		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
+		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
+	}
+	if r.Definition != (core.DefinitionID{}) {
+		s.Definition = r.Definition.String()
+	}
+	if !r.Phase.Closed() {
+		s.Wake = api.Time(r.Wake())
+	}
+	return s
+}
+
+// steps returns the steps as they are now. Those that did not change since the last snapshot are the same values: there may
+// be many, and who follows a run takes many snapshots.
+func (t *Trail) steps() []*api.Step {
+	r := t.Run
+	if n := len(r.Steps) - len(t.views); n > 0 {
+		t.views = append(t.views, make([]*api.Step, n)...)
+	}
+	steps := make([]*api.Step, 0, len(r.Steps))
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Dropped && !t.superseded(s) {
+			continue
+		}
+		if t.views[i] == nil {
+			t.views[i] = t.step(s)
+		}
+		steps = append(steps, t.views[i])
+	}
+	return steps
+}
+
+// changed forgets the views of the steps that a record changes. What it changes of the run as a whole may show in every step:
+// a pause, for instance, takes their deadlines away.
+func (t *Trail) changed(rec core.Record) {
+	step := core.NoStep
+	switch rec := rec.(type) {
+	case core.SignalKept, core.BodyWaits:
+		return
+	case core.StepBegan:
+		step = core.StepID(len(t.Run.Steps) - 1)
+	case core.StepOmitted:
+		step = core.StepID(len(t.Run.Steps) - 1)
+	case core.AttemptReady:
+		step = rec.Step
+	case core.AttemptStarted:
+		step = rec.Step
+	case core.AttemptBeat:
+		step = rec.Step
+	case core.AttemptEnded:
+		step = rec.Step
+	case core.AttemptStopped:
+		step = rec.Step
+	case core.StepEnded:
+		step = rec.Step
+	case core.StepWarned:
+		step = rec.Step
+	case core.StepReset:
+		step = rec.Step
+	case core.StepPolicy:
+		step = rec.Step
+	case core.DeadlineMoved:
+		step = rec.Step
+	case core.Operated:
+		step = rec.Step
+	default:
+	}
+	if step == core.NoStep {
+		clear(t.views)
+		return
+	}
+	for _, id := range []core.StepID{step, t.Run.Steps[step].Group} {
+		if id != core.NoStep && int(id) < len(t.views) {
+			t.views[id] = nil
+		}
+	}
+}
+
+func (t *Trail) step(s *core.Step) *api.Step {
+	out := &api.Step{
+		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
+		Event: s.Spec.Event, Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
+		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
+		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt), Backoff: api.Duration(time.Duration(s.Delay) * time.Millisecond),
+		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping, Kept: s.Kept,
+		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
+		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped,
+		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
+	}
+	if s.Spec.Kind == core.KindTask {
+		out.Kind, out.Type = s.Spec.Type, s.Spec.Type
+	}
+	if s.Item >= 0 {
+		item := int(s.Item)
+		out.Item = &item
+	}
+	if s.Group != core.NoStep {
+		out.Group = t.key(s.Group)
+	}
+	if s.Phase.Closed() {
+		out.Why = t.stepWhy(s)
+	} else {
+		out.Binding = t.binding(s)
+	}
+	if t.Words != nil {
+		said := t.Words(s)
+		out.Dialect = &said
+	}
+	return out
+}
+
+// maxAttempts is how many attempts a step's policy allows; 0: any number.
+func maxAttempts(s *core.Step) int {
+	r := s.Effective().Retry
+	switch {
+	case r == nil:
+		return 1
+	case r.MaxAttempts < 0:
+		return 0
+	default:
+		return r.MaxAttempts
+	}
+}
+
+// checked is a payload that was looked at once: it may be large, and snapshots are taken often.
+type checked struct {
+	source []byte
+	json   json.RawMessage
+}
+
+func (c *checked) of(b []byte) json.RawMessage {
+	if len(b) != len(c.source) || (len(b) > 0 && &b[0] != &c.source[0]) { // the state replaces payloads, it never changes them
+		c.source, c.json = b, payload(b)
+	}
+	return c.json
+}
+
+// payload is a payload as it is; what is not JSON becomes a text.
+func payload(b []byte) json.RawMessage {
+	if len(b) == 0 || (utf8.Valid(b) && json.Valid(b)) {
+		return b
+	}
+	text, err := json.Marshal(string(b))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// Event is an event as the API has it.
+func Event(e core.Event) api.Event {
+	return api.Event{
+		Seq: e.Seq, Time: api.Time(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run.String(), Type: e.Type, Step: e.Step,
+		Attempt: e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit.String(), Deadline: api.Time(e.Deadline),
+		NextAt: api.Time(e.NextAt), DurationMs: e.Took.Milliseconds(), Worker: e.Worker, Child: runText(e.Child), Name: e.Name,
+		Actor: e.Actor, Why: e.Why, Failure: e.Failure, Data: payload(e.Data), Text: e.Text(),
+	}
+}

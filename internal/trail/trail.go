@@ -1,0 +1,171 @@
+// Package trail explains a run: its state, every attempt and every operation, folded from the run's entries, and in
+// sentences why each step and the run ended as they did. It makes the values of package api.
+package trail
+
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// Trail is one run with everything that happened in it. It is not safe for concurrent use; what it returns does not
+// change.
+type Trail struct {
+	Run   *core.Run                  // the state; only to be read
+	Words func(*core.Step) api.Words // what another system calls a step; nil: nothing
+
+	teller     *core.Teller
+	entries    int             // folded so far
+	events     int             // number of the last event told
+	attempts   [][]api.Attempt // by step
+	operations []api.Audit
+	items      map[core.StepID]int
+	input      checked
+	output     checked
+	views      []*api.Step // by step; nil: to be made
+}
+
+// New returns the trail of a run of which nothing is known yet.
+func New(id core.RunID, def *core.Definition) *Trail {
+	teller := core.NewTeller(id, def)
+	return &Trail{Run: teller.Run(), teller: teller}
+}
+
+// Of folds a whole history.
+func Of(id core.RunID, def *core.Definition, entries []core.Entry) *Trail {
+	t := New(id, def)
+	for i := range entries {
+		t.Fold(entries[i])
+	}
+	return t
+}
+
+// Entries returns how many entries have been folded.
+func (t *Trail) Entries() int { return t.entries }
+
+// Events returns the number of the last event.
+func (t *Trail) Events() int { return t.events }
+
+// Fold takes the next entry and returns the events it is told as.
+func (t *Trail) Fold(e core.Entry) []core.Event {
+	events := t.teller.Events(e)
+	t.entries++
+	t.events += len(events)
+	for _, rec := range e.Records {
+		t.note(api.Time(e.At), rec)
+		t.changed(rec)
+	}
+	return events
+}
+
+// note keeps what the state forgets: attempts and operations.
+func (t *Trail) note(at api.Time, rec core.Record) {
+	switch rec := rec.(type) {
+	case core.StepBegan:
+		t.attempts = append(t.attempts, nil)
+		if id := core.StepID(len(t.attempts) - 1); t.Run.Steps[id].Spec.Kind == core.KindTask {
+			t.attempts[id] = []api.Attempt{{Attempt: 1, ReadyAt: at}}
+		}
+	case core.StepOmitted:
+		t.attempts = append(t.attempts, nil)
+	case core.AttemptReady:
+		t.begin(rec.Step, at)
+	case core.AttemptStarted:
+		if t.Run.Steps[rec.Step].Spec.Kind != core.KindTask {
+			t.begin(rec.Step, at)
+		}
+		t.change(rec.Step, func(a *api.Attempt) { a.StartedAt, a.Worker, a.Child = at, rec.Worker, runText(rec.Child) })
+	case core.AttemptEnded:
+		t.change(rec.Step, func(a *api.Attempt) { endAttempt(a, at, rec) })
+	case core.AttemptStopped:
+		t.change(rec.Step, func(a *api.Attempt) { a.Abandoned = rec.Abandoned })
+	case core.Operated:
+		op := api.Audit{At: at, Operation: rec.Op.String(), Actor: rec.Actor, Reason: rec.Reason}
+		if rec.Step != core.NoStep {
+			op.Step = t.key(rec.Step)
+		}
+		t.operations = append(t.operations, op)
+	case core.DeadlineMoved:
+		if n := len(t.operations); n > 0 {
+			op := &t.operations[n-1]
+			op.Deadlines = append(op.Deadlines, api.Move{Limit: rec.Limit.String(), At: api.Time(rec.At)})
+		}
+	default:
+	}
+}
+
+func endAttempt(a *api.Attempt, at api.Time, rec core.AttemptEnded) {
+	a.EndedAt, a.Failure, a.Note, a.NextAt = at, rec.Failure, rec.Note, api.Time(rec.NextAt)
+	a.Outcome = "succeeded"
+	if rec.Failure != nil {
+		a.Outcome, a.Limit, a.Why = rec.Failure.Kind.String(), rec.Failure.Limit.String(), sentence(rec.Failure)
+	}
+}
+
+func (t *Trail) begin(id core.StepID, at api.Time) {
+	t.attempts[id] = append(t.attempts[id], api.Attempt{Attempt: len(t.attempts[id]) + 1, ReadyAt: at})
+}
+
+// change changes a step's last attempt.
+func (t *Trail) change(id core.StepID, f func(*api.Attempt)) {
+	if n := len(t.attempts[id]); n > 0 {
+		f(&t.attempts[id][n-1])
+	}
+}
+
+func (t *Trail) key(id core.StepID) string {
+	if int(id) >= len(t.Run.Steps) {
+		return ""
+	}
+	return t.Run.Steps[id].Key()
+}
+
+// Attempts returns a step's attempts, the first one first.
+func (t *Trail) Attempts(id core.StepID) []api.Attempt {
+	if int(id) >= len(t.attempts) {
+		return nil
+	}
+	return slices.Clone(t.attempts[id])
+}
+
+// LastChild returns the run that a step's last attempt started; zero: none.
+func (t *Trail) LastChild(id core.StepID) core.RunID {
+	if int(id) >= len(t.attempts) || len(t.attempts[id]) == 0 {
+		return core.RunID{}
+	}
+	child, err := core.ParseRunID(t.attempts[id][len(t.attempts[id])-1].Child)
+	if err != nil {
+		return core.RunID{}
+	}
+	return child
+}
+
+// itemsOf returns how many items a forEach has, also of those that have not begun; 0: that is not known.
+func (t *Trail) itemsOf(s *core.Step) int {
+	if s.Spec.Kind != core.KindGroup {
+		return 0
+	}
+	n, known := t.items[s.ID]
+	if known {
+		return n
+	}
+	if def := t.Run.Attached(); def != nil && def.CountItems != nil {
+		n, _ = def.CountItems(t.Run, s)
+	}
+	if t.items == nil {
+		t.items = map[core.StepID]int{}
+	}
+	t.items[s.ID] = n // its list stays what it was when the step began
+	return n
+}
+
+// superseded reports whether a step ran before the run was retried, which decided it anew: a hook of the earlier end.
+func (t *Trail) superseded(s *core.Step) bool { return s.Dropped && len(t.attempts[s.ID]) > 0 }
+
+func runText(id core.RunID) string {
+	if id == (core.RunID{}) {
+		return ""
+	}
+	return id.String()
+}

@@ -1,0 +1,150 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// sentence is a failure in one line.
+func sentence(f *policy.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return core.Sentence(f)
+}
+
+// stepWhy says in a sentence why a closed step ended as it did; "" where there is nothing to explain.
+func (t *Trail) stepWhy(s *core.Step) string {
+	last, n := s.Failure, len(t.attempts[s.ID])
+	switch s.Reason {
+	case policy.ReasonNone:
+		if s.Phase == core.StepSucceeded {
+			return ""
+		}
+		return sentence(s.Failure)
+	case policy.ReasonAttemptsExhausted:
+		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, sentence(last))
+	case policy.ReasonRetriesOff:
+		return sentence(last) + " (the step has no retries)"
+	case policy.ReasonNoTimeLeft:
+		text := fmt.Sprintf("attempt %d could not have begun before the %s deadline", n+1, s.Failure.Limit)
+		if s.Failure.Origin != "" {
+			text += " (set at " + s.Failure.Origin + ")"
+		}
+		if s.Failure.Cause != nil {
+			text += "; the last one: " + sentence(s.Failure.Cause)
+		}
+		return text
+	case policy.ReasonTimeoutNotRetryable:
+		return sentence(s.Failure)
+	case policy.ReasonNonRetryable:
+		return sentence(last) + " (this failure is never retried)"
+	case policy.ReasonNotMatched:
+		return sentence(last) + " (the retry policy does not retry this)"
+	case policy.ReasonExpressionError:
+		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
+	case policy.ReasonWorkerLost:
+		return fmt.Sprintf("%d attempts in a row were lost with their worker", s.Lost)
+	case policy.ReasonSkipped:
+		if s.Kept {
+			return "its result was kept from an earlier run"
+		}
+		if s.Upstream {
+			return "what it needs did not succeed"
+		}
+		if retry := s.Spec.Policy.Retry; retry != nil && retry.MaxAttempts == 0 {
+			return "its maxAttempts is 0"
+		}
+		return "its condition is false"
+	case policy.ReasonOperator:
+		text := "decided by " + t.lastActor(s.Key())
+		if s.Failure != nil && s.Phase == core.StepFailed {
+			text += ": " + sentence(s.Failure)
+		}
+		return text
+	default:
+		return sentence(s.Failure)
+	}
+}
+
+func (t *Trail) noteOf(id core.StepID) string {
+	if all := t.attempts[id]; len(all) > 0 && all[len(all)-1].Note != "" {
+		return ": " + all[len(all)-1].Note
+	}
+	return ""
+}
+
+func (t *Trail) lastActor(step string) string {
+	for i := len(t.operations) - 1; i >= 0; i-- {
+		if op := t.operations[i]; op.Step == step {
+			text := op.Actor
+			if op.Reason != "" {
+				text += ": " + op.Reason
+			}
+			return text
+		}
+	}
+	return "an operator"
+}
+
+// causes are the steps whose end explains the run's: those that did not succeed and that nothing tolerated.
+func (t *Trail) causes() []*core.Step {
+	tolerates := func(*core.Step) bool { return false }
+	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
+		tolerates = def.Tolerates
+	}
+	var out []*core.Step
+	for i := range t.Run.Steps {
+		s := &t.Run.Steps[i]
+		failed := s.Phase == core.StepFailed || s.Phase == core.StepTimedOut || (s.Phase == core.StepCancelled && s.Reason != policy.ReasonCancelled)
+		if !failed || s.Dropped || s.Spec.Hook || tolerates(s) {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// ends reports whether an operation ends a run.
+func ends(operation string) bool {
+	return operation == core.OpCancel.String() || operation == core.OpInterrupt.String() ||
+		operation == core.OpTerminate.String()
+}
+
+// runWhy says in a sentence why a closed run ended as it did; "" where it succeeded.
+func (t *Trail) runWhy() string {
+	r := t.Run
+	switch r.Phase {
+	case core.RunSucceeded:
+		return ""
+	case core.RunCancelled, core.RunTerminated:
+		for i := len(t.operations) - 1; i >= 0; i-- {
+			op := t.operations[i]
+			if ends(op.Operation) {
+				text := "by " + op.Actor
+				if op.Reason != "" {
+					text += ": " + op.Reason
+				}
+				return text
+			}
+		}
+		return sentence(r.Failure)
+	default:
+	}
+	if r.Phase != core.RunFailed {
+		return sentence(r.Failure)
+	}
+	if causes := t.causes(); len(causes) > 0 {
+		first := causes[0]
+		for _, s := range causes {
+			if s.EndedAt < first.EndedAt || (s.EndedAt == first.EndedAt && s.Group != core.NoStep) {
+				first = s
+			}
+		}
+		return fmt.Sprintf("step %q %s: %s", first.Key(), strings.ReplaceAll(first.Phase.String(), "_", " "), t.stepWhy(first))
+	}
+	return sentence(r.Failure)
+}
