@@ -363,8 +363,13 @@ func (b *builder) hooks() {
 	for _, stage := range []struct {
 		stage hookStage
 		steps []*Step
-	}{{onSuccess, h.OnSuccess}, {onFailure, h.OnFailure}, {onTimeout, h.OnTimeout}, {onCancel, h.OnCancel},
-		{onExit, h.OnExit}} {
+	}{
+		{onSuccess, h.OnSuccess},
+		{onFailure, h.OnFailure},
+		{onTimeout, h.OnTimeout},
+		{onCancel, h.OnCancel},
+		{onExit, h.OnExit},
+	} {
 		for _, s := range stage.steps {
 			b.hook(stage.stage, s)
 		}

@@ -199,8 +199,10 @@ func (t *turn) decide(def int32) {
 	if p.when != nil {
 		run, err := p.when.Truth(t.scope())
 		if err != nil {
-			t.schedule(core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep,
-				Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
+			t.schedule(core.Schedule{
+				Spec: p.spec, Item: -1, Group: core.NoStep,
+				Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+			})
 			t.nodes[def].state = stateOpen
 			return
 		}
@@ -345,8 +347,10 @@ func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 		if p.when != nil {
 			run, err := p.when.Truth(s)
 			if err != nil {
-				cmds = append(cmds, core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep,
-					Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()})})
+				cmds = append(cmds, core.Schedule{
+					Spec: p.spec, Item: -1, Group: core.NoStep,
+					Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+				})
 				continue
 			}
 			if !run {

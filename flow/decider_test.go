@@ -226,8 +226,10 @@ func (w *world) carryOut(e core.Effect) {
 	case core.StartChild:
 		s := w.run_.Steps[e.Step]
 		w.say("%s starts %s", s.Key(), e.Payload)
-		w.take(core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Phase: core.RunSucceeded,
-			Output: []byte(`{"child":true}`)})
+		w.take(core.ChildEnded{
+			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Phase: core.RunSucceeded,
+			Output: []byte(`{"child":true}`),
+		})
 	case core.Revoke:
 		w.take(core.TaskStopped{Step: e.Step, Attempt: e.Attempt})
 	}

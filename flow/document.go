@@ -130,8 +130,10 @@ func (d *Document) AllSteps() iter.Seq[*Step] {
 
 // ErrorAt is an error about what a step of the document does, at its place.
 func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *tree.Error {
-	e := &tree.Error{File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name,
-		Msg: fmt.Sprintf(format, args...), Hint: hint}
+	e := &tree.Error{
+		File: d.File, Line: s.action.Line, Col: s.action.Col, Step: s.Name,
+		Msg: fmt.Sprintf(format, args...), Hint: hint,
+	}
 	d.src.Mark(e)
 	return e
 }

@@ -39,8 +39,10 @@ func Encode(doc *Document) ([]byte, error) {
 	}
 	out.must("steps", tree.ValueOf(steps))
 	hooks := object{}
-	for i, list := range [][]*Step{doc.Hooks.OnSuccess, doc.Hooks.OnFailure, doc.Hooks.OnTimeout, doc.Hooks.OnCancel,
-		doc.Hooks.OnExit} {
+	for i, list := range [][]*Step{
+		doc.Hooks.OnSuccess, doc.Hooks.OnFailure, doc.Hooks.OnTimeout, doc.Hooks.OnCancel,
+		doc.Hooks.OnExit,
+	} {
 		hooks.put(hookKeys[i], encodeHook(hookKeys[i], list))
 	}
 	out.put("hooks", hooks.value())

@@ -134,8 +134,10 @@ func TestVariables(t *testing.T) {
 	}}
 	doc := &Document{Name: "x", Variables: []Variable{tasks}, Steps: []*Step{{
 		Name: "a", Action: &Exec{Shell: V("x")},
-		Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: 3,
-			When: "tasks.a.code == 7 && tasks.a.msg contains 'busy'"}},
+		Policy: policy.Policy{Retry: &policy.Retry{
+			MaxAttempts: 3,
+			When:        "tasks.a.code == 7 && tasks.a.msg contains 'busy'",
+		}},
 	}}}
 	w := newWorld(t, doc, "a: error 7 busy\na: error 8 busy")
 	w.run()

@@ -82,8 +82,10 @@ type linter struct {
 }
 
 func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, args ...any) {
-	f := Finding{File: l.doc.File, Pos: at, Severity: severity, Code: code, Step: step,
-		Msg: fmt.Sprintf(format, args...)}
+	f := Finding{
+		File: l.doc.File, Pos: at, Severity: severity, Code: code, Step: step,
+		Msg: fmt.Sprintf(format, args...),
+	}
 	if f.File == "" {
 		f.File = l.doc.Name
 	}

@@ -180,8 +180,10 @@ func (p *parsing) exec(n *tree.Node) Action {
 		return &Exec{Shell: tree.ValueOf(n)}
 	}
 	if n.Kind == tree.List {
-		n = &tree.Node{Kind: tree.Mapping, Pos: n.Pos,
-			Fields: []tree.NodeField{{Name: "command", Pos: n.Pos, Value: n}}}
+		n = &tree.Node{
+			Kind: tree.Mapping, Pos: n.Pos,
+			Fields: []tree.NodeField{{Name: "command", Pos: n.Pos, Value: n}},
+		}
 	}
 	if !p.object(n, "exec", execKeys) {
 		if n.Kind == tree.Null {

@@ -59,8 +59,10 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 			keep = !whole[group] && !items[s.Key()]
 		}
 		if keep {
-			kept = append(kept, core.Kept{Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase,
-				Output: s.Output})
+			kept = append(kept, core.Kept{
+				Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase,
+				Output: s.Output,
+			})
 		}
 	}
 	return kept, nil

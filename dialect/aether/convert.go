@@ -138,8 +138,10 @@ func (s *scope) input() tree.Value {
 func (s *scope) only() {
 	k := &task{name: s.t.name, template: s.t.name, in: flow.V(map[string]any{})}
 	for _, p := range s.w.arguments {
-		k.arguments = append(k.arguments, &param{name: p.name, from: "workflow.arguments.parameters." + p.name,
-			pos: p.pos})
+		k.arguments = append(k.arguments, &param{
+			name: p.name, from: "workflow.arguments.parameters." + p.name,
+			pos: p.pos,
+		})
 	}
 	s.step(k)
 }

@@ -52,8 +52,10 @@ func TestNothingIsDropped(t *testing.T) {
 		return all
 	}
 	places := []fields.Place{
-		{File: "workflow", Fields: object{"apiVersion": refused("v2"), "kind": refused("CronWorkflow"),
-			"metadata": refused("w"), "spec": refused(object{})}},
+		{File: "workflow", Fields: object{
+			"apiVersion": refused("v2"), "kind": refused("CronWorkflow"),
+			"metadata": refused("w"), "spec": refused(object{}),
+		}},
 		{File: "workflow", Path: list{"metadata"}, Fields: object{
 			"name": "v", "namespace": noted("n"), "version": noted("1.0"), "labels": noted(object{"a": "b"}),
 			"annotations": noted(object{"a": "b"}), "uid": noted("u"),
@@ -62,9 +64,13 @@ func TestNothingIsDropped(t *testing.T) {
 			"entrypoint": "inner", "arguments": object{}, "timeout": "5m", "priority": 7, "maxNestedDepth": refused(1),
 			"templates": refused(list{}), "hooks": object{},
 		}},
-		{File: "workflow", Path: list{"spec", "arguments"},
-			Fields: object{"parameters": list{},
-				"artifacts": refused(list{object{"name": "a"}})}}, //nolint:misspell // its own word
+		{
+			File: "workflow", Path: list{"spec", "arguments"},
+			Fields: object{
+				"parameters": list{},
+				"artifacts":  refused(list{object{"name": "a"}}), //nolint:misspell // its own word
+			},
+		},
 		{File: "workflow", Path: list{"spec", "arguments", "parameters", 0}, Fields: object{
 			"name": "r", "type": noted("int"), "value": 2,
 			"valueFrom": noted(object{"parameter": "workflow.arguments.parameters.q"}), "description": noted("d"),
@@ -79,8 +85,10 @@ func TestNothingIsDropped(t *testing.T) {
 			"path": "tasks.b.outputs.parameters.o", "parameter": "tasks.b.outputs.parameters.o",
 			"expression": noted("1 + 1"), "secretKeyRef": refused(object{"name": "n", "key": "k"}),
 		}},
-		{File: "workflow", Path: at(templates, 5, "task", "phaseConditions"),
-			Fields: object{"succeeded": "code == 3", "failed": "outputs.parameters.x > 1", "error": "msg == ''"}},
+		{
+			File: "workflow", Path: at(templates, 5, "task", "phaseConditions"),
+			Fields: object{"succeeded": "code == 3", "failed": "outputs.parameters.x > 1", "error": "msg == ''"},
+		},
 		{File: "workflow", Path: list{"spec", "hooks"}, Fields: object{
 			"onStart":   noted(object{"template": "t"}),
 			"onSuccess": object{"template": "t", "arguments": params(object{"name": "n", "value": 1})},
@@ -89,10 +97,14 @@ func TestNothingIsDropped(t *testing.T) {
 			"onCancel": object{"template": "t"}, "onExit": object{"template": "t"},
 			"onSuspend": noted(object{"template": "t"}), "onResume": noted(object{"template": "t"}),
 		}},
-		{File: "workflow", Path: list{"spec", "hooks", "onSuccess"},
-			Fields: object{"template": refused("main"), "arguments": params(object{"name": "n", "value": 1})}},
-		{File: "workflow", Path: at(templates, 0), Fields: object{"dag": refused(1), "task": refused(object{}),
-			"loop": refused(object{})}},
+		{
+			File: "workflow", Path: list{"spec", "hooks", "onSuccess"},
+			Fields: object{"template": refused("main"), "arguments": params(object{"name": "n", "value": 1})},
+		},
+		{File: "workflow", Path: at(templates, 0), Fields: object{
+			"dag": refused(1), "task": refused(object{}),
+			"loop": refused(object{}),
+		}},
 		{File: "workflow", Path: at(templates, 0, "dag"), Fields: object{
 			"name": refused("m"), "tasks": refused(list{}), "entrypoints": "a", "continueOn": object{"error": true},
 			"phaseConditions": refused(object{"failed": "true"}),
@@ -107,28 +119,36 @@ func TestNothingIsDropped(t *testing.T) {
 		}},
 		{File: "workflow", Path: at(tasks, 0), Fields: task(object{"name": refused("q"), "template": "t"})},
 		{File: "workflow", Path: at(tasks, 0, "executor"), Fields: object{"type": "other", "config": object{"k": "w"}}},
-		{File: "workflow", Path: at(tasks, 0, "continueOn"),
-			Fields: object{"failed": false, "error": true, "timeout": true}},
-		{File: "workflow", Path: at(tasks, 1), Fields: task(object{"name": refused("q"),
+		{
+			File: "workflow", Path: at(tasks, 0, "continueOn"),
+			Fields: object{"failed": false, "error": true, "timeout": true},
+		},
+		{File: "workflow", Path: at(tasks, 1), Fields: task(object{
+			"name":     refused("q"),
 			"executor": noted(object{"type": "other"}), "inputs": noted(params(object{"name": "n", "value": 1})),
-			"phaseConditions": noted(object{"failed": "true"}), "retry": refused(object{"limit": 1})})},
+			"phaseConditions": noted(object{"failed": "true"}), "retry": refused(object{"limit": 1}),
+		})},
 		{File: "workflow", Path: at(tasks, 2), Fields: task(object{
 			"name": refused("q"), "template": "t", "executor": noted(object{"type": "other"}),
 			"inputs":          noted(params(object{"name": "n", "value": 1})),
 			"phaseConditions": noted(object{"failed": "true"}), "dependencies": list{"a", "d"},
 			"retry": refused(object{"limit": 1}),
 		})},
-		{File: "workflow", Path: at(tasks, 3), Fields: task(object{"executor": noted(object{"type": "other"}),
+		{File: "workflow", Path: at(tasks, 3), Fields: task(object{
+			"executor":        noted(object{"type": "other"}),
 			"inputs":          noted(params(object{"name": "n", "value": 1})),
 			"phaseConditions": noted(object{"failed": "true"}), "dependencies": list{"a"},
-			"retry": refused(object{"limit": 1})})},
+			"retry": refused(object{"limit": 1}),
+		})},
 		{File: "workflow", Path: at(tasks, 5), Fields: task(object{
 			"phaseConditions": refused(object{"failed": "true"}), "retry": noted(object{"limit": 1}),
 			"arguments": noted(params(object{"name": "n", "value": 1})),
 			"inputs":    noted(params(object{"name": "n", "value": 1})),
 		})},
-		{File: "workflow", Path: at(tasks, 6, "executor"),
-			Fields: object{"type": "other", "config": noted(object{"k": 1})}},
+		{
+			File: "workflow", Path: at(tasks, 6, "executor"),
+			Fields: object{"type": "other", "config": noted(object{"k": 1})},
+		},
 		{File: "workflow", Path: at(templates, 2, "task"), Fields: object{
 			"name": refused("u"), "executor": object{"type": "other"},
 			"inputs": params(object{"name": "n", "value": 1}), "outputs": refused(params(object{"name": "n"})),
@@ -142,8 +162,10 @@ func TestNothingIsDropped(t *testing.T) {
 			"inputs":    params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})),
 			"timeout": "5s", "phaseConditions": refused(object{"failed": "true"}),
 		}},
-		{File: "workflow", Path: at(templates, 3, "loop", "aggregate"),
-			Fields: object{"strategy": "first", "parameters": refused(list{"other"})}},
+		{
+			File: "workflow", Path: at(templates, 3, "loop", "aggregate"),
+			Fields: object{"strategy": "first", "parameters": refused(list{"other"})},
+		},
 		{File: "workflow", Path: at(templates, 4, "loop"), Fields: object{
 			"name": refused("u"), "items": refused(list{3}), "itemsFrom": refused("inputs.x"),
 			"repeatCondition": "true", "maxIterations": 4, "concurrency": refused(2),
@@ -157,8 +179,10 @@ func TestNothingIsDropped(t *testing.T) {
 			"exec": list{"./other"}, "http": refused("http://x"), "task": refused(object{"type": "T"}),
 			"flow": refused("inner"), "wait": refused(object{}),
 		}},
-		{File: "handlers", Path: list{"handlers", "echo", "exec"},
-			Fields: object{"command": list{"./other"}, "shell": refused("x"), "env": object{"A": "b"}, "dir": "/tmp"}},
+		{
+			File: "handlers", Path: list{"handlers", "echo", "exec"},
+			Fields: object{"command": list{"./other"}, "shell": refused("x"), "env": object{"A": "b"}, "dir": "/tmp"},
+		},
 	}
 	fields.Check(t, fieldsBase, func(files map[string][]byte) (*dialect.Conversion, error) {
 		return Convert(Source{"workflow", files["workflow"]}, Source{"handlers", files["handlers"]})

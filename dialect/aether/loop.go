@@ -119,8 +119,10 @@ func (s *scope) aggregate(k *task, t *template, body *outputs) {
 		names = append(names, name)
 	}
 	s.file.Ignored(t.in, "aggregate says what of the iterations' outputs counts", "outputs")
-	out := &outputs{all: outputOf(k.name) + "?.all", strategy: s.file.Text(a, "strategy"), declared: body.declared,
-		values: body.values}
+	out := &outputs{
+		all: outputOf(k.name) + "?.all", strategy: s.file.Text(a, "strategy"), declared: body.declared,
+		values: body.values,
+	}
 	if names != nil {
 		out.declared = names
 	}
@@ -135,8 +137,10 @@ func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	may := func(name string) bool { return name == call.name }
 	bound := form.Expr(t.loop.most)
 	test := child.expression(t.loop.condition, "", may, t.in.Get("repeatCondition").Pos())
-	input := map[string]any{"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}",
-		"index": "${{ input.index + 1 }}"}
+	input := map[string]any{
+		"inputs": "${{ input.inputs }}", "workflow": "${{ input.workflow }}",
+		"index": "${{ input.index + 1 }}",
+	}
 	if len(child.imports) > 0 {
 		input["outer"] = "${{ input.outer }}"
 	}

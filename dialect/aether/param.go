@@ -39,8 +39,10 @@ func (r *reader) params(v tree.Value, where string) []*param {
 			"default", "enum") {
 			continue
 		}
-		p := &param{name: r.name(item, "the parameter"), value: item.Get("value"), required: r.Bool(item, "required"),
-			in: item, pos: item.Pos()}
+		p := &param{
+			name: r.name(item, "the parameter"), value: item.Get("value"), required: r.Bool(item, "required"),
+			in: item, pos: item.Pos(),
+		}
 		r.Documents(item, "type", "description")
 		r.Ignored(item, "values are not checked, as in Aether", "enum")
 		if p.required && (!item.Get("value").IsZero() || !item.Get("default").IsZero() || !item.Get("valueFrom").IsZero()) {

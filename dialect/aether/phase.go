@@ -19,8 +19,10 @@ var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\boutputs\.
 func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Value) flow.Action {
 	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name),
 		&template{kind: "dag", name: k.name, tasks: []*task{k}})
-	run := &flow.Step{Name: k.name, Action: h.Action("input"),
-		ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}}
+	run := &flow.Step{
+		Name: k.name, Action: h.Action("input"),
+		ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout},
+	}
 	ended, phase := "steps["+form.Expr(k.name)+"]", inner.task(k.name, "phase")
 	condition := func(name string) string {
 		text := s.file.Text(v, name)

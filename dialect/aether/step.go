@@ -38,8 +38,10 @@ func (s *scope) step(k *task) {
 	case leaf:
 		s.leaf(step, k, t, may)
 	case t.kind == "dag":
-		step.Action = &flow.Child{Name: flow.V(s.child(t)),
-			Input: flow.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name)))}
+		step.Action = &flow.Child{
+			Name:  flow.V(s.child(t)),
+			Input: flow.V(s.hand(s.parameters(t.inputs, k.arguments, may, k.in.Pos(), "dag "+t.name))),
+		}
 		s.outs[k.name] = s.declare(&outputs{base: outputOf(k.name), declared: []string{}}, t.kind, t.in)
 	default:
 		s.loop(step, k, t, may)
@@ -138,8 +140,10 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 			config = s.value(v.Any(), may, v.Pos())
 			s.own = before
 		}
-		payload := form.Object(map[string]string{"task": form.Expr(k.name), "parameters": parameters.object(),
-			"config": config})
+		payload := form.Object(map[string]string{
+			"task": form.Expr(k.name), "parameters": parameters.object(),
+			"config": config,
+		})
 		if conditions := in.Get("phaseConditions"); !conditions.IsZero() {
 			step.Action = s.judged(k, h, payload, conditions)
 			return

@@ -56,8 +56,10 @@ func TestFrontMatter(t *testing.T) {
 func TestFiles(t *testing.T) {
 	src := Sources{
 		Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nactions: [{type: include, macro: b}]\n")},
-		Services: []Source{{"one.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")},
-			{"two.yaml", []byte("- {id: t, path: ./t, runtime: other}\n")}},
+		Services: []Source{
+			{"one.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")},
+			{"two.yaml", []byte("- {id: t, path: ./t, runtime: other}\n")},
+		},
 		Macros: []Source{
 			{"a.yaml", []byte("- {id: a, actions: [{type: execute, service: t}]}\n")},
 			{"b.yaml", []byte("- {id: b, actions: [{type: include, macro: a}]}\n")},
@@ -90,8 +92,10 @@ func TestBounds(t *testing.T) {
 		"the macros expand to more than 20000 actions": "[{type: include, macro: m20}]",
 	} {
 		_, err := Convert(Sources{
-			Workflow: Source{"workflow.yaml",
-				[]byte("api: 4.7.0\nvars: [{id: v, value: 1}]\nactions: " + actions + "\n")},
+			Workflow: Source{
+				"workflow.yaml",
+				[]byte("api: 4.7.0\nvars: [{id: v, value: 1}]\nactions: " + actions + "\n"),
+			},
 			Services: []Source{{"services.yaml", []byte("- {id: s, path: ./s, runtime: other}\n")}},
 			Macros:   []Source{{"macros.yaml", []byte(wide)}},
 		})
@@ -103,8 +107,10 @@ func TestBounds(t *testing.T) {
 
 func sources(text string) Sources {
 	parts := append(strings.Split(text, "\n---\n"), "", "")
-	src := Sources{Workflow: Source{"workflow.yaml", []byte(parts[0])},
-		Services: []Source{{"services.yaml", []byte(parts[1])}}}
+	src := Sources{
+		Workflow: Source{"workflow.yaml", []byte(parts[0])},
+		Services: []Source{{"services.yaml", []byte(parts[1])}},
+	}
 	if parts[2] != "" {
 		src.Macros = []Source{{"macros.yaml", []byte(parts[2])}}
 	}
@@ -192,8 +198,10 @@ func large(n int) Sources {
 - {id: s, name: S, description: d, path: ./s, runtime: other, retries: {maxAttempts: 3, delay: 1s}, maxRuntime: 5m, parameters: [
     {id: in, name: I, description: d, type: input, cardinality: 1..n}, {id: out, name: O, description: d, type: output, cardinality: 0..1}]}
 `
-	return Sources{Workflow: Source{"workflow.yaml", []byte(workflow)},
-		Services: []Source{{"services.yaml", []byte(services)}}}
+	return Sources{
+		Workflow: Source{"workflow.yaml", []byte(workflow)},
+		Services: []Source{{"services.yaml", []byte(services)}},
+	}
 }
 
 func TestLarge(t *testing.T) {

@@ -52,10 +52,14 @@ func TestNothingIsDropped(t *testing.T) {
 			"dependsOn":  "inc",
 			"parameters": noted([]any{object{"id": "in", "value": 1}}),
 		})},
-		{File: "workflow", Path: []any{"actions", 0, "inputs", 0},
-			Fields: object{"id": refused("x"), "var": refused("list"), "value": 5}},
-		{File: "workflow", Path: []any{"actions", 0, "outputs", 0},
-			Fields: object{"id": refused("x"), "var": refused("x"), "prefix": "p", "store": true}},
+		{
+			File: "workflow", Path: []any{"actions", 0, "inputs", 0},
+			Fields: object{"id": refused("x"), "var": refused("list"), "value": 5},
+		},
+		{
+			File: "workflow", Path: []any{"actions", 0, "outputs", 0},
+			Fields: object{"id": refused("x"), "var": refused("x"), "prefix": "p", "store": true},
+		},
 		{File: "workflow", Path: []any{"actions", 1}, Fields: object{
 			"type": refused("execute"), "id": "every", "input": "made", "enumerator": refused("f"),
 			"output": refused("x"), "actions": refused([]any{}),
@@ -65,8 +69,10 @@ func TestNothingIsDropped(t *testing.T) {
 			"type": refused("execute"), "id": "included", "macro": "n", "inputs": refused([]any{}),
 			"outputs": refused([]any{}), "dependsOn": "first",
 		}},
-		{File: "workflow", Path: []any{"actions", 2, "outputs", 0},
-			Fields: object{"id": refused("x"), "var": refused("x")}},
+		{
+			File: "workflow", Path: []any{"actions", 2, "outputs", 0},
+			Fields: object{"id": refused("x"), "var": refused("x")},
+		},
 		{File: "services", Path: []any{0}, Fields: policies(object{
 			"id": refused("q"), "name": "N", "description": "d", "path": "./q", "runtime": refused("docker"),
 			"parameters":           refused([]any{}),
@@ -92,9 +98,13 @@ func TestNothingIsDropped(t *testing.T) {
 			"id": refused("q"), "name": noted("N"), "description": noted("d"), "parameters": refused([]any{}),
 			"vars": refused([]any{object{"id": "i"}}), "actions": refused([]any{}),
 		}},
-		{File: "macros", Path: []any{0, "parameters", 1},
-			Fields: object{"id": refused("x"), "name": noted("N"), "description": noted("d"),
-				"type": refused("output"), "default": "q"}},
+		{
+			File: "macros", Path: []any{0, "parameters", 1},
+			Fields: object{
+				"id": refused("x"), "name": noted("N"), "description": noted("d"),
+				"type": refused("output"), "default": "q",
+			},
+		},
 	}
 	fields.Check(t, fieldsBase, func(files map[string][]byte) (*dialect.Conversion, error) {
 		return Convert(Sources{
@@ -108,8 +118,13 @@ func TestNothingIsDropped(t *testing.T) {
 func TestPolicyFields(t *testing.T) {
 	base := map[string]any{"maxAttempts": 3, "delay": 1000, "exponentialBackoff": 2}
 	texts := []string{}
-	for _, change := range []map[string]any{{}, {"maxAttempts": 4}, {"delay": "2s"}, {"exponentialBackoff": 3},
-		{"maxDelay": "1500ms"}} {
+	for _, change := range []map[string]any{
+		{},
+		{"maxAttempts": 4},
+		{"delay": "2s"},
+		{"exponentialBackoff": 3},
+		{"maxDelay": "1500ms"},
+	} {
 		retries := maps.Clone(base)
 		maps.Copy(retries, change)
 		text, err := json.Marshal(retries)

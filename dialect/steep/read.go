@@ -123,8 +123,10 @@ func (r *reader) vars(list tree.Value) []*variable {
 		if !r.Object(item, "a variable", "id", "value") {
 			continue
 		}
-		v := &variable{id: r.Need(item, "the variable", "id"), value: item.Get("value"), file: r.File,
-			pos: item.At("id").Pos()}
+		v := &variable{
+			id: r.Need(item, "the variable", "id"), value: item.Get("value"), file: r.File,
+			pos: item.At("id").Pos(),
+		}
 		r.constant(v.value)
 		out = append(out, v)
 	}

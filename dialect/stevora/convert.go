@@ -41,8 +41,10 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	if _, err := form.Finish(r.File, hf); err != nil {
 		return nil, err
 	}
-	c := &converter{reader: r, steps: steps, handlers: known,
-		doc: &flow.Document{File: src.Name, Description: description}}
+	c := &converter{
+		reader: r, steps: steps, handlers: known,
+		doc: &flow.Document{File: src.Name, Description: description},
+	}
 	c.doc.Name = (&form.Namer{}).Name(name)
 	r.Renamed(r.Root().At("name").Pos(), name, c.doc.Name)
 	var names form.Namer

@@ -29,18 +29,26 @@ func TestNothingIsDropped(t *testing.T) {
 	step := func(i int, more ...any) list { return append(list{"steps", i}, more...) }
 	retry := object{"maxAttempts": 2}
 	places := []fields.Place{
-		{File: "definition", Fields: object{"name": "v", "version": refused(""), "description": "d",
-			"steps": refused(list{})}},
-		{File: "definition", Path: step(0), Fields: object{"type": refused("wait"), "name": "q", "retry": retry,
-			"handler": "other", "config": object{"k": 1}}},
-		{File: "definition", Path: step(1), Fields: object{"type": refused("wait"), "name": "q", "retry": noted(retry),
-			"expression": "y.z", "trueStep": "e", "falseStep": "e"}},
+		{File: "definition", Fields: object{
+			"name": "v", "version": refused(""), "description": "d",
+			"steps": refused(list{}),
+		}},
+		{File: "definition", Path: step(0), Fields: object{
+			"type": refused("wait"), "name": "q", "retry": retry,
+			"handler": "other", "config": object{"k": 1},
+		}},
+		{File: "definition", Path: step(1), Fields: object{
+			"type": refused("wait"), "name": "q", "retry": noted(retry),
+			"expression": "y.z", "trueStep": "e", "falseStep": "e",
+		}},
 		{File: "definition", Path: step(2), Fields: object{
 			"type": refused("task"), "name": refused("q"), "retry": noted(retry), "durationMs": 6,
 			"untilTimestamp": noted("2030-01-01T00:00:00Z"),
 		}},
-		{File: "definition", Path: step(3), Fields: object{"type": refused("task"), "name": refused("q"),
-			"retry": noted(retry), "signalType": "z", "timeoutMs": 5}},
+		{File: "definition", Path: step(3), Fields: object{
+			"type": refused("task"), "name": refused("q"),
+			"retry": noted(retry), "signalType": "z", "timeoutMs": 5,
+		}},
 		{File: "definition", Path: step(4), Fields: object{
 			"type": refused("task"), "name": "q", "retry": noted(retry), "contentKey": "z", "prompt": "please",
 			"timeoutMs": 5,
@@ -54,16 +62,24 @@ func TestNothingIsDropped(t *testing.T) {
 			"maxToolRounds": 5,
 		}},
 		{File: "definition", Path: step(5, "messages", 0), Fields: object{"role": "assistant", "content": "ho"}},
-		{File: "definition", Path: step(5, "tools", 0),
-			Fields: object{"name": "u", "description": "e", "parameters": object{"type": "object"}}},
+		{
+			File: "definition", Path: step(5, "tools", 0),
+			Fields: object{"name": "u", "description": "e", "parameters": object{"type": "object"}},
+		},
 		{File: "definition", Path: step(5, "guardrails"), Fields: object{"postChecks": list{}, "onFailure": "warn"}},
-		{File: "definition", Path: step(5, "guardrails", "postChecks", 0),
-			Fields: object{"type": "schema_validation", "config": object{"a": 1}}},
+		{
+			File: "definition", Path: step(5, "guardrails", "postChecks", 0),
+			Fields: object{"type": "schema_validation", "config": object{"a": 1}},
+		},
 		{File: "handlers", Fields: object{"handlers": refused(object{})}},
-		{File: "handlers", Path: list{"handlers", "call"},
-			Fields: object{"exec": list{"./x"}, "http": refused("http://x"), "task": refused(object{"type": "T"})}},
-		{File: "handlers", Path: list{"handlers", "call", "exec"},
-			Fields: object{"command": list{"./x"}, "shell": refused("x"), "env": object{"A": "b"}, "dir": "/tmp"}},
+		{
+			File: "handlers", Path: list{"handlers", "call"},
+			Fields: object{"exec": list{"./x"}, "http": refused("http://x"), "task": refused(object{"type": "T"})},
+		},
+		{
+			File: "handlers", Path: list{"handlers", "call", "exec"},
+			Fields: object{"command": list{"./x"}, "shell": refused("x"), "env": object{"A": "b"}, "dir": "/tmp"},
+		},
 		{File: "handlers", Path: list{"handlers", "llm", "http"}, Fields: object{
 			"url": "http://y", "method": "PUT", "headers": object{"A": "b"}, "expect": list{200},
 		}},

@@ -30,8 +30,10 @@ type StepAttributes struct {
 // name.
 func Step(a StepAttributes) pawl.StepOption {
 	fields := map[string]any{}
-	for name, text := range map[string]string{"timeout": a.Timeout, "timeout_scope": string(a.TimeoutScope),
-		"retry": a.Retry} {
+	for name, text := range map[string]string{
+		"timeout": a.Timeout, "timeout_scope": string(a.TimeoutScope),
+		"retry": a.Retry,
+	} {
 		if text != "" {
 			fields[name] = text
 		}

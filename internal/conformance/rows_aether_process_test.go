@@ -3,17 +3,22 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 func init() {
@@ -21,15 +26,26 @@ func init() {
 	addDialect("A14", aetherStops)
 }
 
-// aetherOneWriter lets two engines have the same journal: the newer one is the only one to write, and the task's end is
-// written once.
+// aetherOneWriter lets a second engine take the journal over from one whose signs of life do not arrive: the newer one is
+// the only one to write, and the task's end is written once.
 func aetherOneWriter(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "work", "template": "work", "timeout": "1m"}`, "")
 	synctest.Test(t, func(t *testing.T) {
 		first := newStage(t, c)
 		first.script = map[string][]try{"work": {{run: 10 * time.Second}}}
+		var cut atomic.Bool
+		first.journal.Term, first.journal.Now = time.Second, func() core.Time { return policy.At(time.Now()) }
+		first.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
+			if cut.Load() && op == memory.OpRenew {
+				return errors.New("the network is down")
+			}
+			return nil
+		}
 		first.open(c.Flow)
-		first.pass(time.Second)
+		first.pass(3 * time.Second)
+		cut.Store(true)
+		first.pass(2 * time.Second)
+		cut.Store(false)
 		second := newStage(t, c)
 		second.script, second.journal, second.root = map[string][]try{"work": {{run: 2 * time.Second}}}, first.journal, first.root
 		second.open(nil)

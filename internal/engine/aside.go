@@ -132,15 +132,24 @@ func (p *Partition) stop(r *run, err error) error {
 
 // takeUp goes on with a run that a predecessor had set aside: its row is written again, and the children whose end it has
 // missed are asked for it.
-func (p *Partition) takeUp(r *run) {
+func (p *Partition) takeUp(r *run, entries []core.Entry) {
 	p.pipeline.rewrite(r, p.now)
+	children := make(map[core.StepID]core.RunID) // the last one of each step; the state forgets those that stop
+	for _, e := range entries {
+		for _, rec := range e.Records {
+			if began, ok := rec.(core.AttemptStarted); ok && began.Child != (core.RunID{}) {
+				children[began.Step] = began.Child
+			}
+		}
+	}
 	for i := range r.state.Steps {
 		s := &r.state.Steps[i]
-		if s.Spec.Kind != core.KindChild || s.Phase.Closed() || s.Child == (core.RunID{}) {
+		id, begun := children[s.ID]
+		if !begun || (s.Phase.Closed() && !s.Stopping) {
 			continue
 		}
-		child, err := p.current(s.Child)
-		if !p.unreadable(err, "a child run cannot be read", "run", s.Child.String(), "parent", r.id().String()) &&
+		child, err := p.current(id)
+		if !p.unreadable(err, "a child run cannot be read", "run", id.String(), "parent", r.id().String()) &&
 			child.state.Phase.Closed() {
 			p.tellParent(child)
 		}

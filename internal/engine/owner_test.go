@@ -39,7 +39,7 @@ func TestOwnerIsNotPushedAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			<-time.After(time.Hour)
+			wait(time.Hour)
 			var own *Error
 			if err := other.Open(t.Context()); !errors.Is(err, journal.ErrHeld) || !errors.As(err, &own) || own.Code != CodeHeld {
 				t.Fatalf("a second engine opened: %v", err)
@@ -63,10 +63,10 @@ func TestFencedEngineStops(t *testing.T) {
 		j, cut := leased()
 		e, workers := open(t, j, -1, nil)
 		id := mustStart(t, e, flow("long", task()))
-		<-time.After(5 * time.Second) // its row is written
+		wait(5 * time.Second) // its row is written
 		down := errors.New("the network is down")
 		cut.Store(&down)
-		<-time.After(time.Minute)
+		wait(time.Minute)
 		cut.Store(nil)
 		other, _ := open(t, j, -1, succeed)
 		waits := make(chan error)
@@ -112,14 +112,14 @@ func TestStalledEngineTakesNothingBack(t *testing.T) {
 		}
 		stall()
 		cut.Store(nil)
-		<-time.After(10 * time.Second)
+		wait(10 * time.Second)
 		epoch := e.Stats().Seq
 		id := mustStart(t, e, flow("one", task()))
 		if out, err := e.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded || e.Stats().Seq <= epoch {
 			t.Fatal(out, err)
 		}
 		stall()
-		<-time.After(time.Minute)
+		wait(time.Minute)
 		lease, err := j.Acquire(t.Context(), 0, "a newer owner")
 		if err != nil {
 			t.Fatal(err)
@@ -134,3 +134,6 @@ func TestStalledEngineTakesNothingBack(t *testing.T) {
 		}
 	})
 }
+
+// wait lets virtual time pass.
+func wait(d time.Duration) { <-time.NewTimer(d).C }

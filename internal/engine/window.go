@@ -92,7 +92,7 @@ func (p *Partition) load(l *Loaded) {
 	r := p.residents.runs[l.Run]
 	switch {
 	case l.Err != nil && !p.residents.stale(l.Run):
-		p.setAside(l.Run, l.Err)
+		_ = p.setAside(l.Run, l.Err)
 		return
 	case l.Err != nil:
 		return
@@ -106,7 +106,7 @@ func (p *Partition) load(l *Loaded) {
 		p.residents.visit(r)
 	}
 	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
-		p.takeUp(r)
+		p.takeUp(r, l.History.Entries)
 	}
 }
 

@@ -76,6 +76,12 @@ func (b *book) check(n *node) {
 	}
 	now := b.u.clock()
 	for _, a := range b.order {
+		if err := n.p.SetAside(a.id); err != nil {
+			if !b.u.bug.hit[a.id] {
+				b.u.violate(NoHang, a.id, "the run is set aside though nothing of it panicked: %v", err)
+			}
+			continue
+		}
 		if a.model.closed {
 			continue
 		}

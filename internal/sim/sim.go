@@ -68,6 +68,7 @@ type Report struct {
 	Runs       int
 	Attempts   int
 	Crashes    int
+	Panics     int // of deciders, by a bug that is planted in some universes
 	Owners     int // processes that held the partition
 	Boundaries int // of commits: where CrashAt can kill the process
 	Lasted     time.Duration
@@ -85,7 +86,7 @@ func Run(seed uint64, opt Options) (Report, error) {
 	b := u.book
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
-		Crashes: u.crashes, Owners: u.nodes, Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Crashes: u.crashes, Panics: u.bug.panics, Owners: u.nodes, Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
 	}
 	if u.broken == nil {
 		return r, nil

@@ -44,6 +44,7 @@ type universe struct {
 
 	executing map[place]*job // what workers really do, over all nodes
 	book      *book
+	bug       *bug
 	clients   *clients
 	crashes   int
 	broken    *Violation
@@ -83,6 +84,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 		disk: memory.New(), executing: map[place]*job{},
 	}
 	u.book = newBook(u)
+	u.bug = newBug(u)
 	u.disk.Fault = u.fault
 	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return u.leases }
 	u.setMood()
@@ -218,6 +220,9 @@ func (u *universe) becalm() {
 	if u.zombie != nil {
 		u.zombie.vanish()
 	}
+	if u.bug.planted && !u.node.dead {
+		u.node.crash("to be replaced by a version without the bug")
+	}
 	if u.node.dead {
 		u.boot()
 	}
@@ -255,7 +260,7 @@ func (u *universe) config(n *node) engine.Config {
 		if err != nil {
 			return nil, err
 		}
-		return w.compiled, nil
+		return u.bug.plant(w.compiled), nil
 	}
 	resolve := func(_ core.DefinitionID, name string) (journal.Definition, error) {
 		w, err := workflowNamed(name)

@@ -60,3 +60,23 @@ func TestCrashEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// TestPlantedPanics: there are universes in which deciders panic, and in which all runs end once the bug is gone. That holds
+// in each universe is checked there.
+func TestPlantedPanics(t *testing.T) {
+	universes, panics := 0, 0
+	for seed := uint64(1); universes < 5; seed++ {
+		if seed > 100 {
+			t.Fatalf("%d universes of %d have panics", universes, seed)
+		}
+		r, err := Run(seed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Panics > 0 {
+			universes++
+		}
+		panics += r.Panics
+	}
+	t.Logf("%d panics", panics)
+}

@@ -45,7 +45,10 @@ func (b *book) checkRow(a *account, row *journal.RunRow) {
 	if r.Phase.Closed() {
 		due = 0
 	} else if r.Active() {
-		due = 1
+		due = journal.WakeActive
+	}
+	if !r.Phase.Closed() && row.Wake == journal.WakeSetAside && b.writer.p.SetAside(a.id) != nil {
+		due = row.Wake
 	}
 	want := *row
 	want.Workflow, want.WorkflowID, want.Key, want.Definition = r.Workflow, r.WorkflowID, r.Key, r.Definition

@@ -12,8 +12,10 @@ func TestAnyTextReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(),
 			rapid.StringMatching(`[a-z0-9 :#'"\\\n\t{}\[\],&*!|>%@-]{0,30}`)).Draw(t, "text")
-		n := nodeOf(map[string]any{"a": text, "b": []any{text, map[string]any{"k": text, "l": text, "m": text}},
-			"c": map[string]any{"x" + text: 1}})
+		n := nodeOf(map[string]any{
+			"a": text, "b": []any{text, map[string]any{"k": text, "l": text, "m": text}},
+			"c": map[string]any{"x" + text: 1},
+		})
 		r := &Reports{Source: NewSource("x.yaml", string(YAML(n)))}
 		back := Parse(r, string(YAML(n)))
 		if back == nil {

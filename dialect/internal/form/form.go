@@ -59,8 +59,10 @@ func (f *File) Documents(v tree.Value, names ...string) {
 // Renamed notes that a name is another in a flow, which has fewer signs for names.
 func (f *File) Renamed(at tree.Pos, was, is string) {
 	if was != is {
-		f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf("the name %q is %q in the flow", was, is),
-			Documents: true})
+		f.note(dialect.Note{
+			File: f.Name(), Pos: at, Msg: fmt.Sprintf("the name %q is %q in the flow", was, is),
+			Documents: true,
+		})
 	}
 }
 
@@ -351,8 +353,10 @@ func (n *Namer) Name(wish string) string {
 }
 
 // reserved are the names of hooks.
-var reserved = map[string]bool{"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true,
-	"onExit": true}
+var reserved = map[string]bool{
+	"onSuccess": true, "onFailure": true, "onTimeout": true, "onCancel": true,
+	"onExit": true,
+}
 
 // Amount reads a limit's duration, which must not be zero.
 func Amount(v any) (time.Duration, error) {

@@ -86,8 +86,10 @@ func readPriority(v any) (*int32, []flow.Note, error) {
 func readRun(fields any) (flow.RunSettings, []flow.Note, error) {
 	f := policy.ReadFields(fields, slices.Concat(workflowBounds, workflowRest.keys(), reuseKeys)...)
 	w := workflow(f)
-	s := flow.RunSettings{Limits: flow.RunLimits{Execution: w.Execution, Run: w.Run}, Retry: w.Retry,
-		StartDelay: w.StartDelay}
+	s := flow.RunSettings{
+		Limits: flow.RunLimits{Execution: w.Execution, Run: w.Run}, Retry: w.Retry,
+		StartDelay: w.StartDelay,
+	}
 	if w.Schedule != "" {
 		s.Cron = &flow.Cron{Schedule: w.Schedule, Zone: w.Zone}
 	}
@@ -134,8 +136,10 @@ func readReuse(f *policy.Fields) []flow.Note {
 		key, prefix, usual string
 		others             []string
 	}{
-		{reuseKeys[0], "WORKFLOW_ID_REUSE_POLICY_", "AllowDuplicate",
-			[]string{"AllowDuplicateFailedOnly", "RejectDuplicate", "TerminateIfRunning"}},
+		{
+			reuseKeys[0], "WORKFLOW_ID_REUSE_POLICY_", "AllowDuplicate",
+			[]string{"AllowDuplicateFailedOnly", "RejectDuplicate", "TerminateIfRunning"},
+		},
 		{reuseKeys[1], "WORKFLOW_ID_CONFLICT_POLICY_", "Fail", []string{"UseExisting", "TerminateExisting"}},
 	} {
 		text := f.Text(field.key)
@@ -146,8 +150,10 @@ func readReuse(f *policy.Fields) []flow.Note {
 		switch {
 		case text == "" || same(field.usual) || same("Unspecified"):
 		case slices.ContainsFunc(field.others, same):
-			out = append(out, flow.Note{Path: []string{field.key},
-				Msg: field.key + " has no counterpart: a start is refused while a run of the same workflow id is open, and only then"})
+			out = append(out, flow.Note{
+				Path: []string{field.key},
+				Msg:  field.key + " has no counterpart: a start is refused while a run of the same workflow id is open, and only then",
+			})
 		default:
 			f.Keep(field.key, errors.New(unknownChoice(text, append([]string{field.usual}, field.others...))))
 		}

@@ -25,11 +25,15 @@ var functions = []struct {
 	{"keys", sortedKeys, []any{new(func(map[string]any) []any)}},
 	{"values", sortedValues, []any{new(func(map[string]any) []any)}},
 	{"toPairs", sortedPairs, []any{new(func(map[string]any) []any)}},
-	{"replace", boundedReplace, []any{new(func(string, string, string) string),
-		new(func(string, string, string, int) string)}},
+	{"replace", boundedReplace, []any{
+		new(func(string, string, string) string),
+		new(func(string, string, string, int) string),
+	}},
 	{"toJSON", toJSON, []any{new(func(any) string)}},
-	{"join", boundedJoin, []any{new(func([]any) string), new(func([]any, string) string), new(func([]string) string),
-		new(func([]string, string) string)}},
+	{"join", boundedJoin, []any{
+		new(func([]any) string), new(func([]any, string) string), new(func([]string) string),
+		new(func([]string, string) string),
+	}},
 	{plusName, boundedPlus, []any{new(func(any, any) any)}},
 	{textPlusName, boundedPlus, []any{new(func(string, string) string)}},
 }

@@ -29,8 +29,10 @@ func (*bounds) Visit(at *ast.Node) {
 			if isText(n.Left) && isText(n.Right) {
 				name = textPlusName
 			}
-			ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name},
-				Arguments: []ast.Node{n.Left, n.Right}})
+			ast.Patch(at, &ast.CallNode{
+				Callee:    &ast.IdentifierNode{Value: name},
+				Arguments: []ast.Node{n.Left, n.Right},
+			})
 		}
 	}
 }

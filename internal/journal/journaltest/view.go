@@ -184,8 +184,14 @@ func testFind(f *fixture) {
 	find(journal.Lookup{Workflow: "charge", Key: "key-2"}, 2)
 	find(journal.Lookup{Workflow: "refund", Key: "key-1"}, 3)
 	for _, by := range []journal.Lookup{
-		{}, {WorkflowID: "x"}, {Workflow: "charge", Key: "nightly"}, {WorkflowID: "key-1"}, {Key: "key-1"}, {Workflow: "charge"},
-		{Workflow: "refund", Key: "key-2"}, {Workflow: "x", Key: "key-1"},
+		{},
+		{WorkflowID: "x"},
+		{Workflow: "charge", Key: "nightly"},
+		{WorkflowID: "key-1"},
+		{Key: "key-1"},
+		{Workflow: "charge"},
+		{Workflow: "refund", Key: "key-2"},
+		{Workflow: "x", Key: "key-1"},
 	} {
 		_, err := f.j.Find(f.ctx, by)
 		f.fails("find", err, journal.ErrNotFound)
