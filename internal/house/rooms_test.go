@@ -126,9 +126,9 @@ func TestDrivers(t *testing.T) {
 	}
 }
 
-// flowLibraries read flow files. A program without flows pays for none of them.
+// flowLibraries are what flows need, to be read and for their steps. A program without flows pays for none of them.
 var flowLibraries = []string{
-	"github.com/goccy/go-yaml", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema",
+	"github.com/goccy/go-yaml", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema", "net/http",
 }
 
 // TestProgramsWithoutFlows: a Go program that imports the root and a journal links nothing that only flows need.

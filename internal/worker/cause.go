@@ -38,6 +38,9 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// WithEnd returns the context of an attempt whose time is over at an instant, which Remaining reads.
+func WithEnd(ctx context.Context, end time.Time) context.Context { return &attemptContext{ctx, end} }
+
 // Remaining returns how long the attempt of a task's context has left of its deadline, as it was when the attempt
 // started; false: it has none, or ctx is not a task's. It is never negative.
 func Remaining(ctx context.Context) (time.Duration, bool) {
@@ -48,14 +51,14 @@ func Remaining(ctx context.Context) (time.Duration, bool) {
 	return max(time.Until(end), 0), true
 }
 
-// stopped is the failure of work that ended because its context was done. Nobody sees it, except where a caller runs
+// Stopped is the failure of work that ended because its context was done. Nobody sees it, except where a caller runs
 // an executor without a pool: a pool reports TaskStopped, or a lost attempt.
-func stopped(ctx context.Context) *policy.Failure {
+func Stopped(ctx context.Context) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}
 }
 
-// badPayload is the failure of a task whose payload an executor cannot use. No retry would change it.
-func badPayload(taskType string, err error) Result {
+// BadPayload is the failure of a task whose payload an executor cannot use. No retry would change it.
+func BadPayload(taskType string, err error) Result {
 	return Result{Failure: &policy.Failure{
 		Kind: policy.KindFailed, Type: "invalid_payload", NonRetryable: true,
 		Message: taskType + ": " + err.Error(),

@@ -207,7 +207,7 @@ func (t *tail) text() string {
 			b = b[1:]
 		}
 	}
-	return text(b)
+	return ValidText(b)
 }
 
 // lastWords is what a process that failed said last, for its failure's message: many write to stdout what went wrong.
@@ -229,7 +229,7 @@ func (c *capture) lastWords() string {
 // lastLine is the last line that says anything, short enough for a message.
 func (t *tail) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
-	return cut(strings.TrimSpace(lines[len(lines)-1]), 300)
+	return Shorten(strings.TrimSpace(lines[len(lines)-1]), 300)
 }
 
 // streams are the pipes between a process and its capture. They are the worker's own rather than package os/exec's: a

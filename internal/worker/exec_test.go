@@ -232,7 +232,7 @@ func TestCaptureLines(t *testing.T) {
 					word = capt.stdout.said.Type
 				}
 				if got := string(capt.stdout.json); got != c.json || beats != c.beats || word != c.said {
-					t.Errorf("by %d bytes: %q, heartbeat %q, word %q", size, cut(got, 100), beats, word)
+					t.Errorf("by %d bytes: %q, heartbeat %q, word %q", size, Shorten(got, 100), beats, word)
 				}
 			}
 		})

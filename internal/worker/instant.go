@@ -95,8 +95,8 @@ func (Noop) Do(t core.Task) Result {
 		return Result{}
 	}
 	var p NoopPayload
-	if err := decode(t.Payload, &p); err != nil {
-		return badPayload("noop", err)
+	if err := DecodePayload(t.Payload, &p); err != nil {
+		return BadPayload("noop", err)
 	}
 	return Result{Output: p.Output}
 }
@@ -113,7 +113,7 @@ func (Fail) Do(t core.Task) Result {
 	f := &policy.Failure{}
 	if len(t.Payload) > 0 && string(t.Payload) != "null" {
 		if err := json.Unmarshal(t.Payload, f); err != nil {
-			return badPayload("fail", err)
+			return BadPayload("fail", err)
 		}
 	}
 	switch f.Kind {
@@ -121,7 +121,7 @@ func (Fail) Do(t core.Task) Result {
 		f.Kind = policy.KindFailed
 	case policy.KindError, policy.KindFailed:
 	default:
-		return badPayload("fail", fmt.Errorf("kind %s is not a step's to choose; use error or failed", f.Kind))
+		return BadPayload("fail", fmt.Errorf("kind %s is not a step's to choose; use error or failed", f.Kind))
 	}
 	return Result{Failure: f}
 }
@@ -134,7 +134,7 @@ type missing string
 
 // Do fails for good: another attempt would come to the same pool.
 func (m missing) Do(core.Task) Result {
-	return badPayload(string(m), errors.New("this worker has no such task type; start a worker that has it, or correct the step"))
+	return BadPayload(string(m), errors.New("this worker has no such task type; start a worker that has it, or correct the step"))
 }
 
 // Execute fails.

@@ -1,9 +1,9 @@
-// Package worker executes attempts: processes, HTTP calls, the small built-in types and Go functions. It measures time
+// Package worker executes attempts: processes, the small built-in types and Go functions. It measures time
 // on the monotonic clock from the durations a task carries, reports signs of life no more often than the limits need,
 // and stops work by the ladder: ask, wait, kill, wait, abandon.
 //
 // A [Pool] takes tasks from an engine, gives each to the [Executor] of its type, and reports how it ended. The built-in
-// executors are [Exec], [HTTP], [Noop] and [Fail]; [FuncExecutor] makes one of a Go function.
+// executors are [Exec], [Noop] and [Fail], beside those of package web; [FuncExecutor] makes one of a Go function.
 package worker
 
 import (

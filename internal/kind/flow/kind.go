@@ -12,11 +12,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/internal/worker/web"
 )
 
 // Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http.
 func Plugin() kind.Plugin {
-	return kind.Plugin{Kinds: Kinds, Executors: worker.Builtin, EndLeftovers: worker.EndLeftovers}
+	return kind.Plugin{Kinds: Kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
+}
+
+// Executors execute the tasks that need no handler: exec, http, noop and fail.
+func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
+	out := worker.Builtin(cfg)
+	out["http"] = web.NewHTTP(web.HTTPConfig{})
+	return out
 }
 
 // Kinds returns the kinds under which flows are stored, for a process that carries their runs on. A child of a flow is one

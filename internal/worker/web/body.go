@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -20,7 +21,7 @@ type requestBody struct {
 
 // body finds the request's body: data, text, or a file that is read while it is sent. The parts of a file that are sent
 // are signs of life.
-func (p *HTTPPayload) body(alive Alive) (requestBody, *policy.Failure) {
+func (p *HTTPPayload) body(alive worker.Alive) (requestBody, *policy.Failure) {
 	if p.File == "" {
 		content, contentType := []byte(p.Body), "text/plain; charset=utf-8"
 		if len(p.JSON) > 0 {
@@ -72,7 +73,7 @@ func (b requestBody) attach(req *http.Request) *policy.Failure {
 // unnoticed.
 type sentFile struct {
 	file  *os.File
-	alive Alive
+	alive worker.Alive
 }
 
 // Read reads what is sent next.
