@@ -185,10 +185,8 @@ func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engi
 	if !r.Deadline.IsZero() {
 		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
 	}
-	if d.flow != nil {
-		if err := d.flow.begin(&req); err != nil {
-			return Started{}, err
-		}
+	if err := d.begin(&req); err != nil {
+		return Started{}, err
 	}
 	if err := refine(&req); err != nil {
 		return Started{}, err

@@ -37,17 +37,9 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 
 // explains returns what explains the runs of an engine.
 func (e *Engine) explains() *service.Embedded {
-	kinds := e.host.kinds()
 	read := func(d journal.Definition) (*service.Workflow, error) {
-		kind, known := kinds[d.Kind]
-		if !known {
-			return nil, invalid(errors.New("a run of kind "+d.Kind+" is another program's"), "explain")
-		}
-		def, err := kind.Compile(d)
-		if err != nil {
-			return nil, err
-		}
-		return &service.Workflow{Definition: def}, nil
+		def, err := e.node.Compile(d)
+		return &service.Workflow{Definition: def}, err
 	}
 	return service.NewEmbedded(e.engine, read, func() core.Time { return policy.At(time.Now()) })
 }

@@ -67,7 +67,7 @@ func ours(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, carriedHere(r)
+	return r, carriedHere(ctx, svc, r)
 }
 
 func (a *app) tellDone(w operation, r *api.Run) error {

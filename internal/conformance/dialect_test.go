@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
@@ -259,7 +260,7 @@ func (s *stage) perform(c *dialect.Conversion, act func(s *stage), check func(s 
 // open opens an engine on the stage's journal, and starts a run of doc, if there is one.
 func (s *stage) open(doc *flow.Document) {
 	ctx := s.t.Context()
-	builtin := worker.Builtin(worker.ExecConfig{})
+	builtin := flowkind.Executors(worker.ExecConfig{})
 	if !s.real {
 		builtin["exec"], builtin["http"] = s, s
 	}

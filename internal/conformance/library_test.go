@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/pawlflow"
 )
 
 // TestDialectsInGo runs the examples of the dialects in a Go program: what Convert returns are its workflows.
@@ -56,10 +57,10 @@ func TestDialectsInGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := pawl.DefineFlow[map[string]any, json.RawMessage](c.Flow)
+			w := pawlflow.Define[map[string]any, json.RawMessage](c.Flow)
 			known := []pawl.Definition{w}
 			for _, child := range c.Children {
-				known = append(known, pawl.DefineFlow[any, any](child))
+				known = append(known, pawlflow.Define[any, any](child))
 			}
 			e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:go.db", Workflows: known})
 			if err != nil {

@@ -54,7 +54,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, invalid("open", "", "Config.Journal is not set")
 	}
 	for name, kind := range cfg.Kinds {
-		if kind.Compile == nil {
+		if kind.Compile == nil && kind.Refuse == nil {
 			return nil, invalid("open", "", "Config.Kinds[%q].Compile is not set", name)
 		}
 	}

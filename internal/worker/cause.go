@@ -39,6 +39,9 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// WithEnd returns the context of an attempt whose time is over at an instant, which Remaining reads.
+func WithEnd(ctx context.Context, end time.Time) context.Context { return &attemptContext{ctx, end} }
+
 // Remaining returns the time until the attempt's deadline, as the deadline was when the attempt started. It is never
 // negative. False means that the attempt has no deadline, or that ctx is not the context of a task.
 func Remaining(ctx context.Context) (time.Duration, bool) {
@@ -49,14 +52,14 @@ func Remaining(ctx context.Context) (time.Duration, bool) {
 	return max(time.Until(end), 0), true
 }
 
-// stopped is the failure of work that ended because its context was done. Only a caller that runs an executor without a
+// Stopped is the failure of work that ended because its context was done. Only a caller that runs an executor without a
 // pool sees it: a pool reports TaskStopped or a lost attempt instead.
-func stopped(ctx context.Context) *policy.Failure {
+func Stopped(ctx context.Context) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}
 }
 
-// badPayload is the failure of a task whose payload the executor cannot use. A retry would not help.
-func badPayload(taskType string, err error) Result {
+// BadPayload is the failure of a task whose payload the executor cannot use. A retry would not help.
+func BadPayload(taskType string, err error) Result {
 	return Result{Failure: &policy.Failure{
 		Kind: policy.KindFailed, Type: "invalid_payload", NonRetryable: true,
 		Message: taskType + ": " + err.Error(),

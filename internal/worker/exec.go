@@ -114,14 +114,14 @@ func NewExec(cfg ExecConfig) *Exec {
 // Execute runs the process.
 func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	var p ExecPayload
-	if err := decode(t.Payload, &p); err != nil {
-		return badPayload("exec", err)
+	if err := DecodePayload(t.Payload, &p); err != nil {
+		return BadPayload("exec", err)
 	}
 	if err := p.check(); err != nil {
-		return badPayload("exec", err)
+		return BadPayload("exec", err)
 	}
 	if ctx.Err() != nil {
-		return Result{Failure: stopped(ctx)}
+		return Result{Failure: Stopped(ctx)}
 	}
 	results, err := newResultFile(e.cfg.LogDir, t.Token, t.StepName)
 	if err != nil {
@@ -153,7 +153,7 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	gone := e.await(ctx, proc, streams, e.grace(&p), marksOf(e.cfg.Owner, t))
 	streams.end()
 	if proc.stopped {
-		return Result{Failure: stopped(ctx), Abandoned: !gone}
+		return Result{Failure: Stopped(ctx), Abandoned: !gone}
 	}
 	res := conclude(proc, out, results)
 	res.Abandoned = !gone

@@ -220,7 +220,7 @@ func (t *tail) text() string {
 			b = b[1:]
 		}
 	}
-	return text(b)
+	return ValidText(b)
 }
 
 // lastOutput returns the last line of a failed process, for the failure's message. It takes stdout if stderr is empty,
@@ -243,7 +243,7 @@ func (c *capture) lastOutput() string {
 // lastLine returns the last line that is not empty, cut to a length that fits a message.
 func (t *tail) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
-	return cut(strings.TrimSpace(lines[len(lines)-1]), 300)
+	return Shorten(strings.TrimSpace(lines[len(lines)-1]), 300)
 }
 
 // streams are the pipes between a process and its capture. Package os/exec could make them, but then a child process

@@ -43,9 +43,9 @@ func conclude(p *process, out *capture, results *resultFile) Result {
 		failure = &policy.Failure{Kind: policy.KindFailed, Type: "invalid_output", Message: err.Error()}
 	}
 	if failure != nil && failure.Details == nil {
-		failure.Details = encode(out.details())
+		failure.Details = EncodeJSON(out.details())
 	}
-	return Result{Output: encode(output), Failure: failure}
+	return Result{Output: EncodeJSON(output), Failure: failure}
 }
 
 // failure describes how the process failed. It is nil if the process exited with 0.

@@ -127,7 +127,7 @@ func lookUp(name, dir string, env []string) (string, error) {
 		return "", unusable
 	}
 	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, correct the name, or give its full path",
-		name, cut(path, 300))
+		name, Shorten(path, 300))
 }
 
 func executable(name, full string) error {

@@ -66,7 +66,7 @@ func parseResults(data []byte) (map[string]string, error) {
 	values := map[string]string{}
 	lines := bytes.Split(data, []byte("\n"))
 	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSuffix(text(lines[i]), "\r")
+		line := strings.TrimSuffix(ValidText(lines[i]), "\r")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
@@ -76,8 +76,8 @@ func parseResults(data []byte) (map[string]string, error) {
 			name, end := line[:here], line[here+2:]
 			first := i + 1
 			var body []string
-			for i++; i < len(lines) && strings.TrimSuffix(text(lines[i]), "\r") != end; i++ {
-				body = append(body, text(lines[i]))
+			for i++; i < len(lines) && strings.TrimSuffix(ValidText(lines[i]), "\r") != end; i++ {
+				body = append(body, ValidText(lines[i]))
 			}
 			if i == len(lines) || end == "" {
 				return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q",
@@ -89,7 +89,7 @@ func parseResults(data []byte) (map[string]string, error) {
 		default:
 			return nil, fmt.Errorf(
 				"$PAWL_OUTPUT, line %d: %q is not a result; write name=value, or name<<END and lines up to END",
-				i+1, cut(line, 60))
+				i+1, Shorten(line, 60))
 		}
 	}
 	return values, nil

@@ -254,7 +254,7 @@ func TestCaptureLines(t *testing.T) {
 					failure = capt.stdout.ownFailure.Type
 				}
 				if got := string(capt.stdout.json); got != c.json || beats != c.beats || failure != c.failure {
-					t.Errorf("by %d bytes: %q, heartbeat %q, failure %q", size, cut(got, 100), beats, failure)
+					t.Errorf("by %d bytes: %q, heartbeat %q, failure %q", size, Shorten(got, 100), beats, failure)
 				}
 			}
 		})

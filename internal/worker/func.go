@@ -43,7 +43,7 @@ func failureOf(ctx context.Context, err error) *policy.Failure {
 		}
 		return &f
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
-		return stopped(ctx)
+		return Stopped(ctx)
 	}
 	return &policy.Failure{Kind: policy.KindError, Type: errorType(err), Message: err.Error()}
 }

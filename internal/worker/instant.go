@@ -95,8 +95,8 @@ func (Noop) Do(t core.Task) Result {
 		return Result{}
 	}
 	var p NoopPayload
-	if err := decode(t.Payload, &p); err != nil {
-		return badPayload("noop", err)
+	if err := DecodePayload(t.Payload, &p); err != nil {
+		return BadPayload("noop", err)
 	}
 	return Result{Output: p.Output}
 }
@@ -113,7 +113,7 @@ func (Fail) Do(t core.Task) Result {
 	f := &policy.Failure{}
 	if len(t.Payload) > 0 && string(t.Payload) != "null" {
 		if err := json.Unmarshal(t.Payload, f); err != nil {
-			return badPayload("fail", err)
+			return BadPayload("fail", err)
 		}
 	}
 	switch f.Kind {
@@ -121,7 +121,7 @@ func (Fail) Do(t core.Task) Result {
 		f.Kind = policy.KindFailed
 	case policy.KindError, policy.KindFailed:
 	default:
-		return badPayload("fail", fmt.Errorf("a step cannot choose the kind %s; use error or failed", f.Kind))
+		return BadPayload("fail", fmt.Errorf("a step cannot choose the kind %s; use error or failed", f.Kind))
 	}
 	return Result{Failure: f}
 }
@@ -135,7 +135,7 @@ type unknownType string
 // Do fails, and the failure is not retried: another attempt would come to the same pool.
 func (u unknownType) Do(core.Task) Result {
 	const problem = "this worker has no such task type; start a worker that has it, or correct the step"
-	return badPayload(string(u), errors.New(problem))
+	return BadPayload(string(u), errors.New(problem))
 }
 
 // Execute fails.

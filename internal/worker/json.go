@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads a payload. An unknown key is an error: it is most likely misspelt, and would be ignored otherwise.
-func decode(payload []byte, into any) error {
+// DecodePayload reads a payload. An unknown key is an error: it is most likely misspelt, and would be ignored otherwise.
+func DecodePayload(payload []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -23,8 +23,8 @@ func decode(payload []byte, into any) error {
 	return nil
 }
 
-// encode writes a value as JSON, and writes <, > and & as they are. Callers only pass values that JSON can hold.
-func encode(v any) []byte {
+// EncodeJSON writes a value as JSON, and writes <, > and & as they are. Callers only pass values that JSON can hold.
+func EncodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -34,11 +34,11 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// text turns bytes into valid UTF-8. U+FFFD replaces what is not.
-func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// ValidText turns bytes into valid UTF-8. U+FFFD replaces what is not.
+func ValidText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
-// cut shortens a text to at most n bytes and marks the cut with an ellipsis. It does not split a character.
-func cut(s string, n int) string {
+// Shorten shortens a text to at most n bytes and marks the cut with an ellipsis. It does not split a character.
+func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

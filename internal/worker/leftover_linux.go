@@ -79,7 +79,7 @@ func leftover(pid int) (Leftover, bool) {
 		}
 	}
 	if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil {
-		l.Command = cut(text(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), 200)
+		l.Command = Shorten(ValidText(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), 200)
 	}
 	return l, env != nil
 }

@@ -24,7 +24,7 @@ func guard(res *Result, work func() Result) {
 }
 
 func panicked(v any, stack []byte) *policy.Failure {
-	details, err := json.Marshal(map[string]string{"stack": text(stack[:min(len(stack), maxStack)])})
+	details, err := json.Marshal(map[string]string{"stack": ValidText(stack[:min(len(stack), maxStack)])})
 	if err != nil {
 		details = nil // cannot happen: a map of strings is always valid
 	}

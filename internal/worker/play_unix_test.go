@@ -21,7 +21,7 @@ func play(role string) {
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)
 	}
-	task := testTask("exec", string(encode(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
+	task := testTask("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
 	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
 	res := e.Execute(context.Background(), task, newSigns())
 	fmt.Println(string(res.Output), res.Failure)

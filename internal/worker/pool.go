@@ -82,9 +82,9 @@ func NewPool(cfg PoolConfig) *Pool {
 	return p
 }
 
-// Builtin returns the executors of the built-in task types: exec, http, noop and fail.
+// Builtin returns the executors of the built-in task types exec, noop and fail. Package web has that of http.
 func Builtin(exec ExecConfig) map[string]Executor {
-	return map[string]Executor{"exec": NewExec(exec), "http": NewHTTP(HTTPConfig{}), "noop": Noop{}, "fail": Fail{}}
+	return map[string]Executor{"exec": NewExec(exec), "noop": Noop{}, "fail": Fail{}}
 }
 
 func defaultSlots(name string, executor Executor) int {
@@ -141,7 +141,7 @@ func (p *Pool) Dispatch(t core.Task) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.cancel, a.pulse = cancel, newPulse(p, t)
 	if t.Deadline != 0 {
-		ctx = &attemptContext{ctx, time.Now().Add(t.Deadline.Sub(p.cfg.Now()))}
+		ctx = WithEnd(ctx, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
 	}
 	p.gone.Add(1)
 	go p.execute(ctx, executor, a)

@@ -38,7 +38,7 @@ func (f executorFunc) Execute(ctx context.Context, t core.Task, alive Alive) Res
 // obedient works until it is told to stop.
 var obedient = executorFunc(func(ctx context.Context, _ core.Task, _ Alive) Result {
 	<-ctx.Done()
-	return Result{Failure: stopped(ctx)}
+	return Result{Failure: Stopped(ctx)}
 })
 
 func TestPoolReportsTheEnd(t *testing.T) {
@@ -88,7 +88,7 @@ func TestPoolRevoke(t *testing.T) {
 		}),
 		"stubborn": executorFunc(func(ctx context.Context, _ core.Task, _ Alive) Result {
 			<-ctx.Done()
-			return Result{Abandoned: true, Failure: stopped(ctx)}
+			return Result{Abandoned: true, Failure: Stopped(ctx)}
 		}),
 	})
 	for name, abandoned := range map[string]bool{"obedient": false, "tells": false, "stubborn": true} {
@@ -181,17 +181,19 @@ func TestPoolTellsTheRemainingTime(t *testing.T) {
 }
 
 func TestPoolSlots(t *testing.T) {
-	p := NewPool(PoolConfig{Queues: []string{"", "mail"}, Slots: map[string]int{"http": 7}})
+	executors := Builtin(ExecConfig{})
+	executors["mailer"] = FuncExecutor(nil)
+	p := NewPool(PoolConfig{Executors: executors, Queues: []string{"", "mail"}, Slots: map[string]int{"mailer": 7}})
 	for _, c := range []struct {
 		queue, taskType string
 		want            int
 	}{
 		{"", "exec", max(16, 4*runtime.GOMAXPROCS(0))},
-		{"", "http", 7},
-		{"mail", "http", 7},
+		{"", "mailer", 7},
+		{"mail", "mailer", 7},
 		{"", "noop", -1},
 		{"", "fail", -1},
-		{"other", "http", 0},
+		{"other", "mailer", 0},
 		{"", "unknown", 0},
 	} {
 		if got := p.Slots(c.queue, c.taskType); got != c.want {

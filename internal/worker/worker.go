@@ -1,7 +1,7 @@
-// Package worker executes attempts: processes, HTTP calls, Go functions and the small built-in types noop and fail.
+// Package worker executes attempts: processes, Go functions and the small built-in types noop and fail.
 //
 // A [Pool] takes tasks from an engine, gives each to the [Executor] of its type, and reports how it ended. The built-in
-// executors are [Exec], [HTTP], [Noop] and [Fail]; [FuncExecutor] makes one from a Go function.
+// executors are [Exec], [Noop] and [Fail], beside those of package web; [FuncExecutor] makes one from a Go function.
 //
 // Time is measured on the monotonic clock, so a wrong wall clock does no harm. Signs of life are reported only as often
 // as the limits need. Work is stopped in steps: ask, wait, kill, wait, abandon.

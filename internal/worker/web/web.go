@@ -1,4 +1,6 @@
-package worker
+// Package web executes the http tasks of flows' steps. It is apart from package worker, so that a program without flows
+// does not link net/http.
+package web
 
 import (
 	"context"
@@ -13,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -99,25 +102,25 @@ func (h *HTTP) Close() error {
 }
 
 // Execute makes the request.
-func (h *HTTP) Execute(ctx context.Context, t core.Task, alive Alive) Result {
+func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	var p HTTPPayload
-	if err := decode(t.Payload, &p); err != nil {
-		return badPayload("http", err)
+	if err := worker.DecodePayload(t.Payload, &p); err != nil {
+		return worker.BadPayload("http", err)
 	}
 	if err := p.check(); err != nil {
-		return badPayload("http", err)
+		return worker.BadPayload("http", err)
 	}
 	if ctx.Err() != nil {
-		return Result{Failure: stopped(ctx)}
+		return worker.Result{Failure: worker.Stopped(ctx)}
 	}
 	req, failure := p.request(ctx, alive)
 	if failure != nil {
-		return Result{Failure: failure}
+		return worker.Result{Failure: failure}
 	}
 	setAttemptHeaders(ctx, req, t)
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return Result{Failure: requestFailure(ctx, req, err)}
+		return worker.Result{Failure: requestFailure(ctx, req, err)}
 	}
 	defer resp.Body.Close()
 	alive.Output()
@@ -135,7 +138,7 @@ func (p *HTTPPayload) check() error {
 }
 
 // request builds the request that the payload describes.
-func (p *HTTPPayload) request(ctx context.Context, alive Alive) (*http.Request, *policy.Failure) {
+func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Request, *policy.Failure) {
 	u, err := url.Parse(p.URL)
 	switch {
 	case err != nil:
@@ -184,7 +187,7 @@ func (p *HTTPPayload) request(ctx context.Context, alive Alive) (*http.Request, 
 // setAttemptHeaders sets the headers that describe the attempt, except those that the payload has set. The ids of the
 // trace are hashes, so that all attempts of a step share one trace.
 func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
-	key := IdempotencyKey(t.Token)
+	key := worker.IdempotencyKey(t.Token)
 	attempt := strconv.Itoa(t.Token.Attempt)
 	trace := sha256.Sum256([]byte(key))
 	span := sha256.Sum256([]byte(key + "-" + attempt))
@@ -197,7 +200,7 @@ func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	set("Pawl-Attempt", attempt)
 	set("Traceparent", "00-"+hex.EncodeToString(trace[:16])+"-"+hex.EncodeToString(span[:8])+"-01")
 	set("User-Agent", "pawl")
-	if left, ok := Remaining(ctx); ok {
+	if left, ok := worker.Remaining(ctx); ok {
 		set("Pawl-Deadline-Ms", strconv.FormatInt(left.Milliseconds(), 10))
 	}
 }

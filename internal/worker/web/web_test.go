@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -48,7 +49,7 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 		_, _ = w.Write([]byte(`{"id": 7}`))
 	})
 	h := newTestHTTP(t)
-	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
+	ctx := worker.WithEnd(t.Context(), time.Now().Add(time.Hour))
 	task := httpTask(t, map[string]any{
 		"url": s.URL + "/a?x=1", "query": map[string]any{"y": []string{"2", "3"}, "z": "&"},
 		"json":    map[string]any{"n": 1},
@@ -258,10 +259,10 @@ func TestHTTPStopsAtOnce(t *testing.T) {
 	h := newTestHTTP(t)
 	for _, path := range []string{"/head", "/body"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		result := make(chan Result, 1)
+		result := make(chan worker.Result, 1)
 		go func() { result <- h.Execute(ctx, httpTask(t, map[string]any{"url": s.URL + path}), newSigns()) }()
 		<-arrived
-		cancel(&RevokedError{Kind: policy.KindTimeout})
+		cancel(&worker.RevokedError{Kind: policy.KindTimeout})
 		select {
 		case res := <-result:
 			wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
@@ -304,7 +305,7 @@ func TestHTTPBodies(t *testing.T) {
 		}
 	})
 	h := newTestHTTP(t)
-	get := func(path string) (Result, *lifeSigns) {
+	get := func(path string) (worker.Result, *lifeSigns) {
 		signs := newSigns()
 		return h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), signs), signs
 	}

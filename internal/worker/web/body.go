@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -20,7 +21,7 @@ type requestBody struct {
 
 // body returns the request's body: data, text, or a file that is read while it is sent. Each part of a file that is
 // sent is a sign of life.
-func (p *HTTPPayload) body(alive Alive) (requestBody, *policy.Failure) {
+func (p *HTTPPayload) body(alive worker.Alive) (requestBody, *policy.Failure) {
 	if p.File == "" {
 		content := []byte(p.Body)
 		contentType := "text/plain; charset=utf-8"
@@ -80,7 +81,7 @@ func (b requestBody) attach(req *http.Request) *policy.Failure {
 // a connection could otherwise copy the file in the kernel, and no sign of life would be seen.
 type sentFile struct {
 	file  *os.File
-	alive Alive
+	alive worker.Alive
 }
 
 // Read reads the next part and reports a sign of life.

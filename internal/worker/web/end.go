@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -21,25 +22,25 @@ import (
 const bodyDetails = 4 << 10
 
 // conclude reads the response and turns it into the attempt's result.
-func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive Alive) Result {
+func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive worker.Alive) worker.Result {
 	expected := p.Expect.has(resp.StatusCode)
 	if expected && resp.ContentLength > maxResponse && resp.Request.Method != http.MethodHead {
-		return Result{Failure: tooLarge(resp)}
+		return worker.Result{Failure: tooLarge(resp)}
 	}
 	body, err := readBody(resp.Body, maxResponse, alive)
 	switch {
 	case !expected:
-		return Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}
+		return worker.Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}
 	case err != nil:
-		return Result{Failure: requestFailure(ctx, resp.Request, err)}
+		return worker.Result{Failure: requestFailure(ctx, resp.Request, err)}
 	case len(body) > maxResponse:
-		return Result{Failure: tooLarge(resp)}
+		return worker.Result{Failure: tooLarge(resp)}
 	}
-	return Result{Output: responseOutput(resp, body)}
+	return worker.Result{Output: responseOutput(resp, body)}
 }
 
 // readBody reads at most one byte more than the limit, which shows the caller that the body is too large.
-func readBody(r io.Reader, limit int64, alive Alive) ([]byte, error) {
+func readBody(r io.Reader, limit int64, alive worker.Alive) ([]byte, error) {
 	var body []byte
 	chunk := make([]byte, 32<<10)
 	for int64(len(body)) <= limit {
@@ -61,13 +62,13 @@ func readBody(r io.Reader, limit int64, alive Alive) ([]byte, error) {
 func responseOutput(resp *http.Response, body []byte) []byte {
 	headers := make(map[string]string, len(resp.Header))
 	for name, values := range resp.Header {
-		headers[strings.ToLower(name)] = text([]byte(strings.Join(values, ", ")))
+		headers[strings.ToLower(name)] = worker.ValidText([]byte(strings.Join(values, ", ")))
 	}
-	output := map[string]any{"status": resp.StatusCode, "headers": headers, "body": text(body)}
-	if data := text(body); isJSON(resp.Header.Get("Content-Type"), data) {
+	output := map[string]any{"status": resp.StatusCode, "headers": headers, "body": worker.ValidText(body)}
+	if data := worker.ValidText(body); isJSON(resp.Header.Get("Content-Type"), data) {
 		output["json"] = json.RawMessage(data)
 	}
-	return encode(output)
+	return worker.EncodeJSON(output)
 }
 
 // isJSON reports whether a body is JSON. Many servers send no or a wrong content type, so an object or a list counts
@@ -88,11 +89,11 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	}
 	status := strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 	f.Message = describe(resp.Request) + " answered " + status
-	start := text(body[:min(len(body), bodyDetails)])
+	start := worker.ValidText(body[:min(len(body), bodyDetails)])
 	if line, _, _ := strings.Cut(strings.TrimSpace(start), "\n"); line != "" {
-		f.Message += ": " + cut(line, 200)
+		f.Message += ": " + worker.Shorten(line, 200)
 	}
-	f.Details = encode(map[string]any{"status": code, "body": cut(text(body), bodyDetails)})
+	f.Details = worker.EncodeJSON(map[string]any{"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails)})
 	f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 	return f
 }
@@ -121,7 +122,7 @@ func tooLarge(resp *http.Response) *policy.Failure {
 
 func invalidURL(text, problem string) *policy.Failure {
 	return &policy.Failure{
-		Kind: policy.KindFailed, Type: "invalid_url", Message: fmt.Sprintf("url %q: %s", cut(text, 200), problem),
+		Kind: policy.KindFailed, Type: "invalid_url", Message: fmt.Sprintf("url %q: %s", worker.Shorten(text, 200), problem),
 	}
 }
 
@@ -131,7 +132,7 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 	cause := underlying(err)
 	switch {
 	case ctx.Err() != nil:
-		return stopped(ctx)
+		return worker.Stopped(ctx)
 	case errors.Is(err, errRedirects):
 		f.Kind, f.Type = policy.KindFailed, "redirect"
 	case strings.Contains(cause.Error(), "unsupported protocol scheme"),
