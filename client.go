@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -38,7 +37,7 @@ type Client interface {
 	DescribeRun(ctx context.Context, id string) (Description, error)
 	// Explain returns a run with all that explains it: attempts, reasons, binding deadlines and where they were set, what is
 	// next, operations. Errors: ErrNotFound.
-	Explain(ctx context.Context, id string) (*api.Run, error)
+	Explain(ctx context.Context, id string) (*Explanation, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q Query) ([]Summary, error)
 	// Codec encodes what the client sends.
@@ -186,10 +185,8 @@ func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engi
 	if !r.Deadline.IsZero() {
 		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
 	}
-	if d.flow != nil {
-		if err := d.flow.begin(&req); err != nil {
-			return Started{}, err
-		}
+	if err := d.begin(&req); err != nil {
+		return Started{}, err
 	}
 	if err := refine(&req); err != nil {
 		return Started{}, err

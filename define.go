@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -41,7 +42,7 @@ type definition struct {
 	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
 	defaults  []StepOption
 	byStep    map[string][]StepOption
-	flow      *flowWorkflow // nil: run is the workflow
+	document  *kind.Workflow // nil: run is the workflow
 }
 
 // hookDefinition is a function that runs while a run closes.

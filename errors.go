@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/flow"
 	_ "github.com/pawl-dev/pawl/journal/memory" // for "memory:"; a service imports journal/sqlite
 )
 
@@ -222,40 +221,6 @@ func ExampleCall() {
 	run, _ := w.Start(context.Background(), eng, "", "ann")
 	fmt.Println(run.Result(context.Background()))
 	// Output: sent to ann <nil>
-}
-
-func ExampleDefineFlow() {
-	doc, err := flow.Parse("greet.yaml", []byte(`
-pawl: 1
-name: greet
-steps:
-  - name: translate
-    task: {queue: words, type: Translate, input: "${{ input.word }}"}
-    retry: "exponential(5, 1s, max=30s)"
-    timeout: {startToClose: 10s, scheduleToClose: 5m}
-  - {name: settle, needs: [translate], sleep: 10ms}
-output: "${{ steps.translate.output }}, ${{ input.who }}"
-`))
-	if err != nil {
-		fmt.Println(err) // each error with its line and column
-		return
-	}
-	type order struct {
-		Word string `json:"word"`
-		Who  string `json:"who"`
-	}
-	greet := pawl.DefineFlow[order, string](doc)
-	eng := engineFor(greet)
-	defer func() { _ = eng.Close() }()
-	translate := pawl.Handle("Translate", func(_ context.Context, word string) (string, error) {
-		return map[string]string{"hello": "bonjour"}[word], nil
-	})
-	if err := eng.Serve("words", 4, translate); err != nil {
-		fmt.Println(err)
-	}
-	run, _ := greet.Start(context.Background(), eng, "", order{"hello", "ann"})
-	fmt.Println(run.Result(context.Background()))
-	// Output: bonjour, ann <nil>
 }
 
 // patient is checked when the program starts.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -14,9 +14,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// Explanation is a run with all that explains it, as pawl run show prints it with -o json.
+type Explanation = api.Run
+
 // Explain returns a run with all that explains it: every attempt of every step, why each step and the run ended as they
 // did, which deadline binds now and where it was set, what happens next and when, and who operated on it.
-func (e *Engine) Explain(ctx context.Context, id string) (*api.Run, error) {
+func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	run, err := e.find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -34,17 +37,9 @@ func (e *Engine) Explain(ctx context.Context, id string) (*api.Run, error) {
 
 // explains returns what explains the runs of an engine.
 func (e *Engine) explains() *service.Embedded {
-	kinds := e.host.kinds()
 	read := func(d journal.Definition) (*service.Workflow, error) {
-		kind, known := kinds[d.Kind]
-		if !known {
-			return nil, invalid(errors.New("a run of kind "+d.Kind+" is another program's"), "explain")
-		}
-		def, err := kind.Compile(d)
-		if err != nil {
-			return nil, err
-		}
-		return &service.Workflow{Definition: def}, nil
+		def, err := e.node.Compile(d)
+		return &service.Workflow{Definition: def}, err
 	}
 	return service.NewEmbedded(e.engine, read, func() core.Time { return policy.At(time.Now()) })
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -36,7 +35,7 @@ type host struct {
 // registered is a workflow that the engine knows.
 type registered struct {
 	*definition
-	body *body.Workflow // nil: a flow, which has none
+	body *body.Workflow // nil: a document decides it
 }
 
 // newHost returns a host without workflows. The context's values are those of the bodies' contexts.
@@ -88,20 +87,13 @@ func source(name string) journal.Definition {
 	return journal.Definition{ID: definitionID(name), Kind: journal.KindGo, Name: name, Source: src}
 }
 
-// kinds are the workflows that a program can run: functions, whose bodies bodies calls, and flows.
-func (h *host) kinds() map[string]engine.Kind {
-	return map[string]engine.Kind{
-		journal.KindGo:   {Compile: h.compile, Resolve: h.resolve, Bodies: h.bodies},
-		journal.KindFlow: {Compile: compileFlow, Resolve: h.resolve},
-	}
-}
-
 // compile makes the machine's definition of a function. The workflow may be registered later.
 func (h *host) compile(d journal.Definition) (*core.Definition, error) {
 	return h.bodies.Definition(d.Name), nil
 }
 
-func (h *host) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
+// stored finds what is stored of a workflow that the program knows by name.
+func (h *host) stored(name string) (journal.Definition, error) {
 	d := h.definition(name)
 	if d == nil {
 		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or Engine.Register")
@@ -155,9 +147,9 @@ func (h *host) add(d *definition) (known bool, err error) {
 	return true, nil
 }
 
-// bodyOf is a workflow as its host needs it; nil: of a flow.
+// bodyOf is a workflow as its host needs it; nil: a document decides it.
 func (h *host) bodyOf(d *definition) *body.Workflow {
-	if d.flow != nil {
+	if d.document != nil {
 		return nil
 	}
 	w := &body.Workflow{

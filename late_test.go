@@ -242,28 +242,3 @@ func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 		}
 	})
 }
-
-// TestRetryOfAFlowBeforeItsEndIsDurable: a flow has no body to be called again.
-func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
-	w := pawl.DefineFlow[any, string](parsed(t, "w", "steps: [{name: paid, wait: paid, timeout: 10s}]\noutput: ${{ steps.paid.output }}\n"))
-	bubble(t, func(t *testing.T) {
-		e := open(t, slow{memory.New()}, w)
-		r, err := w.Start(t.Context(), e, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(9500 * time.Millisecond) // it has failed half a second ago
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Problem(r.ID); err != nil {
-			t.Error(err)
-		}
-		if err := r.Send(t.Context(), "paid", "in cash"); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := r.Result(t.Context()); err != nil || got != "in cash" {
-			t.Errorf("%q, %v", got, err)
-		}
-	})
-}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -66,12 +67,8 @@ type Observer interface {
 type Engine struct {
 	engine *engine.Engine
 	host   *host
-	pool   *worker.Pool
-	own    journal.Journal // to be closed; nil: the caller's
+	node   *node.Node
 
-	mu        sync.Mutex
-	served    []*worker.Pool
-	closed    bool // no more are served
 	explained *service.Embedded
 }
 
@@ -82,45 +79,52 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, invalid(err, "open")
 	}
 	cfg = cfg.withDefaults()
-	e := &Engine{}
 	j := cfg.Journal
 	if j == nil {
-		opened, err := journal.Open(ctx, cfg.Database)
-		if err != nil {
+		var err error
+		if j, err = journal.Open(ctx, cfg.Database); err != nil {
 			return nil, fmt.Errorf("pawl: open: %w", err)
 		}
-		j, e.own = opened, opened
 	}
 	h := newHost(ctx, cfg)
-	e.host = h
-	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
-		if err := e.Register(w); err != nil {
-			return nil, errors.Join(err, e.closeJournal())
-		}
-	}
-	owner := ownerOf(cfg.Database)
-	executors := h.builtins(owner)
-	executors[body.TypeLocal], executors[body.TypeHook] = h.bodies, h.bodies
-	e.pool = worker.NewPool(worker.PoolConfig{
-		Executors: executors,
-		Slots:     map[string]int{body.TypeLocal: cfg.Concurrency, body.TypeHook: cfg.Concurrency},
-		Reporter:  h.bodies, Log: cfg.Log,
+	n, err := node.New(node.Config{
+		Engine: engine.Config{
+			Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+		},
+		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
+		Processes:   worker.ExecConfig{Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log},
+		CloseWithin: 2 * cfg.Grace,
 	})
-	opened, err := engine.New(engine.Config{
-		Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
-		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(owner) },
-	})
-	if err == nil {
-		e.engine = opened
-		h.bodies.Attach(opened)
-		opened.Serve("", e.pool)
-		err = opened.Open(ctx)
-	}
 	if err != nil {
-		return nil, errors.Join(err, e.pool.Close(ctx), e.closeEngine(), e.closeJournal())
+		return nil, err
+	}
+	e := &Engine{engine: n.Engine, host: h, node: n}
+	if err := e.begin(ctx, cfg); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	e.explained = e.explains()
 	return e, nil
+}
+
+// begin gives the node its workflows and what executes their steps, and lets it work.
+func (e *Engine) begin(ctx context.Context, cfg Config) error {
+	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
+		if err := e.Register(w); err != nil {
+			return err
+		}
+	}
+	bodies := e.host.bodies
+	executors := e.host.observed(e.node.Executors())
+	executors[body.TypeLocal], executors[body.TypeHook] = bodies, bodies
+	err := e.node.Serve(worker.PoolConfig{
+		Executors: executors, Reporter: bodies,
+		Slots: map[string]int{body.TypeLocal: cfg.Concurrency, body.TypeHook: cfg.Concurrency},
+	})
+	if err != nil {
+		return err
+	}
+	bodies.Attach(e.engine)
+	return e.node.Open(ctx)
 }
 
 // check refuses what is no default, and makes no sense.
@@ -177,32 +181,7 @@ func (e *Engine) Register(workflows ...Definition) error {
 // what is on its way to the disk.
 func (e *Engine) Close() error {
 	e.host.bodies.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*e.host.grace)
-	defer cancel()
-	e.mu.Lock()
-	e.closed = true
-	pools := append([]*worker.Pool{e.pool}, e.served...)
-	e.mu.Unlock()
-	var errs []error
-	for _, p := range pools {
-		errs = append(errs, p.Close(ctx))
-	}
-	errs = append(errs, e.closeEngine(), e.closeJournal())
-	return errors.Join(errs...)
-}
-
-func (e *Engine) closeEngine() error {
-	if e.engine == nil {
-		return nil
-	}
-	return e.engine.Close()
-}
-
-func (e *Engine) closeJournal() error {
-	if e.own == nil {
-		return nil
-	}
-	return e.own.Close()
+	return e.node.Close()
 }
 
 // Problem returns what keeps the body of an open run from going on: a *ChangedError, a *TaskTimeoutError, or that its workflow is not

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -36,7 +37,7 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 	}}
 }
 
-// Serve lets the engine's process execute the calls of a task queue and, of flows ([DefineFlow]), its tasks, of either at
+// Serve lets the engine's process execute the calls of a task queue and, of flows (package pawlflow), its tasks, of either at
 // most slots at once of each handler. What nobody serves waits; [QueueTimeout] bounds that. The queue of tasks that name none
 // is "". A handler of a queue is served once.
 func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
@@ -55,35 +56,24 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 		if executors[name] != nil {
 			return invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, h.name)
 		}
-		if e.pool.Slots("", h.name) != 0 {
+		if e.node.Executes("", h.name) && !e.node.Executes("", name) {
 			return invalid(errors.New("it is called like what the engine does itself: give it another name"), "serve %q: handler %q", queue, h.name)
 		}
 		executors[name], limits[name] = &remote{e.host, h, e.host.codec}, slots
 		executors[h.name], limits[h.name] = &remote{e.host, h, JSON{}}, slots
 	}
-	p := worker.NewPool(worker.PoolConfig{
-		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.host.bodies, Log: e.host.log,
+	err := e.node.Serve(worker.PoolConfig{
+		Executors: executors, Slots: limits, Queues: []string{queue}, Reporter: e.host.bodies,
 	})
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return fmt.Errorf("pawl: serve %q: %w", queue, ErrClosed)
+	var taken *node.TakenError
+	switch {
+	case errors.As(err, &taken):
+		name := strings.TrimPrefix(taken.Type, body.HandlerType(""))
+		return invalid(errors.New("it is served already: give it all its slots at once"), "serve %q: handler %q", queue, name)
+	case err != nil:
+		return fmt.Errorf("pawl: serve %q: %w", queue, err)
 	}
-	for _, h := range handlers {
-		if e.serves(queue, body.HandlerType(h.name)) {
-			e.mu.Unlock()
-			return invalid(errors.New("it is served already: give it all its slots at once"), "serve %q: handler %q", queue, h.name)
-		}
-	}
-	e.served = append(e.served, p)
-	e.mu.Unlock()
-	e.engine.Serve("", p)
 	return nil
-}
-
-// serves reports whether handlers of the queue and type were added already. It is called with mu held.
-func (e *Engine) serves(queue, taskType string) bool {
-	return slices.ContainsFunc(e.served, func(p *worker.Pool) bool { return p.Slots(queue, taskType) != 0 })
 }
 
 // remote executes a handler.

@@ -29,7 +29,7 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 	if err := h.register(w.definition()); err != nil {
 		return err
 	}
-	if w.definition().flow != nil {
+	if w.definition().document != nil {
 		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q", w.Name())
 	}
 	id := history[0].Run

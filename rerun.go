@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -53,11 +52,11 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	if len(steps) > 0 && from != "" {
 		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
 	}
-	if d := e.host.definition(r.Workflow); d.flow != nil {
+	if d := e.host.definition(r.Workflow); d.document != nil {
 		if from != "" {
 			steps = []string{from}
 		}
-		keep, err := flow.Rerun(d.flow.doc, r, steps, from != "")
+		keep, err := d.document.Rerun(r, steps, from != "")
 		if err != nil {
 			return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
 		}

@@ -1,8 +1,8 @@
-// Package duration reads and writes the one grammar in which Pawl states amounts of time: in flow files, in Go, over
+// Package duration reads and writes amounts of time. Pawl uses this one grammar everywhere: in flow files, in Go, over
 // HTTP and on the command line.
 //
-// A duration is one or more pairs of a number and a unit, in any order, summed. White space may stand between and
-// inside pairs:
+// A duration is one or more pairs of a number and a unit. Their order does not matter; the amounts are added. White
+// space is allowed between pairs, and between a number and its unit:
 //
 //	5m
 //	1d 5h
@@ -16,6 +16,6 @@
 //	hours hour hrs hr h
 //	days day d
 //
-// where a day is 24 hours. A text that is one bare number counts milliseconds. Numbers are whole: signs and decimal
-// points are refused, as is everything that does not fit into a [time.Duration].
+// where a day is 24 hours. A number without a unit counts milliseconds, but only if it is the whole text. Signs,
+// decimal points and sums that do not fit into a [time.Duration] are errors.
 package duration

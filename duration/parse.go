@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Day is the largest unit: 24 hours, whatever a calendar says.
+// Day is the largest unit. It is always 24 hours, also on days when clocks change.
 const Day = 24 * time.Hour
 
 var units = map[string]time.Duration{
@@ -21,7 +21,7 @@ var units = map[string]time.Duration{
 	"days": Day, "day": Day, "d": Day,
 }
 
-// Error says what is wrong with a text and where.
+// Error tells what is wrong with a text, and where.
 type Error struct {
 	Text     string // the whole text
 	Position int    // of the offending part, in characters from 1
@@ -55,20 +55,19 @@ func Parse(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parser walks over a text; at is a byte offset that always stands at the start of a character.
 type parser struct {
 	text string
-	at   int
+	at   int // the next byte to read; always the start of a character
 }
 
 func (p *parser) done() bool { return p.at == len(p.text) }
 
 func (p *parser) skipSpace() { p.take(unicode.IsSpace) }
 
-// take consumes the longest run of characters for which is holds.
-func (p *parser) take(is func(rune) bool) string {
+// take consumes the longest run of characters that match.
+func (p *parser) take(match func(rune) bool) string {
 	rest := p.text[p.at:]
-	end := strings.IndexFunc(rest, func(r rune) bool { return !is(r) })
+	end := strings.IndexFunc(rest, func(r rune) bool { return !match(r) })
 	if end < 0 {
 		end = len(rest)
 	}
@@ -76,8 +75,8 @@ func (p *parser) take(is func(rune) bool) string {
 	return rest[:end]
 }
 
-// pair reads one number and its unit. Only a number that is the whole text may go without a unit: in "1h 30" it is
-// as likely that minutes were meant as milliseconds.
+// pair reads one number and its unit. The unit may be missing only if the number is the whole text. In "1h 30" it
+// cannot be guessed: 30 may be meant as minutes or as milliseconds.
 func (p *parser) pair(first bool) (time.Duration, error) {
 	start := p.at
 	digits := p.take(isDigit)
@@ -104,7 +103,7 @@ func (p *parser) pair(first bool) (time.Duration, error) {
 	return p.amount(start, digits, unit)
 }
 
-// amount multiplies with care: a number of any length is read, and refused where it does not fit.
+// amount returns digits times unit. The text may have any number of digits, so it checks for overflow before each one.
 func (p *parser) amount(start int, digits string, unit time.Duration) (time.Duration, error) {
 	limit := int64(math.MaxInt64 / unit)
 	var n int64
@@ -118,7 +117,7 @@ func (p *parser) amount(start int, digits string, unit time.Duration) (time.Dura
 	return time.Duration(n) * unit, nil
 }
 
-// failNumber names what stands where a number, or its next digit, should.
+// failNumber describes what was found in place of a number, or of its next digit.
 func (p *parser) failNumber() error {
 	r, size := utf8.DecodeRuneInString(p.text[p.at:])
 	found := p.text[p.at : p.at+size]

@@ -1,4 +1,5 @@
-// Package pawltest tests workflows in virtual time: thirty days pass in a millisecond, and every run is the same.
+// Package pawltest tests workflows in virtual time. Thirty days pass in a millisecond, and the same test always gives
+// the same result.
 //
 //	func TestRefund(t *testing.T) {
 //		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -10,10 +11,10 @@
 //		})
 //	}
 //
-// [Env.Restart] is a deploy, [Env.Crash] the death of the process. [Replay] holds new code against histories of runs that were
-// recorded before.
+// [Env.Restart] does what a deploy does, [Env.Crash] what the death of the process does. [Replay] checks new code
+// against recorded histories of earlier runs.
 //
-// [Run] is [testing/synctest.Test] with an engine on a journal in memory: the engine's clock, its timers and those of the
-// code under test are the bubble's, and time passes when all goroutines wait. What holds for synctest holds here: steps
-// that wait for the network or another process hold time up; use [Env.Fake] for them.
+// [Run] is [testing/synctest.Test] with an engine on a journal in memory. The clock and the timers of the engine and of
+// the code under test belong to the synctest bubble, where time passes only while all goroutines wait. A step that
+// waits for the network or for another process therefore stops the time; use [Env.Fake] for it.
 package pawltest

@@ -23,23 +23,23 @@ type Env struct {
 	journal journal.Journal
 	config  pawl.Config
 	stops   *stops
-	dead    atomic.Bool // what the engine that ends now has to say nobody hears
+	dead    atomic.Bool // the engine was crashed: drop what it logs
 
 	mu    sync.Mutex
 	fakes map[string]Fake
 }
 
-// Fake stands in for a step's function.
+// Fake replaces a step's function.
 type Fake func(ctx context.Context, a pawl.AttemptInfo) (any, error)
 
-// Run runs a test in virtual time with an engine that knows the workflows.
+// Run runs a test in virtual time, with an engine that has these workflows.
 func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Definition) {
 	t.Helper()
 	RunWith(t, pawl.Config{Workflows: workflows}, test)
 }
 
-// RunWith is Run with a configuration. Its Journal is a fresh one in memory where it names neither one nor a database,
-// which is opened within the bubble.
+// RunWith is Run with a configuration. If it has neither a Journal nor a Database, the engine gets a new journal in
+// memory. A Database is opened inside the synctest bubble.
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,14 +51,16 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		if e.config.Log == nil {
 			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
 		}
-		e.config.Log = slog.New(mortal{e.config.Log.Handler(), &e.dead})
-		codec := cfg.Codec // not the engine's: attempts begin before Open has returned it
+		e.config.Log = slog.New(silenced{e.config.Log.Handler(), &e.dead})
+		codec := cfg.Codec // not e.Engine's: attempts may start before Open returns, and e.Engine is nil until then
 		if codec == nil {
 			codec = pawl.JSON{}
 		}
 		e.config.Observer = e.stops
 		next := cfg.Intercept
-		e.config.Intercept = func(ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+		e.config.Intercept = func(
+			ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error),
+		) ([]byte, error) {
 			if fake := e.fake(a); fake != nil {
 				fn = func(ctx context.Context) ([]byte, error) {
 					out, err := fake(ctx, a)
@@ -94,24 +96,25 @@ func (e *Env) fake(a pawl.AttemptInfo) Fake {
 	return e.fakes[a.Step]
 }
 
-// Fake lets fn stand in for a step's function in all runs, from the next attempt on; nil: no longer. The step is named by
-// its key: "charge", "charge#2" the second time, "items[3]/charge" in a branch.
+// Fake replaces a step's function in all runs, from the next attempt on. A nil fn ends that. The step is named by its
+// key: "charge", "charge#2" for the second call with that name, "items[3]/charge" in a branch.
 func (e *Env) Fake(step string, fn Fake) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fakes[step] = fn
 }
 
-// Skip lets time pass, with all that happens in it.
+// Skip lets time pass. Everything that is due in that time happens.
 func (e *Env) Skip(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// Settle waits until all goroutines wait for time to pass, or for each other.
+// Settle waits until every goroutine waits for time to pass or for another goroutine.
 func (e *Env) Settle() { synctest.Wait() }
 
-// Restart closes the engine and opens it again on the same journal, with other workflows where some are given: a deploy.
+// Restart closes the engine and opens it again on the same journal, as a deploy does. Workflows that are given replace
+// the earlier ones.
 func (e *Env) Restart(workflows ...pawl.Definition) {
 	e.t.Helper()
 	if err := e.Close(); err != nil {
@@ -123,8 +126,8 @@ func (e *Env) Restart(workflows ...pawl.Definition) {
 	e.open()
 }
 
-// Crash ends the engine as the death of its process does and opens it again on what was durable, with other workflows where
-// some are given. It needs the journal in memory that Run makes.
+// Crash ends the engine as the death of its process would, and opens it again with what was durable. Workflows that are
+// given replace the earlier ones. It needs the journal in memory that Run makes.
 func (e *Env) Crash(workflows ...pawl.Definition) {
 	e.t.Helper()
 	m, ok := e.journal.(*memory.Journal)
@@ -132,7 +135,7 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 		e.t.Fatalf("pawltest: a journal of type %T cannot crash", e.journal)
 	}
 	e.dead.Store(true)
-	e.journal = m.Reopen() // the old engine saves nothing from here on
+	e.journal = m.Reopen() // from here on the old engine cannot save anything
 	e.config.Journal = e.journal
 	_ = e.Close()
 	e.dead.Store(false)
@@ -145,7 +148,7 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 // Reopen opens the engine again after Close.
 func (e *Env) Reopen() { e.open() }
 
-// Step returns a step of a run as it stands.
+// Step returns the current state of a step.
 func (e *Env) Step(run, step string) pawl.StepDescription {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
@@ -163,7 +166,7 @@ func (e *Env) Step(run, step string) pawl.StepDescription {
 	return pawl.StepDescription{}
 }
 
-// WantPhase fails the test where the run is not in that phase.
+// WantPhase fails the test if the run is not in that phase.
 func (e *Env) WantPhase(run, phase string) {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
@@ -175,7 +178,7 @@ func (e *Env) WantPhase(run, phase string) {
 	}
 }
 
-// WantAttempts fails the test where the step has not had that many attempts.
+// WantAttempts fails the test if the step has not had that many attempts.
 func (e *Env) WantAttempts(run, step string, n int) {
 	e.t.Helper()
 	if s := e.Step(run, step); s.Attempts != n {
@@ -183,22 +186,23 @@ func (e *Env) WantAttempts(run, step string, n int) {
 	}
 }
 
-// WantDeadline fails the test where the step's stored deadline is not that far from its first scheduling.
+// WantDeadline fails the test if the step's stored deadline is not that long after the step was first scheduled.
 func (e *Env) WantDeadline(run, step string, after time.Duration) {
 	e.t.Helper()
 	s := e.Step(run, step)
 	if got := s.Deadline.Sub(s.Scheduled); s.Deadline.IsZero() || got != after {
-		e.t.Errorf("step %q of run %s has its deadline %s after its scheduling (%s), want %s", step, run, got, s.Deadline, after)
+		e.t.Errorf("step %q of run %s has its deadline %s after its scheduling (%s), want %s",
+			step, run, got, s.Deadline, after)
 	}
 }
 
-// Replay fails the test where the workflow's code does not decide what the history holds.
+// Replay fails the test if the workflow's code makes other decisions than those that the history records.
 func Replay(t *testing.T, w pawl.Definition, history []core.Entry) {
 	t.Helper()
 	ReplayWith(t, pawl.Config{}, w, history)
 }
 
-// ReplayWith is Replay with a configuration, for histories that a codec other than JSON has written.
+// ReplayWith is Replay with a configuration. It is needed for histories that a codec other than JSON wrote.
 func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []core.Entry) {
 	t.Helper()
 	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
@@ -206,7 +210,7 @@ func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []core
 	}
 }
 
-// Marshal writes a history down, to be kept beside the code and replayed by later versions of it.
+// Marshal encodes a history. Keep it in a file next to the code, to replay it with later versions of the code.
 func Marshal(history []core.Entry) []byte {
 	var b []byte
 	for i := range history {
@@ -220,21 +224,23 @@ func Unmarshal(b []byte) ([]core.Entry, error) {
 	return core.ReadEntries(b)
 }
 
-// mortal is a log that a dead process does not write.
-type mortal struct {
+// silenced is a log handler that writes nothing after a crash: a dead process does not log.
+type silenced struct {
 	slog.Handler
 	dead *atomic.Bool
 }
 
-func (m mortal) Enabled(ctx context.Context, l slog.Level) bool {
-	return !m.dead.Load() && m.Handler.Enabled(ctx, l)
+func (s silenced) Enabled(ctx context.Context, l slog.Level) bool {
+	return !s.dead.Load() && s.Handler.Enabled(ctx, l)
 }
 
-func (m mortal) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return mortal{m.Handler.WithAttrs(attrs), m.dead}
+func (s silenced) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return silenced{s.Handler.WithAttrs(attrs), s.dead}
 }
 
-func (m mortal) WithGroup(name string) slog.Handler { return mortal{m.Handler.WithGroup(name), m.dead} }
+func (s silenced) WithGroup(name string) slog.Handler {
+	return silenced{s.Handler.WithGroup(name), s.dead}
+}
 
 // logWriter writes log lines into the test's log.
 type logWriter struct{ t *testing.T }

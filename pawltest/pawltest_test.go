@@ -110,10 +110,11 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestFakeAfterRestart: attempts of an engine that is opened again find what stands in for them, however early they begin.
+// TestFakeAfterRestart: when an engine is opened again, fakes apply to its attempts, however early those start.
 func TestFakeAfterRestart(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ string) (int, error) {
-		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("not faked") }, pawl.Retry("fixed(9, 1m)"))
+		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("not faked") },
+			pawl.Retry("fixed(9, 1m)"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		e.Fake("s", func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// AwaitRun waits for the end of a run's chain, as a run's Result does. Where a body of that chain, or of its child runs, cannot
-// go on it returns what [pawl.Engine.Problem] says: nothing else would happen, and time would pass for ever.
+// AwaitRun waits for the end of a run's chain, as a run's Result does. If a body of that chain, or of one of its child
+// runs, is stuck, it returns the error of [pawl.Engine.Problem]. Otherwise the test would wait for ever.
 func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
 	engine := e.Engine
 	ctx, cancel := context.WithCancel(ctx)
@@ -25,7 +25,7 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
 		out, err = engine.AwaitRun(ctx, id)
 	}()
 	for {
-		news, times := e.stops.look()
+		changed, times := e.stops.counts()
 		if problem := problemOf(ctx, engine, id, times); problem != nil {
 			cancel()
 			<-ended
@@ -34,15 +34,16 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
 		select {
 		case <-ended:
 			return out, err
-		case <-news:
+		case <-changed:
 		}
 	}
 }
 
-// patience is how often a body may spend too long outside of its steps: what it waits for may come.
+// patience is how often a body may exceed its task timeout before the run counts as stuck. The body may be waiting for
+// something that still comes.
 const patience = 10
 
-// problemOf returns what keeps a run from its end for ever; nil: nothing. times are how often bodies have stopped.
+// problemOf returns the error that keeps a run from ever ending, or nil. times is how often each body has stopped.
 func problemOf(ctx context.Context, engine *pawl.Engine, id string, times map[string]int) error {
 	for run, n := range times {
 		problem := engine.Problem(run)
@@ -58,7 +59,7 @@ func problemOf(ctx context.Context, engine *pawl.Engine, id string, times map[st
 	return nil
 }
 
-// belongs reports whether a run is that one, of its chain, or below it.
+// belongs reports whether a run is the run to, a later run of its chain, or a child below it.
 func belongs(ctx context.Context, engine *pawl.Engine, run, to string) bool {
 	for run != to {
 		history, err := engine.History(ctx, run)
@@ -80,17 +81,17 @@ func belongs(ctx context.Context, engine *pawl.Engine, run, to string) bool {
 	return true
 }
 
-// stops counts how often bodies have stopped. It is the engine's observer, in front of the test's own.
+// stops counts how often bodies have stopped. It is the engine's observer and passes everything on to the test's own.
 type stops struct {
 	next pawl.Observer // nil: none
 
-	mu    sync.Mutex
-	times map[string]int
-	news  chan struct{} // closed by the next one
+	mu      sync.Mutex
+	times   map[string]int
+	changed chan struct{} // closed and replaced when a body stops
 }
 
 func newStops(next pawl.Observer) *stops {
-	return &stops{next: next, times: map[string]int{}, news: make(chan struct{})}
+	return &stops{next: next, times: map[string]int{}, changed: make(chan struct{})}
 }
 
 func (s *stops) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) {
@@ -102,17 +103,17 @@ func (s *stops) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) 
 func (s *stops) BodyStopped(run string, err error) {
 	s.mu.Lock()
 	s.times[run]++
-	close(s.news)
-	s.news = make(chan struct{})
+	close(s.changed)
+	s.changed = make(chan struct{})
 	s.mu.Unlock()
 	if s.next != nil {
 		s.next.BodyStopped(run, err)
 	}
 }
 
-// look returns how often bodies have stopped, and what is closed when that changes.
-func (s *stops) look() (news chan struct{}, times map[string]int) {
+// counts returns how often each body has stopped, and a channel that is closed when that changes.
+func (s *stops) counts() (changed chan struct{}, times map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.news, maps.Clone(s.times)
+	return s.changed, maps.Clone(s.times)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestResultOfWhatCannotGoOn: a test that waits for a run whose body is stuck ends, also where it is a later run of the chain, or
-// a child's. Others wait as before.
+// TestResultOfWhatCannotGoOn: a test that waits for a run with a stuck body ends. The body may also be that of a later
+// run of the chain, or of a child. Tests that wait for other runs go on.
 func TestResultOfWhatCannotGoOn(t *testing.T) {
 	var changes int
 	changing := pawl.Define("changing", func(ctx pawl.Context, rounds int) (int, error) {
@@ -25,11 +25,17 @@ func TestResultOfWhatCannotGoOn(t *testing.T) {
 		return 1, pawl.Sleep(ctx, "rest", "1h")
 	})
 	blocking := pawl.Define("blocking", func(ctx pawl.Context, _ int) (int, error) {
-		<-ctx.Done() // of the run's end, that is
+		<-ctx.Done() // until the run ends
 		return 0, ctx.Err()
 	})
-	parent := pawl.Define("parent", func(ctx pawl.Context, n int) (int, error) { return pawl.Child(ctx, "child", changing, n) })
-	patient := pawl.Define("patient", func(ctx pawl.Context, n int) (int, error) { return n, pawl.Sleep(ctx, "rest", "30d") })
+	parent := pawl.Define("parent", func(ctx pawl.Context, n int) (int,
+		error) {
+		return pawl.Child(ctx, "child", changing, n)
+	})
+	patient := pawl.Define("patient", func(ctx pawl.Context, n int) (int, error) {
+		return n,
+			pawl.Sleep(ctx, "rest", "30d")
+	})
 	var changed *pawl.ChangedError
 	var late *pawl.TaskTimeoutError
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// none is the text that takes an inherited retry policy or limit away.
+// none is the text that removes an inherited retry policy or limit.
 const none = "none"
 
 var (
@@ -20,15 +20,15 @@ var (
 	limitKeys = []string{"after", "retry", "onExpire", "warn", "origin"}
 )
 
-// DefaultRetry is what a retry policy's fields are where they are not given: one attempt, 1s before a second one,
-// doubled for each further one, for errors and timeouts.
+// DefaultRetry returns the values of the fields that a retry policy does not give: one attempt, a delay of 1s that
+// doubles with each further attempt, and retries of errors and timeouts.
 func DefaultRetry() *Retry {
 	return &Retry{
 		MaxAttempts: 1, InitialInterval: time.Second, BackoffCoefficient: 2, On: slices.Clone(defaultOn),
 	}
 }
 
-// DecodePolicy reads {retry, timeout} from a value as a YAML or JSON decoder yields it. Every error of the Decode
+// DecodePolicy reads {retry, timeout} from a value that a YAML or JSON decoder returned. Every error of the Decode
 // functions is a [*FieldError].
 func DecodePolicy(v any) (Policy, error) {
 	var p Policy
@@ -43,18 +43,19 @@ func DecodePolicy(v any) (Policy, error) {
 	return Policy{Retry: retry, Limits: limits}, nil
 }
 
-// DecodeRetry reads a retry policy: a preset as text, see [ParsePreset], or a mapping whose absent fields are those
-// of [DefaultRetry]. Nil is no policy.
+// DecodeRetry reads a retry policy: a preset as text, see [ParsePreset], or a mapping. Fields that the mapping does not
+// give are those of [DefaultRetry]. For nil it returns nil: no policy.
 func DecodeRetry(v any) (*Retry, error) {
 	switch v := v.(type) {
 	case nil:
-		return nil, nil // absence is a value here: the policy below it holds
+		return nil, nil // no policy is not an error: an inherited one may apply
 	case string:
 		return ParsePreset(v)
 	case map[string]any:
 		return decodeRetry(v)
 	default:
-		msg := fmt.Sprintf("%s where a retry policy is expected: write {maxAttempts: 3} or exponential(3, 1s)", describe(v))
+		msg := fmt.Sprintf("%s where a retry policy is expected: write {maxAttempts: 3} or exponential(3, 1s)",
+			describe(v))
 		return nil, &FieldError{Msg: msg}
 	}
 }
@@ -128,8 +129,9 @@ func (f *Fields) kinds(key string) []Kind {
 	return kinds
 }
 
-// DecodeLimits reads a step's limits: a mapping of limits by name, or a duration alone, which is scheduleToClose, for
-// a timeout is a deadline. Nil is no limits.
+// DecodeLimits reads a step's limits: a mapping of limits by name, or a duration alone. A duration alone is a
+// scheduleToClose, which covers all attempts: `timeout: 5m` means that the step ends after five minutes, however often
+// it was tried. For nil it returns no limits.
 func DecodeLimits(v any) (Limits, error) {
 	var limits Limits
 	if v == nil {
@@ -162,12 +164,12 @@ func DecodeLimits(v any) (Limits, error) {
 }
 
 // DecodeLimit reads one limit: a duration, none, or {after, retry, onExpire, warn}. A deadline may also be an RFC 3339
-// instant, alone or as {at: …}. Zero, which would end everything before it begins, is refused, and so is `retry: true`
-// on a limit that spans attempts. Nil is no limit.
+// instant, alone or as {at: …}. Zero is an error, because the work would end before it starts. So is `retry: true` on
+// a limit that spans all attempts. For nil it returns nil: no limit.
 func DecodeLimit(kind LimitKind, v any) (*Limit, error) {
 	switch v := v.(type) {
 	case nil:
-		return nil, nil // absence is a value here: the limit below it holds
+		return nil, nil // no limit is not an error: an inherited one may apply
 	case map[string]any:
 		return decodeLimit(kind, v)
 	case string:
@@ -222,10 +224,11 @@ func decodeLimit(kind LimitKind, v map[string]any) (*Limit, error) {
 	return limit, nil
 }
 
-// mayBeInstant: a limit of no particular kind may be anything, it is one of ours read back.
+// mayBeInstant reports whether the limit may be an instant in place of an amount. LimitNone stands for a limit of
+// unknown kind that UnmarshalJSON reads back, so anything that MarshalJSON wrote is allowed.
 func mayBeInstant(kind LimitKind) bool { return kind == LimitDeadline || kind == LimitNone }
 
-// set takes an amount, or for a deadline an instant as text.
+// set reads an amount, or for a deadline an instant.
 func (l *Limit) set(kind LimitKind, v any) error {
 	text, _ := v.(string)
 	if _, ok := v.(time.Time); ok || looksLikeInstant(text) {
@@ -242,7 +245,7 @@ func (l *Limit) set(kind LimitKind, v any) error {
 	return nil
 }
 
-// setInstant takes an instant, as text or as those YAML decoders yield it that know instants.
+// setInstant reads an instant: text, or the time.Time that some YAML decoders make of it.
 func (l *Limit) setInstant(kind LimitKind, v any) error {
 	if !mayBeInstant(kind) {
 		msg := fmt.Sprintf("%s is an amount of time; only a deadline can be an instant", kind)
@@ -266,7 +269,8 @@ func (l *Limit) setInstant(kind LimitKind, v any) error {
 	return nil
 }
 
-// looksLikeInstant tells an instant from an amount, also a misspelt one: it begins like a date.
+// looksLikeInstant reports whether the text starts like a date. A misspelt instant then gets an error about instants,
+// not one about durations.
 func looksLikeInstant(text string) bool {
 	return len(text) >= 10 && text[4] == '-' && text[7] == '-'
 }

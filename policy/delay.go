@@ -8,40 +8,44 @@ import (
 // maxDelay is the longest delay in milliseconds; it is small enough for a float64 to hold it exactly.
 const maxDelay = float64(math.MaxInt64 / int64(time.Millisecond))
 
-// Delay is the time between the end of attempt n (from 1, lost attempts not counted) and the next one:
+// Delay returns the time from the end of attempt n to the start of the next one. Attempts count from 1; lost ones are
+// not counted. The delay is
 //
 //	min(InitialInterval × BackoffCoefficient^(n-1), MaxInterval)
 //
-// The jitter is applied after the cap, so the cap always holds. With uniform jitter j the delay lies between (1-j) and
-// 1 times that, at the point that u in [0,1) chooses. With decorrelated jitter it is
+// Jitter is applied after the cap, so no delay is longer than the cap. Uniform jitter j multiplies the delay by a
+// factor from 1-j to 1; u in [0,1) chooses the factor. With decorrelated jitter the delay is
 //
 //	min(InitialInterval + u × (3 × previous - InitialInterval), MaxInterval)
 //
-// where previous is the delay before this one and 0 if there was none. A coefficient below 1 counts as 1. The result
-// is never negative, is floored to whole milliseconds, and saturates: no n overflows.
+// where previous is the delay before this one, or 0 if there was none. A coefficient below 1 counts as 1. The result is
+// never negative, is rounded down to whole milliseconds, and does not overflow: a huge n gives the longest delay.
 func (r *Retry) Delay(n int, previous time.Duration, u float64) time.Duration {
 	if r.InitialInterval <= 0 {
 		return 0
 	}
 	u = min(max(u, 0), 1)
-	initial, limit := milliseconds(r.InitialInterval), maxDelay
+	initial := milliseconds(r.InitialInterval)
+	limit := maxDelay
 	if r.MaxInterval > 0 {
 		limit = min(limit, milliseconds(r.MaxInterval))
 	}
+
 	if r.JitterKind == JitterDecorrelated {
-		// After a short wish of the worker's three times the previous delay may be less than the initial one.
+		// The previous delay may be the short one that a worker asked for. Three times that may be less than initial.
 		spread := max(3*milliseconds(previous)-initial, 0)
 		return floor(min(initial+float64(u*spread), limit))
 	}
+
 	grown := initial * math.Pow(max(r.BackoffCoefficient, 1), float64(max(n, 1)-1))
 	jitter := min(max(r.Jitter, 0), 1)
-	// The conversions keep compilers from fusing multiplication and addition, which would round differently on
-	// different machines: a preview must show the very delays that happen.
+	// Without the conversions a compiler may fuse the multiplication and the addition. Machines that do so round
+	// differently, and then a preview would not show the delays that really happen.
 	return floor(min(grown, limit) * (float64(1-jitter) + float64(jitter*u)))
 }
 
-// Longest is the longest delay there would be without cap and jitter: the last one, or with unlimited attempts the one that
-// all of them come to.
+// Longest returns the longest delay that the policy would reach without cap and jitter. That is the delay before the
+// last attempt; with unlimited attempts it is the value that the delays grow to.
 func (r *Retry) Longest() time.Duration {
 	last := math.MaxInt32
 	if r.MaxAttempts > 0 {
@@ -57,11 +61,11 @@ func floor(ms float64) time.Duration { return time.Duration(ms) * time.Milliseco
 
 func wholeMilliseconds(d time.Duration) time.Duration { return d.Truncate(time.Millisecond) }
 
-// Random draws the number in [0,1) that spreads the delay after an attempt. It depends on nothing but the run, the
-// step and the attempt, so a preview, a replay and every node draw the same one.
+// Random returns a number in [0,1) that spreads the delay after an attempt. It depends only on the run, the step and
+// the attempt. A preview, a replay and every node therefore get the same number.
 //
-// The function never changes: FNV-1a over the run's bytes, the step's bytes and the attempt's number as eight bytes,
-// lowest first; then SplitMix64's finaliser; the upper 53 bits of the result are the fraction.
+// The function must never change: FNV-1a over the run's bytes, the step's bytes and the attempt's number as eight
+// bytes, lowest first; then the finaliser of SplitMix64. The upper 53 bits of the result are the fraction.
 func Random(run [16]byte, step string, attempt int) float64 {
 	const offset, prime = 0xcbf29ce484222325, 0x100000001b3
 	hash := uint64(offset)

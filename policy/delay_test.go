@@ -73,7 +73,8 @@ func TestDelay(t *testing.T) {
 }
 
 func TestDelayDecorrelated(t *testing.T) {
-	r := policy.Retry{InitialInterval: time.Second, MaxInterval: 10 * time.Second, JitterKind: policy.JitterDecorrelated}
+	r := policy.Retry{InitialInterval: time.Second, MaxInterval: 10 * time.Second,
+		JitterKind: policy.JitterDecorrelated}
 	for _, test := range []struct {
 		previous time.Duration
 		u        float64
@@ -85,7 +86,7 @@ func TestDelayDecorrelated(t *testing.T) {
 		{time.Second, 0.5, 2 * time.Second},
 		{2 * time.Second, 0.5, 3500 * time.Millisecond},
 		{8 * time.Second, 0.9, 10 * time.Second},
-		{time.Millisecond, 0.9, time.Second}, // after a short wish of the worker's
+		{time.Millisecond, 0.9, time.Second}, // the worker asked for a short delay before
 		{math.MaxInt64, 0.9, 10 * time.Second},
 	} {
 		if got := r.Delay(5, test.previous, test.u); got != test.want {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// The JSON forms are the native ones, so that what a journal keeps, a flow file could say: the Decode functions read
-// them back to the same value, to the millisecond.
+// The JSON forms are those of flow files: what a journal keeps could also stand in a flow file. The Decode functions
+// read them back to the same value, exact to the millisecond.
 
 type retryJSON struct {
 	MaxAttempts        int               `json:"maxAttempts"`
@@ -43,7 +43,7 @@ func (r Retry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what DecodeRetry reads. As everywhere in encoding/json, null changes nothing.
+// UnmarshalJSON reads what DecodeRetry reads. Null changes nothing, as is usual with encoding/json.
 func (r *Retry) UnmarshalJSON(data []byte) error {
 	v, err := decodeJSON(data)
 	if err != nil {
@@ -65,7 +65,7 @@ type limitJSON struct {
 	Origin   string            `json:"origin,omitempty"`
 }
 
-// MarshalJSON writes the native form in full, so that it means the same wherever it stands.
+// MarshalJSON writes every field. A default may differ between limits, so leaving one out could change the meaning.
 func (l Limit) MarshalJSON() ([]byte, error) {
 	if l.Removed {
 		return json.Marshal(none)
@@ -80,8 +80,8 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what DecodeLimit reads, without knowing which limit it is: where it does not say, no attempt
-// follows its expiry.
+// UnmarshalJSON reads what DecodeLimit reads. It does not know which limit it reads: if `retry` is not given, it is
+// false.
 func (l *Limit) UnmarshalJSON(data []byte) error {
 	v, err := decodeJSON(data)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// decodeJSON keeps numbers as they are written: a float64 would lose digits of a large number of milliseconds.
+// decodeJSON keeps numbers as text: a float64 would lose digits of a large number of milliseconds.
 func decodeJSON(data []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -159,7 +159,7 @@ func decodeJSON(data []byte) (any, error) {
 	return v, err
 }
 
-// atLeastOne keeps a limit or a cap shorter than a millisecond from being written as zero, which would mean none.
+// atLeastOne rounds a limit or a cap below a millisecond up to one. It would be written as zero, which means none.
 func atLeastOne(d time.Duration) duration.Duration {
 	if d <= 0 {
 		return 0

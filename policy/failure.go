@@ -14,13 +14,13 @@ type Kind uint8
 // The failure kinds.
 const (
 	KindError     Kind = iota + 1 // unexpected or infrastructure: exit code, HTTP 5xx, connection error, panic
-	KindFailed                    // the worker says: known and deterministic
+	KindFailed                    // known and deterministic, as the worker reports it
 	KindTimeout                   // a limit fired
 	KindCancelled                 // the work was told to stop
 	KindLost                      // the worker or the engine died during the attempt
 )
 
-// Failure says why an attempt, a step or a run did not succeed.
+// Failure tells why an attempt, a step or a run did not succeed.
 type Failure struct {
 	Kind         Kind            `json:"kind"`
 	Type         string          `json:"type,omitempty"`
@@ -28,14 +28,16 @@ type Failure struct {
 	Code         int             `json:"code,omitempty"`
 	Details      json.RawMessage `json:"details,omitempty"`
 	NonRetryable bool            `json:"nonRetryable,omitempty"`
-	RetryAfter   *time.Duration  `json:"-"`                // the worker's wish for the next delay; nil: none
+	RetryAfter   *time.Duration  `json:"-"`                // the delay that the worker asked for; nil: none
 	Limit        LimitKind       `json:"limit,omitempty"`  // with KindTimeout: the limit that fired
 	Origin       string          `json:"origin,omitempty"` // with KindTimeout: where that limit was configured
 	Cause        *Failure        `json:"cause,omitempty"`
-	Reason       Reason          `json:"reason,omitempty"` // of a run that a step's end has ended: why the step was not tried again
+
+	// Reason is set in the failure of a run that ended because a step ended badly: why that step was not tried again.
+	Reason Reason `json:"reason,omitempty"`
 }
 
-// Error says in one sentence what failed and what caused it.
+// Error describes in one sentence what failed and what caused it.
 func (f *Failure) Error() string {
 	text := f.Kind.String()
 	switch {
@@ -75,13 +77,12 @@ type failureJSON struct {
 	RetryAfter *duration.Duration `json:"retryAfter,omitempty"`
 }
 
-// MarshalJSON writes the failure with retryAfter as a duration's text. A wish that lies in the past is written as
-// zero, which is how it is judged.
+// MarshalJSON writes retryAfter as a duration's text. A negative one is written as zero, which is how Judge reads it.
 func (f Failure) MarshalJSON() ([]byte, error) {
 	out := failureJSON{plainFailure: plainFailure(f)}
 	if f.RetryAfter != nil {
-		wish := duration.Duration(max(*f.RetryAfter, 0))
-		out.RetryAfter = &wish
+		after := duration.Duration(max(*f.RetryAfter, 0))
+		out.RetryAfter = &after
 	}
 	return json.Marshal(out)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// FieldError says what is wrong with one field of a decoded document. A caller that knows the document's positions
-// can point at the place.
+// FieldError tells what is wrong with one field of a decoded document. A caller that knows the positions in the
+// document can use Path to point at the place.
 type FieldError struct {
 	Path []string // from the decoded value down to the field; list items by their index from 0
-	Key  bool     // it is about the field's name, which is not known there, rather than its value
+	Key  bool     // the field's name is wrong (it is not known there), not its value
 	Msg  string
 }
 
@@ -29,8 +29,8 @@ func (e *FieldError) Error() string {
 	return strings.Join(e.Path, ".") + ": " + e.Msg
 }
 
-// Under returns err as seen from further up the document: with prefix before the path of a FieldError, and as a
-// FieldError at prefix if it is another error.
+// Under puts prefix before the path of a FieldError, as one level up in the document sees it. Any other error becomes a
+// FieldError at prefix.
 func Under(err error, prefix ...string) error {
 	if err == nil || len(prefix) == 0 {
 		return err
@@ -42,15 +42,14 @@ func Under(err error, prefix ...string) error {
 	return &FieldError{Path: slices.Clone(prefix), Msg: err.Error()}
 }
 
-// Fields reads a mapping, as a YAML or JSON decoder yields it, field by field, and keeps the first error for the end.
-// A field that is absent or null has its default.
+// Fields reads a mapping from a YAML or JSON decoder, field by field. It keeps the first error, so that the caller can
+// read all fields and check Err once. A field that is absent or null has its default.
 type Fields struct {
 	values map[string]any
 	err    error
 }
 
-// ReadFields begins to read a value that must be a mapping with no other keys than the known ones. A nil value is an
-// empty mapping.
+// ReadFields starts to read a mapping that may have only the known keys. A nil value counts as an empty mapping.
 func ReadFields(value any, known ...string) *Fields {
 	f := &Fields{}
 	if value == nil {
@@ -79,7 +78,7 @@ func (f *Fields) Fail(key, format string, args ...any) {
 	f.Keep(key, fmt.Errorf(format, args...))
 }
 
-// Keep records an error that came from below a field, unless there already is one.
+// Keep records an error from reading a field's value, unless there already is one.
 func (f *Fields) Keep(key string, err error) {
 	if f.err == nil && err != nil {
 		f.err = Under(err, key)
@@ -114,7 +113,8 @@ func (f *Fields) Texts(key string) []string {
 		for i, item := range list {
 			text, ok := item.(string)
 			if !ok {
-				f.Keep(key, &FieldError{Path: []string{fmt.Sprint(i)}, Msg: describe(item) + " where a text is expected"})
+				f.Keep(key, &FieldError{Path: []string{fmt.Sprint(i)}, Msg: describe(item) +
+					" where a text is expected"})
 			}
 			texts = append(texts, text)
 		}
@@ -186,8 +186,8 @@ func (f *Fields) Duration(key string, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// DecodeDuration reads a duration as decoders and Go code yield it: a text in the grammar of package duration, a
-// whole number of milliseconds, or a time.Duration. Negative ones are refused.
+// DecodeDuration reads a duration from a decoder or from Go code: a text in the grammar of package duration, a whole
+// number of milliseconds, or a time.Duration. Negative ones are refused.
 func DecodeDuration(value any) (time.Duration, error) {
 	switch value := value.(type) {
 	case string:
@@ -224,7 +224,7 @@ func notNegative(d time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// number reads what decoders yield for numbers.
+// number reads every type that decoders use for numbers.
 func number(value any) (float64, bool) {
 	if text, ok := value.(json.Number); ok {
 		n, err := text.Float64()
@@ -244,7 +244,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// whole reads a whole number exactly, also where a float64 could not hold it.
+// whole reads a whole number exactly, also one that a float64 cannot hold.
 func whole(value any) (int64, error) {
 	if text, ok := value.(json.Number); ok {
 		if n, err := text.Int64(); err == nil {

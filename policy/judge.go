@@ -2,34 +2,34 @@ package policy
 
 import "slices"
 
-// MaxLost is how many attempts in a row may be lost; the last of them stops the step. A step that kills its worker
-// must not be handed from worker to worker for ever.
+// MaxLost is how many attempts may be lost in a row: this loss stops the step. Without a bound, a step that kills its
+// worker would kill one worker after another.
 const MaxLost = 5
 
 // defaultRetry is the policy of a step that has none: one attempt.
 var defaultRetry = Retry{MaxAttempts: 1, BackoffCoefficient: 1}
 
-// defaultOn are the kinds that are retried where a policy lists none: what may pass by itself.
+// defaultOn lists the kinds that are retried if a policy lists none: failures that may go away by themselves.
 var defaultOn = []Kind{KindError, KindTimeout}
 
-// Judge decides what follows when an attempt ended with f. The rules are asked in one order, the first that applies
-// decides, and its name is the verdict's reason:
+// Judge decides what follows when an attempt ended with failure f. It checks the rules in this order. The first rule
+// that applies decides, and its name is the verdict's reason:
 //
 //  1. the run is closed or its cancel was asked: cancelled
 //  2. the limit that fired does not allow another attempt: timeout_not_retryable
 //  3. the failure or its type is not retryable: non_retryable
 //  4. When is false, or the kind is not in On: not_matched; When is broken: expression_error
-//  5. the attempts are used up: attempts_exhausted, or retries_off where there was only ever one
+//  5. the attempts are used up: attempts_exhausted, or retries_off if the policy allows only one
 //  6. the next attempt would begin at or after h.Deadline: no_time_left
 //
-// Otherwise the step is tried again after the policy's delay, or after f.RetryAfter where the worker asked for one;
-// neither MaxInterval nor jitter changes that wish, only the deadline bounds it.
+// If no rule applies, the step is tried again after the policy's delay, or after f.RetryAfter if the worker asked for a
+// delay. MaxInterval and jitter do not change a delay that the worker asked for; only the deadline bounds it.
 //
-// A lost attempt is nobody's failure but the infrastructure's: rules 2 to 5 are not asked, the step is tried again at
-// once, and the fifth loss in a row stops it with worker_lost.
+// A lost attempt is a fault of the infrastructure, not of the step. Judge skips rules 2 to 5 and tries the step again
+// at once. The fifth loss in a row stops the step with worker_lost.
 //
-// m is the outcome of the When expression and looked at only where there is one; u in [0,1) draws the jitter, see
-// [Random]. A nil p is the default policy, one attempt.
+// m is the result of the When expression; it is ignored if there is none. u in [0,1) chooses the jitter, see [Random].
+// A nil p is the default policy, one attempt.
 func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdict {
 	if p == nil {
 		p = &Policy{}
@@ -69,8 +69,8 @@ func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdi
 	return h.again(now, Verdict{Retry: true, Delay: delay, At: now.Add(delay)})
 }
 
-// again lets a retry pass that begins before the deadline. One that does not is stopped now: waiting for a deadline
-// that leaves no room for another attempt would only delay the news.
+// again returns the retry v if it starts before the deadline. Otherwise it stops the step now: waiting for the deadline
+// would change nothing, and the caller would learn of the failure later.
 func (h History) again(now Time, v Verdict) Verdict {
 	if h.Deadline != 0 && v.At >= h.Deadline {
 		return Verdict{Reason: ReasonNoTimeLeft, Bound: h.Bound}
@@ -78,7 +78,7 @@ func (h History) again(now Time, v Verdict) Verdict {
 	return v
 }
 
-// match asks When, or On where there is no When.
+// match checks When, or On if there is no When.
 func (r *Retry) match(kind Kind, m Match) Reason {
 	if r.When == "" {
 		if !r.Retries(kind) {
@@ -95,7 +95,7 @@ func (r *Retry) match(kind Kind, m Match) Reason {
 	return ReasonNone
 }
 
-// Retries reports whether On holds the kind; a nil On holds error and timeout, an empty one nothing.
+// Retries reports whether On contains the kind. A nil On stands for error and timeout; an empty On contains nothing.
 func (r *Retry) Retries(kind Kind) bool {
 	if r.On == nil {
 		return slices.Contains(defaultOn, kind)
@@ -103,9 +103,9 @@ func (r *Retry) Retries(kind Kind) bool {
 	return slices.Contains(r.On, kind)
 }
 
-// retriesAfter reports whether the limit that ended an attempt leaves the decision to the retry policy. A timeout of
-// the worker's own making, which names no limit, does. So does a limit that the policy no longer holds, as after an
-// operator replaced it, if it would have by default.
+// retriesAfter reports whether the retry policy decides after the limit ended an attempt. It does after a timeout that
+// names no limit: the worker made that one itself. If the policy no longer has the limit, for example because an
+// operator replaced the policy, the limit's default holds.
 func (p *Policy) retriesAfter(kind LimitKind) bool {
 	if kind == LimitNone {
 		return true

@@ -70,8 +70,8 @@ func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
 		case "nonRetryable":
 			f.NonRetryable = true
 		case "retryAfter":
-			wish := amount()
-			f.RetryAfter = &wish
+			after := amount()
+			f.RetryAfter = &after
 		case "counted":
 			arg.Scan(t, 0, &h.Counted)
 		case "lost":
@@ -127,7 +127,8 @@ func must(t *testing.T, err error) {
 
 func TestJudgeWithoutPolicy(t *testing.T) {
 	for _, p := range []*policy.Policy{nil, {}} {
-		v := policy.Judge(p, policy.History{Counted: 1}, &policy.Failure{Kind: policy.KindError}, policy.Match{}, epoch, 0)
+		v := policy.Judge(p, policy.History{Counted: 1}, &policy.Failure{Kind: policy.KindError}, policy.Match{}, epoch,
+			0)
 		if v.Retry || v.Reason != policy.ReasonRetriesOff {
 			t.Errorf("got %+v, want one attempt", v)
 		}
@@ -221,13 +222,14 @@ func drawPolicy(t *rapid.T) policy.Policy {
 }
 
 func drawRetry(t *rapid.T) *policy.Retry {
+	kinds := []policy.JitterKind{policy.JitterUniform, policy.JitterDecorrelated}
 	return &policy.Retry{
 		MaxAttempts:        rapid.IntRange(-1, 6).Draw(t, "maxAttempts"),
 		InitialInterval:    drawAmount(t, "initialInterval"),
 		BackoffCoefficient: rapid.Float64Range(1, 10).Draw(t, "backoffCoefficient"),
 		MaxInterval:        drawAmount(t, "maxInterval"),
 		Jitter:             rapid.Float64Range(0, 1).Draw(t, "jitter"),
-		JitterKind:         rapid.SampledFrom([]policy.JitterKind{policy.JitterUniform, policy.JitterDecorrelated}).Draw(t, "kind"),
+		JitterKind:         rapid.SampledFrom(kinds).Draw(t, "kind"),
 		On:                 rapid.SliceOfDistinct(drawKind(), rapid.ID).Draw(t, "on"),
 		When:               rapid.SampledFrom([]string{"", "code != 2"}).Draw(t, "when"),
 		NonRetryable:       rapid.SampledFrom([][]string{nil, {"Worse", "Bad"}}).Draw(t, "nonRetryable"),
@@ -290,9 +292,9 @@ func drawFailure(t *rapid.T) *policy.Failure {
 	if f.Kind == policy.KindTimeout {
 		f.Limit = policy.LimitKind(rapid.IntRange(0, int(policy.LimitTask)).Draw(t, "limit"))
 	}
-	if rapid.IntRange(0, 3).Draw(t, "has wish") == 0 {
-		wish := time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "retryAfter"))
-		f.RetryAfter = &wish
+	if rapid.IntRange(0, 3).Draw(t, "has retryAfter") == 0 {
+		after := time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "retryAfter"))
+		f.RetryAfter = &after
 	}
 	return f
 }

@@ -2,8 +2,8 @@ package policy
 
 import "time"
 
-// LimitKind names one of the clocks that bound work. The order is the order of precedence at one instant: of two
-// limits due together the outer one, which stands first here, fires.
+// LimitKind names one of the clocks that bound work. If two limits expire at the same instant, the outer one fires. The
+// outer limits come first here.
 type LimitKind uint8
 
 // The limits, outermost first.
@@ -21,7 +21,7 @@ const (
 	LimitTask                      // a worker advancing a body
 )
 
-// Expire says how a step ends whose limit ended it.
+// Expire is how a step ends when its limit expires.
 type Expire uint8
 
 // What an expiry does to the step.
@@ -30,14 +30,15 @@ const (
 	ExpireCancel               // cancelled
 )
 
-// Limit is one timeout: an amount, and what its expiry does. A clock and a Limit make a deadline.
+// Limit is one timeout: an amount, and what its expiry does. When the limit's clock starts, the amount becomes a
+// deadline, which is an instant.
 type Limit struct {
 	After    time.Duration // > 0, unless At or Removed is set
 	At       Time          // an absolute instant instead of an amount (LimitDeadline only)
-	Retry    bool          // whether an attempt this limit ended may be followed by another
+	Retry    bool          // another attempt may follow one that this limit ended
 	OnExpire Expire
 	Warn     int    // percent of After at which a warning event is recorded; 0: none
-	Removed  bool   // "none": takes an inherited limit away
+	Removed  bool   // "none": removes an inherited limit
 	Origin   string // where it was configured ("order.yaml:12:5", "defaults", …)
 }
 
@@ -52,7 +53,7 @@ type Limits struct {
 	Wait            *Limit
 }
 
-// Policy is everything that says how long a step may take and how often it is tried.
+// Policy holds how long a step may take and how often it is tried.
 type Policy struct {
 	Retry *Retry // nil: the default, one attempt
 	Limits

@@ -1,6 +1,6 @@
 package policy
 
-// PerAttempt reports whether the limit's clock starts again with every attempt, so that another attempt may follow
+// PerAttempt reports whether the limit's clock starts again with every attempt. Only then can another attempt follow
 // its expiry.
 func (k LimitKind) PerAttempt() bool {
 	switch k {
@@ -11,8 +11,8 @@ func (k LimitKind) PerAttempt() bool {
 	}
 }
 
-// RetriesByDefault reports whether an attempt that the limit ended may be followed by another where the limit does
-// not say. An attempt that no worker took is not: another one would wait in the same queue.
+// RetriesByDefault reports whether another attempt may follow one that the limit ended, if the limit does not set it.
+// It may not after scheduleToStart: no worker took the attempt, and the next one would wait in the same queue.
 func (k LimitKind) RetriesByDefault() bool {
 	return k.PerAttempt() && k != LimitScheduleToStart
 }
@@ -23,8 +23,8 @@ var StepLimits = []LimitKind{
 	LimitWait,
 }
 
-// place is where the limit of a kind is kept; nil for the limits that are not a step's.
-func (l *Limits) place(kind LimitKind) **Limit {
+// field returns the field that holds the limit of a kind, or nil for a limit that a step does not have.
+func (l *Limits) field(kind LimitKind) **Limit {
 	switch kind {
 	case LimitScheduleToStart:
 		return &l.ScheduleToStart
@@ -45,24 +45,24 @@ func (l *Limits) place(kind LimitKind) **Limit {
 	}
 }
 
-// Get returns the limit of a kind, or nil where there is none or it was removed.
+// Get returns the limit of a kind, or nil if there is none or it was removed.
 func (l *Limits) Get(kind LimitKind) *Limit {
-	place := l.place(kind)
-	if place == nil || *place == nil || (*place).Removed {
+	field := l.field(kind)
+	if field == nil || *field == nil || (*field).Removed {
 		return nil
 	}
-	return *place
+	return *field
 }
 
-// Removed reports whether the limit of a kind is one that takes an inherited one away.
+// Removed reports whether the limit of a kind is "none", which removes an inherited limit.
 func (l *Limits) Removed(kind LimitKind) bool {
-	place := l.place(kind)
-	return place != nil && *place != nil && (*place).Removed
+	field := l.field(kind)
+	return field != nil && *field != nil && (*field).Removed
 }
 
-// Set puts a limit in its place; the kinds that are not a step's are left out. A nil limit clears the place.
+// Set sets the limit of a kind; nil means none. It ignores kinds that a step does not have.
 func (l *Limits) Set(kind LimitKind, limit *Limit) {
-	if place := l.place(kind); place != nil {
-		*place = limit
+	if field := l.field(kind); field != nil {
+		*field = limit
 	}
 }

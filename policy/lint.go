@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// Finding is a contradiction in a policy: it is legal, but part of it can never have an effect.
+// Finding is a contradiction in a policy. The policy is legal, but a part of it can never have an effect.
 type Finding struct {
 	Code    string   `json:"code"`    // one of the Lint codes
 	Message string   `json:"message"` // one sentence
@@ -26,14 +26,14 @@ const (
 	LintCapBelowInitial  = "cap-below-initial"   // maxInterval cuts even the first delay
 	LintCapNoEffect      = "cap-no-effect"       // no delay reaches maxInterval
 	LintNothingRetried   = "nothing-retried"     // attempts, but no kind of failure that uses them
-	LintOnReplaced       = "on-replaced-by-when" // on is not asked where there is a when
-	LintLostInOn         = "lost-always-retried" // lost attempts do not depend on on
+	LintOnReplaced       = "on-replaced-by-when" // on is ignored because there is a when
+	LintLostInOn         = "lost-always-retried" // lost attempts are retried whatever on lists
 	LintJitterNoEffect   = "jitter-no-effect"    // there is no delay to spread
 	LintNoPause          = "no-pause"            // attempts without end, and no delay between them
 )
 
-// Lint finds contradictions in a step's policy, as it is after all overlays. runLimit is the shortest limit of the
-// run the step is part of; 0 means it has none.
+// Lint finds contradictions in a step's policy. Give it the policy after all overlays. runLimit is the shortest limit
+// of the step's run; 0 means none.
 func Lint(p *Policy, runLimit time.Duration) []Finding {
 	l := linter{policy: p, retry: p.Retry, runLimit: runLimit}
 	if l.retry == nil {
@@ -83,7 +83,7 @@ func (l *linter) lintRetriesOff() {
 			l.find(LintRetriesOff, fmt.Sprintf(why, setting.field), "retry", setting.field)
 		}
 	}
-	// The other limits retry by default, so nobody need have asked for it.
+	// Only scheduleToStart does not retry by default. Here the user must have asked for it.
 	if limit := l.policy.Get(LimitScheduleToStart); limit != nil && limit.Retry {
 		l.find(LintRetriesOff, fmt.Sprintf(why, "retry: true"), "timeout", LimitScheduleToStart.String(), "retry")
 	}
@@ -93,7 +93,7 @@ func (l *linter) lintFilter() {
 	r := l.retry
 	if r.When != "" {
 		if len(r.On) > 0 {
-			l.find(LintOnReplaced, "when replaces on, which is never asked", "retry", "on")
+			l.find(LintOnReplaced, "when replaces on: on has no effect", "retry", "on")
 		}
 		return
 	}
@@ -108,7 +108,8 @@ func (l *linter) lintFilter() {
 func (l *linter) lintDelays() {
 	r := l.retry
 	if r.MaxAttempts < 0 && r.InitialInterval <= 0 {
-		l.find(LintNoPause, "attempts without end follow each other without a pause; give initialInterval", "retry", "initialInterval")
+		const message = "unlimited attempts follow each other without a delay; set initialInterval"
+		l.find(LintNoPause, message, "retry", "initialInterval")
 	}
 	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != JitterUniform) {
 		l.find(LintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
@@ -132,10 +133,11 @@ func (l *linter) lintDelays() {
 	}
 }
 
-// furthestAttempt bounds the search for one that does not fit; a policy beyond it is not a slip.
+// furthestAttempt bounds the search for an attempt that does not fit. Nobody sets so many attempts by mistake.
 const furthestAttempt = 10_000
 
-// lintAttemptsFit adds up the shortest delays that the policy can draw. Unlimited attempts are not meant to fit.
+// lintAttemptsFit adds up the shortest delays that the policy allows, and finds an attempt that they put after the
+// deadline. It skips unlimited attempts: those go on until the deadline.
 func (l *linter) lintAttemptsFit() {
 	window, outer := l.window()
 	if window == 0 || l.retry.MaxAttempts < 0 {
@@ -194,8 +196,9 @@ func (l *linter) window() (window time.Duration, name string) {
 	return window, name
 }
 
-// outerLimits are, for each limit, those whose clocks never start after its own does: where such a one is not longer,
-// it always fires first. Output and heartbeats both put inactivity off, so it cannot outrun a heartbeat that is shorter.
+// outerLimits lists, for each limit, the limits whose clocks start at the same time or earlier. If such a limit is not
+// longer, it always fires first. Heartbeat is among those of inactivity: output restarts only the clock of inactivity,
+// a heartbeat restarts both, so inactivity never expires before a heartbeat limit that is not longer.
 var outerLimits = map[LimitKind][]LimitKind{
 	LimitDeadline:        {LimitScheduleToClose},
 	LimitScheduleToStart: {LimitScheduleToClose},
@@ -220,7 +223,7 @@ func (l *linter) lintNeverFires() {
 			if outer == nil || outer.At != 0 || outer.After >= shortest {
 				continue
 			}
-			// Two limits that one setting made equal contradict nothing.
+			// One setting may set two limits to the same amount. That is no contradiction.
 			if outer.After == limit.After && outer.Origin != "" && outer.Origin == limit.Origin {
 				continue
 			}

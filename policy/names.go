@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The names under which these values stand in flow files, in JSON and in the history. A name, once journaled, stays.
+// The names of these values in flow files, in JSON and in the history. Do not change them: journals contain them.
 var (
 	kindNames  = []string{"", "error", "failed", "timeout", "cancelled", "lost"}
 	limitNames = []string{
@@ -91,7 +91,7 @@ func unmarshalName[T ~uint8](what string, names []string, v *T, text []byte) err
 	return nil
 }
 
-// unknownName says that a word is none of the known ones, and which of them it may have been meant to be.
+// unknownName describes a word that is not known. It suggests a similar known word, or else lists them all.
 func unknownName(what, word string, known []string) string {
 	known = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == "" })
 	if near := nearest(word, known); near != "" {
@@ -100,7 +100,7 @@ func unknownName(what, word string, known []string) string {
 	return fmt.Sprintf("unknown %s %q; use %s", what, word, orList(known))
 }
 
-// orList joins words as a sentence does: a, b or c.
+// orList joins words as in a sentence: a, b or c.
 func orList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -109,11 +109,11 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// nearest returns the known word that a misspelt one is most likely meant to be, or "" where none is near. Near are
-// words of which at most a third of the letters differ, after them words that end with it, runTimeout and
-// workflowRunTimeout, and then words that begin alike: retry and retries.
+// nearest returns the known word that a misspelt word most likely stands for, or "" if none is similar. It looks for,
+// in this order: a word with few letters changed (about a third at most), a word that ends with it (runTimeout,
+// workflowRunTimeout), and a word that starts like it (retry, retries).
 func nearest(word string, known []string) string {
-	if len(word) > 64 { // no misspelling, and the comparison would be long
+	if len(word) > 64 { // too long for a misspelt word, and slow to compare
 		return ""
 	}
 	best, bestDistance := "", len(word)/3+2
@@ -131,7 +131,7 @@ func nearest(word string, known []string) string {
 			return candidate
 		}
 	}
-	longest := max(len(word)-2, 3) // so long must the common beginning at least be, and one letter more
+	longest := max(len(word)-2, 3) // the common start must be longer than this
 	for _, candidate := range known {
 		if n := commonPrefix(strings.ToLower(word), strings.ToLower(candidate)); n > longest {
 			best, longest = candidate, n

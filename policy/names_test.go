@@ -65,16 +65,17 @@ func TestUnknownNames(t *testing.T) {
 	}
 	var kind policy.LimitKind
 	err := kind.UnmarshalText([]byte("startToClosed"))
-	if want := `policy: unknown limit "startToClosed"; did you mean "startToClose"?`; err == nil || err.Error() != want {
+	if want := `policy: unknown limit "startToClosed"; did you mean "startToClose"?`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
 func TestFailureJSON(t *testing.T) {
-	wish := 90 * time.Second
+	after := 90 * time.Second
 	f := policy.Failure{
 		Kind: policy.KindTimeout, Limit: policy.LimitHeartbeat, Origin: "order.yaml:12:5", Message: "no sign of life",
-		Details: json.RawMessage(`{"page":3}`), RetryAfter: &wish,
+		Details: json.RawMessage(`{"page":3}`), RetryAfter: &after,
 		Cause: &policy.Failure{Kind: policy.KindFailed, Type: "InvalidCard", Code: 402, NonRetryable: true},
 	}
 	data, err := json.Marshal(f)
@@ -87,7 +88,7 @@ func TestFailureJSON(t *testing.T) {
 	}
 	var again policy.Failure
 	must(t, json.Unmarshal(data, &again))
-	if again.RetryAfter == nil || *again.RetryAfter != wish || again.Cause.Type != "InvalidCard" {
+	if again.RetryAfter == nil || *again.RetryAfter != after || again.Cause.Type != "InvalidCard" {
 		t.Errorf("read as %+v", again)
 	}
 	past := -time.Second

@@ -17,7 +17,8 @@ func TestOverlay(t *testing.T) {
 			`{"retry": "fixed(3, 1s)", "timeout": "5m"}`,
 		},
 		{
-			"each independently", `{"retry": "fixed(3, 1s)", "timeout": {"startToClose": "1m", "scheduleToClose": "5m"}}`,
+			"each independently",
+			`{"retry": "fixed(3, 1s)", "timeout": {"startToClose": "1m", "scheduleToClose": "5m"}}`,
 			`{"timeout": {"startToClose": "2m", "heartbeat": "5s"}}`,
 			`{"retry": "fixed(3, 1s)", "timeout": {"startToClose": "2m", "scheduleToClose": "5m", "heartbeat": "5s"}}`,
 		},
@@ -30,7 +31,8 @@ func TestOverlay(t *testing.T) {
 			`{"retry": {"maxAttempts": 3}}`, `{"retry": {"maxAttempts": 3}}`,
 		},
 		{"retry none", `{"retry": "fixed(3, 1s)"}`, `{"retry": "none"}`, `{"retry": {"maxAttempts": 1}}`},
-		{"limit none", `{"timeout": {"startToClose": "1m", "wait": "1h"}}`, `{"timeout": {"startToClose": "none"}}`, `{"timeout": {"wait": "1h"}}`},
+		{"limit none", `{"timeout": {"startToClose": "1m", "wait": "1h"}}`, `{"timeout": {"startToClose": "none"}}`,
+			`{"timeout": {"wait": "1h"}}`},
 		{"none of none", `{}`, `{"timeout": {"startToClose": "none"}}`, `{}`},
 		{"none below", `{"timeout": {"startToClose": "none"}}`, `{}`, `{}`},
 	} {

@@ -19,8 +19,8 @@ import (
 //	exponential(5, 1s, max=30s, jitter=decorrelated)
 //	none
 //
-// The first number is attempts in all, the first one included; none is one attempt. Like every policy that does not
-// say, a preset retries errors and timeouts.
+// The first number is attempts in all, the first one included; none is one attempt. A preset retries errors and
+// timeouts, like every policy that does not list kinds.
 func ParsePreset(text string) (*Retry, error) {
 	name, args, err := splitPreset(text)
 	if err != nil {
@@ -42,7 +42,7 @@ func ParsePreset(text string) (*Retry, error) {
 	if len(args) < 2 {
 		return nil, presetError(text, "%s needs the attempts in all and a delay, as in %s(3, 1s)", name, name)
 	}
-	// A preset is a mapping in another coat: its arguments are given to the same decoder.
+	// A preset is a short form of a mapping, so the same decoder reads and checks its arguments.
 	values := map[string]any{"maxAttempts": argument(args[0]), "initialInterval": args[1]}
 	if name == "fixed" {
 		values["backoffCoefficient"] = 1
@@ -70,7 +70,7 @@ func ParsePreset(text string) (*Retry, error) {
 
 var presetFields = map[string]string{"max": "maxInterval", "factor": "backoffCoefficient", "jitter": "jitter"}
 
-// splitPreset takes "name(a, b)" apart; args is nil for a bare name.
+// splitPreset splits "name(a, b)" into its parts; args is nil for a name alone.
 func splitPreset(text string) (name string, args []string, err error) {
 	name, rest, call := strings.Cut(strings.TrimSpace(text), "(")
 	name = strings.TrimSpace(name)
@@ -95,7 +95,7 @@ func splitPreset(text string) (name string, args []string, err error) {
 	return name, args, nil
 }
 
-// argument gives a number its type, as a YAML decoder would have.
+// argument turns a number into an int or a float64, as a YAML decoder would.
 func argument(text string) any {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n
@@ -110,8 +110,8 @@ func presetError(text, format string, args ...any) error {
 	return &FieldError{Msg: fmt.Sprintf("%q: %s", text, fmt.Sprintf(format, args...))}
 }
 
-// String writes the policy for people: as a preset where one says it all, else with what the preset leaves out after
-// it. ParsePreset reads the preset part back.
+// String writes the policy for people: as a preset, followed by the settings that a preset cannot hold. ParsePreset
+// reads the preset part back.
 func (r *Retry) String() string {
 	if r == nil {
 		return none

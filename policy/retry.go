@@ -5,7 +5,7 @@ import "time"
 // Unlimited as MaxAttempts sets no bound.
 const Unlimited = -1
 
-// JitterKind chooses how a delay is spread.
+// JitterKind chooses how jitter changes a delay.
 type JitterKind uint8
 
 // The jitter kinds.
@@ -14,7 +14,7 @@ const (
 	JitterDecorrelated                   // min(cap, U(initial, 3·previous))
 )
 
-// Retry says how often a step is tried, which failures are retried and after what delay.
+// Retry is how often a step is tried, which failures are retried, and after what delay.
 type Retry struct {
 	MaxAttempts        int           // attempts in all; Unlimited: no bound; 0: the step is skipped
 	InitialInterval    time.Duration // delay before the 2nd attempt
@@ -22,7 +22,7 @@ type Retry struct {
 	MaxInterval        time.Duration // cap on a delay; 0: none
 	Jitter             float64       // 0–1
 	JitterKind         JitterKind
-	On                 []Kind   // kinds that are retried; used where When is empty
+	On                 []Kind   // kinds that are retried; used if When is empty
 	When               string   // expression; replaces On entirely
 	NonRetryable       []string // failure types never retried
 	Origin             string   // where it was configured

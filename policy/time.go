@@ -8,7 +8,7 @@ import (
 // Time is an instant: microseconds since the Unix epoch. Zero means "none".
 type Time int64
 
-// FarFuture is later than every instant a policy can yield; adding to it saturates here.
+// FarFuture is later than every instant that a policy can give. Sums that would be later are FarFuture.
 const FarFuture Time = math.MaxInt64
 
 // At converts a wall clock reading. Sub-microsecond parts are dropped.
@@ -22,7 +22,7 @@ func (t Time) Std() time.Time {
 	return time.UnixMicro(int64(t)).UTC()
 }
 
-// Add returns t+d, saturating at FarFuture.
+// Add returns t+d, or FarFuture if the sum overflows.
 func (t Time) Add(d time.Duration) Time {
 	us := d.Microseconds()
 	if us > 0 && int64(t) > math.MaxInt64-us {
@@ -31,7 +31,7 @@ func (t Time) Add(d time.Duration) Time {
 	return t + Time(us)
 }
 
-// Sub returns t-u, saturating at the longest durations.
+// Sub returns t-u, or the longest duration if the difference does not fit.
 func (t Time) Sub(u Time) time.Duration {
 	const longest = math.MaxInt64 / int64(time.Microsecond)
 	us := int64(t - u)

@@ -5,7 +5,7 @@ import "time"
 // Reason is why a step stopped being tried.
 type Reason uint8
 
-// The stop reasons, in the order in which they are judged.
+// The stop reasons, in the order in which Judge checks them.
 const (
 	ReasonNone Reason = iota
 	ReasonCancelled
@@ -24,7 +24,7 @@ const (
 // Match is the result of a retry policy's When expression for one failure, evaluated by the caller.
 type Match struct {
 	Matched bool
-	Error   string // not empty: the expression was broken
+	Error   string // why the expression could not be evaluated; empty: it could
 }
 
 // History is what came before the attempt that ended.
@@ -32,11 +32,10 @@ type History struct {
 	Counted  int           // attempts that use up MaxAttempts, the one that ended included unless it was lost
 	Lost     int           // lost attempts in a row, the one that ended included
 	Previous time.Duration // the last delay, for decorrelated jitter; 0: none yet
-	Closed   bool          // the run is closed or its cancel was asked
-	// Deadline is the earliest instant that bounds all attempts of the step (its own and its run's), and Bound the
-	// limit it comes from; zero: none.
-	Deadline Time
-	Bound    LimitKind
+	Closed   bool          // the run is closed, or a cancel was requested
+
+	Deadline Time      // the earliest deadline of the step and its run that covers all attempts; zero: none
+	Bound    LimitKind // the limit that Deadline comes from
 }
 
 // Verdict is what follows an attempt that ended badly.
@@ -45,6 +44,6 @@ type Verdict struct {
 	Delay  time.Duration // with Retry
 	At     Time          // with Retry: the instant of the next attempt
 	Reason Reason        // without Retry
-	Bound  LimitKind     // with ReasonNoTimeLeft: the deadline that leaves no time
+	Bound  LimitKind     // with ReasonNoTimeLeft: the limit whose deadline leaves no time
 	Detail string        // with ReasonExpressionError: what was wrong
 }

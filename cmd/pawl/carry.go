@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"slices"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the exit

@@ -90,7 +90,7 @@ func (d *diagnosis) compare(ctx context.Context, path string) {
 		return
 	}
 	defer func() { _ = j.Close() }() // it only read
-	flows := &flows{j: j, read: readShown, known: map[core.DefinitionID]*compiled{}}
+	flows := newShown()
 	err = j.EachRun(ctx, func(r sqlite.Stored) error {
 		if r.Broken == nil { // else the check of the file has said so
 			d.compareRun(ctx, j, flows, r)
@@ -102,7 +102,7 @@ func (d *diagnosis) compare(ctx context.Context, path string) {
 	}
 }
 
-func (d *diagnosis) compareRun(ctx context.Context, j *sqlite.Journal, flows *flows, r sqlite.Stored) {
+func (d *diagnosis) compareRun(ctx context.Context, j *sqlite.Journal, flows *shown, r sqlite.Stored) {
 	def, err := j.Definition(ctx, r.Row.Definition)
 	var c *compiled
 	if err == nil {

@@ -114,7 +114,7 @@ func (a *app) validate(file string) (checked, error) {
 			File: doc.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info), Code: "no-counterpart", Message: n.Msg,
 		})
 	}
-	if _, err := a.children(doc, string(src)); err != nil {
+	if _, err := a.withChildren(bundle{Flow: source{File: name, Text: string(src)}}, doc); err != nil {
 		w := warning{File: name, Severity: string(flow.Warning), Message: err.Error()}
 		if at, ok := errors.AsType[*tree.Error](err); ok {
 			w.File, w.Line, w.Col, w.Step, w.Message, w.Hint = at.File, at.Line, at.Col, at.Step, at.Msg, at.Hint

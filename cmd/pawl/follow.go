@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/flow"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
 // foreign are the files that belong to a document of another system.
@@ -132,14 +133,14 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 		}
 		b.Children = append(b.Children, s)
 	}
-	return b.compile()
+	return compile(b)
 }
 
 // sourceOf writes a flow that was made of a document. What is told of its expressions later are places in the flow, so
 // it is not to have the document's name.
 func sourceOf(c *dialect.Conversion, doc *flow.Document) (source, error) {
 	text, err := flow.Encode(doc)
-	return source{doc.Name + ".yaml", string(text), originsOf(doc), c.Chains[doc.Name]}, err
+	return source{File: doc.Name + ".yaml", Text: string(text), Origins: flowkind.OriginsOf(doc), Chains: c.Chains[doc.Name]}, err
 }
 
 // notes are the fields of a flow file that stand in another system's words and have no counterpart.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // readInput puts a run's input together from --input flags.

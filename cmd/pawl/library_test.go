@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/pawlflow"
 )
 
 // TestGoProgramsRuns: the command shows the runs of a Go program, checks them, and leaves carrying them on to it.
@@ -19,7 +22,7 @@ func TestGoProgramsRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := pawl.DefineFlow[any, any](doc)
+	page := pawlflow.Define[any, any](doc)
 	book := pawl.Define("book", func(ctx pawl.Context, title string) (string, error) {
 		err := pawl.Do(ctx, "write", func(ctx context.Context) error {
 			if pawl.AttemptNumber(ctx) == 1 {
@@ -73,5 +76,180 @@ func TestGoProgramsRuns(t *testing.T) {
 		if (err != nil) != c.refused || !regexp.MustCompile(c.want).Match(out) {
 			t.Errorf("%v: %v\n%s\nwant %s", c.args, err, out, c.want)
 		}
+	}
+}
+
+// library is a Go program that knows these workflows.
+func library(t *testing.T, path string, workflows ...pawl.Definition) *pawl.Engine {
+	t.Helper()
+	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + path, Workflows: workflows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// untilPhase waits until the step has the phase.
+func untilPhase(t *testing.T, e *pawl.Engine, id, step, phase string) {
+	t.Helper()
+	for {
+		d, err := e.DescribeRun(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range d.Steps {
+			if s.Name == step && s.Phase == phase {
+				return
+			}
+		}
+	}
+}
+
+func document(t *testing.T, name, rest string) *flow.Document {
+	t.Helper()
+	doc, err := flow.Parse(name+".yaml", []byte("pawl: 1\nname: "+name+"\n"+rest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// TestResumeOfAProgramsFlow: the command carries on a flow run that a Go program started and left. What only that program
+// can carry on stays as it is: functions, flows that start what is registered there, and their children.
+func TestResumeOfAProgramsFlow(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	path := filepath.Join(dir, "shop.db")
+	order := pawlflow.Define[any, string](document(t, "order",
+		"steps:\n  - {name: before, exec: 'echo before >> effects'}\n  - {name: paid, needs: before, wait: paid}\n"+
+			"  - {name: ship, needs: paid, exec: 'echo shipped'}\noutput: ${{ trim(steps.ship.output.stdout) }}\n"))
+	shop := pawlflow.Define[any, string](document(t, "shop",
+		"steps: [{name: o, flow: order}]\noutput: ${{ steps.o.output }}\n"))
+	desk := pawl.Define("desk", func(ctx pawl.Context, _ any) (string, error) { return pawl.Child(ctx, "o", order, nil) })
+	t.Chdir(dir)
+	e := library(t, path, order, shop, desk)
+	if _, err := order.Start(ctx, e, "alone", nil); err != nil {
+		t.Fatal(err)
+	}
+	inShop, err := shop.Start(ctx, e, "in-shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	atDesk, err := desk.Start(ctx, e, "at-desk", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	untilPhase(t, e, "alone", "paid", "suspended")
+	children := map[string]string{}
+	for len(children) < 3 {
+		runs, err := e.ListRuns(ctx, pawl.Query{Workflow: "order"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			untilPhase(t, e, r.ID, "paid", "suspended")
+			children[r.ID] = r.WorkflowID
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for id, workflowID := range children {
+		out, err := command(t, dir, "event", "send", id, "paid", "--database", "sqlite:"+path).CombinedOutput()
+		if own := workflowID == "alone"; (err == nil) != own || !own && !strings.Contains(string(out), "is a Go program's") {
+			t.Errorf("an event for %q: %v\n%s", workflowID, err, out)
+		}
+	}
+	out, err := command(t, dir, "resume", "--quiet", "--database", "sqlite:"+path).CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != `"shipped"` {
+		t.Errorf("resume: %v\n%s", err, out)
+	}
+	for name, want := range map[string]string{
+		"at-desk": `workflow "desk" is a Go program's`, "in-shop": `workflow "shop" is a Go program's and starts "order"`,
+	} {
+		if out, err := command(t, dir, "resume", name, "--database", "sqlite:"+path).CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("resume %s: %v\n%s", name, err, out)
+		}
+	}
+	if effects, err := os.ReadFile("effects"); err != nil || string(effects) != "before\nbefore\nbefore\n" {
+		t.Errorf("what had finished ran again: %q, %v", effects, err)
+	}
+
+	e = library(t, path, order, shop, desk)
+	for id := range children {
+		if err := pawl.SendEvent(ctx, e, id, "paid", nil); err != nil && !errors.Is(err, pawl.ErrRunClosed) {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{inShop.ID, atDesk.ID} {
+		if got, err := pawl.RunOf[string](e, id).Result(ctx); got != "shipped" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+// TestProgramCarriesOn: a Go program goes on with a flow run of a "pawl run" that was killed with -9 in the middle of a
+// process, in the directory where the command was called, and with the child flow of that day.
+func TestProgramCarriesOn(t *testing.T) {
+	dir, before := killWhen(t, func(r killed) bool { return r.step("work").begun() }, map[string]string{
+		"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\nsteps:\n  - {name: before, exec: 'echo before >> effects'}\n" +
+			"  - {name: work, needs: before, exec: " + block + "}\n  - {name: say, needs: work, flow: say}\noutput: ${{ steps.say.output }}\n",
+		"say.yaml": "pawl: 1\nname: say\nsteps: [{name: s, exec: 'cat effects'}]\noutput: ${{ steps.s.output.stdout }}\n",
+	})
+	write(t, dir, "go", "")
+	if err := os.Remove(filepath.Join(dir, "say.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "state", "pawl", "pawl.db")
+	other := pawlflow.Define[any, any](document(t, "say", "steps: [{name: s, fail: another flow of that name}]\n"))
+	e := library(t, path, other)
+	got, err := pawl.RunOf[string](e, "k").Result(t.Context())
+	if got != "before\nwork\nwork\n" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after := shownRun(t, dir)
+	compareKilled(t, before, after)
+	if got := outcomes(after.step("work")); len(got) != 2 || got[0] != "lost" {
+		t.Errorf("the attempts of the step that was killed ended %v", got)
+	}
+}
+
+// TestLibraryFormat1 opens a database that a Go program of an earlier version wrote, before it was killed with -9: it
+// stored of a flow its file's name and its text alone. The command carries one of its runs on, and a program of today the
+// other one, which starts a workflow that is registered there.
+func TestLibraryFormat1(t *testing.T) {
+	dir := t.TempDir()
+	unzip(t, filepath.Join("testdata", "library1.db.gz"), filepath.Join(dir, "old.db"))
+	shell := func(args ...string) string {
+		t.Helper()
+		cmd := command(t, dir, append(args, "--database", "sqlite:old.db")...)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("pawl %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	shell("doctor")
+	shell("event", "send", "old-greet", "go", "--data", `{"by": "eve"}`)
+	if out := shell("resume", "--quiet"); strings.TrimSpace(out) != `"hello dear ada, eve"` {
+		t.Errorf("resume printed %q", out)
+	}
+	shell("doctor")
+
+	e := library(t, filepath.Join(dir, "old.db"))
+	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "greet", Phases: []string{"waiting"}})
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%+v, %v", runs, err)
+	}
+	if err := pawl.SendEvent(t.Context(), e, runs[0].ID, "go", map[string]string{"by": "eve"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pawl.RunOf[string](e, "old-asking").Result(t.Context()); got != "hello dear bob, eve" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // findStep looks a step up by its key, with the nearest one where there is none of that name.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // operation is an operation that a person asks for.
@@ -67,7 +67,7 @@ func ours(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, carriedHere(r)
+	return r, carriedHere(ctx, svc, r)
 }
 
 func (a *app) tellDone(w operation, r *api.Run) error {

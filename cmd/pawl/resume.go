@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -97,41 +98,58 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, err e
 // goingOn are the phases of runs that somebody carries on.
 var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
-// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and a Go program's to that. A
-// paused run waits for its operator, and alone it keeps nobody busy.
+// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and what a Go program alone can
+// carry on to that. A paused run waits for its operator, and alone it keeps nobody busy.
 func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
-	var ids []string
-	kinds := map[string]string{} // by definition
+	var rows []api.RunSummary
+	known := map[string]carrier{} // by definition
+	functions := false
 	q := api.Query{Phases: goingOn, Limit: 500}
-	for {
+	for more := true; more; {
 		page, err := svc.Runs(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range page.Runs {
-			if row.Parent != "" {
-				continue
+			by, ok := known[row.Definition]
+			if !ok {
+				by = carrierOf(ctx, svc, row.Definition)
+				known[row.Definition] = by
 			}
-			if _, known := kinds[row.Definition]; !known {
-				d, err := svc.Definition(ctx, row.Definition)
-				if err != nil {
-					return nil, err
-				}
-				kinds[row.Definition] = d.Kind
-			}
-			if kinds[row.Definition] == kindBundle {
-				ids = append(ids, row.Run)
+			functions = functions || by.function
+			if by.here && row.Parent == "" {
+				rows = append(rows, row)
 			}
 		}
-		if page.Next == "" {
-			slices.Reverse(ids)
-			return ids, nil
-		}
-		if len(ids) > maxFollowed {
+		more, q.Cursor = page.Next != "", page.Next
+		if more && len(rows) > maxFollowed {
 			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go on as well)", maxFollowed)
 		}
-		q.Cursor = page.Next
 	}
+	var ids []string
+	for _, row := range slices.Backward(rows) {
+		if functions && row.WorkflowID != "" { // a schedule may wait for its end
+			if _, err := ours(ctx, svc, row.Run); errors.As(err, new(*theirsError)) {
+				continue
+			}
+		}
+		ids = append(ids, row.Run)
+	}
+	return ids, nil
+}
+
+// carrier says who carries on the runs of a definition.
+type carrier struct {
+	here     bool // this command can, or it cannot be read: then the engine says why
+	function bool // it is a Go function
+}
+
+func carrierOf(ctx context.Context, svc api.Service, definition string) carrier {
+	c, err := definitionOf(ctx, svc, definition)
+	if err != nil {
+		return carrier{here: true}
+	}
+	return carrier{here: c.ours() == nil, function: c.flow == nil}
 }
 
 // maxFollowed bounds the runs that one command follows.

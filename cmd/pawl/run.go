@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -115,7 +116,7 @@ func (a *app) warnOf(c *compiled) {
 			fmt.Fprintf(a.Err, "pawl: %s\n", screen.Clean(w.String()))
 		}
 	}
-	here := worker.Builtin(worker.ExecConfig{})
+	here := flowkind.Executors(worker.ExecConfig{})
 	for s := range specs(c.def) {
 		if _, known := here[s.Type]; s.Kind == core.KindTask && (!known || s.Queue != "") {
 			about := fmt.Sprintf("a worker of %q tasks", s.Type)
@@ -179,7 +180,7 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	if _, err := c.doc.Start(input); err != nil {
 		return req, asUsage(err)
 	}
-	d, err := c.bundle.definition(c.doc.Name)
+	d, err := c.bundle.Definition(c.doc.Name)
 	if err != nil {
 		return req, err
 	}

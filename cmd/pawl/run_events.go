@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/journal/sqlite"
 )
 

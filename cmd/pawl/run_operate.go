@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/policy"
 )
 

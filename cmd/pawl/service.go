@@ -1,8 +1,13 @@
 package main
 
 import (
-	"github.com/pawl-dev/pawl/api"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
@@ -15,7 +20,7 @@ func readWorkflow(d journal.Definition) (*service.Workflow, error) {
 		return nil, err
 	}
 	w := &service.Workflow{Definition: c.def, Plan: c.steps(), Words: wordsOf(c)}
-	if c.theirs {
+	if c.flow == nil {
 		return w, nil
 	}
 	w.Begin = c.doc.Start
@@ -25,10 +30,40 @@ func readWorkflow(d journal.Definition) (*service.Workflow, error) {
 	return w, nil
 }
 
-// carriedHere refuses what only a Go program can carry on.
-func carriedHere(r *api.Run) error {
-	if r.Kind != kindBundle {
-		return isTheirs(r.Workflow)
+// carriedHere refuses what only a Go program can carry on: its own runs, and those whose end one of these waits for, a
+// parent or a schedule. That one could not be told here, so the engine sets such a run aside as well.
+func carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
+	c, err := definitionOf(ctx, svc, r.Definition)
+	if err != nil {
+		return err
+	}
+	if err := c.ours(); err != nil {
+		return err
+	}
+	for _, name := range []string{r.Parent, r.Notify} {
+		if name == "" {
+			continue
+		}
+		waits, err := svc.Run(ctx, name)
+		if err == nil {
+			err = carriedHere(ctx, svc, waits)
+		}
+		if errors.As(err, new(*theirsError)) {
+			return fmt.Errorf("run %s waits for the end of run %s: %w", live.Short(waits.Run), live.Short(r.Run), err)
+		}
 	}
 	return nil
+}
+
+// definitionOf reads a stored workflow.
+func definitionOf(ctx context.Context, svc api.Service, id string) (*compiled, error) {
+	d, err := svc.Definition(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := service.Definition(d)
+	if err != nil {
+		return nil, err
+	}
+	return readShown(stored)
 }

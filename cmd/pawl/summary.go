@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // conclude tells how the followed runs ended.

@@ -10,30 +10,32 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 func clockNow() time.Time { return time.Now() }
 
-// machine is an open engine with everything it stands on.
+// machine is an open node, on the database of a place.
 type machine struct {
 	*engine.Engine
 	svc     api.Service // what the engine does, for the commands
+	node    *node.Node
 	place   place
-	journal journal.Journal
-	pool    *worker.Pool   // nil: attempts wait in their queues
 	signals chan os.Signal // from when on attempts are executed; nil: none are
 }
 
 // closeWithin is how long attempts that are left behind may take to stop.
 const closeWithin = 30 * time.Second
 
-// start opens the database and an engine on it. With work set, attempts are executed; without, operations are applied and
+// start opens the database and a node on it. With work set, attempts are executed; without, operations are applied and
 // everything else stays as it is until a pawl that works comes along.
 func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	p, err := a.where()
@@ -44,25 +46,27 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{place: p, journal: j}
-	flows := &flows{j: j, read: readBundle, known: map[core.DefinitionID]*compiled{}}
-	cfg := engine.Config{
-		Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-		Kinds:          flows.kinds(),
-		BeforeRecovery: func(context.Context) error { return worker.EndLeftovers(p.owner()) },
+	n, err := node.New(node.Config{
+		Engine: engine.Config{
+			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
+			Kinds: map[string]engine.Kind{journal.KindGo: {Refuse: isTheirs}},
+		},
+		CloseJournal: true, Plugins: []kind.Plugin{flowkind.Plugin()},
+		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
+		CloseWithin: closeWithin,
+	})
+	if err != nil {
+		return nil, err
 	}
-	if m.Engine, err = engine.New(cfg); err != nil {
-		return nil, errors.Join(err, j.Close())
-	}
-	m.svc = service.NewEmbedded(m.Engine, readWorkflow, now)
+	m := &machine{Engine: n.Engine, svc: service.NewEmbedded(n.Engine, readWorkflow, now), node: n, place: p}
 	if work {
-		m.pool = worker.NewPool(worker.PoolConfig{
-			Executors: worker.Builtin(worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()}), Reporter: m.Engine,
-		})
-		m.Serve("", m.pool)
+		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()
 	}
-	if err := m.Open(ctx); err != nil {
+	if err == nil {
+		err = n.Open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil
@@ -71,14 +75,10 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 // close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever carries the runs
 // on.
 func (m *machine) close() error {
-	var errs []error
-	if m.pool != nil {
+	if m.signals != nil {
 		signal.Stop(m.signals)
-		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-		defer cancel()
-		errs = append(errs, m.pool.Close(ctx))
 	}
-	return errors.Join(append(errs, m.Engine.Close(), m.journal.Close())...)
+	return m.node.Close()
 }
 
 // stalled says why no work is taken at present; "": it is.
@@ -107,59 +107,32 @@ func (p place) owner() string {
 	return worker.OwnerOf(p.path)
 }
 
-// flows compiles stored definitions, each once, and finds child flows.
-type flows struct {
-	j     journal.Journal
-	read  func(journal.Definition) (*compiled, error)
+// isTheirs is the error for a Go function's run.
+func isTheirs(d journal.Definition) error {
+	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on", d.Name)
+}
+
+// shown reads stored definitions to look at their runs, each once.
+type shown struct {
 	mu    sync.Mutex
 	known map[core.DefinitionID]*compiled
 }
 
-// kinds are the workflows that the command can carry on, and those that it refuses because a Go program does.
-func (f *flows) kinds() map[string]engine.Kind {
-	theirs := engine.Kind{Compile: f.compile}
-	return map[string]engine.Kind{
-		kindBundle: {Compile: f.compile, Resolve: f.resolve}, journal.KindGo: theirs, journal.KindFlow: theirs,
-	}
-}
+func newShown() *shown { return &shown{known: map[core.DefinitionID]*compiled{}} }
 
-func (f *flows) compile(d journal.Definition) (*core.Definition, error) {
-	c, err := f.get(d)
-	if err != nil {
-		return nil, err
-	}
-	return c.def, nil
-}
-
-func (f *flows) get(d journal.Definition) (*compiled, error) {
-	f.mu.Lock()
-	c := f.known[d.ID]
-	f.mu.Unlock()
+func (s *shown) get(d journal.Definition) (*compiled, error) {
+	s.mu.Lock()
+	c := s.known[d.ID]
+	s.mu.Unlock()
 	if c != nil {
 		return c, nil
 	}
-	c, err := f.read(d)
+	c, err := readShown(d)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.known[d.ID] = c
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[d.ID] = c
 	return c, nil
-}
-
-func (f *flows) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
-	f.mu.Lock()
-	c := f.known[parent]
-	f.mu.Unlock()
-	if c == nil {
-		d, err := f.j.Definition(context.Background(), parent)
-		if err == nil {
-			c, err = f.get(d)
-		}
-		if err != nil {
-			return journal.Definition{}, err
-		}
-	}
-	return c.child(name)
 }

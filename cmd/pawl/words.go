@@ -1,10 +1,10 @@
 package main
 
 import (
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/trail"

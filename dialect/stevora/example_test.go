@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/dialect/stevora"
 	_ "github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/pawlflow"
 )
 
 // call is what a handler gets of the walk.
@@ -40,7 +41,7 @@ handlers:
 		fmt.Println(err)
 		return
 	}
-	order := pawl.DefineFlow[map[string]any, map[string]any](c.Flow)
+	order := pawlflow.Define[map[string]any, map[string]any](c.Flow)
 	ctx := context.Background()
 	eng, err := pawl.Open(ctx, pawl.Config{Database: "memory:", Workflows: []pawl.Definition{order}})
 	if err != nil {

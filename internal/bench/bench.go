@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// Options says what to measure.
+// Options choose what to measure.
 type Options struct {
 	Names []string  // rows, in this order; none: all
 	Quick bool      // shorter windows and smaller numbers: shows trends, not results
-	Dir   string    // where the database is put, on the disk to be measured; default the folder for temporary files
-	Log   io.Writer // progress in lines; default discards
-	// Self is the command line that makes this program a row's child process, see [Command]; default this program
-	// called with "bench".
+	Dir   string    // folder for the database, on the disk to measure. Defaults to the folder for temporary files
+	Log   io.Writer // receives progress, in lines. Defaults to discarding it
+
+	// Self is the command line that starts this program as a row's child process, see [Command]. Defaults to this
+	// program with the argument "bench".
 	Self []string
 }
 
-// Row is what one row measured. What does not apply to a row is 0.
+// Row is the result of one row. Fields that do not apply to a row are 0.
 type Row struct {
 	Name    string  `json:"name"`
 	Value   float64 `json:"value"`
@@ -30,13 +31,13 @@ type Row struct {
 	P99     float64 `json:"p99_ms"`           //
 	CPU     float64 `json:"cpu_s"`            // of this process and its children, while the value was measured
 	RSS     int64   `json:"rss_bytes"`        // of this process; for sleepers what the sleeping runs added
-	DB      int64   `json:"db_bytes"`         // the database's files, closed
+	DB      int64   `json:"db_bytes"`         // size of the closed database's files
 	Floor   float64 `json:"fdatasync_p50_ms"` // of 4 KiB appended and synced on the same disk, around the row
-	detail  string  // what else is worth telling
+	detail  string  // further results, as text
 	reached bool
 }
 
-// work is a row of the table.
+// work is one row of the table, before it is measured.
 type work struct {
 	name, what, target string
 	run                func(ctx context.Context, s *session) (Row, error)
@@ -50,7 +51,8 @@ var works = []work{
 	{"sleepers", "runs that sleep for an hour", "<= 400 B RSS, <= 500 B on disk a run", sleepers},
 	{"timers", "runs due within 10s", "lateness p99 <= 5ms", timers},
 	{"parked", "onestep while 100000 other runs sleep", ">= 0.95 of the empty rate", parked},
-	{"recovery", "two-step runs, killed at 55% of the steps", "first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery},
+	{"recovery", "two-step runs, killed at 55% of the steps",
+		"first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery},
 	{"go-tenstep", "Go functions of ten local steps", ">= 20000 steps/s", goTenSteps},
 	{"go-latency", "start to result of a Go function of one step", "p50 <= 5 x fdatasync p50", goLatency},
 	{"go-sleepers", "Go functions that sleep for an hour", "<= 200 MiB for 100000", goSleepers},
@@ -66,15 +68,15 @@ func Names() []string {
 	return names
 }
 
-// UnknownError is a name that is no row's.
+// UnknownError is a name that no row has.
 type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("bench %s: there is no such row (known: %s)", e.Name, strings.Join(Names(), ", "))
 }
 
-// Run measures the rows, one after the other. Its error is an *[UnknownError] before anything was measured, ctx's, or
-// that of the row that failed, with the rows before it.
+// Run measures the rows, one after the other. For an unknown name it measures nothing and returns an *[UnknownError].
+// If a row fails or ctx is done, it returns that error and the rows that were measured before.
 func Run(ctx context.Context, o Options) ([]Row, error) {
 	chosen, err := choose(o.Names)
 	if err != nil {
@@ -122,7 +124,7 @@ func find(name string) *work {
 	return nil
 }
 
-// measure runs one row in a folder of its own, between two looks at the floor.
+// measure runs one row in a folder of its own. It measures the floor before and after.
 func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "pawl-bench-")
 	if err != nil {
@@ -147,7 +149,8 @@ func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 	row.Name = w.name
 	floor := summarise(s.floor)
 	row.Floor = floor.p50
-	if times := map[string]float64{"latency": 4, "go-latency": 5}[w.name]; times > 0 { // relative to the floor, which is known only now
+	// relative to the floor, which is known only now
+	if times := map[string]float64{"latency": 4, "go-latency": 5}[w.name]; times > 0 {
 		row.reached = row.P50 <= times*row.Floor
 		row.detail = fmt.Sprintf("%.2f x fdatasync p50", row.P50/row.Floor)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// TestMain is the program that rows with a child process start again: see Command.
+// TestMain also acts as the child process that some rows start, see Command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "bench" {
 		cmd := Command(nil)
@@ -45,13 +45,14 @@ func benchRuns(b *testing.B, source string, steps int) {
 func BenchmarkOnestep(b *testing.B) { benchRuns(b, oneStepFlow, 1) }
 func BenchmarkTenstep(b *testing.B) { benchRuns(b, tenStepFlow, 10) }
 
-// TestQuick measures the quick rows that take little and checks what they say, not how fast they are.
+// TestQuick measures some quick rows and checks their results, not their speed.
 func TestQuick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")
 	}
 	var log bytes.Buffer
-	rows, err := Run(t.Context(), Options{Names: []string{"latency", "recovery"}, Quick: true, Dir: t.TempDir(), Log: &log})
+	rows, err := Run(t.Context(), Options{Names: []string{"latency", "recovery"}, Quick: true,
+		Dir: t.TempDir(), Log: &log})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
@@ -80,7 +81,8 @@ func TestCommand(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	rows := []Row{{Name: "onestep", Value: 9000.4, Unit: "runs/s", P50: 20, reached: true}, {Name: "latency", detail: "3 x"}}
+	rows := []Row{{Name: "onestep", Value: 9000.4, Unit: "runs/s", P50: 20, reached: true},
+		{Name: "latency", detail: "3 x"}}
 	var out bytes.Buffer
 	if err := Write(&out, rows, true); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,8 @@ func TestWrite(t *testing.T) {
 
 // TestFlows compiles the flows that are measured.
 func TestFlows(t *testing.T) {
-	for _, source := range []string{oneStepFlow, tenStepFlow, retryFlow, sleepFlow, timerFlow, twoStepFlow, backoffFlow} {
+	for _, source := range []string{oneStepFlow, tenStepFlow, retryFlow, sleepFlow, timerFlow,
+		twoStepFlow, backoffFlow} {
 		def := definition(source)
 		if _, err := compile(def); err != nil {
 			t.Errorf("%s: %v", def.Name, err)

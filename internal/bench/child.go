@@ -19,8 +19,8 @@ import (
 // childCommand is the subcommand that makes this program a row's child.
 const childCommand = "child"
 
-// process is a child process that tells on its standard output, a word a line, what it has reached and when. It ends
-// when its standard input does, so that it does not outlive its parent.
+// process is a child process. It reports what it has reached on its standard output, one word a line. It ends when its
+// standard input is closed, so that it does not outlive its parent.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer   // held open
@@ -37,7 +37,8 @@ func (s *session) child(ctx context.Context, mode, dir string, n int) (*process,
 		}
 		self = []string{path, "bench"}
 	}
-	cmd := exec.CommandContext(ctx, self[0], append(self[1:len(self):len(self)], childCommand, mode, dir, strconv.Itoa(n))...)
+	cmd := exec.CommandContext(ctx, self[0], append(self[1:len(self):len(self)], childCommand,
+		mode, dir, strconv.Itoa(n))...)
 	cmd.Stderr = s.Log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *session) child(ctx context.Context, mode, dir string, n int) (*process,
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	const words = 8 // more than a child says: its reader never waits
+	const words = 8 // more than a child ever reports, so the reader never blocks
 	p := &process{cmd, in, make(chan string, words)}
 	go func() {
 		for scan := bufio.NewScanner(out); scan.Scan(); {
@@ -61,7 +62,7 @@ func (s *session) child(ctx context.Context, mode, dir string, n int) (*process,
 	return p, nil
 }
 
-// expect reads on until the child tells the word, and returns when it was so.
+// expect reads until the child reports the word, and returns the time of that.
 func (p *process) expect(word string) (time.Time, error) {
 	for line := range p.lines {
 		said, when, _ := strings.Cut(line, " ")
@@ -86,7 +87,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// kill ends the child as a power cut would end the program, and waits until it is gone.
+// kill kills the child without any chance to tidy up, and waits until it is gone.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended by itself
 	for range p.lines {
@@ -94,7 +95,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait() // its status says that it was killed
 }
 
-// fail ends the child after something went wrong with it.
+// fail ends the child after an error.
 func (p *process) fail(err error) error {
 	p.kill()
 	return fmt.Errorf("%w (%s)", err, p.cmd.ProcessState)
@@ -107,7 +108,7 @@ func (p *process) wait() error {
 	return p.cmd.Wait()
 }
 
-// runChild is the child's side. n is how many runs.
+// runChild runs in the child process. n is the number of runs.
 func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error {
 	say := func(word string, at time.Time) {
 		fmt.Fprintf(out, "%s %d\n", word, at.UnixNano())
@@ -118,7 +119,7 @@ func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error
 	}
 	l.first = func(at time.Time) { say("first", at) }
 	if mode == "resume" {
-		close(l.gate)
+		close(l.start)
 	}
 	st, err := openStack(ctx, dir, map[string]worker.Executor{"bench.line": l, "bench.broken": flaky(3)})
 	if err != nil {
@@ -160,7 +161,7 @@ func (st *stack) work(ctx context.Context, dir string, n int, l *liner, say func
 		return err
 	}
 	say("started", time.Now())
-	close(l.gate)
+	close(l.start)
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -178,7 +179,8 @@ func (st *stack) resume(ctx context.Context, dir string, say func(string, time.T
 	return err
 }
 
-// parkOpen makes runs that sleep and runs that wait for their next attempt, one of each in turn, and waits to be killed.
+// parkOpen makes runs that sleep and runs that wait for their next attempt, one of each in turn, and waits to be
+// killed.
 func (st *stack) parkOpen(ctx context.Context, n int, say func(string, time.Time)) error {
 	defs := [2]string{sleepFlow, backoffFlow}
 	sleep, backoff := definition(defs[0]), definition(defs[1])

@@ -14,11 +14,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command returns the command bench. usage marks an error as the caller's mistake, for the exit status; nil: errors are
-// returned as they are.
+// Command returns the command bench. usage marks an error as a mistake of the caller, for the exit status. If it is
+// nil, errors are returned as they are.
 //
-// The command must be reachable as "bench" in the program that holds it, since a row that kills an engine starts the
-// program again.
+// The program must offer the command under the name "bench", because rows that kill an engine start the program again.
 func Command(usage func(error) error) *cobra.Command {
 	if usage == nil {
 		usage = func(err error) error { return err }
@@ -73,7 +72,7 @@ func Command(usage func(error) error) *cobra.Command {
 	return cmd
 }
 
-// childOf is the hidden side of rows that need a second process.
+// childOf returns the hidden command for the child processes of rows.
 func childOf(usage func(error) error) *cobra.Command {
 	return &cobra.Command{
 		Use:    childCommand + " MODE DIR RUNS",
@@ -124,7 +123,7 @@ func startProfile(path string) (func(), error) {
 	}, nil
 }
 
-// Write writes the rows for programs, as one JSON list with a line for each, or for people, with what each should reach.
+// Write writes the rows: for programs as one JSON list with a line for each row, for people with the target of each.
 func Write(w io.Writer, rows []Row, asJSON bool) error {
 	if asJSON {
 		for i, row := range rows {
@@ -147,7 +146,8 @@ func Write(w io.Writer, rows []Row, asJSON bool) error {
 			reach = "no"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%.3g\t%.3g\t%s\t%s\t%.3g\t%s: %s\t\n",
-			r.Name, number(r.Value), r.Unit, r.P50, r.P99, r.CPU, size(r.RSS), size(r.DB), r.Floor, reach, find(r.Name).target)
+			r.Name, number(r.Value), r.Unit, r.P50, r.P99, r.CPU, size(r.RSS), size(r.DB), r.Floor,
+			reach, find(r.Name).target)
 	}
 	if err := t.Flush(); err != nil {
 		return err

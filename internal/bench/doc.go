@@ -1,8 +1,7 @@
-// Package bench measures Pawl on the embedded engine with a SQLite file that syncs every commit. Each row of the table
-// is one kind of work; what the disk alone costs, the floor, is measured beside each row, since a durable engine can be
-// no faster than that.
+// Package bench measures the embedded engine with a SQLite file that syncs every commit. Each row of the table is one
+// kind of work. The cost of the disk alone, the floor, is measured with each row: a durable engine cannot be faster.
 //
-// Runs are real: flow documents that are parsed and compiled, started and awaited by client goroutines, with tasks that
-// go through the worker pool. Rates are of a closed loop, after a warm-up, so that they count what callers have seen
-// finished.
+// The runs are real. Flow documents are parsed and compiled, client goroutines start the runs and wait for the results,
+// and tasks go through the worker pool. Rates are measured in a closed loop after a warm-up, so they count only runs
+// whose end a client has seen.
 package bench

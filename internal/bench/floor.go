@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sample adds to the session's look at the floor: how long the disk takes to make 4 KiB at the end of a file durable.
+// sample measures the floor: how long the disk takes to make 4 KiB at the end of a file durable.
 func (s *session) sample() (err error) {
 	f, err := os.OpenFile(filepath.Join(s.dir, "floor"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *session) sample() (err error) {
 	return nil
 }
 
-// summary is what rows tell of many durations, in milliseconds.
+// summary describes many durations, in milliseconds.
 type summary struct {
 	count    int
 	p50, p99 float64

@@ -72,14 +72,14 @@ func chain(name string, steps int) string {
 	return b.String()
 }
 
-// definition is a flow as an engine takes it.
+// definition is a flow as an engine needs it.
 func definition(source string) journal.Definition {
 	name, _, _ := strings.Cut(source[strings.Index(source, "name: ")+len("name: "):], "\n")
 	hash := sha256.Sum256([]byte(source))
 	return journal.Definition{ID: core.DefinitionID(hash[:16]), Kind: "flow", Name: name, Source: []byte(source)}
 }
 
-// compile makes a definition of its source, as every program that embeds the engine does.
+// compile compiles a definition from its source, as every program that embeds the engine does.
 func compile(d journal.Definition) (*core.Definition, error) {
 	doc, err := flow.Parse(d.Name+".yaml", d.Source)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl"
 )
 
-// The rows of the library: the same questions, asked of Go functions.
+// The rows for the Go library measure the same things with Go functions.
 var (
 	goOneStep = pawl.Define("bench-one", func(ctx pawl.Context, n int) (int, error) {
 		return pawl.Step(ctx, "step", func(context.Context) (int, error) { return n, nil })
@@ -26,8 +26,11 @@ var (
 		}
 		return n, nil
 	})
-	goSleep = pawl.Define("bench-sleep", func(ctx pawl.Context, _ int) (int, error) { return 0, pawl.Sleep(ctx, "sleep", time.Hour) })
-	goLong  = pawl.Define("bench-long", func(ctx pawl.Context, steps int) (int, error) {
+	goSleep = pawl.Define("bench-sleep", func(ctx pawl.Context, _ int) (int, error) {
+		return 0,
+			pawl.Sleep(ctx, "sleep", time.Hour)
+	})
+	goLong = pawl.Define("bench-long", func(ctx pawl.Context, steps int) (int, error) {
 		for i := range steps {
 			name := "step " + strconv.Itoa(i)
 			if _, err := pawl.Step(ctx, name, func(context.Context) (int, error) { return i, nil }); err != nil {
@@ -88,7 +91,7 @@ func goLatency(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// goSleepers measures what Go runs that wait cost in memory.
+// goSleepers measures how much memory sleeping Go runs take.
 func goSleepers(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 100_000, 20_000)
 	eng, err := s.openGo(ctx)
@@ -104,7 +107,7 @@ func goSleepers(ctx context.Context, s *session) (Row, error) {
 	took := stop()
 	var added int64
 	if err == nil {
-		rest(ctx, 3*time.Second) // bodies linger a little, the view follows
+		rest(ctx, 3*time.Second) // bodies stay in memory for a moment, and the view is written later
 		added = max(settledMemory()-before, 0)
 	}
 	if closed := eng.Close(); err == nil {
@@ -120,7 +123,7 @@ func goSleepers(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// goResume measures how long a body of ten thousand steps takes to come back after a restart.
+// goResume measures how long it takes to replay a body of ten thousand steps after a restart.
 func goResume(ctx context.Context, s *session) (Row, error) {
 	const steps = 10_000
 	eng, err := s.openGo(ctx)

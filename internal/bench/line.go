@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// linesFile is where steps leave a trace that outlives the engine: each execution appends one line.
+// linesFile is a file to which each execution of a step appends a line. It outlives the engine.
 const (
 	linesFile = "lines"
 	idsFile   = "ids"
@@ -31,19 +31,19 @@ type line struct {
 // liner is the step that appends a line.
 type liner struct {
 	file  *os.File
-	gate  chan struct{} // nothing runs before it is closed
+	start chan struct{} // closed when the steps may run
 	once  sync.Once
 	first func(time.Time)
 }
 
 func newLiner(dir string) (*liner, error) {
 	f, err := os.OpenFile(filepath.Join(dir, linesFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	return &liner{file: f, gate: make(chan struct{}), first: func(time.Time) {}}, err
+	return &liner{file: f, start: make(chan struct{}), first: func(time.Time) {}}, err
 }
 
 func (l *liner) Execute(ctx context.Context, t core.Task, _ worker.Alive) worker.Result {
 	select {
-	case <-l.gate:
+	case <-l.start:
 	case <-ctx.Done():
 	}
 	l.once.Do(func() { l.first(time.Now()) })
@@ -89,14 +89,15 @@ func readIDs(dir string) ([]core.RunID, error) {
 	return ids, nil
 }
 
-// reported reads from a copy of a killed engine's database which steps have ended durably. The original is left as the
-// kill left it, so that opening it again costs what it costs.
+// reported reads from a copy of a killed engine's database which steps have ended durably. The original stays as it was
+// after the kill, because opening it is what is measured.
 func reported(ctx context.Context, dir, scratch string) (map[line]bool, error) {
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return nil, err
 	}
 	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(filepath.Join(scratch, databaseFile+suffix), filepath.Join(dir, databaseFile+suffix)); err != nil {
+		if err := copyFile(filepath.Join(scratch, databaseFile+suffix),
+			filepath.Join(dir, databaseFile+suffix)); err != nil {
 			return nil, err
 		}
 	}

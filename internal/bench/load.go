@@ -10,20 +10,20 @@ import (
 // inFlight is how many clients work at the same time, each on one run after the other.
 const inFlight = 256
 
-// window is what a closed loop did between the end of its warm-up and its own end.
+// window is what a closed loop did from the end of its warm-up to its own end.
 type window struct {
 	usage
 	all []time.Duration // start to result, one each
 	rss int64
 }
 
-// rate is how often it was done in a second.
+// rate returns how many were done in a second.
 func (w *window) rate() float64 { return float64(len(w.all)) / w.took.Seconds() }
 
-// cost is the processor time of one of them, in milliseconds.
+// cost returns the processor time for one of them, in milliseconds.
 func (w *window) cost() float64 { return w.cpu.Seconds() * 1e3 / float64(max(len(w.all), 1)) }
 
-// row tells the window.
+// row describes the window as a row.
 func (w *window) row(unit string, steps int) Row {
 	s := summarise(w.all)
 	return Row{
@@ -38,8 +38,9 @@ const (
 	over
 )
 
-// closedLoop lets clients do something again and again, each waiting for its end.
-func closedLoop(ctx context.Context, clients int, warm, length time.Duration, do func(context.Context) error) (window, error) {
+// closedLoop runs clients that do something again and again. Each waits for the end before it starts the next one.
+func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
+	do func(context.Context) error) (window, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -86,7 +87,7 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// each does something once for each of n numbers, with a bounded number at the same time.
+// each does something once for each of n numbers, a bounded number of them at the same time.
 func each(ctx context.Context, n, clients int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -112,7 +113,7 @@ func each(ctx context.Context, n, clients int, do func(ctx context.Context, i in
 	return context.Cause(ctx)
 }
 
-// until asks again and again, at moderate cost, until something is so.
+// until asks at intervals until the answer is yes.
 func until(ctx context.Context, so func() bool) error {
 	for !so() {
 		rest(ctx, 2*time.Millisecond)

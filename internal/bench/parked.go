@@ -11,8 +11,9 @@ import (
 // parkedRuns is how many runs sleep while others are measured.
 const parkedRuns = 100_000
 
-// parked compares the rate of short runs among many that sleep with the rate on an empty engine. Both engines are open
-// all the time and take turns, so that a disturbance from outside hits both; the value is the median of the turns' ratios.
+// parked compares the rate of short runs on an engine with many sleeping runs with the rate on an empty engine. Both
+// engines are open all the time and take turns, so that a disturbance from outside hits both. The value is the median
+// of the ratios.
 func parked(ctx context.Context, s *session) (Row, error) {
 	names := [2]string{"empty", "full"}
 	var stacks [2]*stack

@@ -11,7 +11,7 @@ import (
 // recoveryRuns is how many two-step runs are under way when the engine is killed.
 const recoveryRuns = 10_000
 
-// recovery kills an engine in a child process and measures how soon another one has gone on, and what it did twice.
+// recovery kills an engine in a child process. It measures how soon another engine goes on, and which steps run twice.
 func recovery(ctx context.Context, s *session) (Row, error) {
 	work := filepath.Join(s.dir, "work")
 	open := filepath.Join(s.dir, "open")
@@ -95,12 +95,13 @@ func (s *session) killed(ctx context.Context, dir string) (Row, error) {
 	row.CPU, row.RSS = used.cpu.Seconds(), resident()
 	missing := steps - t.distinct
 	row.reached = at[1] <= time.Second && at[2] <= 5*time.Second && t.broken == 0 && missing == 0
-	row.detail = fmt.Sprintf("ready in %.3g s, first step in %.3g s; %d steps ran twice, all of them in flight but %d; %d never ran%s",
+	row.detail = fmt.Sprintf("ready in %.3g s, first step in %.3g s; %d steps ran twice, all of them in flight but "+
+		"%d; %d never ran%s",
 		at[0].Seconds(), at[1].Seconds(), t.repeated, t.broken, missing, used)
 	return row, nil
 }
 
-// tally is what two lives of an engine did to the steps.
+// tally counts what the engine did to the steps before and after the kill.
 type tally struct {
 	distinct int // steps that ran
 	repeated int // lines of steps that had run before

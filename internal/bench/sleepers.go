@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sleepers measures what runs that sleep cost: memory, disk, and processor time while nothing is due.
+// sleepers measures the cost of sleeping runs: memory, disk, and processor time while nothing is due.
 func sleepers(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 1_000_000, 100_000)
 	st, err := openStack(ctx, s.dir, nil)
@@ -38,7 +38,7 @@ func sleepers(ctx context.Context, s *session) (Row, error) {
 	return row, nil
 }
 
-// park starts runs that sleep for an hour and waits until the engine has put them away.
+// park starts runs that sleep for an hour, and waits until the engine has written them to disk and out of memory.
 func (st *stack) park(ctx context.Context, s *session, n int) (window, error) {
 	def := definition(sleepFlow)
 	w := window{all: make([]time.Duration, n)}
@@ -57,7 +57,7 @@ func (st *stack) park(ctx context.Context, s *session, n int) (window, error) {
 	return w, until(ctx, func() bool { return st.engine.Stats().Behind == 0 })
 }
 
-// settledMemory is the process's memory once what is not needed was given back.
+// settledMemory returns the memory of the process after it has given back what it does not need.
 func settledMemory() int64 {
 	debug.FreeOSMemory() // runs the collector first
 	debug.FreeOSMemory() // and again, for what finalizers and pools held

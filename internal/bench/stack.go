@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/journal/sqlite"
 )
@@ -20,8 +21,8 @@ const databaseFile = "pawl.db"
 // stack is the engine as a program embeds it: a journal, a pool of workers, and the engine between them.
 type stack struct {
 	dir     string
-	journal journal.Journal
-	pool    *worker.Pool
+	journal journal.Journal // nil: it was closed
+	node    *node.Node
 	engine  *engine.Engine
 }
 
@@ -39,26 +40,30 @@ func openStack(ctx context.Context, dir string, types map[string]worker.Executor
 	}
 	st, err := openOn(ctx, j, types)
 	if err != nil {
-		return nil, errors.Join(err, j.Close())
+		return nil, err
 	}
 	st.dir = dir
 	return st, nil
 }
 
-// openOn opens the engine on a journal.
+// openOn opens the engine on a journal, which it closes.
 func openOn(ctx context.Context, j journal.Journal, types map[string]worker.Executor) (*stack, error) {
 	executors := map[string]worker.Executor{"noop": worker.Noop{}}
 	maps.Copy(executors, types)
-	e, err := engine.New(engine.Config{Journal: j, Kinds: map[string]engine.Kind{"flow": {Compile: compile}}})
+	n, err := node.New(node.Config{
+		Engine:       engine.Config{Journal: j, Kinds: map[string]engine.Kind{"flow": {Compile: compile}}},
+		CloseJournal: true, CloseWithin: 5 * time.Second,
+	})
 	if err != nil {
 		return nil, err
 	}
-	pool := worker.NewPool(worker.PoolConfig{Executors: executors, Reporter: e})
-	e.Serve("", pool)
-	if err := e.Open(ctx); err != nil {
-		return nil, errors.Join(err, e.Close())
+	if err = n.Serve(worker.PoolConfig{Executors: executors}); err == nil {
+		err = n.Open(ctx)
 	}
-	return &stack{journal: j, pool: pool, engine: e}, nil
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return &stack{journal: j, node: n, engine: n.Engine}, nil
 }
 
 // close ends the stack. A second close does nothing.
@@ -66,11 +71,8 @@ func (st *stack) close() error {
 	if st.journal == nil {
 		return nil
 	}
-	j := st.journal
 	st.journal = nil
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return errors.Join(st.pool.Close(ctx), st.engine.Close(), j.Close())
+	return st.node.Close()
 }
 
 // fail closes the stack after an error, which it returns.

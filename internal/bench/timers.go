@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// late is the step behind a timer: it looks at the clock first thing.
+// late is the step that follows a timer. It reads the clock first.
 type late struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -23,7 +23,8 @@ func (l *late) Execute(_ context.Context, t core.Task, _ worker.Alive) worker.Re
 	now := time.Now()
 	var due time.Time
 	if err := json.Unmarshal(t.Payload, &due); err != nil {
-		return worker.Result{Failure: &policy.Failure{Kind: policy.KindFailed, Message: err.Error(), NonRetryable: true}}
+		return worker.Result{Failure: &policy.Failure{Kind: policy.KindFailed,
+			Message: err.Error(), NonRetryable: true}}
 	}
 	l.mu.Lock()
 	l.all = append(l.all, now.Sub(due))
@@ -31,7 +32,7 @@ func (l *late) Execute(_ context.Context, t core.Task, _ worker.Alive) worker.Re
 	return worker.Result{}
 }
 
-// timers measures how late work begins that was put off to an instant.
+// timers measures how late work starts that was due at an instant.
 func timers(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 10_000, 3_000)
 	spread := time.Duration(n) * time.Millisecond
@@ -70,7 +71,8 @@ func timers(ctx context.Context, s *session) (Row, error) {
 	sum := summarise(clock.all)
 	row.P50, row.P99, row.Value = sum.p50, sum.p99, sum.p99
 	row.reached = ahead > 0 && sum.p99 <= 5
-	row.detail = fmt.Sprintf("%d runs over %s, worst %.3g ms%s", sum.count, spread, slices.Max(clock.all).Seconds()*1e3, used)
+	row.detail = fmt.Sprintf("%d runs over %s, worst %.3g ms%s", sum.count, spread,
+		slices.Max(clock.all).Seconds()*1e3, used)
 	if ahead <= 0 {
 		row.detail += fmt.Sprintf("; starting them took %s too long", -ahead)
 	}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// usage is what a span of time cost, and what disturbed it.
+// usage is the cost of a span of time, and how much other processes disturbed it.
 type usage struct {
 	took   time.Duration
 	cpu    time.Duration // processor time of this process and its ended children
 	others float64       // cores that other processes kept busy; a disturbance, where it is not nearly 0
 }
 
-// meter starts to measure usage; what it returns ends that.
+// meter starts to measure usage. The function that it returns ends that.
 func meter() func() usage {
 	from, own, all := time.Now(), processor(), machineBusy()
 	return func() usage {
@@ -24,7 +24,7 @@ func meter() func() usage {
 	}
 }
 
-// String tells of disturbances; it is empty where others were quiet or are not known.
+// String describes the disturbance. It is empty if there was none, or if it cannot be measured.
 func (u usage) String() string {
 	const quiet = 0.05
 	if u.others < quiet {

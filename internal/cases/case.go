@@ -1,5 +1,5 @@
-// Package cases reads policy cases — a policy, what a step's attempts do, and what is to become of them — and runs them
-// on the run machine in virtual time. `pawl policy simulate` and the conformance tests are its users.
+// Package cases reads policy cases and runs them in virtual time. A case is a policy, a script of what the attempts of
+// a step do, and the expected result. `pawl policy simulate` and the conformance tests use it.
 package cases
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Case is one policy case as it is written.
+// Case is one policy case as a file holds it.
 type Case struct {
 	Name        string           `yaml:"name"`
 	Dialect     string           `yaml:"dialect"`
@@ -30,7 +30,8 @@ type Case struct {
 	Expect      map[string]any   `yaml:"expect"`
 }
 
-// Result is what became of a case, in the shape of its expectation. Milliseconds from the step's first scheduling.
+// Result is the result of a case, with the same fields as its expectation. All times are milliseconds since the step
+// was first scheduled.
 type Result struct {
 	Name     string    `json:"name" yaml:"name"`
 	Attempts []Attempt `json:"attempts" yaml:"attempts"`
@@ -61,7 +62,7 @@ func Load(path string) ([]Case, error) {
 func Parse(path string, src []byte) ([]Case, error) {
 	var list []Case
 	if err := yaml.UnmarshalWithOptions(src, &list, yaml.Strict()); err != nil {
-		return nil, placed(path, err)
+		return nil, withPosition(path, err)
 	}
 	for i := range list {
 		if list[i].Name == "" {
@@ -74,18 +75,18 @@ func Parse(path string, src []byte) ([]Case, error) {
 	return list, nil
 }
 
-// placed puts the place of what the YAML library says in front of it.
-func placed(path string, err error) error {
+// withPosition adds file, line and column to an error of the YAML library.
+func withPosition(path string, err error) error {
 	e, ok := errors.AsType[yaml.Error](err)
 	if !ok || e.GetToken() == nil || e.GetToken().Position == nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	at := e.GetToken().Position
-	return fmt.Errorf("%s:%d:%d: %s; a file of cases is a list: - {name: …, policy: …, script: […], expect: …}", path,
-		at.Line, at.Column, e.GetMessage())
+	const form = "a file of cases is a list: - {name: …, policy: …, script: […], expect: …}"
+	return fmt.Errorf("%s:%d:%d: %s; %s", path, at.Line, at.Column, e.GetMessage(), form)
 }
 
-// Run drives the run machine through the case.
+// Run runs the case through the policy simulator.
 func (c Case) Run() (Result, error) {
 	sc, err := c.scenario()
 	if err != nil {
@@ -134,7 +135,8 @@ func readAct(m map[string]any) (core.Act, error) {
 		}
 		return d
 	}
-	act.Queue, act.Run = duration("queue"), duration("run")
+	act.Queue = duration("queue")
+	act.Run = duration("run")
 	if f.Has("retryAfter") {
 		d := duration("retryAfter")
 		act.RetryAfter = &d
@@ -148,7 +150,8 @@ func readAct(m map[string]any) (core.Act, error) {
 		}
 		return out
 	}
-	act.Output, act.Heartbeat = offsets("output"), offsets("heartbeat")
+	act.Output = offsets("output")
+	act.Heartbeat = offsets("heartbeat")
 	act.NonRetryable, _ = f.Value("nonRetryable").(bool)
 	switch act.End {
 	case "ok", "error", "failed", "hang", "lost":
@@ -158,14 +161,16 @@ func readAct(m map[string]any) (core.Act, error) {
 	return act, f.Err()
 }
 
-// match evaluates a When with the names a flow's expressions have for the attempt that failed, and Aether's.
+// match evaluates a When expression. It knows the names that a flow's expressions have for a failed attempt, and those
+// of Aether.
 func (c Case) match(when string, f *policy.Failure, attempt int) policy.Match {
 	task := c.Task
 	if task == "" {
 		task = "step"
 	}
 	env := aether.Env(task, f)
-	env["attempt"], env["code"] = attempt, f.Code
+	env["attempt"] = attempt
+	env["code"] = f.Code
 	env["failure"] = map[string]any{
 		"kind": f.Kind.String(), "type": f.Type, "message": f.Message, "code": f.Code, "limit": f.Limit.String(),
 	}
@@ -207,11 +212,11 @@ func (c Case) result(sim core.Simulated) Result {
 	return r
 }
 
-// Check compares a result with the case's expectation. Only what the expectation names is compared; the error names the
-// first difference, with both sides.
+// Check compares a result with the case's expectation. It compares only the fields that the expectation has. The error
+// shows the first difference with both values.
 func (c Case) Check(r Result) error {
 	if c.Expect == nil {
-		return fmt.Errorf("case %q has nothing to expect", c.Name)
+		return fmt.Errorf("case %q expects nothing; add expect", c.Name)
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -231,7 +236,8 @@ func (c Case) Check(r Result) error {
 	return nil
 }
 
-// difference names the first place where got is not what want says; empty: none. A null in want means absent.
+// difference describes the first field in which got differs from want. It is empty if there is none. A null in want
+// means that the field must be absent.
 func difference(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -263,7 +269,7 @@ func difference(path string, want, got any) string {
 	}
 }
 
-// scalar renders a number, a text or nothing in one way, whichever decoder it came from.
+// scalar writes a number, a text or nothing as text. Numbers look the same whatever type the decoder used.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -19,7 +19,8 @@ func TestUnknownSystem(t *testing.T) {
 
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
-		`{"service": {"retries": {"maxAttempts": 3, "delay": "1s"}, "deadline": {"timeout": "1h", "errorOnTimeout": true}}}`,
+		`{"service": {"retries": {"maxAttempts": 3, "delay": "1s"}, 
+				"deadline": {"timeout": "1h", "errorOnTimeout": true}}}`,
 		`{"retry": {"maxAttempts": 5, "backoffMs": 2000, "backoffMultiplier": 3}}`,
 		`{"retry": "fixed(3, 1s)", "timeout": "5m", "timeout_scope": "per_attempt"}`,
 		`{"retry": {"limit": 2, "expression": "tasks.a-b.phase != 'Succeeded'"}, "timeout": "10s"}`,

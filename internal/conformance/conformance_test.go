@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/cases"
 )
 
-// rowID is what a policy case that stands for a row of the contract begins with.
+// rowID matches the start of a policy case's name if the case shows a row of the contract.
 var rowID = regexp.MustCompile(`^([SVZAT][0-9]+) `)
 
-// rows maps a row's ID to the test that shows it. Rows that policy cases show are added by TestConformance.
+// rows maps a row's ID to the test that shows it. TestConformance adds the rows that policy cases show.
 var rows = map[string]func(t *testing.T){}
 
 // TestConformance runs one subtest for every row.
@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestPolicyCases runs every case of every file, rows or not.
+// TestPolicyCases runs every case of every file, also those that show no row.
 func TestPolicyCases(t *testing.T) {
 	for _, c := range loadCases(t) {
 		t.Run(c.Name, func(t *testing.T) { runCase(t, c) })

@@ -18,12 +18,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// addDialect adds a test to a row, after what shows it already.
+// addDialect adds a test to a row, after the tests that the row has already.
 func addDialect(id string, test func(t *testing.T)) {
 	before := rows[id]
 	rows[id] = func(t *testing.T) {
@@ -54,8 +55,8 @@ var (
 	hangs  = try{hang: true}
 )
 
-// stage runs documents on a real engine in virtual time. Workers play the script: the tries of each step, of which the
-// last is repeated; a step without a line succeeds.
+// stage runs documents on a real engine in virtual time. Its workers follow a script: the attempts of each step, of
+// which the last is repeated. A step that the script does not name succeeds.
 type stage struct {
 	t         *testing.T
 	script    map[string][]try
@@ -101,14 +102,14 @@ func (s *stage) Execute(ctx context.Context, t core.Task, alive worker.Alive) wo
 	return s.play(ctx, tries[min(n, len(tries)-1)], alive)
 }
 
-// change gives the attempts that begin from now on another script.
+// change replaces the script for attempts that start from now on.
 func (s *stage) change(script map[string][]try) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = script
 }
 
-// listed is what a step does that the script does not name: it lists files, or just succeeds.
+// listed is the attempt of a step that the script does not name: it lists files, or just succeeds.
 func (s *stage) listed(name string) try {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +164,9 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 	return worker.Result{Output: []byte(do.output)}
 }
 
-// perform runs a conversion from its start to what act makes of it; act may be nil.
-func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage), check func(s *stage, r *core.Run), setup ...func(s *stage)) {
+// perform runs a conversion. act, which may be nil, acts on the run after its start.
+func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage),
+	check func(s *stage, r *core.Run), setup ...func(s *stage)) {
 	t.Helper()
 	var direct, converted []string
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +184,7 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 	if len(c.Flow.Variables) > 0 {
 		return
 	}
-	// What is written as flow files and read again does the same.
+	// The flows must do the same after they were written as files and read again.
 	again := reread(t, c)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, again)
@@ -196,7 +198,8 @@ func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act f
 		})
 	})
 	if !slices.Equal(direct, converted) {
-		t.Errorf("run directly:\n  %s\nconverted and run:\n  %s", strings.Join(direct, "\n  "), strings.Join(converted, "\n  "))
+		t.Errorf("run directly:\n  %s\nconverted and run:\n  %s", strings.Join(direct, "\n  "),
+			strings.Join(converted, "\n  "))
 	}
 }
 
@@ -222,7 +225,8 @@ func reread(t *testing.T, c *dialect.Conversion) *dialect.Conversion {
 }
 
 // performReal runs a conversion with real processes in real time.
-func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *stage), check func(s *stage, r *core.Run)) {
+func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *stage),
+	check func(s *stage, r *core.Run)) {
 	t.Helper()
 	s := newStage(t, c)
 	s.input, s.real = input, true
@@ -230,10 +234,12 @@ func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *
 }
 
 func newStage(t *testing.T, c *dialect.Conversion) *stage {
-	s := &stage{t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{}, docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
+	s := &stage{t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{},
+		docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
 	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
 		s.docs[doc.Name] = doc
-		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect", Name: doc.Name, Source: []byte(doc.Name)}
+		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect",
+			Name: doc.Name, Source: []byte(doc.Name)}
 	}
 	return s
 }
@@ -254,7 +260,7 @@ func (s *stage) perform(c *dialect.Conversion, act func(s *stage), check func(s 
 // open opens an engine on the stage's journal, and starts a run of doc, if there is one.
 func (s *stage) open(doc *flow.Document) {
 	ctx := s.t.Context()
-	builtin := worker.Builtin(worker.ExecConfig{})
+	builtin := flowkind.Executors(worker.ExecConfig{})
 	if !s.real {
 		builtin["exec"], builtin["http"] = s, s
 	}
@@ -326,7 +332,7 @@ func (s *stage) operate(op core.Operation) {
 	}
 }
 
-// pass lets virtual time pass, and everything happen that follows from it.
+// pass lets virtual time pass. Everything that is due in that time happens.
 func (s *stage) pass(d time.Duration) {
 	<-time.NewTimer(d).C
 	synctest.Wait()
@@ -335,7 +341,8 @@ func (s *stage) pass(d time.Duration) {
 // send delivers an event to the run.
 func (s *stage) send(name, payload string) {
 	s.t.Helper()
-	if err := s.engine.Signal(s.t.Context(), s.root, core.SignalReceived{Name: name, Payload: []byte(payload)}); err != nil {
+	if err := s.engine.Signal(s.t.Context(), s.root,
+		core.SignalReceived{Name: name, Payload: []byte(payload)}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -388,12 +395,13 @@ func (s *stage) attempts() []string {
 	})
 	lines := make([]string, len(all))
 	for i, a := range all {
-		lines[i] = fmt.Sprintf("%s@%s-%s %s", a.name, duration.Format(a.at.Round(time.Millisecond)), duration.Format(a.end.Round(time.Millisecond)), a.how)
+		lines[i] = fmt.Sprintf("%s@%s-%s %s", a.name, duration.Format(a.at.Round(time.Millisecond)),
+			duration.Format(a.end.Round(time.Millisecond)), a.how)
 	}
 	return lines
 }
 
-// given lists what the attempts were given to work with.
+// given lists the payloads of the attempts.
 func (s *stage) given() []string {
 	var out []string
 	for _, t := range s.seen {

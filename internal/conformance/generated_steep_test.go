@@ -32,12 +32,14 @@ func (g *generator) steepServices() string {
 func (g *generator) steepPolicy() string {
 	var fields []string
 	if g.IntN(2) == 0 {
-		fields = append(fields, fmt.Sprintf("retries: {maxAttempts: %d, delay: %dms, exponentialBackoff: %s, maxDelay: 2s}", g.IntN(5), g.IntN(3000), g.pick("1", "2", "1.5")))
+		fields = append(fields, fmt.Sprintf("retries: {maxAttempts: %d, delay: %dms, exponentialBackoff: %s, "+
+			"maxDelay: 2s}", g.IntN(5), g.IntN(3000), g.pick("1", "2", "1.5")))
 	}
 	for _, clock := range []string{"maxInactivity", "maxRuntime", "deadline"} {
 		switch g.IntN(5) {
 		case 0:
-			fields = append(fields, fmt.Sprintf("%s: {timeout: %dms, errorOnTimeout: %s}", clock, 500+g.IntN(8000), g.pick("true", "false")))
+			fields = append(fields, fmt.Sprintf("%s: {timeout: %dms, errorOnTimeout: %s}", clock,
+				500+g.IntN(8000), g.pick("true", "false")))
 		case 1:
 			fields = append(fields, fmt.Sprintf("%s: %s", clock, g.pick("5s", "1 sec 500ms", "3000", "2 secs")))
 		}
@@ -45,11 +47,12 @@ func (g *generator) steepPolicy() string {
 	return strings.Join(fields, ", ")
 }
 
-// steep makes up a workflow: actions of every kind that read what others make, some of them in iterations and in macros,
-// some with dependencies besides.
+// steep makes up a workflow: actions of every kind that read what others make, some of them in iterations and in
+// macros, some with dependencies besides.
 func (g *generator) steep() *steepDocument {
 	d := &steepDocument{generator: g, script: map[string][]try{}, made: map[string][]string{"many": {"words"}}}
-	d.vars = append(d.vars, "{id: words, value: [x, y]}", "{id: number, value: 1.0}", "{id: nested, value: [[a, b], [c]]}")
+	d.vars = append(d.vars, "{id: words, value: [x, y]}", "{id: number, value: 1.0}",
+		"{id: nested, value: [[a, b], [c]]}")
 	d.made["one"], d.made["many"] = append(d.made["one"], "number"), append(d.made["many"], "nested")
 	var list []string
 	for range 2 + g.IntN(6) {
@@ -66,10 +69,13 @@ func (g *generator) steep() *steepDocument {
 	fmt.Fprintf(&b, "vars: [%s]\nactions: [\n  %s]\n", strings.Join(d.vars, ", "), strings.Join(list, ",\n  "))
 	d.workflow = b.String()
 	d.macros = `
-- {id: pair, name: P, description: d, parameters: [{id: text, type: input, default: "fall back"}, {id: result, type: output}], vars: [{id: between}], actions: [
+- {id: pair, name: P, description: d, parameters: [{id: text, type: input, default: "fall back"},
+    {id: result, type: output}], vars: [{id: between}], actions: [
     {type: execute, id: first, service: one, inputs: [{id: in, var: text}], outputs: [{id: out, var: between}]},
-    {type: execute, id: second, service: one, inputs: [{id: in, var: between}], outputs: [{id: out, var: result, store: true}]}]}
-- {id: spread, name: S, description: d, parameters: [{id: texts, type: input}, {id: results, type: output}], vars: [{id: each}], actions: [
+    {type: execute, id: second, service: one, inputs: [{id: in, var: between}], outputs: [{id: out, var: result,
+        store: true}]}]}
+- {id: spread, name: S, description: d, parameters: [{id: texts, type: input},
+    {id: results, type: output}], vars: [{id: each}], actions: [
     {type: for, input: texts, enumerator: t, output: results, yieldToOutput: each, actions: [
       {type: include, macro: pair, inputs: [{id: text, var: t}], outputs: [{id: result, var: each}]}]}]}
 `
@@ -121,18 +127,22 @@ func (d *steepDocument) action(depth int) string {
 		d.made["many"] = append(d.made["many"], dir)
 		return fmt.Sprintf("{type: execute%s, service: list, outputs: [{id: dir, var: %s}]%s}", fields, dir, d.policy())
 	case kind == 3 && depth == 2:
-		return fmt.Sprintf("{type: execute%s, service: many, inputs: [{id: in, var: %s}, {id: in, value: last}]%s}", fields, d.input("many"), d.policy())
+		return fmt.Sprintf("{type: execute%s, service: many, inputs: [{id: in, var: %s}, {id: in, value: last}]%s}",
+			fields, d.input("many"), d.policy())
 	default:
 		out := d.variable(fmt.Sprintf("v%d", n))
 		input := fmt.Sprintf("{id: in, var: %s}", d.input("one"))
-		outputs := fmt.Sprintf("[{id: out, var: %s%s}]", out, d.pick("", ", store: true", ", prefix: sub/", ", prefix: p, store: true"))
+		outputs := fmt.Sprintf("[{id: out, var: %s%s}]", out,
+			d.pick("", ", store: true", ", prefix: sub/", ", prefix: p, store: true"))
 		if depth == 2 {
 			d.made["one"] = append(d.made["one"], out)
 		}
 		if d.IntN(5) == 0 {
-			return fmt.Sprintf("{type: execute%s, service: one, parameters: [%s], outputs: %s%s}", fields, "{id: in, value: true}", outputs, d.policy())
+			return fmt.Sprintf("{type: execute%s, service: one, parameters: [%s], outputs: %s%s}", fields,
+				"{id: in, value: true}", outputs, d.policy())
 		}
-		return fmt.Sprintf("{type: execute%s, service: one, inputs: [%s], outputs: %s%s}", fields, input, outputs, d.policy())
+		return fmt.Sprintf("{type: execute%s, service: one, inputs: [%s], outputs: %s%s}", fields,
+			input, outputs, d.policy())
 	}
 }
 
@@ -166,7 +176,8 @@ func (d *steepDocument) loop(n int, fields string, depth int) string {
 		service = "maybe"
 		yields = ", yieldToInput: " + made
 	}
-	inner := []string{fmt.Sprintf("{type: execute, service: %s, inputs: [{id: in, var: %s}], outputs: [{id: out, var: %s}]%s}", service, enumerator, made, d.policy())}
+	inner := []string{fmt.Sprintf("{type: execute, service: %s, inputs: [{id: in, var: %s}], outputs: [{id: out, "+
+		"var: %s}]%s}", service, enumerator, made, d.policy())}
 	for range d.IntN(3) {
 		inner = append(inner, d.action(depth-1))
 	}
@@ -178,7 +189,8 @@ func (d *steepDocument) loop(n int, fields string, depth int) string {
 			d.made["many"] = append(d.made["many"], out)
 		}
 	}
-	return fmt.Sprintf("{type: for%s, input: %s, enumerator: %s%s, actions: [%s]}", fields, list, enumerator, yields, strings.Join(inner, ", "))
+	return fmt.Sprintf("{type: for%s, input: %s, enumerator: %s%s, actions: [%s]}", fields, list, enumerator,
+		yields, strings.Join(inner, ", "))
 }
 
 func (d *steepDocument) include(n int, fields string) string {
@@ -186,8 +198,10 @@ func (d *steepDocument) include(n int, fields string) string {
 	if d.IntN(2) == 0 {
 		texts := d.input("many")
 		d.made["many"] = append(d.made["many"], out)
-		return fmt.Sprintf("{type: include%s, macro: spread, inputs: [{id: texts, var: %s}], outputs: [{id: results, var: %s}]}", fields, texts, out)
+		return fmt.Sprintf("{type: include%s, macro: spread, inputs: [{id: texts, var: %s}], outputs: [{id: results, "+
+			"var: %s}]}", fields, texts, out)
 	}
 	d.made["one"] = append(d.made["one"], out)
-	return fmt.Sprintf("{type: include%s, macro: pair%s, outputs: [{id: result, var: %s}]}", fields, d.pick("", ", inputs: [{id: text, value: said}]"), out)
+	return fmt.Sprintf("{type: include%s, macro: pair%s, outputs: [{id: result, var: %s}]}", fields,
+		d.pick("", ", inputs: [{id: text, value: said}]"), out)
 }

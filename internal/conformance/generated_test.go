@@ -16,28 +16,31 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// generated is how many documents of each system are made up.
+// generated is how many random documents of each system are made.
 const generated = 60
 
-// TestGenerated runs documents that are made up, directly and as what they are converted to: the same attempts at the same
-// instants with the same commands and data, and the same end. perform compares the two.
+// TestGenerated runs documents that are made up, directly and as what they are converted to: the same attempts at the
+// same instants with the same commands and data, and the same end. perform compares the two.
 func TestGenerated(t *testing.T) {
 	for seed := range uint64(generated) {
 		g := &generator{rand.New(rand.NewPCG(seed, 1))}
 		t.Run(fmt.Sprintf("steep/%d", seed), func(t *testing.T) {
 			w := g.steep()
 			t.Log(w.workflow)
-			perform(t, steepConversion(t, w.workflow, g.steepServices(), w.macros), w.script, nil, closes(t), func(s *stage) { s.files = 5 })
+			perform(t, steepConversion(t, w.workflow, g.steepServices(), w.macros), w.script, nil, closes(t),
+				func(s *stage) { s.files = 5 })
 		})
 		t.Run(fmt.Sprintf("stevora/%d", seed), func(t *testing.T) {
 			steps, script, events := g.stevora()
 			t.Log(steps)
-			perform(t, stevoraFlow(t, steps), script, events.send, closes(t), func(s *stage) { s.taskTypes, s.input = []string{"Ask"}, `{"name": "ada"}` })
+			perform(t, stevoraFlow(t, steps), script, events.send, closes(t),
+				func(s *stage) { s.taskTypes, s.input = []string{"Ask"}, `{"name": "ada"}` })
 		})
 		t.Run(fmt.Sprintf("aether/%d", seed), func(t *testing.T) {
 			spec, tasks, templates, script, events := g.aether()
 			t.Log(spec, tasks, templates)
-			c, err := aether.Convert(aetherSource(spec, tasks, templates), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+			c, err := aether.Convert(aetherSource(spec, tasks, templates),
+				aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +120,8 @@ func (g *generator) tries() []try {
 			tries[i].lines = steadily(700*time.Millisecond, g.IntN(6))
 		}
 		if tries[i].kind == 0 && g.IntN(2) == 0 {
-			tries[i].output = g.pick(`{"stateUpdates": {"x": 1, "mail": "hello"}}`, `{"stateUpdates": {"x": 0}}`, `{"o": 1, "list": ["p", "q"]}`, `{"o": "text", "list": []}`)
+			tries[i].output = g.pick(`{"stateUpdates": {"x": 1, "mail": "hello"}}`, `{"stateUpdates": {"x": 0}}`,
+				`{"o": 1, "list": ["p", "q"]}`, `{"o": "text", "list": []}`)
 		}
 	}
 	if last := &tries[len(tries)-1]; last.hang {
@@ -126,7 +130,7 @@ func (g *generator) tries() []try {
 	return tries
 }
 
-// free lets nothing hang that no limit might end.
+// free avoids attempts that hang without a limit that ends them.
 func free(tries []try) []try {
 	for i := range tries {
 		if tries[i].hang {
@@ -145,7 +149,7 @@ type sent []struct {
 func (e sent) send(s *stage) {
 	for _, one := range e {
 		s.pass(one.after)
-		// A run that is over takes no more events.
+		// A run that has ended accepts no more events.
 		_ = s.engine.Signal(s.t.Context(), s.root, core.SignalReceived{Name: one.name, Payload: []byte(one.payload)})
 	}
 }
@@ -157,7 +161,8 @@ func (g *generator) flow(system string, bounds func() string, run string) (strin
 	if g.IntN(2) == 0 {
 		fmt.Fprintf(&b, "defaults: {%s: {%s}}\n", system, bounds())
 	}
-	fmt.Fprintf(&b, "services:\n  s: {%s: {%s}}\n  t: {timeout: {inactivity: 3s}, retry: {maxAttempts: 2, initialInterval: 0ms}}\nsteps:\n", system, bounds())
+	fmt.Fprintf(&b, "services:\n  s: {%s: {%s}}\n  t: {timeout: {inactivity: 3s}, retry: {maxAttempts: 2, "+
+		"initialInterval: 0ms}}\nsteps:\n", system, bounds())
 	script := map[string][]try{}
 	for i := range 2 + g.IntN(5) {
 		name := fmt.Sprintf("a%d", i)
@@ -197,13 +202,15 @@ func (g *generator) temporal() string {
 	}
 	retry := []string{fmt.Sprintf("maximumAttempts: %d", 1+g.IntN(4))}
 	if g.IntN(2) == 0 {
-		retry = append(retry, "initialInterval: "+g.amount("ms", 1, 2000), "backoffCoefficient: "+g.pick("0", "1.0", "1.5", "3"))
+		retry = append(retry, "initialInterval: "+g.amount("ms", 1, 2000),
+			"backoffCoefficient: "+g.pick("0", "1.0", "1.5", "3"))
 	}
 	if g.IntN(3) == 0 {
 		retry = append(retry, "maximumInterval: "+g.amount("s", 2, 5))
 	}
 	if g.IntN(3) == 0 {
-		retry = append(retry, `nonRetryableErrorTypes: ["`+g.pick("Fraud", "TemporalTimeout:StartToClose", "TemporalTimeout:Heartbeat")+`"]`)
+		retry = append(retry, `nonRetryableErrorTypes: ["`+g.pick("Fraud", "TemporalTimeout:StartToClose",
+			"TemporalTimeout:Heartbeat")+`"]`)
 	}
 	if g.IntN(5) > 0 {
 		fields = append(fields, "retryPolicy: {"+strings.Join(retry, ", ")+"}")
@@ -218,7 +225,8 @@ func (g *generator) workflow() string {
 		fields += ", workflowRunTimeout: " + g.amount("s", 10, 100)
 	}
 	if g.IntN(3) == 0 {
-		fields += ", retryPolicy: {maximumAttempts: 2, nonRetryableErrorTypes: [" + g.pick("", "Fraud", `"TemporalTimeout:StartToClose"`) + "]}"
+		fields += ", retryPolicy: {maximumAttempts: 2, nonRetryableErrorTypes: [" +
+			g.pick("", "Fraud", `"TemporalTimeout:StartToClose"`) + "]}"
 	}
 	switch g.IntN(4) {
 	case 0:
@@ -239,7 +247,8 @@ func (g *generator) zart() string {
 		fields = append(fields, "timeout_scope: "+g.pick("global", "per_attempt"))
 	}
 	if g.IntN(3) > 0 {
-		fields = append(fields, fmt.Sprintf(`retry: "%s(%d, %s)"`, g.pick("fixed", "exponential"), 1+g.IntN(4), g.amount("s", 0, 3)))
+		fields = append(fields, fmt.Sprintf(`retry: "%s(%d, %s)"`, g.pick("fixed", "exponential"),
+			1+g.IntN(4), g.amount("s", 0, 3)))
 	}
 	return strings.Join(fields, ", ")
 }

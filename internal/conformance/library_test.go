@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/pawlflow"
 )
 
 // TestDialectsInGo runs the examples of the dialects in a Go program: what Convert returns are its workflows.
@@ -33,10 +34,12 @@ func TestDialectsInGo(t *testing.T) {
 	for name, convert := range map[string]func() (*dialect.Conversion, error){
 		"steep": func() (*dialect.Conversion, error) { return steep.Convert(steepSources) },
 		"aether": func() (*dialect.Conversion, error) {
-			return aether.Convert(aether.Source{Name: "flow.json", Text: read("aether/flow.json")}, aether.Source{Name: "handlers.yaml", Text: read("aether/handlers.yaml")})
+			return aether.Convert(aether.Source{Name: "flow.json", Text: read("aether/flow.json")},
+				aether.Source{Name: "handlers.yaml", Text: read("aether/handlers.yaml")})
 		},
 		"stevora": func() (*dialect.Conversion, error) {
-			return stevora.Convert(stevora.Source{Name: "definition.json", Text: read("stevora/definition.json")}, stevora.Source{Name: "handlers.yaml", Text: read("stevora/handlers.yaml")})
+			return stevora.Convert(stevora.Source{Name: "definition.json", Text: read("stevora/definition.json")},
+				stevora.Source{Name: "handlers.yaml", Text: read("stevora/handlers.yaml")})
 		},
 		"temporal": func() (*dialect.Conversion, error) {
 			doc, err := flow.Parse("shop.yaml", read("temporal/shop.yaml"), dialect.Forms()...)
@@ -54,10 +57,10 @@ func TestDialectsInGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := pawl.DefineFlow[map[string]any, json.RawMessage](c.Flow)
+			w := pawlflow.Define[map[string]any, json.RawMessage](c.Flow)
 			known := []pawl.Definition{w}
 			for _, child := range c.Children {
-				known = append(known, pawl.DefineFlow[any, any](child))
+				known = append(known, pawlflow.Define[any, any](child))
 			}
 			e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:go.db", Workflows: known})
 			if err != nil {

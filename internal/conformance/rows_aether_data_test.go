@@ -25,14 +25,16 @@ func aetherGiven(t *testing.T, s *stage) string {
 	return strings.Join(out, "\n")
 }
 
-// run is how messages name a child run, whose id is another one each time.
+// run matches a child run's id in messages. It differs each time.
 var run = regexp.MustCompile(`the child run [0-9a-f-]+`)
 
 func across(s *stage) { s.across = true }
 
-// TestAetherData: what tasks are given where there is nothing, loops whose iterations fail, and tasks that others leave out.
+// TestAetherData: the data of tasks whose source has no value, loops with failing iterations, and tasks that others
+// omit.
 func TestAetherData(t *testing.T) {
-	list := `{"task": {"name": "list", "executor": {"type": "echo"}, "outputs": {"parameters": [{"name": "of"}, {"name": "more", "value": "its own"}]}}},
+	list := `{"task": {"name": "list", "executor": {"type": "echo"}, "outputs": {"parameters": [{"name": "of"},
+    {"name": "more", "value": "its own"}]}}},
 {"task": {"name": "one", "inputs": {"parameters": [{"name": "k", "default": 0}]}, "executor": {"type": "echo"}}}`
 	for _, test := range []struct {
 		name, tasks, templates string
@@ -42,17 +44,23 @@ func TestAetherData(t *testing.T) {
 		{
 			// A name of an output that is not there stays as it is, and a place gives way to the input's default.
 			name: "nothing",
-			tasks: `{"name": "a", "template": "list", "when": "1 == 2"}, {"name": "b", "template": "one", "dependencies": ["a"], "arguments": {"parameters": [
-{"name": "k", "valueFrom": {"parameter": "tasks.a.outputs.parameters.of"}}, {"name": "x", "value": "got {{tasks.a.outputs.parameters.of}}"},
-{"name": "y", "value": "{{ tasks.a.outputs.parameters.of }}"}, {"name": "z", "value": "{{tasks.a.outputs.parameters.more}}"}]}},
+			tasks: `{"name": "a", "template": "list", "when": "1 == 2"}, {"name": "b", "template": "one",
+    "dependencies": ["a"], "arguments": {"parameters": [
+{"name": "k", "valueFrom": {"parameter": "tasks.a.outputs.parameters.of"}},
+	{"name": "x", "value": "got {{tasks.a.outputs.parameters.of}}"},
+{"name": "y", "value": "{{ tasks.a.outputs.parameters.of }}"},
+	{"name": "z", "value": "{{tasks.a.outputs.parameters.more}}"}]}},
 {"name": "c", "template": "one", "dependencies": ["a"], "when": "tasks.a.outputs.parameters.of == 'y'"}`,
 			templates: `, ` + list, phase: "Succeeded",
-			want: `b {"k":0,"x":"got {{tasks.a.outputs.parameters.of}}","y":"{{ tasks.a.outputs.parameters.of }}","z":"its own"}`,
+			want: `b {"k":0,"x":"got {{tasks.a.outputs.parameters.of}}",` +
+				`"y":"{{ tasks.a.outputs.parameters.of }}","z":"its own"}`,
 		},
 		{
 			name: "expressions",
-			tasks: `{"name": "a", "template": "list"}, {"name": "b", "template": "one", "dependencies": ["a"], "arguments": {"parameters": [
-{"name": "k", "valueFrom": {"expression": "tasks.a.outputs.parameters.of + {{tasks.a.code}} + 1"}}, {"name": "x", "valueFrom": {"path": "tasks.a.outputs.parameters.more"}}]}}`,
+			tasks: `{"name": "a", "template": "list"}, {"name": "b", "template": "one", "dependencies": ["a"],
+    "arguments": {"parameters": [
+{"name": "k", "valueFrom": {"expression": "tasks.a.outputs.parameters.of + {{tasks.a.code}} + 1"}},
+	{"name": "x", "valueFrom": {"path": "tasks.a.outputs.parameters.more"}}]}}`,
 			templates: `, ` + list, script: map[string][]try{"a": {{output: `{"of": 41}`}}}, phase: "Succeeded",
 			want: `a {}
 b {"k":42,"x":"its own"}`,
@@ -60,12 +68,17 @@ b {"k":42,"x":"its own"}`,
 		{
 			// A mapping's fields are the iteration's inputs, and a list may be a text.
 			name: "items",
-			tasks: `{"name": "a", "template": "list"}, {"name": "b", "template": "each", "dependencies": ["a"]}, {"name": "c", "template": "none"},
-{"name": "d", "template": "one", "dependencies": ["b", "c"], "arguments": {"parameters": [{"name": "k", "value": "{{tasks.b.outputs.parameters.o}} {{tasks.c.outputs.parameters.o}}"}]}}`,
+			tasks: `{"name": "a", "template": "list"}, {"name": "b", "template": "each", "dependencies": ["a"]},
+    {"name": "c", "template": "none"},
+{"name": "d", "template": "one", "dependencies": ["b", "c"],
+	"arguments": {"parameters": [{"name": "k",
+	"value": "{{tasks.b.outputs.parameters.o}} {{tasks.c.outputs.parameters.o}}"}]}}`,
 			templates: `, ` + list + `,
-{"loop": {"name": "each", "itemsFrom": "{{tasks.a.outputs.parameters.of}}", "maxIterations": 2, "body": "one", "aggregate": {"strategy": "list", "parameters": ["o"]}}},
+{"loop": {"name": "each", "itemsFrom": "{{tasks.a.outputs.parameters.of}}", "maxIterations": 2, "body": "one",
+    "aggregate": {"strategy": "list", "parameters": ["o"]}}},
 {"loop": {"name": "none", "itemsFrom": "inputs.parameters.absent", "body": "one"}}`,
-			script: map[string][]try{"a": {{output: `{"of": "[{\"k\": 7}, 8, 9]"}`}}, "one": {{output: `{"o": 1}`}}}, phase: "Succeeded",
+			script: map[string][]try{"a": {{output: `{"of": "[{\"k\": 7}, 8, 9]"}`}}, "one": {{output: `{"o": 1}`}}},
+			phase:  "Succeeded",
 			want: `a {}
 d {"k":"[1 1] {{tasks.c.outputs.parameters.o}}"}
 one {"k":0,"loop_iter.index":1,"loop_iter.item":8}
@@ -73,21 +86,28 @@ one {"k":7,"loop_iter.index":0}`,
 		},
 		{
 			// The condition is asked after an iteration that failed, too, and the loop fails in the end.
-			name: "repeat", tasks: `{"name": "a", "template": "again", "continueOn": {"failed": true}}, {"name": "b", "template": "one", "dependencies": ["a"],
+			name: "repeat",
+			tasks: `{"name": "a", "template": "again", "continueOn": {"failed": true}}, {"name": "b",
+    "template": "one", "dependencies": ["a"],
 "arguments": {"parameters": [{"name": "k", "value": "{{tasks.a.phase}}: {{tasks.a.msg}}"}]}}`,
 			templates: `, ` + list + `,
-{"loop": {"name": "again", "repeatCondition": "tasks.try.phase != 'Succeeded'", "maxIterations": 5, "body": "try", "arguments": {"parameters": [{"name": "n", "value": "{{loop_iter.index}}"}]}}},
+{"loop": {"name": "again", "repeatCondition": "tasks.try.phase != 'Succeeded'", "maxIterations": 5, "body": "try",
+	"arguments": {"parameters": [{"name": "n", "value": "{{loop_iter.index}}"}]}}},
 {"task": {"name": "try", "executor": {"type": "echo"}}}`,
-			script: map[string][]try{"try": {{kind: failed.kind, msg: "no"}, {kind: broken.kind, msg: "out"}, ok}}, phase: "Succeeded",
+			script: map[string][]try{"try": {{kind: failed.kind, msg: "no"}, {kind: broken.kind, msg: "out"}, ok}},
+			phase:  "Succeeded",
 			want: `b {"k":"Failed: RUN failed: step \"ended\" failed: no"}
 try {"n":0}
 try {"n":1}
 try {"n":2}`,
 		},
 		{
-			name: "entrypoints", tasks: `{"name": "x", "template": "start"}`, templates: `, ` + list + `, {"dag": {"name": "start", "entrypoints": ["a"], "tasks": [
-{"name": "a", "template": "list"}, {"name": "b", "template": "list", "dependencies": ["a"]}, {"name": "c", "template": "list"},
-{"name": "d", "template": "list", "dependencies": ["c"]}, {"name": "e", "template": "list", "dependencies": ["b", "c"]}]}}`,
+			name: "entrypoints", tasks: `{"name": "x",
+    "template": "start"}`, templates: `, ` + list + `, {"dag": {"name": "start", "entrypoints": ["a"], "tasks": [
+{"name": "a", "template": "list"}, {"name": "b", "template": "list", "dependencies": ["a"]},
+	{"name": "c", "template": "list"},
+{"name": "d", "template": "list", "dependencies": ["c"]},
+	{"name": "e", "template": "list", "dependencies": ["b", "c"]}]}}`,
 			phase: "Succeeded", want: `a {}
 b {}`,
 		},
@@ -106,8 +126,8 @@ b {}`,
 	}
 }
 
-// TestAetherPhaseConditions: succeeded comes before failed, and failed before error, before a retry is thought of; and what
-// none of them says stays as it was.
+// TestAetherPhaseConditions: succeeded is checked before failed, and failed before error, and all of them before a
+// retry. If none applies, the phase stays as it was.
 func TestAetherPhaseConditions(t *testing.T) {
 	for i, test := range []struct {
 		conditions, retry string
@@ -116,18 +136,23 @@ func TestAetherPhaseConditions(t *testing.T) {
 		phase             string
 	}{
 		{`"succeeded": "code == 3"`, `"limit": 2`, []try{{kind: broken.kind}}, 1, "Succeeded"},
-		{`"succeeded": "code == 9", "failed": "outputs.parameters.o > 1"`, `"limit": 2`, []try{{output: `{"o": 2}`}, ok}, 1, "Failed"},
-		{`"failed": "outputs.parameters.o > 1"`, `"limit": 2, "expression": "tasks.work.phase == 'Failed'"`, []try{{output: `{"o": 2}`}, {output: `{"o": 1}`}}, 2, "Succeeded"},
+		{`"succeeded": "code == 9", "failed": "outputs.parameters.o > 1"`, `"limit": 2`,
+			[]try{{output: `{"o": 2}`}, ok}, 1, "Failed"},
+		{`"failed": "outputs.parameters.o > 1"`, `"limit": 2, "expression": "tasks.work.phase == 'Failed'"`,
+			[]try{{output: `{"o": 2}`}, {output: `{"o": 1}`}}, 2, "Succeeded"},
 		{`"error": "phase == 'Failed' && msg != 'phase'"`, `"limit": 1`, []try{failed, ok}, 2, "Succeeded"},
 		{`"succeeded": "true", "failed": "true", "error": "true"`, `"limit": 1`, []try{failed}, 1, "Succeeded"},
 		{`"failed": "true", "error": "true"`, `"limit": 1`, []try{ok}, 1, "Failed"},
 		{`"succeeded": "code == 4"`, `"limit": 1`, []try{broken, broken}, 2, "Error"},
-		{`"succeeded": "code == 4"`, `"limit": 4, "expression": "tasks.work.code == 75"`, []try{{kind: broken.kind, code: 75}, {kind: broken.kind, code: 76}}, 2, "Error"},
+		{`"succeeded": "code == 4"`, `"limit": 4, "expression": "tasks.work.code == 75"`,
+			[]try{{kind: broken.kind, code: 75}, {kind: broken.kind, code: 76}}, 2, "Error"},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			c := aetherFlow(t, "", `{"name": "work", "template": "strict", "retry": {`+test.retry+`}},
-{"name": "next", "template": "work", "dependencies": ["work"], "arguments": {"parameters": [{"name": "o", "value": "{{tasks.work.outputs.parameters.o}}"}]}}`,
-				`, {"task": {"name": "strict", "executor": {"type": "echo"}, "phaseConditions": {`+test.conditions+`}}}`)
+{"name": "next", "template": "work", "dependencies": ["work"], "arguments": {"parameters": [{"name": "o",
+    "value": "{{tasks.work.outputs.parameters.o}}"}]}}`,
+				`, {"task": {"name": "strict", "executor": {"type": "echo"},
+    "phaseConditions": {`+test.conditions+`}}}`)
 			perform(t, c, map[string][]try{"work": test.tries}, nil, func(s *stage, r *core.Run) {
 				step, _ := r.Lookup("work")
 				if got := aether.TaskPhase(step); got != test.phase || s.played["work"] != test.attempts {

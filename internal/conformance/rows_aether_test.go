@@ -27,18 +27,22 @@ func init() {
 	addDialect("A13", aetherContainer)
 }
 
-const aetherHandlers = `handlers: {echo: {exec: {command: [./echo]}}, wait: {wait: {}}, subtree: {flow: inner}, ask: {http: "http://localhost/"}}`
+const aetherHandlers = `handlers: {echo: {exec: {command: [./echo]}}, wait: {wait: {}}, subtree: {flow: inner},
+    ask: {http: "http://localhost/"}}`
 
 // aetherSource makes a workflow of a dag's tasks, and more templates after it.
 func aetherSource(spec, tasks, templates string) aether.Source {
-	text := `{"apiVersion": "aether/v1", "kind": "Workflow", "metadata": {"name": "w"}, "spec": {"entrypoint": "main", ` + spec + `
-"templates": [{"dag": {"name": "main", "tasks": [` + tasks + `]}}, {"task": {"name": "work", "executor": {"type": "echo"}}}` + templates + `]}}`
+	text := `{"apiVersion": "aether/v1", "kind": "Workflow", "metadata": {"name": "w"}, ` +
+		`"spec": {"entrypoint": "main", ` + spec + `
+"templates": [{"dag": {"name": "main", "tasks": [` + tasks + `]}},
+	{"task": {"name": "work", "executor": {"type": "echo"}}}` + templates + `]}}`
 	return aether.Source{Name: "flow.json", Text: []byte(text)}
 }
 
 func aetherFlow(t *testing.T, spec, tasks, templates string) *dialect.Conversion {
 	t.Helper()
-	c, err := aether.Convert(aetherSource(spec, tasks, templates), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+	c, err := aether.Convert(aetherSource(spec, tasks, templates),
+		aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,8 @@ func aetherTask(t *testing.T, fields string, tries []try, attempts int, phase st
 	perform(t, c, map[string][]try{"work": tries}, nil, func(s *stage, r *core.Run) {
 		step, _ := r.Lookup("work")
 		if got := len(s.attempts()); got != attempts || aether.TaskPhase(step) != phase {
-			t.Errorf("%s: %d attempts, %s; want %d, %s (%v)", fields, got, aether.TaskPhase(step), attempts, phase, step.Failure)
+			t.Errorf("%s: %d attempts, %s; want %d, %s (%v)", fields, got, aether.TaskPhase(step),
+				attempts, phase, step.Failure)
 		}
 		if phase == "Succeeded" && aether.Retries(step) != attempts-1 {
 			t.Errorf("%s: %d retries", fields, aether.Retries(step))
@@ -81,34 +86,43 @@ func aetherExpression(t *testing.T) {
 	aetherTask(t, retry("tasks.work.msg contains 'trouble'"), []try{failed, ok}, 2, "Succeeded")
 	aetherTask(t, retry("tasks.work.outputs.parameters.done == true"), []try{broken}, 1, "Error")
 	aetherTask(t, retry("'tasks.work.phase' == 'x'"), []try{broken}, 1, "Error")
-	_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", `+retry("tasks.work.code")+`}`, ""), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+	_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", `+retry("tasks.work.code")+`}`, ""),
+		aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 	if err == nil || !strings.Contains(err.Error(), "flow.json:2:") || !strings.Contains(err.Error(), "true or false") {
 		t.Errorf("an expression that is no condition is refused with %v", err)
 	}
 	// The expression may name what the task depends on, also with a dash in it.
 	c := aetherFlow(t, "", `{"name": "pre-check", "template": "work"},
-{"name": "next", "template": "work", "dependencies": ["pre-check"], "retry": {"limit": 1, "expression": "tasks.pre-check.phase == 'Succeeded' && tasks.pre-check.outputs.parameters.go-on == 'yes'"}}`, "")
-	perform(t, c, map[string][]try{"pre-check": {{output: `{"go-on":"yes"}`}}, "next": {failed, ok}}, nil, func(s *stage, r *core.Run) {
-		wantPhase(t, r, core.RunSucceeded)
-		if got := len(s.attempts()); got != 3 {
-			t.Errorf("%d attempts, want 3", got)
-		}
-	})
+{"name": "next", "template": "work", "dependencies": ["pre-check"], "retry": {"limit": 1,
+    "expression": "tasks.pre-check.phase == 'Succeeded' && tasks.pre-check.outputs.parameters.go-on == 'yes'"}}`, "")
+	perform(t, c, map[string][]try{"pre-check": {{output: `{"go-on":"yes"}`}}, "next": {failed, ok}}, nil,
+		func(s *stage, r *core.Run) {
+			wantPhase(t, r, core.RunSucceeded)
+			if got := len(s.attempts()); got != 3 {
+				t.Errorf("%d attempts, want 3", got)
+			}
+		})
 }
 
 func aetherInProgress(t *testing.T) {
-	c := aetherFlow(t, `"arguments": {"parameters": [{"name": "order", "value": 42}]}, "hooks": {"onSuccess": {"template": "work"}, "onError": {"template": "work"}},`,
-		`{"name": "flaky", "template": "work", "retry": {"limit": 2}, "arguments": {"parameters": [{"name": "id", "valueFrom": {"parameter": "workflow.arguments.parameters.order"}}]}}`, "")
-	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError}, {run: time.Second, kind: policy.KindError}, {run: time.Second}}}, func(s *stage) {
+	c := aetherFlow(t,
+		`"arguments": {"parameters": [{"name": "order", "value": 42}]}, "hooks": {"onSuccess": {"template": "work"},
+    "onError": {"template": "work"}},`,
+		`{"name": "flaky", "template": "work", "retry": {"limit": 2}, "arguments": {"parameters": [{"name": "id",
+    "valueFrom": {"parameter": "workflow.arguments.parameters.order"}}]}}`, "")
+	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError},
+		{run: time.Second, kind: policy.KindError}, {run: time.Second}}}, func(s *stage) {
 		s.pass(1500 * time.Millisecond)
 		step, _ := s.run().Lookup("flaky")
 		if step.Phase.Closed() || aether.TaskPhase(step) != "Running" || aether.Retries(step) != 1 {
-			t.Errorf("between the attempts the task is %s with %d retries", aether.TaskPhase(step), aether.Retries(step))
+			t.Errorf("between the attempts the task is %s with %d retries",
+				aether.TaskPhase(step), aether.Retries(step))
 		}
 	}, func(s *stage, r *core.Run) {
 		s.wantAttempts("flaky@0ms-1s error", "flaky@1s-2s error", "flaky@2s-3s ok", "onSuccess@3s-3s ok")
 		for i := range 3 {
-			if string(s.seen[i].Payload) != string(s.seen[0].Payload) || !strings.Contains(string(s.seen[i].Payload), "42") {
+			if string(s.seen[i].Payload) != string(s.seen[0].Payload) ||
+				!strings.Contains(string(s.seen[i].Payload), "42") {
 				t.Errorf("attempt %d was given %s", i+1, s.seen[i].Payload)
 			}
 		}
@@ -120,22 +134,28 @@ func aetherInProgress(t *testing.T) {
 
 func aetherExhausted(t *testing.T) {
 	tasks := func(extra string) string {
-		return `{"name": "doomed", "template": "work", "retry": {"limit": 2, "expression": "tasks.doomed.phase != 'Succeeded'"}` + extra + `}, {"name": "after", "template": "work", "dependencies": ["doomed"]}`
+		return `{"name": "doomed", "template": "work", "retry": {"limit": 2,
+    "expression": "tasks.doomed.phase != 'Succeeded'"}` + extra + `}, {"name": "after", "template": "work",
+    "dependencies": ["doomed"]}`
 	}
-	for extra, want := range map[string]string{"": "Failed", `, "continueOn": {"failed": true}`: "Succeeded", `, "continueOn": {"error": true}`: "Failed"} {
-		perform(t, aetherFlow(t, "", tasks(extra), ""), map[string][]try{"doomed": {failed}}, nil, func(s *stage, r *core.Run) {
-			n := strings.Count(strings.Join(s.attempts(), " "), "doomed@")
-			step, _ := r.Lookup("doomed")
-			if n != 3 || aether.TaskPhase(step) != "Failed" || aether.Status(r) != want {
-				t.Errorf("%q: %d attempts, task %s, workflow %s", extra, n, aether.TaskPhase(step), aether.Status(r))
-			}
-		})
+	for extra, want := range map[string]string{"": "Failed", `, "continueOn": {"failed": true}`: "Succeeded",
+		`, "continueOn": {"error": true}`: "Failed"} {
+		perform(t, aetherFlow(t, "", tasks(extra), ""), map[string][]try{"doomed": {failed}}, nil,
+			func(s *stage, r *core.Run) {
+				n := strings.Count(strings.Join(s.attempts(), " "), "doomed@")
+				step, _ := r.Lookup("doomed")
+				if n != 3 || aether.TaskPhase(step) != "Failed" || aether.Status(r) != want {
+					t.Errorf("%q: %d attempts, task %s, workflow %s",
+						extra, n, aether.TaskPhase(step), aether.Status(r))
+				}
+			})
 	}
 }
 
 func aetherUnits(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"500ms": 500 * time.Millisecond, "30s": 30 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour,
+		"500ms": 500 * time.Millisecond, "30s": 30 * time.Second, "5m": 5 * time.Minute,
+		"2h": 2 * time.Hour, "1d": 24 * time.Hour,
 	} {
 		c := aetherFlow(t, `"timeout": "2d",`, `{"name": "work", "template": "work", "timeout": "`+text+`"}`, "")
 		perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
@@ -145,7 +165,8 @@ func aetherUnits(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"abc", "5x", "-1s", "1 d", "5", "1w", ""} {
-		_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", "timeout": "`+text+`"}`, ""), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+		_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", "timeout": "`+text+`"}`, ""),
+			aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 		if err == nil || !strings.Contains(err.Error(), "flow.json:2:") {
 			t.Errorf("timeout %q is refused with %v", text, err)
 		}
@@ -157,7 +178,8 @@ func aetherWait(t *testing.T, continueOn string) *dialect.Conversion {
 	t.Helper()
 	return aetherFlow(t, "", `{"name": "wait-external", "timeout": "1s", `+continueOn+`
 "inputs": {"parameters": [{"name": "suspend", "value": true}]}, "executor": {"type": "echo"}},
-{"name": "finish", "template": "work", "dependencies": ["wait-external"], "arguments": {"parameters": [{"name": "phase", "value": "{{tasks.wait-external.phase}}"}]}}`, "")
+{"name": "finish", "template": "work", "dependencies": ["wait-external"],
+    "arguments": {"parameters": [{"name": "phase", "value": "{{tasks.wait-external.phase}}"}]}}`, "")
 }
 
 func aetherSuspended(t *testing.T) {
@@ -168,8 +190,10 @@ func aetherSuspended(t *testing.T) {
 		}
 	}, func(s *stage, r *core.Run) {
 		step, _ := r.Lookup("wait-external")
-		if aether.TaskPhase(step) != "Timeout" || aether.Status(r) != "Succeeded" || r.EndedAt.Std().Sub(s.began) != time.Second {
-			t.Errorf("task %s, workflow %s after %s", aether.TaskPhase(step), aether.Status(r), r.EndedAt.Std().Sub(s.began))
+		if aether.TaskPhase(step) != "Timeout" || aether.Status(r) != "Succeeded" ||
+			r.EndedAt.Std().Sub(s.began) != time.Second {
+			t.Errorf("task %s, workflow %s after %s", aether.TaskPhase(step), aether.Status(r),
+				r.EndedAt.Std().Sub(s.began))
 		}
 		if len(s.seen) != 1 || !strings.Contains(string(s.seen[0].Payload), "Timeout") {
 			t.Errorf("what follows was not run, or not told how it ended: %d", len(s.seen))
@@ -185,7 +209,8 @@ func aetherSuspended(t *testing.T) {
 
 func aetherResume(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "approve", "timeout": "1h", "executor": {"type": "wait"}},
-{"name": "finish", "template": "work", "dependencies": ["approve"], "arguments": {"parameters": [{"name": "by", "valueFrom": {"parameter": "tasks.approve.outputs.parameters.by"}}]}}`, "")
+{"name": "finish", "template": "work", "dependencies": ["approve"], "arguments": {"parameters": [{"name": "by",
+    "valueFrom": {"parameter": "tasks.approve.outputs.parameters.by"}}]}}`, "")
 	perform(t, c, map[string][]try{"finish": {{run: time.Minute}}}, func(s *stage) {
 		s.pass(time.Second)
 		s.send("resume.approve", `{"by": "ada"}`)
@@ -203,18 +228,23 @@ func aetherIdempotent(t *testing.T) {
 	// Ended first: the expiry does nothing.
 	aetherTask(t, `"timeout": "10s"`, []try{{run: 9 * time.Second}}, 1, "Succeeded")
 	// A task that waits for a worker times out, and is never begun.
-	c := aetherFlow(t, "", `{"name": "busy", "template": "work"}, {"name": "ready", "template": "work", "timeout": "10s"}`, "")
+	c := aetherFlow(t, "",
+		`{"name": "busy", "template": "work"}, {"name": "ready", "template": "work", "timeout": "10s"}`, "")
 	perform(t, c, map[string][]try{"busy": {{run: time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		step, _ := r.Lookup("ready")
-		if aether.TaskPhase(step) != "Timeout" || step.EndedAt.Std().Sub(s.began) != 10*time.Second || len(s.seen) != 1 {
-			t.Errorf("ready is %s after %s; %d attempts were begun", aether.TaskPhase(step), step.EndedAt.Std().Sub(s.began), len(s.seen))
+		if aether.TaskPhase(step) != "Timeout" || step.EndedAt.Std().Sub(s.began) != 10*time.Second ||
+			len(s.seen) != 1 {
+			t.Errorf("ready is %s after %s; %d attempts were begun", aether.TaskPhase(step),
+				step.EndedAt.Std().Sub(s.began), len(s.seen))
 		}
 	}, func(s *stage) { s.slots = 1 })
 }
 
 func aetherWorkflowTimeout(t *testing.T) {
-	c := aetherFlow(t, `"timeout": "30m", "hooks": {"onTimeout": {"template": "work"}, "onError": {"template": "work"}},`,
-		`{"name": "a", "template": "work", "timeout": "2h", "retry": {"limit": 5}}, {"name": "b", "executor": {"type": "wait"}}, {"name": "c", "template": "work", "dependencies": ["a"]}`, "")
+	c := aetherFlow(t,
+		`"timeout": "30m", "hooks": {"onTimeout": {"template": "work"}, "onError": {"template": "work"}},`,
+		`{"name": "a", "template": "work", "timeout": "2h", "retry": {"limit": 5}}, {"name": "b",
+    "executor": {"type": "wait"}}, {"name": "c", "template": "work", "dependencies": ["a"]}`, "")
 	perform(t, c, map[string][]try{"a": {hangs}}, nil, func(s *stage, r *core.Run) {
 		if aether.Status(r) != "Timeout" || r.EndedAt.Std().Sub(s.began) != 30*time.Minute {
 			t.Errorf("%s after %s", aether.Status(r), r.EndedAt.Std().Sub(s.began))
@@ -238,19 +268,22 @@ func aetherWorkflowTimeout(t *testing.T) {
 		}
 	})
 	// An hour where nothing is said; none with 0s.
-	perform(t, aetherFlow(t, "", `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {hangs}}, nil, func(s *stage, r *core.Run) {
-		if got := r.EndedAt.Std().Sub(s.began); got != time.Hour || aether.Status(r) != "Timeout" {
-			t.Errorf("%s after %s", aether.Status(r), got)
-		}
-	})
-	perform(t, aetherFlow(t, `"timeout": "0s",`, `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {{run: 3 * time.Hour}}}, nil, func(_ *stage, r *core.Run) {
-		wantPhase(t, r, core.RunSucceeded)
-	})
+	perform(t, aetherFlow(t, "", `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {hangs}}, nil,
+		func(s *stage, r *core.Run) {
+			if got := r.EndedAt.Std().Sub(s.began); got != time.Hour || aether.Status(r) != "Timeout" {
+				t.Errorf("%s after %s", aether.Status(r), got)
+			}
+		})
+	perform(t, aetherFlow(t, `"timeout": "0s",`, `{"name": "a", "template": "work"}`, ""),
+		map[string][]try{"a": {{run: 3 * time.Hour}}}, nil, func(_ *stage, r *core.Run) {
+			wantPhase(t, r, core.RunSucceeded)
+		})
 }
 
 func aetherDeadlineReused(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "flaky", "template": "work", "timeout": "10s", "retry": {"limit": 3}}`, "")
-	perform(t, c, map[string][]try{"flaky": {{run: 4 * time.Second, kind: policy.KindError}, {run: 4 * time.Second, kind: policy.KindError}, hangs}}, nil, func(s *stage, r *core.Run) {
+	perform(t, c, map[string][]try{"flaky": {{run: 4 * time.Second, kind: policy.KindError},
+		{run: 4 * time.Second, kind: policy.KindError}, hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("flaky@0ms-4s error", "flaky@4s-8s error", "flaky@8s-10s timeout scheduleToClose")
 		if step, _ := r.Lookup("flaky"); aether.TaskPhase(step) != "Timeout" {
 			t.Errorf("the task is %s", aether.TaskPhase(step))
@@ -259,10 +292,13 @@ func aetherDeadlineReused(t *testing.T) {
 }
 
 func aetherContainer(t *testing.T) {
-	inner := `, {"dag": {"name": "inner", "tasks": [{"name": "one", "template": "work"}, {"name": "two", "template": "work", "dependencies": ["one"]}]}},
-{"task": {"name": "wrapper", "executor": {"type": "subtree"}}}, {"loop": {"name": "many", "items": [1], "body": "work"}}`
+	inner := `, {"dag": {"name": "inner", "tasks": [{"name": "one", "template": "work"}, {"name": "two",
+    "template": "work", "dependencies": ["one"]}]}},
+{"task": {"name": "wrapper", "executor": {"type": "subtree"}}},
+	{"loop": {"name": "many", "items": [1], "body": "work"}}`
 	for _, template := range []string{"inner", "many"} {
-		_, err := aether.Convert(aetherSource("", `{"name": "sub", "template": "`+template+`", "retry": {"limit": 1}}`, inner), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+		_, err := aether.Convert(aetherSource("", `{"name": "sub", "template": "`+template+`", "retry": {"limit": 1}}`,
+			inner), aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 		if err == nil || !strings.Contains(err.Error(), "flow.json:2:") || !strings.Contains(err.Error(), "wrap it") {
 			t.Errorf("retry on %s: %v", template, err)
 		}

@@ -17,7 +17,8 @@ import (
 func init() {
 	for id, test := range map[string]func(t *testing.T){
 		"T4": temporalScheduleToStartOption, "T5": temporalStartToCloseOption, "T6": temporalScheduleToCloseOption,
-		"T7": temporalHeartbeatOption, "T8": temporalDefaultsOption, "T9": temporalAttemptsOption, "T10": temporalTypesOption,
+		"T7": temporalHeartbeatOption, "T8": temporalDefaultsOption, "T9": temporalAttemptsOption,
+		"T10": temporalTypesOption,
 		"T11": temporalWorkflowOption, "T12": temporalCronOption,
 		"Z2": zartHandlerOption, "Z4": zartGlobalOption, "Z5": zartPerAttemptOption, "Z15": zartFixedOption,
 	} {
@@ -25,9 +26,10 @@ func init() {
 	}
 }
 
-// attempts runs a step with an option until it ends and returns when its attempts began, in seconds, and its error. do is
-// what each attempt does.
-func attempts(t *testing.T, option pawl.StepOption, do func(ctx context.Context, n int) error) ([]float64, *pawl.StepError) {
+// attempts runs a step with an option until it ends and returns when its attempts began, in seconds, and its error. do
+// is what each attempt does.
+func attempts(t *testing.T, option pawl.StepOption, do func(ctx context.Context, n int) error) ([]float64,
+	*pawl.StepError) {
 	t.Helper()
 	var at []float64
 	var ended *pawl.StepError
@@ -107,19 +109,21 @@ func temporalStartToCloseOption(t *testing.T) {
 }
 
 func temporalScheduleToCloseOption(t *testing.T) {
-	at, err := attempts(t, activity(temporal.ActivityOptions{ScheduleToCloseTimeout: 30 * time.Second, StartToCloseTimeout: 20 * time.Second}), sits)
+	at, err := attempts(t, activity(temporal.ActivityOptions{ScheduleToCloseTimeout: 30 * time.Second,
+		StartToCloseTimeout: 20 * time.Second}), sits)
 	wantStarts(t, at, "[0 21]")
 	wantLimit(t, err, "scheduleToClose")
 	for want, o := range map[string]temporal.ActivityOptions{
 		"startToCloseTimeout or scheduleToCloseTimeout must be given": {HeartbeatTimeout: time.Second},
 		"scheduleToCloseTimeout: -5s is negative":                     {ScheduleToCloseTimeout: -5 * time.Second},
-		"heartbeatTimeout: -1s is negative":                           {StartToCloseTimeout: time.Second, HeartbeatTimeout: -time.Second},
+		"heartbeatTimeout: -1s is negative": {StartToCloseTimeout: time.Second,
+			HeartbeatTimeout: -time.Second},
 	} {
 		wantRefused(t, pawl.Defaults(activity(o)), want)
 	}
 }
 
-// wantRefused: what is wrong with an option is said where the workflow is defined.
+// wantRefused checks that a wrong option is refused when the workflow is defined.
 func wantRefused(t *testing.T, option pawl.Option, want string) {
 	t.Helper()
 	w := pawl.Define("w", func(pawl.Context, nothing) (int, error) { return 0, nil }, option)
@@ -130,7 +134,8 @@ func wantRefused(t *testing.T, option pawl.Option, want string) {
 
 func temporalHeartbeatOption(t *testing.T) {
 	at, err := attempts(t, activity(temporal.ActivityOptions{
-		StartToCloseTimeout: time.Hour, HeartbeatTimeout: 10 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 2},
+		StartToCloseTimeout: time.Hour, HeartbeatTimeout: 10 * time.Second,
+		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 2},
 	}), func(ctx context.Context, n int) error {
 		if last, ok := pawl.LastHeartbeat[int](ctx); n == 2 && (!ok || last != 7) {
 			t.Errorf("the second attempt reads %d", last)
@@ -143,12 +148,13 @@ func temporalHeartbeatOption(t *testing.T) {
 }
 
 func temporalDefaultsOption(t *testing.T) {
-	at, err := attempts(t, activity(temporal.ActivityOptions{StartToCloseTimeout: time.Minute}), func(_ context.Context, n int) error {
-		if n == 10 {
-			return nil
-		}
-		return errors.New("no")
-	})
+	at, err := attempts(t, activity(temporal.ActivityOptions{StartToCloseTimeout: time.Minute}),
+		func(_ context.Context, n int) error {
+			if n == 10 {
+				return nil
+			}
+			return errors.New("no")
+		})
 	wantStarts(t, at, "[0 1 3 7 15 31 63 127 227 327]")
 	if err != nil {
 		t.Error(err)
@@ -159,17 +165,21 @@ func temporalAttemptsOption(t *testing.T) {
 	policyOf := func(r temporal.RetryPolicy) pawl.StepOption {
 		return activity(temporal.ActivityOptions{StartToCloseTimeout: time.Minute, RetryPolicy: &r})
 	}
-	at, _ := attempts(t, policyOf(temporal.RetryPolicy{InitialInterval: 3 * time.Second, BackoffCoefficient: 1, MaximumAttempts: 4}), fails)
+	at, _ := attempts(t, policyOf(temporal.RetryPolicy{InitialInterval: 3 * time.Second, BackoffCoefficient: 1,
+		MaximumAttempts: 4}), fails)
 	wantStarts(t, at, "[0 3 6 9]")
 	at, _ = attempts(t, policyOf(temporal.RetryPolicy{MaximumAttempts: 1, BackoffCoefficient: 0.5}), fails)
 	wantStarts(t, at, "[0]")
-	wantRefused(t, pawl.Defaults(policyOf(temporal.RetryPolicy{MaximumAttempts: -1})), "retryPolicy.maximumAttempts: -1 is below 0")
-	wantRefused(t, pawl.Defaults(policyOf(temporal.RetryPolicy{BackoffCoefficient: 0.5})), "retryPolicy.backoffCoefficient: 0.5 is below 1")
+	wantRefused(t, pawl.Defaults(policyOf(temporal.RetryPolicy{MaximumAttempts: -1})),
+		"retryPolicy.maximumAttempts: -1 is below 0")
+	wantRefused(t, pawl.Defaults(policyOf(temporal.RetryPolicy{BackoffCoefficient: 0.5})),
+		"retryPolicy.backoffCoefficient: 0.5 is below 1")
 }
 
 func temporalTypesOption(t *testing.T) {
 	at, err := attempts(t, activity(temporal.ActivityOptions{
-		StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{"card_declined"}},
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         &temporal.RetryPolicy{NonRetryableErrorTypes: []string{"card_declined"}},
 	}), func(_ context.Context, n int) error {
 		if n == 2 {
 			return &cardDeclined{"4711"}
@@ -204,22 +214,30 @@ func temporalWorkflowOption(t *testing.T) {
 		}
 	}, w)
 	for want, o := range map[string]temporal.WorkflowOptions{
-		"workflowRunTimeout: -1s is negative":                                       {WorkflowRunTimeout: -time.Second},
-		"retryPolicy.maximumAttempts: -2 is below 0":                                {RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: -2}},
-		"TemporalTimeout:StartToClose has no counterpart":                           {RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{"TemporalTimeout:StartToClose"}}},
-		`cronSchedule: cron: "0 12 * *" has 4 fields where 5 are expected`:          {CronSchedule: "0 12 * *"},
-		"cronSchedule: unknown time zone Mars/Base; name one such as Europe/Berlin": {CronSchedule: "CRON_TZ=Mars/Base @daily"},
+		"workflowRunTimeout: -1s is negative": {WorkflowRunTimeout: -time.Second},
+		"retryPolicy.maximumAttempts: -2 is below 0": {
+			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: -2},
+		},
+		"TemporalTimeout:StartToClose has no counterpart": {
+			RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{"TemporalTimeout:StartToClose"}},
+		},
+		`cronSchedule: cron: "0 12 * *" has 4 fields where 5 are expected`: {CronSchedule: "0 12 * *"},
+		"cronSchedule: unknown time zone Mars/Base; name one such as Europe/Berlin": {
+			CronSchedule: "CRON_TZ=Mars/Base @daily",
+		},
 	} {
 		wantRefused(t, temporal.Workflow(o), want)
 	}
 }
 
-// temporalCronOption: run after run of one chain; a start with the option returns at once, and its result is that of the
-// chain.
+// temporalCronOption: run after run of one chain; a start with the option returns at once, and its result is that of
+// the chain.
 func temporalCronOption(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") }, temporal.Workflow(temporal.WorkflowOptions{
-		CronSchedule: "*/10 * * * *", WorkflowRunTimeout: 7 * time.Minute, WorkflowExecutionTimeout: 35 * time.Minute,
-	}))
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
+		temporal.Workflow(temporal.WorkflowOptions{
+			CronSchedule: "*/10 * * * *", WorkflowRunTimeout: 7 * time.Minute,
+			WorkflowExecutionTimeout: 35 * time.Minute,
+		}))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		r := begin(t, e, w, nothing{})
@@ -241,7 +259,8 @@ func temporalCronOption(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}, w)
-	wantRefused(t, pawl.Cron(pawl.Schedule{Cron: "@daily", Overlap: pawl.OverlapAllow}), "overlap and catchUp are for CreateSchedule")
+	wantRefused(t, pawl.Cron(pawl.Schedule{Cron: "@daily", Overlap: pawl.OverlapAllow}),
+		"overlap and catchUp are for CreateSchedule")
 }
 
 func zartHandlerOption(t *testing.T) {
@@ -258,23 +277,26 @@ func zartHandlerOption(t *testing.T) {
 			t.Errorf("the handler ran %d times", handled)
 		}
 	}, w)
-	wantRefused(t, zart.Handler(zart.HandlerAttributes{Timeout: "1h30m"}), `timeout: "1h30m": write a number and s, m, h or d`)
+	wantRefused(t, zart.Handler(zart.HandlerAttributes{Timeout: "1h30m"}),
+		`timeout: "1h30m": write a number and s, m, h or d`)
 }
 
 func zartGlobalOption(t *testing.T) {
-	at, err := attempts(t, zart.Step(zart.StepAttributes{Timeout: "5m", Retry: "fixed(3, 1s)"}), func(ctx context.Context, n int) error {
-		if n == 1 {
-			_ = idle(ctx, 30*time.Second)
-			return errors.New("no")
-		}
-		return sits(ctx, n)
-	})
+	at, err := attempts(t, zart.Step(zart.StepAttributes{Timeout: "5m", Retry: "fixed(3, 1s)"}),
+		func(ctx context.Context, n int) error {
+			if n == 1 {
+				_ = idle(ctx, 30*time.Second)
+				return errors.New("no")
+			}
+			return sits(ctx, n)
+		})
 	wantStarts(t, at, "[0 31]")
 	wantLimit(t, err, "scheduleToClose")
 }
 
 func zartPerAttemptOption(t *testing.T) {
-	at, err := attempts(t, zart.Step(zart.StepAttributes{Timeout: "30s", TimeoutScope: zart.PerAttempt, Retry: "fixed(3, 1s)"}), func(ctx context.Context, n int) error {
+	at, err := attempts(t, zart.Step(zart.StepAttributes{Timeout: "30s", TimeoutScope: zart.PerAttempt,
+		Retry: "fixed(3, 1s)"}), func(ctx context.Context, n int) error {
 		if n < 3 {
 			_ = idle(ctx, 29*time.Second)
 			return errors.New("no")

@@ -55,8 +55,8 @@ func temporalExecutionTimeout(t *testing.T) {
 	}
 }
 
-// temporalRunTimeout bounds one run of the chain; the next one has a fresh one. Without one it is the execution's, which also
-// cuts a longer one.
+// temporalRunTimeout bounds one run of the chain; the next one has a fresh one. Without one it is the execution's,
+// which also cuts a longer one.
 func temporalRunTimeout(t *testing.T) {
 	runs := map[string]bool{}
 	w := pawl.Define("w", func(ctx pawl.Context, left int) (int, error) {
@@ -93,8 +93,8 @@ func temporalRunTimeout(t *testing.T) {
 	}, w, whole, cut)
 }
 
-// temporalTaskTimeout: a body that does not come to its next step is handed to another goroutine, without end, and a body
-// whose engine goes away is called by the next one.
+// temporalTaskTimeout: a body that does not reach its next step is called again in another goroutine, any number of
+// times. If the engine ends, the next one calls the body.
 func temporalTaskTimeout(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -124,7 +124,8 @@ func temporalTaskTimeout(t *testing.T) {
 // temporalScheduleToStart is per attempt and never retried.
 func temporalScheduleToStart(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
-		_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"), pawl.Retry("fixed(5, 2m)"))
+		_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"),
+			pawl.Retry("fixed(5, 2m)"))
 		isErr(t, err, pawl.ErrTimedOut)
 		var step *pawl.StepError
 		if !errors.As(err, &step) || step.Limit != "scheduleToStart" {
@@ -140,7 +141,11 @@ func temporalScheduleToStart(t *testing.T) {
 		took(t, start, time.Minute)
 		// The clock is the attempt's: with a worker that fails the first one, the second has its own minute.
 		calls := 0
-		handler := pawl.Handle("handler", func(ctx context.Context, _ nothing) (int, error) { calls++; return 0, errors.New("no") })
+		handler := pawl.Handle("handler", func(ctx context.Context, _ nothing) (int,
+			error) {
+			calls++
+			return 0, errors.New("no")
+		})
 		if err := e.Serve("q", 1, handler); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +157,8 @@ func temporalScheduleToStart(t *testing.T) {
 }
 
 var exhausts = pawl.Define("exhausts", func(ctx pawl.Context, _ nothing) (int, error) {
-	_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"), pawl.Retry("fixed(3, 2m)"))
+	_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"),
+		pawl.Retry("fixed(3, 2m)"))
 	var step *pawl.StepError
 	if !errors.As(err, &step) || !errors.Is(err, pawl.ErrRetriesExhausted) {
 		return 0, err
@@ -189,7 +195,8 @@ func temporalStartToClose(t *testing.T) {
 func temporalScheduleToClose(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, 40*time.Second) },
-			pawl.Timeout("1m"), pawl.AttemptTimeout("30s"), pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: time.Second}))
+			pawl.Timeout("1m"), pawl.AttemptTimeout("30s"),
+			pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: time.Second}))
 		var step *pawl.StepError
 		if !errors.As(err, &step) || !errors.Is(err, pawl.ErrTimedOut) {
 			return "", err
@@ -266,11 +273,13 @@ func temporalCoefficient(t *testing.T) {
 			}, pawl.RetryWith(p))
 		}
 	}
-	constant := pawl.Define("constant", body(pawl.RetryPolicy{MaxAttempts: 4, BackoffCoefficient: 1, InitialInterval: 3 * time.Second}))
+	constant := pawl.Define("constant", body(pawl.RetryPolicy{MaxAttempts: 4, BackoffCoefficient: 1,
+		InitialInterval: 3 * time.Second}))
 	once := pawl.Define("once", body(pawl.RetryPolicy{MaxAttempts: 1}))
 	negative := pawl.Define("negative", body(pawl.RetryPolicy{MaxAttempts: -5}))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		for w, want := range map[*pawl.Workflow[nothing, int]]string{constant: "[0 3 6 9]", once: "[0]", negative: "[]"} {
+		for w, want := range map[*pawl.Workflow[nothing, int]]string{constant: "[0 3 6 9]",
+			once: "[0]", negative: "[]"} {
 			at = nil
 			_, err := result(t, e, begin(t, e, w, nothing{}))
 			if err == nil || fmt.Sprint(at) != want {
@@ -312,8 +321,8 @@ func temporalNonRetryable(t *testing.T) {
 	}, w)
 }
 
-// temporalRunRetry: runs are not retried by default, and are, with the same input, where a policy says so, unless they are
-// cancelled.
+// temporalRunRetry: runs are not retried by default. With a retry policy they are, with the same input, unless they
+// were cancelled.
 func temporalRunRetry(t *testing.T) {
 	runs := 0
 	body := func(ctx pawl.Context, in string) (int, error) {
@@ -351,11 +360,13 @@ func temporalRunRetry(t *testing.T) {
 
 // temporalCron: the run timeout is per run, the execution timeout over all that a schedule starts.
 func temporalCron(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") }, pawl.RunTimeout("7m"))
+	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
+		pawl.RunTimeout("7m"))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		s := pawl.Schedule{Cron: "*/10 * * * *"}
-		if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, nothing{}, pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
+		if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, nothing{},
+			pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(15 * time.Minute)

@@ -14,7 +14,7 @@ import (
 
 type nothing = struct{}
 
-// addGo shows a row with a Go workflow, besides what else shows it.
+// addGo adds a test with a Go workflow to a row, after the tests that the row has already.
 func addGo(id string, test func(t *testing.T)) {
 	before := rows[id]
 	rows[id] = func(t *testing.T) {
@@ -42,10 +42,11 @@ func begin[In, Out any](t *testing.T, e *pawltest.Env, w *pawl.Workflow[In, Out]
 	return r
 }
 
-// patience is longer than any run of these rows takes.
+// patience is longer than any run of these tests takes.
 const patience = 1001 * 24 * time.Hour
 
-// result waits for a run of the engine of now. One that never ends fails its test instead of going on in virtual time.
+// result waits for a run of the current engine. A run that never ends fails the test; otherwise virtual time would go
+// on for ever.
 func result[Out any](t *testing.T, e *pawltest.Env, r pawl.Run[Out]) (Out, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -70,7 +71,7 @@ func idle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// took fails the test where it is not d since start, give or take what a commit costs.
+// took fails the test unless d has passed since start, with a tolerance for commits.
 func took(t *testing.T, start time.Time, d time.Duration) {
 	t.Helper()
 	if got := time.Since(start); got < d || got > d+time.Second {

@@ -25,13 +25,16 @@ func zartEventWait(t *testing.T) {
 			}
 			return "reminded", pawl.Sleep(ctx, "rest", "1h")
 		}
-		// Trap: what has come in time is not undone when the wait's deadline passes.
+		// Trap: an event that came in time still counts after the wait's deadline has passed.
 		return "paid", pawl.Sleep(ctx, "ship", "2h")
 	})
 	strict := pawl.Define("strict", func(ctx pawl.Context, _ nothing) (string, error) {
 		return pawl.WaitEvent[string](ctx, "paid", pawl.Within("1h"))
 	})
-	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string, error) { return pawl.WaitEvent[string](ctx, "paid") })
+	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string,
+		error) {
+		return pawl.WaitEvent[string](ctx, "paid")
+	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		pay := func() error { return pawl.SendEvent(t.Context(), e, "run", "paid", "in full") }
 		ends := func(r pawl.Run[string], want string) {
@@ -66,7 +69,7 @@ func zartEventWait(t *testing.T) {
 	}, w, strict, open)
 }
 
-// zartCancel: a running step finishes, and no further one begins; what only waits ends at once.
+// zartCancel: a running step finishes, and no further step starts. Sleeps and waits end at once.
 func zartCancel(t *testing.T) {
 	second := false
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
@@ -85,7 +88,8 @@ func zartCancel(t *testing.T) {
 		case "wait":
 			return pawl.WaitEvent[int](ctx, "never", pawl.Within("1d"))
 		default:
-			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") }, pawl.Retry("fixed(2, 1d)"))
+			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") },
+				pawl.Retry("fixed(2, 1d)"))
 		}
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
@@ -113,8 +117,7 @@ func zartCancel(t *testing.T) {
 	}, w, rests)
 }
 
-// zartAdminRetry: a step that failed and one that timed out have all of their time and their attempts again, in a run that
-// has its own again, too.
+// zartAdminRetry: a failed step and a timed-out one get all their time and attempts again. So does their run.
 func zartAdminRetry(t *testing.T) {
 	for phase, tries := range map[string]int{"failed": 2, "timed_out": 1} {
 		calls, broken := 0, true
@@ -152,7 +155,7 @@ func zartFreshDeadlines(t *testing.T) {
 	zartPause(t)
 }
 
-// zartRestart: a restart makes all steps again, a rerun those that are named and those that had not succeeded.
+// zartRestart: a restart repeats all steps. A rerun repeats the named steps and those that had not succeeded.
 func zartRestart(t *testing.T) {
 	calls := map[string]int{}
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
@@ -207,7 +210,8 @@ func zartRestart(t *testing.T) {
 	}, w)
 }
 
-// zartPause: nothing begins while the run is paused, and no clock of its steps runs; then they have their whole time again.
+// zartPause: while a run is paused, nothing starts and the clocks of its steps stand still. Afterwards the steps have
+// their whole time again.
 func zartPause(t *testing.T) {
 	var budgets []time.Duration
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {

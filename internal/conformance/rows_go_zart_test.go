@@ -65,8 +65,8 @@ func zartDeadlineIsStored(t *testing.T) {
 	}, w)
 }
 
-// zartExecutionTimeout: whatever the run does, and however much of it at once, its deadline is met and handled once. The
-// deadline is the stored one: code with another timeout does not move it.
+// zartExecutionTimeout: whatever the run does, its deadline ends it and is handled once. The deadline is stored, so
+// code with another timeout does not move it.
 func zartExecutionTimeout(t *testing.T) {
 	for _, how := range []string{"sleep", "wait", "steps"} {
 		handled := 0
@@ -118,7 +118,8 @@ func zartDurations(t *testing.T) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 1, idle(ctx, 1000*24*time.Hour) })
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "2h": 2 * time.Hour, "3d": 72 * time.Hour, "5m": 5 * time.Minute} {
+		for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "2h": 2 * time.Hour,
+			"3d": 72 * time.Hour, "5m": 5 * time.Minute} {
 			r := begin(t, e, w, text)
 			if got, err := result(t, e, r); err != nil || got != want {
 				t.Errorf("%s: %s, %v", text, got, err)
@@ -178,9 +179,11 @@ func zartPerAttemptScope(t *testing.T) {
 }
 
 func zartTimeoutIsTerminal(t *testing.T) {
-	for name, limit := range map[string]pawl.StepOption{"global": pawl.Timeout("10s"), "per attempt": pawl.AttemptTimeout("10s", pawl.NoRetry)} {
+	for name, limit := range map[string]pawl.StepOption{"global": pawl.Timeout("10s"),
+		"per attempt": pawl.AttemptTimeout("10s", pawl.NoRetry)} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
-			_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, time.Hour) }, limit, pawl.Retry("fixed(5, 1s)"))
+			_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, time.Hour) },
+				limit, pawl.Retry("fixed(5, 1s)"))
 			isErr(t, err, pawl.ErrTimedOut)
 			return "went on", nil
 		})
@@ -259,7 +262,8 @@ func zartHierarchy(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []pawl.StepOption
 		want time.Duration
-	}{"no timeout": {nil, time.Hour}, "sooner": {[]pawl.StepOption{pawl.Timeout("10m")}, 10 * time.Minute}, "later": {[]pawl.StepOption{pawl.Timeout("5h")}, time.Hour}} {
+	}{"no timeout": {nil, time.Hour}, "sooner": {[]pawl.StepOption{pawl.Timeout("10m")}, 10 * time.Minute},
+		"later": {[]pawl.StepOption{pawl.Timeout("5h")}, time.Hour}} {
 		var budget time.Duration
 		w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
 			return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
@@ -325,8 +329,10 @@ func zartThreeWay(t *testing.T) {
 		}
 		look("value", func(context.Context) (int, error) { return 5, nil })
 		look("business", func(context.Context) (int, error) { return 0, &cardDeclined{"4711"} })
-		look("final", func(context.Context) (int, error) { return 0, pawl.NonRetryable(&cardDeclined{"4711"}) }, pawl.Retry("fixed(3, 1s)"))
-		look("exhausted", func(context.Context) (int, error) { return 0, &cardDeclined{"4711"} }, pawl.Retry("fixed(3, 1s)"))
+		look("final", func(context.Context) (int, error) { return 0, pawl.NonRetryable(&cardDeclined{"4711"}) },
+			pawl.Retry("fixed(3, 1s)"))
+		look("exhausted", func(context.Context) (int, error) { return 0, &cardDeclined{"4711"} },
+			pawl.Retry("fixed(3, 1s)"))
 		look("late", func(ctx context.Context) (int, error) { return 0, idle(ctx, time.Hour) }, pawl.Timeout("1s"))
 		_, err := pawl.WaitEvent[int](ctx, "never", pawl.Within("1s"))
 		outcomes = append(outcomes, fmt.Sprint(errors.Is(err, pawl.ErrDeadlineExceeded)))

@@ -14,8 +14,8 @@ import (
 
 func init() { addDialect("S10", steepProcesses) }
 
-// steepProcesses runs real programs from a workflow and its services file: one that hangs, one that goes silent, one that
-// fails twice and succeeds, whose output another one reads.
+// steepProcesses runs real programs from a workflow and its services file: one that hangs, one that stops writing, and
+// one that fails twice and then succeeds. Another program reads its output.
 func steepProcesses(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
@@ -26,9 +26,11 @@ func steepProcesses(t *testing.T) {
 		return path
 	}
 	services := `
-- {id: hang, name: Hang, description: never ends, path: ` + script("hang", "while :; do echo busy; sleep 0.02; done\n") + `, runtime: other, parameters: [],
+- {id: hang, name: Hang, description: never ends,
+    path: ` + script("hang", "while :; do echo busy; sleep 0.02; done\n") + `, runtime: other, parameters: [],
    maxRuntime: {timeout: 200ms, errorOnTimeout: true}, retries: {maxAttempts: 2}}
-- {id: silent, name: Silent, description: says nothing any more, path: ` + script("silent", "echo once\nexec sleep 600\n") + `, runtime: other, parameters: [],
+- {id: silent, name: Silent, description: says nothing any more,
+    path: ` + script("silent", "echo once\nexec sleep 600\n") + `, runtime: other, parameters: [],
    maxInactivity: 200ms}
 - id: flaky
   name: Flaky
@@ -57,7 +59,8 @@ actions:
   - {type: execute, service: flaky, outputs: [{id: out, var: made}]}
 `
 	c := steepConversion(t, workflow, services, "")
-	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp"), "outPath": filepath.Join(dir, "out")})
+	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp"),
+		"outPath": filepath.Join(dir, "out")})
 	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {
 		got := map[string]string{}
 		for _, line := range s.attempts() {
@@ -66,13 +69,15 @@ actions:
 			got[name] += how + ";"
 		}
 		for name, want := range map[string]string{
-			"hang": "timeout startToClose;timeout startToClose;", "silent": "timeout inactivity;", "flaky": "error;error;ok;", "read": "ok;",
+			"hang": "timeout startToClose;timeout startToClose;", "silent": "timeout inactivity;",
+			"flaky": "error;error;ok;", "read": "ok;",
 		} {
 			if got[name] != want {
 				t.Errorf("%s: attempts %q, want %q", name, got[name], want)
 			}
 		}
-		for name, want := range map[string]string{"hang": "ERROR", "silent": "CANCELLED", "flaky": "SUCCESS", "read": "SUCCESS"} {
+		for name, want := range map[string]string{"hang": "ERROR", "silent": "CANCELLED",
+			"flaky": "SUCCESS", "read": "SUCCESS"} {
 			step, _ := r.Lookup(name)
 			if status := steep.StepStatus(step); status != want {
 				t.Errorf("%s is %s, want %s", name, status, want)
@@ -91,7 +96,8 @@ actions:
 func steepConversion(t *testing.T, workflow, services, macros string) *dialect.Conversion {
 	t.Helper()
 	src := steep.Sources{
-		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)}, Services: []steep.Source{{Name: "services.yaml", Text: []byte(services)}},
+		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte(workflow)},
+		Services: []steep.Source{{Name: "services.yaml", Text: []byte(services)}},
 	}
 	if macros != "" {
 		src.Macros = []steep.Source{{Name: "macros.yaml", Text: []byte(macros)}}
@@ -103,11 +109,13 @@ func steepConversion(t *testing.T, workflow, services, macros string) *dialect.C
 	return c
 }
 
-// TestSteepYieldProcesses splits a text in halves until a part is one letter: each part is given back to the for action.
+// TestSteepYieldProcesses splits a text in halves until a part is one letter: each part is given back to the for
+// action.
 func TestSteepYieldProcesses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"halve": `text=$1; [ -f "$1" ] && text=$(cat "$1"); [ ${#text} -gt 1 ] || exit 0; printf %s "${text%?}" > "$2"` + "\n",
+		"halve": `text=$1; [ -f "$1" ] && text=$(cat "$1"); [ ${#text} -gt 1 ] || exit 0` + "\n" +
+			`printf %s "${text%?}" > "$2"` + "\n",
 		"count": `echo "n=$#" >> "$PAWL_OUTPUT"` + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -131,7 +139,8 @@ actions:
 `, `
 - {id: halve, path: `+filepath.Join(dir, "halve")+`, runtime: other, parameters: [
     {id: in, type: input, cardinality: 1..1}, {id: out, type: output, cardinality: 1..1, dataType: fileOrEmptyList}]}
-- {id: count, path: `+filepath.Join(dir, "count")+`, runtime: other, parameters: [{id: in, type: input, cardinality: 0..n}]}
+- {id: count, path: `+filepath.Join(dir, "count")+`, runtime: other, parameters: [{id: in, type: input,
+    cardinality: 0..n}]}
 `, "")
 	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp")})
 	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {

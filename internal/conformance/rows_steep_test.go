@@ -34,8 +34,12 @@ func steepFlow(t *testing.T, service, action string) *dialect.Conversion {
 		return out + "\n"
 	}
 	c, err := steep.Convert(steep.Sources{
-		Workflow: steep.Source{Name: "workflow.yaml", Text: []byte("api: 4.7.0\nname: w\nactions:\n- type: execute\n  id: work\n  service: s\n" + indent(action))},
-		Services: []steep.Source{{Name: "services.yaml", Text: []byte("- id: s\n  name: S\n  description: d\n  path: ./s\n  runtime: other\n  parameters: []\n" + indent(service))}},
+		Workflow: steep.Source{Name: "workflow.yaml",
+			Text: []byte("api: 4.7.0\nname: w\nactions:\n- type: execute\n  id: work\n  service: s\n" +
+				indent(action))},
+		Services: []steep.Source{{Name: "services.yaml",
+			Text: []byte("- id: s\n  name: S\n  description: d\n  path: ./s\n  runtime: other\n  parameters: []\n" +
+				indent(service))}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +50,10 @@ func steepFlow(t *testing.T, service, action string) *dialect.Conversion {
 // steepDurations: a deadline in each of the page's notations and units cancels at that very instant.
 func steepDurations(t *testing.T) {
 	cases := map[string]time.Duration{
-		"3 secs": 3 * time.Second, "10h 30 minutes": 10*time.Hour + 30*time.Minute, "1 hour 10minutes 5s": time.Hour + 10*time.Minute + 5*time.Second,
-		"1d 5h": 29 * time.Hour, "10 days 1hrs 30m 15 secs": 241*time.Hour + 30*time.Minute + 15*time.Second, "250": 250 * time.Millisecond,
+		"3 secs": 3 * time.Second, "10h 30 minutes": 10*time.Hour + 30*time.Minute, "1 hour 10minutes 5s": time.Hour +
+			10*time.Minute + 5*time.Second,
+		"1d 5h": 29 * time.Hour, "10 days 1hrs 30m 15 secs": 241*time.Hour + 30*time.Minute + 15*time.Second,
+		"250": 250 * time.Millisecond,
 	}
 	for unit, names := range map[time.Duration]string{
 		time.Millisecond: "milliseconds millisecond millis milli ms", time.Second: "seconds second secs sec s",
@@ -61,11 +67,12 @@ func steepDurations(t *testing.T) {
 		if text == "250" {
 			text = "250 # without a unit it is milliseconds"
 		}
-		perform(t, steepFlow(t, "", "deadline: "+text), map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
-			if got := r.EndedAt.Std().Sub(s.began); got != want {
-				t.Errorf("deadline: %s ended the run after %s, want %s", text, got, want)
-			}
-		})
+		perform(t, steepFlow(t, "", "deadline: "+text), map[string][]try{"work": {hangs}}, nil,
+			func(s *stage, r *core.Run) {
+				if got := r.EndedAt.Std().Sub(s.began); got != want {
+					t.Errorf("deadline: %s ended the run after %s, want %s", text, got, want)
+				}
+			})
 	}
 }
 
@@ -95,20 +102,23 @@ func steepNesting(t *testing.T) {
 	retries := "retries: {maxAttempts: 3, delay: 1m}\n"
 	// Expired runtimes and silences are failed attempts; the last one decides.
 	c := steepFlow(t, retries+"maxRuntime: {timeout: 10m, errorOnTimeout: true}\nmaxInactivity: 2m", "")
-	perform(t, c, map[string][]try{"work": {{hang: true, lines: steadily(time.Minute, 20)}, hangs, hangs}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-10m timeout startToClose", "work@11m-13m timeout inactivity", "work@14m-16m timeout inactivity")
-		if got := s.steepStatus(r); got != "CANCELLED" {
-			t.Errorf("status %s: the last attempt's silence cancels", got)
-		}
-	})
+	perform(t, c, map[string][]try{"work": {{hang: true, lines: steadily(time.Minute, 20)}, hangs, hangs}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-10m timeout startToClose", "work@11m-13m timeout inactivity",
+				"work@14m-16m timeout inactivity")
+			if got := s.steepStatus(r); got != "CANCELLED" {
+				t.Errorf("status %s: the last attempt's silence cancels", got)
+			}
+		})
 	// A deadline spans the attempts and is never retried, running or in a delay.
 	c = steepFlow(t, retries+"deadline: {timeout: 90s, errorOnTimeout: true}", "")
-	perform(t, c, map[string][]try{"work": {{run: 10 * time.Second, kind: broken.kind}, hangs}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-10s error", "work@1m10s-1m30s timeout deadline")
-		if got := s.steepStatus(r); got != "ERROR" {
-			t.Errorf("status %s, want ERROR", got)
-		}
-	})
+	perform(t, c, map[string][]try{"work": {{run: 10 * time.Second, kind: broken.kind}, hangs}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-10s error", "work@1m10s-1m30s timeout deadline")
+			if got := s.steepStatus(r); got != "ERROR" {
+				t.Errorf("status %s, want ERROR", got)
+			}
+		})
 }
 
 func steadily(every time.Duration, n int) []time.Duration {
@@ -121,12 +131,13 @@ func steadily(every time.Duration, n int) []time.Duration {
 
 func steepShortest(t *testing.T) {
 	both := "maxInactivity: 5m\ndeadline: {timeout: 1h, errorOnTimeout: true}"
-	perform(t, steepFlow(t, both, ""), map[string][]try{"work": {{hang: true, lines: steadily(4*time.Minute, 30)}}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-1h timeout deadline")
-		if got := s.steepStatus(r); got != "ERROR" {
-			t.Errorf("status %s, want ERROR", got)
-		}
-	})
+	perform(t, steepFlow(t, both, ""), map[string][]try{"work": {{hang: true, lines: steadily(4*time.Minute, 30)}}},
+		nil, func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-1h timeout deadline")
+			if got := s.steepStatus(r); got != "ERROR" {
+				t.Errorf("status %s, want ERROR", got)
+			}
+		})
 	perform(t, steepFlow(t, both, ""), map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-5m timeout inactivity")
 		if got := s.steepStatus(r); got != "CANCELLED" {
@@ -136,7 +147,8 @@ func steepShortest(t *testing.T) {
 }
 
 func steepOverride(t *testing.T) {
-	c := steepFlow(t, "maxRuntime: {timeout: 1m, errorOnTimeout: true}\nretries: {maxAttempts: 2, delay: 7s}", "maxRuntime: 2m")
+	c := steepFlow(t, "maxRuntime: {timeout: 1m, errorOnTimeout: true}\nretries: {maxAttempts: 2, delay: 7s}",
+		"maxRuntime: 2m")
 	perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-2m timeout startToClose", "work@2m7s-4m7s timeout startToClose")
 		if got := s.steepStatus(r); got != "CANCELLED" {
@@ -172,11 +184,12 @@ func steepAttempts(t *testing.T) {
 	for i := range tries {
 		tries[i] = broken
 	}
-	perform(t, steepFlow(t, "retries: {maxAttempts: -1, delay: 1s}", ""), map[string][]try{"work": append(tries, ok)}, nil, func(s *stage, r *core.Run) {
-		if got := len(s.attempts()); got != 51 || s.steepStatus(r) != "SUCCESS" {
-			t.Errorf("unlimited: %d attempts, %s", got, s.steepStatus(r))
-		}
-	})
+	perform(t, steepFlow(t, "retries: {maxAttempts: -1, delay: 1s}", ""), map[string][]try{"work": append(tries, ok)},
+		nil, func(s *stage, r *core.Run) {
+			if got := len(s.attempts()); got != 51 || s.steepStatus(r) != "SUCCESS" {
+				t.Errorf("unlimited: %d attempts, %s", got, s.steepStatus(r))
+			}
+		})
 }
 
 func steepDelays(t *testing.T) {

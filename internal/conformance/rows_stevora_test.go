@@ -28,11 +28,13 @@ func init() {
 	addDialect("V9", stevoraRestart)
 }
 
-const stevoraHandlers = "handlers: {call: {exec: [./call]}, other: {http: \"http://localhost/\"}, llm: {task: {type: Ask}}}"
+const stevoraHandlers = "handlers: {call: {exec: [./call]}, other: {http: \"http://localhost/\"}, llm: {task: {type: " +
+	"Ask}}}"
 
 func stevoraConvert(steps string) (*dialect.Conversion, error) {
 	text := `{"name": "w", "version": "1", "steps": [` + steps + `]}`
-	return stevora.Convert(stevora.Source{Name: "def.json", Text: []byte(text)}, stevora.Source{Name: "handlers.yaml", Text: []byte(stevoraHandlers)})
+	return stevora.Convert(stevora.Source{Name: "def.json", Text: []byte(text)},
+		stevora.Source{Name: "handlers.yaml", Text: []byte(stevoraHandlers)})
 }
 
 func stevoraFlow(t *testing.T, steps string) *dialect.Conversion {
@@ -57,9 +59,12 @@ func stevoraDefaults(t *testing.T) {
 	for text, want := range map[string]policy.Retry{
 		``:   {MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 2, MaxInterval: 5 * time.Minute},
 		`{}`: {MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 2, MaxInterval: 5 * time.Minute},
-		`{"maxAttempts": 5, "backoffMs": 2000, "backoffMultiplier": 3}`: {MaxAttempts: 5, InitialInterval: 2 * time.Second, BackoffCoefficient: 3, MaxInterval: 5 * time.Minute},
-		`{"backoffMs": 700}`:      {MaxAttempts: 3, InitialInterval: 700 * time.Millisecond, BackoffCoefficient: 2, MaxInterval: 5 * time.Minute},
-		`{"maxBackoffMs": 60000}`: {MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 2, MaxInterval: time.Minute},
+		`{"maxAttempts": 5, "backoffMs": 2000, "backoffMultiplier": 3}`: {MaxAttempts: 5,
+			InitialInterval: 2 * time.Second, BackoffCoefficient: 3, MaxInterval: 5 * time.Minute},
+		`{"backoffMs": 700}`: {MaxAttempts: 3, InitialInterval: 700 * time.Millisecond, BackoffCoefficient: 2,
+			MaxInterval: 5 * time.Minute},
+		`{"maxBackoffMs": 60000}`: {MaxAttempts: 3, InitialInterval: time.Second,
+			BackoffCoefficient: 2, MaxInterval: time.Minute},
 	} {
 		c := stevoraTask(t, text)
 		var form map[string]any
@@ -73,7 +78,9 @@ func stevoraDefaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := p.Retry
-		if got.MaxAttempts != want.MaxAttempts || got.InitialInterval != want.InitialInterval || got.BackoffCoefficient != want.BackoffCoefficient || got.MaxInterval != want.MaxInterval || got.Jitter != 0.25 {
+		if got.MaxAttempts != want.MaxAttempts || got.InitialInterval != want.InitialInterval ||
+			got.BackoffCoefficient != want.BackoffCoefficient || got.MaxInterval != want.MaxInterval ||
+			got.Jitter != 0.25 {
 			t.Errorf("%s: %+v", text, got)
 		}
 		perform(t, c, map[string][]try{"work": {failed}}, nil, func(s *stage, r *core.Run) {
@@ -86,8 +93,9 @@ func stevoraDefaults(t *testing.T) {
 
 func stevoraBounds(t *testing.T) {
 	for text, field := range map[string]string{
-		`{"maxAttempts": 0}`: "maxAttempts", `{"maxAttempts": 21}`: "maxAttempts", `{"maxAttempts": 2.5}`: "maxAttempts",
-		`{"backoffMs": 99}`: "backoffMs", `{"backoffMs": 100.5}`: "backoffMs", `{"backoffMs": "1s"}`: "backoffMs",
+		`{"maxAttempts": 0}`: "maxAttempts", `{"maxAttempts": 21}`: "maxAttempts",
+		`{"maxAttempts": 2.5}`: "maxAttempts",
+		`{"backoffMs": 99}`:    "backoffMs", `{"backoffMs": 100.5}`: "backoffMs", `{"backoffMs": "1s"}`: "backoffMs",
 		`{"backoffMultiplier": 0.9}`: "backoffMultiplier", `{"backoffMultiplier": 11}`: "backoffMultiplier",
 	} {
 		_, err := stevoraConvert(`{"type": "task", "name": "work", "handler": "call", "retry": ` + text + `}`)
@@ -95,8 +103,10 @@ func stevoraBounds(t *testing.T) {
 			t.Errorf("%s is refused with %v", text, err)
 		}
 	}
-	for _, text := range []string{`{"maxAttempts": 1, "backoffMs": 100, "backoffMultiplier": 1}`, `{"maxAttempts": 20, "backoffMultiplier": 10}`} {
-		if _, err := stevoraConvert(`{"type": "task", "name": "work", "handler": "call", "retry": ` + text + `}`); err != nil {
+	for _, text := range []string{`{"maxAttempts": 1, "backoffMs": 100, "backoffMultiplier": 1}`,
+		`{"maxAttempts": 20, "backoffMultiplier": 10}`} {
+		if _, err := stevoraConvert(`{"type": "task", "name": "work", "handler": "call", "retry": ` + text +
+			`}`); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -118,26 +128,28 @@ func stevoraDelays(t *testing.T) {
 	if low > 0.76 || high < 0.99 {
 		t.Errorf("the delays are spread over %v to %v of the base only", low, high)
 	}
-	// And as they happen: the table of the default policy, with a fifth attempt.
-	perform(t, stevoraTask(t, `{"maxAttempts": 5}`), map[string][]try{"work": {failed}}, nil, func(s *stage, r *core.Run) {
-		at := 0.0
-		starts := s.starts("work")
-		for i, base := range []float64{1000, 2000, 4000, 8000} {
-			if d := float64(starts[i+1].Milliseconds()) - at; d < base*0.75 || d > base {
-				t.Errorf("retry %d came after %v ms", i+1, d)
+	// Real runs show the same delays: the table of the default policy, with a fifth attempt.
+	perform(t, stevoraTask(t, `{"maxAttempts": 5}`), map[string][]try{"work": {failed}}, nil,
+		func(s *stage, r *core.Run) {
+			at := 0.0
+			starts := s.starts("work")
+			for i, base := range []float64{1000, 2000, 4000, 8000} {
+				if d := float64(starts[i+1].Milliseconds()) - at; d < base*0.75 || d > base {
+					t.Errorf("retry %d came after %v ms", i+1, d)
+				}
+				at = float64(starts[i+1].Milliseconds())
 			}
-			at = float64(starts[i+1].Milliseconds())
-		}
-	})
+		})
 }
 
 func stevoraShouldRetry(t *testing.T) {
 	for _, n := range []int{1, 2, 20} {
-		perform(t, stevoraTask(t, fmt.Sprintf(`{"maxAttempts": %d, "backoffMs": 100, "backoffMultiplier": 1}`, n)), map[string][]try{"work": {broken}}, nil, func(s *stage, _ *core.Run) {
-			if got := len(s.attempts()); got != n {
-				t.Errorf("maxAttempts %d: %d attempts", n, got)
-			}
-		})
+		perform(t, stevoraTask(t, fmt.Sprintf(`{"maxAttempts": %d, "backoffMs": 100, "backoffMultiplier": 1}`, n)),
+			map[string][]try{"work": {broken}}, nil, func(s *stage, _ *core.Run) {
+				if got := len(s.attempts()); got != n {
+					t.Errorf("maxAttempts %d: %d attempts", n, got)
+				}
+			})
 	}
 }
 
@@ -146,7 +158,8 @@ func stevoraBetween(t *testing.T) {
 		s.pass(100 * time.Millisecond)
 		r := s.run()
 		step, _ := r.Lookup("work")
-		if stevora.StepStatus(step.Phase) != "FAILED" || step.Failure == nil || step.Failure.Message != "known trouble" {
+		if stevora.StepStatus(step.Phase) != "FAILED" || step.Failure == nil ||
+			step.Failure.Message != "known trouble" {
 			t.Errorf("the step is %s: %v", stevora.StepStatus(step.Phase), step.Failure)
 		}
 		if next := step.NextAt.Std().Sub(s.began); next < 750*time.Millisecond || next > time.Second {
@@ -156,7 +169,8 @@ func stevoraBetween(t *testing.T) {
 			t.Errorf("the run is %s", stevora.Status(r))
 		}
 		got := s.stevoraEvents()
-		if want := []string{"WORKFLOW_STARTED", "STEP_STARTED", "STEP_FAILED", "RETRY_SCHEDULED"}; !slices.Equal(got, want) {
+		if want := []string{"WORKFLOW_STARTED", "STEP_STARTED", "STEP_FAILED",
+			"RETRY_SCHEDULED"}; !slices.Equal(got, want) {
 			t.Errorf("events %v, want %v", got, want)
 		}
 	}, func(_ *stage, r *core.Run) {
@@ -191,21 +205,23 @@ func (s *stage) stevoraEvents() []string {
 
 // stevoraOnce triggers a retry again and again while it is pending: it happens once.
 func stevoraOnce(t *testing.T) {
-	perform(t, stevoraTask(t, `{"maxAttempts": 2}`), map[string][]try{"work": {failed, {run: time.Minute}}}, func(s *stage) {
-		synctest.Wait()
-		step, _ := s.run().Lookup("work")
-		for range 5 {
-			// All but the first find it running, and are refused.
-			_ = s.engine.Operate(s.t.Context(), s.root, core.Operation{Op: core.OpNow, Step: step.ID, Actor: "test"})
-		}
-	}, func(s *stage, r *core.Run) {
-		if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {
-			t.Errorf("%d attempts, %s", n, stevora.Status(r))
-		}
-		if n := strings.Count(strings.Join(s.stevoraEvents(), " "), "RETRY_SCHEDULED"); n != 1 {
-			t.Errorf("the retry was scheduled %d times", n)
-		}
-	})
+	perform(t, stevoraTask(t, `{"maxAttempts": 2}`), map[string][]try{"work": {failed, {run: time.Minute}}},
+		func(s *stage) {
+			synctest.Wait()
+			step, _ := s.run().Lookup("work")
+			for range 5 {
+				// All triggers except the first find the step running, and are refused.
+				now := core.Operation{Op: core.OpNow, Step: step.ID, Actor: "test"}
+				_ = s.engine.Operate(s.t.Context(), s.root, now)
+			}
+		}, func(s *stage, r *core.Run) {
+			if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {
+				t.Errorf("%d attempts, %s", n, stevora.Status(r))
+			}
+			if n := strings.Count(strings.Join(s.stevoraEvents(), " "), "RETRY_SCHEDULED"); n != 1 {
+				t.Errorf("the retry was scheduled %d times", n)
+			}
+		})
 }
 
 func stevoraMessage(t *testing.T) {
@@ -273,28 +289,35 @@ func TestStevoraWalk(t *testing.T) {
 		s.send("payment", `{"paid": 7}`)
 		s.send("approval.approve", `{"approved": true}`)
 	}, func(s *stage, r *core.Run) {
-		want := "first=COMPLETED big=COMPLETED wait-paid=COMPLETED approve.content=SKIPPED approve=COMPLETED done=COMPLETED small=SKIPPED pause=COMPLETED ask=COMPLETED"
+		want := "first=COMPLETED big=COMPLETED wait-paid=COMPLETED approve.content=SKIPPED approve=COMPLETED " +
+			"done=COMPLETED small=SKIPPED pause=COMPLETED ask=COMPLETED"
 		if got := phases(r); got != want || r.EndedAt.Std().Sub(s.began) != 6*time.Second {
 			t.Errorf("after %s:\n%s\nwant\n%s", r.EndedAt.Std().Sub(s.began), got, want)
 		}
-		if last := string(s.seen[len(s.seen)-1].Payload); !strings.Contains(last, `"paid":7`) || !strings.Contains(last, `"model":"m"`) {
+		if last := string(s.seen[len(s.seen)-1].Payload); !strings.Contains(last, `"paid":7`) ||
+			!strings.Contains(last, `"model":"m"`) {
 			t.Errorf("the last step was given %s", last)
 		}
 	}, queue)
-	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": 0}}}`}}}, nil, func(_ *stage, r *core.Run) {
-		want := "first=COMPLETED big=COMPLETED wait-paid=SKIPPED approve.content=SKIPPED approve=SKIPPED done=SKIPPED small=COMPLETED pause=COMPLETED ask=COMPLETED"
-		if got := phases(r); got != want {
-			t.Errorf("got\n%s\nwant\n%s", got, want)
-		}
-	}, queue)
-	// Nothing to approve, and nobody who pays.
-	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": true}}}`}}}, func(s *stage) { s.send("payment", "{}") }, func(_ *stage, r *core.Run) {
-		if stevora.Status(r) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" || stevora.Message(r) != "Step 'approve' failed after 1 attempts" {
-			t.Errorf("%s: %v, %s", stevora.Status(r), r.Failure, stevora.Message(r))
-		}
-	}, queue)
+	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": 0}}}`}}}, nil,
+		func(_ *stage, r *core.Run) {
+			want := "first=COMPLETED big=COMPLETED wait-paid=SKIPPED approve.content=SKIPPED approve=SKIPPED " +
+				"done=SKIPPED small=COMPLETED pause=COMPLETED ask=COMPLETED"
+			if got := phases(r); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		}, queue)
+	// There is nothing to approve, and nobody pays.
+	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": true}}}`}}},
+		func(s *stage) { s.send("payment", "{}") }, func(_ *stage, r *core.Run) {
+			if stevora.Status(r) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" ||
+				stevora.Message(r) != "Step 'approve' failed after 1 attempts" {
+				t.Errorf("%s: %v, %s", stevora.Status(r), r.Failure, stevora.Message(r))
+			}
+		}, queue)
 	perform(t, c, big, nil, func(s *stage, r *core.Run) {
-		if stevora.Status(r) != "FAILED" || r.EndedAt.Std().Sub(s.began) != 10*time.Minute || stevora.Message(r) != "Step 'wait-paid' failed after 1 attempts" {
+		if stevora.Status(r) != "FAILED" || r.EndedAt.Std().Sub(s.began) != 10*time.Minute ||
+			stevora.Message(r) != "Step 'wait-paid' failed after 1 attempts" {
 			t.Errorf("%s after %s: %s", stevora.Status(r), r.EndedAt.Std().Sub(s.began), stevora.Message(r))
 		}
 		if got := s.stevoraEvents(); strings.Join(got[len(got)-2:], " ") != "STEP_FAILED WORKFLOW_FAILED" {
@@ -303,11 +326,11 @@ func TestStevoraWalk(t *testing.T) {
 	}, queue)
 }
 
-// TestStevoraState: what steps, events and reviewers write is what later steps read, however many there are; a model's prompt
-// is given with its values.
+// TestStevoraState: later steps read what steps, events and reviewers wrote. The prompt of a model contains the values.
 func TestStevoraState(t *testing.T) {
 	steps := []string{`{"type": "task", "name": "draft", "handler": "call"}`}
-	script := map[string][]try{"draft": {{output: `{"stateUpdates": {"mail": "hello", "n": {"deep": 5}, "flag": false}}`}}}
+	script := map[string][]try{"draft": {{output: `{"stateUpdates": {"mail": "hello", "n": {"deep": 5},
+    "flag": false}}`}}}
 	for i := range 60 {
 		name := fmt.Sprintf("step%d", i)
 		steps = append(steps, fmt.Sprintf(`{"type": "task", "name": %q, "handler": "call"}`, name))
@@ -319,9 +342,12 @@ func TestStevoraState(t *testing.T) {
 		`{"type": "task", "name": "never", "handler": "other"}`,
 		`{"type": "approval", "name": "review", "contentKey": "mail"}`,
 		`{"type": "external_event", "name": "note", "signalType": "note"}`,
-		`{"type": "condition", "name": "known", "expression": "missing.deeper", "trueStep": "never2", "falseStep": "ask"}`,
+		`{"type": "condition", "name": "known", "expression": "missing.deeper", "trueStep": "never2",
+    "falseStep": "ask"}`,
 		`{"type": "task", "name": "never2", "handler": "other"}`,
-		`{"type": "llm", "name": "ask", "model": "m", "systemPrompt": "{{input.tone}} {{state.n.deep}} {{n}} {{tone}} {{nothing}}", "messages": [{"role": "user", "content": "say {{ mail }}"}]}`)
+		`{"type": "llm", "name": "ask", "model": "m",
+    "systemPrompt": "{{input.tone}} {{state.n.deep}} {{n}} {{tone}} {{nothing}}", "messages": [{"role": "user",
+    "content": "say {{ mail }}"}]}`)
 	c := stevoraFlow(t, strings.Join(steps, ",\n"))
 	perform(t, c, script, func(s *stage) {
 		s.pass(time.Second)
@@ -339,10 +365,12 @@ func TestStevoraState(t *testing.T) {
 		if err := json.Unmarshal(s.seen[len(s.seen)-1].Payload, &given); err != nil {
 			t.Fatal(err)
 		}
-		if got := given.Config.SystemPrompt + "|" + given.Config.Messages[0].Content; got != "kind 5 {\"deep\":5} kind {{nothing}}|say good day" {
+		if got := given.Config.SystemPrompt + "|" +
+			given.Config.Messages[0].Content; got != "kind 5 {\"deep\":5} kind {{nothing}}|say good day" {
 			t.Errorf("the model is asked %q", got)
 		}
-		for key, want := range map[string]any{"last": 59.0, "key0": true, "key59": true, "mail": "good day", "decidedBy": "ada"} {
+		for key, want := range map[string]any{"last": 59.0, "key0": true, "key59": true,
+			"mail": "good day", "decidedBy": "ada"} {
 			if given.State[key] != want {
 				t.Errorf("%s is %v in the state, want %v", key, given.State[key], want)
 			}

@@ -31,12 +31,12 @@ func init() {
 	addFlow("T12", temporalCronInFlow)
 }
 
-// addFlow shows a row with flow files in the words of its system, besides what else shows it.
+// addFlow adds a test with flow files in the words of the row's system, after the tests that the row has already.
 func addFlow(id string, test func(t *testing.T)) {
 	addDialect(id, func(t *testing.T) { t.Run("flow", test) })
 }
 
-// formed reads a flow file in which policies stand in the words of other systems.
+// formed reads a flow file whose policies are written in the words of other systems.
 func formed(t *testing.T, text string) *dialect.Conversion {
 	t.Helper()
 	doc, err := flow.Parse("w.yaml", []byte("pawl: 1\nname: w\n"+text), dialect.Forms()...)
@@ -60,7 +60,8 @@ func refused(t *testing.T, text, place, want string) {
 	t.Helper()
 	_, err := flow.Parse("w.yaml", []byte("pawl: 1\nname: w\n"+text), dialect.Forms()...)
 	var all tree.Errors
-	if !errors.As(err, &all) || len(all) != 1 || fmt.Sprintf("%d:%d", all[0].Line, all[0].Col) != place || !strings.Contains(all[0].Msg, want) {
+	if !errors.As(err, &all) || len(all) != 1 || fmt.Sprintf("%d:%d", all[0].Line, all[0].Col) != place ||
+		!strings.Contains(all[0].Msg, want) {
 		t.Errorf("%s\ngot  %v\nwant %s: %s", text, err, place, want)
 	}
 }
@@ -91,7 +92,8 @@ func (s *stage) lasts(want time.Duration) {
 
 // temporalExecutionInFlow: it spans retries of the run, and no run follows it.
 func temporalExecutionInFlow(t *testing.T) {
-	c := temporalWork(t, once+"startToCloseTimeout: 1d", "workflowExecutionTimeout: 1h, retryPolicy: {initialInterval: 1m, backoffCoefficient: 1}")
+	c := temporalWork(t, once+"startToCloseTimeout: 1d",
+		"workflowExecutionTimeout: 1h, retryPolicy: {initialInterval: 1m, backoffCoefficient: 1}")
 	script := map[string][]try{"work": {{run: 25 * time.Minute, kind: policy.KindError}}}
 	perform(t, c, script, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-25m error", "work@26m-51m error", "work@52m-1h timeout execution")
@@ -100,7 +102,8 @@ func temporalExecutionInFlow(t *testing.T) {
 	})
 }
 
-// temporalRunInFlow: each run of the chain has its own; without one it is the execution's, which also cuts a longer one.
+// temporalRunInFlow: each run of the chain has its own; without one it is the execution's, which also cuts a longer
+// one.
 func temporalRunInFlow(t *testing.T) {
 	retry := ", retryPolicy: {maximumAttempts: 3, initialInterval: 1m, backoffCoefficient: 1}"
 	c := temporalWork(t, "startToCloseTimeout: 1d", "workflowRunTimeout: 10m"+retry)
@@ -108,7 +111,8 @@ func temporalRunInFlow(t *testing.T) {
 		s.wantAttempts("work@0ms-10m timeout run", "work@11m-21m timeout run", "work@22m-32m timeout run")
 		wantPhase(t, r, core.RunTimedOut)
 	})
-	for _, workflow := range []string{"workflowExecutionTimeout: 10m", "workflowExecutionTimeout: 10m, workflowRunTimeout: 20m"} {
+	for _, workflow := range []string{"workflowExecutionTimeout: 10m",
+		"workflowExecutionTimeout: 10m, workflowRunTimeout: 20m"} {
 		c = temporalWork(t, "startToCloseTimeout: 1d", workflow+retry)
 		perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 			s.wantAttempts("work@0ms-10m timeout execution")
@@ -116,7 +120,8 @@ func temporalRunInFlow(t *testing.T) {
 		})
 	}
 	// A run that took too long may be one of the failures that are not retried.
-	c = temporalWork(t, once+"startToCloseTimeout: 1d", `workflowRunTimeout: 10m, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:StartToClose"]}`)
+	c = temporalWork(t, once+"startToCloseTimeout: 1d",
+		`workflowRunTimeout: 10m, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:StartToClose"]}`)
 	perform(t, c, map[string][]try{"work": {{run: time.Minute, kind: policy.KindError}}}, func(s *stage) {
 		s.pass(30 * time.Second)
 		s.change(map[string][]try{"work": {hangs}}) // from the second run on
@@ -139,10 +144,12 @@ steps:
 	}, one)
 	c = formed(t, `
 steps:
-  - {name: work, temporal: {scheduleToStartTimeout: 5s, startToCloseTimeout: 1m, retryPolicy: {initialInterval: 10s}}, exec: ./work}
+  - {name: work, temporal: {scheduleToStartTimeout: 5s, startToCloseTimeout: 1m, retryPolicy: {initialInterval: 10s}},
+      exec: ./work}
   - {name: blocker, exec: ./block}
 `)
-	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}, ok}, "blocker": {{run: 13 * time.Second}}}, nil, func(s *stage, r *core.Run) {
+	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}, ok},
+		"blocker": {{run: 13 * time.Second}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1s error", "blocker@1s-14s ok", "work@14s-14s ok") // ready at 11s
 	}, one)
 }
@@ -161,11 +168,13 @@ func temporalStartToCloseInFlow(t *testing.T) {
 		s.wantAttempts("work@0ms-30s timeout scheduleToClose")
 	})
 	// Longer than what bounds it, it is cut to that.
-	c = temporalWork(t, "scheduleToCloseTimeout: 30s, startToCloseTimeout: 1h, scheduleToStartTimeout: 1h, heartbeatTimeout: 1h", "")
+	c = temporalWork(t, "scheduleToCloseTimeout: 30s, startToCloseTimeout: 1h, scheduleToStartTimeout: 1h, "+
+		"heartbeatTimeout: 1h", "")
 	perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-30s timeout scheduleToClose")
 	})
-	c = temporalWork(t, `startToCloseTimeout: 10s, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:StartToClose"]}`, "")
+	c = temporalWork(t,
+		`startToCloseTimeout: 10s, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:StartToClose"]}`, "")
 	perform(t, c, map[string][]try{"work": {broken, hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error", "work@1s-11s timeout startToClose")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
@@ -179,28 +188,34 @@ func temporalScheduleToCloseInFlow(t *testing.T) {
 		s.wantAttempts("work@0ms-20s timeout startToClose", "work@21s-30s timeout scheduleToClose")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
 	})
-	// A retry that would come too late is not waited for.
+	// If the retry would come too late, the step ends at once.
 	c = temporalWork(t, "scheduleToCloseTimeout: 3s", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error", "work@1s-1s error")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonNoTimeLeft)
 	})
-	// Null takes away what is inherited.
-	refused(t, "steps:\n  - {name: work, temporal: {heartbeatTimeout: 5s}, exec: ./work}\n", "4:28", "startToCloseTimeout or scheduleToCloseTimeout must be given")
-	refused(t, "defaults: {temporal: {startToCloseTimeout: 5s}}\nsteps:\n  - {name: work, temporal: {startToCloseTimeout: null}, exec: ./work}\n", "5:28", "must be given")
+	// Null removes an inherited value.
+	refused(t, "steps:\n  - {name: work, temporal: {heartbeatTimeout: 5s}, exec: ./work}\n", "4:28",
+		"startToCloseTimeout or scheduleToCloseTimeout must be given")
+	refused(t, "defaults: {temporal: {startToCloseTimeout: 5s}}\nsteps:\n  - {name: work, temporal: "+
+		"{startToCloseTimeout: null}, exec: ./work}\n", "5:28", "must be given")
 }
 
-// temporalHeartbeatInFlow: silence fails the attempt, which is retried; the next one reads the details of the last heartbeat.
+// temporalHeartbeatInFlow: silence fails the attempt, which is retried; the next one reads the details of the last
+// heartbeat.
 func temporalHeartbeatInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 1h, heartbeatTimeout: 10s, retryPolicy: {maximumAttempts: 2}", "")
-	script := map[string][]try{"work": {{hang: true, beats: []time.Duration{9 * time.Second, 18 * time.Second}}, {run: 5 * time.Second}}}
+	script := map[string][]try{"work": {{hang: true, beats: []time.Duration{9 * time.Second, 18 * time.Second}},
+		{run: 5 * time.Second}}}
 	perform(t, c, script, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-28s timeout heartbeat", "work@29s-34s ok")
 		if got := string(s.seen[len(s.seen)-1].Details); got != `"18s"` {
 			t.Errorf("the second attempt reads %s, want the last heartbeat", got)
 		}
 	})
-	c = temporalWork(t, `startToCloseTimeout: 1h, heartbeatTimeout: 10s, retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:Heartbeat"]}`, "")
+	c = temporalWork(t,
+		`startToCloseTimeout: 1h, heartbeatTimeout: 10s,
+    retryPolicy: {nonRetryableErrorTypes: ["TemporalTimeout:Heartbeat"]}`, "")
 	perform(t, c, script, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-28s timeout heartbeat")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
@@ -224,41 +239,51 @@ func temporalDefaultsInFlow(t *testing.T) {
 		}
 	})
 	// A hundred times the initial interval, where that is another one; a field of zero is its default.
-	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {initialInterval: 0.01s, backoffCoefficient: 0, maximumInterval: 0, maximumAttempts: 0}", "")
-	perform(t, c, map[string][]try{"work": append(slices.Repeat([]try{broken}, 9), ok)}, nil, func(s *stage, r *core.Run) {
-		if starts := s.starts("work"); len(starts) != 10 || starts[9]-starts[8] != time.Second {
-			t.Errorf("attempts at %v; want ten, with a ninth delay of a hundred times the first one", starts)
-		}
-	})
+	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {initialInterval: 0.01s, backoffCoefficient: 0, "+
+		"maximumInterval: 0, maximumAttempts: 0}", "")
+	perform(t, c, map[string][]try{"work": append(slices.Repeat([]try{broken}, 9), ok)}, nil,
+		func(s *stage, r *core.Run) {
+			if starts := s.starts("work"); len(starts) != 10 || starts[9]-starts[8] != time.Second {
+				t.Errorf("attempts at %v; want ten, with a ninth delay of a hundred times the first one", starts)
+			}
+		})
 }
 
-// temporalCoefficientInFlow: 1.0 is constant; 0 attempts are unlimited, 1 is no retry, what is negative is refused by name.
+// temporalCoefficientInFlow: 1.0 is constant; 0 attempts are unlimited, 1 is no retry, what is negative is refused by
+// name.
 func temporalCoefficientInFlow(t *testing.T) {
-	c := temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {backoffCoefficient: 1.0, initialInterval: 3s, maximumAttempts: 4}", "")
+	c := temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {backoffCoefficient: 1.0, initialInterval: 3s, "+
+		"maximumAttempts: 4}", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error", "work@3s-3s error", "work@6s-6s error", "work@9s-9s error")
 		wantStep(t, r, "work", core.StepFailed, policy.ReasonAttemptsExhausted)
 	})
 	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {backoffCoefficient: 1.0, maximumAttempts: 0}", "")
-	perform(t, c, map[string][]try{"work": append(slices.Repeat([]try{broken}, 50), ok)}, nil, func(s *stage, r *core.Run) {
-		if got := len(s.attempts()); got != 51 || r.Phase != core.RunSucceeded {
-			t.Errorf("%d attempts, %s", got, r.Phase)
-		}
-	})
-	// With one attempt, the rest of the policy is not looked at.
-	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 1, backoffCoefficient: 0.1, maximumInterval: 1ms}", "")
+	perform(t, c, map[string][]try{"work": append(slices.Repeat([]try{broken}, 50), ok)}, nil,
+		func(s *stage, r *core.Run) {
+			if got := len(s.attempts()); got != 51 || r.Phase != core.RunSucceeded {
+				t.Errorf("%d attempts, %s", got, r.Phase)
+			}
+		})
+	// With one attempt, the rest of the policy is ignored.
+	c = temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 1, backoffCoefficient: 0.1, "+
+		"maximumInterval: 1ms}", "")
 	perform(t, c, map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-0ms error")
 		wantStep(t, r, "work", core.StepFailed, policy.ReasonRetriesOff)
 	})
 	for field, want := range map[string]string{
-		"maximumAttempts: -1": "maximumAttempts: -1 is below 0", "initialInterval: -1s": "initialInterval: -1s is negative",
-		"maximumInterval: -1s": "maximumInterval: -1s is negative", "backoffCoefficient: 0.5": "backoffCoefficient: 0.5 is below 1",
-		"maximumInterval: 1ms": "maximumInterval: 1ms is below the initialInterval of 1s",
+		"maximumAttempts: -1":     "maximumAttempts: -1 is below 0",
+		"initialInterval: -1s":    "initialInterval: -1s is negative",
+		"maximumInterval: -1s":    "maximumInterval: -1s is negative",
+		"backoffCoefficient: 0.5": "backoffCoefficient: 0.5 is below 1",
+		"maximumInterval: 1ms":    "maximumInterval: 1ms is below the initialInterval of 1s",
 	} {
 		name, _, _ := strings.Cut(field, ":")
 		place := fmt.Sprintf("6:%d", len("      retryPolicy: {")+len(name)+3)
-		refused(t, "steps:\n  - name: work\n    temporal: {startToCloseTimeout: 5s,\n      retryPolicy: {"+field+"}}\n    exec: ./work\n", place, want)
+		refused(t,
+			"steps:\n  - name: work\n    temporal: {startToCloseTimeout: 5s,\n      retryPolicy: {"+field+"}}\n"+
+				"    exec: ./work\n", place, want)
 	}
 }
 
@@ -266,10 +291,11 @@ func temporalCoefficientInFlow(t *testing.T) {
 func temporalNonRetryableInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 10s, retryPolicy: {nonRetryableErrorTypes: [InvalidCard, Fraud]}", "")
 	fraud := try{kind: policy.KindError, typ: "Fraud"}
-	perform(t, c, map[string][]try{"work": {{kind: policy.KindFailed, typ: "Busy"}, fraud}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-0ms failed", "work@1s-1s error")
-		wantStep(t, r, "work", core.StepFailed, policy.ReasonNonRetryable)
-	})
+	perform(t, c, map[string][]try{"work": {{kind: policy.KindFailed, typ: "Busy"}, fraud}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-0ms failed", "work@1s-1s error")
+			wantStep(t, r, "work", core.StepFailed, policy.ReasonNonRetryable)
+		})
 }
 
 // temporalRunRetryInFlow: runs are not retried by default, and are where a policy says so, with the defaults of one.
@@ -285,7 +311,8 @@ func temporalRunRetryInFlow(t *testing.T) {
 		s.pass(10 * time.Second)
 		s.change(nil)
 	}, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-0ms error", "work@1s-1s error", "work@3s-3s error", "work@7s-7s error", "work@15s-15s ok")
+		s.wantAttempts("work@0ms-0ms error", "work@1s-1s error", "work@3s-3s error",
+			"work@7s-7s error", "work@15s-15s ok")
 	})
 	c = temporalWork(t, once+"startToCloseTimeout: 10s", "retryPolicy: {nonRetryableErrorTypes: [Fraud]}")
 	perform(t, c, map[string][]try{"work": {{kind: policy.KindError, typ: "Fraud"}}}, nil, func(s *stage, r *core.Run) {
@@ -295,13 +322,14 @@ func temporalRunRetryInFlow(t *testing.T) {
 
 // temporalCronInFlow: the run timeout is per run, the execution timeout over the chain; a retry policy comes first.
 func temporalCronInFlow(t *testing.T) {
-	c := temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowRunTimeout: 7m, workflowExecutionTimeout: 35m`)
+	c := temporalWork(t, "startToCloseTimeout: 1d",
+		`cronSchedule: "*/10 * * * *", workflowRunTimeout: 7m, workflowExecutionTimeout: 35m`)
 	perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-17m timeout run", "work@20m-27m timeout run", "work@30m-35m timeout execution")
 		wantPhase(t, r, core.RunTimedOut)
 		s.lasts(35 * time.Minute)
 	})
-	// What takes longer than the time to the next firing misses it.
+	// A run that takes longer than the time to the next firing skips that firing.
 	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowExecutionTimeout: 1h`)
 	perform(t, c, map[string][]try{"work": {{run: 12 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-22m ok", "work@30m-42m ok", "work@50m-1h timeout execution")
@@ -311,9 +339,11 @@ func temporalCronInFlow(t *testing.T) {
 	perform(t, c, map[string][]try{"work": {{run: 4 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-14m ok", "work@20m-24m ok")
 	})
-	c = temporalWork(t, once+"startToCloseTimeout: 1d", `cronSchedule: "@every 10m", workflowExecutionTimeout: 25m, retryPolicy: {maximumAttempts: 2}`)
+	c = temporalWork(t, once+"startToCloseTimeout: 1d",
+		`cronSchedule: "@every 10m", workflowExecutionTimeout: 25m, retryPolicy: {maximumAttempts: 2}`)
 	perform(t, c, map[string][]try{"work": {{kind: policy.KindError}}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@10m-10m error", "work@10m1s-10m1s error", "work@20m1s-20m1s error", "work@20m2s-20m2s error")
+		s.wantAttempts("work@10m-10m error", "work@10m1s-10m1s error",
+			"work@20m1s-20m1s error", "work@20m2s-20m2s error")
 	})
 	// A cancel ends the chain, also between its runs, and after a restart of the engine.
 	c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "CRON_TZ=Asia/Tokyo 0 12 * * *"`)
@@ -326,15 +356,19 @@ func temporalCronInFlow(t *testing.T) {
 		if err != nil || len(page.Runs) != 1 || page.Runs[0].Phase != core.RunPending {
 			s.t.Fatalf("%+v, %v", page.Runs, err)
 		}
-		if err := s.engine.Operate(s.t.Context(), page.Runs[0].ID, core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "test"}); err != nil {
+		if err := s.engine.Operate(s.t.Context(), page.Runs[0].ID,
+			core.Operation{Op: core.OpInterrupt, Step: core.NoStep, Actor: "test"}); err != nil {
 			s.t.Fatal(err)
 		}
 	}, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@3h-3h ok", "work@1d3h-1d3h ok", "work@2d3h-2d3h ok")
 		s.lasts(52 * time.Hour)
 	})
-	refused(t, "temporal: {cronSchedule: \"@daily\", startDelay: 5m}\nsteps:\n  - {name: work, noop: {}}\n", "3:48", "a workflow with a cronSchedule has no start delay")
+	refused(t, "temporal: {cronSchedule: \"@daily\", startDelay: 5m}\nsteps:\n  - {name: work, noop: {}}\n", "3:48",
+		"a workflow with a cronSchedule has no start delay")
 	// A delay lets the execution's limit run, and not the run's.
-	c = temporalWork(t, "startToCloseTimeout: 1d", `startDelay: 10m, workflowRunTimeout: 5m, workflowExecutionTimeout: 1h`)
-	perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) { s.wantAttempts("work@10m-15m timeout run") })
+	c = temporalWork(t, "startToCloseTimeout: 1d",
+		`startDelay: 10m, workflowRunTimeout: 5m, workflowExecutionTimeout: 1h`)
+	perform(t, c, map[string][]try{"work": {hangs}}, nil,
+		func(s *stage, r *core.Run) { s.wantAttempts("work@10m-15m timeout run") })
 }

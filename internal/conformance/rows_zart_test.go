@@ -45,48 +45,58 @@ func zartDeadlineInFlow(t *testing.T) {
 		}
 	}, func(s *stage, r *core.Run) {
 		// The attempt of the last restart, from 30m on, was lost and made again; its deadline is the same.
-		s.wantAttempts("work@0ms-0ms error", "work@10m-10m error", "work@20m-20m error", "work@32m-1h timeout scheduleToClose")
+		s.wantAttempts("work@0ms-0ms error", "work@10m-10m error", "work@20m-20m error",
+			"work@32m-1h timeout scheduleToClose")
 		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
 	})
 	// The wait for a worker counts.
 	c = formed(t, "steps: [{name: blocker, exec: ./block}, {name: work, zart: {timeout: 1h}, exec: ./work}]\n")
-	perform(t, c, map[string][]try{"blocker": {{run: 20 * time.Minute}}, "work": {hangs}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("blocker@0ms-20m ok", "work@20m-1h timeout scheduleToClose")
-	}, func(s *stage) { s.slots = 1 })
+	perform(t, c, map[string][]try{"blocker": {{run: 20 * time.Minute}}, "work": {hangs}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("blocker@0ms-20m ok", "work@20m-1h timeout scheduleToClose")
+		}, func(s *stage) { s.slots = 1 })
 }
 
-// zartExecutionInFlow: what the run does does not hide it, and the failure handler runs once, before the run is marked.
+// zartExecutionInFlow: whatever the run does, its deadline ends it. The failure handler runs once, before the run's end
+// is recorded.
 func zartExecutionInFlow(t *testing.T) {
-	for _, step := range []string{"sleep: 365d", "wait: {event: never}", "exec: ./work", `zart: {timeout: 2h}, exec: ./work`} {
+	for _, step := range []string{"sleep: 365d", "wait: {event: never}", "exec: ./work",
+		`zart: {timeout: 2h}, exec: ./work`} {
 		c := formed(t, "zart: {timeout: 30m}\nsteps: [{name: work, "+step+"}]\nhooks: {onFailure: {exec: ./refund}}\n")
-		perform(t, c, map[string][]try{"work": {hangs}, "onFailure": {{run: time.Second}}}, nil, func(s *stage, r *core.Run) {
-			if got := s.starts("onFailure"); len(got) != 1 || got[0] != 30*time.Minute {
-				t.Errorf("%s: the handler ran at %v", step, got)
-			}
-			wantPhase(t, r, core.RunTimedOut)
-			s.lasts(30*time.Minute + time.Second)
-		})
+		perform(t, c, map[string][]try{"work": {hangs}, "onFailure": {{run: time.Second}}}, nil,
+			func(s *stage, r *core.Run) {
+				if got := s.starts("onFailure"); len(got) != 1 || got[0] != 30*time.Minute {
+					t.Errorf("%s: the handler ran at %v", step, got)
+				}
+				wantPhase(t, r, core.RunTimedOut)
+				s.lasts(30*time.Minute + time.Second)
+			})
 	}
 }
 
 func zartDurationsInFlow(t *testing.T) {
-	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "2h": 2 * time.Hour, "3d": 72 * time.Hour, "5m": 5 * time.Minute} {
-		perform(t, zartWork(t, "timeout: "+text, ""), map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) { s.lasts(want) })
+	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "2h": 2 * time.Hour,
+		"3d": 72 * time.Hour, "5m": 5 * time.Minute} {
+		perform(t, zartWork(t, "timeout: "+text, ""), map[string][]try{"work": {hangs}}, nil,
+			func(s *stage, r *core.Run) { s.lasts(want) })
 	}
 	for _, text := range []string{"5w", "1h30m", "250ms", "1.5h", "-5s", `"5"`} {
-		refused(t, "steps:\n  - {name: work, zart: {timeout: "+text+"}, exec: ./work}\n", "4:34", "write a number and s, m, h or d, as in 30s")
+		refused(t, "steps:\n  - {name: work, zart: {timeout: "+text+"}, exec: ./work}\n", "4:34",
+			"write a number and s, m, h or d, as in 30s")
 	}
-	// No timeout: indefinitely.
-	perform(t, zartWork(t, "", ""), map[string][]try{"work": {{run: 900 * time.Hour}}}, nil, func(s *stage, r *core.Run) { wantPhase(t, r, core.RunSucceeded) })
+	// Without a timeout it waits for ever.
+	perform(t, zartWork(t, "", ""), map[string][]try{"work": {{run: 900 * time.Hour}}}, nil,
+		func(s *stage, r *core.Run) { wantPhase(t, r, core.RunSucceeded) })
 }
 
 // zartGlobalInFlow: one window for all attempts, the second attempt has the rest.
 func zartGlobalInFlow(t *testing.T) {
 	for _, scope := range []string{"", ", timeout_scope: global"} {
 		c := zartWork(t, `timeout: 5m, retry: "fixed(3, 1s)"`+scope, "")
-		perform(t, c, map[string][]try{"work": {{run: 30 * time.Second, kind: policy.KindError}, hangs}}, nil, func(s *stage, r *core.Run) {
-			s.wantAttempts("work@0ms-30s error", "work@31s-5m timeout scheduleToClose")
-		})
+		perform(t, c, map[string][]try{"work": {{run: 30 * time.Second, kind: policy.KindError}, hangs}}, nil,
+			func(s *stage, r *core.Run) {
+				s.wantAttempts("work@0ms-30s error", "work@31s-5m timeout scheduleToClose")
+			})
 	}
 }
 
@@ -106,7 +116,7 @@ func zartPerAttemptInFlow(t *testing.T) {
 	})
 }
 
-// zartTerminalInFlow: a timeout is not retried, in either scope; an error is, of whichever kind.
+// zartTerminalInFlow: in both scopes a timeout is not retried, and an error of any kind is.
 func zartTerminalInFlow(t *testing.T) {
 	for _, scope := range []string{"global", "per_attempt"} {
 		c := zartWork(t, `timeout: 30s, retry: "fixed(3, 1s)", timeout_scope: `+scope, "")
@@ -116,24 +126,27 @@ func zartTerminalInFlow(t *testing.T) {
 			}
 			wantStep(t, r, "work", core.StepTimedOut, policy.ReasonTimeoutNotRetryable)
 		})
-		perform(t, c, map[string][]try{"work": {failed, broken, ok}}, nil, func(s *stage, r *core.Run) { wantPhase(t, r, core.RunSucceeded) })
+		perform(t, c, map[string][]try{"work": {failed, broken, ok}}, nil,
+			func(s *stage, r *core.Run) { wantPhase(t, r, core.RunSucceeded) })
 	}
 }
 
 // zartTooLateInFlow: a retry whose window has passed never runs, in a delay and in a queue.
 func zartTooLateInFlow(t *testing.T) {
 	c := zartWork(t, `timeout: 10s, retry: "fixed(3, 5s)"`, "")
-	perform(t, c, map[string][]try{"work": {{run: 6 * time.Second, kind: policy.KindError}}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-6s error")
-		wantStep(t, r, "work", core.StepTimedOut, policy.ReasonNoTimeLeft)
-	})
+	perform(t, c, map[string][]try{"work": {{run: 6 * time.Second, kind: policy.KindError}}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-6s error")
+			wantStep(t, r, "work", core.StepTimedOut, policy.ReasonNoTimeLeft)
+		})
 	c = formed(t, `
 steps:
   - {name: work, zart: {timeout: 10s, retry: "fixed(3, 2s)"}, exec: ./work}
   - {name: blocker, exec: ./block}
 `)
 	one := func(s *stage) { s.slots = 1 }
-	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}}, "blocker": {{run: time.Minute}}}, nil, func(s *stage, r *core.Run) {
+	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}},
+		"blocker": {{run: time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1s error", "blocker@1s-1m1s ok", "work@10s-10s timeout scheduleToClose")
 		if n := len(s.seen); n != 2 {
 			t.Errorf("%d attempts were executed, want 2", n)
@@ -141,8 +154,8 @@ steps:
 	}, one)
 }
 
-// zartExhaustedInFlow: an attempt that is lost uses up none of the retries, which keep the deadline; after the last of them
-// the flow goes on.
+// zartExhaustedInFlow: an attempt that is lost uses up none of the retries, which keep the deadline; after the last of
+// them the flow goes on.
 func zartExhaustedInFlow(t *testing.T) {
 	c := formed(t, `
 steps:
@@ -165,13 +178,16 @@ steps:
 // zartHierarchyInFlow: a step without a timeout is bounded by the execution's deadline, one with a later one as well.
 func zartHierarchyInFlow(t *testing.T) {
 	for step, want := range map[string]string{
-		"": "work@0ms-30m timeout execution", "timeout: 5m": "work@0ms-5m timeout scheduleToClose", "timeout: 2h": "work@0ms-30m timeout execution",
+		"": "work@0ms-30m timeout execution", "timeout: 5m": "work@0ms-5m timeout scheduleToClose",
+		"timeout: 2h": "work@0ms-30m timeout execution",
 	} {
-		perform(t, zartWork(t, step, "timeout: 30m"), map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) { s.wantAttempts(want) })
+		perform(t, zartWork(t, step, "timeout: 30m"), map[string][]try{"work": {hangs}}, nil,
+			func(s *stage, r *core.Run) { s.wantAttempts(want) })
 	}
 }
 
-// zartEventInFlow: a wait with a timeout ends with DeadlineExceeded, which the flow may go on after; without, it waits on.
+// zartEventInFlow: a wait with a timeout ends with DeadlineExceeded, which the flow may go on after; without, it waits
+// on.
 func zartEventInFlow(t *testing.T) {
 	c := formed(t, `
 steps:
@@ -192,11 +208,13 @@ steps:
 }
 
 func zartFixedInFlow(t *testing.T) {
-	perform(t, zartWork(t, `retry: "fixed(3, 1s)"`, ""), map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-0ms error", "work@1s-1s error", "work@2s-2s error")
-		wantStep(t, r, "work", core.StepFailed, policy.ReasonAttemptsExhausted)
-	})
-	perform(t, zartWork(t, `retry: "exponential(4, 2s)"`, ""), map[string][]try{"work": {broken}}, nil, func(s *stage, r *core.Run) {
-		s.wantAttempts("work@0ms-0ms error", "work@2s-2s error", "work@6s-6s error", "work@14s-14s error")
-	})
+	perform(t, zartWork(t, `retry: "fixed(3, 1s)"`, ""), map[string][]try{"work": {broken}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-0ms error", "work@1s-1s error", "work@2s-2s error")
+			wantStep(t, r, "work", core.StepFailed, policy.ReasonAttemptsExhausted)
+		})
+	perform(t, zartWork(t, `retry: "exponential(4, 2s)"`, ""), map[string][]try{"work": {broken}}, nil,
+		func(s *stage, r *core.Run) {
+			s.wantAttempts("work@0ms-0ms error", "work@2s-2s error", "work@6s-6s error", "work@14s-14s error")
+		})
 }

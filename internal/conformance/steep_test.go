@@ -40,7 +40,8 @@ actions:
     output: results
     yieldToOutput: result
     actions:
-      - {type: execute, id: second, service: one, inputs: [{id: in, var: mid}], outputs: [{id: out, var: result, store: true, prefix: sub/}]}
+      - {type: execute, id: second, service: one, inputs: [{id: in, var: mid}], outputs: [{id: out, var: result,
+          store: true, prefix: sub/}]}
       - {type: execute, id: first, service: one, inputs: [{id: in, var: file}], outputs: [{id: out, var: mid}]}
   - {type: execute, id: begin, service: list, outputs: [{id: dir, var: files}]}
 `, steepServices, "")
@@ -56,7 +57,8 @@ actions:
 		}
 		for i, task := range s.seen {
 			line := strings.Join(s.command(i), " ")
-			if task.StepName == "first" && !strings.Contains(line, "-i tmp/a -o") && !strings.Contains(line, "-i tmp/b c -o") {
+			if task.StepName == "first" && !strings.Contains(line, "-i tmp/a -o") &&
+				!strings.Contains(line, "-i tmp/b c -o") {
 				t.Errorf("an iteration's first action runs %q", line)
 			}
 		}
@@ -106,7 +108,8 @@ retries: {processChains: {maxAttempts: 3, delay: 10s, exponentialBackoff: 2}}
 vars: [{id: a}, {id: b}]
 actions:
   - {type: execute, id: first, service: one, inputs: [{id: in, value: x}], outputs: [{id: out, var: a}]}
-  - {type: execute, id: second, service: one, inputs: [{id: in, var: a}], outputs: [{id: out, var: b}], retries: {maxAttempts: 2, delay: 1s}}
+  - {type: execute, id: second, service: one, inputs: [{id: in, var: a}], outputs: [{id: out, var: b}],
+      retries: {maxAttempts: 2, delay: 1s}}
   - {type: execute, id: left, service: one, inputs: [{id: in, var: b}]}
   - {type: execute, id: right, service: one, inputs: [{id: in, var: b}], maxRuntime: 5s}
 `, steepServices, "")
@@ -168,7 +171,8 @@ func TestSteepChainBorders(t *testing.T) {
   - {type: execute, id: c, service: many, inputs: [{id: in, var: v}]}`, "a1 c2 v.files2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conversion := steepConversion(t, "api: 4.7.0\nname: w\nretries: {processChains: {maxAttempts: 2, delay: 1s}}\nvars: [{id: v}, {id: w}]\nactions:"+c.actions, steepServices, "")
+			conversion := steepConversion(t, "api: 4.7.0\nname: w\nretries: {processChains: {maxAttempts: 2, delay: "+
+				"1s}}\nvars: [{id: v}, {id: w}]\nactions:"+c.actions, steepServices, "")
 			script := map[string][]try{"c": {broken}, "v.files": {{output: `{"files":"f"}`}}}
 			perform(t, conversion, script, nil, func(s *stage, _ *core.Run) {
 				times := map[string]int{}
@@ -204,7 +208,8 @@ actions:
 			switch {
 			case s.steepStatus(r) != want:
 				t.Errorf("%s: %s, want %s", list, s.steepStatus(r), want)
-			case want == "ERROR" && !strings.Contains(last.Failure.Message, `workflow.yaml:8:5: parameter "in" of service "one" is given`):
+			case want == "ERROR" && !strings.Contains(last.Failure.Message,
+				`workflow.yaml:8:5: parameter "in" of service "one" is given`):
 				t.Errorf("%s: %v", list, last.Failure)
 			}
 		})
@@ -218,12 +223,14 @@ func TestSteepStatus(t *testing.T) {
 		script map[string][]try
 		want   string
 	}{
-		"all well":                             {nil, "SUCCESS"},
-		"a chain fails at its end":             {map[string][]try{"second": {broken}}, "PARTIAL_SUCCESS"},
-		"a chain fails at its beginning":       {map[string][]try{"first": {broken}}, "PARTIAL_SUCCESS"},
-		"a chain fails, and others need it":    {map[string][]try{"fork": {broken}}, "ERROR"},
-		"a chain of each iteration fails":      {map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}}, "PARTIAL_SUCCESS"},
-		"all fail":                             {map[string][]try{"first": {broken}, "fork": {broken}, "left": {broken}, "alone": {broken}}, "ERROR"},
+		"all well":                          {nil, "SUCCESS"},
+		"a chain fails at its end":          {map[string][]try{"second": {broken}}, "PARTIAL_SUCCESS"},
+		"a chain fails at its beginning":    {map[string][]try{"first": {broken}}, "PARTIAL_SUCCESS"},
+		"a chain fails, and others need it": {map[string][]try{"fork": {broken}}, "ERROR"},
+		"a chain of each iteration fails": {map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}},
+			"PARTIAL_SUCCESS"},
+		"all fail": {map[string][]try{"first": {broken}, "fork": {broken}, "left": {broken},
+			"alone": {broken}}, "ERROR"},
 		"one is cancelled, in every iteration": {map[string][]try{"second": {hangs}, "alone": {broken}}, "CANCELLED"},
 		"one is cancelled beside failures":     {map[string][]try{"second": {hangs}, "left": {broken}}, "CANCELLED"},
 	} {
@@ -268,7 +275,8 @@ actions:
   vars: [{id: between}]
   actions:
     - {type: include, id: first, macro: inner, outputs: [{id: made, var: between}]}
-    - {type: execute, id: second, service: one, inputs: [{id: in, var: text}], outputs: [{id: out, var: made}], dependsOn: [first]}
+    - {type: execute, id: second, service: one, inputs: [{id: in, var: text}], outputs: [{id: out, var: made}],
+        dependsOn: [first]}
 - id: inner
   name: Inner
   description: d

@@ -1,5 +1,6 @@
-// Package cron evaluates cron expressions in time zones, with a rule for the hours that daylight-saving changes skip and
-// repeat. The usual libraries skip or repeat firings there without saying so.
+// Package cron evaluates cron expressions in time zones. When daylight-saving time starts or ends, some local times do
+// not exist and others happen twice. [Gap] and [Fold] are explicit rules for these times; other cron libraries drop or
+// repeat firings without telling.
 package cron
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// Gap says what becomes of a local time that a change of the clock skips.
+// Gap is the rule for a local time that a change of the clock skips.
 type Gap uint8
 
 // The rules for gaps.
@@ -21,7 +22,7 @@ const (
 	Skip             // it does not fire that day
 )
 
-// Fold says what becomes of a local time that a change of the clock repeats.
+// Fold is the rule for a local time that a change of the clock repeats.
 type Fold uint8
 
 // The rules for folds.
@@ -32,15 +33,20 @@ const (
 
 // Spec is a parsed expression.
 type Spec struct {
-	minutes, hours, days, months, weekdays []bool
-	everyHour                              bool // the hour is not restricted: it runs by elapsed time
-	anyDay, anyWeekday                     bool
-	every                                  time.Duration // @every
+	minutes, hours, days, months, weekdays []bool        // whether the number at this index matches
+	everyHour                              bool          // the hour is *: the schedule follows elapsed time
+	anyDay, anyWeekday                     bool          // the field starts with *
+	every                                  time.Duration // the interval of @every; 0: an expression of five fields
 }
 
 var shorthands = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
-	"@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+	"@yearly":   "0 0 1 1 *",
+	"@annually": "0 0 1 1 *",
+	"@monthly":  "0 0 1 * *",
+	"@weekly":   "0 0 * * 0",
+	"@daily":    "0 0 * * *",
+	"@midnight": "0 0 * * *",
+	"@hourly":   "0 * * * *",
 }
 
 var (
@@ -48,9 +54,9 @@ var (
 	weekdayNames = strings.Fields("sun mon tue wed thu fri sat")
 )
 
-// Parse reads five fields (minute, hour, day of month, month, day of week), one of @hourly @daily @weekly @monthly @yearly,
-// or "@every 90m". Fields hold *, numbers, names, ranges a-b, steps /n and lists. Where both days are restricted, either
-// matches.
+// Parse reads an expression: five fields (minute, hour, day of month, month, day of week), one of @hourly @daily
+// @weekly @monthly @yearly, or "@every 90m". A field is *, a number, a name, a range a-b, any of these with a step /n,
+// or a list of them. If day of month and day of week are both restricted, a date that matches one of them matches.
 func Parse(text string) (*Spec, error) {
 	trimmed := strings.ToLower(strings.TrimSpace(text))
 	if rest, ok := strings.CutPrefix(trimmed, "@every "); ok {
@@ -59,7 +65,7 @@ func Parse(text string) (*Spec, error) {
 			return nil, fmt.Errorf("cron: %q: %w", text, err)
 		}
 		if d < time.Second {
-			return nil, fmt.Errorf("cron: %q: less than a second between firings", text)
+			return nil, fmt.Errorf("cron: %q: the interval must be at least one second", text)
 		}
 		return &Spec{every: d}, nil
 	}
@@ -68,9 +74,15 @@ func Parse(text string) (*Spec, error) {
 	}
 	fields := strings.Fields(trimmed)
 	if len(fields) != 5 {
-		return nil, fmt.Errorf("cron: %q has %d fields where 5 are expected: minute hour day month weekday", text, len(fields))
+		return nil, fmt.Errorf("cron: %q has %d fields where 5 are expected: minute hour day month weekday",
+			text, len(fields))
 	}
-	s := &Spec{everyHour: fields[1] == "*", anyDay: strings.HasPrefix(fields[2], "*"), anyWeekday: strings.HasPrefix(fields[4], "*")}
+
+	s := &Spec{
+		everyHour:  fields[1] == "*",
+		anyDay:     strings.HasPrefix(fields[2], "*"),
+		anyWeekday: strings.HasPrefix(fields[4], "*"),
+	}
 	for i, f := range []struct {
 		name     string
 		to       *[]bool
@@ -89,7 +101,7 @@ func Parse(text string) (*Spec, error) {
 		}
 		*f.to = set
 	}
-	s.weekdays[0] = s.weekdays[0] || s.weekdays[7]
+	s.weekdays[0] = s.weekdays[0] || s.weekdays[7] // Sunday is 0 or 7
 	if !s.possible() {
 		return nil, fmt.Errorf("cron: %q never fires: no such day in these months", text)
 	}
@@ -104,7 +116,7 @@ func parseField(text string, low, top int, names []string) ([]bool, error) {
 		if stepped {
 			n, err := strconv.Atoi(stepText)
 			if err != nil || n < 1 {
-				return nil, fmt.Errorf("step %q is not a number from 1 on", stepText)
+				return nil, fmt.Errorf("step %q is not a number of at least 1", stepText)
 			}
 			step = n
 		}
@@ -124,7 +136,7 @@ func parseField(text string, low, top int, names []string) ([]bool, error) {
 				to = from
 			}
 			if to < from {
-				return nil, fmt.Errorf("range %q ends before it begins", span)
+				return nil, fmt.Errorf("range %q ends before it starts", span)
 			}
 		}
 		for i := from; i <= to; i += step {
@@ -145,7 +157,7 @@ func number(text string, low, top int, names []string) (int, error) {
 	return n, nil
 }
 
-// possible reports whether any date matches at all; 30 February does not.
+// possible reports whether any date can match. 30 February, for example, cannot.
 func (s *Spec) possible() bool {
 	if !s.anyWeekday && slices.Contains(s.weekdays[:7], true) {
 		return slices.Contains(s.months, true)
@@ -161,10 +173,10 @@ func (s *Spec) possible() bool {
 	return false
 }
 
-// Next returns the first firing after t in t's location.
+// Next returns the first firing after t, in t's location.
 //
-// A schedule whose hour is * runs by elapsed time: a change of the clock adds or takes nothing. Any other names local
-// times, and gap and fold say what becomes of those that a change skips or repeats.
+// A schedule whose hour is * follows elapsed time: a change of the clock neither adds nor removes a firing. Any other
+// schedule names local times. Gap and fold are the rules for those that a change of the clock skips or repeats.
 func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
 	if s.every > 0 {
 		return t.Truncate(time.Second).Add(s.every)
@@ -175,7 +187,8 @@ func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
 	loc := t.Location()
 	y, m, d := t.Date()
 	var found time.Time
-	// The day before may repeat its last hour after midnight; 29 February may be eight years away.
+	// Start one day early: that day may repeat its last hour after midnight. Look nine years ahead: the next 29
+	// February may be eight years away.
 	for day := -1; day < 9*366; day++ {
 		date := time.Date(y, m, d+day, 0, 0, 0, 0, time.UTC)
 		if s.matches(date) {
@@ -185,6 +198,7 @@ func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
 				}
 			}
 		}
+		// A later date may still have an earlier firing, but not once the date is past the firing's own.
 		if !found.IsZero() && date.After(time.Date(found.Year(), found.Month(), found.Day(), 0, 0, 0, 0, time.UTC)) {
 			return found
 		}
@@ -192,7 +206,7 @@ func (s *Spec) Next(t time.Time, gap Gap, fold Fold) time.Time {
 	return found
 }
 
-// matches reports whether the date, given in UTC, is one of the days.
+// matches reports whether the schedule fires on the date, which is given in UTC.
 func (s *Spec) matches(date time.Time) bool {
 	if !s.months[date.Month()] {
 		return false
@@ -204,7 +218,7 @@ func (s *Spec) matches(date time.Time) bool {
 	return day || weekday
 }
 
-// firings lists the instants of a date's local times.
+// firings lists the instants at which the schedule fires on a date.
 func (s *Spec) firings(date time.Time, loc *time.Location, gap Gap, fold Fold) []time.Time {
 	var out []time.Time
 	for h := range 24 {
@@ -213,12 +227,12 @@ func (s *Spec) firings(date time.Time, loc *time.Location, gap Gap, fold Fold) [
 				continue
 			}
 			wall := date.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
-			at, skipped := instants(wall, loc)
+			at, changed := instants(wall, loc)
 			switch {
 			case len(at) > 1 && fold == First:
 				at = at[:1]
 			case len(at) == 0 && gap == Shift:
-				at = []time.Time{skipped}
+				at = []time.Time{changed}
 			}
 			for _, t := range at {
 				if !slices.ContainsFunc(out, t.Equal) {
@@ -230,13 +244,14 @@ func (s *Spec) firings(date time.Time, loc *time.Location, gap Gap, fold Fold) [
 	return out
 }
 
-// instants returns when a location's clocks show a local time, given as if in UTC: once, twice, or never, and then the
-// instant of the change that skips it.
-func instants(wall time.Time, loc *time.Location) (at []time.Time, skipped time.Time) {
+// instants returns the instants at which clocks in loc show a local time, which is given as if in UTC. There may be
+// one, two or none. If there are none, changed is the instant of the change that skips the time.
+func instants(wall time.Time, loc *time.Location) (at []time.Time, changed time.Time) {
 	shows := func(t time.Time) bool {
 		_, offset := t.Zone()
 		return t.Add(time.Duration(offset) * time.Second).Equal(wall)
 	}
+	// Try the offsets that hold around that time: before and after a change they differ.
 	const day = 24 * time.Hour
 	for _, near := range []time.Time{wall.Add(-day), wall, wall.Add(day)} {
 		_, offset := near.In(loc).Zone()
@@ -249,7 +264,7 @@ func instants(wall time.Time, loc *time.Location) (at []time.Time, skipped time.
 	if len(at) > 0 {
 		return at, time.Time{}
 	}
-	// With the offset from before the change the instant lies behind it.
+	// With the offset that held before the change, the time lies after the change, in the zone period that it started.
 	_, offset := wall.Add(-day).In(loc).Zone()
 	start, _ := wall.Add(-time.Duration(offset) * time.Second).In(loc).ZoneBounds()
 	return nil, start.In(loc)

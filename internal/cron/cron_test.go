@@ -19,8 +19,9 @@ func zone(t *testing.T, name string) *time.Location {
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "0 fields", "* * * *": "4 fields", "60 * * * *": `minute: "60"`, "* 24 * * *": "hour", "* * 0 * *": "day",
-		"* * * 13 *": "month", "* * * * 8": "weekday", "5-1 * * * *": "ends before it begins", "*/0 * * * *": "step",
-		"* * 30 2 *": "never fires", "@every 10ms": "less than a second", "@every never": "@every", "@often": "1 fields",
+		"* * * 13 *": "month", "* * * * 8": "weekday", "5-1 * * * *": "ends before it starts", "*/0 * * * *": "step",
+		"* * 30 2 *": "never fires", "@every 10ms": "at least one second",
+		"@every never": "@every", "@often": "1 fields",
 		"a * * * *": `"a"`, "1--2 * * * *": "minute",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -67,7 +68,8 @@ func year(t *testing.T, spec, zoneName string, y int, gap Gap, fold Fold) []time
 	loc := zone(t, zoneName)
 	var out []time.Time
 	end := time.Date(y+1, 1, 1, 0, 0, 0, 0, loc)
-	for at := s.Next(time.Date(y, 1, 1, 0, 0, 0, 0, loc).Add(-time.Second), gap, fold); at.Before(end); at = s.Next(at, gap, fold) {
+	before := time.Date(y, 1, 1, 0, 0, 0, 0, loc).Add(-time.Second)
+	for at := s.Next(before, gap, fold); at.Before(end); at = s.Next(at, gap, fold) {
 		if len(out) > 0 && !at.After(out[len(out)-1]) {
 			t.Fatalf("%s in %s: %s follows %s", spec, zoneName, at, out[len(out)-1])
 		}
@@ -76,8 +78,8 @@ func year(t *testing.T, spec, zoneName string, y int, gap Gap, fold Fold) []time
 	return out
 }
 
-// TestDaylightSaving walks real changes of 2026. Where Lord Howe's clocks move they move by half an hour; Cairo's and
-// Santiago's move at midnight; Kolkata's do not.
+// TestDaylightSaving uses real changes of 2026. Clocks on Lord Howe change by half an hour, those in Santiago at
+// midnight, and those in Kolkata never.
 func TestDaylightSaving(t *testing.T) {
 	for _, c := range []struct {
 		zone, spec string // a local time that one change skips and the other repeats
@@ -106,7 +108,8 @@ func TestDaylightSaving(t *testing.T) {
 					want++
 				}
 				if len(got) != want {
-					t.Errorf("%s in %s, gap %d, fold %d: %d firings, want %d", c.spec, c.zone, gap, fold, len(got), want)
+					t.Errorf("%s in %s, gap %d, fold %d: %d firings, want %d", c.spec,
+						c.zone, gap, fold, len(got), want)
 				}
 				shifted := false
 				for _, at := range got {
@@ -120,9 +123,10 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// TestElapsed: where every hour fires, changes of the clock neither add nor take a firing.
+// TestElapsed: a schedule that fires every hour does so by elapsed time, also when the clock changes.
 func TestElapsed(t *testing.T) {
-	for _, name := range []string{"Europe/Berlin", "America/New_York", "America/Santiago", "Asia/Kolkata", "Africa/Cairo"} {
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "America/Santiago",
+		"Asia/Kolkata", "Africa/Cairo"} {
 		got := year(t, "0 * * * *", name, 2026, Shift, First)
 		for i := 1; i < len(got); i++ {
 			if d := got[i].Sub(got[i-1]); d != time.Hour {

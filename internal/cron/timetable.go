@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Timetable is an expression in a time zone, with the rules for local times that changes of the clock skip and repeat.
+// Timetable is an expression in a time zone, with the rules for local times that a change of the clock skips or
+// repeats.
 type Timetable struct {
 	Spec *Spec
 	Zone *time.Location
@@ -14,25 +15,26 @@ type Timetable struct {
 	Fold Fold
 }
 
-// Next returns the first firing after t; zero: there is none.
+// Next returns the first firing after t, or zero if there is none.
 func (tt Timetable) Next(t time.Time) time.Time {
 	return tt.Spec.Next(t.In(tt.Zone), tt.Gap, tt.Fold)
 }
 
-// Following returns the first firing after began that is not before t: those that have been missed are left out.
-func (tt Timetable) Following(began, t time.Time) time.Time {
-	next := tt.Next(began)
+// Following returns the first firing after start that is not before t. It leaves out the firings that t has passed.
+func (tt Timetable) Following(start, t time.Time) time.Time {
+	next := tt.Next(start)
 	if !next.Before(t) || next.IsZero() {
 		return next
 	}
 	if every := tt.Spec.every; every > 0 {
-		missed := (t.Sub(next) + every - 1) / every
-		return next.Add(missed * every)
+		passed := (t.Sub(next) + every - 1) / every
+		return next.Add(passed * every)
 	}
 	return tt.Next(t.Add(-1))
 }
 
-// ParseZone finds a time zone by its IANA name; "" is UTC. The zone of the machine is refused: it is another one elsewhere.
+// ParseZone finds a time zone by its IANA name; "" is UTC. It refuses "Local", because that is another zone on another
+// machine, where the same run may be continued.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, errors.New(`"Local" is another zone on another machine; name one such as Europe/Berlin`)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestFollowing: the first firing after the beginning that is not before the end, whatever lies between.
+// TestFollowing: the first firing after the first instant that is not before the second one, however far they are
+// apart.
 func TestFollowing(t *testing.T) {
 	for _, c := range []struct{ spec, zone, began, ended, want string }{
 		{"*/10 * * * *", "", "2026-01-01T00:10:00Z", "2026-01-01T00:10:01Z", "2026-01-01T00:20:00Z"},
@@ -15,9 +16,11 @@ func TestFollowing(t *testing.T) {
 		{"@every 7m", "", "2026-01-01T00:07:00Z", "2026-01-01T00:07:01Z", "2026-01-01T00:14:00Z"},
 		{"@every 7m", "", "2026-01-01T00:07:00Z", "2026-01-01T00:14:00Z", "2026-01-01T00:14:00Z"},
 		{"@every 7m", "", "2026-01-01T00:07:00Z", "2026-01-01T00:14:01Z", "2026-01-01T00:21:00Z"},
-		{"@every 1s", "", "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z", "2126-01-01T00:00:00Z"}, // in no time
+		// Without counting each second.
+		{"@every 1s", "", "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z", "2126-01-01T00:00:00Z"},
 		{"0 12 * * *", "Asia/Tokyo", "2026-01-01T03:00:00Z", "2026-01-01T03:00:01Z", "2026-01-02T03:00:00Z"},
-		{"30 2 * * *", "Europe/Berlin", "2026-03-28T01:30:00Z", "2026-03-28T02:00:00Z", "2026-03-29T01:00:00Z"}, // shifted to the change
+		// Shifted to the change.
+		{"30 2 * * *", "Europe/Berlin", "2026-03-28T01:30:00Z", "2026-03-28T02:00:00Z", "2026-03-29T01:00:00Z"},
 	} {
 		spec, err := Parse(c.spec)
 		if err != nil {
@@ -45,7 +48,8 @@ func instant(t *testing.T, text string) time.Time {
 
 func TestZones(t *testing.T) {
 	for name, want := range map[string]string{
-		"Local": `"Local" is another zone on another machine; name one such as Europe/Berlin`, "Mars/Base": "unknown time zone Mars/Base; name one such as Europe/Berlin",
+		"Local":     `"Local" is another zone on another machine; name one such as Europe/Berlin`,
+		"Mars/Base": "unknown time zone Mars/Base; name one such as Europe/Berlin",
 	} {
 		if _, err := ParseZone(name); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)

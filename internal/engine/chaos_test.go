@@ -48,7 +48,7 @@ func answerEverybody(t *testing.T, seed uint64, end error) {
 	random, taken := rand.New(rand.NewPCG(seed, 7)), atomic.Bool{}
 	j.Fault = func(op memory.Op, _ *journal.Batch) error {
 		switch roll := random.IntN(100); { // one after the other, under the journal's lock
-		case taken.Load() && (op == memory.OpAppend || op == memory.OpAcquire):
+		case taken.Load() && (op == memory.OpAppend || op == memory.OpRenew):
 			return journal.ErrFenced
 		case op == memory.OpAppend && roll == 0:
 			return journal.ErrFull

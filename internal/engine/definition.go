@@ -22,6 +22,7 @@ type workflow struct {
 type definitions struct {
 	journal journal.Journal
 	kinds   map[string]*Kind
+	refuses bool // one of the kinds is refused
 
 	mu   sync.RWMutex
 	byID map[core.DefinitionID]*workflow
@@ -31,6 +32,7 @@ func newDefinitions(j journal.Journal, kinds map[string]Kind) *definitions {
 	d := &definitions{journal: j, kinds: make(map[string]*Kind, len(kinds)), byID: make(map[core.DefinitionID]*workflow)}
 	for name, kind := range kinds {
 		d.kinds[name] = &kind
+		d.refuses = d.refuses || kind.Refuse != nil
 	}
 	return d
 }
@@ -82,6 +84,9 @@ func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 	kind := d.kinds[src.Kind]
 	if kind == nil {
 		return nil, &unusable{unknownKind(src, d.kinds)}
+	}
+	if kind.Refuse != nil {
+		return nil, &unusable{kind.Refuse(*src)}
 	}
 	var def *core.Definition
 	var err error

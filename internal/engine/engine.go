@@ -57,7 +57,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, invalid("open", "", "Config.Partition is %d, the journal has %d partitions", cfg.Partition, n)
 	}
 	for name, kind := range cfg.Kinds {
-		if kind.Compile == nil {
+		if kind.Compile == nil && kind.Refuse == nil {
 			return nil, invalid("open", "", "Config.Kinds[%q].Compile is not set", name)
 		}
 	}

@@ -20,6 +20,9 @@ type Kind struct {
 	Resolve func(parent core.DefinitionID, name string) (journal.Definition, error)
 	// Bodies decide for the runs whose definition has a body; nil: none has. Each kind has its own.
 	Bodies Bodies
+	// Refuse says who else carries on the runs of this kind. Where it is set they are set aside with its error, and so is
+	// every run whose end one of them waits for: nobody here could tell it. Compile is not asked.
+	Refuse func(d journal.Definition) error
 }
 
 // unknownKind is the error of a definition of a kind that is not registered.

@@ -323,3 +323,35 @@ func TestPanicWhileServing(t *testing.T) {
 		check(0)
 	})
 }
+
+// TestPanicOfARunThatHasEnded: a run that panics when somebody opens it again has ended as before.
+func TestPanicOfARunThatHasEnded(t *testing.T) {
+	r := newRig(t, -1)
+	at := &planted{"decide", 1_000}
+	r.trap = at.trap
+	r.restart()
+	r.crew.act = failTask
+	id := r.start(flow("bad", task()))
+	r.pass(time.Minute)
+	before := r.rows()[0]
+	at.from = 1
+	c := r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep, Actor: "test"}})
+	if c.Err == nil {
+		t.Fatal("a retry that panics was accepted")
+	}
+	r.pass(time.Minute)
+	after := r.rows()[0]
+	before.Applied = after.Applied
+	if after != before || after.Phase != core.RunFailed || after.EndedAt == 0 {
+		t.Errorf("the row was %+v and is %+v", before, after)
+	}
+	r.trap, r.crew.act = nil, succeed
+	r.restart()
+	c = r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep, Actor: "test"}})
+	r.pass(time.Minute)
+	if c.Err != nil {
+		t.Fatal(c.Err)
+	}
+	r.wantPhase(id, core.RunSucceeded)
+	r.wantRowsOfHistory()
+}

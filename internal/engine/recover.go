@@ -119,6 +119,7 @@ func (p *Partition) leaveInTail(t *tailRun, first uint64, err error) {
 // tailRun is what the tail holds of one run.
 type tailRun struct {
 	id      core.RunID
+	created *core.RunCreated // nil: it was created before the tail
 	entries []core.Entry
 	seqs    []uint64
 }
@@ -132,7 +133,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 		for _, e := range entries {
 			t := byID[e.Run]
 			if t == nil {
-				t = &tailRun{id: e.Run}
+				t = &tailRun{id: e.Run, created: createdBy([]core.Entry{e})}
 				byID[e.Run] = t
 				order = append(order, t)
 			}
@@ -148,7 +149,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	var dirty []*run
 	for _, t := range order {
 		all := *t
-		r, err := p.restoreTail(ctx, t)
+		r, err := p.restoreTail(ctx, t, byID)
 		if permanent(err) {
 			p.leaveInTail(&all, all.seqs[0], err)
 		} else if err != nil {
@@ -163,7 +164,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 }
 
 // restoreTail restores a run from what the view holds and what the tail adds; nil: the view holds it all.
-func (p *Partition) restoreTail(ctx context.Context, t *tailRun) (*run, error) {
+func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.RunID]*tailRun) (*run, error) {
 	h, err := p.cfg.Journal.History(ctx, t.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return nil, err
@@ -178,7 +179,7 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun) (*run, error) {
 	if len(entries) == 0 {
 		entries, t.entries = t.entries[:1:1], t.entries[1:]
 	}
-	r, err := p.restore(t.id, entries)
+	r, err := p.restore(t.id, entries, tail)
 	if err != nil {
 		return nil, fmt.Errorf("the journal's tail: %w", err)
 	}

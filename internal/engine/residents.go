@@ -13,6 +13,7 @@ import (
 type residents struct {
 	runs   map[core.RunID]*run
 	aside  map[core.RunID]*aside   // runs that stand still, and why
+	heard  map[core.RunID]struct{} // runs that are known not to stand still; see unheard
 	byName map[string]core.RunID   // open runs in memory by the workflow id their caller chose
 	byKey  map[startKey]core.RunID // runs in memory by workflow and idempotency key
 	wakes  wakes
@@ -30,6 +31,7 @@ type residents struct {
 func (s *residents) forget() {
 	*s = residents{
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
+		heard:  make(map[core.RunID]struct{}),
 		byName: make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
 		window: Window{gen: s.window.gen + 1},
 	}
@@ -153,7 +155,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 
 // adopt restores a run from its whole history and puts it into memory.
 func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
-	r, err := p.restore(id, entries)
+	r, err := p.restore(id, entries, nil)
 	if err != nil {
 		if bug := (*panicked)(nil); errors.As(err, &bug) {
 			return nil, p.setAside(id, err)
@@ -165,8 +167,8 @@ func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
 	return r, nil
 }
 
-// restore folds entries into a run.
-func (p *Partition) restore(id core.RunID, entries []core.Entry) (r *run, err error) {
+// restore folds entries into a run. tail is what the journal's tail holds while it is replayed, else nil.
+func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (r *run, err error) {
 	defer caught("its history was folded", nil, &err)
 	if len(entries) == 0 || len(entries[0].Records) == 0 {
 		return nil, fmt.Errorf("%w: run %s has no beginning", journal.ErrCorrupt, id)
@@ -178,6 +180,9 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry) (r *run, err er
 	w, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
+	}
+	if err := p.unheard(&created, tail); err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
 	for i := range entries {

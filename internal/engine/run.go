@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // run is a run in memory: its state, and what the view does not know of it yet.
@@ -28,6 +29,8 @@ type run struct {
 	// As of the last entry that was recorded; the state may be ahead of it after a panic.
 	recorded bool // there is one
 	phase    core.RunPhase
+	endedAt  core.Time
+	failure  *policy.Failure
 
 	wake       core.Time // its place among the timers; 0: none
 	place      int
@@ -45,7 +48,10 @@ func (r *run) fold(e *core.Entry) (err error) {
 }
 
 // noteRecorded notes that the state is what was recorded.
-func (r *run) noteRecorded() { r.recorded, r.phase = true, r.state.Phase }
+func (r *run) noteRecorded() {
+	s := r.state
+	r.recorded, r.phase, r.endedAt, r.failure = true, s.Phase, s.EndedAt, s.Failure
+}
 
 // keep adds an entry's encoding to what the view lacks.
 func (r *run) keep(seq uint64, encoded []byte) {
@@ -117,10 +123,13 @@ func outcomeOf(s *core.Run) Outcome {
 	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure}
 }
 
-// asideRow makes a row say that the run is set aside. What the state says beyond the last record is not so.
+// asideRow makes the row of an open run say that it is set aside. What the state says beyond the last record is not so.
 func (r *run) asideRow(row *journal.RunRow) {
-	row.Message, row.Phase = r.aside.Error(), r.phase
-	if !r.phase.Closed() {
-		row.Wake, row.EndedAt = journal.WakeSetAside, 0
+	row.Phase, row.EndedAt, row.Message, row.Wake = r.phase, r.endedAt, "", 0
+	switch {
+	case !r.phase.Closed():
+		row.Message, row.Wake = r.aside.Error(), journal.WakeSetAside
+	case r.failure != nil:
+		row.Message = r.failure.Message // it has ended as it had before something tried to open it again
 	}
 }

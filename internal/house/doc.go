@@ -1,6 +1,6 @@
-// Package house holds the rules of this code base that a compiler does not check, as tests: which package may import
-// which, what a pure package may not touch, how long files and functions get. It ships nothing.
+// Package house checks, as tests, the rules of this code base that a compiler does not check: which package may import
+// which, what a pure package must not use, how long files and functions may be, and which words names and comments use.
+// It ships nothing.
 //
-// The table of rooms in rooms_test.go is ARCHITECTURE.md's, in a form a machine can walk: whoever changes one changes
-// the other.
+// The tests read the table of rooms and the glossary from ARCHITECTURE.md, so page and code cannot disagree.
 package house

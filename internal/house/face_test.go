@@ -107,7 +107,8 @@ func TestPartitionIsMadeOfParts(t *testing.T) {
 			}
 			found = true
 			if fields > partitionFields {
-				t.Errorf("%s:%d: Partition has %d fields, at most %d are wanted", s.path, s.line(spec.Pos()), fields, partitionFields)
+				t.Errorf("%s:%d: Partition has %d fields, at most %d are wanted", s.path,
+					s.line(spec.Pos()), fields, partitionFields)
 			}
 			return false
 		})

@@ -120,7 +120,27 @@ func TestDrivers(t *testing.T) {
 		}
 		for _, dep := range p.Deps {
 			if slices.ContainsFunc(drivers, func(d string) bool { return within(dep, d) }) {
-				t.Errorf("%s links the database driver %s: only a journal and whoever chooses one may", p.ImportPath, dep)
+				t.Errorf("%s links the database driver %s: only a journal and whoever chooses one may", p.ImportPath,
+					dep)
+			}
+		}
+	}
+}
+
+// flowLibraries are what flows need, to be read and for their steps. A program without flows pays for none of them.
+var flowLibraries = []string{
+	"github.com/goccy/go-yaml", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema", "net/http",
+}
+
+// TestProgramsWithoutFlows: a Go program that imports the root and a journal links nothing that only flows need.
+func TestProgramsWithoutFlows(t *testing.T) {
+	for _, p := range list(t) {
+		if p.ImportPath != module && p.ImportPath != module+"/journal/sqlite" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if slices.ContainsFunc(flowLibraries, func(library string) bool { return within(dep, library) }) {
+				t.Errorf("%s links %s: what runs flows is for package pawlflow", p.ImportPath, dep)
 			}
 		}
 	}

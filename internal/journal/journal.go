@@ -248,16 +248,17 @@ type Lookup struct {
 	Workflow, Key string
 }
 
-// The kinds of definitions that a Go program stores.
+// The kinds of definitions.
 const (
-	KindGo   = "go"   // a function; the source names it
-	KindFlow = "flow" // a flow document; the source is a JSON object with its file's name and its text
+	KindGo     = "go"     // a Go function; the source names it
+	KindFlow   = "flow"   // a flow document; package internal/kind/flow writes and reads the source
+	KindBundle = "bundle" // flow documents as the command stored them before; read like KindFlow
 )
 
 // Definition is a workflow definition's source.
 type Definition struct {
 	ID     core.DefinitionID
-	Kind   string // KindFlow, KindGo, or one that whoever stores it knows
+	Kind   string // KindFlow, KindGo, or another one that whoever stores it knows
 	Name   string
 	Source []byte
 }

@@ -11,10 +11,11 @@ import (
 	"syscall"
 )
 
-// account is the user that runs the server where the test's own may not.
+// account is the user that runs the server if the test's own user may not.
 type account struct{ uid, gid int }
 
-// unprivileged returns the user to run as in place of root, whom PostgreSQL refuses; nil where the test runs as another.
+// unprivileged returns a user to run the server if the test runs as root, because PostgreSQL refuses root. It returns
+// nil for any other user.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -31,11 +32,11 @@ func unprivileged() (*account, error) {
 		gid, err := strconv.Atoi(u.Gid)
 		return &account{uid, gid}, err
 	}
-	return nil, errors.New("pgtest: root cannot run PostgreSQL, and there is neither a user postgres nor nobody")
+	return nil, errors.New("pgtest: root cannot run PostgreSQL, and there is no user postgres or nobody")
 }
 
-// lend lets the command run as the account.
-func (a *account) lend(cmd *exec.Cmd) {
+// use makes the command run as the account.
+func (a *account) use(cmd *exec.Cmd) {
 	if a == nil {
 		return
 	}

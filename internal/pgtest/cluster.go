@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// Given names a database to use instead of a throw-away cluster.
+	// Given is the environment variable with the DSN of a database to use in place of a throw-away cluster.
 	Given = "PAWL_TEST_POSTGRES"
-	// Required, set to 1, turns the skip where PostgreSQL is missing into a failure.
+	// Required is the environment variable that, set to 1, makes tests fail instead of skip if PostgreSQL is missing.
 	Required = "PAWL_REQUIRE_POSTGRES"
 )
 
 const missing = "PostgreSQL is missing, so nothing was tested against it: install it (apt-get install postgresql, " +
 	"brew install postgresql, dnf install postgresql-server), or set " + Given + " to the DSN of a database to test in"
 
-// Start starts a cluster of the installed version and returns a superuser's DSN. It is stopped and removed when the test
-// ends. Where PAWL_TEST_POSTGRES is set that database is returned: a test works in a schema of its own.
+// Start starts a cluster of the installed version and returns a superuser's DSN. The cluster is stopped and removed
+// when the test ends. If PAWL_TEST_POSTGRES is set, Start returns that DSN instead. Tests must therefore work in a
+// schema of their own.
 func Start(t testing.TB) (dsn string) {
 	t.Helper()
 	if dsn := os.Getenv(Given); dsn != "" {
@@ -41,7 +42,8 @@ func Start(t testing.TB) (dsn string) {
 		}
 		t.Skip(missing)
 	}
-	// Not t.TempDir: a test's name makes that longer than a socket's path may be, and only its owner may look into it.
+	// t.TempDir cannot be used: its path contains the test's name and may be too long for a socket, and other users may
+	// not read it.
 	dir, err := os.MkdirTemp("", "pawl-pg-")
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +68,7 @@ func Start(t testing.TB) (dsn string) {
 	return c.dsn()
 }
 
-// binaries finds the folder with the server's programs: distributions keep them out of PATH.
+// binaries finds the folder with the server's programs. Many distributions do not put it into PATH.
 func binaries(ctx context.Context) (string, bool) {
 	var dirs []string
 	if p, err := exec.LookPath("initdb"); err == nil {
@@ -77,8 +79,8 @@ func binaries(ctx context.Context) (string, bool) {
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
 		dirs = append(dirs, strings.TrimSpace(string(out)))
 	}
-	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well formed
-	slices.Reverse(installed)                                  // a newer one first
+	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // no error: the pattern is valid
+	slices.Reverse(installed)                                  // newer versions first
 	for _, dir := range append(dirs, installed...) {
 		if executable(dir, "initdb") && executable(dir, "pg_ctl") && executable(dir, "postgres") {
 			return dir, true
@@ -94,8 +96,8 @@ func executable(dir, name string) bool {
 
 type cluster struct {
 	bin, dir string
-	who      *account // nil: whoever runs the test
-	password string   // loopback is open to everybody on the machine
+	who      *account // nil: the user that runs the test
+	password string   // needed because every user of the machine can connect to the loopback address
 	port     int
 }
 
@@ -123,12 +125,13 @@ func (c *cluster) create(ctx context.Context) error {
 			}
 		}
 	}
-	// Without a sync only the making of the cluster is faster: the server itself syncs as it does by default.
-	return c.run(ctx, "initdb", "--pgdata", c.data(), "--username", "pawl", "--pwfile", secret, "--auth", "scram-sha-256",
+	// --no-sync only makes the creation of the cluster faster. The server itself syncs as it does by default.
+	return c.run(ctx, "initdb", "--pgdata", c.data(), "--username", "pawl", "--pwfile",
+		secret, "--auth", "scram-sha-256",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync")
 }
 
-// start starts the server on a port that was free a moment ago, and tries others where it is not any more.
+// start starts the server on a port that was free a moment ago. If another program took the port, it tries another one.
 func (c *cluster) start(ctx context.Context) error {
 	var failed error
 	for range 3 {
@@ -137,18 +140,19 @@ func (c *cluster) start(ctx context.Context) error {
 			return err
 		}
 		c.port = port
-		options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories='%s'", c.port, c.dir)
+		options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories='%s'", c.port,
+			c.dir)
 		err = c.run(ctx, "pg_ctl", "--pgdata", c.data(), "--log", c.log(), "--wait", "--options", options, "start")
 		if err == nil {
 			return nil
 		}
-		text, _ := os.ReadFile(c.log()) // there may be none yet
+		text, _ := os.ReadFile(c.log()) // fails if there is no log yet
 		failed = errors.Join(failed, fmt.Errorf("%w\n%s", err, text))
 	}
 	return failed
 }
 
-// stop stops the server whose id the cluster's own file holds, and waits for it. One that never started is no error.
+// stop stops the server and waits until it has ended. A server that never started is not an error.
 func (c *cluster) stop() error {
 	if _, err := os.Stat(filepath.Join(c.data(), "postmaster.pid")); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -156,7 +160,8 @@ func (c *cluster) stop() error {
 	return c.run(context.Background(), "pg_ctl", "--pgdata", c.data(), "--wait", "--mode", "fast", "stop")
 }
 
-// run executes a program of PostgreSQL. Its output goes to a file: the server inherits it, and a pipe would not end.
+// run executes a program of PostgreSQL. The output goes to a file, not to a pipe: the server inherits the output and
+// would keep the pipe open.
 func (c *cluster) run(ctx context.Context, name string, args ...string) error {
 	out, err := os.OpenFile(filepath.Join(c.dir, "output"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -164,12 +169,12 @@ func (c *cluster) run(ctx context.Context, name string, args ...string) error {
 	}
 	defer func() { _ = out.Close() }()
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, name), args...)
-	cmd.Dir = c.dir // an unprivileged user may not be allowed into the current one
+	cmd.Dir = c.dir // the unprivileged user may have no access to the current folder
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdout, cmd.Stderr = out, out
-	c.who.lend(cmd)
+	c.who.use(cmd)
 	if err := cmd.Run(); err != nil {
-		text, _ := os.ReadFile(out.Name()) // the error says enough without
+		text, _ := os.ReadFile(out.Name()) // the error is useful without it, too
 		return fmt.Errorf("pgtest: %s: %w\n%s", name, err, text)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 func TestStart(t *testing.T) {
 	if os.Getenv(pgtest.Given) != "" {
-		t.Skip("a given database is not ours to stop")
+		t.Skip("this test stops its server; it cannot stop the given one")
 	}
 	var dsn string
 	t.Run("runs", func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/trail"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -21,13 +21,18 @@ func noSuchStep(run core.RunID, step string) error {
 	}
 }
 
+// Definition is a definition as the journal stores it.
+func Definition(d api.Definition) (journal.Definition, error) {
+	id, err := definitionID(d.ID)
+	return journal.Definition{ID: id, Kind: d.Kind, Name: d.Name, Source: []byte(d.Source)}, err
+}
+
 // startRequest is what the engine needs to start a run.
 func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error) {
-	id, err := definitionID(r.Definition.ID)
+	d, err := Definition(r.Definition)
 	if err != nil {
 		return engine.StartRequest{}, err
 	}
-	d := journal.Definition{ID: id, Kind: r.Definition.Kind, Name: r.Definition.Name, Source: []byte(r.Definition.Source)}
 	k, err := s.workflows.keep(d)
 	if err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)

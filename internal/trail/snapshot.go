@@ -5,7 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -23,7 +23,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 		Input:      t.input.of(r.Input), Output: t.output.of(r.Output),
 		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At), Deadlines: t.deadlines(), Binding: t.runBinding(),
 		StartAt: api.Time(r.StartAt), StartedAt: api.Time(r.StartedAt), PausedAt: api.Time(r.PausedAt),
-		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, Previous: runText(r.Chain.Previous), Next: runText(r.Next),
+		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, Previous: runText(r.Chain.Previous), Next: runText(r.Next), Notify: r.Notify,
 		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
 	}
 	if r.Closing != nil && !r.Phase.Closed() {

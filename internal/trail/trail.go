@@ -5,7 +5,7 @@ package trail
 import (
 	"slices"
 
-	"github.com/pawl-dev/pawl/api"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 

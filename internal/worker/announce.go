@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Announcer is an Executor that calls Announce by itself, because it has something to prepare before the work begins.
+// Announcer is an Executor that calls Announce itself, because it has to prepare something before the work starts. For
+// other executors the pool calls it.
 type Announcer interface {
 	Executor
 	Announces()
@@ -18,35 +19,39 @@ type Announcer interface {
 
 type announceKey struct{}
 
-// Announce says that the attempt of a task's context begins now, where its predecessor was lost, and waits until that is durable.
-// It reports false where the attempt was over before: then the work must not begin.
+// Announce reports to the engine that the work of an attempt starts now, and waits until that is durable. It does so
+// only for attempts whose predecessor was lost; for others it returns true at once. False means that the attempt has
+// already ended, and the work must not start.
+//
+// The engine needs this to find a step that kills its worker: only a loss after the announcement counts against the
+// step.
 func Announce(ctx context.Context) bool {
 	announce, ok := ctx.Value(announceKey{}).(func() bool)
 	return !ok || announce()
 }
 
-// announce waits for a turn, and then until the announcement is durable.
+// announce waits for a turn, reports that the attempt starts, and waits until that is durable.
 func (p *Pool) announce(ctx context.Context, t core.Task) bool {
 	if !p.turns.take(ctx) {
 		return false
 	}
-	said := make(chan bool, 1)
+	confirmed := make(chan bool, 1)
 	beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: p.cfg.Now()}
-	p.confirm(t.Token.Run, beat, func(ended bool) { said <- ended })
-	begins := false
+	p.confirm(t.Token.Run, beat, func(ended bool) { confirmed <- ended })
+	start := false
 	select {
-	case ended := <-said:
-		begins = !ended
+	case ended := <-confirmed:
+		start = !ended
 	case <-ctx.Done():
 	}
 	p.turns.give()
-	if !begins {
-		<-ctx.Done() // it is about to be revoked, or the pool to be closed
+	if !start {
+		<-ctx.Done() // the attempt is about to be revoked, or the pool to be closed
 	}
-	return begins
+	return start
 }
 
-// confirm reports, and says when that is durable where the reporter can tell.
+// confirm reports, and calls done when the report is durable. If the reporter cannot tell that, it calls done at once.
 func (p *Pool) confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	if c, ok := p.cfg.Reporter.(Confirmer); ok {
 		c.Confirm(run, in, done)
@@ -56,29 +61,31 @@ func (p *Pool) confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	done(false)
 }
 
-// rounds is in how many commits those that wait to announce themselves all get their turn.
+// rounds is in how many commits all waiting attempts get their turn to announce themselves.
 const rounds = 16
 
-// turns lets few attempts announce themselves at once. After a crash there may be thousands, and those that the next one catches
-// between their announcement and their beginning count as lost without having begun: a sixteenth is caught, each time another one
-// by chance. More rounds would eat the time of the attempts.
+// turns lets only a few attempts announce themselves at the same time. After a crash there may be thousands. If the
+// engine crashes again, those that were announced but had not started yet count as lost although they did nothing. So
+// only a sixteenth announces itself at a time, and it is another sixteenth after each crash, chosen at random. More
+// rounds would protect more attempts, but would also cost them more of their time.
 type turns struct {
 	mu      sync.Mutex
 	taken   int
-	crowd   int // the most that took or waited for one since nobody did
+	peak    int // the most attempts that had or awaited a turn, since there were none
 	waiting []chan struct{}
 }
 
+// free reports whether one more attempt may take a turn.
 func (q *turns) free() bool {
 	n := q.taken + len(q.waiting)
 	if n == 0 {
-		q.crowd = 0
+		q.peak = 0
 	}
-	q.crowd = max(q.crowd, n)
-	return q.taken < max(runtime.GOMAXPROCS(0), q.crowd/rounds)
+	q.peak = max(q.peak, n)
+	return q.taken < max(runtime.GOMAXPROCS(0), q.peak/rounds)
 }
 
-// take waits for a turn; false: ctx is done.
+// take waits for a turn. False means that ctx is done.
 func (q *turns) take(ctx context.Context) bool {
 	q.mu.Lock()
 	if len(q.waiting) == 0 && q.free() {
@@ -100,8 +107,8 @@ func (q *turns) take(ctx context.Context) bool {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		return false
 	}
-	q.taken-- // it came at the same instant
-	q.pass()
+	q.taken-- // the turn came at the moment at which ctx was done: give it back
+	q.handOut()
 	return false
 }
 
@@ -109,13 +116,14 @@ func (q *turns) give() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taken--
-	q.pass()
+	q.handOut()
 }
 
-// pass hands free turns to those that wait, in any order, so that not the same ones are in danger after each crash.
-func (q *turns) pass() {
+// handOut gives free turns to waiting attempts at random, so that different attempts are at risk in each crash.
+func (q *turns) handOut() {
 	for len(q.waiting) > 0 && q.free() {
-		i, last := rand.IntN(len(q.waiting)), len(q.waiting)-1
+		i := rand.IntN(len(q.waiting))
+		last := len(q.waiting) - 1
 		close(q.waiting[i])
 		q.waiting[i] = q.waiting[last]
 		q.waiting = q.waiting[:last]

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// slowly is a Confirmer that lets the test say when a report is durable.
+// slowly is a Confirmer that tells of a report's durability when the test wants it to.
 type slowly struct {
 	*reports
 	confirms chan func(ended bool)
@@ -23,8 +23,8 @@ func (s slowly) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	s.confirms <- done
 }
 
-// TestPoolAnnounces: an attempt whose predecessor was lost begins when its beginning is durable, and not at all where it has
-// ended by then.
+// TestPoolAnnounces: an attempt whose predecessor was lost starts when its announcement is durable. If the attempt has
+// ended by then, it does not start.
 func TestPoolAnnounces(t *testing.T) {
 	begun := make(chan struct{}, 10)
 	p, r := newTestPool(t, map[string]Executor{"work": executorFunc(func(context.Context, core.Task, Alive) Result {
@@ -51,7 +51,7 @@ func TestPoolAnnounces(t *testing.T) {
 	next[core.TaskStopped](t, r)
 	p.Dispatch(task)
 	<-s.confirms
-	p.Revoke(task.Token, policy.KindTimeout) // no answer has come
+	p.Revoke(task.Token, policy.KindTimeout) // before the announcement is durable
 	next[core.TaskStopped](t, r)
 	p.cfg.Reporter = r // it cannot confirm
 	p.Dispatch(task)
@@ -61,7 +61,8 @@ func TestPoolAnnounces(t *testing.T) {
 	}
 }
 
-// TestTurns: everyone gets a turn, a sixteenth of them at once and no fewer than there are processors; who gives up takes none.
+// TestTurns: every attempt gets a turn. A sixteenth of them have one at the same time, but at least as many as there
+// are processors. An attempt that stops waiting takes no turn.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 64 * rounds

@@ -14,7 +14,8 @@ var (
 	ErrClosing = errors.New("worker: the worker closes")
 )
 
-// RevokedError is the cause of a context whose attempt has ended without its work: a limit fired, or it was cancelled.
+// RevokedError is the cause of a context whose attempt has ended for the engine while its work still ran: a limit
+// fired, or the attempt was cancelled.
 type RevokedError struct{ Kind policy.Kind }
 
 func (e *RevokedError) Error() string { return ErrRevoked.Error() + " (" + e.Kind.String() + ")" }
@@ -24,8 +25,8 @@ func (e *RevokedError) Is(target error) bool { return target == ErrRevoked }
 
 type deadlineKey struct{}
 
-// attemptContext tells Remaining when the attempt's time is over. It is no context deadline: an operator may extend the
-// attempt's while it runs, and a context cannot take a deadline back.
+// attemptContext carries the attempt's deadline for Remaining. It does not set a deadline on the context: an operator
+// may extend the attempt's deadline while the work runs, and a context's deadline cannot be changed.
 type attemptContext struct {
 	context.Context
 	end time.Time // with a monotonic reading
@@ -38,8 +39,11 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Remaining returns how long the attempt of a task's context has left of its deadline, as it was when the attempt
-// started; false: it has none, or ctx is not a task's. It is never negative.
+// WithEnd returns the context of an attempt whose time is over at an instant, which Remaining reads.
+func WithEnd(ctx context.Context, end time.Time) context.Context { return &attemptContext{ctx, end} }
+
+// Remaining returns the time until the attempt's deadline, as the deadline was when the attempt started. It is never
+// negative. False means that the attempt has no deadline, or that ctx is not the context of a task.
 func Remaining(ctx context.Context) (time.Duration, bool) {
 	end, ok := ctx.Value(deadlineKey{}).(time.Time)
 	if !ok {
@@ -48,14 +52,14 @@ func Remaining(ctx context.Context) (time.Duration, bool) {
 	return max(time.Until(end), 0), true
 }
 
-// stopped is the failure of work that ended because its context was done. Nobody sees it, except where a caller runs
-// an executor without a pool: a pool reports TaskStopped, or a lost attempt.
-func stopped(ctx context.Context) *policy.Failure {
+// Stopped is the failure of work that ended because its context was done. Only a caller that runs an executor without a
+// pool sees it: a pool reports TaskStopped or a lost attempt instead.
+func Stopped(ctx context.Context) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "stopped", Message: context.Cause(ctx).Error()}
 }
 
-// badPayload is the failure of a task whose payload an executor cannot use. No retry would change it.
-func badPayload(taskType string, err error) Result {
+// BadPayload is the failure of a task whose payload the executor cannot use. A retry would not help.
+func BadPayload(taskType string, err error) Result {
 	return Result{Failure: &policy.Failure{
 		Kind: policy.KindFailed, Type: "invalid_payload", NonRetryable: true,
 		Message: taskType + ": " + err.Error(),

@@ -13,32 +13,37 @@ import (
 )
 
 const (
-	tailSize  = 4 << 10  // of stdout and stderr, in the output
-	lineSize  = 1 << 20  // the longest line that is looked at for results
-	chunkSize = 32 << 10 // one read
-	pipeSize  = 1 << 20  // the most a pipe holds
-	drainWait = 100 * time.Millisecond
+	tailSize  = 4 << 10                // bytes of stdout and of stderr in the output
+	lineSize  = 1 << 20                // the longest line that may be a result
+	chunkSize = 32 << 10               // bytes of one read
+	pipeSize  = 1 << 20                // the most that a pipe holds
+	drainWait = 100 * time.Millisecond // for the readers to take what the process wrote before it ended
 )
 
-// capture takes what a process writes: it keeps the ends, feeds the log, counts lines as signs of life and picks out
-// what is meant for the engine. Its memory is bounded, whatever the process writes.
+// capture reads what a process writes. It keeps the last part of each stream, writes the log, reports lines as signs of
+// life and finds the lines that are meant for the engine. Its memory is bounded, however much the process writes.
 type capture struct {
 	log            *attemptLog // nil: none
 	alive          Alive
 	stdout, stderr stream
 }
 
-// stream is one of the two. It is written by one goroutine and read when that has ended.
+// stream is stdout or stderr. One goroutine fills it; others may read it when that goroutine has ended.
 type stream struct {
 	tail
-	partial []byte // the unfinished line, stdout only
-	long    bool   // the unfinished line is too long to be looked at
-	json    []byte // the last line that is JSON and not meant for the engine
-	said    *said  // the last word about a failure
+	partial    []byte      // the unfinished line, stdout only
+	tooLong    bool        // the unfinished line is longer than lineSize and is ignored
+	json       []byte      // the last line that is JSON and not meant for the engine
+	ownFailure *ownFailure // the last failure that the process reported
 }
 
 func newCapture(log *attemptLog, alive Alive) *capture {
-	return &capture{log: log, alive: alive, stdout: stream{tail: tail{size: tailSize}}, stderr: stream{tail: tail{size: tailSize}}}
+	return &capture{
+		log:    log,
+		alive:  alive,
+		stdout: stream{tail: tail{size: tailSize}},
+		stderr: stream{tail: tail{size: tailSize}},
+	}
 }
 
 func (c *capture) close() { c.log.close() }
@@ -50,7 +55,7 @@ func (c *capture) logPath() string {
 	return c.log.path
 }
 
-func (c *capture) word() *said { return c.stdout.said }
+func (c *capture) ownFailure() *ownFailure { return c.stdout.ownFailure }
 
 func (c *capture) output(code int) map[string]any {
 	output := map[string]any{
@@ -65,7 +70,8 @@ func (c *capture) output(code int) map[string]any {
 
 func (c *capture) details() map[string]any {
 	details := map[string]any{}
-	for name, value := range map[string]string{"stdout": c.stdout.text(), "stderr": c.stderr.text(), "log": c.logPath()} {
+	texts := map[string]string{"stdout": c.stdout.text(), "stderr": c.stderr.text(), "log": c.logPath()}
+	for name, value := range texts {
 		if value != "" {
 			details[name] = value
 		}
@@ -73,7 +79,7 @@ func (c *capture) details() map[string]any {
 	return details
 }
 
-// read takes a stream until its end, or until its deadline is set.
+// read reads a stream until it ends or its deadline passes.
 func (c *capture) read(r io.Reader, s *stream, results bool) {
 	chunk := make([]byte, chunkSize)
 	for {
@@ -85,42 +91,46 @@ func (c *capture) read(r io.Reader, s *stream, results bool) {
 				c.alive.Output()
 			}
 			if results {
-				s.lines(chunk[:n], c.alive)
+				s.addChunk(chunk[:n], c.alive)
 			}
 		}
 		if err != nil {
 			break
 		}
 	}
-	if results && !s.long {
-		s.look(s.partial, c.alive)
+	if results && !s.tooLong {
+		s.scan(s.partial, c.alive)
 	}
 }
 
-// lines looks at the lines that the chunk completes.
-func (s *stream) lines(chunk []byte, alive Alive) {
+// addChunk scans the lines that the chunk completes, and keeps the unfinished one.
+func (s *stream) addChunk(chunk []byte, alive Alive) {
 	last := bytes.LastIndexByte(chunk, '\n')
 	if last >= 0 {
 		block := chunk[:last]
-		if s.long { // the rest of the line that was too long
+		if s.tooLong { // skip the end of that line
 			_, block, _ = bytes.Cut(block, []byte("\n"))
 		} else if len(s.partial) > 0 {
 			block = append(s.partial, block...)
 		}
-		s.look(block, alive)
-		s.partial, s.long = s.partial[:0], false
+		s.scan(block, alive)
+		s.partial = s.partial[:0]
+		s.tooLong = false
 	}
+
 	rest := chunk[last+1:]
-	if s.long || len(s.partial)+len(rest) > lineSize {
-		s.partial, s.long = nil, true
+	if s.tooLong || len(s.partial)+len(rest) > lineSize {
+		s.partial = nil
+		s.tooLong = true
 		return
 	}
 	s.partial = append(s.partial, rest...)
 }
 
-// look goes through complete lines from the last to the first, until nothing before could matter.
-func (s *stream) look(block []byte, alive Alive) {
-	var found, beaten, spoken bool
+// scan reads complete lines from the last to the first: of each sort of line only the last one counts. It stops when no
+// earlier line can matter, so a chunk of ordinary output costs little.
+func (s *stream) scan(block []byte, alive Alive) {
+	var haveJSON, haveHeartbeat, haveFailure bool
 	for len(block) > 0 {
 		var line []byte
 		if i := bytes.LastIndexByte(block, '\n'); i >= 0 {
@@ -129,20 +139,22 @@ func (s *stream) look(block []byte, alive Alive) {
 			block, line = nil, block
 		}
 		line = bytes.TrimSpace(line)
-		if !mayBeJSON(line) || len(line) > lineSize || found && !bytes.Contains(line, []byte(`"pawl"`)) {
+		if !mayBeJSON(line) || len(line) > lineSize || haveJSON && !bytes.Contains(line, []byte(`"pawl"`)) {
 			continue
 		}
-		heartbeat, word := addressed(line)
+		heartbeat, failure := engineMessage(line)
 		switch {
-		case heartbeat != nil && !beaten:
-			beaten = true
+		case heartbeat != nil && !haveHeartbeat:
+			haveHeartbeat = true
 			alive.Heartbeat(heartbeat)
-		case word != nil && !spoken:
-			spoken, s.said = true, word
-		case heartbeat == nil && word == nil && !found && json.Valid(line):
-			found, s.json = true, bytes.Clone(line)
+		case failure != nil && !haveFailure:
+			haveFailure = true
+			s.ownFailure = failure
+		case heartbeat == nil && failure == nil && !haveJSON && json.Valid(line):
+			haveJSON = true
+			s.json = bytes.Clone(line)
 		}
-		if found && !bytes.Contains(block, []byte(`"pawl"`)) {
+		if haveJSON && !bytes.Contains(block, []byte(`"pawl"`)) {
 			return
 		}
 	}
@@ -159,15 +171,16 @@ func mayBeJSON(line []byte) bool {
 	return false
 }
 
-// addressed reads a line that is meant for the engine: a heartbeat, or a word about a failure. Both nil: it is not.
-func addressed(line []byte) (json.RawMessage, *said) {
+// engineMessage reads a line that is meant for the engine: a heartbeat, or a failure that the process reports. It
+// returns two nils for any other line.
+func engineMessage(line []byte) (heartbeat json.RawMessage, failure *ownFailure) {
 	if line[0] != '{' || !bytes.Contains(line, []byte(`"pawl"`)) {
 		return nil, nil
 	}
 	var message struct {
 		Pawl *struct {
 			Heartbeat json.RawMessage `json:"heartbeat"`
-			said
+			ownFailure
 		} `json:"pawl"`
 	}
 	if err := json.Unmarshal(line, &message); err != nil || message.Pawl == nil {
@@ -176,10 +189,10 @@ func addressed(line []byte) (json.RawMessage, *said) {
 	if message.Pawl.Heartbeat != nil {
 		return message.Pawl.Heartbeat, nil
 	}
-	return nil, &message.Pawl.said
+	return nil, &message.Pawl.ownFailure
 }
 
-// tail keeps the last bytes of what is written to it.
+// tail keeps the last bytes that were written to it.
 type tail struct {
 	size  int
 	buf   []byte // up to twice the size
@@ -199,7 +212,7 @@ func (t *tail) write(b []byte) {
 
 func (t *tail) bytes() []byte { return t.buf[max(0, len(t.buf)-t.size):] }
 
-// text is the tail as valid UTF-8; a character that the cut went through is left out.
+// text returns the tail as valid UTF-8. If the cut went through a character, that character is left out.
 func (t *tail) text() string {
 	b := t.bytes()
 	if t.total > int64(len(b)) {
@@ -207,33 +220,34 @@ func (t *tail) text() string {
 			b = b[1:]
 		}
 	}
-	return text(b)
+	return ValidText(b)
 }
 
-// lastWords is what a process that failed said last, for its failure's message: many write to stdout what went wrong.
-func (c *capture) lastWords() string {
+// lastOutput returns the last line of a failed process, for the failure's message. It takes stdout if stderr is empty,
+// because many programs write their errors there.
+func (c *capture) lastOutput() string {
 	if line := c.stderr.lastLine(); line != "" {
 		return ": " + line
 	}
 	line := c.stdout.lastLine()
 	switch {
-	case c.word() != nil: // its own words tell
+	case c.ownFailure() != nil: // it has a message of its own
 		return ""
 	case line != "":
-		return "; its last words on stdout: " + line
+		return "; last line on stdout: " + line
 	default:
-		return ", without a word"
+		return ", without any output"
 	}
 }
 
-// lastLine is the last line that says anything, short enough for a message.
+// lastLine returns the last line that is not empty, cut to a length that fits a message.
 func (t *tail) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
-	return cut(strings.TrimSpace(lines[len(lines)-1]), 300)
+	return Shorten(strings.TrimSpace(lines[len(lines)-1]), 300)
 }
 
-// streams are the pipes between a process and its capture. They are the worker's own rather than package os/exec's: a
-// process that holds one open must not keep the attempt from ending.
+// streams are the pipes between a process and its capture. Package os/exec could make them, but then a child process
+// that holds a pipe open would keep the attempt from ending.
 type streams struct {
 	capture        *capture
 	child          []*os.File // the process's ends
@@ -245,11 +259,11 @@ type streams struct {
 	done           chan struct{} // closed when both streams have ended
 }
 
-// pipe is where the worker reads one of the streams. Past its deadline it gives what it holds, and then the deadline's error: who
-// reads may be behind, since it writes the log and the machine may be busy.
+// pipe is the worker's end of one of the streams. After its deadline, Read still returns what the pipe holds, and only
+// then the deadline's error: the reader may be slow, because it also writes the log and the machine may be busy.
 type pipe struct {
 	*os.File
-	held int // so much it gives at most, since somebody may write on
+	held int // the most that is read after the deadline, because another process may keep writing
 }
 
 func (p *pipe) Read(b []byte) (n int, err error) {
@@ -294,10 +308,10 @@ func (c *capture) connect(cmd *exec.Cmd, input string) (_ *streams, err error) {
 	return s, nil
 }
 
-// started closes the process's ends here and, where there is a process, begins to read and write.
+// started closes this process's copies of the child's ends. If the child has started, it begins to read and write.
 func (s *streams) started(ok bool) {
 	for _, f := range s.child {
-		_ = f.Close() // nil is refused
+		_ = f.Close() // a nil file only returns an error
 	}
 	if !ok {
 		close(s.done)
@@ -307,7 +321,7 @@ func (s *streams) started(ok bool) {
 	s.reading.Go(func() { s.capture.read(&pipe{s.stderr, pipeSize}, &s.capture.stderr, false) })
 	if s.stdin != nil {
 		s.writing.Go(func() {
-			_, _ = io.WriteString(s.stdin, s.input) // a process need not read it
+			_, _ = io.WriteString(s.stdin, s.input) // fails if the process does not read its input, which is fine
 			_ = s.stdin.Close()
 		})
 	}
@@ -317,7 +331,8 @@ func (s *streams) started(ok bool) {
 	}()
 }
 
-// end takes what is still in the pipes and ends reading and writing, whoever holds the other ends.
+// end reads what is still in the pipes and then stops reading and writing, even if another process holds the other
+// ends.
 func (s *streams) end() {
 	select {
 	case <-s.done:
@@ -335,6 +350,6 @@ func (s *streams) end() {
 
 func (s *streams) close() {
 	for _, f := range []*os.File{s.stdout, s.stderr, s.stdin} {
-		_ = f.Close() // nil is refused, and so is a second time
+		_ = f.Close() // a nil file, or one that is closed already, only returns an error
 	}
 }

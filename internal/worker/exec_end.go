@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// said is what a process says about its own failure.
-type said struct {
+// ownFailure is a failure that a process reports about itself, on a line of stdout.
+type ownFailure struct {
 	Failed       bool   `json:"failed"`
 	Kind         string `json:"kind"`
 	Type         string `json:"type"`
@@ -36,19 +36,19 @@ func conclude(p *process, out *capture, results *resultFile) Result {
 	output["exitCode"] = code
 
 	failure := p.failure(out)
-	if word := out.word(); word != nil {
-		failure = word.apply(failure, p.code())
+	if own := out.ownFailure(); own != nil {
+		failure = own.apply(failure, p.code())
 	}
 	if failure == nil && err != nil {
 		failure = &policy.Failure{Kind: policy.KindFailed, Type: "invalid_output", Message: err.Error()}
 	}
 	if failure != nil && failure.Details == nil {
-		failure.Details = encode(out.details())
+		failure.Details = EncodeJSON(out.details())
 	}
-	return Result{Output: encode(output), Failure: failure}
+	return Result{Output: EncodeJSON(output), Failure: failure}
 }
 
-// failure says how the process failed; nil: it exited with 0.
+// failure describes how the process failed. It is nil if the process exited with 0.
 func (p *process) failure(out *capture) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Type: "exit", Code: p.code()}
 	sig, killed := p.signal()
@@ -61,50 +61,52 @@ func (p *process) failure(out *capture) *policy.Failure {
 	default:
 		f.Message = fmt.Sprintf("exit code %d", f.Code)
 	}
-	f.Message += out.lastWords()
+	f.Message += out.lastOutput()
 	if killed && sig == syscall.SIGKILL {
-		f.Message += "; if nobody did it, the machine may be out of memory"
+		f.Message += "; if nobody killed it, the machine may be out of memory"
 	}
 	return f
 }
 
-// apply adds the process's own words to its failure, or makes one of them.
-func (s *said) apply(f *policy.Failure, code int) *policy.Failure {
-	if f == nil && !s.Failed {
+// apply adds what the process reported to f, the failure that its exit code gave. If the process reported Failed, that
+// replaces f, also where the exit code was 0 and f is nil.
+func (o *ownFailure) apply(f *policy.Failure, code int) *policy.Failure {
+	if f == nil && !o.Failed {
 		return nil
 	}
-	if s.Failed {
-		was := ""
+	if o.Failed {
+		message := ""
 		if f != nil {
-			was = f.Message
+			message = f.Message
 		}
-		f = &policy.Failure{Kind: policy.KindFailed, Type: "failed", Code: code, Message: was}
-		if s.RetryAfter != nil {
-			f.Kind = policy.KindError
+		f = &policy.Failure{Kind: policy.KindFailed, Type: "failed", Code: code, Message: message}
+		if o.RetryAfter != nil {
+			f.Kind = policy.KindError // the process asks for a retry, and failed is not retried by default
 		}
 	}
-	switch s.Kind {
+
+	switch o.Kind {
 	case "error":
 		f.Kind = policy.KindError
 	case "failed":
 		f.Kind = policy.KindFailed
 	}
-	if s.Type != "" {
-		f.Type = s.Type
+	if o.Type != "" {
+		f.Type = o.Type
 	}
-	if s.Message != "" {
-		f.Message = s.Message
+	if o.Message != "" {
+		f.Message = o.Message
 	}
-	if s.Code != 0 {
-		f.Code = s.Code
+	if o.Code != 0 {
+		f.Code = o.Code
 	}
-	f.NonRetryable = f.NonRetryable || s.NonRetryable
-	if s.RetryAfter != nil {
-		wish, err := policy.DecodeDuration(s.RetryAfter)
+	f.NonRetryable = f.NonRetryable || o.NonRetryable
+	if o.RetryAfter != nil {
+		after, err := policy.DecodeDuration(o.RetryAfter)
 		if err != nil {
 			f.Message += fmt.Sprintf(" (its retryAfter was ignored: %v)", err)
 		} else {
-			f.RetryAfter = &wish
+			f.RetryAfter = &after
 		}
 	}
 	return f
@@ -114,20 +116,23 @@ func notFound(message string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindFailed, Type: "not_found", Message: message}
 }
 
-// startFailure says why a process could not be started.
+// startFailure explains why a process could not be started.
 func startFailure(cmd *exec.Cmd, err error) *policy.Failure {
 	name := cmd.Args[0]
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return notFound(fmt.Sprintf("%s cannot be executed; make it executable (chmod +x), or check who may use its folder", name))
+		return notFound(name + " cannot be executed; make it executable (chmod +x), or check who may use its folder")
 	case errors.Is(err, fs.ErrNotExist):
-		return notFound(fmt.Sprintf("%s was found, but not the interpreter its first line names; install it, or correct the line", name))
+		return notFound(name + " was found, but the interpreter in its first line was not; install it, or correct " +
+			"the line")
 	case errors.Is(err, syscall.ENOEXEC):
-		return notFound(fmt.Sprintf("%s is no program this machine can run; begin a script with a line such as #!/bin/sh", name))
+		return notFound(name + " is not a program that this machine can run; start a script with a line such as " +
+			"#!/bin/sh")
 	case errors.Is(err, syscall.E2BIG):
 		return &policy.Failure{
 			Kind: policy.KindFailed, Type: "too_large",
-			Message: name + ": the arguments and the environment are too large together; give the data on stdin or in a file",
+			Message: name + ": the arguments and the environment together are too large; give the data on stdin or " +
+				"in a file",
 		}
 	case errors.Is(err, syscall.EINVAL) && strings.Contains(strings.Join(append(cmd.Args, cmd.Env...), ""), "\x00"):
 		return &policy.Failure{
@@ -135,10 +140,11 @@ func startFailure(cmd *exec.Cmd, err error) *policy.Failure {
 			Message: name + ": an argument or environment variable contains a zero byte; give such data on stdin",
 		}
 	}
-	return &policy.Failure{Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("%s could not be started: %v", name, err)}
+	return &policy.Failure{Kind: policy.KindError, Type: "start",
+		Message: fmt.Sprintf("%s could not be started: %v", name, err)}
 }
 
-// merge adds what the last JSON line says to the output.
+// merge adds the values of the last JSON line to the output.
 func (c *capture) merge(output map[string]any) {
 	line := c.stdout.json
 	if line == nil {

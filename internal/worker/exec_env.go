@@ -14,33 +14,35 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// told are the variables that tell a process about its attempt. A worker that itself runs as a step does not pass its
-// own on.
-var told = []string{
+// attemptVariables are the variables that describe an attempt to its process. A worker may itself run as a step; it
+// does not pass on its own ones.
+var attemptVariables = []string{
 	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
 	"PAWL_OUTPUT", "PAWL_OWNER",
 }
 
-// defaultPath is where programs are looked up for a process without a PATH.
+// defaultPath is the PATH for a process that has none.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// IdempotencyKey names what all attempts of a task's step do together: the run and the step's number in it.
+// IdempotencyKey returns a key that is the same for all attempts of a step: the run's id and the step's number in it. A
+// service that gets the key twice knows that the second request is a retry.
 func IdempotencyKey(tok core.Token) string {
 	return tok.Run.String() + "-" + strconv.FormatUint(uint64(tok.Step), 10)
 }
 
-// environment is the process's, later entries winning: the worker's, the step's, the attempt's.
+// environment returns the environment of the process: that of the worker, then the step's, then the attempt's. Of two
+// entries with one name the later one counts.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := p.Env[name]; !replaced && !slices.Contains(told, name) {
+		if _, replaced := p.Env[name]; !replaced && !slices.Contains(attemptVariables, name) {
 			env = append(env, entry)
 		}
 	}
 	names := make([]string, 0, len(p.Env))
 	for name := range p.Env {
-		if !slices.Contains(told, name) {
+		if !slices.Contains(attemptVariables, name) {
 			names = append(names, name)
 		}
 	}
@@ -59,7 +61,7 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	return env
 }
 
-// marks are the variables by which an attempt's processes are known. The zero value marks nothing.
+// marks are the variables that identify the processes of an attempt. The zero value marks nothing.
 type marks struct{ owner, run, step, attempt string }
 
 func marksOf(owner string, t core.Task) marks {
@@ -85,7 +87,7 @@ func shell(line string) []string {
 	return []string{"/bin/sh", "-c", line}
 }
 
-// lookUp finds the program that a process with this folder and environment means by name.
+// lookUp finds a program by name, as a process with this folder and environment would.
 func lookUp(name, dir string, env []string) (string, error) {
 	if runtime.GOOS == "windows" {
 		path, err := exec.LookPath(name)
@@ -110,7 +112,7 @@ func lookUp(name, dir string, env []string) (string, error) {
 	var unusable error
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
-			continue // it would mean something else in every folder
+			continue // its meaning would depend on the folder in which the worker runs
 		}
 		full := filepath.Join(folder, name)
 		err := executable(name, full)
@@ -124,14 +126,16 @@ func lookUp(name, dir string, env []string) (string, error) {
 	if unusable != nil {
 		return "", unusable
 	}
-	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, correct the name, or give its full path", name, cut(path, 300))
+	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, correct the name, or give its full path",
+		name, Shorten(path, 300))
 }
 
 func executable(name, full string) error {
 	info, err := os.Stat(full)
 	switch {
 	case err != nil:
-		return fmt.Errorf("command %q does not exist (%s); correct the path, or dir, which a relative path starts from", name, full)
+		return fmt.Errorf("command %q does not exist (%s); correct the path, or dir, where a relative path starts",
+			name, full)
 	case info.IsDir():
 		return fmt.Errorf("command %q is a folder (%s); name a program in it", name, full)
 	case info.Mode()&0o111 == 0:

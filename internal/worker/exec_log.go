@@ -12,15 +12,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// logTail is how much of a log's limit is kept for the end of the output.
+// logTail is the part of a log's limit, in bytes, that is kept for the end of the output.
 const logTail = 256 << 10
 
-// LogPath returns where the log of an attempt is kept.
+// LogPath returns the path of an attempt's log.
 func LogPath(dir string, tok core.Token, step string) string {
 	return filepath.Join(dir, tok.Run.String(), fileName(step)+"."+strconv.Itoa(tok.Attempt)+".log")
 }
 
-// fileName makes a file's name of a step's. Names made of letters, digits and . _ - [ ] stay as they are.
+// fileName turns a step's name into a file name. It keeps letters, digits and . _ - [ ] and escapes the rest. A leading
+// dot is escaped too, because it would hide the file.
 func fileName(step string) string {
 	var b strings.Builder
 	for _, c := range []byte(step) {
@@ -41,17 +42,17 @@ func fileName(step string) string {
 	return name
 }
 
-// attemptLog is the raw output of one attempt on disk, stdout and stderr as they were read. The first part is written
-// through. Of what is beyond the limit the end is kept in memory and written when the attempt ends, so that endless
-// output fills neither the disk nor its bandwidth.
+// attemptLog is the log of one attempt on disk: stdout and stderr in the order in which they were read. The first part
+// is written at once. Of the rest only the end is kept, in memory, and written when the attempt ends. Endless output
+// therefore cannot fill the disk or keep it busy.
 type attemptLog struct {
 	path string
 
 	mu   sync.Mutex
 	file *os.File
-	room int64 // for the first part
-	rest tail  // what comes after
-	err  error // writing failed; the rest is dropped
+	room int64 // bytes that are left for the first part
+	rest tail  // the end of what comes after it
+	err  error // the first failed write; nothing is written after it
 }
 
 func openLog(path string, limit int64) (*attemptLog, error) {

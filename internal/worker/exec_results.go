@@ -18,7 +18,7 @@ const resultsSize = 1 << 20
 // resultFile is the file $PAWL_OUTPUT of one attempt.
 type resultFile struct{ path string }
 
-// newResultFile makes the file: beside the attempt's log, or among the temporary files where that is not possible.
+// newResultFile creates the file next to the attempt's log, or in the folder for temporary files if that fails.
 func newResultFile(logDir string, tok core.Token, step string) (*resultFile, error) {
 	if logDir != "" {
 		path, err := filepath.Abs(strings.TrimSuffix(LogPath(logDir, tok, step), ".log") + ".out")
@@ -35,7 +35,7 @@ func newResultFile(logDir string, tok core.Token, step string) (*resultFile, err
 
 func (r *resultFile) remove() { _ = os.Remove(r.path) }
 
-// read returns what the process wrote; it may have taken the file away.
+// read returns the results that the process wrote. The process may have removed the file; then there are none.
 func (r *resultFile) read() (map[string]string, error) {
 	f, err := os.Open(r.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,18 +54,19 @@ func (r *resultFile) read() (map[string]string, error) {
 		return nil, fmt.Errorf("$PAWL_OUTPUT cannot be read: %w", err)
 	}
 	if len(data) > resultsSize {
-		return nil, fmt.Errorf("$PAWL_OUTPUT is larger than %d bytes; write large results to a file of your own and give its path", resultsSize)
+		const advice = "write large results to a file of your own and give its path"
+		return nil, fmt.Errorf("$PAWL_OUTPUT is larger than %d bytes; %s", resultsSize, advice)
 	}
 	return parseResults(data)
 }
 
-// parseResults reads lines name=value, and name<<END … END for a text of several lines. Of two with one name the
-// later wins.
+// parseResults reads lines name=value, and name<<END … END for a text of several lines. If a name is given twice, the
+// later value counts.
 func parseResults(data []byte) (map[string]string, error) {
 	values := map[string]string{}
 	lines := bytes.Split(data, []byte("\n"))
 	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSuffix(text(lines[i]), "\r")
+		line := strings.TrimSuffix(ValidText(lines[i]), "\r")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
@@ -75,18 +76,20 @@ func parseResults(data []byte) (map[string]string, error) {
 			name, end := line[:here], line[here+2:]
 			first := i + 1
 			var body []string
-			for i++; i < len(lines) && strings.TrimSuffix(text(lines[i]), "\r") != end; i++ {
-				body = append(body, text(lines[i]))
+			for i++; i < len(lines) && strings.TrimSuffix(ValidText(lines[i]), "\r") != end; i++ {
+				body = append(body, ValidText(lines[i]))
 			}
 			if i == len(lines) || end == "" {
-				return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q", first, name, end)
+				return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: the text of %q has no end; finish it with a line %q",
+					first, name, end)
 			}
 			values[strings.TrimSpace(name)] = strings.Join(body, "\n")
 		case equals > 0:
 			values[strings.TrimSpace(line[:equals])] = line[equals+1:]
 		default:
-			return nil, fmt.Errorf("$PAWL_OUTPUT, line %d: %q is not a result; write name=value, or name<<END and lines up to END",
-				i+1, cut(line, 60))
+			return nil, fmt.Errorf(
+				"$PAWL_OUTPUT, line %d: %q is not a result; write name=value, or name<<END and lines up to END",
+				i+1, Shorten(line, 60))
 		}
 	}
 	return values, nil

@@ -65,7 +65,7 @@ func TestExecStops(t *testing.T) {
 			t.Parallel()
 			f := newFIFO(t)
 			task := shellTask(t, line, map[string]any{"grace": 100, "env": map[string]string{"FIFO": f.path}})
-			task.StepName = name // by which an attempt's processes are known
+			task.StepName = name // the processes of an attempt are found by it
 			r := begin(t, ExecConfig{}, task)
 			f.line()
 			r.stop()
@@ -79,7 +79,7 @@ func TestExecStops(t *testing.T) {
 	}
 }
 
-// TestExecStopsGently: what a process says goodbye with is kept, and so is the grace of what it leaves behind.
+// TestExecStopsGently: the output that a process writes after SIGTERM is kept, and its children get the grace too.
 func TestExecStopsGently(t *testing.T) {
 	f, dir := newFIFO(t), t.TempDir()
 	task := shellTask(t, `exec 9>$FIFO
@@ -108,7 +108,7 @@ func TestExecBeforeItsStart(t *testing.T) {
 	}
 }
 
-// TestExecKillsWhatIsLeft: an attempt that has ended leaves nothing of its group behind, and does not wait for it.
+// TestExecKillsWhatIsLeft: when an attempt has ended, the rest of its process group is killed without waiting for it.
 func TestExecKillsWhatIsLeft(t *testing.T) {
 	f := newFIFO(t)
 	r := begin(t, ExecConfig{}, shellTask(t, `exec 9>$FIFO; echo ready >&9; sleep 1000 & echo started; exit 3`,
@@ -122,7 +122,7 @@ func TestExecKillsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestExecWaitsForTheLastLine: a pipe's reader may finish although the leader was faster.
+// TestExecWaitsForTheLastLine: a child may still write its last line after the leading process has ended.
 func TestExecWaitsForTheLastLine(t *testing.T) {
 	res := begin(t, ExecConfig{}, shellTask(t, `(while kill -0 $$; do :; done 2>&-; echo last) & exit 0`, nil)).wait(t)
 	if got := field(t, res.Output, "stdout"); got != `"last\n"` || res.Failure != nil {
@@ -130,7 +130,7 @@ func TestExecWaitsForTheLastLine(t *testing.T) {
 	}
 }
 
-// stuck is an Alive who is behind until it is let go.
+// stuck is an Alive that blocks until the test releases it.
 type stuck struct{ came, gone chan struct{} }
 
 func (s stuck) Output() {
@@ -140,8 +140,8 @@ func (s stuck) Output() {
 
 func (stuck) Heartbeat([]byte) {}
 
-// TestExecTakesWhatWasWritten: what a process wrote before its streams are to end is taken, however far behind the reading is, and
-// whoever holds them open.
+// TestExecTakesWhatWasWritten: everything that a process wrote before its streams are ended is read, even if the reader
+// is slow and another process holds the streams open.
 func TestExecTakesWhatWasWritten(t *testing.T) {
 	for name, open := range map[string]bool{"ended": false, "held open": true} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func readFile(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestExecThroughThePool: the ladder as an engine sees it.
+// TestExecThroughThePool: how stopping a process looks to an engine.
 func TestExecThroughThePool(t *testing.T) {
 	r := newReports()
 	p := NewPool(PoolConfig{Reporter: r})
@@ -212,7 +212,8 @@ func TestExecThroughThePool(t *testing.T) {
 func TestExecTellsTheProcess(t *testing.T) {
 	t.Setenv("PAWL_LAST_HEARTBEAT", "the outer worker's")
 	t.Setenv("PAWL_DATABASE", "is passed on")
-	task := shellTask(t, `env | grep -E '^(PAWL|MINE|HOME)'`, map[string]any{"env": map[string]string{"MINE": "1", "HOME": "/h", "PAWL_STEP": "no"}})
+	task := shellTask(t, `env | grep -E '^(PAWL|MINE|HOME)'`,
+		map[string]any{"env": map[string]string{"MINE": "1", "HOME": "/h", "PAWL_STEP": "no"}})
 	res := begin(t, ExecConfig{Owner: "me"}, task).wait(t)
 	got := field(t, res.Output, "stdout")
 	for _, want := range []string{
@@ -229,11 +230,13 @@ func TestExecTellsTheProcess(t *testing.T) {
 		}
 	}
 
-	task = shellTask(t, `echo $PAWL_LAST_HEARTBEAT; echo ${PAWL_DEADLINE_MS}; echo [$HOME]`, map[string]any{"env": map[string]string{"HOME": ""}})
+	task = shellTask(t, `echo $PAWL_LAST_HEARTBEAT; echo ${PAWL_DEADLINE_MS}; echo [$HOME]`,
+		map[string]any{"env": map[string]string{"HOME": ""}})
 	task.Details = []byte(`{"page":7}`)
 	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
 	res = NewExec(ExecConfig{}).Execute(ctx, task, newSigns())
-	if got := field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) || !strings.HasSuffix(got, `\n[]\n"`) {
+	if got := field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) ||
+		!strings.HasSuffix(got, `\n[]\n"`) {
 		t.Errorf("stdout is %s", got)
 	}
 }

@@ -20,7 +20,8 @@ func TestExecOutput(t *testing.T) {
 	}{
 		"tails and sizes": {
 			`echo out; echo err >&2`,
-			map[string]string{"exitCode": "0", "stdout": `"out\n"`, "stderr": `"err\n"`, "stdoutBytes": "4", "stderrBytes": "4"},
+			map[string]string{"exitCode": "0", "stdout": `"out\n"`, "stderr": `"err\n"`,
+				"stdoutBytes": "4", "stderrBytes": "4"},
 		},
 		"the last JSON object": {
 			`echo '{"a":1,"b":0}'; echo '{"a":{"b":"<&>"},"exitCode":9}'; echo done`,
@@ -34,7 +35,9 @@ func TestExecOutput(t *testing.T) {
 			map[string]string{"stdout": "\"a\uFFFDb\\n{\\\"k\\\":\\\"\uFFFD\\\"}\\n\"", "k": "\"\uFFFD\""},
 		},
 		"the results file": {
-			`echo '{"a":1,"b":1}'; { echo a=two words; echo; echo 'text<<END'; echo one; echo 'x=<<'; echo END; echo 'e=mc<<2'; } >>"$PAWL_OUTPUT"`,
+			`echo '{"a":1,"b":1}'
+			{ echo a=two words; echo;
+			echo 'text<<END'; echo one; echo 'x=<<'; echo END; echo 'e=mc<<2'; } >>"$PAWL_OUTPUT"`,
 			map[string]string{"a": `"two words"`, "b": "1", "text": `"one\nx=<<"`, "e": `"mc<<2"`},
 		},
 		"a results file taken away": {`rm "$PAWL_OUTPUT"`, map[string]string{"exitCode": "0"}},
@@ -74,41 +77,54 @@ func TestExecFailures(t *testing.T) {
 		code     int
 		mentions string
 	}{
-		"exit":             {shellOf(`echo one >&2; echo two >&2; exit 7`), policy.KindError, "exit", 7, "exit code 7: two"},
-		"on stdout":        {shellOf(`echo one; echo ERROR two; exit 7`), policy.KindError, "exit", 7, "exit code 7; its last words on stdout: ERROR two"},
-		"silent":           {shellOf(`exit 7`), policy.KindError, "exit", 7, "exit code 7, without a word"},
-		"signal":           {shellOf(`kill -SEGV $$`), policy.KindError, "signal", 139, "segmentation fault"},
-		"killed":           {shellOf(`kill -KILL $$`), policy.KindError, "signal", 137, "out of memory"},
-		"no command":       {command("no-such-program"), policy.KindFailed, "not_found", 0, "install it"},
-		"no file":          {command("./no-such-program"), policy.KindFailed, "not_found", 0, "correct the path"},
-		"not executable":   {command(script("plain", "x", 0o644)), policy.KindFailed, "not_found", 0, "chmod +x"},
-		"a folder":         {command(dir), policy.KindFailed, "not_found", 0, "is a folder"},
-		"no interpreter":   {command(script("odd", "#!/no/such/sh\n", 0o755)), policy.KindFailed, "not_found", 0, "interpreter"},
-		"no program":       {command(script("noise", "\x00\x01", 0o755)), policy.KindFailed, "not_found", 0, "#!/bin/sh"},
-		"no dir":           {map[string]any{"shell": "true", "dir": dir + "/none"}, policy.KindFailed, "not_found", 0, "correct dir"},
-		"too much":         {command("true", strings.Repeat("x", 3<<20)), policy.KindFailed, "too_large", 0, "stdin"},
-		"a zero byte":      {command("true", "a\x00b"), policy.KindFailed, "invalid_payload", 0, "zero byte"},
-		"nothing":          {map[string]any{}, policy.KindFailed, "invalid_payload", 0, "give command or shell"},
-		"both":             {map[string]any{"shell": "true", "command": []string{"true"}}, policy.KindFailed, "invalid_payload", 0, "exclude"},
-		"unknown key":      {map[string]any{"shel": "true"}, policy.KindFailed, "invalid_payload", 0, "shel"},
-		"broken results":   {shellOf(`echo ok >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0, "line 1"},
-		"results too long": {shellOf(`head -c 2000000 /dev/zero >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0, "larger than"},
-		"no end":           {shellOf(`printf 'a<<END\nx' >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0, `finish it with a line "END"`},
+		"exit": {shellOf(`echo one >&2; echo two >&2; exit 7`), policy.KindError,
+			"exit", 7, "exit code 7: two"},
+		"on stdout": {shellOf(`echo one; echo ERROR two; exit 7`), policy.KindError, "exit", 7,
+			"exit code 7; last line on stdout: ERROR two"},
+		"silent":         {shellOf(`exit 7`), policy.KindError, "exit", 7, "exit code 7, without any output"},
+		"signal":         {shellOf(`kill -SEGV $$`), policy.KindError, "signal", 139, "segmentation fault"},
+		"killed":         {shellOf(`kill -KILL $$`), policy.KindError, "signal", 137, "out of memory"},
+		"no command":     {command("no-such-program"), policy.KindFailed, "not_found", 0, "install it"},
+		"no file":        {command("./no-such-program"), policy.KindFailed, "not_found", 0, "correct the path"},
+		"not executable": {command(script("plain", "x", 0o644)), policy.KindFailed, "not_found", 0, "chmod +x"},
+		"a folder":       {command(dir), policy.KindFailed, "not_found", 0, "is a folder"},
+		"no interpreter": {command(script("odd", "#!/no/such/sh\n", 0o755)), policy.KindFailed,
+			"not_found", 0, "interpreter"},
+		"no program": {command(script("noise", "\x00\x01", 0o755)), policy.KindFailed,
+			"not_found", 0, "#!/bin/sh"},
+		"no dir": {map[string]any{"shell": "true", "dir": dir + "/none"}, policy.KindFailed,
+			"not_found", 0, "correct dir"},
+		"too much":    {command("true", strings.Repeat("x", 3<<20)), policy.KindFailed, "too_large", 0, "stdin"},
+		"a zero byte": {command("true", "a\x00b"), policy.KindFailed, "invalid_payload", 0, "zero byte"},
+		"nothing":     {map[string]any{}, policy.KindFailed, "invalid_payload", 0, "give command or shell"},
+		"both": {map[string]any{"shell": "true", "command": []string{"true"}}, policy.KindFailed,
+			"invalid_payload", 0, "cannot be used together"},
+		"unknown key":    {map[string]any{"shel": "true"}, policy.KindFailed, "invalid_payload", 0, "shel"},
+		"broken results": {shellOf(`echo ok >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0, "line 1"},
+		"results too long": {shellOf(`head -c 2000000 /dev/zero >$PAWL_OUTPUT`), policy.KindFailed,
+			"invalid_output", 0, "larger than"},
+		"no end": {shellOf(`printf 'a<<END\nx' >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0,
+			`finish it with a line "END"`},
 		"its own words": {
 			shellOf(`echo '{"pawl":{"failed":true,"type":"declined","message":"card refused","code":42}}'`),
 			policy.KindFailed, "declined", 42, "card refused",
 		},
-		"its own words and code":        {shellOf(`echo '{"pawl":{"message":"disk is full"}}'; exit 4`), policy.KindError, "exit", 4, "disk is full"},
-		"its own words with a wish":     {shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`), policy.KindError, "failed", 1, "exit code 1"},
-		"its own words with a bad wish": {shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`), policy.KindError, "failed", 0, "retryAfter was ignored"},
+		"its own words and code": {shellOf(`echo '{"pawl":{"message":"disk is full"}}'; exit 4`),
+			policy.KindError, "exit", 4, "disk is full"},
+		"its own words with a wish": {shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`),
+			policy.KindError, "failed", 1, "exit code 1"},
+		"its own words with a bad wish": {shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
+			policy.KindError, "failed", 0, "retryAfter was ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := begin(t, ExecConfig{}, testTask("exec", jsonOf(t, c.payload))).wait(t)
 			wantFailure(t, res.Failure, c.kind, c.failure)
 			if res.Failure.Code != c.code || !strings.Contains(res.Failure.Message, c.mentions) {
-				t.Errorf("code %d, message %q; want code %d and %q", res.Failure.Code, res.Failure.Message, c.code, c.mentions)
+				t.Errorf("code %d, message %q; want code %d and %q", res.Failure.Code,
+					res.Failure.Message, c.code, c.mentions)
 			}
-			if name == "its own words with a wish" && (res.Failure.RetryAfter == nil || res.Failure.RetryAfter.String() != "5s") {
+			if name == "its own words with a wish" &&
+				(res.Failure.RetryAfter == nil || res.Failure.RetryAfter.String() != "5s") {
 				t.Errorf("retryAfter is %v", res.Failure.RetryAfter)
 			}
 		})
@@ -117,13 +133,14 @@ func TestExecFailures(t *testing.T) {
 		"relative to dir": {"command": []string{"./hello"}, "dir": dir},
 		"in its own PATH": {"command": []string{"hello"}, "env": map[string]string{"PATH": dir}},
 	} {
-		if res := begin(t, ExecConfig{}, testTask("exec", jsonOf(t, payload))).wait(t); field(t, res.Output, "stdout") != `"hello\n"` {
+		if res := begin(t, ExecConfig{}, testTask("exec", jsonOf(t, payload))).wait(t); field(t,
+			res.Output, "stdout") != `"hello\n"` {
 			t.Errorf("%s: %s, %v", name, res.Output, res.Failure)
 		}
 	}
 }
 
-// TestExecEndlessOutput: neither memory nor disk nor the output grows with what a process writes.
+// TestExecEndlessOutput: memory, disk and the attempt's output stay bounded, however much a process writes.
 func TestExecEndlessOutput(t *testing.T) {
 	dir, task := t.TempDir(), shellTask(t, `echo first; yes; `, nil)
 	r := begin(t, ExecConfig{LogDir: dir, LogLimit: 1 << 20}, task)
@@ -135,7 +152,8 @@ func TestExecEndlessOutput(t *testing.T) {
 		t.Errorf("abandoned: %v, %d bytes of output", res.Abandoned, len(res.Output))
 	}
 	log := readFile(t, LogPath(dir, task.Token, task.StepName))
-	if len(log) < 1<<20 || len(log) > 1<<20+200 || !strings.HasPrefix(log, "first\ny\ny\n") || !strings.HasSuffix(log, "y\n") {
+	if len(log) < 1<<20 || len(log) > 1<<20+200 || !strings.HasPrefix(log, "first\ny\ny\n") ||
+		!strings.HasSuffix(log, "y\n") {
 		t.Errorf("the log has %d bytes, from %q", len(log), log[:10])
 	}
 	if !strings.Contains(log, "bytes left out") {
@@ -153,7 +171,8 @@ func TestExecLog(t *testing.T) {
 		t.Errorf("the log is %s, want %s", path, want)
 	}
 	log := readFile(t, path)
-	if len(log) > 1100 || !strings.Contains(log, "raw \xff\n") || !strings.Contains(log, "end\n") || !strings.Contains(log, "left out") {
+	if len(log) > 1100 || !strings.Contains(log, "raw \xff\n") || !strings.Contains(log, "end\n") ||
+		!strings.Contains(log, "left out") {
 		t.Errorf("the log is %q", log)
 	}
 	if field(t, res.Output, "log") != jsonOf(t, path) || field(t, res.Failure.Details, "stderr") != `"problem\n"` {
@@ -181,7 +200,7 @@ func TestExecWithoutItsLog(t *testing.T) {
 	}
 }
 
-// TestCaptureCountsLines: bytes that complete no line are no sign of life.
+// TestCaptureCountsLines: bytes that do not complete a line are not a sign of life.
 func TestCaptureCountsLines(t *testing.T) {
 	for input, want := range map[string]int{
 		"": 0, "progress 10%": 0, "progress 10%\rprogress 20%": 0, "one\n": 1, "one\ntwo": 1, "one\n\nthree\n": 3,
@@ -198,10 +217,13 @@ func TestCaptureCountsLines(t *testing.T) {
 // TestCaptureLines: the results do not depend on how the output is cut into reads.
 func TestCaptureLines(t *testing.T) {
 	long := `{"long":"` + strings.Repeat("x", lineSize) + `"}`
-	for name, c := range map[string]struct{ input, json, beats, said string }{
-		"last object":        {"{\"a\":1}\nx\n{\"a\":2}\ny\n", `{"a":2}`, "", ""},
-		"heartbeats":         {"{\"a\":1}\n{\"pawl\":{\"heartbeat\":{\"page\":3}}}\n", `{"a":1}`, `{"page":3}`, ""},
-		"words":              {"{\"pawl\":{\"failed\":true,\"type\":\"x\"}}\n{\"pawl\":{\"failed\":true,\"type\":\"y\"}}\n{\"a\":1}\n", `{"a":1}`, "", "y"},
+	for name, c := range map[string]struct{ input, json, beats, failure string }{
+		"last object": {"{\"a\":1}\nx\n{\"a\":2}\ny\n", `{"a":2}`, "", ""},
+		"heartbeats":  {"{\"a\":1}\n{\"pawl\":{\"heartbeat\":{\"page\":3}}}\n", `{"a":1}`, `{"page":3}`, ""},
+		"failures": {
+			`{"pawl":{"failed":true,"type":"x"}}` + "\n" + `{"pawl":{"failed":true,"type":"y"}}` + "\n{\"a\":1}\n",
+			`{"a":1}`, "", "y",
+		},
 		"pawl as plain data": {"{\"pawl\":\"yes\"}\n", `{"pawl":"yes"}`, "", ""},
 		"too long a line":    {"{\"a\":1}\n" + long + "\nx", `{"a":1}`, "", ""},
 		"a too long end":     {"{\"a\":1}\n" + long, `{"a":1}`, "", ""},
@@ -218,21 +240,21 @@ func TestCaptureLines(t *testing.T) {
 				capt := newCapture(nil, s)
 				for rest := []byte(c.input); len(rest) > 0; {
 					n := min(size, len(rest))
-					capt.stdout.lines(rest[:n], s)
+					capt.stdout.addChunk(rest[:n], s)
 					rest = rest[n:]
 				}
-				if !capt.stdout.long {
-					capt.stdout.look(capt.stdout.partial, s)
+				if !capt.stdout.tooLong {
+					capt.stdout.scan(capt.stdout.partial, s)
 				}
-				var beats, word string
+				var beats, failure string
 				for len(s.beats) > 0 {
 					beats = <-s.beats
 				}
-				if capt.stdout.said != nil {
-					word = capt.stdout.said.Type
+				if capt.stdout.ownFailure != nil {
+					failure = capt.stdout.ownFailure.Type
 				}
-				if got := string(capt.stdout.json); got != c.json || beats != c.beats || word != c.said {
-					t.Errorf("by %d bytes: %q, heartbeat %q, word %q", size, cut(got, 100), beats, word)
+				if got := string(capt.stdout.json); got != c.json || beats != c.beats || failure != c.failure {
+					t.Errorf("by %d bytes: %q, heartbeat %q, failure %q", size, Shorten(got, 100), beats, failure)
 				}
 			}
 		})

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// FuncExecutor makes an executor of a Go function, which returns JSON or an error. The function must return when its
-// context is done: there is no way to stop a goroutine from outside.
+// FuncExecutor makes an executor from a Go function that returns JSON or an error. The function must return when its
+// context is done: a goroutine cannot be stopped from outside.
 //
-// An error that is or wraps a *policy.Failure fails the attempt as that failure says. Any other error is of kind error,
-// and its type is the Go type of the innermost error where that has a name of its own, so that a retry policy can
-// list it as non-retryable.
+// An error that is or wraps a *policy.Failure fails the attempt with that failure. Any other error is a failure of kind
+// error. Its type is the Go type of the innermost error that has a named type, for example fs.PathError. A retry policy
+// can list that name as non-retryable.
 func FuncExecutor(fn func(ctx context.Context, t core.Task, alive Alive) ([]byte, error)) Executor {
 	return function(fn)
 }
@@ -31,24 +31,25 @@ func (fn function) Execute(ctx context.Context, t core.Task, alive Alive) Result
 }
 
 func failureOf(ctx context.Context, err error) *policy.Failure {
-	var said *policy.Failure
+	var failure *policy.Failure
 	switch {
-	case errors.As(err, &said):
-		f := *said
+	case errors.As(err, &failure):
+		f := *failure
 		if f.Kind == 0 {
 			f.Kind = policy.KindError
 		}
-		if said.Error() != err.Error() { // what was wrapped around it says more
+		if failure.Error() != err.Error() { // the wrapping error adds to the message
 			f.Message = err.Error()
 		}
 		return &f
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
-		return stopped(ctx)
+		return Stopped(ctx)
 	}
 	return &policy.Failure{Kind: policy.KindError, Type: errorType(err), Message: err.Error()}
 }
 
-// errorType names the innermost error's type, as in fs.PathError; the types of errors.New and fmt.Errorf say nothing.
+// errorType returns the type's name of the innermost error, for example fs.PathError. It ignores the types of
+// errors.New and fmt.Errorf, which tell nothing about the error.
 func errorType(err error) string {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		if name := typeName(next); name == "" {

@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// instants is the queue of tasks that take no time. One goroutine drains it in bulk and ends when it is empty: a task
-// costs an append and a call, and an idle pool holds nothing.
+// instants is the queue of tasks that take no time. One goroutine works through it and ends when it is empty. A task
+// costs an append and a call; an idle pool has no goroutine.
 type instants struct {
 	pool *Pool
 
 	mu       sync.Mutex
 	waiting  []quickTask
-	spare    []quickTask // the batch before, for its memory
+	spare    []quickTask // the previous batch, to use its memory again
 	draining sync.WaitGroup
 	busy     bool
 	closed   bool
@@ -29,7 +29,7 @@ type quickTask struct {
 	task     core.Task
 }
 
-// keepInstants is the largest batch whose memory is kept for the next one.
+// keepInstants is the largest batch, in tasks, whose memory is kept for the next one.
 const keepInstants = 4096
 
 func (q *instants) push(executor Instant, t core.Task) {
@@ -73,7 +73,7 @@ func (q *instants) drain() {
 	}
 }
 
-// wait refuses further tasks and waits until those that came are done.
+// wait refuses further tasks and waits until the queued ones are done.
 func (q *instants) wait() {
 	q.mu.Lock()
 	q.closed = true
@@ -81,12 +81,12 @@ func (q *instants) wait() {
 	q.draining.Wait()
 }
 
-// NoopPayload is the payload of a noop task; an empty one and null are fine.
+// NoopPayload is the payload of a noop task. It may be empty or null.
 type NoopPayload struct {
 	Output json.RawMessage `json:"output,omitempty"` // the attempt's output
 }
 
-// Noop does nothing and succeeds with the output its payload gives.
+// Noop does nothing and succeeds with the output that its payload gives.
 type Noop struct{}
 
 // Do returns the payload's output.
@@ -95,8 +95,8 @@ func (Noop) Do(t core.Task) Result {
 		return Result{}
 	}
 	var p NoopPayload
-	if err := decode(t.Payload, &p); err != nil {
-		return badPayload("noop", err)
+	if err := DecodePayload(t.Payload, &p); err != nil {
+		return BadPayload("noop", err)
 	}
 	return Result{Output: p.Output}
 }
@@ -104,7 +104,7 @@ func (Noop) Do(t core.Task) Result {
 // Execute returns the payload's output.
 func (n Noop) Execute(_ context.Context, t core.Task, _ Alive) Result { return n.Do(t) }
 
-// Fail fails as its payload says, which is a [policy.Failure] as JSON: type, message, code, kind, nonRetryable,
+// Fail fails with its payload, which is a [policy.Failure] as JSON: type, message, code, kind, nonRetryable,
 // retryAfter, details. The kind defaults to failed.
 type Fail struct{}
 
@@ -113,7 +113,7 @@ func (Fail) Do(t core.Task) Result {
 	f := &policy.Failure{}
 	if len(t.Payload) > 0 && string(t.Payload) != "null" {
 		if err := json.Unmarshal(t.Payload, f); err != nil {
-			return badPayload("fail", err)
+			return BadPayload("fail", err)
 		}
 	}
 	switch f.Kind {
@@ -121,7 +121,7 @@ func (Fail) Do(t core.Task) Result {
 		f.Kind = policy.KindFailed
 	case policy.KindError, policy.KindFailed:
 	default:
-		return badPayload("fail", fmt.Errorf("kind %s is not a step's to choose; use error or failed", f.Kind))
+		return BadPayload("fail", fmt.Errorf("a step cannot choose the kind %s; use error or failed", f.Kind))
 	}
 	return Result{Failure: f}
 }
@@ -129,13 +129,14 @@ func (Fail) Do(t core.Task) Result {
 // Execute returns the payload's failure.
 func (f Fail) Execute(_ context.Context, t core.Task, _ Alive) Result { return f.Do(t) }
 
-// missing stands for the executor of a type that the pool does not have.
-type missing string
+// unknownType is the executor for a task type that the pool does not have.
+type unknownType string
 
-// Do fails for good: another attempt would come to the same pool.
-func (m missing) Do(core.Task) Result {
-	return badPayload(string(m), errors.New("this worker has no such task type; start a worker that has it, or correct the step"))
+// Do fails, and the failure is not retried: another attempt would come to the same pool.
+func (u unknownType) Do(core.Task) Result {
+	const problem = "this worker has no such task type; start a worker that has it, or correct the step"
+	return BadPayload(string(u), errors.New(problem))
 }
 
 // Execute fails.
-func (m missing) Execute(_ context.Context, t core.Task, _ Alive) Result { return m.Do(t) }
+func (u unknownType) Execute(_ context.Context, t core.Task, _ Alive) Result { return u.Do(t) }

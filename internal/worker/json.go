@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads a payload strictly: a key that nobody reads is a mistake that somebody should hear of.
-func decode(payload []byte, into any) error {
+// DecodePayload reads a payload. An unknown key is an error: it is most likely misspelt, and would be ignored otherwise.
+func DecodePayload(payload []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -23,8 +23,8 @@ func decode(payload []byte, into any) error {
 	return nil
 }
 
-// encode writes a value as JSON without disguising <, > and &. What is given to it always can be written.
-func encode(v any) []byte {
+// EncodeJSON writes a value as JSON, and writes <, > and & as they are. Callers only pass values that JSON can hold.
+func EncodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -34,11 +34,11 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// text makes valid UTF-8 of bytes; what is not is replaced by U+FFFD.
-func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// ValidText turns bytes into valid UTF-8. U+FFFD replaces what is not.
+func ValidText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
-// cut shortens a text to at most n bytes, at a character's border, and shows that it did.
-func cut(s string, n int) string {
+// Shorten shortens a text to at most n bytes and marks the cut with an ellipsis. It does not split a character.
+func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -7,16 +7,17 @@ import (
 	"path/filepath"
 )
 
-// Leftover is a process that outlived the worker which started it.
+// Leftover is a process that outlived the worker that started it.
 type Leftover struct {
 	PID     int
 	Run     string
 	Step    string
 	Attempt int
-	Command string // the beginning of its command line
+	Command string // the start of its command line
 }
 
-// OwnerOf is the mark of the processes of a database's steps: whoever runs that database next finds them.
+// OwnerOf returns the mark for processes that run steps of a database. The next engine on that database uses it to find
+// them.
 func OwnerOf(database string) string {
 	if path, err := filepath.Abs(database); err == nil {
 		database = path
@@ -25,9 +26,9 @@ func OwnerOf(database string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// EndLeftovers ends the processes that outlived a killed engine with this owner: before anything is tried again, what was
-// tried before is gone. Where a system has no way to find them, the steps' own limits end them. Without an owner there are
-// none.
+// EndLeftovers kills the processes that outlived a killed engine with this owner. An engine calls it before it
+// recovers, so that the work of an old attempt is gone before the next attempt starts. On systems where such processes
+// cannot be found it does nothing; the steps' own limits end them. It does nothing if the owner is empty.
 func EndLeftovers(owner string) error {
 	if owner == "" {
 		return nil

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// leftoverWait bounds how long KillLeftovers waits for what it killed.
+// leftoverWait bounds how long KillLeftovers waits for the killed processes to disappear.
 const leftoverWait = 5 * time.Second
 
-// KillLeftovers kills the processes that an engine with this owner started and that are still there, with their process
-// groups, and waits up to five seconds until they are gone. It is called before an engine recovers, when no executor
-// with this owner runs. It finds them by the variable PAWL_OWNER in the environment they were started with, and never
-// kills this process, or one above it. A process of another user is not seen.
+// KillLeftovers kills the processes that an earlier engine with this owner started, with their process groups. It waits
+// up to five seconds until they are gone. Call it before an engine recovers, while no executor with this owner runs.
+//
+// It finds the processes by the variable PAWL_OWNER in the environment that they were started with. It never kills this
+// process or one of its ancestors. It does not see processes of other users.
 func KillLeftovers(owner string) (killed []Leftover, err error) {
 	if owner == "" {
 		return nil, errors.New("worker: leftover processes have no mark without an owner; set ExecConfig.Owner")
@@ -32,7 +33,7 @@ func KillLeftovers(owner string) (killed []Leftover, err error) {
 			return killed, nil
 		}
 		for _, pid := range left {
-			if l, there := leftover(pid); there && !known[pid] { // before one takes others along
+			if l, there := leftover(pid); there && !known[pid] { // describe all first: killing one may end others
 				known[pid] = true
 				killed = append(killed, l)
 			}
@@ -41,25 +42,28 @@ func KillLeftovers(owner string) (killed []Leftover, err error) {
 			killLeftover(pid, entries)
 		}
 		if time.Now().After(deadline) {
-			return killed, fmt.Errorf("worker: processes %v of a former worker were killed and are still there; end them before the work is repeated", left)
+			const advice = "end them before the work is repeated"
+			return killed, fmt.Errorf("worker: processes %v of an earlier worker were killed and are still there; %s",
+				left, advice)
 		}
 		time.Sleep(pause)
 	}
 }
 
-// killLeftover kills a process, and its group where that is the attempt's own: its leader has the mark, or is gone.
+// killLeftover kills a process. It also kills the process's group if that belongs to the attempt: the group's leader
+// has the mark or is gone.
 func killLeftover(pid int, entries []string) {
 	s, ok := statusOf(pid)
 	if ok && s.group > 1 && s.group != syscall.Getpgrp() && isMarked(pid, entries) {
 		_, leads := statusOf(s.group)
-		if !slices.Contains(lineage(), s.group) && (!leads || isMarked(s.group, entries)) {
-			_ = syscall.Kill(-s.group, syscall.SIGKILL) // it may be gone by now
+		if !slices.Contains(ancestors(), s.group) && (!leads || isMarked(s.group, entries)) {
+			_ = syscall.Kill(-s.group, syscall.SIGKILL) // fails if the group is gone by now
 		}
 	}
 	killMarked(pid, entries)
 }
 
-// leftover describes a process; false: it is gone.
+// leftover describes a process. False means that it is gone.
 func leftover(pid int) (Leftover, bool) {
 	l := Leftover{PID: pid}
 	env := environmentOf(pid)
@@ -71,11 +75,11 @@ func leftover(pid int) (Leftover, bool) {
 		case "PAWL_STEP":
 			l.Step = value
 		case "PAWL_ATTEMPT":
-			l.Attempt, _ = strconv.Atoi(value) // 0: somebody else wrote it
+			l.Attempt, _ = strconv.Atoi(value) // 0 if the process changed the variable
 		}
 	}
 	if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil {
-		l.Command = cut(text(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), 200)
+		l.Command = Shorten(ValidText(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '})), 200)
 	}
 	return l, env != nil
 }

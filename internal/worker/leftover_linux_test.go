@@ -13,7 +13,7 @@ import (
 // ownOwner is an owner that no other run of the tests has.
 func ownOwner(name string) string { return name + " " + strconv.Itoa(os.Getpid()) }
 
-// startWorker starts a worker as a process of its own, which executes the shell line.
+// startWorker starts a worker in a process of its own. The worker executes the shell line.
 func startWorker(t *testing.T, owner, line string, f *fifo) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -21,8 +21,9 @@ func startWorker(t *testing.T, owner, line string, f *fifo) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "WORKER_TEST_ROLE=worker", "WORKER_TEST_SHELL="+line, "WORKER_TEST_OWNER="+owner, "FIFO="+f.path,
-		"TMPDIR="+t.TempDir()) // which it cannot tidy up
+	cmd.Env = append(os.Environ(), "WORKER_TEST_ROLE=worker", "WORKER_TEST_SHELL="+line,
+		"WORKER_TEST_OWNER="+owner, "FIFO="+f.path,
+		"TMPDIR="+t.TempDir()) // the worker is killed and leaves its files there
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +44,8 @@ func TestProcessDiesWithItsWorker(t *testing.T) {
 	f.dead()
 }
 
-// TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started a process ends, and the
-// runtime ends threads.
+// TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started the process ends, and the
+// Go runtime ends threads. A process must survive that.
 func TestProcessOutlivesThreads(t *testing.T) {
 	f := newFIFO(t)
 	gate := newFIFO(t)
@@ -53,7 +54,7 @@ func TestProcessOutlivesThreads(t *testing.T) {
 	f.line()
 	var threads sync.WaitGroup
 	for range 50 {
-		threads.Go(runtime.LockOSThread) // a goroutine that ends locked takes its thread along
+		threads.Go(runtime.LockOSThread) // when a goroutine ends while locked to a thread, the thread ends too
 	}
 	threads.Wait()
 	w, err := os.OpenFile(gate.path, os.O_WRONLY, 0)
@@ -73,7 +74,8 @@ func TestKillLeftovers(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")
 	}
-	// A child in the group, one that left it, and one that left it and has no mark but leads the group of one that has.
+	// Three children: one in the group, one that left it, and one that left it, has no mark, and is in the group of a
+	// process that has the mark.
 	f, other := newFIFO(t), newFIFO(t)
 	w := startWorker(t, ownOwner("leaves"), `exec 9>$FIFO
 		sleep 1000 & setsid sleep 1000 & setsid sh -c 'env -u PAWL_OWNER sleep 1000 & wait' &
@@ -124,14 +126,15 @@ func TestKillLeftoversSparesItself(t *testing.T) {
 	}
 }
 
-// TestStopsWhatLeftTheGroup: processes that lead groups of their own, as those that timeout(1) starts do, are found by
-// the attempt's marks.
+// TestStopsWhatLeftTheGroup: processes in groups of their own are found by the attempt's marks. timeout(1) starts such
+// processes.
 func TestStopsWhatLeftTheGroup(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")
 	}
 	f := newFIFO(t)
-	r := begin(t, ExecConfig{}, shellTask(t, `exec 9>$FIFO; setsid sh -c 'trap "" TERM; echo ready >&9; sleep 1000' & wait`,
+	r := begin(t, ExecConfig{}, shellTask(t,
+		`exec 9>$FIFO; setsid sh -c 'trap "" TERM; echo ready >&9; sleep 1000' & wait`,
 		map[string]any{"grace": 100, "env": map[string]string{"FIFO": f.path}}))
 	f.line()
 	r.stop()
@@ -141,14 +144,15 @@ func TestStopsWhatLeftTheGroup(t *testing.T) {
 	f.dead()
 }
 
-// TestLeavesAloneWhatWasMeantToStay: the documented way to leave something running.
+// TestLeavesAloneWhatWasMeantToStay: a process that is detached as documented keeps running.
 func TestLeavesAloneWhatWasMeantToStay(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")
 	}
 	f := newFIFO(t)
-	res := begin(t, ExecConfig{Owner: ownOwner("stay")}, shellTask(t, `exec 9>$FIFO; setsid sleep 1000 >/dev/null 2>&1 & echo ready >$FIFO; echo $!`,
-		map[string]any{"env": map[string]string{"FIFO": f.path}})).wait(t)
+	res := begin(t, ExecConfig{Owner: ownOwner("stay")},
+		shellTask(t, `exec 9>$FIFO; setsid sleep 1000 >/dev/null 2>&1 & echo ready >$FIFO; echo $!`,
+			map[string]any{"env": map[string]string{"FIFO": f.path}})).wait(t)
 	f.line()
 	if res.Failure != nil || !f.alive() {
 		t.Errorf("%s, %v, alive: %v", res.Output, res.Failure, f.alive())

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The test binary is also the worker that is killed: see play.
+// The test binary also acts as the worker that is killed, see play.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("WORKER_TEST_ROLE"); role != "" {
 		play(role)
@@ -23,10 +23,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds the wait for what should come at once.
+// patience bounds the wait for something that should come at once.
 const patience = 20 * time.Second
 
-// reports is a Reporter that keeps what it is told.
+// reports is a Reporter that keeps the reports.
 type reports struct {
 	mu   sync.Mutex
 	all  []core.Input
@@ -54,7 +54,7 @@ func (r *reports) beats() []core.Beat {
 	return beats
 }
 
-// next returns the next report of this type, passing over others.
+// next returns the next report of this type, and skips others.
 func next[T core.Input](t *testing.T, r *reports) T {
 	t.Helper()
 	late := time.After(patience)
@@ -81,7 +81,7 @@ func newSigns() *lifeSigns { return &lifeSigns{make(chan struct{}, 1<<12), make(
 func (s *lifeSigns) Output() {
 	select {
 	case s.outputs <- struct{}{}:
-	default: // enough
+	default: // nobody has read the earlier signs yet
 	}
 }
 
@@ -97,9 +97,10 @@ func (s *lifeSigns) await(t *testing.T) {
 	}
 }
 
-// testRun is this process's own: attempts are stopped by what their processes' environment says, and the tests may run
-// twice on a machine at the same time.
-var testRun = core.RunID{1, 2, 3, 12: byte(os.Getpid() >> 24), 13: byte(os.Getpid() >> 16), 14: byte(os.Getpid() >> 8), 15: byte(os.Getpid())}
+// testRun differs between test processes. Processes are found and stopped by the run id in their environment, and the
+// tests may run twice on a machine at the same time.
+var testRun = core.RunID{1, 2, 3, 12: byte(os.Getpid() >> 24), 13: byte(os.Getpid() >> 16),
+	14: byte(os.Getpid() >> 8), 15: byte(os.Getpid())}
 
 func testTask(taskType, payload string) core.Task {
 	return core.Task{
@@ -117,7 +118,7 @@ func jsonOf(t *testing.T, v any) string {
 	return string(b)
 }
 
-// field returns one key of a JSON object as JSON, or "" where it has none.
+// field returns the value of one key of a JSON object as JSON, or "" if the key is missing.
 func field(t *testing.T, object []byte, key string) string {
 	t.Helper()
 	var m map[string]json.RawMessage

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// maxStack bounds the stack that a panic's failure carries into the history, in bytes.
+// maxStack is how many bytes of a panic's stack are put into its failure.
 const maxStack = 8 << 10
 
-// guard sets res to what work returns, or to a failure where it panics: one broken executor must not take the engine
-// and everything it runs along.
+// guard sets res to what work returns, or to a failure if work panics. One broken executor must not end the engine and
+// all its runs.
 func guard(res *Result, work func() Result) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -24,9 +24,9 @@ func guard(res *Result, work func() Result) {
 }
 
 func panicked(v any, stack []byte) *policy.Failure {
-	details, err := json.Marshal(map[string]string{"stack": text(stack[:min(len(stack), maxStack)])})
+	details, err := json.Marshal(map[string]string{"stack": ValidText(stack[:min(len(stack), maxStack)])})
 	if err != nil {
-		details = nil // a map of strings always can be written
+		details = nil // cannot happen: a map of strings is always valid
 	}
 	return &policy.Failure{Kind: policy.KindError, Type: "panic", Message: fmt.Sprint(v), Details: details}
 }
@@ -39,7 +39,8 @@ func unfinished() *policy.Failure {
 	}
 }
 
-func lostToClosing(cause *policy.Failure) *policy.Failure {
+// lostByClosing is the failure of an attempt that the pool's Close interrupted. It does not count against the step.
+func lostByClosing(cause *policy.Failure) *policy.Failure {
 	return &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeWorkerClosed, Cause: cause,
 		Message: "the worker was closed while the attempt ran",

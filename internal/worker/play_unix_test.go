@@ -15,19 +15,20 @@ import (
 	"time"
 )
 
-// play is what the test binary does as a helper process: as a worker it executes the shell line of an attempt.
+// play runs the test binary as a helper process: a worker that executes the shell line of an attempt.
 func play(role string) {
 	if role != "worker" {
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)
 	}
-	task := testTask("exec", string(encode(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
+	task := testTask("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
 	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
 	res := e.Execute(context.Background(), task, newSigns())
 	fmt.Println(string(res.Output), res.Failure)
 }
 
-// fifo is a named pipe that tells how processes do: each that opens it for writing keeps it open until it dies.
+// fifo is a named pipe that shows whether processes live. A process that opens it for writing keeps it open until it
+// dies.
 type fifo struct {
 	path string
 	t    *testing.T
@@ -50,7 +51,7 @@ func newFIFO(t *testing.T) *fifo {
 	return f
 }
 
-// line waits for a line that a process writes. A pipe that nobody has opened yet reads as ended.
+// line waits for a line that a process writes. As long as nobody has opened the pipe, reading returns the end of file.
 func (f *fifo) line() string {
 	f.t.Helper()
 	for over := time.Now().Add(patience); time.Now().Before(over); {
@@ -81,5 +82,5 @@ func (f *fifo) alive() bool {
 	return os.IsTimeout(err)
 }
 
-// pause waits a moment before something outside is looked at again.
+// pause waits a moment before the test checks again.
 func pause() { <-time.After(2 * time.Millisecond) }

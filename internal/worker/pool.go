@@ -18,20 +18,20 @@ import (
 
 // PoolConfig configures a pool. Zero values are useful.
 type PoolConfig struct {
-	// Executors by task type; default Builtin(ExecConfig{}).
+	// Executors are the executors by task type. Defaults to Builtin(ExecConfig{}).
 	Executors map[string]Executor
-	// Slots is how many tasks of a type may run at once, -1: unbounded. Defaults to 4 for each core and at least 16 for
-	// exec, 256 for others, unbounded for Instant executors.
+	// Slots is how many tasks of a type may run at once; -1 means unbounded. Defaults to unbounded for Instant
+	// executors, to 4 for each core and at least 16 for exec, and to 256 for others.
 	Slots map[string]int
-	// Queues are the task queues the pool serves; defaults to the unnamed one, which is the engine's own.
+	// Queues are the task queues that the pool serves. Defaults to the unnamed one, which is the engine's own.
 	Queues []string
 	// Reporter takes the reports. Required.
 	Reporter Reporter
-	// Now is the clock of the engine that hands out the tasks, for the instants of signs of life and for deadlines at
-	// the start; elapsed time is measured on the monotonic clock. It is called concurrently. Defaults to the wall clock at NewPool and the
-	// monotonic time since.
+	// Now is the clock of the engine that hands out the tasks. It gives the instants of signs of life, and tells how
+	// far away a task's deadline is when the task comes. Elapsed time is measured on the monotonic clock. Now is called
+	// concurrently. Defaults to the wall clock at NewPool plus the monotonic time since.
 	Now func() core.Time
-	// Log takes what people should know about the worker itself; defaults to discarding.
+	// Log receives messages about the worker itself. Defaults to discarding them.
 	Log *slog.Logger
 }
 
@@ -40,15 +40,15 @@ type Pool struct {
 	cfg     PoolConfig
 	slots   map[string]int
 	instant instants
-	turns   turns // of attempts that announce themselves
+	turns   turns // for attempts that announce themselves
 
 	closing atomic.Bool // set under mu
 	mu      sync.Mutex
 	running map[core.Token]*attempt
-	gone    sync.WaitGroup // attempts that execute
+	gone    sync.WaitGroup // attempts whose work has not ended
 }
 
-// attempt is a task in the pool's hands. Its mutable fields are guarded by Pool.mu.
+// attempt is a task that the pool executes. Pool.mu guards the fields that change.
 type attempt struct {
 	task    core.Task
 	cancel  context.CancelCauseFunc
@@ -56,7 +56,7 @@ type attempt struct {
 	pulse   *pulse
 }
 
-// NewPool returns a pool that takes tasks at once.
+// NewPool returns a pool that is ready for tasks.
 func NewPool(cfg PoolConfig) *Pool {
 	if cfg.Executors == nil {
 		cfg.Executors = Builtin(ExecConfig{Log: cfg.Log})
@@ -82,9 +82,9 @@ func NewPool(cfg PoolConfig) *Pool {
 	return p
 }
 
-// Builtin returns the executors of the built-in task types: exec, http, noop and fail.
+// Builtin returns the executors of the built-in task types exec, noop and fail. Package web has that of http.
 func Builtin(exec ExecConfig) map[string]Executor {
-	return map[string]Executor{"exec": NewExec(exec), "http": NewHTTP(HTTPConfig{}), "noop": Noop{}, "fail": Fail{}}
+	return map[string]Executor{"exec": NewExec(exec), "noop": Noop{}, "fail": Fail{}}
 }
 
 func defaultSlots(name string, executor Executor) int {
@@ -97,8 +97,8 @@ func defaultSlots(name string, executor Executor) int {
 	return 256
 }
 
-// Slots returns how many tasks of the type may run at once: 0 where the pool does not serve the queue or the type, or
-// closes; -1 for no bound. It takes no lock: an engine's loop asks for each attempt.
+// Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve
+// the queue or the type, or is closing. It takes no lock, because an engine's loop calls it for each attempt.
 func (p *Pool) Slots(queue, taskType string) int {
 	n, known := p.slots[taskType]
 	if !known || !slices.Contains(p.cfg.Queues, queue) || p.closing.Load() {
@@ -107,18 +107,19 @@ func (p *Pool) Slots(queue, taskType string) int {
 	return n
 }
 
-// Dispatch executes a task. It does not block, and reports nothing before it returns. A closed pool drops the task: to
-// call it lost would only make an engine that stops as well hand out the next attempt.
+// Dispatch executes a task. It does not block, and reports nothing before it returns. A closed pool drops the task. If
+// it reported the attempt as lost, an engine that is stopping too would only hand out the next attempt.
 func (p *Pool) Dispatch(t core.Task) {
 	executor, known := p.cfg.Executors[t.Type]
 	if !known {
-		executor = missing(t.Type)
+		executor = unknownType(t.Type)
 	}
-	late := t.Deadline != 0 && t.Deadline <= p.cfg.Now()
-	if quick, ok := executor.(Instant); ok && !late {
+	expired := t.Deadline != 0 && t.Deadline <= p.cfg.Now()
+	if quick, ok := executor.(Instant); ok && !expired {
 		p.instant.push(quick, t)
 		return
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closing.Load() {
@@ -129,8 +130,9 @@ func (p *Pool) Dispatch(t core.Task) {
 		p.cfg.Log.Warn("a task came twice", "run", t.Token.Run, "step", t.StepName, "attempt", t.Token.Attempt)
 		return
 	}
-	if late {
-		// Its limit has fired or is about to, unless somebody has moved it meanwhile: the engine is to know either way.
+	if expired {
+		// The limit has fired or is about to. But an operator may have extended it, so the engine has to know in any
+		// case that the work has not started.
 		p.gone.Go(func() { p.ended(t.Token, Result{Failure: notBegun()}, nil) })
 		return
 	}
@@ -139,7 +141,7 @@ func (p *Pool) Dispatch(t core.Task) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.cancel, a.pulse = cancel, newPulse(p, t)
 	if t.Deadline != 0 {
-		ctx = &attemptContext{ctx, time.Now().Add(t.Deadline.Sub(p.cfg.Now()))}
+		ctx = WithEnd(ctx, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
 	}
 	p.gone.Add(1)
 	go p.execute(ctx, executor, a)
@@ -149,7 +151,7 @@ func (p *Pool) Dispatch(t core.Task) {
 func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 	defer p.gone.Done()
 	res := Result{Failure: unfinished()}
-	defer func() { // also where the executor ends its goroutine
+	defer func() { // deferred, because an executor may end its goroutine without returning
 		p.mu.Lock()
 		delete(p.running, a.task.Token)
 		revoked, closing := a.revoked, p.closing.Load()
@@ -160,11 +162,12 @@ func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
 			p.cfg.Log.Warn("work was abandoned: it did not stop when it was killed", "run", a.task.Token.Run,
 				"step", a.task.StepName, "attempt", a.task.Token.Attempt)
 		}
+
 		switch {
 		case revoked:
 			p.stopped(a.task.Token, res.Abandoned)
 		case closing && res.Failure != nil && ctx.Err() != nil:
-			p.ended(a.task.Token, Result{Failure: lostToClosing(res.Failure)}, details)
+			p.ended(a.task.Token, Result{Failure: lostByClosing(res.Failure)}, details)
 		default:
 			p.ended(a.task.Token, res, details)
 		}
@@ -185,15 +188,19 @@ func (p *Pool) ended(tok core.Token, res Result, details []byte) {
 }
 
 func notBegun() *policy.Failure {
-	return &policy.Failure{Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the attempt came to its worker after its deadline"}
+	return &policy.Failure{
+		Kind: policy.KindLost, Type: core.TypeNotBegun,
+		Message: "the attempt came to its worker after its deadline",
+	}
 }
 
 func (p *Pool) stopped(tok core.Token, abandoned bool) {
 	p.cfg.Reporter.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
 }
 
-// Revoke stops an attempt that has ended. TaskStopped is reported when its work is gone or abandoned, at once for an
-// attempt that the pool does not know (its own report was under way, or it never came).
+// Revoke stops the work of an attempt that has ended for the engine. The pool reports TaskStopped when the work is gone
+// or abandoned. For an attempt that the pool does not know, it does so at once: the attempt has just ended by itself,
+// or its task never came.
 func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	p.mu.Lock()
 	a := p.running[tok]
@@ -209,8 +216,8 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	a.cancel(&RevokedError{Kind: why})
 }
 
-// Close stops everything by the executors' ladders and waits until it is gone, or until ctx is done. An attempt that it
-// interrupts is reported lost. Afterwards the pool takes no tasks.
+// Close stops all work as each executor does it, and waits until the work is gone or ctx is done. Attempts that it
+// interrupts are reported as lost. The pool takes no tasks afterwards.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closing.Store(true)
@@ -229,7 +236,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Errorf("worker: %d attempts still stop: %w", len(p.running), context.Cause(ctx))
+		return fmt.Errorf("worker: %d attempts have not stopped yet: %w", len(p.running), context.Cause(ctx))
 	}
 	var errs []error
 	for _, executor := range p.cfg.Executors {

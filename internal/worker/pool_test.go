@@ -38,7 +38,7 @@ func (f executorFunc) Execute(ctx context.Context, t core.Task, alive Alive) Res
 // obedient works until it is told to stop.
 var obedient = executorFunc(func(ctx context.Context, _ core.Task, _ Alive) Result {
 	<-ctx.Done()
-	return Result{Failure: stopped(ctx)}
+	return Result{Failure: Stopped(ctx)}
 })
 
 func TestPoolReportsTheEnd(t *testing.T) {
@@ -47,7 +47,8 @@ func TestPoolReportsTheEnd(t *testing.T) {
 		"noop": Noop{}, "fail": Fail{},
 	})
 	p.Dispatch(testTask("echo", `{"a":1}`))
-	if end := next[core.TaskEnded](t, r); string(end.Output) != `{"a":1}` || end.Failure != nil || end.Step != 4 || end.Attempt != 2 {
+	if end := next[core.TaskEnded](t, r); string(end.Output) != `{"a":1}` || end.Failure != nil ||
+		end.Step != 4 || end.Attempt != 2 {
 		t.Errorf("echo ended with %+v", end)
 	}
 	for payload, want := range map[string]string{``: ``, `null`: ``, `{}`: ``, `{"output": {"b": 2}}`: `{"b": 2}`} {
@@ -63,9 +64,10 @@ func TestPoolReportsTheEnd(t *testing.T) {
 func TestFail(t *testing.T) {
 	for payload, want := range map[string]string{
 		``: `{"kind":"failed"}`,
-		`{"type":"declined","message":"no","code":7,"nonRetryable":true}`: `{"kind":"failed","type":"declined","message":"no","code":7,"nonRetryable":true}`,
-		`{"kind":"error","retryAfter":"5s"}`:                              `{"kind":"error","retryAfter":"5s"}`,
-		`{"kind":"error","retryAfter":250}`:                               `{"kind":"error","retryAfter":"250ms"}`,
+		`{"type":"declined","message":"no","code":7,"nonRetryable":true}`: `{"kind":"failed",` +
+			`"type":"declined","message":"no","code":7,"nonRetryable":true}`,
+		`{"kind":"error","retryAfter":"5s"}`: `{"kind":"error","retryAfter":"5s"}`,
+		`{"kind":"error","retryAfter":250}`:  `{"kind":"error","retryAfter":"250ms"}`,
 	} {
 		if got := jsonOf(t, Fail{}.Do(testTask("fail", payload)).Failure); got != want {
 			t.Errorf("%s gave %s, want %s", payload, got, want)
@@ -86,20 +88,21 @@ func TestPoolRevoke(t *testing.T) {
 		}),
 		"stubborn": executorFunc(func(ctx context.Context, _ core.Task, _ Alive) Result {
 			<-ctx.Done()
-			return Result{Abandoned: true, Failure: stopped(ctx)}
+			return Result{Abandoned: true, Failure: Stopped(ctx)}
 		}),
 	})
 	for name, abandoned := range map[string]bool{"obedient": false, "tells": false, "stubborn": true} {
 		task := testTask(name, "")
 		p.Dispatch(task)
-		p.Dispatch(task) // a second time changes nothing
+		p.Dispatch(task) // a second call changes nothing
 		p.Revoke(task.Token, policy.KindTimeout)
 		if got := next[core.TaskStopped](t, r); got.Abandoned != abandoned || got.Step != 4 || got.Attempt != 2 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	var revoked *RevokedError
-	if cause := <-causes; !errors.Is(cause, ErrRevoked) || !errors.As(cause, &revoked) || revoked.Kind != policy.KindTimeout {
+	if cause := <-causes; !errors.Is(cause, ErrRevoked) || !errors.As(cause, &revoked) ||
+		revoked.Kind != policy.KindTimeout {
 		t.Errorf("the cause was %v", cause)
 	}
 	p.Revoke(core.Token{Step: 9, Attempt: 1}, policy.KindCancelled)
@@ -138,13 +141,15 @@ func (quickPanic) Do(core.Task) Result { panic("no such luck") }
 func TestPoolDoesNotExecuteLateTasks(t *testing.T) {
 	var executed atomic.Int32
 	p, r := newTestPool(t, map[string]Executor{
-		"count": executorFunc(func(context.Context, core.Task, Alive) Result { executed.Add(1); return Result{} }), "noop": Noop{},
+		"count": executorFunc(func(context.Context, core.Task, Alive) Result { executed.Add(1); return Result{} }),
+		"noop":  Noop{},
 	})
 	for _, name := range []string{"count", "noop"} {
 		task := testTask(name, "")
 		task.Deadline = policy.At(time.Now().Add(-time.Hour))
 		p.Dispatch(task)
-		if f := next[core.TaskEnded](t, r).Failure; f == nil || f.Kind != policy.KindLost || f.Type != core.TypeNotBegun {
+		if f := next[core.TaskEnded](t, r).Failure; f == nil || f.Kind != policy.KindLost ||
+			f.Type != core.TypeNotBegun {
 			t.Errorf("%s: %v", name, f)
 		}
 		p.Revoke(task.Token, policy.KindTimeout)
@@ -176,17 +181,19 @@ func TestPoolTellsTheRemainingTime(t *testing.T) {
 }
 
 func TestPoolSlots(t *testing.T) {
-	p := NewPool(PoolConfig{Queues: []string{"", "mail"}, Slots: map[string]int{"http": 7}})
+	executors := Builtin(ExecConfig{})
+	executors["mailer"] = FuncExecutor(nil)
+	p := NewPool(PoolConfig{Executors: executors, Queues: []string{"", "mail"}, Slots: map[string]int{"mailer": 7}})
 	for _, c := range []struct {
 		queue, taskType string
 		want            int
 	}{
 		{"", "exec", max(16, 4*runtime.GOMAXPROCS(0))},
-		{"", "http", 7},
-		{"mail", "http", 7},
+		{"", "mailer", 7},
+		{"mail", "mailer", 7},
 		{"", "noop", -1},
 		{"", "fail", -1},
-		{"other", "http", 0},
+		{"other", "mailer", 0},
 		{"", "unknown", 0},
 	} {
 		if got := p.Slots(c.queue, c.taskType); got != c.want {
@@ -255,7 +262,8 @@ func TestFuncErrors(t *testing.T) {
 		{fmt.Errorf("outer: %w", errors.New("broken")), `{"kind":"error","message":"outer: broken"}`},
 		{fmt.Errorf("outer: %w", &ownError{}), `{"kind":"error","type":"worker.ownError","message":"outer: own"}`},
 		{said, `{"kind":"failed","type":"declined","message":"no","code":7}`},
-		{fmt.Errorf("card: %w", said), `{"kind":"failed","type":"declined","message":"card: failed declined (code 7): no","code":7}`},
+		{fmt.Errorf("card: %w", said),
+			`{"kind":"failed","type":"declined","message":"card: failed declined (code 7): no","code":7}`},
 		{context.Canceled, `{"kind":"error","message":"context canceled"}`},
 	} {
 		if got := jsonOf(t, failureOf(t.Context(), c.err)); got != c.want {

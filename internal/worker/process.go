@@ -9,15 +9,15 @@ import (
 
 // process is a running command that leads a process group of its own.
 type process struct {
-	id      int // of the process and its group
-	exited  chan struct{}
-	state   *os.ProcessState // when exited is closed
-	stopped bool             // it did not end by itself
+	id      int              // of the process and of its group
+	exited  chan struct{}    // closed when the process has ended
+	state   *os.ProcessState // set before exited is closed
+	stopped bool             // the worker stopped it; it did not end by itself
 }
 
-// startProcess starts a command. The goroutine that starts it waits for it on the same locked thread: the signal that
-// a process gets when its parent dies is in truth sent when the parent's thread does, and the runtime ends threads as
-// it likes. Waiting would hold a thread anyway.
+// startProcess starts a command. The goroutine that starts it also waits for it, on the same locked thread. Linux sends
+// a process the death signal when the thread that started it ends, not when the parent process does, and the Go runtime
+// may end a thread at any time. The waiting goroutine would occupy a thread anyway.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{exited: make(chan struct{})}
 	started := make(chan error, 1)
@@ -32,7 +32,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // what it says is in the state
+		_ = cmd.Wait() // the state has the result too
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()
@@ -51,7 +51,7 @@ func (p *process) hasExited() bool {
 	}
 }
 
-// code is the exit code, or 128 + the number of the signal that ended the process, as shells count.
+// code returns the exit code. For a process that a signal ended it is 128 + the signal's number, as in a shell.
 func (p *process) code() int {
 	if sig, killed := p.signal(); killed {
 		return 128 + int(sig)
@@ -59,7 +59,7 @@ func (p *process) code() int {
 	return p.state.ExitCode()
 }
 
-// processGroup is the processes of one attempt: the group, and those with the attempt's marks that left it.
+// processGroup is the processes of one attempt: the group, and the processes with the attempt's marks that left it.
 type processGroup struct {
 	leader *process
 	marks  marks
@@ -85,16 +85,16 @@ func (g processGroup) gone() bool {
 	return g.leader.hasExited() && !groupLives(g.leader.id) && len(marked(g.marks.entries())) == 0
 }
 
-// work is what the kill ladder stops.
+// work is something that runs and can be stopped.
 type work interface {
-	exited() <-chan struct{} // closed when its main part is gone
-	ask()                    // to go
+	exited() <-chan struct{} // closed when the leading process has ended
+	ask()                    // asks it to stop
 	kill()                   // may be called again
-	gone() bool              // all of it
+	gone() bool              // reports whether all of it has ended
 }
 
-// climb is the ladder: ask, wait, kill, wait, and give up. It reports whether the work is gone.
-func climb(w work, grace time.Duration) bool {
+// stopWork stops work in steps: ask, wait, kill, wait, and give up. It reports whether the work is gone.
+func stopWork(w work, grace time.Duration) bool {
 	w.ask()
 	if awaitGone(w, grace, nil) {
 		return true
@@ -103,8 +103,8 @@ func climb(w work, grace time.Duration) bool {
 	return awaitGone(w, max(grace, minKillWait), w.kill)
 }
 
-// sweep kills what is left of work whose main part is gone.
-func sweep(w work) bool {
+// killRest kills what is left of work whose leading process has ended. It reports whether the work is gone.
+func killRest(w work) bool {
 	if w.gone() {
 		return true
 	}
@@ -112,8 +112,9 @@ func sweep(w work) bool {
 	return awaitGone(w, minKillWait, w.kill)
 }
 
-// awaitGone looks at the work until it is gone, less and less often, and never so that looking takes more than a tenth
-// of the time: it reads the list of processes. Again is called between the looks, for what was forked meanwhile.
+// awaitGone checks until the work is gone, at growing intervals. A check reads the list of all processes, so the
+// interval is at least ten times as long as the check took. After each check that finds processes it calls again, which
+// kills the ones that were started since.
 func awaitGone(w work, limit time.Duration, again func()) bool {
 	over := time.NewTimer(limit)
 	defer over.Stop()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// prepare makes the command lead a group of its own.
+// prepare gives the command a process group of its own.
 func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// onlyZombies is not known here; the first process of these systems waits for orphans.
+// onlyZombies cannot be found out here. It is not needed either: the first process of these systems waits for orphans.
 func onlyZombies(int) bool { return false }

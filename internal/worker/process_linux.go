@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// prepare makes the command lead a group of its own and die with the thread that starts it.
+// prepare gives the command a process group of its own, and makes it die with the thread that starts it.
 func prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// onlyZombies reports whether nothing of the group executes any more: dead orphans stay listed where the machine's
-// first process does not wait for them.
+// onlyZombies reports whether all processes of the group are dead. Dead orphans stay listed if the machine's first
+// process does not wait for them, as in many containers.
 func onlyZombies(group int) bool {
 	for _, pid := range processes() {
 		if s, ok := statusOf(pid); ok && s.group == group && s.state != 'Z' && s.state != 'X' {
@@ -50,7 +50,8 @@ type processStatus struct {
 	parent, group int
 }
 
-// statusOf reads /proc/<pid>/stat: pid (name) state parent group …, where the name may contain anything.
+// statusOf reads /proc/<pid>/stat: pid (name) state parent group … The name may contain any character, so it reads from
+// the last parenthesis on.
 func statusOf(pid int) (processStatus, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -65,7 +66,8 @@ func statusOf(pid int) (processStatus, bool) {
 	return processStatus{fields[0][0], parent, group}, err1 == nil && err2 == nil
 }
 
-// environmentOf returns the environment a process was started with; nil: it is gone, a zombie, or another user's.
+// environmentOf returns the environment that a process was started with. It returns nil if the process is gone, is a
+// zombie, or belongs to another user.
 func environmentOf(pid int) []string {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(data) == 0 {
@@ -78,7 +80,7 @@ func environmentOf(pid int) []string {
 	return entries
 }
 
-// isMarked reports whether the process was started with each of the entries, compared as a whole.
+// isMarked reports whether the environment of the process has all of the entries.
 func isMarked(pid int, entries []string) bool {
 	env := environmentOf(pid)
 	for _, e := range entries {
@@ -89,12 +91,12 @@ func isMarked(pid int, entries []string) bool {
 	return len(entries) > 0
 }
 
-// marked lists the processes with these entries in their environment, except this process and those above it.
+// marked lists the processes with these entries in their environment, except this process and its ancestors.
 func marked(entries []string) []int {
 	if len(entries) == 0 {
 		return nil
 	}
-	own := lineage()
+	own := ancestors()
 	var found []int
 	for _, pid := range processes() {
 		if !slices.Contains(own, pid) && isMarked(pid, entries) {
@@ -104,8 +106,8 @@ func marked(entries []string) []int {
 	return found
 }
 
-// lineage is this process and all those above it.
-func lineage() []int {
+// ancestors lists this process, its parent, and so on up to the first process.
+func ancestors() []int {
 	var pids []int
 	for pid := os.Getpid(); pid > 0; {
 		pids = append(pids, pid)
@@ -124,8 +126,8 @@ func askMarked(pid int, entries []string) {
 
 func killMarked(pid int, entries []string) { signalMarked(pid, entries, syscall.SIGKILL) }
 
-// signalMarked signals a process through a handle, having looked at it once more: an id alone may mean another process
-// by now.
+// signalMarked signals a process. The id may belong to another process by now, so it opens a handle first, checks the
+// marks again, and signals through the handle.
 func signalMarked(pid int, entries []string, signals ...syscall.Signal) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -136,6 +138,6 @@ func signalMarked(pid int, entries []string, signals ...syscall.Signal) {
 		return
 	}
 	for _, sig := range signals {
-		_ = p.Signal(sig) // who is gone need not be told
+		_ = p.Signal(sig) // fails if the process is gone, which is fine
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"runtime"
 )
 
-// Only Linux shows the environment of other processes, so here an attempt is its process group and nothing else.
+// Only Linux shows the environment of other processes. On other systems an attempt is its process group and nothing
+// else.
 
 func marked([]string) []int { return nil }
 
@@ -16,8 +17,9 @@ func askMarked(int, []string) {}
 
 func killMarked(int, []string) {}
 
-// KillLeftovers finds nothing on this system and says so, with an error that wraps errors.ErrUnsupported.
+// KillLeftovers cannot find processes on this system. It returns an error that wraps errors.ErrUnsupported.
 func KillLeftovers(string) ([]Leftover, error) {
-	return nil, fmt.Errorf("worker: processes left by a killed worker cannot be found on %s; look for them before the work is repeated: %w",
-		runtime.GOOS, errors.ErrUnsupported)
+	const advice = "look for them before the work is repeated"
+	return nil, fmt.Errorf("worker: processes left by a killed worker cannot be found on %s; %s: %w",
+		runtime.GOOS, advice, errors.ErrUnsupported)
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Without process groups an attempt is one process, and it cannot be asked, only killed.
+// This system has no process groups. An attempt is one process, which can only be killed, not asked to stop.
 
 func prepare(*exec.Cmd) {}
 
@@ -16,7 +16,7 @@ func askGroup(p *process) { killGroup(p) }
 
 func killGroup(p *process) {
 	if found, err := os.FindProcess(p.id); err == nil && !p.hasExited() {
-		_ = found.Kill() // it may be gone by now
+		_ = found.Kill() // fails if the process is gone by now
 	}
 }
 

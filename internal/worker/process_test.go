@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// stubborn is work that goes some time after it was asked or killed; negative: never.
+// stubborn is work that ends some time after it was asked or killed. A negative time means never.
 type stubborn struct {
 	afterAsk, afterKill time.Duration
-	orphans             time.Duration // how much longer the rest of it stays
+	orphans             time.Duration // how much longer its children live
 	leader              chan struct{}
 	asked, killed       int
 	end                 time.Time
@@ -39,27 +39,30 @@ func (s *stubborn) endAfter(d time.Duration) {
 
 func (s *stubborn) gone() bool { return !s.end.IsZero() && !time.Now().Before(s.end) }
 
-func TestClimb(t *testing.T) {
+func TestStopWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		work        stubborn
 		grace, took time.Duration
 		gone        bool
 	}{
-		"goes when asked":          {stubborn{afterAsk: time.Second}, 5 * time.Second, time.Second, true},
-		"goes when killed":         {stubborn{afterAsk: -1}, 5 * time.Second, 5 * time.Second, true},
-		"goes late when killed":    {stubborn{afterAsk: -1, afterKill: 4 * time.Second}, 5 * time.Second, 9 * time.Second, true},
-		"does not go":              {stubborn{afterAsk: -1, afterKill: -1}, 5 * time.Second, 10 * time.Second, false},
-		"no grace":                 {stubborn{afterAsk: -1}, 0, 0, true},
-		"no grace, does not go":    {stubborn{afterAsk: -1, afterKill: -1}, 0, time.Second, false},
-		"orphans have the grace":   {stubborn{afterAsk: time.Second, orphans: 2 * time.Second}, 5 * time.Second, 3 * time.Second, true},
-		"orphans stay to the kill": {stubborn{afterAsk: time.Second, orphans: time.Hour}, 5 * time.Second, 10 * time.Second, false},
+		"goes when asked":  {stubborn{afterAsk: time.Second}, 5 * time.Second, time.Second, true},
+		"goes when killed": {stubborn{afterAsk: -1}, 5 * time.Second, 5 * time.Second, true},
+		"goes late when killed": {stubborn{afterAsk: -1, afterKill: 4 * time.Second},
+			5 * time.Second, 9 * time.Second, true},
+		"does not go":           {stubborn{afterAsk: -1, afterKill: -1}, 5 * time.Second, 10 * time.Second, false},
+		"no grace":              {stubborn{afterAsk: -1}, 0, 0, true},
+		"no grace, does not go": {stubborn{afterAsk: -1, afterKill: -1}, 0, time.Second, false},
+		"orphans have the grace": {stubborn{afterAsk: time.Second, orphans: 2 * time.Second},
+			5 * time.Second, 3 * time.Second, true},
+		"orphans stay to the kill": {stubborn{afterAsk: time.Second, orphans: time.Hour},
+			5 * time.Second, 10 * time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := c.work
 				w.leader = make(chan struct{})
 				start := time.Now()
-				if gone := climb(&w, c.grace); gone != c.gone {
+				if gone := stopWork(&w, c.grace); gone != c.gone {
 					t.Errorf("gone is %v", gone)
 				}
 				if took := time.Since(start); took < c.took || took > c.took+100*time.Millisecond {

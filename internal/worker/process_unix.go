@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// askGroup asks the group to go. What is suspended is woken, else it would not hear of it.
+// askGroup asks the group to stop. SIGCONT wakes suspended processes, which would not get SIGTERM otherwise.
 func askGroup(p *process) {
 	signalGroup(p, syscall.SIGTERM)
 	signalGroup(p, syscall.SIGCONT)
@@ -16,18 +16,18 @@ func askGroup(p *process) {
 
 func killGroup(p *process) { signalGroup(p, syscall.SIGKILL) }
 
-// signalGroup signals the group. Its number cannot belong to another group as long as the leader has not been waited
-// for or a member lives; when neither is so there is nobody to signal, and numbers are not given out again within the
-// moment between looking and signalling.
+// signalGroup signals the group. As long as the leader was not waited for, or a member lives, the system does not give
+// the group's number to another group. If neither holds there is nothing to signal. Between the check and the signal
+// the number could become free, but the system does not use it again so soon.
 func signalGroup(p *process, sig syscall.Signal) {
 	if p.hasExited() && !groupLives(p.id) {
 		return
 	}
-	_ = syscall.Kill(-p.id, sig) // who is gone need not be told
+	_ = syscall.Kill(-p.id, sig) // fails if the group is gone, which is fine
 }
 
-// groupLives reports whether the group of a leader that was waited for has members left. Orphans that came to this
-// process, because it is the machine's first or a subreaper, are waited for on the way.
+// groupLives reports whether a group has members left after its leader was waited for. If this process is the machine's
+// first process or a subreaper, it is the parent of orphans now and waits for the dead ones here.
 func groupLives(id int) bool {
 	for {
 		pid, err := syscall.Wait4(-id, nil, syscall.WNOHANG, nil)
@@ -44,7 +44,7 @@ func groupLives(id int) bool {
 	return !onlyZombies(id)
 }
 
-// signal is the signal that ended the process.
+// signal returns the signal that ended the process, if one did.
 func (p *process) signal() (syscall.Signal, bool) {
 	status, ok := p.state.Sys().(syscall.WaitStatus)
 	if !ok {
@@ -54,13 +54,13 @@ func (p *process) signal() (syscall.Signal, bool) {
 	return max(sig, 0), sig >= 0
 }
 
-// readNow reads what a pipe holds, whatever its deadline; 0: nothing.
+// readNow reads what a pipe holds, also after its deadline. It returns 0 if the pipe is empty.
 func readNow(f *os.File, b []byte) (n int) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return 0
 	}
-	_ = conn.Control(func(fd uintptr) { // a closed one holds nothing
+	_ = conn.Control(func(fd uintptr) { // fails if the pipe is closed: there is nothing to read then
 		for n, err = syscall.Read(int(fd), b); errors.Is(err, syscall.EINTR); {
 			n, err = syscall.Read(int(fd), b)
 		}

@@ -9,14 +9,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// detailsEvery bounds how often details are reported that no heartbeat limit asks for: they are there to survive a
-// crash.
+// detailsEvery is the least time between two reports of details if there is no heartbeat limit. The details then only
+// have to survive a crash.
 const detailsEvery = time.Second
 
-// pulse takes an attempt's signs of life and reports as few of them as the limits need. The engine's deadline is the
-// last reported sign plus the limit. So a sign is kept here until three quarters of the limit have passed since the
-// reported one; then the latest is reported. As long as the work gives signs within its limit, the engine hears of one
-// before its deadline, with a quarter of the limit to spare, and at most twice in three quarters of the limit.
+// pulse receives an attempt's signs of life and reports as few of them as the limits need.
+//
+// The engine's deadline is the last reported sign plus the limit. pulse holds signs back until three quarters of the
+// limit have passed since the last reported sign, and then reports the latest. With a heartbeat limit of 60s and a
+// heartbeat every second, the engine gets a report every 45s. As long as the work gives signs within its limit, the
+// engine gets one at least a quarter of the limit before its deadline. There are at most two reports in three quarters
+// of the limit.
 type pulse struct {
 	pool                  *Pool
 	token                 core.Token
@@ -24,15 +27,15 @@ type pulse struct {
 
 	over atomic.Bool // nothing more is reported
 
-	mu           sync.Mutex
-	timer        *time.Timer // nil until a sign has to wait
-	armed        time.Time   // when it fires; zero: it does not
-	beat, output time.Time   // the last signs
-	beatSaid     time.Time   // the last heartbeat the engine knows
-	signSaid     time.Time   // the last sign of either kind that the engine knows
-	details      []byte
-	unsaid       bool // details are newer than what the engine knows
-	detailsSaid  time.Time
+	mu             sync.Mutex
+	timer          *time.Timer // nil until a sign has to wait
+	armed          time.Time   // when the timer fires; zero: it is not set
+	beat, output   time.Time   // the last signs
+	reportedBeat   time.Time   // the last heartbeat that the engine knows
+	reportedSign   time.Time   // the last sign of either kind that the engine knows
+	details        []byte
+	detailsPending bool      // details are newer than those that the engine knows
+	detailsAt      time.Time // when details were last reported
 }
 
 func newPulse(p *Pool, t core.Task) *pulse {
@@ -41,11 +44,11 @@ func newPulse(p *Pool, t core.Task) *pulse {
 		pool: p, token: t.Token,
 		heartbeat:  time.Duration(t.Heartbeat) * time.Microsecond,
 		inactivity: time.Duration(t.Inactivity) * time.Microsecond,
-		beat:       now, output: now, beatSaid: now, signSaid: now,
+		beat:       now, output: now, reportedBeat: now, reportedSign: now,
 	}
 }
 
-// Output takes a sign of life.
+// Output receives a sign of life.
 func (p *pulse) Output() {
 	if p.inactivity == 0 {
 		return
@@ -53,22 +56,23 @@ func (p *pulse) Output() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.output = time.Now()
-	p.tell(p.output)
+	p.update(p.output)
 }
 
-// Heartbeat takes a heartbeat.
+// Heartbeat receives a heartbeat.
 func (p *pulse) Heartbeat(details []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.beat = time.Now()
 	if details != nil {
-		p.details, p.unsaid = bytes.Clone(details), true
+		p.details = bytes.Clone(details)
+		p.detailsPending = true
 	}
-	p.tell(p.beat)
+	p.update(p.beat)
 }
 
-// tell reports what is due, and sets the timer for what will be.
-func (p *pulse) tell(now time.Time) {
+// update reports what is due, and sets the timer for the next report.
+func (p *pulse) update(now time.Time) {
 	if p.over.Load() {
 		return
 	}
@@ -79,23 +83,23 @@ func (p *pulse) tell(now time.Time) {
 	}
 	switch {
 	case next.IsZero() || !p.armed.IsZero() && !next.Before(p.armed):
-		return // a timer that fires early looks again
+		return // a timer that is set earlier checks again when it fires
 	case p.timer == nil:
-		p.timer = time.AfterFunc(next.Sub(now), p.ring)
+		p.timer = time.AfterFunc(next.Sub(now), p.onTimer)
 	default:
 		p.timer.Reset(next.Sub(now))
 	}
 	p.armed = next
 }
 
-func (p *pulse) ring() {
+func (p *pulse) onTimer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = time.Time{}
-	p.tell(time.Now())
+	p.update(time.Now())
 }
 
-// due returns the instant from which on something has to be reported; zero: nothing new.
+// due returns the instant of the next report. It returns zero if there is nothing to report.
 func (p *pulse) due() time.Time {
 	var d time.Time
 	earlier := func(at time.Time) {
@@ -103,14 +107,14 @@ func (p *pulse) due() time.Time {
 			d = at
 		}
 	}
-	if p.heartbeat > 0 && (p.unsaid || p.beat.After(p.beatSaid)) {
-		earlier(p.beatSaid.Add(p.heartbeat / 4 * 3))
+	if p.heartbeat > 0 && (p.detailsPending || p.beat.After(p.reportedBeat)) {
+		earlier(p.reportedBeat.Add(p.heartbeat / 4 * 3))
 	}
-	if p.inactivity > 0 && p.lastSign().After(p.signSaid) {
-		earlier(p.signSaid.Add(p.inactivity / 4 * 3))
+	if p.inactivity > 0 && p.lastSign().After(p.reportedSign) {
+		earlier(p.reportedSign.Add(p.inactivity / 4 * 3))
 	}
-	if p.unsaid && p.heartbeat == 0 {
-		earlier(p.detailsSaid.Add(detailsEvery))
+	if p.detailsPending && p.heartbeat == 0 {
+		earlier(p.detailsAt.Add(detailsEvery))
 	}
 	return d
 }
@@ -122,41 +126,44 @@ func (p *pulse) lastSign() time.Time {
 	return p.output
 }
 
-// report tells the engine the latest signs that are due or have waited for another report.
+// report sends the latest signs that are due. A heartbeat counts for both limits, an output only for inactivity.
 func (p *pulse) report(now time.Time) {
-	beatDue := p.heartbeat > 0 && p.beat.After(p.beatSaid) && !now.Before(p.beatSaid.Add(p.heartbeat/4*3))
-	signDue := p.inactivity > 0 && p.lastSign().After(p.signSaid) && !now.Before(p.signSaid.Add(p.inactivity/4*3))
-	if beatDue || p.unsaid || signDue && !p.output.After(p.beat) {
+	beatDue := p.heartbeat > 0 && p.beat.After(p.reportedBeat) &&
+		!now.Before(p.reportedBeat.Add(p.heartbeat/4*3))
+	signDue := p.inactivity > 0 && p.lastSign().After(p.reportedSign) &&
+		!now.Before(p.reportedSign.Add(p.inactivity/4*3))
+	if beatDue || p.detailsPending || signDue && !p.output.After(p.beat) {
 		p.send(now, p.beat, false)
-		p.beatSaid = p.beat
+		p.reportedBeat = p.beat
 	}
-	if signDue && p.output.After(p.signSaid) {
+	if signDue && p.output.After(p.reportedSign) {
 		p.send(now, p.output, true)
 	}
 }
 
-// send reports one sign. Its instant is the engine's now less the sign's age, so that a clock that was set in the
-// meantime does no harm.
+// send reports one sign. Its instant is the engine's time now minus the sign's age: if the wall clock was changed since
+// the sign, the age is still right.
 func (p *pulse) send(now, sign time.Time, output bool) {
 	in := core.Beat{
 		Step: p.token.Step, Attempt: p.token.Attempt, Output: output,
 		At: p.pool.cfg.Now().Add(-now.Sub(sign)),
 	}
-	if !output && p.unsaid {
+	if !output && p.detailsPending {
 		in.Details = p.details
-		p.unsaid, p.detailsSaid = false, now
+		p.detailsPending = false
+		p.detailsAt = now
 	}
-	if sign.After(p.signSaid) {
-		p.signSaid = sign
+	if sign.After(p.reportedSign) {
+		p.reportedSign = sign
 	}
 	p.pool.cfg.Reporter.Report(p.token.Run, in)
 }
 
-// mute ends the reports of an attempt that has ended for the engine. It takes no lock: the engine calls it, and may be
-// who a report waits for.
+// mute stops the reports of an attempt that has ended for the engine. It takes no lock, because the engine calls it: a
+// report that waits for the engine may hold the lock.
 func (p *pulse) mute() { p.over.Store(true) }
 
-// end ends the reports and returns the details that none of them carried.
+// end stops the reports and returns the details that were not reported.
 func (p *pulse) end() []byte {
 	p.mute()
 	p.mu.Lock()
@@ -164,9 +171,9 @@ func (p *pulse) end() []byte {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	if !p.unsaid {
+	if !p.detailsPending {
 		return nil
 	}
-	p.unsaid = false
+	p.detailsPending = false
 	return p.details
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// A sign is what fake work does after a pause.
+// A sign is a sign of life that fake work gives after a pause.
 type sign struct {
 	pause   time.Duration
 	output  bool
@@ -44,7 +44,7 @@ func (l *listener) Report(_ core.RunID, in core.Input) {
 	}
 }
 
-// live lets work give signs under limits and returns what the engine heard of it.
+// live runs work that gives these signs under limits, and returns the reports that the engine got.
 func live(t *testing.T, heartbeat, inactivity time.Duration, signs []sign) (beats []heard, end core.TaskEnded) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func live(t *testing.T, heartbeat, inactivity time.Duration, signs []sign) (beat
 			"live": executorFunc(func(_ context.Context, _ core.Task, alive Alive) Result {
 				for _, s := range signs {
 					<-time.After(s.pause)
-					synctest.Wait() // a timer that is due at this very instant fires first or last, not meanwhile
+					synctest.Wait() // let timers of this instant fire before the sign, never during it
 					switch {
 					case s.output:
 						alive.Output()
@@ -70,7 +70,7 @@ func live(t *testing.T, heartbeat, inactivity time.Duration, signs []sign) (beat
 		task.Heartbeat, task.Inactivity = heartbeat.Microseconds(), inactivity.Microseconds()
 		p.Dispatch(task)
 		end = <-l.end
-		<-time.After(time.Hour) // nothing may come afterwards
+		<-time.After(time.Hour) // no report may come after the end
 		beats = l.beats
 	})
 	return beats, end
@@ -125,11 +125,13 @@ func TestPulse(t *testing.T) {
 			want: "3s: beat of 2s \n",
 		},
 		"details without a limit come once a second": {
-			signs: []sign{{second / 10, false, "1"}, {second / 10, false, "2"}, {second / 10, false, "3"}, {2 * second, false, "4"}, {second / 10, false, "5"}},
-			want:  "100ms: beat of 100ms 1\n1.1s: beat of 300ms 3\n2.3s: beat of 2.3s 4\n", details: "5",
+			signs: []sign{{second / 10, false, "1"}, {second / 10, false, "2"}, {second / 10, false, "3"},
+				{2 * second, false, "4"}, {second / 10, false, "5"}},
+			want: "100ms: beat of 100ms 1\n1.1s: beat of 300ms 3\n2.3s: beat of 2.3s 4\n", details: "5",
 		},
 		"details travel with the next report": {
-			heartbeat: 4 * second, signs: []sign{{second, false, "1"}, {second, false, ""}, {1500 * time.Millisecond, false, "2"}},
+			heartbeat: 4 * second, signs: []sign{{second, false, "1"}, {second, false, ""},
+				{1500 * time.Millisecond, false, "2"}},
 			want: "3s: beat of 2s 1\n", details: "2",
 		},
 		"details that are given as the attempt begins are reported before the limit fires": {
@@ -154,8 +156,8 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// TestPulseKeepsDeadlines holds the promise: a sign that is given before the engine's deadline is known to the engine
-// before that deadline, with a quarter of the limit to spare or as soon as it is given.
+// TestPulseKeepsDeadlines: the engine learns of a sign before the deadline that the sign moves. It does so a quarter of
+// the limit before that deadline, or as soon as the sign is given.
 func TestPulseKeepsDeadlines(t *testing.T) {
 	limits := []time.Duration{0, 40 * time.Millisecond, time.Second, time.Minute}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -163,8 +165,10 @@ func TestPulseKeepsDeadlines(t *testing.T) {
 		inactivity := rapid.SampledFrom(limits).Draw(rt, "inactivity")
 		longest := max(heartbeat, inactivity, time.Millisecond)
 		signs := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) sign {
-			scale := rapid.SampledFrom([]time.Duration{longest, longest / 20, max(min(heartbeat, inactivity), time.Millisecond)}).Draw(rt, "scale")
-			s := sign{pause: time.Duration(rapid.Int64Range(1, int64(scale)).Draw(rt, "pause")).Truncate(time.Microsecond) + time.Microsecond}
+			scale := rapid.SampledFrom([]time.Duration{longest, longest / 20,
+				max(min(heartbeat, inactivity), time.Millisecond)}).Draw(rt, "scale")
+			s := sign{pause: time.Duration(rapid.Int64Range(1, int64(scale)).Draw(rt,
+				"pause")).Truncate(time.Microsecond) + time.Microsecond}
 			if s.output = rapid.Bool().Draw(rt, "output"); !s.output && rapid.Bool().Draw(rt, "detailed") {
 				s.details = "x"
 			}
@@ -210,7 +214,7 @@ func lastDetails(signs []sign) int {
 	return -1
 }
 
-// broken says which sign the engine should have heard of and did not.
+// broken names a sign that the engine should have heard of and did not.
 func broken(limit time.Duration, signs []sign, beats []heard, counts func(output bool) bool) string {
 	if limit == 0 {
 		return ""
@@ -239,7 +243,8 @@ func broken(limit time.Duration, signs []sign, beats []heard, counts func(output
 	return ""
 }
 
-// tooMany says where there were more reports than the limits need. Each limit may cause two in three quarters of it.
+// tooMany describes where there were more reports than the limits need. Each limit may cause two reports in three
+// quarters of its length.
 func tooMany(heartbeat, inactivity time.Duration, beats []heard) string {
 	shortest := detailsEvery
 	for _, limit := range []time.Duration{heartbeat, inactivity} {
@@ -255,7 +260,7 @@ func tooMany(heartbeat, inactivity time.Duration, beats []heard) string {
 	return ""
 }
 
-// TestPulseOfRevokedAttemptsIsSilent: their reports would be refused one by one.
+// TestPulseOfRevokedAttemptsIsSilent: the engine would refuse the reports of a revoked attempt, so none are sent.
 func TestPulseOfRevokedAttemptsIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReports()

@@ -1,9 +1,10 @@
-// Package worker executes attempts: processes, HTTP calls, the small built-in types and Go functions. It measures time
-// on the monotonic clock from the durations a task carries, reports signs of life no more often than the limits need,
-// and stops work by the ladder: ask, wait, kill, wait, abandon.
+// Package worker executes attempts: processes, Go functions and the small built-in types noop and fail.
 //
 // A [Pool] takes tasks from an engine, gives each to the [Executor] of its type, and reports how it ended. The built-in
-// executors are [Exec], [HTTP], [Noop] and [Fail]; [FuncExecutor] makes one of a Go function.
+// executors are [Exec], [Noop] and [Fail], beside those of package web; [FuncExecutor] makes one from a Go function.
+//
+// Time is measured on the monotonic clock, so a wrong wall clock does no harm. Signs of life are reported only as often
+// as the limits need. Work is stopped in steps: ask, wait, kill, wait, abandon.
 package worker
 
 import (
@@ -15,35 +16,35 @@ import (
 
 // Executor executes the attempts of one task type. Its methods are called concurrently.
 type Executor interface {
-	// Execute does the work and returns when it is over. When ctx is done it stops the work first, by the executor's own
-	// ladder, and returns when the work is gone; where it will not go, it returns with Abandoned. It never returns while
-	// the work might still have effects, except with Abandoned. It must not keep t's byte slices.
+	// Execute does the work and returns when it is over. When ctx is done, it stops the work and returns when the work
+	// is gone. If the work cannot be stopped, it returns with Abandoned set. Without Abandoned it must not return while
+	// the work may still have effects. It must not keep t's byte slices.
 	//
-	// ctx has no deadline, since an operator may move the attempt's: the engine revokes the attempt when its time is
-	// over. Remaining tells how long that is, as far as known at the start.
+	// ctx has no deadline, because an operator may change the attempt's deadline. The engine revokes the attempt when
+	// its time is over. Remaining returns that time, as it was known when the attempt started.
 	Execute(ctx context.Context, t core.Task, alive Alive) Result
 }
 
-// Instant is an executor whose attempts take no time and touch nothing outside. A pool runs them one after the other
-// without a goroutine, a context or signs of life for each; they cannot be revoked.
+// Instant is an executor whose attempts take no time and have no effects outside. A pool runs them one after the other,
+// without a goroutine, a context or signs of life for each. They cannot be revoked.
 type Instant interface {
 	Executor
 	// Do does what Execute does.
 	Do(t core.Task) Result
 }
 
-// Alive takes an executor's signs of life. It is cheap: call it for every line. It may be called concurrently, and
-// after Execute has returned, which has no effect.
+// Alive receives an executor's signs of life. Calls are cheap: make one for every line of output. They may be
+// concurrent. After Execute has returned they have no effect.
 type Alive interface {
 	Output()                  // output arrived
-	Heartbeat(details []byte) // the work says it is alive; details may be nil
+	Heartbeat(details []byte) // the work reports that it is alive; details may be nil
 }
 
 // Result is how an attempt ended.
 type Result struct {
 	Output    []byte          // JSON; empty: null
 	Failure   *policy.Failure // nil: success
-	Abandoned bool            // the work was told to stop and did not go
+	Abandoned bool            // the work was told to stop and did not
 }
 
 // Reporter takes a worker's reports; the engine implements it. Report does not block for long and never fails: a report

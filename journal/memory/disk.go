@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// disk is what survives a crash. Entries are kept encoded, so nobody shares memory with a caller and the codec is part
-// of every test.
+// disk is what survives a crash. Entries are kept encoded, so that no memory is shared with a caller and every test
+// also tests the codec.
 type disk struct {
 	partitions  map[int]*partition
 	definitions map[core.DefinitionID]journal.Definition
@@ -20,20 +20,20 @@ type disk struct {
 	steps       map[core.RunID]map[core.StepID]journal.StepRow
 	attempts    map[core.RunID]map[attemptKey]journal.AttemptRow
 	history     map[core.RunID][]journal.HistoryRow
-	order       []core.RunID // of runs, the newest first; nil: to be sorted again
+	order       []core.RunID // the ids of runs, the newest first; nil: not sorted since runs changed
 }
 
 type partition struct {
 	epoch, last, through uint64
-	owner                string    // of the epoch; empty: nobody holds the partition
-	until                core.Time // the end of its lease, where it has a term
-	batches              []batch   // those after through, and those that a feed needs
+	owner                string    // the owner of the epoch; empty: nobody holds the partition
+	until                core.Time // the end of the owner's lease, if it has a term
+	batches              []batch   // only those after through, and those that a feed needs
 	feeds                map[string]journal.Feed
 	inbox                map[int][]journal.Message // by sender
 	taken                map[int]uint64            // by sender
 }
 
-// oldestFeed is the oldest position of a feed that batches are kept for.
+// oldestFeed returns the oldest position of the feeds for which batches are kept.
 func (p *partition) oldestFeed() (seq uint64, ok bool) {
 	for _, f := range p.feeds {
 		if !f.Lapsed && (!ok || f.Seq < seq) {
@@ -43,7 +43,7 @@ func (p *partition) oldestFeed() (seq uint64, ok bool) {
 	return seq, ok
 }
 
-// mark takes new positions of feeds.
+// mark sets new positions of feeds.
 func (p *partition) mark(feeds []journal.Feed) {
 	for _, f := range feeds {
 		if p.feeds == nil {
@@ -132,7 +132,7 @@ func (p *partition) put(m journal.Message) {
 	p.inbox[m.From] = append(in, m)
 }
 
-// checkHistory refuses a piece that is there already before anything is changed.
+// checkHistory refuses a piece of history that is there already. It is called before anything is changed.
 func (d *disk) checkHistory(rows []journal.HistoryRow) error {
 	for _, h := range rows {
 		for _, old := range d.history[h.Run] {
@@ -179,7 +179,7 @@ func (d *disk) view(p *partition, v *journal.View) {
 	}
 }
 
-// newest returns the runs' ids, the newest first.
+// newest returns the ids of all runs, the newest first.
 func (d *disk) newest() []core.RunID {
 	if d.order == nil {
 		d.order = slices.SortedFunc(maps.Keys(d.runs), func(a, b core.RunID) int { return bytes.Compare(b[:], a[:]) })

@@ -1,5 +1,5 @@
-// Package memory is a journal in memory: the fake of tests and of the simulation. What was appended survives
-// [Journal.Reopen], as a file survives its process, and a fault seam makes it fail at any call.
+// Package memory is a journal in memory, for tests and for the simulation. What was appended survives [Journal.Reopen],
+// as a file survives its process. [Journal.Fault] makes any call fail.
 package memory
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// ErrClosed is what a closed journal answers, and one that was left behind by Reopen.
+// ErrClosed is returned by a journal that was closed, or that Reopen has replaced.
 var ErrClosed = errors.New("journal: closed")
 
-// Op names an operation that Fault is asked about.
+// Op is an operation of the journal, as Fault gets it.
 type Op string
 
-// The operations. OpAck is asked after an append was stored: its error is a lost acknowledgement.
+// The operations. OpAck comes after an append was stored: an error there is a lost acknowledgement.
 const (
 	OpAcquire    Op = "acquire"
 	OpRenew      Op = "renew"
@@ -41,12 +41,13 @@ const (
 
 // Journal is a journal in memory, see [New].
 type Journal struct {
-	// Fault is asked before each operation, and with OpAck after an append. Its error is the operation's result. b is
-	// the batch of OpAppend and OpAck, else nil. Set it before the journal is shared. Nil: nothing fails.
+	// Fault is called before each operation, and with OpAck after an append. If it returns an error, the operation
+	// returns that error. b is the batch for OpAppend and OpAck, and nil for others. Set Fault before the journal is
+	// shared. If it is nil, nothing fails.
 	Fault func(op Op, b *journal.Batch) error
 
-	// Term is how long a lease lasts without a sign of life of its owner, by the clock Now. Set both before the journal is
-	// shared. Default 0: until Release, Close or Reopen.
+	// Term is how long a lease lasts without a sign of life of its owner, by the clock Now. Set both before the journal
+	// is shared. Default 0: until Release, Close or Reopen.
 	Term time.Duration
 	Now  func() core.Time
 
@@ -65,8 +66,8 @@ func NewPartitions(count int) *Journal { return &Journal{disk: newDisk(), count:
 // PartitionCount implements journal.Journal.
 func (j *Journal) PartitionCount() int { return j.count }
 
-// Reopen leaves the journal as a crash does and returns another one on what was durable, with the same Fault. The old
-// one answers ErrClosed from here on.
+// Reopen does what a crash does: it returns a new journal with everything that was durable, and with the same Fault.
+// The old one returns ErrClosed from then on.
 func (j *Journal) Reopen() *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -93,7 +94,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// enter locks the journal for one operation; the caller unlocks it where there was no error.
+// enter locks the journal for one operation. The caller must unlock it if there was no error.
 func (j *Journal) enter(ctx context.Context, op Op, b *journal.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -316,7 +317,8 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, erro
 			return id, nil
 		}
 	}
-	return core.RunID{}, fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q", journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
+	return core.RunID{}, fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q",
+		journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
 }
 
 // Definition implements journal.Journal.

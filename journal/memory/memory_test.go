@@ -26,7 +26,10 @@ func TestJournal(t *testing.T) {
 		return journaltest.Store{
 			Expire:  func() { now = now.Add(time.Minute) },
 			Journal: j, Reopen: reopen, Crash: reopen,
-			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) { return j.Steps(run), j.Attempts(run) },
+			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) {
+				return j.Steps(run),
+					j.Attempts(run)
+			},
 		}
 	})
 }

@@ -22,14 +22,14 @@ const (
 
 func rowID(partition int, seq uint64) int64 { return int64(partition)<<seqBits | int64(seq&seqMask) }
 
-// trimAt is how many rows the front of the journal may have too many before they are deleted, and how many go at once:
-// a delete rewrites the same few pages for one row as for many.
+// trimAt is how many old rows the journal keeps before it deletes them, all at once. A delete rewrites the same few
+// pages for one row as for many.
 const trimAt = 32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seedOf is what checksums of a format begin with. That of format 1 is zero, so that the sum of an empty blob is zero as
-// well: a damaged row of which both columns read as nothing matched its checksum. Since format 2 it does not.
+// seedOf returns the start value of the checksums in a format. In format 1 it is zero, and so is the checksum of an
+// empty blob: a damaged row whose two columns read as nothing looked intact. In format 2 it does not.
 func seedOf(version int64) uint32 {
 	if version == 1 {
 		return 0
@@ -86,8 +86,8 @@ func (j *Journal) owned(n int, epoch uint64) (*partition, error) {
 	return p, nil
 }
 
-// Renew implements journal.Journal. It reads where the partition stands from the file, since the last append may have failed
-// in a way that leaves it open.
+// Renew implements journal.Journal. It reads where the partition stands from the file, since the last append may have
+// failed in a way that leaves it open.
 func (j *Journal) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Lease{}, err
@@ -127,7 +127,7 @@ func (j *Journal) Release(_ context.Context, n int, epoch uint64) error {
 	return nil
 }
 
-// writable says why nothing can be written, if nothing can.
+// writable returns an error if the journal cannot be written.
 func (j *Journal) writable() error {
 	switch {
 	case j.readOnly:
@@ -159,13 +159,15 @@ func (j *Journal) failed(op string, err error) error {
 	return j.wrap(op, err)
 }
 
-// inPlace reports, once something was written, that the file was removed or replaced: SQLite writes on to what nobody can open
-// any more.
+// inPlace returns an error if the file was removed or replaced. It is called after each write: SQLite does not notice,
+// and would go on writing to a file that nobody can open any more.
 func (j *Journal) inPlace() error {
-	if now, err := os.Stat(j.path); err == nil && os.SameFile(j.file, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	now, err := os.Stat(j.path)
+	if err == nil && os.SameFile(j.file, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	j.lost = fmt.Errorf("%w: %s was removed or replaced, and what it held went with it (the process must restart)", journal.ErrGone, j.path)
+	j.lost = fmt.Errorf("%w: %s was removed or replaced, and its contents are lost (restart the process)",
+		journal.ErrGone, j.path)
 	return j.lost
 }
 
@@ -178,9 +180,9 @@ type writer struct {
 	mail                                      messages
 	addName, findName, define, findDefinition *sqlite.Stmt
 
-	buf []byte // the batch's entries, where they come not encoded
+	buf []byte // for the batch's entries, if the caller has not encoded them
 
-	// What the file holds, by name; fresh lists what the open transaction added, which a rollback takes away.
+	// What the file is known to hold, and what the open transaction has added to it. A rollback removes the latter.
 	names            map[string]int64
 	definitions      map[core.DefinitionID]definition
 	freshNames       []string
@@ -229,7 +231,7 @@ func (w *writer) prepare() error {
 	return nil
 }
 
-// do runs a statement that gives no rows.
+// do runs a statement that returns no rows.
 func do(s *sqlite.Stmt) error {
 	_, err := s.Step()
 	if err != nil {
@@ -238,7 +240,7 @@ func do(s *sqlite.Stmt) error {
 	return s.Reset()
 }
 
-// one runs a statement that gives at most one row, and returns its first column.
+// one runs a statement that returns at most one row, and returns the row's first column.
 func one(s *sqlite.Stmt) (n int64, found bool, err error) {
 	if found, err = s.Step(); err != nil {
 		return 0, false, err
@@ -254,7 +256,8 @@ func (w *writer) transaction(fn func() error) (err error) {
 	if err := do(w.begin); err != nil {
 		return err
 	}
-	w.freshNames, w.freshDefinitions = w.freshNames[:0], w.freshDefinitions[:0]
+	w.freshNames = w.freshNames[:0]
+	w.freshDefinitions = w.freshDefinitions[:0]
 	if err = fn(); err == nil {
 		if err = do(w.commit); err == nil {
 			return nil
@@ -266,7 +269,7 @@ func (w *writer) transaction(fn func() error) (err error) {
 	for _, id := range w.freshDefinitions {
 		delete(w.definitions, id)
 	}
-	if !w.conn.AutocommitEnabled() { // an error such as a full disk has rolled back already
+	if !w.conn.AutocommitEnabled() { // after some errors, such as a full disk, SQLite has rolled back already
 		if rollbackErr := do(w.rollback); rollbackErr != nil {
 			return fmt.Errorf("%w, and then %w", err, rollbackErr)
 		}

@@ -44,7 +44,7 @@ func ended1(n int) core.Entry {
 	}}
 }
 
-// viewRun adds a run of one step to a part of the view.
+// viewRun adds the rows of a run with one step to a part of the view.
 func viewRun(v *journal.View, n int, seq uint64, sleep bool) {
 	run, at := journaltest.RunID(n), instant0+core.Time(n)*1000+417
 	first := created(n, sleep)
@@ -180,7 +180,7 @@ func BenchmarkSustained(b *testing.B) {
 	b.ReportMetric(float64(log>>20), "log-MiB")
 }
 
-// BenchmarkFloor is what a commit costs the device: the size of one page and its header, synced.
+// BenchmarkFloor measures the cheapest possible commit on this device: one page and its header, written and synced.
 func BenchmarkFloor(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
@@ -201,7 +201,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// TestSleeperSize measures what a sleeping run takes in the file.
+// TestSleeperSize measures how much space a sleeping run takes in the file.
 func TestSleeperSize(t *testing.T) {
 	const runs, size, most = 10_000, 200, 500
 	a := newAppender(t)

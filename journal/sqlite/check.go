@@ -16,7 +16,7 @@ import (
 // Report is what Check found.
 type Report struct {
 	Path   string `json:"path"`
-	SQLite string `json:"sqlite"` // version of the library that looked
+	SQLite string `json:"sqlite"` // version of the SQLite library
 	Format int    `json:"format"`
 	Bytes  int64  `json:"bytes"`
 	Log    int64  `json:"logBytes"` // of the write-ahead log
@@ -24,16 +24,16 @@ type Report struct {
 	Holder Holder `json:"holder,omitzero"` // zero: nobody holds it
 
 	Runs, Open, Steps, Attempts int64
-	Pieces, Batches, Entries    int64 // of history, of the journal, in both
+	Pieces, Batches, Entries    int64 // pieces of history, batches in the journal, entries in both
 	Definitions                 int64
 	Messages                    int64 // between partitions, not taken yet
 	Partitions                  []PartitionReport
 
-	// Problems are what is wrong, as sentences; a sound file has none. After a hundred no more are kept.
+	// Problems lists what is wrong, as sentences. An intact file has none. At most a hundred are kept.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// PartitionReport is a partition's place in the journal.
+// PartitionReport is the state of one partition in the journal.
 type PartitionReport struct {
 	Partition int    `json:"partition"`
 	Owner     string `json:"owner"`
@@ -51,10 +51,12 @@ func (r *Report) problem(format string, args ...any) {
 	}
 }
 
-// Check examines the file at path: SQLite's own integrity check, the format, and that every batch and every piece of
-// history decodes and fits the watermarks. It only reads, and works while another process holds the file; what that
-// process changes meanwhile is not a problem. The error is for a file that cannot be examined at all; a damaged one has
-// problems. Whether rows equal the fold of their history is asked with EachRun, by who has the definitions.
+// Check examines the file at path. It runs SQLite's own integrity check, checks the format, decodes every batch and
+// every piece of history, and compares them with the watermarks. It only reads, and works while another process writes
+// the file.
+//
+// It returns an error only if the file cannot be examined at all. What is wrong with a damaged file is in Problems.
+// Check does not compare the rows with the histories, because that needs the definitions: use EachRun for it.
 func Check(ctx context.Context, path string) (*Report, error) {
 	j, err := OpenReadOnly(path)
 	if err != nil {
@@ -71,7 +73,7 @@ func Check(ctx context.Context, path string) (*Report, error) {
 	return r, nil
 }
 
-// examine looks at all parts in one moment of the file, so that each can be held against the others.
+// examine checks all parts in one snapshot of the file, so that they can be compared.
 func (j *Journal) examine(ctx context.Context, r *Report) error {
 	return j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
@@ -90,7 +92,8 @@ func (j *Journal) examine(ctx context.Context, r *Report) error {
 			{"the rows", checkRows},
 			{"the messages", checkMessages},
 		} {
-			if err := part.check(c, r); err != nil && ctx.Err() == nil { // a damaged page: the other parts may still be readable
+			// After a damaged page, the other parts may still be readable.
+			if err := part.check(c, r); err != nil && ctx.Err() == nil {
 				r.problem("%s: %v", part.name, j.wrap("check", err))
 			}
 		}
@@ -146,47 +149,53 @@ func checkPartitions(c *conn, r *Report) error {
 		})
 }
 
-// checkJournal decodes every batch: numbers are dense, watermarks do not fall nor run ahead.
+// checkJournal decodes every batch. Sequence numbers must have no gaps. Watermarks must not go back, and must not be
+// ahead of their batch.
 func checkJournal(c *conn, r *Report) error {
 	var p *PartitionReport
-	return query(c, "SELECT id, through, sum, entries FROM journal ORDER BY id", nil, func(s *sqlite.Stmt) (bool, error) {
-		partition, seq := int(s.ColumnInt64(0)>>seqBits), uint64(s.ColumnInt64(0))&seqMask
-		through := uint64(s.ColumnInt64(1))
-		r.Batches++
-		switch {
-		case p == nil || p.Partition != partition:
-			i := slices.IndexFunc(r.Partitions, func(p PartitionReport) bool { return p.Partition == partition })
-			if i < 0 {
-				r.problem("batch %d is of partition %d, which nobody ever owned", seq, partition)
-				return false, nil
+	return query(c, "SELECT id, through, sum, entries FROM journal ORDER BY id", nil,
+		func(s *sqlite.Stmt) (bool, error) {
+			partition, seq := int(s.ColumnInt64(0)>>seqBits), uint64(s.ColumnInt64(0))&seqMask
+			through := uint64(s.ColumnInt64(1))
+			r.Batches++
+			switch {
+			case p == nil || p.Partition != partition:
+				i := slices.IndexFunc(r.Partitions, func(p PartitionReport) bool { return p.Partition == partition })
+				if i < 0 {
+					r.problem("batch %d is of partition %d, which nobody ever owned", seq, partition)
+					return false, nil
+				}
+				p = &r.Partitions[i]
+				p.First = seq
+			case seq != p.Last+1:
+				r.problem("batch %d of partition %d follows batch %d: the batches between are missing", seq, partition,
+					p.Last)
+			case through < p.Through:
+				r.problem("batch %d of partition %d sets the view's watermark back from %d to %d", seq,
+					partition, p.Through, through)
 			}
-			p = &r.Partitions[i]
-			p.First = seq
-		case seq != p.Last+1:
-			r.problem("batch %d of partition %d follows batch %d: the batches between are missing", seq, partition, p.Last)
-		case through < p.Through:
-			r.problem("batch %d of partition %d sets the view's watermark back from %d to %d", seq, partition, p.Through, through)
-		}
-		if through > seq {
-			r.problem("batch %d of partition %d says that the view contains batch %d", seq, partition, through)
-		}
-		p.Last, p.Through = seq, through
-		b, err := c.blob(s, 2)
-		var entries []core.Entry
-		if err == nil {
-			entries, err = core.ReadEntries(b)
-		}
-		if err != nil {
-			r.problem("batch %d of partition %d: %v", seq, partition, err)
-		}
-		r.Entries += int64(len(entries))
-		return false, nil
-	})
+			if through > seq {
+				r.problem("batch %d of partition %d says that the view contains batch %d", seq, partition, through)
+			}
+			p.Last, p.Through = seq, through
+			b, err := c.blob(s, 2)
+			var entries []core.Entry
+			if err == nil {
+				entries, err = core.ReadEntries(b)
+			}
+			if err != nil {
+				r.problem("batch %d of partition %d: %v", seq, partition, err)
+			}
+			r.Entries += int64(len(entries))
+			return false, nil
+		})
 }
 
-// checkHistories decodes every piece: they belong to rows and are not ahead of them.
+// checkHistories decodes every piece of history. Each must belong to a row, and must not be ahead of that row.
 func checkHistories(c *conn, r *Report) error {
-	return query(c, "SELECT h.run, h.seq, r.applied, h.sum, h.entries FROM history h LEFT JOIN runs_data r ON r.id = h.run", nil,
+	const pieces = "SELECT h.run, h.seq, r.applied, h.sum, h.entries" +
+		" FROM history h LEFT JOIN runs_data r ON r.id = h.run"
+	return query(c, pieces, nil,
 		func(s *sqlite.Stmt) (bool, error) {
 			var run core.RunID
 			s.ColumnBytes(0, run[:])
@@ -196,7 +205,7 @@ func checkHistories(c *conn, r *Report) error {
 			case s.ColumnIsNull(2):
 				r.problem("run %s has history but no row", run)
 			case seq > s.ColumnInt64(2):
-				r.problem("run %s has history of batch %d, its row is folded to batch %d", run, seq, s.ColumnInt64(2))
+				r.problem("run %s has history of batch %d, but its row ends at batch %d", run, seq, s.ColumnInt64(2))
 			}
 			b, err := c.blob(s, 3)
 			var entries []core.Entry
@@ -227,8 +236,14 @@ func checkRows(c *conn, r *Report) (err error) {
 		}
 	}
 	for _, wrong := range []struct{ query, text string }{
-		{"SELECT count(*) FROM runs_data r WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.run = r.id)", "runs without history"},
-		{"SELECT count(*) FROM steps_data s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)", "steps of no run"},
+		{
+			"SELECT count(*) FROM runs_data r WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.run = r.id)",
+			"runs without history",
+		},
+		{
+			"SELECT count(*) FROM steps_data s WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = s.run)",
+			"steps of no run",
+		},
 		{
 			"SELECT count(*) FROM attempts_data a WHERE NOT EXISTS (SELECT 1 FROM runs_data r WHERE r.id = a.run)",
 			"attempts of no run",
@@ -248,12 +263,13 @@ func checkRows(c *conn, r *Report) (err error) {
 		}
 	}
 	for _, p := range r.Partitions {
-		ahead, err := queryInt(c, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE partition = %d AND applied > %d", p.Partition, p.Last))
+		ahead, err := queryInt(c, fmt.Sprintf("SELECT count(*) FROM runs_data WHERE partition = %d AND applied > %d",
+			p.Partition, p.Last))
 		if err != nil {
 			return err
 		}
 		if ahead > 0 {
-			r.problem("%d runs of partition %d are folded beyond its last batch, %d", ahead, p.Partition, p.Last)
+			r.problem("%d runs of partition %d are ahead of its last batch, %d", ahead, p.Partition, p.Last)
 		}
 	}
 	return nil
@@ -295,11 +311,11 @@ func checkMessages(c *conn, r *Report) error {
 // eachRun is how many runs EachRun reads at once.
 const eachRun = 256
 
-// Stored is what the view holds of a run, all of one moment.
+// Stored is what the view holds of a run, in one snapshot.
 type Stored struct {
 	Row      journal.RunRow
 	History  journal.History // entries of later batches are in the tail
-	Broken   error           // not nil: why the history cannot be read
+	Broken   error           // why the history cannot be read; nil: it can
 	Steps    []journal.StepRow
 	Attempts []journal.AttemptRow
 }

@@ -8,34 +8,35 @@ import (
 )
 
 const (
-	// logPages is how long the write-ahead log grows before it is folded into the file: 16 MiB.
+	// logPages is the length of the write-ahead log at which it is copied into the file: 16 MiB.
 	logPages = 16 << 20 / pageSize
-	// longLogPages is a log that a held snapshot or a full disk has let grow, and that is cut down again.
+	// longLogPages is the length at which the log is also truncated. It grows so long only if a reader holds a snapshot
+	// for a long time, or the disk is full.
 	longLogPages = 4 * logPages
-	// lastPages is how much may be left to fold while appends wait.
+	// lastPages is how much of the log may be left to copy while appends wait.
 	lastPages = 512 << 10 / pageSize
-	// wroteAtLeast is how many bytes are written between two looks at the log's length.
+	// wroteAtLeast is how many bytes are written between two checks of the log's length.
 	wroteAtLeast = 4 << 20
 )
 
-// checkpointer folds the write-ahead log into the file, on a connection and a goroutine of its own: an append never
-// does it, nor waits for more than its last few pages.
+// checkpointer copies the write-ahead log into the file, which SQLite calls a checkpoint. It has a connection and a
+// goroutine of its own, so an append waits at most for the last few pages.
 type checkpointer struct {
 	conn    *conn
-	poke    chan struct{}
+	wake    chan struct{}
 	done    chan struct{}
-	written atomic.Int64 // bytes since the last look, about
+	written atomic.Int64 // about how many bytes were written since the last check
 }
 
-// wrote counts what a commit put into the log.
+// wrote counts the bytes that a commit added to the log.
 func (c *checkpointer) wrote(bytes int) {
 	if c.written.Add(int64(bytes)) < wroteAtLeast {
 		return
 	}
 	c.written.Store(0)
 	select {
-	case c.poke <- struct{}{}:
-	default: // it is at work
+	case c.wake <- struct{}{}:
+	default: // it is awake
 	}
 }
 
@@ -46,39 +47,40 @@ func (c *checkpointer) run(j *Journal) {
 		select {
 		case <-j.closing:
 			return
-		case <-c.poke:
-			if err := c.fold(j); isLost(sqlite.ErrCode(err)) {
+		case <-c.wake:
+			if err := c.shorten(j); isLost(sqlite.ErrCode(err)) {
 				j.mu.Lock()
-				_ = j.failed("checkpoint", err) // the next Append answers it
+				_ = j.failed("checkpoint", err) // the next Append returns it
 				j.mu.Unlock()
 			}
-			// Any other error is one of space: the log stays, grows, and is folded when there is room.
+			// Any other error means that there is no space. The log then grows, and is copied when there is room.
 		}
 	}
 }
 
-// fold folds the log where it is long. The writer goes on meanwhile, and a log starts over only when all of it is folded:
-// so the last few pages are folded while the writer waits.
-func (c *checkpointer) fold(j *Journal) error {
-	pages, folded, err := c.checkpoint("NOOP")
-	if err != nil || pages-folded < logPages && pages < longLogPages {
+// shorten copies the log into the file if the log is long. SQLite starts the log from its beginning only when all of it
+// is copied, and the writer goes on meanwhile. So the last few pages are copied while the writer waits.
+func (c *checkpointer) shorten(j *Journal) error {
+	pages, copied, err := c.checkpoint("NOOP")
+	if err != nil || pages-copied < logPages && pages < longLogPages {
 		return err
 	}
 	for range 8 {
-		if pages, folded, err = c.checkpoint("PASSIVE"); err != nil {
+		if pages, copied, err = c.checkpoint("PASSIVE"); err != nil {
 			return err
 		}
-		if pages-folded <= lastPages {
+		if pages-copied <= lastPages {
 			break
 		}
-		// PASSIVE reports what it found when it began; look again what has come since.
-		if pages, folded, err = c.checkpoint("NOOP"); err != nil {
+		// PASSIVE returns the length at its start. Check what was written since.
+		if pages, copied, err = c.checkpoint("NOOP"); err != nil {
 			return err
 		}
-		if pages-folded <= lastPages {
+		if pages-copied <= lastPages {
 			break
 		}
 	}
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	mode := "PASSIVE"
@@ -88,18 +90,20 @@ func (c *checkpointer) fold(j *Journal) error {
 	if _, _, err = c.checkpoint(mode); err != nil {
 		return err
 	}
-	return c.slacken()
+	return c.dropIdlePages()
 }
 
-// slackCache is the cache of the checkpointer's connection, which has no use for it.
-const slackCache = writerCache
+// reserveCache is the cache of the checkpointer's connection, in bytes. The connection does not use it: it is a reserve
+// for the others, see dropIdlePages.
+const reserveCache = writerCache
 
-// slacken makes room for the pages that the writer reads until the next fold. SQLite keeps one list of idle pages for all
-// connections of the process: a reader whose own share is used up takes over the writer's pages, and the writer, whose
-// share then is not used up, gets new ones. Beyond the sum of all shares SQLite drops the next page that is put back,
-// be it a table's root, while the pages that nobody has asked for since stay. Lowering a share for a moment lets go of these.
-func (c *checkpointer) slacken() error {
-	for _, size := range []int{slackCache / 64, slackCache} {
+// dropIdlePages makes room for the pages that the writer reads until the next checkpoint. SQLite keeps one list of idle
+// pages for all connections of the process. A reader that has used up its own share takes pages of the writer, and the
+// writer then allocates new ones. When the sum of all shares is used up, SQLite drops the next page that is put back,
+// even if it is the root of a table, and keeps pages that nobody uses any more. Lowering one share for a moment makes
+// SQLite drop those instead.
+func (c *checkpointer) dropIdlePages() error {
+	for _, size := range []int{reserveCache / 64, reserveCache} {
 		if err := execute(c.conn, fmt.Sprintf("PRAGMA cache_size = -%d", size>>10)); err != nil {
 			return err
 		}
@@ -107,11 +111,11 @@ func (c *checkpointer) slacken() error {
 	return nil
 }
 
-// checkpoint returns how many pages the log holds and how many of them are folded.
-func (c *checkpointer) checkpoint(mode string) (pages, folded int, err error) {
+// checkpoint runs a checkpoint. It returns how many pages the log holds and how many of them are copied into the file.
+func (c *checkpointer) checkpoint(mode string) (pages, copied int, err error) {
 	err = query(c.conn, fmt.Sprintf("PRAGMA wal_checkpoint(%s)", mode), nil, func(s *sqlite.Stmt) (bool, error) {
-		pages, folded = s.ColumnInt(1), s.ColumnInt(2)
+		pages, copied = s.ColumnInt(1), s.ColumnInt(2)
 		return false, nil
 	})
-	return pages, folded, err
+	return pages, copied, err
 }

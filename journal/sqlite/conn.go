@@ -16,18 +16,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// oldestSQLite is the first release without a bug in which a checkpoint and a commit at one moment damage a WAL file.
+// oldestSQLite is the first release in which a checkpoint and a commit at the same moment cannot damage a WAL file.
 var oldestSQLite = [3]int{3, 51, 3}
 
-// conn is a connection with its prepared statements. The driver's own cache clears a statement's parameters each time,
-// upon which SQLite plans anew those whose plan may depend on them: ten times the price of a short read.
+// conn is a connection with its prepared statements. The driver has such a cache too, but it clears the parameters of a
+// statement each time. SQLite then plans some statements anew, which makes a short read ten times as slow.
 type conn struct {
 	*sqlite.Conn
 	stmts map[string]*sqlite.Stmt
 	seed  uint32 // of checksums, see seedOf
 }
 
-// stmt returns a statement, which has been reset; its parameters are the last caller's until they are bound again.
+// stmt returns a statement that was reset. It still has the parameters of the last caller; bind all of them.
 func (c *conn) stmt(text string) (*sqlite.Stmt, error) {
 	if s, ok := c.stmts[text]; ok {
 		return s, nil
@@ -46,7 +46,7 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: driver, stmts: map[string]*sqlite.Stmt{}}
-	// Only foreign programs ever hold a lock that is in our way; they are waited for, but not for ever.
+	// Only other programs hold locks that block us. Wait for them, but not for ever.
 	c.SetBusyTimeout(5 * time.Second)
 	for _, q := range []string{
 		fmt.Sprintf("PRAGMA cache_size = -%d", cache>>10),
@@ -61,8 +61,9 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
 	return c, nil
 }
 
-// openReader opens a read-only connection. A file in a directory that cannot be written has no shared memory beside it;
-// where there is no log either, nobody writes it and it can be read as it is.
+// openReader opens a read-only connection. In a directory that cannot be written, SQLite cannot create its shared
+// memory next to the file. If there is no log either, nobody writes the file, and it is opened as one that does not
+// change.
 func openReader(path string) (*conn, error) {
 	const cache = 8 << 20
 	c, err := openConn(path, sqlite.OpenReadOnly, cache)
@@ -72,7 +73,8 @@ func openReader(path string) (*conn, error) {
 		}
 		_ = c.Close()
 	}
-	if sqlite.ErrCode(err).ToPrimary() != sqlite.ResultCantOpen && sqlite.ErrCode(err).ToPrimary() != sqlite.ResultReadOnly {
+	result := sqlite.ErrCode(err).ToPrimary()
+	if result != sqlite.ResultCantOpen && result != sqlite.ResultReadOnly {
 		return nil, err
 	}
 	if info, statErr := os.Stat(path + "-wal"); statErr == nil && info.Size() > 0 {
@@ -86,17 +88,18 @@ func openReader(path string) (*conn, error) {
 	return openConn(uri.String(), sqlite.OpenReadOnly|sqlite.OpenURI, cache)
 }
 
-// makeDurable sets what a commit's durability rests on, and asserts it: a driver that ignores one of these would lose
-// acknowledged batches at the next power cut, in silence.
+// makeDurable sets what makes a commit durable, and checks that it is set. A driver that ignored a setting would lose
+// acknowledged batches at the next power cut, and nobody would notice before.
 func makeDurable(c *conn) error {
 	version, err := queryText(c, "SELECT sqlite_version()")
 	if err != nil {
 		return err
 	}
 	if !atLeast(version, oldestSQLite) {
-		return fmt.Errorf("journal: built with SQLite %s, 3.51.3 or later is needed: build Pawl with a newer driver", version)
+		return fmt.Errorf("journal: built with SQLite %s, 3.51.3 or later is needed: build Pawl with a newer driver",
+			version)
 	}
-	if err := execute(c, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil { // of a new file
+	if err := execute(c, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil { // only a new file takes it
 		return err
 	}
 	mode, err := queryText(c, "PRAGMA journal_mode = WAL")
@@ -104,7 +107,8 @@ func makeDurable(c *conn) error {
 		return err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("journal: the file system of the database does not support write-ahead logs (journal mode is %s)", mode)
+		return fmt.Errorf(
+			"journal: the file system of the database does not support write-ahead logs (journal mode is %s)", mode)
 	}
 	if err := execute(c, "PRAGMA synchronous = FULL"); err != nil {
 		return err
@@ -145,14 +149,16 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 		return true, nil
 	}
 	if id != applicationID {
-		return false, fmt.Errorf("%w: %s is another program's SQLite file; give another path", journal.ErrNoJournal, j.path)
+		return false, fmt.Errorf("%w: %s is another program's SQLite file; give another path",
+			journal.ErrNoJournal, j.path)
 	}
 	version, err := queryInt(c, "SELECT value FROM meta WHERE key = 'format'")
 	if err != nil {
 		return false, err
 	}
 	if version > format {
-		return false, fmt.Errorf("%w: %s has format %d, this version reads up to %d: use the newer Pawl", journal.ErrNewer,
+		return false, fmt.Errorf("%w: %s has format %d, this version reads up to %d: use the newer Pawl",
+			journal.ErrNewer,
 			j.path, version, format)
 	}
 	if version < 1 {
@@ -230,8 +236,8 @@ func refreshViews(c *conn) (err error) {
 	return nil
 }
 
-// refreshKeyIndex replaces the index of idempotency keys where an older version made another one. Older versions go on with
-// either.
+// refreshKeyIndex replaces the index of idempotency keys if an older version made it differently. Older versions work
+// with both.
 func refreshKeyIndex(c *conn) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
 	have, err := queryText(c, "SELECT sql FROM sqlite_schema WHERE name = 'runs_key'")

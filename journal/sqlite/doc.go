@@ -1,7 +1,8 @@
 // Package sqlite is the journal in one SQLite file, for a single machine: pure Go, no server.
 //
-// The file is in WAL mode with synchronous=FULL, so a batch that Append has acknowledged survives a power cut. One
-// process writes it, which a lock file beside it ensures and names; others may look, see [OpenReadOnly].
+// The file is in WAL mode with synchronous=FULL, so a batch that Append has acknowledged survives a power cut. Only one
+// process can write it: a lock file next to it makes sure of that, and names the process. Others may read the file, see
+// [OpenReadOnly].
 //
 // # The file
 //
@@ -12,7 +13,7 @@
 //	definitions  workflow definitions, by the number that runs refer to
 //	names        workflow, worker and outcome names, by the number that rows refer to
 //	runs_data    one row a run       ┐
-//	steps_data   one row a step      │ the view: written behind, in the batches' own commits
+//	steps_data   one row a step      │ the view: written later, in the commits of other batches
 //	attempts_data  one row an attempt│
 //	history      a run's entries     ┘
 //	inbox        what partitions have sent each other and the receivers have not taken yet
@@ -23,6 +24,6 @@
 //
 //	sqlite3 pawl.db "SELECT id, workflow, phase, wake FROM runs ORDER BY id DESC LIMIT 20"
 //
-// The format has a version of its own and is created in one go; a change that an older Pawl cannot read gets the next
-// version and a migration in schema.go. A migration library would be one more dependency for one table of steps.
+// The format has a version number. A change that an older Pawl cannot read gets the next number, and a migration in
+// schema.go. A migration library is not worth the dependency for so few steps.
 package sqlite

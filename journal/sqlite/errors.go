@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// ErrClosed is what a closed journal answers.
+// ErrClosed is returned by a closed journal.
 var ErrClosed = errors.New("journal: closed")
 
-// damaged is what to do about a file that is.
+// damaged is the advice for a damaged file.
 const damaged = "pawl doctor says what is damaged; restore a backup of the file"
 
-// wrap says what the storage did, as one of the journal's errors with what to do about it.
+// wrap turns an error of SQLite into one of the journal's errors, with advice on what to do.
 func (j *Journal) wrap(op string, err error) error {
 	if err == nil || isOurs(err) {
 		return err
@@ -39,7 +39,8 @@ func (j *Journal) wrap(op string, err error) error {
 	case result.ToPrimary() == sqlite.ResultReadOnly || errors.Is(err, fs.ErrPermission):
 		code, text = journal.ErrReadOnly, "make the file and its directory writable for this user"
 	case result.ToPrimary() == sqlite.ResultCantOpen:
-		code, text = journal.ErrReadOnly, "the file or one beside it cannot be opened: look at the permissions of its directory"
+		code = journal.ErrReadOnly
+		text = "the file or one next to it cannot be opened: check the permissions of its directory"
 	case result.ToPrimary() == sqlite.ResultBusy:
 		text = "another program holds a lock on the file; stop it or wait"
 	case result.ToPrimary() == sqlite.ResultInterrupt:
@@ -55,10 +56,11 @@ func (j *Journal) wrap(op string, err error) error {
 	}
 }
 
-// isOurs reports whether the error is one of the journal's already, with what it is about and what to do.
+// isOurs reports whether the error is one of the journal's already.
 func isOurs(err error) bool {
 	for _, ours := range []error{
-		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal, journal.ErrGone,
+		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer,
+		journal.ErrNoJournal, journal.ErrGone,
 	} {
 		if errors.Is(err, ours) {
 			return true
@@ -67,22 +69,23 @@ func isOurs(err error) bool {
 	return false
 }
 
-// isMissing reports whether a statement names what the file does not have. All statements are ours, and so is the schema: its
-// text in the file is damaged.
+// isMissing reports whether a statement names a table or column that the file does not have. The statements and the
+// schema are both ours, so the text of the schema in the file must be damaged.
 func isMissing(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, "no such column") || strings.Contains(text, "no such table") || strings.Contains(text, "no column named")
+	return strings.Contains(text, "no such column") || strings.Contains(text, "no such table") ||
+		strings.Contains(text, "no column named")
 }
 
-// isFull reports whether the storage had no room. A write that the system refused for another reason (a quota, a limit
-// on the file's size) is the same to a caller: it was rolled back, and a later one may succeed. A write that was taken
-// and then failed to sync is another matter, see isLost.
+// isFull reports whether the storage had no room. That includes writes that the system refused because of a quota or a
+// limit on the file's size: they too were rolled back, and a later write may succeed. It does not include a write that
+// was accepted and then failed to sync, see isLost.
 func isFull(r sqlite.ResultCode) bool {
 	return r.ToPrimary() == sqlite.ResultFull || r == sqlite.ResultIOErrWrite || r == sqlite.ResultIOErrSHMSize
 }
 
-// isLost reports whether the storage failed in a way after which nobody knows what is durable: the process must stop
-// using it, because a sync that failed once may succeed the second time without having written anything.
+// isLost reports whether the storage failed in a way that leaves it unknown what is durable. The process must then stop
+// using it: after a failed sync, a second one may report success without having written anything.
 func isLost(r sqlite.ResultCode) bool {
 	return r.ToPrimary() == sqlite.ResultIOErr && !isFull(r)
 }

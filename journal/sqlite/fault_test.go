@@ -53,7 +53,7 @@ func TestPowerCut(t *testing.T) {
 		}
 	}()
 	for round := range 25 {
-		for range 1 + rand.IntN(20) { // another instant every time; the appender does not wait
+		for range 1 + rand.IntN(20) { // a different moment each time; the appender goes on meanwhile
 			<-acks
 		}
 		cut := filepath.Join(t.TempDir(), fmt.Sprintf("cut%d.db", round))
@@ -102,10 +102,10 @@ func TestCutBetweenCommits(t *testing.T) {
 		}
 		cut := filepath.Join(t.TempDir(), fmt.Sprintf("cut%d.db", round))
 		select {
-		case a.j.check.poke <- struct{}{}:
+		case a.j.check.wake <- struct{}{}:
 		default:
 		}
-		// Under the lock nobody starts the log over; the checkpointer may be copying it into the file.
+		// While the lock is held, the log does not start from its beginning. The checkpointer may be copying it.
 		a.j.mu.Lock()
 		copyFiles(t, a.j.Path(), cut)
 		a.j.mu.Unlock()
@@ -122,7 +122,7 @@ func TestCutBetweenCommits(t *testing.T) {
 	}
 }
 
-// TestFull fills a limit of the file's own: the append fails as a whole, the handle goes on when there is room.
+// TestFull fills the file up to a limit: an append fails as a whole, and the journal works again when there is room.
 func TestFull(t *testing.T) {
 	a := newAppender(t)
 	checkFull(t, a, func(limited bool) {
@@ -146,7 +146,7 @@ func exec0(j *Journal, query string) error {
 	return execute(j.w.conn, query)
 }
 
-// TestFullDisk fills a small file system, which takes the rights to mount one.
+// TestFullDisk fills a small file system. It needs the right to mount one.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec1("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir); err != nil {
@@ -191,7 +191,7 @@ func exec1(name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// checkFull appends until the storage is full, and goes on when it is not any more.
+// checkFull appends until the storage is full, makes room, and appends again.
 func checkFull(t *testing.T, a *appender, limit func(limited bool)) {
 	t.Helper()
 	one := func() error {
@@ -251,7 +251,7 @@ func TestReadOnlyFile(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if os.Getuid() == 0 && runtime.GOOS == "linux" { // permissions do not bind root
+	if os.Getuid() == 0 && runtime.GOOS == "linux" { // root may write in spite of the permissions
 		dir := filepath.Dir(path)
 		if out, err := exec1("mount", "--bind", dir, dir); err != nil {
 			t.Skipf("%v: %s", err, out)
@@ -311,7 +311,8 @@ func TestNotAJournal(t *testing.T) {
 	if after, err := os.ReadFile(foreign); err != nil || string(after) != string(before) {
 		t.Errorf("the foreign file was changed: %v", err)
 	}
-	if _, err := Open(filepath.Join(dir, "no", "such", "pawl.db"), Options{}); err == nil || !strings.Contains(err.Error(), "create it first") {
+	if _, err := Open(filepath.Join(dir, "no", "such", "pawl.db"), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "create it first") {
 		t.Errorf("a missing directory: %v", err)
 	}
 	if _, err := OpenReadOnly(filepath.Join(dir, "none.db")); !errors.Is(err, os.ErrNotExist) {
@@ -342,7 +343,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// TestDamagedSchema: a name that is misspelt in the file's own schema is damage, whatever SQLite calls it.
+// TestDamagedSchema: a misspelt name in the file's own schema is reported as damage, whatever error SQLite returns.
 func TestDamagedSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	if err := opened(t, path).Close(); err != nil {
@@ -367,7 +368,7 @@ func TestDamagedSchema(t *testing.T) {
 	}
 }
 
-// TestFlippedBytes damages a file in many places: nothing panics, and a damaged blob never passes as a whole one.
+// TestFlippedBytes damages a file in many places: nothing panics, and no damaged blob is read as an intact one.
 func TestFlippedBytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	a := &appender{TB: t, j: opened(t, path)}
@@ -434,7 +435,8 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// TestEmptiedRow: a row of which nothing is left does not pass as an empty batch, which files of format 1 took for whole.
+// TestEmptiedRow: a row of which nothing is left does not pass as an empty batch, which files of format 1 took for
+// whole.
 func TestEmptiedRow(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		path := filepath.Join(t.TempDir(), "pawl.db")

@@ -28,15 +28,24 @@ func TestReadable(t *testing.T) {
 	a.append(journal.Batch{View: v})
 	for query, want := range map[string]string{
 		"SELECT * FROM runs ORDER BY id": `
-id=019e7044-8801-7000-8000-000000000001 workflow=backup workflow_id=019e7044-8801-7000-8000-000000000001 phase=succeeded created_at=2026-05-28T20:26:40.001Z ended_at=2026-05-28T20:26:40.002Z definition=0102030405060708090a0b0c0d0e0f10 partition=0 applied=1
-id=019e7044-8802-7000-8000-000000000002 workflow=backup workflow_id=nightly phase=waiting created_at=2026-05-28T20:26:40.002Z wake=now message=it's fine parent=019e7044-8801-7000-8000-000000000001 definition=0102030405060708090a0b0c0d0e0f10 partition=0 applied=1`,
+id=019e7044-8801-7000-8000-000000000001 workflow=backup workflow_id=019e7044-8801-7000-8000-000000000001
+	phase=succeeded created_at=2026-05-28T20:26:40.001Z ended_at=2026-05-28T20:26:40.002Z
+	definition=0102030405060708090a0b0c0d0e0f10 partition=0 applied=1
+id=019e7044-8802-7000-8000-000000000002 workflow=backup workflow_id=nightly phase=waiting
+	created_at=2026-05-28T20:26:40.002Z wake=now message=it's fine parent=019e7044-8801-7000-8000-000000000001
+	definition=0102030405060708090a0b0c0d0e0f10 partition=0 applied=1`,
 		"SELECT * FROM steps ORDER BY run": `
-run=019e7044-8801-7000-8000-000000000001 step=0 name=copy files kind=task phase=timed_out reason=attempts_exhausted attempt=1 scheduled_at=2026-05-28T20:26:40.001Z ended_at=2026-05-28T20:26:40.002Z
-run=019e7044-8802-7000-8000-000000000002 step=0 name=copy files kind=sleep phase=suspended attempt=1 scheduled_at=2026-05-28T20:26:40.002Z next_at=2026-05-28T21:26:40.002Z`,
+run=019e7044-8801-7000-8000-000000000001 step=0 name=copy files kind=task phase=timed_out
+	reason=attempts_exhausted attempt=1 scheduled_at=2026-05-28T20:26:40.001Z ended_at=2026-05-28T20:26:40.002Z
+run=019e7044-8802-7000-8000-000000000002 step=0 name=copy files kind=sleep phase=suspended attempt=1
+	scheduled_at=2026-05-28T20:26:40.002Z next_at=2026-05-28T21:26:40.002Z`,
 		"SELECT * FROM attempts": `
-run=019e7044-8801-7000-8000-000000000001 step=0 name=copy files attempt=1 outcome=timeout limit=startToClose ready_at=2026-05-28T20:26:40.001Z started_at=2026-05-28T20:26:40.001Z ended_at=2026-05-28T20:26:40.002Z seconds=0.0009 worker=local`,
+run=019e7044-8801-7000-8000-000000000001 step=0 name=copy files attempt=1 outcome=timeout limit=startToClose
+	ready_at=2026-05-28T20:26:40.001Z started_at=2026-05-28T20:26:40.001Z ended_at=2026-05-28T20:26:40.002Z
+	seconds=0.0009 worker=local`,
 	} {
 		got := "\n" + strings.Join(table(t, a.j, query), "\n")
+		want = strings.ReplaceAll(want, "\n\t", " ") // a row goes on in indented lines
 		if got != want {
 			t.Errorf("%s:\n got %s\nwant %s", query, got, want)
 		}
@@ -67,11 +76,14 @@ func table(t *testing.T, j *Journal, text string) (rows []string) {
 func TestPlans(t *testing.T) {
 	a := newAppender(t)
 	for query, index := range map[string]string{
-		"SELECT id, wake FROM runs_data WHERE partition = 0 AND wake > 0 AND wake >= ? AND wake < ? ORDER BY wake, id LIMIT 9": "runs_wake",
-		"SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC":                                               "runs_workflow_id",
-		"SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?) ORDER BY id DESC":  "runs_key",
-		"SELECT id FROM runs_data WHERE partition = 0 AND ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 9":         "runs_ended",
-		"SELECT entries FROM history WHERE run = ? ORDER BY seq":                                                               "PRIMARY KEY",
+		"SELECT id, wake FROM runs_data WHERE partition = 0 AND wake > 0 AND wake >= ? AND wake < ?" +
+			" ORDER BY wake, id LIMIT 9": "runs_wake",
+		"SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC": "runs_workflow_id",
+		"SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
+			" ORDER BY id DESC": "runs_key",
+		"SELECT id FROM runs_data WHERE partition = 0 AND ended_at > 0 AND ended_at < ?" +
+			" ORDER BY ended_at, id LIMIT 9": "runs_ended",
+		"SELECT entries FROM history WHERE run = ? ORDER BY seq": "PRIMARY KEY",
 	} {
 		plan := strings.Join(table(t, a.j, "EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "5")), "\n")
 		if !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN") {
@@ -106,7 +118,7 @@ func TestLogStaysShort(t *testing.T) {
 	}
 }
 
-// TestFailedSync pretends that a sync failed: nothing is written afterwards, and that is said.
+// TestFailedSync pretends that a sync failed: nothing is written afterwards, and every call returns that error.
 func TestFailedSync(t *testing.T) {
 	a := newAppender(t)
 	a.append(journal.Batch{})
@@ -157,7 +169,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestOldViewsAreReplaced opens a file whose views are an older version's.
+// TestOldViewsAreReplaced opens a file with the views of an older version.
 func TestOldViewsAreReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)
@@ -175,8 +187,8 @@ func TestOldViewsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestOldKeyIndex opens a file of before keys belonged to workflows: for looking it is used as it is, for writing it gets the
-// new index.
+// TestOldKeyIndex opens a file from the time before keys belonged to workflows. Reading works with the old index;
+// opening the file for writing makes the new one.
 func TestOldKeyIndex(t *testing.T) {
 	a := newAppender(t)
 	v := &journal.View{}
@@ -184,7 +196,8 @@ func TestOldKeyIndex(t *testing.T) {
 	viewRun(v, 2, 1, false)
 	v.Runs[0].Key, v.Runs[1].Key, v.Runs[1].Workflow = "k", "k", "restore"
 	a.append(journal.Batch{View: v})
-	for _, q := range []string{"DROP INDEX runs_key", "CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL"} {
+	for _, q := range []string{"DROP INDEX runs_key",
+		"CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL"} {
 		if err := exec0(a.j, q); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
 )
 
-// hold is the other process of these tests: it opens the database and appends for ever, printing each acknowledged batch.
+// hold is the other process of these tests: it opens the database and appends for ever, printing each acknowledged
+// batch.
 func hold(path string) {
 	j, err := Open(path, Options{Command: "pawl run flow.yaml", Since: 1_780_000_000_000_000})
 	if err != nil {
@@ -41,15 +42,16 @@ func hold(path string) {
 	}
 }
 
-// numbered is a batch from whose number everything in it follows. It carries runs of the view, and lets the journal drop
-// what is older than a hundred batches.
+// numbered is a batch whose whole content follows from its number. It contains rows of the view, and lets the journal
+// delete batches that are more than a hundred behind.
 func numbered(lease journal.Lease) *journal.Batch {
 	n := int(lease.Last)
 	b := &journal.Batch{
 		Epoch: lease.Epoch, Seq: lease.Last, Entries: []core.Entry{created(n, false), ended1(n)}, View: &journal.View{},
 	}
 	viewRun(b.View, n, lease.Last, false)
-	b.Definitions = []journal.Definition{{ID: b.View.Runs[0].Definition, Kind: "flow", Name: "backup", Source: []byte("steps: []")}}
+	b.Definitions = []journal.Definition{{ID: b.View.Runs[0].Definition, Kind: "flow", Name: "backup",
+		Source: []byte("steps: []")}}
 	if n > 100 {
 		b.View.Through = uint64(n - 100)
 	}
@@ -80,8 +82,10 @@ func checkNumbered(t *testing.T, j *Journal, acknowledged uint64) journal.Lease 
 	rows := 0
 	err = j.EachRun(t.Context(), func(r Stored) error {
 		rows++
-		if r.Row.ID != journaltest.RunID(rows) || r.History.Applied != uint64(rows) || len(r.History.Entries) != 2 || len(r.Steps) != 1 {
-			return fmt.Errorf("run %d: %+v with %d entries, %d steps", rows, r.Row, len(r.History.Entries), len(r.Steps))
+		if r.Row.ID != journaltest.RunID(rows) || r.History.Applied != uint64(rows) ||
+			len(r.History.Entries) != 2 || len(r.Steps) != 1 {
+			return fmt.Errorf("run %d: %+v with %d entries, %d steps", rows, r.Row,
+				len(r.History.Entries), len(r.Steps))
 		}
 		return nil
 	})
@@ -91,7 +95,7 @@ func checkNumbered(t *testing.T, j *Journal, acknowledged uint64) journal.Lease 
 	return lease
 }
 
-// child starts the other process; it returns its output after it holds the database.
+// child starts the other process. It returns the process's output as soon as the process holds the database.
 func child(t *testing.T, path string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -122,7 +126,8 @@ func TestHeldByAnotherProcess(t *testing.T) {
 	if !errors.Is(err, journal.ErrHeld) || !errors.As(err, &held) || held.Holder.PID != cmd.Process.Pid {
 		t.Fatalf("open: %v", err)
 	}
-	want := fmt.Sprintf("database %s is held by pid %d (pawl run flow.yaml) since 2026-05-28 20:26:40 UTC; stop it or wait",
+	want := fmt.Sprintf("database %s is held by pid %d (pawl run flow.yaml) since 2026-05-28 20:26:40 UTC; stop it "+
+		"or wait",
 		path, cmd.Process.Pid)
 	if err.Error() != want {
 		t.Errorf("it says  %s\nexpected %s", err, want)
@@ -131,7 +136,7 @@ func TestHeldByAnotherProcess(t *testing.T) {
 		t.Errorf("holder %+v, %v", h, ok)
 	}
 
-	// Looking is possible meanwhile.
+	// Reading is possible meanwhile.
 	j, err := OpenReadOnly(path)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +176,7 @@ func TestHeldByThisProcess(t *testing.T) {
 	}
 }
 
-// What is checked is one moment of the file, whatever is written meanwhile by who opened it after the check had begun.
+// A check sees one snapshot of the file, even if another process opens the file meanwhile and writes.
 func TestCheckIsOfOneMoment(t *testing.T) {
 	j := opened(t, filepath.Join(t.TempDir(), "pawl.db"))
 	lease, err := j.Acquire(t.Context(), 0, "test")
@@ -207,7 +212,7 @@ func TestCheckIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestKill kills the other process at random instants: what it printed as acknowledged is there.
+// TestKill kills the other process at random instants: everything that it printed as acknowledged is in the file.
 func TestKill(t *testing.T) {
 	rounds := 5
 	if testing.Short() {
@@ -230,7 +235,7 @@ func TestKill(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for lines.Scan() { // what it had printed before it died
+		for lines.Scan() { // the lines that it had printed before it died
 			if n, err := strconv.ParseUint(lines.Text(), 10, 64); err == nil && strings.TrimSpace(lines.Text()) != "" {
 				acknowledged = max(acknowledged, n)
 			}
@@ -250,7 +255,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Who looks whether a database is held does not keep anybody from opening it.
+// Asking whether a database is held does not keep others from opening it.
 func TestLookingIsNotHolding(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	done := make(chan struct{})

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// pruneAtOnce is how many runs go in one transaction: an append that comes meanwhile waits for it.
+// pruneAtOnce is how many runs one transaction deletes. An append has to wait for the transaction, so it must be short.
 const pruneAtOnce = 64
 
 // Prune implements journal.Journal.
 func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, limit int) (n int, err error) {
 	for n < limit {
 		most := min(limit-n, pruneAtOnce)
-		gone, err := j.prune(ctx, partition, before, most)
-		n += gone
-		if err != nil || gone < most {
+		deleted, err := j.prune(ctx, partition, before, most)
+		n += deleted
+		if err != nil || deleted < most {
 			return n, err
 		}
 	}
@@ -39,7 +39,8 @@ func (j *Journal) prune(ctx context.Context, partition int, before core.Time, mo
 	}
 	err = j.w.transaction(func() error {
 		for _, table := range []string{
-			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?", "DELETE FROM steps_data WHERE run = ?",
+			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?",
+			"DELETE FROM steps_data WHERE run = ?",
 			"DELETE FROM runs_data WHERE id = ?",
 		} {
 			s, err := j.w.conn.stmt(table)

@@ -16,7 +16,7 @@ func (j *Journal) Due(
 	ctx context.Context, partition int, from, before core.Time, limit int,
 ) (due []journal.Due, err error) {
 	err = j.read(ctx, func(c *conn) error {
-		// "wake > 0" is what lets SQLite use the partial index.
+		// Without "wake > 0" SQLite would not use the partial index.
 		return j.wrap("due", query(c, "SELECT id, wake FROM runs_data WHERE partition = ? AND wake > 0 AND wake >= ?"+
 			" AND wake < ? ORDER BY wake, id LIMIT ?",
 			func(s *sqlite.Stmt) {
@@ -36,7 +36,8 @@ func (j *Journal) Due(
 }
 
 // runColumns are a run's columns in the order in which scanRun reads them.
-const runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at, r.deadline," +
+const runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at, " +
+	"r.deadline," +
 	" r.wake, r.parent, r.message, r.applied"
 
 const runTables = "runs_data r LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
@@ -59,21 +60,22 @@ func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
 	return r
 }
 
-// scanRows bounds how many rows one snapshot of List walks over in search of rare ones.
+// scanRows bounds how many rows List reads in one snapshot.
 const scanRows = 50_000
 
-// List implements journal.Journal. A filter that few runs pass makes it walk over the others, a stretch at a time.
+// List implements journal.Journal. With a filter that few runs match it has to read many others. It reads them in
+// parts, because a long snapshot would keep the write-ahead log from being copied into the file.
 func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	if q.Limit <= 0 {
 		q.Limit = journal.DefaultLimit
 	}
 	var page journal.Page
 	if q.WorkflowID != "" { // found by its index
-		_, err := j.listStretch(ctx, q, -1, &page)
+		_, err := j.listPart(ctx, q, -1, &page)
 		return page, err
 	}
 	for {
-		next, err := j.listStretch(ctx, q, scanRows, &page)
+		next, err := j.listPart(ctx, q, scanRows, &page)
 		if err != nil || page.More || next == (core.RunID{}) {
 			return page, err
 		}
@@ -81,19 +83,23 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 	}
 }
 
-// listStretch adds to the page what is found among the next rows, and returns the last of them; zero: there are no more.
-func (j *Journal) listStretch(ctx context.Context, q journal.Query, rows int, page *journal.Page) (next core.RunID, err error) {
+// listPart adds the matching runs among the next rows to the page. It returns the last id of those rows, or zero if
+// there are no more.
+func (j *Journal) listPart(
+	ctx context.Context, q journal.Query, rows int, page *journal.Page,
+) (next core.RunID, err error) {
 	text, args := listQuery(q)
 	err = j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
 		defer c.SetInterrupt(nil)
 		if rows > 0 {
-			end, err := stretchEnd(c, q.After, rows)
+			end, err := partEnd(c, q.After, rows)
 			if err != nil {
 				return j.wrap("list", err)
 			}
 			if next = end; next != (core.RunID{}) {
-				text, args = text+" AND r.id >= ?", append(args, next[:])
+				text += " AND r.id >= ?"
+				args = append(args, next[:])
 			}
 		}
 		return j.wrap("list", query(c, text+" ORDER BY r.id DESC LIMIT ?",
@@ -122,8 +128,9 @@ func (j *Journal) listStretch(ctx context.Context, q journal.Query, rows int, pa
 	return next, err
 }
 
-// stretchEnd returns the id that lies so many rows after another, in the list's order; zero: there are not so many.
-func stretchEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
+// partEnd returns the id that is so many rows after another one, in the list's order. It returns zero if there are
+// fewer.
+func partEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
 	if after == (core.RunID{}) {
 		for i := range after {
 			after[i] = 0xff
@@ -178,14 +185,18 @@ func (j *Journal) Attempts(ctx context.Context, run core.RunID) (rows []journal.
 }
 
 func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
-	err = query(c, "SELECT step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message"+
-		" FROM steps_data WHERE run = ? ORDER BY step",
+	err = query(c,
+		"SELECT step, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message"+
+			" FROM steps_data WHERE run = ? ORDER BY step",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
 		func(s *sqlite.Stmt) (bool, error) {
 			rows = append(rows, journal.StepRow{
-				Run: run, Step: core.StepID(s.ColumnInt64(0)), Name: s.ColumnText(1), Kind: core.StepKind(s.ColumnInt64(2)),
-				Phase: core.StepPhase(s.ColumnInt64(3)), Reason: policy.Reason(s.ColumnInt64(4)), Attempt: s.ColumnInt(5),
-				ScheduledAt: core.Time(s.ColumnInt64(6)), EndedAt: core.Time(s.ColumnInt64(7)), NextAt: core.Time(s.ColumnInt64(8)),
+				Run: run, Step: core.StepID(s.ColumnInt64(0)), Name: s.ColumnText(1),
+				Kind:  core.StepKind(s.ColumnInt64(2)),
+				Phase: core.StepPhase(s.ColumnInt64(3)), Reason: policy.Reason(s.ColumnInt64(4)),
+				Attempt:     s.ColumnInt(5),
+				ScheduledAt: core.Time(s.ColumnInt64(6)), EndedAt: core.Time(s.ColumnInt64(7)),
+				NextAt:   core.Time(s.ColumnInt64(8)),
 				Deadline: core.Time(s.ColumnInt64(9)), Message: s.ColumnText(10),
 			})
 			return false, nil
@@ -194,13 +205,15 @@ func stepsOf(c *conn, run core.RunID) (rows []journal.StepRow, err error) {
 }
 
 func attemptsOf(c *conn, run core.RunID) (rows []journal.AttemptRow, err error) {
-	err = query(c, `SELECT a.step, a.attempt, a.ready_at, a.started_at, a.ended_at, w.name, o.name, a."limit", a.message`+
-		" FROM attempts_data a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
-		" WHERE a.run = ? ORDER BY a.step, a.attempt",
+	err = query(c,
+		`SELECT a.step, a.attempt, a.ready_at, a.started_at, a.ended_at, w.name, o.name, a."limit", a.message`+
+			" FROM attempts_data a LEFT JOIN names w ON w.id = a.worker LEFT JOIN names o ON o.id = a.outcome"+
+			" WHERE a.run = ? ORDER BY a.step, a.attempt",
 		func(s *sqlite.Stmt) { s.BindBytes(1, run[:]) },
 		func(s *sqlite.Stmt) (bool, error) {
 			rows = append(rows, journal.AttemptRow{
-				Run: run, Step: core.StepID(s.ColumnInt64(0)), Attempt: s.ColumnInt(1), ReadyAt: core.Time(s.ColumnInt64(2)),
+				Run: run, Step: core.StepID(s.ColumnInt64(0)), Attempt: s.ColumnInt(1),
+				ReadyAt: core.Time(s.ColumnInt64(2)),
 				Started: core.Time(s.ColumnInt64(3)), Ended: core.Time(s.ColumnInt64(4)), Worker: s.ColumnText(5),
 				Outcome: s.ColumnText(6), Limit: policy.LimitKind(s.ColumnInt64(7)), Message: s.ColumnText(8),
 			})

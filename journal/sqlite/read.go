@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// read lends a reading connection to fn. Every call is one short read: a snapshot that is held keeps the log from being
-// folded into the file, and the log grows.
+// read calls fn with a reading connection. Keep each call short: as long as a snapshot is held, the write-ahead log
+// cannot be copied into the file, and it grows.
 func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -37,7 +37,8 @@ func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 	return err
 }
 
-// query runs a prepared statement on a reading connection. bind sets its parameters, row takes each row; true stops.
+// query runs a prepared statement on a reading connection. bind sets its parameters. row is called for each row, and
+// stops the query by returning true.
 func query(c *conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt) (stop bool, err error)) error {
 	s, err := c.stmt(text)
 	if err != nil {
@@ -66,17 +67,20 @@ func query(c *conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt)
 
 // Partitions implements journal.Journal.
 func (j *Journal) Partitions(ctx context.Context) (spans []journal.Span, err error) {
+	// One statement reads one snapshot. The newest row of a partition is never deleted.
+	const newest = "SELECT p.partition, j.id, j.through FROM partitions p LEFT JOIN journal j ON j.id =" +
+		" (SELECT max(id) FROM journal WHERE id BETWEEN p.partition << ?1 AND (p.partition << ?1) + ?2)" +
+		" ORDER BY p.partition"
 	err = j.read(ctx, func(c *conn) error {
-		// Of one statement, so of one moment. The newest row of a partition is never trimmed.
-		return j.wrap("partitions", query(c, "SELECT p.partition, j.id, j.through FROM partitions p LEFT JOIN journal j ON j.id ="+
-			" (SELECT max(id) FROM journal WHERE id BETWEEN p.partition << ?1 AND (p.partition << ?1) + ?2) ORDER BY p.partition",
+		return j.wrap("partitions", query(c, newest,
 			func(s *sqlite.Stmt) {
 				s.BindInt64(1, seqBits)
 				s.BindInt64(2, seqMask)
 			},
 			func(s *sqlite.Stmt) (bool, error) {
 				spans = append(spans, journal.Span{
-					Partition: s.ColumnInt(0), Last: uint64(s.ColumnInt64(1)) & seqMask, Through: uint64(s.ColumnInt64(2)),
+					Partition: s.ColumnInt(0), Last: uint64(s.ColumnInt64(1)) & seqMask,
+					Through: uint64(s.ColumnInt64(2)),
 				})
 				return false, nil
 			}))
@@ -84,7 +88,7 @@ func (j *Journal) Partitions(ctx context.Context) (spans []journal.Span, err err
 	return spans, err
 }
 
-// tailBytes bounds what one read of the tail brings into memory.
+// tailBytes bounds how many bytes one read of the tail loads into memory.
 const tailBytes = 4 << 20
 
 type tailBatch struct {
@@ -92,8 +96,8 @@ type tailBatch struct {
 	entries []byte
 }
 
-// Tail implements journal.Journal. It holds no snapshot while fn runs: where the journal drops batches meanwhile, it goes on behind
-// them.
+// Tail implements journal.Journal. It holds no snapshot while fn runs. If the journal deletes batches meanwhile, Tail
+// goes on after them.
 func (j *Journal) Tail(
 	ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error,
 ) error {
@@ -105,7 +109,7 @@ func (j *Journal) Tail(
 		}
 		for i, b := range batches {
 			if begun && b.seq != after+1 {
-				through := uint64(0) // batches that were read at once are of one moment
+				through := uint64(0) // batches from the same read cannot have a gap
 				if i == 0 {
 					through, err = j.through(ctx, partition)
 				}
@@ -151,7 +155,7 @@ func (j *Journal) tail(ctx context.Context, partition int, after uint64) (batche
 	return batches, err
 }
 
-// through reads up to which batch the view contains all.
+// through reads the watermark: the view contains every batch up to it.
 func (j *Journal) through(ctx context.Context, partition int) (seq uint64, err error) {
 	err = j.read(ctx, func(c *conn) error {
 		return j.wrap("tail", query(c, "SELECT through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
@@ -202,7 +206,7 @@ func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History
 	return h, nil
 }
 
-// historyOf reads row and history in one statement, so of one moment.
+// historyOf reads row and history in one statement, so both are from one snapshot.
 func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error) {
 	err = query(c, "SELECT r.applied, h.seq, h.sum, h.entries FROM runs_data r LEFT JOIN history h ON h.run = r.id"+
 		" WHERE r.id = ? ORDER BY h.seq",
@@ -232,11 +236,13 @@ func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error
 func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journal.Definition, err error) {
 	found := false
 	err = j.read(ctx, func(c *conn) error {
-		return j.wrap("definition", query(c, "SELECT kind, name, source FROM definitions WHERE id = ? AND kind IS NOT NULL",
+		return j.wrap("definition", query(c, "SELECT kind, name, source FROM definitions WHERE id = ? AND kind IS "+
+			"NOT NULL",
 			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
 			func(s *sqlite.Stmt) (bool, error) {
 				found = true
-				d = journal.Definition{ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1), Source: make([]byte, s.ColumnLen(2))}
+				d = journal.Definition{ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1),
+					Source: make([]byte, s.ColumnLen(2))}
 				s.ColumnBytes(2, d.Source)
 				return true, nil
 			}))
@@ -247,9 +253,10 @@ func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journ
 	return d, err
 }
 
-// Find implements journal.Journal. Of several runs with the name the newest is found.
+// Find implements journal.Journal. If several runs match, it returns the newest.
 func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
-	text, args := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC", []string{by.WorkflowID}
+	text := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC"
+	args := []string{by.WorkflowID}
 	if by.WorkflowID == "" {
 		text = "SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
 			" ORDER BY id DESC"
@@ -272,7 +279,8 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 		})
 	}
 	if err == nil && !found {
-		err = fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q", journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
+		err = fmt.Errorf("%w: no run with workflow id %q, or key %q of workflow %q",
+			journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
 	}
 	return id, err
 }

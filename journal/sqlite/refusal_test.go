@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestRefusalsSayItOnce: what is no journal is named once, with what it is instead and what to do.
+// TestRefusalsSayItOnce: an error about a path that is not a journal names the path once, and tells what it is and what
+// to do.
 func TestRefusalsSayItOnce(t *testing.T) {
 	write := func(text string) func(path string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
@@ -20,11 +21,13 @@ func TestRefusalsSayItOnce(t *testing.T) {
 		make       func(path string) error
 		code       error
 		text, hint string
-		readOnly   bool // to write, it is as good as none
+		readOnly   bool // only reading is refused; writing creates a database there
 	}{
-		{"text", write("hello, this is no database\n"), journal.ErrNoJournal, "file is not a database", "not a SQLite file", false},
-		{"empty", write(""), journal.ErrNoJournal, "empty is empty", "the first run", true},
-		{"folder", func(path string) error { return os.Mkdir(path, 0o700) }, journal.ErrNoJournal, "is a directory", "name a file in it", false},
+		{"text", write("hello, this is not a database\n"), journal.ErrNoJournal, "file is not a database",
+			"not a SQLite file", false},
+		{"empty", write(""), journal.ErrNoJournal, "empty is empty", "starting a run", true},
+		{"folder", func(path string) error { return os.Mkdir(path, 0o700) }, journal.ErrNoJournal, "is a directory",
+			"name a file in it", false},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		if err := c.make(path); err != nil {
@@ -38,7 +41,7 @@ func TestRefusalsSayItOnce(t *testing.T) {
 			}
 			for _, once := range []string{"journal:", c.hint, path} {
 				if n := strings.Count(err.Error(), once); n != 1 {
-					t.Errorf("%s: %q stands %d times in %q", c.name, once, n, err)
+					t.Errorf("%s: %q occurs %d times in %q", c.name, once, n, err)
 				}
 			}
 		}
@@ -57,8 +60,8 @@ func TestRefusalsSayItOnce(t *testing.T) {
 	}
 }
 
-// A file that is removed, or has another put in its place, would take what is written to it with it when it is closed: nothing
-// is acknowledged any more.
+// After the file was removed or replaced, writes go to a file that disappears when it is closed. So nothing is
+// acknowledged any more.
 func TestFileTakenAway(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -82,7 +85,7 @@ func TestFileTakenAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := take(path); err != nil {
-				t.Skip(err) // the system keeps open files where they are
+				t.Skip(err) // the system does not let open files be moved
 			}
 			for range 2 {
 				lease.Last++

@@ -6,11 +6,11 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// manyRows is how many rows one statement writes where there are that many. A statement that writes one row spends more
-// on its own beginning and end, and on finding its place in the tree, than on the row.
+// manyRows is how many rows one statement writes if there are that many. A statement that writes a single row spends
+// more time on its own start and end, and on finding the place in the tree, than on the row.
 const manyRows = 16
 
-// rowStmt writes rows into a table, many at once or one.
+// rowStmt writes rows into a table, one or many at once.
 type rowStmt struct {
 	one, many *sqlite.Stmt
 	columns   int
@@ -26,7 +26,7 @@ func (r *rowStmt) prepare(conn *conn, into string, columns int) (err error) {
 	return err
 }
 
-// writeRows writes rows whose values bind binds, the first of a row to the parameter after at.
+// writeRows writes rows. bind sets the values of one row, starting at the parameter after at.
 func writeRows[T any](r *rowStmt, rows []T, bind func(s *sqlite.Stmt, at int, row *T) error) error {
 	for len(rows) > 0 {
 		s, n := r.one, 1

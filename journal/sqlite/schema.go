@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// format is the version of the file's format that this code writes; it refuses newer ones.
+// format is the version of the file format that this code writes. It refuses newer ones.
 //
 // Format 2 differs from format 1 in what checksums begin with, nothing else. A file of format 1 stays one. Format 3 has
 // several partitions, which older versions would take for one; files with one partition are of format 2 as before.
@@ -20,16 +20,18 @@ const (
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.
 const applicationID = 0x5061776c
 
-// pageSize in bytes. A commit writes whole pages to the log: smaller ones make a small append cheaper, larger ones
-// bulk rows. Of 8 and 16 KiB, level on bulk, the smaller was 5 to 15 percent faster for single entries.
+// pageSize is the size of a page, in bytes. A commit writes whole pages to the log, so small pages are good for small
+// appends and large pages for many rows. 8 and 16 KiB were equally fast for many rows; for single entries 8 KiB was 5
+// to 15 percent faster.
 const pageSize = 8 << 10
 
-// keyIndex finds the run that an idempotency key of a workflow has made. In files of before keys belonged to workflows it is on
-// the key alone, which finds the same rows, among those of other workflows; Open replaces it.
+// keyIndex finds the run that was started with an idempotency key of a workflow. In older files, where keys did not
+// belong to workflows, the index has only the key. It finds the same rows, and those of other workflows too. Open
+// replaces it.
 const keyIndex = "CREATE INDEX runs_key ON runs_data (key, workflow) WHERE key IS NOT NULL"
 
-// schema creates format 2. Tables keyed by a run's id have no rowid: ids grow with time, so rows are appended, and the
-// id is stored once. Indexes are partial, so that a run pays only for those it can be found by.
+// schema creates format 2. Tables whose key is a run's id have no rowid: ids grow with time, so rows are appended, and
+// the id is stored only once. Indexes are partial: a run is only in those by which it can be found.
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE partitions (
@@ -137,7 +139,8 @@ func readable() map[string]string {
 			"lower(hex(d.id)) AS definition",
 			"r.partition AS partition",
 			"r.applied AS applied",
-		}, ",\n\t") + "\nFROM runs_data r LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition",
+		}, ",\n\t") + "\nFROM runs_data r LEFT JOIN names n ON n.id = r.workflow" +
+			" LEFT JOIN definitions d ON d.num = r.definition",
 		"steps": "SELECT " + strings.Join([]string{
 			uuid("run") + " AS run",
 			"step",
@@ -173,7 +176,8 @@ func readable() map[string]string {
 // uuid prints a run's id as people write it.
 func uuid(column string) string {
 	part := func(from, n int) string { return fmt.Sprintf("substr(hex(%s), %d, %d)", column, from, n) }
-	return "lower(" + strings.Join([]string{part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)}, " || '-' || ") + ")"
+	parts := []string{part(1, 8), part(9, 4), part(13, 4), part(17, 4), part(21, 12)}
+	return "lower(" + strings.Join(parts, " || '-' || ") + ")"
 }
 
 // instant prints microseconds as RFC 3339 with milliseconds.
@@ -181,7 +185,7 @@ func instant(column string) string {
 	return "strftime('%Y-%m-%dT%H:%M:%fZ', nullif(" + column + ", 0) / 1e6, 'unixepoch')"
 }
 
-// named prints an enumeration's value; the names are the ones the rest of Pawl uses.
+// named prints the value of an enumeration by its name in Go.
 func named[T interface {
 	~uint8
 	String() string

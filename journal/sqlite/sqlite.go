@@ -17,9 +17,9 @@ import (
 
 // Options of Open. The zero value is useful.
 type Options struct {
-	// Command tells people which process holds the file. Defaults to this process's command line.
+	// Command shows other processes who holds the file. Defaults to the command line of this process.
 	Command string
-	// Since tells them since when. Zero: the holder's description leaves it out.
+	// Since shows them since when. Zero: not shown.
 	Since core.Time
 	// Partitions is how many partitions a new file has; an existing one has to have as many. Default: those that the file
 	// has, one in a new file. With several a program uses more processor cores; it cannot be changed later.
@@ -35,18 +35,18 @@ type Journal struct {
 	seed     uint32      // of checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
-	mu         sync.Mutex         // serialises writing: SQLite has one writer
+	mu         sync.Mutex         // held while writing: SQLite has one writer
 	w          *writer            // nil: read-only, or closed
-	partitions map[int]*partition // that somebody owns
+	partitions map[int]*partition // the partitions that have an owner
 	lost       error              // why nothing is written any more
 	group      group
 
-	readers chan *conn    // nil: to be opened by whoever takes it
+	readers chan *conn    // a nil one is opened by whoever takes it
 	closing chan struct{} // closed by Close
 	check   checkpointer
 }
 
-// partition is what the writer knows of a partition. No other process writes the file, so this is the truth.
+// partition is the state of a partition. It is always right, because no other process writes the file.
 type partition struct {
 	epoch, first, last, through uint64
 	owner                       string
@@ -54,18 +54,18 @@ type partition struct {
 	feeds                       map[string]journal.Feed // never changed in place
 }
 
-// writerCache is how many bytes of pages the writer keeps. What it writes it appends, and what it looks up by a name
-// stands in the system's cache: 32 MiB made nothing cheaper, and each page takes twice its size of memory.
+// writerCache is how many bytes of pages the writer keeps in memory. Most writes append, and the pages for look-ups are
+// in the system's cache anyway: 32 MiB was not faster, and each page takes twice its size.
 const writerCache = 8 << 20
 
-// readerCount is how many reads go on at once; more wait.
+// readerCount is how many reads may run at the same time. Others wait.
 const readerCount = 2
 
-// Open opens the database at path, creating it where there is none, and holds it until Close.
+// Open opens the database at path and holds it until Close. It creates the database if there is none.
 // Errors: *HeldError (journal.ErrHeld), journal.ErrNoJournal, ErrNewer, ErrReadOnly, ErrCorrupt, ErrFull.
 func Open(path string, o Options) (*Journal, error) {
 	if path == "" {
-		return nil, errors.New("journal: open: the database's file has no name: write it like sqlite:shop.db")
+		return nil, errors.New("journal: open: the database has no file name: write it like sqlite:shop.db")
 	}
 	j := newJournal(path)
 	if o.Partitions < 0 || o.Partitions > journal.MostPartitions {
@@ -88,7 +88,8 @@ func Open(path string, o Options) (*Journal, error) {
 		if held := (*HeldError)(nil); errors.As(err, &held) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: open %s: %w (make its directory writable for this user)", journal.ErrReadOnly, path, err)
+		return nil, fmt.Errorf("%w: open %s: %w (make its directory writable for this user)",
+			journal.ErrReadOnly, path, err)
 	}
 	j.lock = l
 	if err := j.open(o.Partitions); err != nil {
@@ -99,8 +100,8 @@ func Open(path string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// OpenReadOnly opens the database at path for looking, whether or not another process holds it. Acquire, Append and
-// Prune answer journal.ErrReadOnly.
+// OpenReadOnly opens the database at path for reading, even if another process holds it. Acquire, Append and Prune
+// return journal.ErrReadOnly.
 func OpenReadOnly(path string) (*Journal, error) {
 	j := newJournal(path)
 	j.readOnly = true
@@ -113,7 +114,8 @@ func OpenReadOnly(path string) (*Journal, error) {
 	err := j.read(context.Background(), func(c *conn) error {
 		empty, err := j.identify(c)
 		if err == nil && empty {
-			err = fmt.Errorf("%w: %s is empty; the first run that is started with it makes it one", journal.ErrNoJournal, path)
+			err = fmt.Errorf("%w: %s is empty; starting a run with it makes it a database",
+				journal.ErrNoJournal, path)
 		}
 		return err
 	})
@@ -162,7 +164,7 @@ func (j *Journal) open(partitions int) error {
 	if j.file, err = os.Stat(j.path); err != nil {
 		return err
 	}
-	// Only now is it sure that the file is ours to change.
+	// Check that the file is Pawl's before anything in it is changed.
 	empty, err := j.identify(conn)
 	if err != nil {
 		return err
@@ -187,17 +189,18 @@ func (j *Journal) open(partitions int) error {
 	if err := j.w.prepare(); err != nil {
 		return err
 	}
-	j.check.conn, err = openConn(j.path, sqlite.OpenReadWrite, slackCache)
+	j.check.conn, err = openConn(j.path, sqlite.OpenReadWrite, reserveCache)
 	if err != nil {
 		return err
 	}
-	j.check.conn.SetBusyTimeout(0) // a reader's snapshot is not waited for: appends would wait, too
-	j.check.poke, j.check.done = make(chan struct{}, 1), make(chan struct{})
+	j.check.conn.SetBusyTimeout(0) // do not wait for a reader's snapshot, because appends would wait too
+	j.check.wake = make(chan struct{}, 1)
+	j.check.done = make(chan struct{})
 	return nil
 }
 
-// Close ends the journal. What was appended is durable already; Close folds the write-ahead log into the file, so that
-// one file is all there is.
+// Close closes the journal. What was appended is durable already. Close copies the write-ahead log into the file, so
+// that only one file is left.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	select {
@@ -221,7 +224,7 @@ func (j *Journal) Close() error {
 	}
 	j.close()
 	if isFull(sqlite.ErrCode(err)) {
-		return nil // the log stays beside the file, and the next Open reads it
+		return nil // the log stays next to the file, and the next Open reads it
 	}
 	return j.wrap("close", err)
 }

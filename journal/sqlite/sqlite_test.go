@@ -40,7 +40,7 @@ func openedWith(t testing.TB, path string, partitions int) *Journal {
 	return j
 }
 
-// copyFiles copies the database's files as they are on the disk at this moment: what a crash leaves.
+// copyFiles copies the database's files as they are on the disk at this moment, as a crash would leave them.
 func copyFiles(t testing.TB, from, to string) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal"} {

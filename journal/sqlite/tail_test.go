@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/journaltest"
 )
 
-// A tail that is longer than one read may lose its front while it is read: the view has those batches by then.
+// A tail that takes several reads may lose its oldest batches meanwhile. The view has those batches by then.
 func TestTailThatIsTrimmedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)
@@ -23,7 +23,8 @@ func TestTailThatIsTrimmedMeanwhile(t *testing.T) {
 	add := func(v *journal.View) {
 		lease.Last++
 		b := &journal.Batch{Epoch: lease.Epoch, Seq: lease.Last, View: v, Entries: []core.Entry{{
-			Run: journaltest.RunID(1), At: 1, Records: []core.Record{core.SignalKept{ID: "id", Name: "x", Payload: long}},
+			Run: journaltest.RunID(1), At: 1,
+			Records: []core.Record{core.SignalKept{ID: "id", Name: "x", Payload: long}},
 		}}}
 		if err := j.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -40,7 +41,7 @@ func TestTailThatIsTrimmedMeanwhile(t *testing.T) {
 	var seqs []uint64
 	err = other.Tail(t.Context(), 0, 0, func(seq uint64, _ []core.Entry) error {
 		if len(seqs) == 0 {
-			for range 2 { // a delete takes so many at most
+			for range 2 { // one delete removes only a limited number
 				add(&journal.View{Through: batches - 1})
 			}
 		}

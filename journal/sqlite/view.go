@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// rowCost is about how many bytes a view row puts into the log, counting its share of the pages that it changes.
+// rowCost is about how many bytes a row of the view adds to the log, with its share of the changed pages.
 const rowCost = 1 << 10
 
-// view writes a part of the view and returns about how many bytes that put into the log.
+// view writes a part of the view. It returns about how many bytes that added to the log.
 func (w *writer) view(v *journal.View) (size int, err error) {
 	if err := writeRows(&w.run, v.Runs, w.bindRun); err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func (w *writer) bindRun(s *sqlite.Stmt, at int, r *journal.RunRow) error {
 	}
 	wake := r.Wake
 	if r.Phase.Closed() {
-		wake = 0 // Due is about open runs
+		wake = 0 // Due only returns open runs
 	}
 	s.BindBytes(at+1, r.ID[:])
 	s.BindInt64(at+2, int64(r.Partition))
@@ -116,7 +116,7 @@ func (w *writer) bindPiece(s *sqlite.Stmt, at int, h *journal.HistoryRow) error 
 	return nil
 }
 
-// bindText stores empty text as NULL, which takes no room in the row and none in an index.
+// bindText stores empty text as NULL, which takes no space in the row or in an index.
 func bindText(s *sqlite.Stmt, param int, text string) {
 	if text == "" {
 		s.BindNull(param)
@@ -125,7 +125,7 @@ func bindText(s *sqlite.Stmt, param int, text string) {
 	}
 }
 
-// nameOf returns the number of a name, giving it one at its first use; 0 is no name.
+// nameOf returns the number of a name. A new name gets one. 0 means no name.
 func (w *writer) nameOf(name string) (int64, error) {
 	if name == "" {
 		return 0, nil
@@ -145,7 +145,7 @@ func (w *writer) nameOf(name string) (int64, error) {
 		}
 		w.freshNames = append(w.freshNames, name)
 	}
-	const most = 10_000 // workers' names may be many over the years
+	const most = 10_000 // over the years there may be many names of workers
 	if len(w.names) >= most {
 		clear(w.names)
 	}
@@ -156,10 +156,10 @@ func (w *writer) nameOf(name string) (int64, error) {
 // definition is what the writer knows of a stored definition.
 type definition struct {
 	num   int64
-	whole bool // it has come; else a run only refers to it
+	whole bool // its source is stored; false: so far only runs refer to it
 }
 
-// definitionOf returns the number of a definition; 0 is none.
+// definitionOf returns the number of a definition. 0 means none.
 func (w *writer) definitionOf(id core.DefinitionID) (int64, error) {
 	if (id == core.DefinitionID{}) {
 		return 0, nil
@@ -213,7 +213,7 @@ func (w *writer) defineAll(definitions []journal.Definition) error {
 		s.BindBytes(1, src.ID[:])
 		s.BindText(2, src.Kind)
 		s.BindText(3, src.Name)
-		if utf8.Valid(src.Source) { // as text it is readable in the sqlite3 shell
+		if utf8.Valid(src.Source) { // text is readable in the sqlite3 shell
 			s.BindText(4, string(src.Source))
 		} else {
 			s.BindBytes(4, src.Source)

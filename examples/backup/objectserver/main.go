@@ -1,6 +1,6 @@
 // Command objectserver is a small object store that misbehaves on purpose: every object's first upload is answered with
-// 503 and Retry-After, the second hangs, the third loses its connection half-way, and the fourth is taken. It listens on
-// loopback, keeps objects in memory and leaves by itself when nobody has asked for anything for a while.
+// 503 and Retry-After, the second hangs, the third loses its connection half-way, and the fourth is taken. It listens
+// on loopback, keeps objects in memory and leaves by itself when nobody has asked for anything for a while.
 package main
 
 import (

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // View is what there is to draw.

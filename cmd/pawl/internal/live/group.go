@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pawl-dev/pawl/api"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // maxItems is how many open items of a forEach are drawn; the others are counted.

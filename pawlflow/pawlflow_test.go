@@ -1,19 +1,25 @@
-package pawl_test
+package pawlflow_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/journal/memory"
 	_ "github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/pawlflow"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -31,17 +37,17 @@ func parsed(t *testing.T, name, rest string) *flow.Document {
 	return doc
 }
 
-// TestDefineFlow runs a flow with a process, a function on a queue, a child flow and a child that is a function; closes the
+// TestDefine runs a flow with a process, a function on a queue, a child flow and a child that is a function; closes the
 // engine while it sleeps, and lets it go on in one that was never told of the flow.
-func TestDefineFlow(t *testing.T) {
+func TestDefine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
 	ctx, dir := t.Context(), t.TempDir()
-	polite := pawl.DefineFlow[greeting, string](parsed(t, "polite",
+	polite := pawlflow.Define[greeting, string](parsed(t, "polite",
 		"input: {type: object, properties: {who: {type: string}}}\nsteps: [{name: say, exec: {command: [echo, \"dear ${{ input.who }}\"]}}]\noutput: ${{ trim(steps.say.output.stdout) }}\n"))
 	loud := pawl.Define("loud", func(_ pawl.Context, in greeting) (string, error) { return strings.ToUpper(in.Who), nil })
-	w := pawl.DefineFlow[greeting, []string](parsed(t, "greet", `
+	w := pawlflow.Define[greeting, []string](parsed(t, "greet", `
 input: {type: object, required: [who], properties: {who: {type: string}, mark: {type: string, default: "!"}}}
 steps:
   - {name: mark, task: {queue: words, type: Mark, input: {who: "${{ input.who + input.mark }}"}}, retry: "fixed(3, 1ms)"}
@@ -99,7 +105,7 @@ output: ["${{ steps.polite.output }}", "${{ steps.loud.output }}"]
 
 // TestFlowFromBody: a function's body calls a flow as a child and sees its failure as that of any step.
 func TestFlowFromBody(t *testing.T) {
-	nap := pawl.DefineFlow[map[string]string, string](parsed(t, "nap",
+	nap := pawlflow.Define[map[string]string, string](parsed(t, "nap",
 		"steps:\n  - {name: nap, sleep: 30d}\n  - {name: end, needs: nap, when: input.end != 'well', fail: {message: badly, type: Nightmare}}\noutput: slept\n"))
 	w := pawl.Define("w", func(ctx pawl.Context, end string) (string, error) {
 		out, err := pawl.Child(ctx, "nap", nap, map[string]string{"end": end})
@@ -120,7 +126,7 @@ func TestFlowFromBody(t *testing.T) {
 
 // TestFlowEvents: a flow's values are JSON under every codec, and its own deadline holds.
 func TestFlowEvents(t *testing.T) {
-	w := pawl.DefineFlow[any, greeting](parsed(t, "wait", "timeout: 2h\nsteps: [{name: hello, wait: hello}]\noutput: ${{ steps.hello.output }}\n"))
+	w := pawlflow.Define[any, greeting](parsed(t, "wait", "timeout: 2h\nsteps: [{name: hello, wait: hello}]\noutput: ${{ steps.hello.output }}\n"))
 	pawltest.RunWith(t, pawl.Config{Codec: veiled{}}, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", nil)
 		if err != nil {
@@ -143,7 +149,7 @@ func TestFlowEvents(t *testing.T) {
 // TestFlowFake: a test stands in for a flow's processes, and time is skipped.
 func TestFlowFake(t *testing.T) {
 	var heard []string
-	w := pawl.DefineFlow[any, string](parsed(t, "report",
+	w := pawlflow.Define[any, string](parsed(t, "report",
 		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\noutput: ${{ steps.render.output.page }}\n"))
 	pawltest.RunWith(t, pawl.Config{Observer: observed(func(a pawl.AttemptInfo, err error) {
 		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
@@ -171,7 +177,7 @@ func TestFlowFake(t *testing.T) {
 
 // TestFlowFakeStays: what stands in for a process and does not heed its context is abandoned, as a step's function is.
 func TestFlowFakeStays(t *testing.T) {
-	w := pawl.DefineFlow[any, int](parsed(t, "w",
+	w := pawlflow.Define[any, int](parsed(t, "w",
 		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\noutput: ${{ steps.a.output }}\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		e.Fake("a", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
@@ -190,7 +196,7 @@ func TestFlowFakeStays(t *testing.T) {
 
 // TestFlowInterceptedError: what an interceptor makes of a process's failure is what counts.
 func TestFlowInterceptedError(t *testing.T) {
-	w := pawl.DefineFlow[any, any](parsed(t, "w", "steps: [{name: a, http: \"http://127.0.0.1:1/\", retry: \"fixed(3, 1ms)\"}]\n"))
+	w := pawlflow.Define[any, any](parsed(t, "w", "steps: [{name: a, http: \"http://127.0.0.1:1/\", retry: \"fixed(3, 1ms)\"}]\n"))
 	calls := 0
 	e, err := pawl.Open(t.Context(), pawl.Config{
 		Database: "sqlite:" + filepath.Join(t.TempDir(), "w.db"),
@@ -216,7 +222,7 @@ func (o observed) BodyStopped(string, error)                                   {
 
 // TestFlowRerun: reruns keep what the flow's graph says.
 func TestFlowRerun(t *testing.T) {
-	w := pawl.DefineFlow[any, any](parsed(t, "w", "steps: [{name: a, noop: {}}, {name: b, needs: a, sleep: 1h}, {name: c, needs: b, noop: {}}]\n"))
+	w := pawlflow.Define[any, any](parsed(t, "w", "steps: [{name: a, noop: {}}, {name: b, needs: a, sleep: 1h}, {name: c, needs: b, noop: {}}]\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", nil)
 		if err != nil {
@@ -247,7 +253,7 @@ func TestFlowForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := pawl.DefineFlow[any, any](doc)
+	w := pawlflow.Define[any, any](doc)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		attempts := 0
 		e.Fake("a", func(context.Context, pawl.AttemptInfo) (any, error) { attempts++; return nil, errors.New("no") })
@@ -270,7 +276,7 @@ func TestFlowForms(t *testing.T) {
 func TestFlowChanged(t *testing.T) {
 	doc := parsed(t, "w", "timeout: 1h\nsteps: [{name: a, sleep: 2h}]\n")
 	doc.Name, doc.Limits = "other", flow.RunLimits{}
-	w := pawl.DefineFlow[any, any](doc)
+	w := pawlflow.Define[any, any](doc)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		if _, err := run(t, e.Engine, w, nil); err != nil {
 			t.Error(err)
@@ -280,7 +286,7 @@ func TestFlowChanged(t *testing.T) {
 
 // TestFlowOperated: an operator's result of a flow's step is JSON, as its steps' own are; a function's passes the codec.
 func TestFlowOperated(t *testing.T) {
-	file := pawl.DefineFlow[any, greeting](parsed(t, "file", "steps: [{name: a, task: {type: T}}]\noutput: {who: \"${{ steps.a.output.who }}\"}\n"))
+	file := pawlflow.Define[any, greeting](parsed(t, "file", "steps: [{name: a, task: {type: T}}]\noutput: {who: \"${{ steps.a.output.who }}\"}\n"))
 	function := pawl.Define("function", func(ctx pawl.Context, _ any) (greeting, error) {
 		return pawl.Call[greeting](ctx, "a", "T", nil, pawl.Timeout("1h"))
 	})
@@ -304,17 +310,17 @@ func TestFlowOperated(t *testing.T) {
 }
 
 func TestFlowRefused(t *testing.T) {
-	one := pawl.DefineFlow[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
+	one := pawlflow.Define[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		_, missing := one.Start(t.Context(), e, "", map[string]string{})
 		for what, c := range map[string]struct {
 			err  error
 			want string
 		}{
-			"no document":   {e.Register(pawl.DefineFlow[any, any](nil)), "there is no document"},
-			"its name":      {e.Register(pawl.DefineFlow[any, any](&flow.Document{Name: "a/b"})), `"a/b" contains one of`},
-			"nothing in it": {e.Register(pawl.DefineFlow[any, any](&flow.Document{Name: "empty"})), "steps"},
-			"a task's type": {e.Register(pawl.DefineFlow[any, any](parsed(t, "own", "steps: [{name: a, task: {type: go-hook}}]\n"))), `step "a": tasks of the type "go-hook"`},
+			"no document":   {e.Register(pawlflow.Define[any, any](nil)), "there is no document"},
+			"its name":      {e.Register(pawlflow.Define[any, any](&flow.Document{Name: "a/b"})), `"a/b" contains one of`},
+			"nothing in it": {e.Register(pawlflow.Define[any, any](&flow.Document{Name: "empty"})), "steps"},
+			"a task's type": {e.Register(pawlflow.Define[any, any](parsed(t, "own", "steps: [{name: a, task: {type: go-hook}}]\n"))), `step "a": tasks of the type "go-hook"`},
 			"its input":     {missing, "who"},
 			"a handler":     {e.Serve("q", 1, pawl.Handle("exec", func(context.Context, any) (any, error) { return nil, nil })), "another name"},
 			"replay":        {replayOf(t, e, one), "has no body"},
@@ -323,11 +329,11 @@ func TestFlowRefused(t *testing.T) {
 				t.Errorf("%s: %v; want %q", what, c.err, c.want)
 			}
 		}
-		again := pawl.DefineFlow[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
+		again := pawlflow.Define[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
 		if err := e.Register(again); err != nil {
 			t.Errorf("the same text again: %v", err)
 		}
-		other := pawl.DefineFlow[any, any](parsed(t, "one", "steps: [{name: b, noop: {}}]\n"))
+		other := pawlflow.Define[any, any](parsed(t, "one", "steps: [{name: b, noop: {}}]\n"))
 		if err := e.Register(other); err == nil || !strings.Contains(err.Error(), "defined twice") {
 			t.Errorf("another flow of that name: %v", err)
 		}
@@ -355,7 +361,7 @@ func TestFlowLeftovers(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("there is no /proc here")
 	}
-	w := pawl.DefineFlow[any, string](parsed(t, "env", "steps: [{name: env, exec: {shell: \"echo $PAWL_OWNER\"}}]\noutput: ${{ trim(steps.env.output.stdout) }}\n"))
+	w := pawlflow.Define[any, string](parsed(t, "env", "steps: [{name: env, exec: {shell: \"echo $PAWL_OWNER\"}}]\noutput: ${{ trim(steps.env.output.stdout) }}\n"))
 	db := filepath.Join(t.TempDir(), "e.db")
 	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + db})
 	if err != nil {
@@ -365,4 +371,66 @@ func TestFlowLeftovers(t *testing.T) {
 	if got, err := run(t, e, w, nil); len(got) != 16 || err != nil {
 		t.Errorf("the mark is %q, %v", got, err)
 	}
+}
+
+// slow is a journal whose disk takes a second.
+type slow struct{ *memory.Journal }
+
+func (s slow) Append(ctx context.Context, b *journal.Batch) error {
+	<-time.After(time.Second)
+	return s.Journal.Append(ctx, b)
+}
+
+// TestRetryOfAFlowBeforeItsEndIsDurable: a flow has no body to be called again.
+func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
+	w := pawlflow.Define[any, string](parsed(t, "w", "steps: [{name: paid, wait: paid, timeout: 10s}]\noutput: ${{ steps.paid.output }}\n"))
+	synctest.Test(t, func(t *testing.T) {
+		e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{memory.New()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = e.Close() }()
+		r, err := w.Start(t.Context(), e, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(9500 * time.Millisecond) // it has failed half a second ago
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Problem(r.ID); err != nil {
+			t.Error(err)
+		}
+		if err := r.Send(t.Context(), "paid", "in cash"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Result(t.Context()); err != nil || got != "in cash" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// veiled is a codec whose payloads say nothing to others.
+type veiled struct{}
+
+func (veiled) Encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(append([]byte{'"'}, base64.StdEncoding.EncodeToString(b)...), '"'), err
+}
+
+func (veiled) Decode(data []byte, v any) error {
+	b, err := base64.StdEncoding.DecodeString(string(data[1 : len(data)-1]))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+func run[In, Out any](t *testing.T, e *pawl.Engine, w *pawl.Workflow[In, Out], in In) (Out, error) {
+	t.Helper()
+	r, err := w.Start(t.Context(), e, "", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Result(t.Context())
 }

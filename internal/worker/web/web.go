@@ -1,4 +1,6 @@
-package worker
+// Package web executes the http tasks of flows' steps. It is apart from package worker, so that a program without flows
+// does not link net/http.
+package web
 
 import (
 	"context"
@@ -13,12 +15,13 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // HTTPConfig configures an HTTP. Zero values are useful.
 type HTTPConfig struct {
-	// Transport makes the requests; defaults to one of its own with net/http's settings, which takes proxies from the
+	// Transport makes the requests. Defaults to a new one with the settings of net/http, which reads proxies from the
 	// environment.
 	Transport http.RoundTripper
 }
@@ -29,31 +32,35 @@ type HTTPPayload struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Query   map[string]Texts  `json:"query,omitempty"` // added to the URL's
-	JSON    json.RawMessage   `json:"json,omitempty"`  // the request's body as data, or
-	Body    string            `json:"body,omitempty"`  // as text, or
-	File    string            `json:"file,omitempty"`  // as the content of a file
-	// Expect lists the status codes that are a success; default 2xx.
+
+	// JSON, Body and File give the request's body as data, as text or as a file's content. At most one may be set.
+	JSON json.RawMessage `json:"json,omitempty"`
+	Body string          `json:"body,omitempty"`
+	File string          `json:"file,omitempty"`
+
+	// Expect lists the status codes that are a success. Default: 2xx.
 	Expect Statuses `json:"expect,omitempty"`
 }
 
 // HTTP executes requests, one for each attempt.
 //
-// # What a server is told
+// # What a server gets
 //
-// Idempotency-Key, the same for all attempts of the step; Pawl-Attempt, the attempt's number; Pawl-Deadline-Ms, what
-// is left of the attempt's deadline, absent without one; traceparent, with one trace for all attempts of the step; and
-// User-Agent pawl. A header of the payload replaces any of them.
+// These headers, which the payload's headers can replace: Idempotency-Key, the same for all attempts of the step;
+// Pawl-Attempt, the attempt's number; Pawl-Deadline-Ms, the time until the attempt's deadline (not sent without a
+// deadline); traceparent, with one trace for all attempts of the step; and User-Agent pawl.
 //
-// # How it ends
+// # How an attempt ends
 //
-// The output is {"status", "headers", "body", "json"}: header names in lower case, the body as text in which what is
-// not UTF-8 is replaced by U+FFFD, and json where the body is JSON. A status other than the expected ones is a failure
-// of type status with that code: of kind error for 5xx, 408 and 429, which another attempt may change, of kind failed
-// for others. Retry-After becomes the failure's wish for the next delay. Up to 10 redirects are followed. A connection
-// that cannot be made or breaks off is of kind error and type connection; a body of more than 1 MiB of kind failed
-// and type too_large.
+// The output is {"status", "headers", "body", "json"}. Header names are in lower case. The body is text, in which
+// U+FFFD replaces everything that is not UTF-8; json is there if the body is JSON.
 //
-// The response's headers and each part of its body that arrives are signs of life.
+// A status that is not expected is a failure of type status with that code. Its kind is error for 5xx, 408 and 429,
+// which may go away, and failed for others. A Retry-After header sets the failure's RetryAfter. A connection that
+// cannot be made or breaks is a failure of kind error and type connection. A body of more than 1 MiB is a failure of
+// kind failed and type too_large. Up to 10 redirects are followed.
+//
+// The response's headers, and each part of its body that arrives, are signs of life.
 type HTTP struct {
 	client    *http.Client
 	transport http.RoundTripper
@@ -74,7 +81,7 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 			own = standard.Clone()
 		}
-		own.MaxIdleConnsPerHost = 64 // a flow calls few hosts, and those often
+		own.MaxIdleConnsPerHost = 64 // flows call few hosts, and call them often
 		transport = own
 	}
 	return &HTTP{
@@ -95,25 +102,25 @@ func (h *HTTP) Close() error {
 }
 
 // Execute makes the request.
-func (h *HTTP) Execute(ctx context.Context, t core.Task, alive Alive) Result {
+func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	var p HTTPPayload
-	if err := decode(t.Payload, &p); err != nil {
-		return badPayload("http", err)
+	if err := worker.DecodePayload(t.Payload, &p); err != nil {
+		return worker.BadPayload("http", err)
 	}
 	if err := p.check(); err != nil {
-		return badPayload("http", err)
+		return worker.BadPayload("http", err)
 	}
 	if ctx.Err() != nil {
-		return Result{Failure: stopped(ctx)}
+		return worker.Result{Failure: worker.Stopped(ctx)}
 	}
 	req, failure := p.request(ctx, alive)
 	if failure != nil {
-		return Result{Failure: failure}
+		return worker.Result{Failure: failure}
 	}
-	introduce(ctx, req, t)
+	setAttemptHeaders(ctx, req, t)
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return Result{Failure: requestFailure(ctx, req, err)}
+		return worker.Result{Failure: requestFailure(ctx, req, err)}
 	}
 	defer resp.Body.Close()
 	alive.Output()
@@ -123,15 +130,15 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 func (p *HTTPPayload) check() error {
 	switch {
 	case p.URL == "":
-		return errors.New("there is no url")
+		return errors.New("url is missing")
 	case len(p.JSON) > 0 && p.Body != "", p.File != "" && (len(p.JSON) > 0 || p.Body != ""):
-		return errors.New("json, body and file exclude each other; give one of them")
+		return errors.New("json, body and file cannot be used together; give one of them")
 	}
 	return nil
 }
 
-// request builds the request the payload describes.
-func (p *HTTPPayload) request(ctx context.Context, alive Alive) (*http.Request, *policy.Failure) {
+// request builds the request that the payload describes.
+func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Request, *policy.Failure) {
 	u, err := url.Parse(p.URL)
 	switch {
 	case err != nil:
@@ -177,9 +184,10 @@ func (p *HTTPPayload) request(ctx context.Context, alive Alive) (*http.Request, 
 	return req, nil
 }
 
-// introduce sets the headers that tell a server about the attempt, where the payload has not set them.
-func introduce(ctx context.Context, req *http.Request, t core.Task) {
-	key := IdempotencyKey(t.Token)
+// setAttemptHeaders sets the headers that describe the attempt, except those that the payload has set. The ids of the
+// trace are hashes, so that all attempts of a step share one trace.
+func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
+	key := worker.IdempotencyKey(t.Token)
 	attempt := strconv.Itoa(t.Token.Attempt)
 	trace := sha256.Sum256([]byte(key))
 	span := sha256.Sum256([]byte(key + "-" + attempt))
@@ -192,12 +200,12 @@ func introduce(ctx context.Context, req *http.Request, t core.Task) {
 	set("Pawl-Attempt", attempt)
 	set("Traceparent", "00-"+hex.EncodeToString(trace[:16])+"-"+hex.EncodeToString(span[:8])+"-01")
 	set("User-Agent", "pawl")
-	if left, ok := Remaining(ctx); ok {
+	if left, ok := worker.Remaining(ctx); ok {
 		set("Pawl-Deadline-Ms", strconv.FormatInt(left.Milliseconds(), 10))
 	}
 }
 
-// Texts is one text or several; in JSON a text or a list of them.
+// Texts is one text or several. In JSON it is a text or a list of texts.
 type Texts []string
 
 // UnmarshalJSON reads a text or a list of texts.
@@ -213,8 +221,8 @@ func (t *Texts) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Statuses is a set of status codes, each a code such as 404, or as the negated hundred a class: -2 is 2xx. In JSON
-// it is a list of numbers and texts, [200, "3xx"], or one of them.
+// Statuses is a set of status codes and classes. A class is the negative of its first digit: -2 is 2xx. In JSON it is a
+// number, a text, or a list of both: [200, "3xx"].
 type Statuses []int
 
 // UnmarshalJSON reads codes and classes.

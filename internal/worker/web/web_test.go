@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -48,9 +49,10 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 		_, _ = w.Write([]byte(`{"id": 7}`))
 	})
 	h := newTestHTTP(t)
-	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
+	ctx := worker.WithEnd(t.Context(), time.Now().Add(time.Hour))
 	task := httpTask(t, map[string]any{
-		"url": s.URL + "/a?x=1", "query": map[string]any{"y": []string{"2", "3"}, "z": "&"}, "json": map[string]any{"n": 1},
+		"url": s.URL + "/a?x=1", "query": map[string]any{"y": []string{"2", "3"}, "z": "&"},
+		"json":    map[string]any{"n": 1},
 		"headers": map[string]string{"X-Mine": "1", "user-agent": "other"},
 	})
 	res := h.Execute(ctx, task, newSigns())
@@ -132,7 +134,8 @@ func TestHTTPStatuses(t *testing.T) {
 			continue
 		}
 		wantFailure(t, res.Failure, c.kind, "status")
-		if res.Failure.Code != c.code || res.Failure.RetryAfter != nil || field(t, res.Output, "status") != strconv.Itoa(c.code) {
+		if res.Failure.Code != c.code || res.Failure.RetryAfter != nil ||
+			field(t, res.Output, "status") != strconv.Itoa(c.code) {
 			t.Errorf("%d: %v, output %s", c.code, res.Failure, res.Output)
 		}
 		if c.code == 404 && !strings.HasSuffix(res.Failure.Message, "answered 404 Not Found: words about 404") {
@@ -145,11 +148,12 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]string{
 		"": "none", "5": "5s", " 120 ": "2m0s", "-3": "none", "+3": "none", "0": "0s", "soon": "none", "1.5": "none",
-		"Sun, 01 Mar 2026 12:00:30 GMT": "30s", "Sun, 01 Mar 2026 11:00:00 GMT": "0s", "99999999999999999": "2562047h47m16s", "99999999999999999999": "2562047h47m16s",
+		"Sun, 01 Mar 2026 12:00:30 GMT": "30s", "Sun, 01 Mar 2026 11:00:00 GMT": "0s",
+		"99999999999999999": "2562047h47m16s", "99999999999999999999": "2562047h47m16s",
 	} {
 		got := "none"
-		if wish := retryAfter(value, now); wish != nil {
-			got = wish.String()
+		if after := retryAfter(value, now); after != nil {
+			got = after.String()
 		}
 		if got != want {
 			t.Errorf("%q is %s, want %s", value, got, want)
@@ -218,10 +222,11 @@ func TestHTTPConnections(t *testing.T) {
 		{map[string]any{"url": "http://"}, policy.KindFailed, "invalid_url", "names no host"},
 		{map[string]any{"url": "http://exa mple.test/"}, policy.KindFailed, "invalid_url", "cannot be read"},
 		{map[string]any{"url": s.URL, "method": "GE T"}, policy.KindFailed, "invalid_request", "method"},
-		{map[string]any{"url": s.URL, "headers": map[string]string{"a b": "c"}}, policy.KindFailed, "invalid_request", "header"},
+		{map[string]any{"url": s.URL, "headers": map[string]string{"a b": "c"}}, policy.KindFailed,
+			"invalid_request", "header"},
 		{map[string]any{"url": s.URL, "expect": "6xx"}, policy.KindFailed, "invalid_payload", "is not a status"},
-		{map[string]any{"url": s.URL, "json": 1, "body": "x"}, policy.KindFailed, "invalid_payload", "exclude"},
-		{map[string]any{}, policy.KindFailed, "invalid_payload", "no url"},
+		{map[string]any{"url": s.URL, "json": 1, "body": "x"}, policy.KindFailed, "invalid_payload", "used together"},
+		{map[string]any{}, policy.KindFailed, "invalid_payload", "url is missing"},
 	} {
 		f := h.Execute(t.Context(), httpTask(t, c.payload), newSigns()).Failure
 		wantFailure(t, f, c.kind, c.failure)
@@ -231,7 +236,7 @@ func TestHTTPConnections(t *testing.T) {
 	}
 }
 
-// TestHTTPKeepsSecrets: messages are stored and shown.
+// TestHTTPKeepsSecrets: messages are stored and shown, so they must not contain secrets.
 func TestHTTPKeepsSecrets(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	url := strings.Replace(s.URL, "http://", "http://user:hidden@", 1) + "/x?token=hidden"
@@ -254,10 +259,10 @@ func TestHTTPStopsAtOnce(t *testing.T) {
 	h := newTestHTTP(t)
 	for _, path := range []string{"/head", "/body"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		result := make(chan Result, 1)
+		result := make(chan worker.Result, 1)
 		go func() { result <- h.Execute(ctx, httpTask(t, map[string]any{"url": s.URL + path}), newSigns()) }()
 		<-arrived
-		cancel(&RevokedError{Kind: policy.KindTimeout})
+		cancel(&worker.RevokedError{Kind: policy.KindTimeout})
 		select {
 		case res := <-result:
 			wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
@@ -300,7 +305,7 @@ func TestHTTPBodies(t *testing.T) {
 		}
 	})
 	h := newTestHTTP(t)
-	get := func(path string) (Result, *lifeSigns) {
+	get := func(path string) (worker.Result, *lifeSigns) {
 		signs := newSigns()
 		return h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), signs), signs
 	}
@@ -312,7 +317,8 @@ func TestHTTPBodies(t *testing.T) {
 	if len(signs.outputs) < 10 {
 		t.Errorf("%d signs of life", len(signs.outputs))
 	}
-	if want := "is larger than 1 MiB; fetch it with a command that writes a file"; !strings.HasSuffix(res.Failure.Message, want) {
+	const want = "is larger than 1 MiB; fetch it with a command that writes a file"
+	if !strings.HasSuffix(res.Failure.Message, want) {
 		t.Errorf("it says %s", res.Failure.Message)
 	}
 	res, _ = get("/huge")

@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"bytes"
@@ -8,23 +8,26 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// requestBody is a request's body. It can be opened again, for a redirect.
+// requestBody is a request's body. A redirect opens it again.
 type requestBody struct {
 	open        func() (io.ReadCloser, error)
 	size        int64 // 0: the request has no body
 	contentType string
 }
 
-// body finds the request's body: data, text, or a file that is read while it is sent. The parts of a file that are sent
-// are signs of life.
-func (p *HTTPPayload) body(alive Alive) (requestBody, *policy.Failure) {
+// body returns the request's body: data, text, or a file that is read while it is sent. Each part of a file that is
+// sent is a sign of life.
+func (p *HTTPPayload) body(alive worker.Alive) (requestBody, *policy.Failure) {
 	if p.File == "" {
-		content, contentType := []byte(p.Body), "text/plain; charset=utf-8"
+		content := []byte(p.Body)
+		contentType := "text/plain; charset=utf-8"
 		if len(p.JSON) > 0 {
-			content, contentType = bytes.Clone(p.JSON), "application/json"
+			content = bytes.Clone(p.JSON)
+			contentType = "application/json"
 		}
 		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 		return requestBody{open, int64(len(content)), contentType}, nil
@@ -51,31 +54,37 @@ func (p *HTTPPayload) body(alive Alive) (requestBody, *policy.Failure) {
 }
 
 func noFile(path, why string) *policy.Failure {
-	return &policy.Failure{Kind: policy.KindFailed, Type: "file", Message: "the file " + path + " cannot be sent: " + why}
+	return &policy.Failure{
+		Kind: policy.KindFailed, Type: "file",
+		Message: "the file " + path + " cannot be sent: " + why,
+	}
 }
 
-// attach gives the body to a request.
+// attach sets the body of a request.
 func (b requestBody) attach(req *http.Request) *policy.Failure {
 	if b.size == 0 {
 		return nil
 	}
 	content, err := b.open()
 	if err != nil {
-		return &policy.Failure{Kind: policy.KindFailed, Type: "file", Message: "the request's body cannot be read: " + underlying(err).Error()}
+		return &policy.Failure{
+			Kind: policy.KindFailed, Type: "file",
+			Message: "the request's body cannot be read: " + underlying(err).Error(),
+		}
 	}
 	req.Body, req.ContentLength, req.GetBody = content, b.size, b.open
 	req.Header.Set("Content-Type", b.contentType)
 	return nil
 }
 
-// sentFile is a file on its way out. It shows nothing but Read: what a connection took from the file itself would go
-// unnoticed.
+// sentFile is a file that is being sent. It has only the methods Read and Close, so that every byte goes through Read:
+// a connection could otherwise copy the file in the kernel, and no sign of life would be seen.
 type sentFile struct {
 	file  *os.File
-	alive Alive
+	alive worker.Alive
 }
 
-// Read reads what is sent next.
+// Read reads the next part and reports a sign of life.
 func (f *sentFile) Read(p []byte) (int, error) {
 	n, err := f.file.Read(p)
 	if n > 0 {

@@ -1,4 +1,4 @@
-package worker
+package web
 
 import (
 	"context"
@@ -68,7 +68,8 @@ func TestHTTPFileThatCannotBeSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := h.Execute(context.Background(), core.Task{Payload: payload}, &signs{})
-		if f := res.Failure; f == nil || f.Kind != policy.KindFailed || f.Type != "file" || !strings.Contains(f.Message, path) {
+		if f := res.Failure; f == nil || f.Kind != policy.KindFailed || f.Type != "file" ||
+			!strings.Contains(f.Message, path) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

@@ -1,0 +1,140 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// WorkflowOf makes a workflow of something else than a function. It is for packages of this module: package pawlflow makes
+// workflows of flow documents with it. err is what is wrong with w.
+func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow[In, Out] {
+	d := &definition{name: name, document: w}
+	if name != "" || err == nil {
+		err = errors.Join(checkName(name), err)
+	}
+	if err == nil {
+		err = checkTypes(w.Definition)
+	}
+	d.note(invalid(err, "flow %q", name))
+	return &Workflow[In, Out]{def: d}
+}
+
+// checkTypes refuses tasks that would be taken for a function's own.
+func checkTypes(def *core.Definition) error {
+	for _, spec := range def.Specs {
+		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || spec.Type == body.TypeMark {
+			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name", spec.Name, spec.Type)
+		}
+	}
+	return nil
+}
+
+// codec is what the workflow's values are encoded with.
+func (d *definition) codec(c Codec) Codec {
+	if d.document != nil {
+		return JSON{}
+	}
+	return c
+}
+
+// same reports whether two definitions are one and the same.
+func (d *definition) same(o *definition) bool {
+	return d == o || d.document != nil && o.document != nil && d.document.Source.ID == o.document.Source.ID
+}
+
+// source is what is stored of the workflow with its runs.
+func (d *definition) source() journal.Definition {
+	if d.document != nil {
+		return d.document.Source
+	}
+	return source(d.name)
+}
+
+// kinds are the workflows that a program can run without another package: functions. Flows are refused until package
+// pawlflow adds them.
+func (h *host) kinds() map[string]engine.Kind {
+	return map[string]engine.Kind{
+		journal.KindFlow: {Refuse: notLinked}, journal.KindBundle: {Refuse: notLinked},
+		journal.KindGo: {
+			Compile: h.compile, Bodies: h.bodies,
+			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return h.stored(name) },
+		},
+	}
+}
+
+func notLinked(d journal.Definition) error {
+	return fmt.Errorf("workflow %q is a flow document, and this program does not link what runs them: "+
+		`import _ "github.com/pawl-dev/pawl/pawlflow"`, d.Name)
+}
+
+// documented executes what steps do without a function: processes and requests. Observers hear of them, and an interceptor
+// may stand in for them.
+type documented struct {
+	host     *host
+	executor worker.Executor
+}
+
+// Announces says that the host does it.
+func (d *documented) Announces() {}
+
+func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
+	abandoned := false
+	var own body.Stopping
+	res := d.host.call(at, &own, func(ctx context.Context) ([]byte, error) {
+		var r worker.Result
+		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
+		abandoned = r.Abandoned
+		return r.Output, decodeFailure(r.Failure)
+	})
+	if !res.Abandoned { // else the call may still be writing
+		res.Abandoned = abandoned
+	}
+	return res
+}
+
+// observed lets observers and an interceptor have their part in executors of documents' steps. Those that take no time stay
+// as they are: the pool knows them.
+func (h *host) observed(executors map[string]worker.Executor) map[string]worker.Executor {
+	for name, executor := range executors {
+		if _, instant := executor.(worker.Instant); !instant {
+			executors[name] = &documented{h, executor}
+		}
+	}
+	return executors
+}
+
+// begin completes a start by what the document says: its limits and the defaults of its input, which is checked.
+func (d *definition) begin(req *engine.StartRequest) error {
+	if d.document == nil {
+		return nil
+	}
+	s, err := d.document.Begin(req.Input)
+	if err != nil {
+		return invalid(err, "start %q", d.name)
+	}
+	req.Input, req.Execution, req.Run = s.Input, s.Execution, s.Run
+	if req.ExecutionAt.At == 0 || s.ExecutionAt.At != 0 && s.ExecutionAt.At < req.ExecutionAt.At {
+		req.ExecutionAt = s.ExecutionAt
+	}
+	return nil
+}
+
+// ownerOf marks the processes of a database's steps, so that those which outlive a killed program are ended before anything is
+// tried again; "": nothing outlives it that could be.
+func ownerOf(database string) string {
+	scheme, name, _ := strings.Cut(database, ":")
+	if database == "" || scheme == "memory" {
+		return ""
+	}
+	return worker.OwnerOf(name)
+}

@@ -1,0 +1,60 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// TestExplain: a program learns of a run what the command line shows of it.
+func TestExplain(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		if _, err := pawl.Version(ctx, "paper", 1, 2); err != nil { // recorded by a mark, which is no step to people
+			return none{}, err
+		}
+		_, err := pawl.Step(ctx, "print", func(context.Context) (none, error) { return none{}, errors.New("no paper") },
+			pawl.Retry("fixed(2, 1h)"), pawl.Timeout("3h"))
+		return none{}, err
+	})
+	bubble(t, func(t *testing.T) {
+		e := open(t, memory.New(), w)
+		var c pawl.Client = e
+		r, err := w.Start(t.Context(), e, "letter", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		run, err := c.Explain(t.Context(), "letter")
+		if err != nil || run.Run != r.ID || len(run.Steps) != 1 {
+			t.Fatalf("%+v, %v", run, err)
+		}
+		s := run.Steps[0]
+		if len(s.Attempts) != 1 || s.Attempts[0].Why != "no paper" || s.NextAt.Sub(s.Attempts[0].EndedAt) != time.Hour {
+			t.Errorf("%+v", s)
+		}
+		if s.Binding == nil || s.Binding.Limit != "scheduleToClose" || s.Binding.After.Std() != 3*time.Hour || run.Wake != s.NextAt {
+			t.Errorf("bound by %+v, awake at %s", s.Binding, run.Wake)
+		}
+		if err := e.Operate(t.Context(), "letter", pawl.Operation{Op: pawl.OpNow, Step: "print", Actor: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.AwaitRun(t.Context(), "letter"); err != nil {
+			t.Fatal(err)
+		}
+		if run, err = c.Explain(t.Context(), "letter"); err != nil || run.Phase != api.RunFailed ||
+			run.Why != `step "print" failed: all 2 attempts are used up; the last one: no paper` || run.Operations[0].Actor != "ada" {
+			t.Errorf("%+v, %v", run, err)
+		}
+		if _, err := c.Explain(t.Context(), "nobody"); !errors.Is(err, pawl.ErrNotFound) {
+			t.Error(err)
+		}
+		if _, err := c.Explain(t.Context(), "01a1fb50-f6b1-7624-89a6-58b4e29b356e"); !errors.Is(err, pawl.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}

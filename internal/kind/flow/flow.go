@@ -1,0 +1,59 @@
+package flow
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// Flow is a bundle made ready to run.
+type Flow struct {
+	Bundle     Bundle
+	Document   *flow.Document
+	Definition *core.Definition
+
+	mu      sync.Mutex
+	members map[string]*member            // the bundle's flows by name, read when a child is first started
+	started map[string]journal.Definition // child flows by name: a forEach starts the same one many times
+}
+
+// New makes a flow of a bundle.
+func New(b Bundle) (*Flow, error) {
+	doc, err := Parse(b.Flow.File, b.Flow.Text)
+	if err != nil {
+		return nil, err
+	}
+	def, err := flow.Compile(doc)
+	if err != nil {
+		return nil, err
+	}
+	b.Flow.Origins.apply(doc, def)
+	return &Flow{Bundle: b, Document: doc, Definition: inDirectory(def, b.Dir)}, nil
+}
+
+// Read makes a flow of what is stored of it.
+func Read(d journal.Definition) (*Flow, error) {
+	b, err := decode(d)
+	if err != nil {
+		return nil, err
+	}
+	return New(b)
+}
+
+// Of makes a flow of a document that somebody read, built or changed. It keeps the text of the document's file where that
+// says the same, so that errors name lines which the reader knows; else the text is the document written out.
+func Of(doc *flow.Document) (*Flow, error) {
+	text, err := flow.Encode(doc)
+	if err != nil {
+		return nil, err
+	}
+	if f, err := New(Bundle{Flow: Source{File: doc.File, Text: string(doc.Source())}}); err == nil {
+		if same, err := flow.Encode(f.Document); err == nil && bytes.Equal(same, text) {
+			return f, nil
+		}
+	}
+	return New(Bundle{Flow: Source{File: doc.Name + ".yaml", Text: string(text)}})
+}

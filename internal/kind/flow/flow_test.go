@@ -1,0 +1,200 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+// TestChildTakesWhatItStarts: with a child flow go those that it can start in its turn, not all that lay beside it; else a
+// workflow of a thousand chains would store each a thousand times.
+func TestChildTakesWhatItStarts(t *testing.T) {
+	b := flowkind.Bundle{Dir: "/somewhere", Dialect: "steep"}
+	add := func(name, step string) {
+		s := flowkind.Source{File: name + ".yaml", Text: "pawl: 1\nname: " + name + "\nsteps:\n  - name: s\n    " + step + "\n"}
+		if b.Flow.File == "" {
+			b.Flow = s
+		} else {
+			b.Children = append(b.Children, s)
+		}
+	}
+	add("top", "flow: middle")
+	add("sibling", "noop: {}")
+	add("bottom", "noop: {}")
+	add("middle", "flow: loop")
+	add("loop", "flow: loop")
+	add("any", `flow: "${{ input }}"`)
+	c, err := flowkind.New(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"sibling": nil, "loop": nil, "middle": {"loop.yaml"},
+		"any": {"top.yaml", "sibling.yaml", "bottom.yaml", "middle.yaml", "loop.yaml"},
+	} {
+		d, _, err := c.Child(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := flowkind.Read(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range child.Bundle.Children {
+			got = append(got, s.File)
+		}
+		if !slices.Equal(got, want) || child.Document.Name != name || child.Bundle.Dir != b.Dir || child.Bundle.Dialect != b.Dialect {
+			t.Errorf("%s is stored with %v, want %v: %+v", name, got, want, child.Bundle)
+		}
+	}
+	if d, _, err := c.Child("loop"); err != nil {
+		t.Error(err)
+	} else if loop, err := flowkind.Read(d); err != nil {
+		t.Error(err)
+	} else if again, _, err := loop.Child("loop"); err != nil || again.ID != d.ID {
+		t.Errorf("a flow that starts itself starts %s, not %s: %v", again.ID, d.ID, err)
+	}
+	if _, found, err := c.Child("nobody"); found || err != nil {
+		t.Errorf("an unknown flow: %v, %v", found, err)
+	}
+}
+
+// text is a flow of one step.
+func text(name, step string) string {
+	return "pawl: 1\nname: " + name + "\nsteps:\n  - name: s\n    " + step + "\n"
+}
+
+func stored(t *testing.T, kind, name string, source any) journal.Definition {
+	t.Helper()
+	b, err := json.Marshal(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return journal.Definition{ID: flow.ID(b), Kind: kind, Name: name, Source: b}
+}
+
+// TestOlderForms: what earlier versions of the command and of Go programs stored is read as if it was stored today.
+func TestOlderForms(t *testing.T) {
+	source := map[string]string{"file": "a.yaml", "text": text("a", "noop: {}")}
+	for what, c := range map[string]struct {
+		d   journal.Definition
+		dir string
+	}{
+		"the command's":    {stored(t, "bundle", "a", map[string]any{"dir": "/work", "flow": source}), "/work"},
+		"a Go program's":   {stored(t, "flow", "a", source), ""},
+		"what is in today": {stored(t, "flow", "a", map[string]any{"dir": "/work", "flow": source}), "/work"},
+	} {
+		f, err := flowkind.Read(c.d)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if f.Document.Name != "a" || f.Bundle.Flow.File != "a.yaml" || f.Bundle.Dir != c.dir || f.NeedsProgram() != nil {
+			t.Errorf("%s is read as %+v", what, f.Bundle)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	changed := stored(t, "flow", "a", map[string]string{"file": "a.yaml", "text": text("a", "noop: {}")})
+	changed.Source = []byte(strings.Replace(string(changed.Source), "noop", "exec", 1))
+	if _, err := flowkind.Read(changed); !errors.Is(err, journal.ErrCorrupt) || !strings.Contains(err.Error(), `flow "a"`) {
+		t.Errorf("a changed text: %v", err)
+	}
+	if _, err := flowkind.Read(stored(t, "go", "a", 1)); err == nil || !strings.Contains(err.Error(), `of kind "go"`) {
+		t.Errorf("a function: %v", err)
+	}
+	if _, err := flowkind.Read(stored(t, "flow", "a", 1)); err == nil || !strings.Contains(err.Error(), `the stored text of flow "a"`) {
+		t.Errorf("a number: %v", err)
+	}
+}
+
+// TestChildren: a child is one of the bundle's flows, or else a workflow that the program has registered by that name.
+func TestChildren(t *testing.T) {
+	registered := func(name string) (journal.Definition, error) {
+		if name != "function" {
+			return journal.Definition{}, errors.New("it is not registered here")
+		}
+		return journal.Definition{Kind: journal.KindGo, Name: name}, nil
+	}
+	b := flowkind.Bundle{
+		Dir: "/work", Flow: flowkind.Source{File: "top.yaml", Text: text("top", `flow: "${{ input }}"`)},
+		Children: []flowkind.Source{
+			{File: "own.yaml", Text: text("own", "noop: {}")},
+			{File: "broken.yaml", Text: "pawl: 1\nname: broken\nsteps: 7\n"},
+		},
+	}
+	d, err := b.Definition("top")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		program    bool
+		name, want string
+	}{
+		{false, "own", "flow"},
+		{true, "own", "flow"},
+		{true, "function", "go"},
+		{false, "function", "no file beside top.yaml holds a flow of that name; found: own, top"},
+		{true, "nobody", "no file beside top.yaml holds a flow of that name; found: own, top; it is not registered here"},
+		{true, "broken", "broken.yaml:3:8: "},
+	} {
+		kinds := flowkind.Kinds(memory.New(), nil)
+		if c.program {
+			kinds = flowkind.Kinds(memory.New(), registered)
+		}
+		if _, err := kinds[d.Kind].Compile(d); err != nil {
+			t.Fatal(err)
+		}
+		child, err := kinds[d.Kind].Resolve(d.ID, c.name)
+		got := child.Kind
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s, in a program: %t: %s, want %s", c.name, c.program, got, c.want)
+		}
+	}
+}
+
+// TestNeedsProgram: a flow that a program defined, and that starts what is registered there, stands still elsewhere.
+func TestNeedsProgram(t *testing.T) {
+	registered := func(string) (journal.Definition, error) { return journal.Definition{}, nil }
+	for step, want := range map[string]string{
+		"noop: {}":             "",
+		"flow: a":              "", // itself
+		"flow: b":              `workflow "a" is a Go program's and starts "b", which is registered there`,
+		`flow: "${{ input }}"`: `workflow "a" is a Go program's and starts others whose names are worked out`,
+	} {
+		doc, err := flow.Parse("a.yaml", []byte(text("a", step)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := flowkind.Of(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := f.Bundle.Definition("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for program, kinds := range map[bool]map[string]func(journal.Definition) (*core.Definition, error){
+			true:  {d.Kind: flowkind.Kinds(memory.New(), registered)[d.Kind].Compile},
+			false: {d.Kind: flowkind.Kinds(memory.New(), nil)[d.Kind].Compile},
+		} {
+			_, err := kinds[d.Kind](d)
+			if refused := want != "" && !program; (err != nil) != refused || refused && !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s, in a program: %t: %v; want %q", step, program, err, want)
+			}
+		}
+	}
+}

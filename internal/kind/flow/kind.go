@@ -1,0 +1,128 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/internal/worker/web"
+)
+
+// Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http.
+func Plugin() kind.Plugin {
+	return kind.Plugin{Kinds: Kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
+}
+
+// Executors execute the tasks that need no handler: exec, http, noop and fail.
+func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
+	out := worker.Builtin(cfg)
+	out["http"] = web.NewHTTP(web.HTTPConfig{})
+	return out
+}
+
+// Kinds returns the kinds under which flows are stored, for a process that carries their runs on. A child of a flow is one
+// of its bundle or else, in a program, a workflow that is registered by that name, which may be a function. A process
+// that is not such a program passes nil.
+func Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind {
+	k := &carrier{journal: j, registered: registered, known: map[core.DefinitionID]*Flow{}}
+	both := engine.Kind{Compile: k.compile, Resolve: k.resolve}
+	return map[string]engine.Kind{journal.KindFlow: both, journal.KindBundle: both}
+}
+
+// carrier reads stored flows, each once, and finds child flows.
+type carrier struct {
+	journal    journal.Journal
+	registered func(name string) (journal.Definition, error)
+
+	mu    sync.Mutex
+	known map[core.DefinitionID]*Flow
+}
+
+// maxKnown bounds the flows that are kept. Reading one again costs a few milliseconds.
+const maxKnown = 1000
+
+func (k *carrier) compile(d journal.Definition) (*core.Definition, error) {
+	f, err := k.get(d)
+	if err == nil && k.registered == nil {
+		err = f.NeedsProgram()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.Definition, nil
+}
+
+func (k *carrier) get(d journal.Definition) (*Flow, error) {
+	k.mu.Lock()
+	f := k.known[d.ID]
+	k.mu.Unlock()
+	if f != nil {
+		return f, nil
+	}
+	f, err := Read(d)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.known) >= maxKnown {
+		clear(k.known)
+	}
+	k.known[d.ID] = f
+	return f, nil
+}
+
+// resolve finds the workflow that a child step names.
+func (k *carrier) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
+	k.mu.Lock()
+	f := k.known[parent]
+	k.mu.Unlock()
+	if f == nil {
+		d, err := k.journal.Definition(context.Background(), parent)
+		if err == nil {
+			f, err = k.get(d)
+		}
+		if err != nil {
+			return journal.Definition{}, err
+		}
+	}
+	d, found, err := f.Child(name)
+	if found || err != nil {
+		return d, err
+	}
+	if k.registered == nil {
+		return journal.Definition{}, f.noSuchChild()
+	}
+	d, err = k.registered(name)
+	if err != nil && f.Bundle.Dir != "" {
+		err = fmt.Errorf("%w; %w", f.noSuchChild(), err)
+	}
+	return d, err
+}
+
+// NeedsProgram returns why only the program that defined the flow can carry its runs on: its steps start workflows that
+// are registered there; nil: everything that it starts is in its bundle.
+func (f *Flow) NeedsProgram() error {
+	if f.Bundle.Dir != "" {
+		return nil // the command stored it, with all that lay beside it
+	}
+	names, any := childNames(f.Document)
+	if any {
+		return fmt.Errorf("workflow %q is a Go program's and starts others whose names are worked out: "+
+			"this command shows its runs, and that program carries them on", f.Document.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if _, found, _ := f.Child(name); !found {
+			return fmt.Errorf("workflow %q is a Go program's and starts %q, which is registered there: "+
+				"this command shows its runs, and that program carries them on", f.Document.Name, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package flow
+
+import (
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Origins are the places that the limits of a flow come from, by step and limit; those of the run stand under the step "".
+// A flow that was made of another system's document has them, so that its limits are explained by that document and not
+// by a line of a file that nobody wrote.
+type Origins map[string]map[string]string
+
+// OriginsOf returns the places of a document's limits.
+func OriginsOf(doc *flow.Document) Origins {
+	o := Origins{}
+	add := func(step, limit string, l *policy.Limit) {
+		if l == nil || l.Origin == "" {
+			return
+		}
+		if o[step] == nil {
+			o[step] = map[string]string{}
+		}
+		o[step][limit] = l.Origin
+	}
+	add("", "run", doc.Limits.Run)
+	for s := range doc.AllSteps() {
+		for _, kind := range policy.StepLimits {
+			add(s.Name, kind.String(), s.Policy.Get(kind))
+		}
+	}
+	return o
+}
+
+// apply puts the places into a flow that is not yet in use.
+func (o Origins) apply(doc *flow.Document, def *core.Definition) {
+	if len(o) == 0 {
+		return
+	}
+	doc.Limits.Run = o.limit("", "run", doc.Limits.Run)
+	for _, spec := range def.Specs {
+		for _, kind := range policy.StepLimits {
+			spec.Policy.Set(kind, o.limit(spec.Name, kind.String(), spec.Policy.Get(kind)))
+		}
+	}
+}
+
+// limit returns the limit with its place, where that is known.
+func (o Origins) limit(step, name string, l *policy.Limit) *policy.Limit {
+	place := o[step][name]
+	if l == nil || place == "" {
+		return l
+	}
+	placed := *l
+	placed.Origin = place
+	return &placed
+}

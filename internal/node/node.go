@@ -1,0 +1,191 @@
+// Package node assembles a process that carries runs on: a journal, the kinds of workflows, workers, and the engine between
+// them. A Go program, the command and a server all open one, so that what belongs together is started and stopped in one
+// order:
+//
+//	n, err := node.New(cfg)     // nothing runs yet; n.Engine can be given to what needs it
+//	err = n.Serve(pool)         // workers, before or after Open
+//	err = n.Open(ctx)           // leftovers of a killed process end, runs are recovered, work starts
+//	err = n.Close()             // workers, then the engine, then the journal
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// Config says what a node is made of.
+type Config struct {
+	// Engine configures the engine. Its Journal is needed; of its Kinds the plugins replace those that they know.
+	Engine engine.Config
+	// CloseJournal: the journal is the node's, and is closed with it, also where New fails.
+	CloseJournal bool
+	// Plugins are kinds of workflows that bring what executes their steps.
+	Plugins []kind.Plugin
+	// Registered finds the workflows that the process knows by name; nil: it knows none.
+	Registered func(name string) (journal.Definition, error)
+	// Processes configures the executors of the plugins. Its Owner marks the processes of steps, so that those which
+	// outlive a killed node are ended before the next one tries anything again; empty: they are not looked for.
+	Processes worker.ExecConfig
+	// CloseWithin is how long attempts may take to stop when the node closes. Default 30s.
+	CloseWithin time.Duration
+}
+
+// Node is a process that carries runs on. Its methods are safe for concurrent use.
+type Node struct {
+	Engine *engine.Engine
+	cfg    Config
+	kinds  map[string]engine.Kind
+
+	mu     sync.Mutex
+	pools  []*worker.Pool
+	closed bool
+	once   sync.Once
+	err    error // of Close
+}
+
+// New returns a node that does nothing yet. Close it in any case.
+func New(cfg Config) (*Node, error) {
+	if cfg.CloseWithin <= 0 {
+		cfg.CloseWithin = 30 * time.Second
+	}
+	n := &Node{cfg: cfg}
+	own := cfg.Engine
+	own.Kinds = map[string]engine.Kind{}
+	maps.Copy(own.Kinds, cfg.Engine.Kinds)
+	for _, p := range cfg.Plugins {
+		maps.Copy(own.Kinds, p.Kinds(own.Journal, cfg.Registered))
+	}
+	n.kinds, own.BeforeRecovery = own.Kinds, n.endLeftovers
+	var err error
+	if n.Engine, err = engine.New(own); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) endLeftovers(context.Context) error {
+	if n.cfg.Processes.Owner == "" {
+		return nil
+	}
+	var errs []error
+	for _, p := range n.cfg.Plugins {
+		errs = append(errs, p.EndLeftovers(n.cfg.Processes.Owner))
+	}
+	return errors.Join(errs...)
+}
+
+// Compile makes a definition of a stored source, for whoever explains runs. What the node does not carry on is an error.
+func (n *Node) Compile(d journal.Definition) (*core.Definition, error) {
+	k := n.kinds[d.Kind]
+	switch {
+	case k.Refuse != nil:
+		return nil, k.Refuse(d)
+	case k.Compile == nil:
+		return nil, fmt.Errorf("workflow %q is of kind %q, which this process does not know", d.Name, d.Kind)
+	default:
+		return k.Compile(d)
+	}
+}
+
+// Executors returns what executes the steps of the plugins' workflows, by task type.
+func (n *Node) Executors() map[string]worker.Executor {
+	out := map[string]worker.Executor{}
+	for _, p := range n.cfg.Plugins {
+		maps.Copy(out, p.Executors(n.cfg.Processes))
+	}
+	return out
+}
+
+// TakenError is the error of workers for tasks that others of the node execute already.
+type TakenError struct{ Queue, Type string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("tasks of the type %q on the queue %q are executed here already", e.Type, e.Queue)
+}
+
+// Serve adds workers, which report to the engine where cfg names nobody else. They stop when the node closes.
+// Errors: a *TakenError, engine.ErrClosed.
+func (n *Node) Serve(cfg worker.PoolConfig) error {
+	if cfg.Reporter == nil {
+		cfg.Reporter = n.Engine
+	}
+	if cfg.Log == nil {
+		cfg.Log = n.cfg.Engine.Log
+	}
+	if len(cfg.Queues) == 0 {
+		cfg.Queues = []string{""}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return engine.ErrClosed
+	}
+	for _, queue := range cfg.Queues {
+		for _, name := range slices.Sorted(maps.Keys(cfg.Executors)) {
+			if n.executes(queue, name) {
+				return &TakenError{queue, name}
+			}
+		}
+	}
+	p := worker.NewPool(cfg)
+	n.pools = append(n.pools, p)
+	n.Engine.Serve("", p)
+	return nil
+}
+
+// executes reports whether the node has workers for tasks of the queue and type. It is called with mu held.
+func (n *Node) executes(queue, taskType string) bool {
+	for _, p := range n.pools {
+		if p.Slots(queue, taskType) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Executes reports whether the node has workers for tasks of the queue and type.
+func (n *Node) Executes(queue, taskType string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.executes(queue, taskType)
+}
+
+// Open ends what a killed node left running, recovers the runs and starts to work. ctx bounds the opening; the node works
+// until Close, which is to be called after an error, too.
+func (n *Node) Open(ctx context.Context) error { return n.Engine.Open(ctx) }
+
+// Close stops the workers, then the engine, and then closes the journal if it is the node's. Attempts that it interrupts are
+// made again by whoever carries the runs on. It returns all errors; a second Close returns them again.
+func (n *Node) Close() error {
+	n.once.Do(func() {
+		n.mu.Lock()
+		n.closed = true
+		pools := n.pools
+		n.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.CloseWithin)
+		defer cancel()
+		var errs []error
+		for _, p := range pools {
+			errs = append(errs, p.Close(ctx))
+		}
+		if n.Engine != nil {
+			errs = append(errs, n.Engine.Close())
+		}
+		if j := n.cfg.Engine.Journal; j != nil && n.cfg.CloseJournal {
+			errs = append(errs, j.Close())
+		}
+		n.err = errors.Join(errs...)
+	})
+	return n.err
+}

@@ -1,0 +1,179 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/journal/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// closing notes the order in which things are closed, and fails to close.
+type closing struct {
+	order *[]string
+	what  string
+}
+
+func (c closing) Close() error {
+	*c.order = append(*c.order, c.what)
+	return errors.New(c.what + " cannot be closed")
+}
+
+// journalOf is a journal in memory.
+type journalOf struct {
+	*memory.Journal
+	closing
+	held bool
+}
+
+func (j journalOf) Close() error { return errors.Join(j.closing.Close(), j.Journal.Close()) }
+
+func (j journalOf) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
+	if j.held {
+		return journal.Lease{}, journal.ErrHeld
+	}
+	return j.Journal.Acquire(ctx, partition, owner)
+}
+
+// executor waits until it is stopped.
+type executor struct {
+	closing
+	began chan struct{}
+}
+
+func (x executor) Execute(ctx context.Context, _ core.Task, _ worker.Alive) worker.Result {
+	close(x.began)
+	<-ctx.Done()
+	*x.order = append(*x.order, "attempt")
+	return worker.Result{}
+}
+
+func definition(t *testing.T, text string) journal.Definition {
+	t.Helper()
+	d, err := flowkind.Bundle{Flow: flowkind.Source{File: "f.yaml", Text: text}}.Definition("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestCloses: what executes stops first, then the engine, then the journal, and no error is lost.
+func TestCloses(t *testing.T) {
+	var order []string
+	n, err := node.New(node.Config{
+		Engine:       engine.Config{Journal: journalOf{Journal: memory.New(), closing: closing{&order, "journal"}}},
+		CloseJournal: true, Plugins: []kind.Plugin{flowkind.Plugin()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := executor{closing{&order, "worker"}, make(chan struct{})}
+	if err := n.Serve(worker.PoolConfig{Executors: map[string]worker.Executor{"T": x}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	req := engine.StartRequest{Definition: definition(t, "pawl: 1\nname: f\nsteps: [{name: a, task: {type: T}}]\n")}
+	if _, err := n.Engine.Start(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	<-x.began
+	for range 2 {
+		err = n.Close()
+		if want := "worker cannot be closed\njournal cannot be closed"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if want := []string{"attempt", "worker", "journal"}; !slices.Equal(order, want) {
+		t.Errorf("closed in the order %v, want %v", order, want)
+	}
+	if err := n.Serve(worker.PoolConfig{Executors: map[string]worker.Executor{"U": x}}); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("workers of a closed node: %v", err)
+	}
+}
+
+// TestOpenFails: leftovers of a killed process end before anything is tried again; where they cannot be ended, or somebody
+// else has the journal, nothing starts, and nothing stays behind.
+func TestOpenFails(t *testing.T) {
+	for what, c := range map[string]struct {
+		mark string
+		held bool
+		want string
+	}{
+		"leftovers":    {mark: "m", want: "they will not die"},
+		"held":         {held: true, want: "held"},
+		"nobody looks": {},
+	} {
+		asked := ""
+		p := kind.Plugin{
+			Kinds: flowkind.Kinds, Executors: worker.Builtin,
+			EndLeftovers: func(owner string) error { asked = owner; return errors.New("they will not die") },
+		}
+		var order []string
+		n, err := node.New(node.Config{
+			Engine:       engine.Config{Journal: journalOf{memory.New(), closing{&order, "journal"}, c.held}},
+			CloseJournal: true, Plugins: []kind.Plugin{p}, Processes: worker.ExecConfig{Owner: c.mark},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = n.Open(t.Context())
+		if (err != nil) != (c.want != "") || !strings.Contains(fmt.Sprint(err), c.want) || asked != c.mark {
+			t.Errorf("%s: %v, want %q; asked to end those of %q", what, err, c.want, asked)
+		}
+		if err := n.Close(); err == nil || len(order) != 1 {
+			t.Errorf("%s: the journal was closed %d times, %v", what, len(order), err)
+		}
+	}
+}
+
+// TestServesATypeOnce: two pools for the tasks of one queue and type would count its slots twice.
+func TestServesATypeOnce(t *testing.T) {
+	n, err := node.New(node.Config{Engine: engine.Config{Journal: memory.New()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.Close() }()
+	pool := worker.PoolConfig{Executors: map[string]worker.Executor{"noop": worker.Noop{}}, Queues: []string{"q", "r"}}
+	if err := n.Serve(pool); err != nil {
+		t.Fatal(err)
+	}
+	var taken *node.TakenError
+	pool.Queues = []string{"s", "r"}
+	if err := n.Serve(pool); !errors.As(err, &taken) || taken.Queue != "r" || taken.Type != "noop" {
+		t.Errorf("%v", err)
+	}
+	if n.Executes("s", "noop") || !n.Executes("r", "noop") {
+		t.Error("workers that were refused serve, or the others do not")
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	var order []string
+	j := journalOf{Journal: memory.New(), closing: closing{&order, "journal"}}
+	cfg := engine.Config{Journal: j, Kinds: map[string]engine.Kind{"odd": {}}}
+	if _, err := node.New(node.Config{Engine: cfg, CloseJournal: true}); err == nil || !strings.Contains(err.Error(), `Kinds["odd"]`) {
+		t.Errorf("%v", err)
+	}
+	if len(order) != 1 {
+		t.Errorf("the journal was closed %d times", len(order))
+	}
+	if _, err := node.New(node.Config{}); err == nil || !strings.Contains(err.Error(), "Journal is not set") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,165 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// bodyDetails is how many bytes of an unexpected response's body are put into its failure.
+const bodyDetails = 4 << 10
+
+// conclude reads the response and turns it into the attempt's result.
+func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive worker.Alive) worker.Result {
+	expected := p.Expect.has(resp.StatusCode)
+	if expected && resp.ContentLength > maxResponse && resp.Request.Method != http.MethodHead {
+		return worker.Result{Failure: tooLarge(resp)}
+	}
+	body, err := readBody(resp.Body, maxResponse, alive)
+	switch {
+	case !expected:
+		return worker.Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}
+	case err != nil:
+		return worker.Result{Failure: requestFailure(ctx, resp.Request, err)}
+	case len(body) > maxResponse:
+		return worker.Result{Failure: tooLarge(resp)}
+	}
+	return worker.Result{Output: responseOutput(resp, body)}
+}
+
+// readBody reads at most one byte more than the limit, which shows the caller that the body is too large.
+func readBody(r io.Reader, limit int64, alive worker.Alive) ([]byte, error) {
+	var body []byte
+	chunk := make([]byte, 32<<10)
+	for int64(len(body)) <= limit {
+		n, err := r.Read(chunk[:min(int64(len(chunk)), limit+1-int64(len(body)))])
+		if n > 0 {
+			alive.Output()
+			body = append(body, chunk[:n]...)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return body, err
+		}
+	}
+	return body, nil
+}
+
+func responseOutput(resp *http.Response, body []byte) []byte {
+	headers := make(map[string]string, len(resp.Header))
+	for name, values := range resp.Header {
+		headers[strings.ToLower(name)] = worker.ValidText([]byte(strings.Join(values, ", ")))
+	}
+	output := map[string]any{"status": resp.StatusCode, "headers": headers, "body": worker.ValidText(body)}
+	if data := worker.ValidText(body); isJSON(resp.Header.Get("Content-Type"), data) {
+		output["json"] = json.RawMessage(data)
+	}
+	return worker.EncodeJSON(output)
+}
+
+// isJSON reports whether a body is JSON. Many servers send no or a wrong content type, so an object or a list counts
+// too.
+func isJSON(contentType, body string) bool {
+	media, _, _ := mime.ParseMediaType(contentType) // a type that cannot be read counts as none
+	trimmed := strings.TrimLeft(body, " \t\r\n")
+	declared := media == "application/json" || strings.HasSuffix(media, "+json")
+	return (declared || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) && json.Valid([]byte(body))
+}
+
+// statusFailure is the failure of a response with a status that is not expected.
+func statusFailure(resp *http.Response, body []byte) *policy.Failure {
+	code := resp.StatusCode
+	f := &policy.Failure{Kind: policy.KindFailed, Type: "status", Code: code}
+	if code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests {
+		f.Kind = policy.KindError
+	}
+	status := strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
+	f.Message = describe(resp.Request) + " answered " + status
+	start := worker.ValidText(body[:min(len(body), bodyDetails)])
+	if line, _, _ := strings.Cut(strings.TrimSpace(start), "\n"); line != "" {
+		f.Message += ": " + worker.Shorten(line, 200)
+	}
+	f.Details = worker.EncodeJSON(map[string]any{"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails)})
+	f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	return f
+}
+
+// retryAfter reads a Retry-After header: whole seconds, or a date. It returns nil if the header is missing or invalid.
+func retryAfter(value string, now time.Time) *time.Duration {
+	value = strings.TrimSpace(value)
+	var after time.Duration
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		after = time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		after = max(at.Sub(now), 0)
+	} else {
+		return nil
+	}
+	return &after
+}
+
+func tooLarge(resp *http.Response) *policy.Failure {
+	return &policy.Failure{
+		Kind: policy.KindFailed, Type: "too_large", Code: resp.StatusCode,
+		Message: fmt.Sprintf("the answer of %s is larger than %d MiB; fetch it with a command that writes a file",
+			describe(resp.Request), maxResponse>>20),
+	}
+}
+
+func invalidURL(text, problem string) *policy.Failure {
+	return &policy.Failure{
+		Kind: policy.KindFailed, Type: "invalid_url", Message: fmt.Sprintf("url %q: %s", worker.Shorten(text, 200), problem),
+	}
+}
+
+// requestFailure explains why a request got no answer, or only a part of one.
+func requestFailure(ctx context.Context, req *http.Request, err error) *policy.Failure {
+	f := &policy.Failure{Kind: policy.KindError, Type: "connection"}
+	cause := underlying(err)
+	switch {
+	case ctx.Err() != nil:
+		return worker.Stopped(ctx)
+	case errors.Is(err, errRedirects):
+		f.Kind, f.Type = policy.KindFailed, "redirect"
+	case strings.Contains(cause.Error(), "unsupported protocol scheme"),
+		strings.Contains(cause.Error(), "failed to parse Location"):
+		f.Kind, f.Type = policy.KindFailed, "invalid_url"
+	case strings.Contains(cause.Error(), "invalid header field"), strings.Contains(cause.Error(), "invalid method"):
+		f.Kind, f.Type = policy.KindFailed, "invalid_request"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		cause = errors.New("the connection was closed before the answer was complete")
+	}
+	f.Message = describe(req) + ": " + cause.Error()
+	return f
+}
+
+// underlying removes the *url.Error that net/http wraps around an error: its text repeats the URL with the query, which
+// may hold secrets.
+func underlying(err error) error {
+	var wrapped *url.Error
+	for errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return err
+}
+
+// describe returns method and URL for messages, without the query and the user: those may hold secrets.
+func describe(req *http.Request) string {
+	u := *req.URL
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return req.Method + " " + u.String()
+}
