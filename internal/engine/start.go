@@ -68,11 +68,12 @@ func (p *Partition) current(id core.RunID) (*run, error) {
 }
 
 func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
+	by.Here, by.Partition = true, p.cfg.Partition
 	id, err := p.cfg.Journal.Find(p.ctx, by)
 	if errors.Is(err, journal.ErrNotFound) {
 		return core.RunID{}, false, nil
 	}
-	return id, err == nil && p.owns(id), err
+	return id, err == nil, err
 }
 
 // Home returns the partition of the run that a start makes or finds, where its caller has named it: by an id, a workflow id

@@ -310,6 +310,9 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, erro
 	defer j.mu.Unlock()
 	for _, id := range j.disk.newest() {
 		r := j.disk.runs[id]
+		if by.Here && r.Partition != by.Partition {
+			continue
+		}
 		if by.WorkflowID != "" && r.WorkflowID == by.WorkflowID && !r.Phase.Closed() {
 			return id, nil
 		}
