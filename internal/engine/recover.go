@@ -45,6 +45,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
+	p.tellAgain()
 	return nil
 }
 
@@ -232,6 +233,11 @@ func (p *Partition) Failed(err error) {
 		}
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // the dispatches among them are void
+		for i := range b.posted {
+			if to := b.posted[i].To; !slices.Contains(p.pipeline.untold, to) {
+				p.pipeline.untold = append(p.pipeline.untold, to)
+			}
+		}
 		for _, c := range b.calls {
 			c.Err, c.void = failure(c.op(), "", err), true
 			c.answer()
