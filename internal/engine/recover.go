@@ -87,12 +87,17 @@ func (p *Partition) reload() error {
 // revokeAgain stops attempts whose end is on disk after all, though the append that said so seemed to fail: their workers
 // were not told.
 func (p *Partition) revokeAgain() {
+	var later []effect
 	for _, e := range p.pipeline.revokes {
 		eff, ok := e.eff.(core.Revoke)
 		if !ok {
 			continue
 		}
 		r, err := p.get(e.run)
+		if permanent(err) {
+			later = append(later, e) // it is set aside, perhaps not by the next Open
+			continue
+		}
 		if err != nil || int(eff.Step) >= len(r.state.Steps) {
 			continue // what it ended is as void as the end
 		}
@@ -100,7 +105,7 @@ func (p *Partition) revokeAgain() {
 			p.carryOut(&e)
 		}
 	}
-	p.pipeline.revokes = nil
+	p.pipeline.revokes = later
 	p.settle()
 }
 
