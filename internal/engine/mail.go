@@ -57,6 +57,12 @@ func (m *mail) due() core.Time {
 // home returns the partition of a partition key.
 func (m *mail) home(key uint16) int { return int(key) % m.count }
 
+// ownKey returns a partition key of this partition that is as random as the number.
+func (p *Partition) ownKey(random uint16) uint16 {
+	n := p.mail.count
+	return uint16(int(random)%(journal.MostPartitions/n)*n + p.cfg.Partition)
+}
+
 // owns reports whether a run lives in this partition.
 func (p *Partition) owns(id core.RunID) bool {
 	return p.mail.count == 1 || p.mail.home(core.PartitionKey(id)) == p.cfg.Partition
