@@ -182,7 +182,7 @@ func TestOpenRefuses(t *testing.T) {
 	for want, cfg := range map[string]pawl.Config{
 		"has no scheme":                      {Database: "shop.db"},
 		"is linked":                          {Database: "oracle:x"},
-		"file has no name":                   {Database: "sqlite:"},
+		"has no file name":                   {Database: "sqlite:"},
 		"Config.MaxPayload is negative":      {Database: "memory:", MaxPayload: -1},
 		"Config.Concurrency is negative":     {Database: "memory:", Concurrency: -1},
 		"Config.TaskTimeout is negative":     {Database: "memory:", TaskTimeout: -1},
