@@ -85,6 +85,9 @@ func TestInvalidCalls(t *testing.T) {
 		`step "s": ParentClose is for Child`: func(ctx pawl.Context) error {
 			return second(pawl.Step(ctx, "s", never, pawl.ParentClose("abandon")))
 		},
+		`step "s": Spread is for Child`: func(ctx pawl.Context) error {
+			return second(pawl.Step(ctx, "s", never, pawl.Spread()))
+		},
 		`step "e": startToClose has no effect on an event wait`: func(ctx pawl.Context) error {
 			return second(pawl.WaitEvent[int](ctx, "e", pawl.AttemptTimeout("1s")))
 		},

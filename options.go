@@ -21,6 +21,7 @@ type stepOptions struct {
 	queue    string
 	priority int32
 	close    string
+	spread   bool
 	errs     []error
 }
 
@@ -139,6 +140,10 @@ func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = nam
 // Priority lets a step's attempts pass others that wait for a worker; higher goes first.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
 
+// Spread lets a [Child] run live in another partition than its parent. Many children then use more than one processor
+// core, or machine; each costs a message there and one back. In a database with one partition it makes no difference.
+func Spread() StepOption { return func(o *stepOptions) { o.spread = true } }
+
 // ParentClose says what becomes of a [Child] run when its parent closes: "cancel" (the default), "terminate" or
 // "abandon".
 func ParentClose(what string) StepOption {
@@ -239,6 +244,9 @@ func amount[D Amount](v D) (time.Duration, error) {
 func (o *stepOptions) fit(kind core.StepKind) error {
 	if o.close != "" && kind != core.KindChild {
 		return errors.New("ParentClose is for Child")
+	}
+	if o.spread && kind != core.KindChild {
+		return errors.New("Spread is for Child")
 	}
 	if kind != core.KindWait {
 		if o.policy.Wait != nil {

@@ -92,7 +92,7 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	if err == nil {
 		input, err = b.host.input(codec, fmt.Sprintf("the input of child %q", name), in)
 	}
-	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name}
+	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name, Spread: o.spread}
 	if err == nil {
 		spec.Input, err = json.Marshal(map[string]any{"name": w.def.name, "input": json.RawMessage(input), "close": o.close})
 	}

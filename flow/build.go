@@ -252,7 +252,7 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	case *Wait:
 		spec.Kind = core.KindWait
 	case *Child:
-		spec.Kind = core.KindChild
+		spec.Kind, spec.Spread = core.KindChild, action.Spread
 	default:
 		spec.Type = action.kind()
 	}

@@ -190,10 +190,12 @@ type (
 	Wait struct{ Event tree.Value }
 
 	// Child runs another flow. ParentClose says what becomes of that run when this one closes before it: cancel, which
-	// is the default, terminate or abandon.
+	// is the default, terminate or abandon. Spread: it may live in another partition than its parent, so that children
+	// use more than one processor core.
 	Child struct {
 		Name, Input tree.Value
 		ParentClose string
+		Spread      bool
 	}
 
 	// Fail fails, for good or as another kind of failure.
@@ -248,7 +250,7 @@ var (
 	taskKeys         = []string{"queue", "type", "input"}
 	sleepKeys        = []string{"for", "until"}
 	waitKeys         = []string{"event"}
-	flowKeys         = []string{"name", "input", "parentClose"}
+	flowKeys         = []string{"name", "input", "parentClose", "spread"}
 	parentCloses     = []string{"cancel", "terminate", "abandon"}
 	failKeys         = []string{"type", "message", "code", "kind", "nonRetryable", "retryAfter"}
 	noopKeys         = []string{"output"}

@@ -206,6 +206,9 @@ func encodeAction(a Action) tree.Value {
 		if a.ParentClose != "" {
 			out.put("parentClose", V(a.ParentClose))
 		}
+		if a.Spread {
+			out.put("spread", V(true))
+		}
 	case *Fail:
 		out.put("type", a.Type)
 		out.put("message", a.Message)

@@ -365,6 +365,7 @@ func (p *parsing) child(n *tree.Node) Action {
 				p.Fail(closing.Pos, "", "parentClose is cancel, terminate or abandon, not %s", tree.Describe(closing))
 			}
 		}
+		c.Spread = p.truth(n.Get("spread"), "spread")
 	}
 	name, _ := c.Name.Text()
 	if name == "" && (n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {

@@ -49,6 +49,7 @@ func (c *coder) spec(p **StepSpec) {
 	c.policy(&s.Policy)
 	c.bytes(&s.Input)
 	optional(c, &s.Priority)
+	c.flag(&s.Spread)
 	c.close(outer)
 }
 

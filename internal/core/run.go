@@ -182,6 +182,7 @@ type StepSpec struct {
 	Event    string // KindWait: the event's name
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record
+	Spread   bool   // KindChild: the child run may live in another partition than this one
 }
 
 // Key names the step within its run: its name, and its item where it has one.

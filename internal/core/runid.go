@@ -49,7 +49,7 @@ func (id *RunID) setKey(key uint16) {
 }
 
 // PartitionKey returns the 14 bits of an id that tell its partition: of n partitions it is key % n. The runs of a
-// chain, and a run and its children, have the same key.
+// chain have the same key, and so have a run and its children, unless they are spread on purpose.
 func PartitionKey(id RunID) uint16 {
 	return binary.BigEndian.Uint16(id[8:]) & (1<<keyBits - 1)
 }
@@ -96,6 +96,12 @@ func (r *Run) derive(salt uint64, now Time) RunID {
 	id[6] = 0x70 | id[6]&0x0f
 	id.setKey(PartitionKey(r.ID))
 	return id
+}
+
+// spread gives an id that was derived for a child run a partition of its own.
+func (id *RunID) spread() {
+	sum := sha256.Sum256(id[:])
+	id.setKey(binary.BigEndian.Uint16(sum[:]))
 }
 
 func (id RunID) String() string {

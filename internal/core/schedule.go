@@ -60,6 +60,9 @@ func (m *machine) firstDeadline(s *Step) Time {
 // startChild starts an attempt of a child step: a run of its own.
 func (m *machine) startChild(s *Step) {
 	child := m.r.derive(uint64(s.ID)<<32|uint64(s.Attempt+1), m.now)
+	if s.Spec.Spread {
+		child.spread()
+	}
 	m.emit(AttemptStarted{Step: s.ID, Deadline: m.firstDeadline(s), Child: child})
 	payload, failure := m.r.decide().Task(m.r, s, m.now)
 	if failure != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// errand is an effect within the partition: it joins the batch of the input it follows from.
+// errand is an effect on other runs, or on the queues: it joins the batch of the input it follows from.
 type errand struct {
 	run  *run
 	eff  core.Effect
@@ -134,9 +134,9 @@ func (p *Partition) perform(e errand) {
 	case core.StartChild:
 		p.startChild(e.run, eff)
 	case core.StopChild:
-		p.stopChild(e.run, eff)
+		p.send(core.Message{To: eff.Child, Content: core.ChildStop{Op: eff.Op}})
 	case core.BoundChild:
-		p.boundChild(e.run, eff)
+		p.send(core.Message{To: eff.Child, Content: core.ChildBound{Was: eff.Was, Is: eff.Is}})
 	case core.Closed:
 		p.closed(e.run, eff, e.next)
 	default: // the others wait for their batch

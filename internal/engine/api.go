@@ -29,9 +29,13 @@ type Config struct {
 	Matcher *Matcher
 	// Wake is called when a slot may be free for which the partition waits: its driver calls Partition.Match soon. It is
 	// called from any goroutine and must not block. An Engine sets its own; default: nobody is called.
-	Wake      func(queue, taskType string)
+	Wake func(queue, taskType string)
+	// Partition is which of the journal's partitions this is.
 	Partition int
-	Owner     string // who holds the partition, for people; default "pid N"
+	// Sent is called when messages for another partition are durable: its driver calls Partition.Expect soon. It must not
+	// block. Default: nobody is called.
+	Sent  func(partition int)
+	Owner string // who holds the partition, for people; default "pid N"
 	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. Required: without
 	// one nothing can be started.
 	Kinds map[string]Kind

@@ -148,11 +148,7 @@ func (p *Partition) takeUp(r *run, entries []core.Entry) {
 		if !begun || (s.Phase.Closed() && !s.Stopping) {
 			continue
 		}
-		child, err := p.current(id)
-		if !p.unreadable(err, "a child run cannot be read", "run", id.String(), "parent", r.id().String()) &&
-			child.state.Phase.Closed() {
-			p.tellParent(child)
-		}
+		p.send(core.Message{To: id, Content: core.ChildAsk{}})
 	}
 }
 

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -19,88 +21,178 @@ var closePolicies = map[string]core.CloseChild{
 	"": core.ChildCancel, "cancel": core.ChildCancel, "terminate": core.ChildTerminate, "abandon": core.ChildAbandon,
 }
 
-// startChild starts the run of a child step, in the batch of its parent's entry. A child that exists is not started again.
-func (p *Partition) startChild(parent *run, e core.StartChild) {
-	child, err := p.get(e.Child)
-	if p.temporary(err) {
-		return
-	}
-	if err == nil {
-		if child.state.Phase.Closed() && child.state.Next == (core.RunID{}) {
-			p.tellParent(child)
-		}
-		return
-	}
-	if f := p.launch(parent, e); f != nil {
-		_ = p.advance(parent, nil, core.ChildEnded{
-			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,
-		})
+// receive lets a message happen to the run it is for, which lives in this partition.
+func (p *Partition) receive(to core.RunID, name string, content core.Content) {
+	switch c := content.(type) {
+	case core.ChildStart:
+		p.beginChild(to, &c)
+	case core.ChildStop:
+		p.stopChild(to, c.Op)
+	case core.ChildBound:
+		p.boundChild(to, c)
+	case core.ChildAsk:
+		p.askChild(to)
+	case core.SignalReceived:
+		p.signalNamed(name, c)
+	case core.ChildEnded:
+		p.tellRun(to, c)
+	case core.TaskStopped:
+		p.tellRun(to, c)
 	}
 }
 
-func (p *Partition) launch(parent *run, e core.StartChild) *policy.Failure {
+// tellRun lets an input happen to a parent run. It refuses what is out of date.
+func (p *Partition) tellRun(parent core.RunID, in core.Input) {
+	r, err := p.get(parent)
+	if !p.unreadable(err, "the parent of a run cannot be read", "parent", parent.String()) {
+		_ = p.advance(r, nil, in)
+	}
+}
+
+// startChild starts the run of a child step. What can be found wrong with it beforehand is: then there is no child, and the
+// attempt ends in the batch in which it began.
+func (p *Partition) startChild(parent *run, e core.StartChild) {
+	start, f := p.prepareChild(parent, e)
+	switch {
+	case p.unread != nil:
+	case f != nil:
+		_ = p.advance(parent, nil, core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f})
+	default:
+		p.send(core.Message{To: e.Child, Content: start})
+	}
+}
+
+// prepareChild makes the message that starts a child run. Its definition is stored with the open batch.
+func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStart, *policy.Failure) {
 	var payload childPayload
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return failed("child", fmt.Sprintf("the child's payload is broken: %v", err))
+		return core.ChildStart{}, failed("child", fmt.Sprintf("the child's payload is broken: %v", err))
 	}
 	if parent.kind.Resolve == nil {
-		return failed("child", fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
+		return core.ChildStart{}, failed("child",
+			fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
 	}
 	closing, ok := closePolicies[payload.Close]
 	if !ok {
-		return failed("child", fmt.Sprintf("%q is no parent-close policy: cancel, terminate or abandon", payload.Close))
+		return core.ChildStart{}, failed("child",
+			fmt.Sprintf("%q is no parent-close policy: cancel, terminate or abandon", payload.Close))
 	}
 	src, err := parent.kind.Resolve(parent.state.Definition, payload.Name)
 	if err != nil {
-		return failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
+		return core.ChildStart{}, failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
 	w, err := p.defs.use(p.ctx, &src)
+	if p.temporary(err) {
+		return core.ChildStart{}, nil
+	}
+	if err != nil {
+		return core.ChildStart{}, cannotUse(payload.Name, err)
+	}
+	input, err := checkInput(w.def, payload.Input)
+	if bug := (*panicked)(nil); errors.As(err, &bug) {
+		p.logAside("a child run cannot begin", e.Child, bug)
+	}
+	if err != nil {
+		return core.ChildStart{}, failed("input", err.Error())
+	}
+	p.pipeline.define(&src)
+	return core.ChildStart{
+		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
+		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing},
+	}, nil
+}
+
+func cannotUse(workflow string, err error) *policy.Failure {
+	return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", workflow, err))
+}
+
+// checkInput fills in the defaults of an input. The error says what is wrong with it, or is a panic of the check.
+func checkInput(def *core.Definition, input []byte) (out []byte, err error) {
+	if def.CheckInput == nil {
+		return input, nil
+	}
+	if bug := guard("its input was checked", func() { out, err = def.CheckInput(input) }); bug != nil {
+		return nil, bug
+	}
+	return out, err
+}
+
+// beginChild starts a child run here. One that exists is not started again.
+func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) {
+	child, err := p.get(id)
+	switch {
+	case err == nil:
+		p.tellIfEnded(child)
+		return
+	case !errors.Is(err, journal.ErrNotFound):
+		p.unreadable(err, "a child run cannot be read", "run", id.String(), "parent", start.Parent.Run.String())
+		return
+	}
+	if f := p.launch(id, start); f != nil {
+		p.send(core.Message{To: start.Parent.Run, Content: core.ChildEnded{
+			Step: start.Parent.Step, Attempt: start.Parent.Attempt, Child: id, Failure: f,
+		}})
+	}
+}
+
+func (p *Partition) launch(id core.RunID, start *core.ChildStart) *policy.Failure {
+	w, err := p.defs.stored(p.ctx, start.Definition)
 	if p.temporary(err) {
 		return nil
 	}
 	if err != nil {
-		return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", payload.Name, err))
+		return cannotUse(start.Workflow, err)
 	}
-	input := []byte(payload.Input)
-	if check := w.def.CheckInput; check != nil {
-		if bug := guard("its input was checked", func() { input, err = check(input) }); bug != nil {
-			p.logAside("a child run cannot begin", e.Child, bug)
-			err = bug
-		}
-		if err != nil {
-			return failed("input", err.Error())
-		}
-	}
-	p.pipeline.define(&src)
-	child := p.residents.create(e.Child, w.kind)
+	child := p.residents.create(id, w.kind)
 	err = p.advance(child, w.def, core.Start{
-		Definition: src.ID, Workflow: src.Name, Input: input, ExecutionAt: e.Execution,
-		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing}, Actor: "parent",
+		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
+		Parent: start.Parent, Actor: "parent",
 	})
 	if err != nil {
-		delete(p.residents.runs, e.Child)
+		delete(p.residents.runs, id)
 		return failed("child", err.Error())
 	}
 	return nil
 }
 
+// tellIfEnded tells a run's parent of its end, if it has ended and nothing follows it in its chain.
+func (p *Partition) tellIfEnded(r *run) {
+	if r.state.Phase.Closed() && r.state.Next == (core.RunID{}) {
+		p.tellParent(r)
+	}
+}
+
 // tellParent reports the end of a child run to the step that started it.
 func (p *Partition) tellParent(child *run) {
 	s := child.state
-	parent, err := p.get(s.Parent.Run)
-	if p.unreadable(err, "the parent of a run cannot be read", "run", s.ID.String(), "parent", s.Parent.Run.String()) {
-		return
-	}
-	_ = p.advance(parent, nil, core.ChildEnded{
+	p.send(core.Message{To: s.Parent.Run, Content: core.ChildEnded{
 		Step: s.Parent.Step, Attempt: s.Parent.Attempt, Child: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure,
-	})
+	}})
 }
 
-// notify tells the run that asked for it of the end of a chain, in the batch of that end. A run that has ended does not care
-// any more.
+// askChild has a child run, or the run that goes on for it in its chain, tell its parent of its end.
+func (p *Partition) askChild(id core.RunID) {
+	child, err := p.current(id)
+	if !p.unreadable(err, "a child run cannot be read", "run", id.String()) {
+		p.tellIfEnded(child)
+	}
+}
+
+// notify tells the run that asked for it of the end of a chain.
 func (p *Partition) notify(r *run) {
 	s := r.state
-	id, ok, err := p.openRun(s.Notify)
+	first := s.Chain.First
+	if first == (core.RunID{}) {
+		first = s.ID
+	}
+	p.send(core.Message{Name: s.Notify, Content: core.SignalReceived{
+		Name: core.SignalEnded(s.WorkflowID), ID: first.String(), Payload: null,
+	}})
+}
+
+// signalNamed delivers an event to the open run of a workflow id. One that has ended does not care any more.
+func (p *Partition) signalNamed(workflowID string, in core.SignalReceived) {
+	id, ok, err := p.openRun(workflowID)
 	if err == nil && !ok {
 		return
 	}
@@ -108,33 +200,29 @@ func (p *Partition) notify(r *run) {
 	if err == nil {
 		to, err = p.get(id)
 	}
-	if p.unreadable(err, "a run that waits for another one cannot be read", "run", s.ID.String(), "waits", s.Notify) {
-		return
+	if !p.unreadable(err, "a run that waits for another one cannot be read", "waits", workflowID) {
+		_ = p.advance(to, nil, in)
 	}
-	first := s.Chain.First
-	if first == (core.RunID{}) {
-		first = s.ID
-	}
-	_ = p.advance(to, nil, core.SignalReceived{Name: core.SignalEnded(s.WorkflowID), ID: first.String(), Payload: null})
 }
 
 // stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
-func (p *Partition) stopChild(parent *run, e core.StopChild) {
-	child, err := p.current(e.Child)
-	if p.unreadable(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
+func (p *Partition) stopChild(id core.RunID, op core.Op) {
+	child, err := p.current(id)
+	if p.unreadable(err, "a child run cannot be read", "run", id.String()) {
 		return
 	}
 	if child.state.Phase.Closed() {
 		return // its parent was told when it ended
 	}
-	op := e.Op
 	switch child.state.Parent.Close {
 	case core.ChildTerminate:
 		op = core.OpTerminate
 	case core.ChildAbandon:
 		// It goes on by itself; for the parent it is over.
-		link := child.state.Parent
-		_ = p.advance(parent, nil, core.TaskStopped{Step: link.Step, Attempt: link.Attempt, Abandoned: true})
+		parent := child.state.Parent
+		p.send(core.Message{To: parent.Run, Content: core.TaskStopped{
+			Step: parent.Step, Attempt: parent.Attempt, Abandoned: true,
+		}})
 		return
 	case core.ChildCancel:
 	}
@@ -142,12 +230,12 @@ func (p *Partition) stopChild(parent *run, e core.StopChild) {
 }
 
 // boundChild moves the deadline that a child run has from its parent.
-func (p *Partition) boundChild(parent *run, e core.BoundChild) {
-	child, err := p.current(e.Child)
-	if p.unreadable(err, "a child run cannot be read", "run", e.Child.String(), "parent", parent.id().String()) {
+func (p *Partition) boundChild(id core.RunID, bound core.ChildBound) {
+	child, err := p.current(id)
+	if p.unreadable(err, "a child run cannot be read", "run", id.String()) {
 		return
 	}
-	to, moves := child.state.Inherits(e.Was, e.Is)
+	to, moves := child.state.Inherits(bound.Was, bound.Is)
 	if !moves || child.state.Phase.Closed() {
 		return
 	}

@@ -20,6 +20,9 @@ func (c Config) withDefaults() Config {
 	if c.Wake == nil {
 		c.Wake = func(string, string) {}
 	}
+	if c.Sent == nil {
+		c.Sent = func(int) {}
+	}
 	if c.Owner == "" {
 		c.Owner = fmt.Sprintf("pid %d", os.Getpid())
 	}

@@ -53,6 +53,9 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
 	}
+	if n := cfg.Journal.PartitionCount(); cfg.Partition < 0 || cfg.Partition >= n {
+		return nil, invalid("open", "", "Config.Partition is %d, the journal has %d partitions", cfg.Partition, n)
+	}
 	for name, kind := range cfg.Kinds {
 		if kind.Compile == nil && kind.Refuse == nil {
 			return nil, invalid("open", "", "Config.Kinds[%q].Compile is not set", name)
@@ -91,6 +94,9 @@ func (e *Engine) Serve(name string, w Workers) {
 	e.cfg.Matcher.Add(name, w)
 	e.Rematch()
 }
+
+// Expect says that messages from other partitions may have come; see Config.Sent.
+func (e *Engine) Expect() { e.inbox.put(item{expect: true}) }
 
 // wake has the loop look whether a slot is free for an attempt that waits.
 func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKey{queue, taskType}}) }
@@ -262,6 +268,7 @@ type loop struct {
 	prune   core.Time
 	renew   core.Time // when the ownership is to be renewed; 0: never
 	windows chan windowPart
+	fetches chan fetched
 	readers sync.WaitGroup
 }
 
@@ -276,6 +283,13 @@ type result struct {
 	job    job
 	pruned int
 	err    error
+}
+
+// fetched is what a reader found in the inbox.
+type fetched struct {
+	fetch    Fetch
+	messages []journal.Message
+	err      error
 }
 
 // windowPart is what a reader found, or its end.

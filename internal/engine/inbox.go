@@ -2,12 +2,14 @@ package engine
 
 import "sync"
 
-// item is one thing in the inbox: a call, a worker's report, a task queue for which a slot may be free, or none of them:
+// item is one thing in the inbox: a call, a worker's report, a task queue for which a slot may be free, that messages may have
+// come from other partitions, or none of them:
 // all queues are to be looked at again.
 type item struct {
-	call  *Call
-	rep   report
-	match *queueKey
+	call   *Call
+	rep    report
+	match  *queueKey
+	expect bool // messages from other partitions may have come
 }
 
 // inbox passes items from many goroutines to the loop, which takes all there are at once.

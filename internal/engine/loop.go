@@ -21,6 +21,7 @@ func newLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, p: newPartition(e.cfg, e.defs), clock: clock{source: e.cfg.Now, log: e.cfg.Log},
 		jobs: make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
+		fetches: make(chan fetched, 1), // one at a time, so that its reader never waits
 	}
 	if e.cfg.Retention > 0 {
 		l.prune = 1
@@ -78,6 +79,7 @@ func (l *loop) turn() bool {
 		more = l.handle(now)
 		more = l.p.Tick(now) || more
 		l.read(now)
+		l.fetch(now)
 		l.dispatch(now)
 	}
 	l.publish()
@@ -112,6 +114,8 @@ func (l *loop) handle(now core.Time) (more bool) {
 			l.p.Report(it.rep.run, it.rep.in, now)
 		case it.match != nil:
 			l.p.Match(it.match.queue, it.match.taskType, now)
+		case it.expect:
+			l.p.Expect()
 		default:
 			l.p.Rematch(now)
 		}
@@ -161,6 +165,8 @@ func (l *loop) sleep(now core.Time) {
 		l.landed(r)
 	case w := <-l.windows:
 		l.loaded(w)
+	case f := <-l.fetches:
+		l.fetched(f)
 	case <-l.timer.C:
 		l.armed = 0
 	case <-l.e.stop:
@@ -174,6 +180,8 @@ func (l *loop) poll() {
 		l.landed(r)
 	case w := <-l.windows:
 		l.loaded(w)
+	case f := <-l.fetches:
+		l.fetched(f)
 	default:
 	}
 }
@@ -251,6 +259,7 @@ func (l *loop) renewed(err error, now core.Time) {
 	l.renewAt(now)
 	switch {
 	case err == nil:
+		l.p.Expect() // should nobody have been able to say that a message came
 	case final(err):
 		l.fail(err, now)
 	default:
@@ -302,6 +311,27 @@ func (l *loop) loaded(w windowPart) {
 		return
 	}
 	l.p.Loaded(w.window, w.runs, l.clock.read())
+}
+
+// fetch starts a reader for what other partitions have sent, if it is time.
+func (l *loop) fetch(now core.Time) {
+	f, ok := l.p.Fetch(now)
+	if !ok {
+		return
+	}
+	l.readers.Go(func() {
+		messages, err := l.e.cfg.Journal.Inbox(l.e.ctx, l.e.cfg.Partition, f.After, f.Limit)
+		select {
+		case l.fetches <- fetched{f, messages, err}:
+		case <-l.e.ctx.Done():
+		}
+	})
+}
+
+func (l *loop) fetched(f fetched) {
+	if !l.stalled() && !l.failed() {
+		l.p.Fetched(f.fetch, f.messages, f.err, l.clock.read())
+	}
 }
 
 func (l *loop) stalled() bool {

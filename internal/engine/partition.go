@@ -15,7 +15,8 @@ import (
 //
 //	calls Open, then, as things happen, Handle, Report and Tick,
 //	takes a batch by Cut, appends it to the journal, and says Committed or Failed, in the order of the batches,
-//	reads the runs that come due (Window, ReadWindow, Loaded, WindowDone), or lets Refill do it.
+//	reads the runs that come due (Window, ReadWindow, Loaded, WindowDone), or lets Refill do it,
+//	reads what other partitions have sent (Expect, Fetch, Fetched).
 type Partition struct {
 	cfg  Config
 	defs *definitions
@@ -26,6 +27,7 @@ type Partition struct {
 	tasks     tasks     // attempts that wait for a worker or are in a worker's hands
 	pipeline  pipeline  // what is on its way to the journal
 	audience  audience  // those who wait for runs and watch them
+	mail      mail      // what other partitions send, and which those are
 	feeds     feeds     // the named consumers of all entries
 
 	todo       ring[errand] // effects within the partition, still to join the open batch
@@ -42,6 +44,7 @@ func NewPartition(cfg Config) *Partition {
 
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
+	p.mail.count = cfg.Journal.PartitionCount()
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
 	p.forget()
 	return p
@@ -52,6 +55,7 @@ func (p *Partition) forget() {
 	p.residents.forget()
 	p.tasks.forget()
 	p.pipeline.forget()
+	p.mail.forget()
 	p.todo, p.unread = ring[errand]{}, nil
 }
 
@@ -234,7 +238,7 @@ func (p *Partition) Pending() int { return p.pipeline.pending() }
 // room reports whether more may be computed before something is durable.
 func (p *Partition) room(inflight int) bool {
 	l := &p.pipeline
-	return l.open == nil || (l.pending() < inflight && len(l.open.blob) < batchBytes)
+	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.mail) < batchBytes)
 }
 
 // Next returns when the partition wants a Tick or a Cut though nothing else happens; zero: never.
@@ -242,7 +246,7 @@ func (p *Partition) Next() core.Time {
 	if p.residents.restored.len() > 0 {
 		return p.now
 	}
-	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), p.feeds.dueAt())
+	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.mail.due()))
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
@@ -265,6 +269,7 @@ func (p *Partition) Committed(now core.Time) {
 	for _, c := range b.calls {
 		c.answer()
 	}
+	p.tellReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)

@@ -42,8 +42,14 @@ type batch struct {
 	ended   []ended
 	watched []watched
 	reports []report
+	mail    []byte            // the messages that are posted, encoded
+	posted  []journal.Message // to other partitions
+	taken   []journal.Taken   // from other partitions
 	out     journal.Batch
 }
+
+// full reports whether there is something that has to be saved.
+func (b *batch) full() bool { return b.entries+len(b.posted)+len(b.taken) > 0 }
 
 // effect is a machine's effect on the world outside, and whose.
 type effect struct {
@@ -65,6 +71,7 @@ func (b *batch) reset() {
 	clear(b.ended)
 	clear(b.watched)
 	clear(b.reports)
+	clear(b.posted)
 	clear(b.view.Runs)
 	clear(b.view.Steps)
 	clear(b.view.Attempts)
@@ -72,7 +79,7 @@ func (b *batch) reset() {
 	v := b.view
 	*b = batch{
 		blob: b.blob[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
-		watched: b.watched[:0], reports: b.reports[:0],
+		watched: b.watched[:0], reports: b.reports[:0], mail: b.mail[:0], posted: b.posted[:0], taken: b.taken[:0],
 		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
 	}
 }
@@ -189,7 +196,7 @@ func (l *pipeline) remember(rep report) { l.open.reports = append(l.open.reports
 
 // idle reports whether there is nothing to append for now.
 func (l *pipeline) idle(now core.Time) bool {
-	if l.open.entries > 0 || l.probing || l.view.flushing {
+	if l.open.full() || l.probing || l.view.flushing {
 		return false
 	}
 	due := l.view.dueAt(l.lastEntry)
@@ -204,11 +211,14 @@ func (l *pipeline) cut(partition int, now core.Time, marks bool) *journal.Batch 
 	}
 	b := l.open
 	l.view.attach(b, partition, l.view.quota(b.entries, now), now)
-	if b.entries == 0 && len(b.viewed) == 0 && !l.probing && !marks {
+	if !b.full() && len(b.viewed) == 0 && !l.probing && !marks {
 		return nil
 	}
 	l.probing = false
 	b.out = journal.Batch{Partition: partition, Epoch: l.epoch, Seq: b.seq, Encoded: b.blob, Definitions: b.defs}
+	if len(b.posted)+len(b.taken) > 0 {
+		b.out.Out, b.out.Taken = b.posted, b.taken
+	}
 	if len(b.viewed) > 0 {
 		b.out.View = &b.view
 	}

@@ -24,6 +24,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	}
 	p.pipeline.epoch, p.pipeline.term, p.pipeline.durable = lease.Epoch, lease.Term, lease.Last
 	p.pipeline.begin(lease.Last + 1)
+	p.mail.open(lease.Taken, now)
 	p.feeds.opened(lease, now)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()

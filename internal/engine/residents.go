@@ -131,6 +131,10 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	}
 	r := p.residents.runs[id]
 	if r == nil {
+		if !p.owns(id) {
+			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d", journal.ErrNotFound, id,
+				p.mail.home(core.PartitionKey(id)), p.cfg.Partition)
+		}
 		h, err := p.cfg.Journal.History(p.ctx, id)
 		if err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	if errors.Is(err, journal.ErrNotFound) {
 		return core.RunID{}, false, nil
 	}
-	return id, err == nil, err
+	return id, err == nil && p.owns(id), err
 }
 
 // newID makes the id of a new run; its partition is that of the names its caller chose.

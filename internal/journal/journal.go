@@ -52,6 +52,7 @@ func HeldBy(partition int, owner string) error {
 // one after the other. But for the end of a lease, every instant a journal needs is an argument: storage reads no clock.
 type Journal interface {
 	Ownership
+	Messages
 	// Append makes a batch durable, with the part of the view that is in it: all of it or nothing. It is a sign of life.
 	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
 	Append(ctx context.Context, b *Batch) error
@@ -78,12 +79,26 @@ type Journal interface {
 	Close() error
 }
 
+// Messages is what the partitions of a storage send each other.
+type Messages interface {
+	// PartitionCount returns how many partitions the storage is divided into. It never changes: where a run lives is worked
+	// out from it.
+	PartitionCount() int
+	// Inbox returns messages for a partition that it has not taken: of each sender those after the given sequence number,
+	// in order, at most limit. Where it leaves out some of a sender's, these are the last ones.
+	Inbox(ctx context.Context, partition int, after map[int]uint64, limit int) ([]Message, error)
+}
+
+// MostPartitions is how many a storage can have: as many as there are partition keys.
+const MostPartitions = 1 << 14
+
 // Lease is the ownership of a partition.
 type Lease struct {
-	Epoch   uint64        // carried by every append
-	Term    time.Duration // how long it lasts without a sign of life of its owner; 0: as long as the journal is open
-	Last    uint64        // the last batch's sequence number
-	Through uint64        // the view contains every batch up to here
+	Epoch   uint64         // carried by every append
+	Term    time.Duration  // how long it lasts without a sign of life of its owner; 0: as long as the journal is open
+	Last    uint64         // the last batch's sequence number
+	Through uint64         // the view contains every batch up to here
+	Taken   map[int]uint64 // by sender: the last message that the partition has taken
 
 	Feeds     []Feed // in the order of their names
 	FeedBytes int64  // how many bytes of entries stand after the oldest position of a feed that has not lapsed
@@ -96,6 +111,29 @@ type Span struct {
 	Through   uint64 // the view contains every batch up to here
 }
 
+// Message is what a partition sends to another one. It is stored with the batch that it follows from, and deleted with the
+// batch of the receiver that takes it. So it is there once, whichever of the two crashes.
+type Message struct {
+	From, To int
+	Seq      uint64 // MessageSeq: it grows with each message of the sender
+	Encoded  []byte // core.AppendMessage
+}
+
+// MessageSeq returns the sequence number of the nth message that a batch sends, from 0.
+func MessageSeq(batch uint64, n int) uint64 { return batch<<messageBits | uint64(n) }
+
+// messageBits is the length of a message's number within its batch, and MaxMessages how many a batch may send.
+const (
+	messageBits = 20
+	MaxMessages = 1 << messageBits
+)
+
+// Taken says that a partition has taken a sender's messages up to one.
+type Taken struct {
+	From    int
+	Through uint64
+}
+
 // Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage
 // takes writes again. A journal does not keep its slices after Append has returned.
 type Batch struct {
@@ -106,6 +144,8 @@ type Batch struct {
 	Encoded     []byte       // the entries encoded already, core.AppendEntry of one after the other; where set, Entries is nil
 	Definitions []Definition // first used by this batch; one that is stored already stays as it is
 	View        *View        // nil: none
+	Out         []Message    // to other partitions, which find them in their inbox from here on; From is the batch's partition
+	Taken       []Taken      // what the batch has made of the inbox: these messages go, and do not come again
 	Feeds       []Feed       // new positions of feeds
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -26,6 +27,21 @@ func Register(scheme string, open Opener) {
 		panic(fmt.Sprintf("journal: scheme %q is registered twice", scheme))
 	}
 	openers.byScheme[scheme] = open
+}
+
+// SplitPartitions splits what follows the scheme of an address, such as "shop.db?partitions=4", into the name and the
+// number of partitions; 0: it does not say.
+func SplitPartitions(address string) (name string, partitions int, err error) {
+	name, query, found := strings.Cut(address, "?partitions=")
+	if !found {
+		return address, 0, nil
+	}
+	partitions, err = strconv.Atoi(query)
+	if err != nil || partitions < 1 || partitions > MostPartitions {
+		return "", 0, fmt.Errorf("journal: database %q: the number of partitions is %q, not a number from 1 to %d", address, query,
+			MostPartitions)
+	}
+	return name, partitions, nil
 }
 
 // Open opens the journal of an address such as "sqlite:shop.db" or "memory:".

@@ -176,6 +176,7 @@ func (c *composer) step(d *deed, depth int) {
 			s.Type = programName(c.IntN(programs/3)*3 + 1)
 		}
 		s.Policy = c.limited(policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitStartToClose)
+		s.Spread = c.chance(0.5)
 		s.Input = fmt.Appendf(nil, `{"name":%q,"input":{"n":%d,"list":[1,2]},"close":%q}`, s.Type, c.IntN(8), pick(c.random, []string{"", "terminate", "abandon"}))
 	}
 }

@@ -172,7 +172,7 @@ func (a *author) step(i int) {
 		a.event()
 		a.limits(2, "wait", "scheduleToClose", "deadline")
 	case x < 0.92 && a.parent():
-		a.line(2, `flow: {name: %s, input: {n: "${{ input.n }}", list: [1, 2]}}`, workflowName(a.IntN(workflows/3)*3+1))
+		a.line(2, `flow: {name: %s, input: {n: "${{ input.n }}", list: [1, 2]}, spread: %t}`, workflowName(a.IntN(workflows/3)*3+1), a.n%2 == 0)
 		a.policy(2, "scheduleToClose", "deadline", "startToClose")
 	default:
 		if a.chance(0.5) {

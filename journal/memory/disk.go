@@ -29,6 +29,8 @@ type partition struct {
 	until                core.Time // the end of the owner's lease, if it has a term
 	batches              []batch   // only those after through, and those that a feed needs
 	feeds                map[string]journal.Feed
+	inbox                map[int][]journal.Message // by sender
+	taken                map[int]uint64            // by sender
 }
 
 // oldestFeed returns the oldest position of the feeds for which batches are kept.
@@ -79,7 +81,7 @@ func newDisk() *disk {
 func (d *disk) partition(n int) *partition {
 	p := d.partitions[n]
 	if p == nil {
-		p = &partition{}
+		p = &partition{inbox: map[int][]journal.Message{}, taken: map[int]uint64{}}
 		d.partitions[n] = p
 	}
 	return p
@@ -107,7 +109,27 @@ func (d *disk) append(p *partition, b *journal.Batch) error {
 	if b.View != nil {
 		d.view(p, b.View)
 	}
+	for _, t := range b.Taken {
+		p.taken[t.From] = max(p.taken[t.From], t.Through)
+		rest := slices.DeleteFunc(p.inbox[t.From], func(m journal.Message) bool { return m.Seq <= t.Through })
+		if p.inbox[t.From] = rest; len(rest) == 0 {
+			delete(p.inbox, t.From)
+		}
+	}
+	for _, m := range b.Out {
+		d.partition(m.To).put(m)
+	}
 	return nil
+}
+
+// put puts a message into the partition's inbox, unless it was there before.
+func (p *partition) put(m journal.Message) {
+	in := p.inbox[m.From]
+	if m.Seq <= p.taken[m.From] || (len(in) > 0 && m.Seq <= in[len(in)-1].Seq) {
+		return
+	}
+	m.Encoded = slices.Clone(m.Encoded)
+	p.inbox[m.From] = append(in, m)
 }
 
 // checkHistory refuses a piece of history that is there already. It is called before anything is changed.

@@ -35,6 +35,7 @@ const (
 	OpList       Op = "list"
 	OpDefinition Op = "definition"
 	OpPrune      Op = "prune"
+	OpInbox      Op = "inbox"
 	OpPartitions Op = "partitions"
 )
 
@@ -50,13 +51,20 @@ type Journal struct {
 	Term time.Duration
 	Now  func() core.Time
 
-	mu   sync.Mutex
-	disk *disk
-	gone bool
+	mu    sync.Mutex
+	disk  *disk
+	gone  bool
+	count int // of partitions
 }
 
-// New returns an empty journal.
-func New() *Journal { return &Journal{disk: newDisk()} }
+// New returns an empty journal with one partition.
+func New() *Journal { return NewPartitions(1) }
+
+// NewPartitions returns an empty journal with so many partitions.
+func NewPartitions(count int) *Journal { return &Journal{disk: newDisk(), count: count} }
+
+// PartitionCount implements journal.Journal.
+func (j *Journal) PartitionCount() int { return j.count }
 
 // Reopen does what a crash does: it returns a new journal with everything that was durable, and with the same Fault.
 // The old one returns ErrClosed from then on.
@@ -64,7 +72,7 @@ func (j *Journal) Reopen() *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.leave()
-	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, disk: j.disk}
+	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, disk: j.disk, count: j.count}
 }
 
 // leave ends the journal, and the leases with it, as those of a process end with it.
@@ -138,6 +146,9 @@ func (j *Journal) lease(p *partition) journal.Lease {
 				l.FeedBytes += int64(len(b.entries))
 			}
 		}
+	}
+	if len(p.taken) > 0 {
+		l.Taken = maps.Clone(p.taken)
 	}
 	return l
 }
@@ -235,6 +246,28 @@ func (j *Journal) Tail(
 		}
 	}
 	return ctx.Err()
+}
+
+// Inbox implements journal.Journal.
+func (j *Journal) Inbox(
+	ctx context.Context, partition int, after map[int]uint64, limit int,
+) (out []journal.Message, err error) {
+	if err := j.enter(ctx, OpInbox, nil); err != nil {
+		return nil, err
+	}
+	defer j.mu.Unlock()
+	inbox := j.disk.partition(partition).inbox
+	for _, from := range slices.Sorted(maps.Keys(inbox)) {
+		n := 0
+		for _, m := range inbox[from] {
+			if m.Seq > after[from] && n < limit {
+				m.Encoded = slices.Clone(m.Encoded)
+				out = append(out, m)
+				n++
+			}
+		}
+	}
+	return out, nil
 }
 
 // History implements journal.Journal.

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestJournal(t *testing.T) {
 	journaltest.Run(t, func(*testing.T) journaltest.Store {
-		j := New()
+		j := NewPartitions(3)
 		reopen := func() journal.Journal {
 			j = j.Reopen()
 			return j

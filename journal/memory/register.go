@@ -7,5 +7,11 @@ import (
 )
 
 func init() {
-	journal.Register("memory", func(context.Context, string) (journal.Journal, error) { return New(), nil })
+	journal.Register("memory", func(_ context.Context, name string) (journal.Journal, error) {
+		_, partitions, err := journal.SplitPartitions(name)
+		if err != nil {
+			return nil, err
+		}
+		return NewPartitions(max(partitions, 1)), nil
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"math"
 	"os"
 
 	"zombiezen.com/go/sqlite"
@@ -46,8 +45,8 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	if err := ctx.Err(); err != nil {
 		return journal.Lease{}, err
 	}
-	if n < 0 || n > math.MaxInt64>>seqBits {
-		return journal.Lease{}, fmt.Errorf("journal: acquire %s: there is no partition %d", j.path, n)
+	if n < 0 || n >= j.count {
+		return journal.Lease{}, fmt.Errorf("journal: acquire %s: there is no partition %d, it has %d", j.path, n, j.count)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -74,7 +73,7 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 
 // lease has no term: the lock on the file keeps other processes out as long as the journal is open, and ends with it.
 func (w *writer) lease(n int, p *partition) (journal.Lease, error) {
-	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through}
+	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through, Taken: p.taken}
 	return l, w.feedsOf(n, p, &l)
 }
 
@@ -172,49 +171,13 @@ func (j *Journal) inPlace() error {
 	return j.lost
 }
 
-// Append implements journal.Journal. A context that is done before the append begins stops it. Once begun the append
-// goes on to its end: if it stopped in the middle, the caller would not know whether the batch is stored.
-func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.writable(); err != nil {
-		return err
-	}
-	p, err := j.owned(b.Partition, b.Epoch)
-	if err != nil {
-		return err
-	}
-	if b.Seq != p.last+1 {
-		return fmt.Errorf("journal: append %s: batch %d of partition %d does not follow batch %d",
-			j.path, b.Seq, b.Partition,
-			p.last)
-	}
-	next := *p
-	next.last = b.Seq
-	if b.View != nil {
-		next.through = max(p.through, min(b.View.Through, b.Seq))
-	}
-	size, err := j.w.append(b, &next)
-	if err != nil {
-		return j.failed("append", err)
-	}
-	if err := j.inPlace(); err != nil {
-		return err
-	}
-	*p = next
-	j.check.wrote(size)
-	return nil
-}
-
 // writer is the one connection that writes, with its statements. It is used under the journal's lock.
 type writer struct {
 	conn                                      *conn
 	begin, commit, rollback                   *sqlite.Stmt
 	insert, trim                              *sqlite.Stmt
 	run, step, attempt, piece                 rowStmt
+	mail                                      messages
 	addName, findName, define, findDefinition *sqlite.Stmt
 
 	buf []byte // for the batch's entries, if the caller has not encoded them
@@ -247,6 +210,9 @@ func (w *writer) prepare() error {
 			return err
 		}
 		*s.stmt = stmt
+	}
+	if err := w.mail.prepare(w.conn); err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		stmt    *rowStmt
@@ -311,9 +277,49 @@ func (w *writer) transaction(fn func() error) (err error) {
 	return err
 }
 
-// append writes a batch. It returns about how many bytes that added to the write-ahead log. next is the partition's
-// state after the batch; append sets its first when it deletes old rows.
+// append writes a batch in a transaction of its own and returns about how many bytes that put into the log. next is the
+// partition after it; its first is set by what is trimmed.
 func (w *writer) append(b *journal.Batch, next *partition) (size int, err error) {
+	if b.View == nil && len(b.Definitions) == 0 && len(b.Out)+len(b.Taken)+len(b.Feeds) == 0 {
+		return w.write(b, next) // a statement alone is its own transaction
+	}
+	err = w.transaction(func() error {
+		size, err = w.write(b, next)
+		return err
+	})
+	return size, err
+}
+
+// write writes a batch within a transaction.
+func (w *writer) write(b *journal.Batch, next *partition) (size int, err error) {
+	if size, err = w.entries(b, next); err != nil {
+		return 0, err
+	}
+	if err := w.defineAll(b.Definitions); err != nil {
+		return 0, err
+	}
+	n, err := w.messages(b)
+	if err != nil {
+		return 0, err
+	}
+	if err := w.mark(b.Partition, b.Feeds); err != nil {
+		return 0, err
+	}
+	if b.View == nil && len(b.Feeds) == 0 {
+		return size + n, nil
+	}
+	rows := 0
+	if b.View != nil {
+		if rows, err = w.view(b.View); err != nil {
+			return 0, err
+		}
+	}
+	trimmed, err := w.trimTo(b, next)
+	return size + n + rows + trimmed, err
+}
+
+// entries writes the batch's row.
+func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error) {
 	entries := b.Encoded
 	if entries == nil {
 		entries = w.buf[:0]
@@ -322,53 +328,31 @@ func (w *writer) append(b *journal.Batch, next *partition) (size int, err error)
 		}
 		w.buf = entries
 	}
-	insert := func() error {
-		w.insert.BindInt64(1, rowID(b.Partition, b.Seq))
-		w.insert.BindInt64(2, int64(next.through))
-		w.insert.BindInt64(3, w.conn.sum(entries))
-		w.insert.BindBytes(4, entries)
-		return do(w.insert)
-	}
 	if next.first == 0 {
 		next.first = b.Seq
 	}
-	size = len(entries) + 2*pageSize
 	next.feeds = marked(next.feeds, b.Feeds)
-	trimmed := min(next.through, b.Seq-1) // the newest row always stays: it holds the last sequence number
+	w.insert.BindInt64(1, rowID(b.Partition, b.Seq))
+	w.insert.BindInt64(2, int64(next.through))
+	w.insert.BindInt64(3, w.conn.sum(entries))
+	w.insert.BindBytes(4, entries)
+	return len(entries) + 2*pageSize, do(w.insert)
+}
+
+// trimTo deletes batches that the view contains, where they are many enough.
+func (w *writer) trimTo(b *journal.Batch, next *partition) (size int, err error) {
+	trimmed := min(next.through, b.Seq-1) // the newest row stays: it says where to go on
 	if oldest, ok := oldestOf(next.feeds); ok {
 		trimmed = min(trimmed, oldest)
 	}
-	if b.View == nil && len(b.Definitions) == 0 && len(b.Feeds) == 0 {
-		return size, insert() // a single statement is a transaction of its own
+	if trimmed < next.first+trimAt-1 {
+		return 0, nil
 	}
-	err = w.transaction(func() error {
-		if err := insert(); err != nil {
-			return err
-		}
-		if err := w.defineAll(b.Definitions); err != nil {
-			return err
-		}
-		if err := w.mark(b.Partition, b.Feeds); err != nil {
-			return err
-		}
-		if b.View != nil {
-			n, err := w.view(b.View)
-			if err != nil {
-				return err
-			}
-			size += n
-		}
-		if trimmed < next.first+trimAt-1 {
-			return nil
-		}
-		last := min(trimmed, next.first+2*trimAt-1)
-		w.trim.BindInt64(1, rowID(b.Partition, next.first))
-		w.trim.BindInt64(2, rowID(b.Partition, last))
-		next.first = last + 1
-		size += 4 * pageSize
-		return do(w.trim)
-	})
-	return size, err
+	last := min(trimmed, next.first+2*trimAt-1)
+	w.trim.BindInt64(1, rowID(b.Partition, next.first))
+	w.trim.BindInt64(2, rowID(b.Partition, last))
+	next.first = last + 1
+	return 4 * pageSize, do(w.trim)
 }
 
 func (w *writer) acquire(n int, owner string, p *partition) error {
@@ -388,6 +372,11 @@ func (w *writer) acquire(n int, owner string, p *partition) error {
 
 // stand reads where a partition stands.
 func (w *writer) stand(n int, p *partition) error {
+	taken, err := takenBy(w.conn, n)
+	if err != nil {
+		return err
+	}
+	p.taken = taken
 	first := w.conn.Prep("SELECT id FROM journal WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1")
 	last := w.conn.Prep("SELECT id, through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
 	for _, s := range []*sqlite.Stmt{first, last} {

@@ -26,6 +26,7 @@ type Report struct {
 	Runs, Open, Steps, Attempts int64
 	Pieces, Batches, Entries    int64 // pieces of history, batches in the journal, entries in both
 	Definitions                 int64
+	Messages                    int64 // between partitions, not taken yet
 	Partitions                  []PartitionReport
 
 	// Problems lists what is wrong, as sentences. An intact file has none. At most a hundred are kept.
@@ -89,6 +90,7 @@ func (j *Journal) examine(ctx context.Context, r *Report) error {
 			{"the journal", checkJournal},
 			{"the histories", checkHistories},
 			{"the rows", checkRows},
+			{"the messages", checkMessages},
 		} {
 			// After a damaged page, the other parts may still be readable.
 			if err := part.check(c, r); err != nil && ctx.Err() == nil {
@@ -271,6 +273,39 @@ func checkRows(c *conn, r *Report) (err error) {
 		}
 	}
 	return nil
+}
+
+// checkMessages decodes every message. Each is between two of the file's partitions, and not taken. Files of older versions
+// have none.
+func checkMessages(c *conn, r *Report) error {
+	tables, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name IN ('inbox', 'taken')")
+	if err != nil || tables < 2 {
+		return err
+	}
+	count, err := queryInt(c, "SELECT value FROM meta WHERE key = 'partitions'")
+	if err != nil {
+		return err
+	}
+	return query(c, "SELECT i.target, i.sender, i.seq, t.through, i.sum, i.message FROM inbox i LEFT JOIN taken t"+
+		" ON t.partition = i.target AND t.sender = i.sender", nil,
+		func(s *sqlite.Stmt) (bool, error) {
+			to, from, seq := s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2)
+			r.Messages++
+			if from == to || min(from, to) < 0 || max(from, to) >= count {
+				r.problem("message %d is from partition %d to partition %d of %d", seq, from, to, count)
+			}
+			if s.ColumnInt64(3) >= seq {
+				r.problem("message %d of partition %d to partition %d was taken, and is still there", seq, from, to)
+			}
+			b, err := c.blob(s, 4)
+			if err == nil {
+				_, err = core.ReadMessage(b)
+			}
+			if err != nil {
+				r.problem("message %d of partition %d to partition %d: %v", seq, from, to, err)
+			}
+			return false, nil
+		})
 }
 
 // eachRun is how many runs EachRun reads at once.

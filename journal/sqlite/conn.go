@@ -166,16 +166,32 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 	}
 	j.seed = seedOf(version)
 	c.seed = j.seed
+	count, err := queryInt(c, "SELECT value FROM meta WHERE key = 'partitions'")
+	if err != nil {
+		return false, err
+	}
+	if count < 0 || count > journal.MostPartitions {
+		return false, fmt.Errorf("%w: %s says that it has %d partitions: restore a backup", journal.ErrCorrupt, j.path, count)
+	}
+	j.count = max(int(count), 1) // files with one partition do not say so
 	return false, nil
 }
 
-// create turns an empty file into a journal, in one transaction.
-func create(c *conn) (err error) {
+// create makes an empty file a journal, in one transaction. A file with one partition has the format that older versions
+// read.
+func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
-	if err := sqlitex.ExecuteScript(c.Conn, schema, nil); err != nil {
+	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables+feedTable, nil); err != nil {
 		return err
 	}
-	if err := execute(c, fmt.Sprintf("INSERT INTO meta VALUES ('format', %d)", format)); err != nil {
+	version := oneFormat
+	if partitions > 1 {
+		version = format
+		if err := execute(c, fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d)", partitions)); err != nil {
+			return err
+		}
+	}
+	if err := execute(c, fmt.Sprintf("INSERT INTO meta VALUES ('format', %d)", version)); err != nil {
 		return err
 	}
 	if err := execute(c, fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
@@ -184,13 +200,20 @@ func create(c *conn) (err error) {
 	return refreshViews(c)
 }
 
-// refreshViews replaces the views for people if an older version made them differently, and adds those that it did not
-// have.
-func refreshViews(c *conn) (err error) {
-	defer sqlitex.Save(c.Conn)(&err)
-	if err := execute(c, feedTable); err != nil {
+// refresh gives an older file what has been added since and what older versions pass by.
+func refresh(c *conn) error {
+	if err := refreshViews(c); err != nil {
 		return err
 	}
+	if err := refreshKeyIndex(c); err != nil {
+		return err
+	}
+	return sqlitex.ExecuteScript(c.Conn, messageTables+feedTable, nil)
+}
+
+// refreshViews replaces the views for people where an older version made others.
+func refreshViews(c *conn) (err error) {
+	defer sqlitex.Save(c.Conn)(&err)
 	for name, query := range readable() {
 		want := "CREATE VIEW " + name + " AS " + query
 		have := ""

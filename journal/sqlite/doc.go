@@ -6,7 +6,7 @@
 //
 // # The file
 //
-//	meta         the format's version
+//	meta         the format's version, and how many partitions there are where there are several
 //	partitions   who owns a partition, and the epoch that fences older owners
 //	journal      one row a batch: id = partition << 40 | sequence number; append-only, trimmed from the front
 //	feeds        positions of named consumers of all entries
@@ -16,6 +16,8 @@
 //	steps_data   one row a step      │ the view: written later, in the commits of other batches
 //	attempts_data  one row an attempt│
 //	history      a run's entries     ┘
+//	inbox        what partitions have sent each other and the receivers have not taken yet
+//	taken        by partition and sender: the last message that was taken
 //
 // The tables keep instants as microseconds, phases as numbers and ids as 16 bytes, because a file of a million sleeping
 // runs should be small. The views runs, steps and attempts show them as a person reads them:

@@ -328,7 +328,7 @@ func TestNotAJournal(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := opened(t, path)
-	if err := exec0(j, "UPDATE meta SET value = 3 WHERE key = 'format'"); err != nil {
+	if err := exec0(j, "UPDATE meta SET value = 4 WHERE key = 'format'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -354,7 +354,7 @@ func TestDamagedSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	const column = "sum     INTEGER NOT NULL,    -- CRC-32C"
-	if err := os.WriteFile(path, bytes.Replace(whole, []byte(column), []byte("x"+column[1:]), 1), 0o644); err != nil {
+	if err := os.WriteFile(path, bytes.ReplaceAll(whole, []byte(column), []byte("x"+column[1:])), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	j, err := OpenReadOnly(path)

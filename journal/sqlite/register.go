@@ -7,8 +7,11 @@ import (
 )
 
 func init() {
-	journal.Register("sqlite", func(_ context.Context, path string) (journal.Journal,
-		error) {
-		return Open(path, Options{})
+	journal.Register("sqlite", func(_ context.Context, name string) (journal.Journal, error) {
+		path, partitions, err := journal.SplitPartitions(name)
+		if err != nil {
+			return nil, err
+		}
+		return Open(path, Options{Partitions: partitions})
 	})
 }

@@ -10,8 +10,12 @@ import (
 
 // format is the version of the file format that this code writes. It refuses newer ones.
 //
-// Format 2 differs from format 1 only in the start value of the checksums. A file of format 1 keeps that format.
-const format = 2
+// Format 2 differs from format 1 in what checksums begin with, nothing else. A file of format 1 stays one. Format 3 has
+// several partitions, which older versions would take for one; files with one partition are of format 2 as before.
+const (
+	format    = 3
+	oneFormat = 2
+)
 
 // applicationID marks a file as Pawl's: "Pawl" in ASCII, in the SQLite header.
 const applicationID = 0x5061776c

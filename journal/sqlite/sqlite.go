@@ -21,6 +21,9 @@ type Options struct {
 	Command string
 	// Since shows them since when. Zero: not shown.
 	Since core.Time
+	// Partitions is how many partitions a new file has; an existing one has to have as many. Default: those that the file
+	// has, one in a new file. With several a program uses more processor cores; it cannot be changed later.
+	Partitions int
 }
 
 // Journal is a journal in a SQLite file. It is safe for concurrent use.
@@ -28,13 +31,15 @@ type Journal struct {
 	path     string
 	readOnly bool
 	lock     *lockFile
-	seed     uint32      // start value of the checksums in the file
+	count    int         // of partitions
+	seed     uint32      // of checksums in the file
 	file     os.FileInfo // as it was opened; nil: read-only
 
 	mu         sync.Mutex         // held while writing: SQLite has one writer
 	w          *writer            // nil: read-only, or closed
 	partitions map[int]*partition // the partitions that have an owner
 	lost       error              // why nothing is written any more
+	group      group
 
 	readers chan *conn    // a nil one is opened by whoever takes it
 	closing chan struct{} // closed by Close
@@ -45,6 +50,7 @@ type Journal struct {
 type partition struct {
 	epoch, first, last, through uint64
 	owner                       string
+	taken                       map[int]uint64          // of messages, as of when it was acquired or renewed
 	feeds                       map[string]journal.Feed // never changed in place
 }
 
@@ -62,6 +68,9 @@ func Open(path string, o Options) (*Journal, error) {
 		return nil, errors.New("journal: open: the database has no file name: write it like sqlite:shop.db")
 	}
 	j := newJournal(path)
+	if o.Partitions < 0 || o.Partitions > journal.MostPartitions {
+		return nil, fmt.Errorf("journal: open %s: %d partitions: there can be from 1 to %d", path, o.Partitions, journal.MostPartitions)
+	}
 	if o.Command == "" {
 		o.Command = commandLine()
 	}
@@ -83,7 +92,7 @@ func Open(path string, o Options) (*Journal, error) {
 			journal.ErrReadOnly, path, err)
 	}
 	j.lock = l
-	if err := j.open(); err != nil {
+	if err := j.open(o.Partitions); err != nil {
 		j.close()
 		return nil, j.wrap("open", err)
 	}
@@ -139,11 +148,14 @@ func isDirectory(path string) error {
 	return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
 }
 
+// PartitionCount implements journal.Journal.
+func (j *Journal) PartitionCount() int { return j.count }
+
 // Path returns the file's path.
 func (j *Journal) Path() string { return j.path }
 
-// open opens the connections of the writer and the checkpointer. It creates the tables if the file is empty.
-func (j *Journal) open() error {
+// open opens the writer's and the checkpointer's connections, and creates the file's contents where there are none.
+func (j *Journal) open(partitions int) error {
 	conn, err := openConn(j.path, sqlite.OpenReadWrite|sqlite.OpenCreate, writerCache)
 	if err != nil {
 		return err
@@ -157,13 +169,19 @@ func (j *Journal) open() error {
 	if err != nil {
 		return err
 	}
+	if empty {
+		j.count = max(partitions, 1)
+	} else if partitions != 0 && partitions != j.count {
+		return fmt.Errorf("journal: open %s: it has %d partitions, not %d, and keeps them: leave the number out,"+
+			" or start with a new file", j.path, j.count, partitions)
+	}
 	if err := makeDurable(conn); err != nil {
 		return err
 	}
 	if empty {
-		err = create(conn)
-	} else if err = refreshViews(conn); err == nil {
-		err = refreshKeyIndex(conn)
+		err = create(conn, j.count)
+	} else {
+		err = refresh(conn)
 	}
 	if err != nil {
 		return err

@@ -23,10 +23,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// opened opens a database and closes it when the test ends.
-func opened(t testing.TB, path string) *Journal {
+// opened opens a database that the test's end closes.
+func opened(t testing.TB, path string) *Journal { return openedWith(t, path, 0) }
+
+func openedWith(t testing.TB, path string, partitions int) *Journal {
 	t.Helper()
-	j, err := Open(path, Options{})
+	j, err := Open(path, Options{Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func copyFiles(t testing.TB, from, to string) {
 func TestJournal(t *testing.T) {
 	journaltest.Run(t, func(t *testing.T) journaltest.Store {
 		path := filepath.Join(t.TempDir(), "pawl.db")
-		j := opened(t, path)
+		j := openedWith(t, path, 3)
 		return journaltest.Store{
 			Journal: j,
 			Reopen: func() journal.Journal {
@@ -76,7 +78,8 @@ func TestJournal(t *testing.T) {
 			},
 			Crash: func() journal.Journal {
 				copyFiles(t, path, path+".crashed")
-				j = opened(t, path+".crashed")
+				path += ".crashed"
+				j = opened(t, path)
 				return j
 			},
 			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) {

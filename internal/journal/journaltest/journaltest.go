@@ -26,7 +26,7 @@ type Store struct {
 	Rows func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow)
 }
 
-// Run runs the suite. open is called once per test; it cleans up with t.Cleanup.
+// Run runs the suite on journals with three partitions at least. open is called once per test; it cleans up with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, test := range []struct {
 		name string
@@ -43,6 +43,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"renew", testRenew},
 		{"lease that ends", testExpire},
 		{"partitions", testPartitions},
+		{"messages", testMessages},
+		{"messages and crashes", testMessagesCrash},
+		{"messages of a refused batch", testMessagesAtOnce},
+		{"messages from both sides", testMessagesMany},
 		{"definitions", testDefinitions},
 		{"rows replace rows", testRows},
 		{"history and tail", testHistory},

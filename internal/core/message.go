@@ -1,0 +1,52 @@
+package core
+
+// Message is what one run does to another. Between runs of one partition it happens in the batch of its cause. Between
+// partitions it is journaled with its cause and taken later, once: so it says all that the receiver has to know.
+type Message struct {
+	To      RunID  // the run it is for; zero: Name says it
+	Name    string // the workflow id of the open run that it is for
+	At      Time   // when it was sent
+	Content Content
+}
+
+// Content is what a message does to the run it is for. Three inputs are contents as they are: ChildEnded and TaskStopped, for a
+// child's parent, and SignalReceived.
+//
+//sumtype:decl
+type Content interface{ content() }
+
+type (
+	// ChildStart starts a child run. If the run is there already, its parent is told of its end, if it has ended.
+	ChildStart struct {
+		Definition DefinitionID // stored by now
+		Workflow   string
+		Input      []byte
+		Execution  RunLimit
+		Parent     Parent
+	}
+
+	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.
+	ChildStop struct{ Op Op }
+
+	// ChildBound says that the deadline which a child run has from its parent was one and is another now; zero: none.
+	ChildBound struct{ Was, Is Time }
+
+	// ChildAsk has a child run that has ended tell its parent again.
+	ChildAsk struct{}
+)
+
+func (ChildStart) content()     {}
+func (ChildStop) content()      {}
+func (ChildBound) content()     {}
+func (ChildAsk) content()       {}
+func (ChildEnded) content()     {}
+func (TaskStopped) content()    {}
+func (SignalReceived) content() {}
+
+// PartitionKey returns the key of the partition that the message is for.
+func (m *Message) PartitionKey() uint16 {
+	if m.To == (RunID{}) {
+		return KeyOfWorkflowID(m.Name)
+	}
+	return PartitionKey(m.To)
+}
