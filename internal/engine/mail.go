@@ -175,6 +175,14 @@ func (p *Partition) deliver(msg *journal.Message, now core.Time) {
 	p.settle()
 }
 
+// tellAgain says where messages may be that a failed append has stored after all.
+func (p *Partition) tellAgain() {
+	for _, to := range p.pipeline.untold {
+		p.cfg.Sent(to)
+	}
+	p.pipeline.untold = nil
+}
+
 // tellReceivers says where messages of a durable batch are to be read.
 func (p *Partition) tellReceivers(b *batch) {
 	told := -1
