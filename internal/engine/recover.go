@@ -249,9 +249,9 @@ func (p *Partition) Failed(err error) {
 		}
 	}
 	p.pipeline.reports = append(kept, p.pipeline.reports...)
-	p.generation++
+	p.generation = int(p.cfg.generations.Add(1))
 	for _, b := range p.defs.bodies() {
-		b.Reset(p.generation)
+		b.Reset(p.generation, p.owns)
 	}
 	p.tasks.dropUngiven()
 	p.forget()

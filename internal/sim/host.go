@@ -326,9 +326,9 @@ func (h listener) Begins(run core.RunID, workflow, step, taskType string) bool {
 func (h listener) Forget(run core.RunID) { h.real.Forget(run) }
 
 // Reset implements engine.Bodies.
-func (h listener) Reset(generation int) {
+func (h listener) Reset(generation int, lives func(core.RunID) bool) {
 	h.generation = generation
-	h.real.Reset(generation)
+	h.real.Reset(generation, lives)
 }
 
 // ended lets a body know of an attempt that has succeeded before the engine does. It reports whether the body takes
