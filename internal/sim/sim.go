@@ -72,7 +72,8 @@ type Report struct {
 	Crashes    int
 	Messages   int // between partitions
 	Panics     int // of deciders, by a bug that is planted in some universes
-	Owners     int // processes that held the partition
+	Partitions int
+	Owners     int // how often a process took a partition over, the first owners included
 	Boundaries int // of commits: where CrashAt can kill the process
 	Lasted     time.Duration
 	Hash       uint64 // of all that became durable, in order
@@ -86,7 +87,8 @@ func Run(seed uint64, opt Options) (Report, error) {
 	b := u.book
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
-		Crashes: u.crashes, Messages: b.messages, Panics: u.bug.panics, Owners: u.nodes, Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Crashes: u.crashes, Messages: b.messages, Panics: u.bug.panics, Partitions: u.mood.partitions, Owners: u.nodes,
+		Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
 	}
 	if u.broken == nil {
 		return r, nil

@@ -241,8 +241,10 @@ func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journ
 			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
 			func(s *sqlite.Stmt) (bool, error) {
 				found = true
-				d = journal.Definition{ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1),
-					Source: make([]byte, s.ColumnLen(2))}
+				d = journal.Definition{
+					ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1),
+					Source: make([]byte, s.ColumnLen(2)),
+				}
 				s.ColumnBytes(2, d.Source)
 				return true, nil
 			}))
