@@ -51,13 +51,21 @@ func (b *book) mailed(batch *journal.Batch) {
 	out := b.sent(batch)
 	for _, t := range batch.Taken {
 		d := b.route(t.From, batch.Partition)
+		bound := map[core.RunID]uint64{} // the last new deadline of each run
+		for i := d.taken; i < len(d.all) && d.all[i].raw.Seq <= t.Through; i++ {
+			if l := &d.all[i]; l.bounds(l.To) {
+				bound[l.To] = l.raw.Seq
+			}
+		}
 		last := uint64(0)
 		for d.taken < len(d.all) && d.all[d.taken].raw.Seq <= t.Through {
 			l := &d.all[d.taken]
 			last = l.raw.Seq
 			d.taken++
 			b.onTheWay--
-			b.checkEffect(l, out)
+			if seq := bound[l.To]; !l.bounds(l.To) || seq == last {
+				b.checkEffect(l, out)
+			}
 		}
 		if last != t.Through {
 			b.u.violate(Delivered, core.RunID{}, "partition %d takes the messages of partition %d up to %d, and was sent none of that number, or took it before",
@@ -126,6 +134,23 @@ func (b *book) told(parent, child core.RunID) bool {
 		}
 	}
 	return false
+}
+
+// boundComes reports whether a deadline that its parent moved is on its way to a run.
+func (b *book) boundComes(run core.RunID) bool {
+	to := b.u.seatOf(run).partition
+	for from := range b.u.seats {
+		if d := b.routes[route{from, to}]; d != nil && slices.ContainsFunc(d.all[d.taken:], func(l letter) bool { return l.bounds(run) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// bounds reports whether the message moves a run's deadline.
+func (l *letter) bounds(run core.RunID) bool {
+	_, ok := l.Content.(core.ChildBound)
+	return ok && l.To == run
 }
 
 // checkEffect checks that what a message causes is in the batch that takes it, or was so before.

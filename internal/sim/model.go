@@ -185,7 +185,8 @@ func (m *runModel) create(rec core.RunCreated) {
 		return
 	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
-	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) {
+	late := m.b.boundComes(m.a.id)
+	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
 		m.bad(FixedDeadline, "the run's execution deadline %s is after its parent's %s", offset(m.execution), offset(bound))
 	}
 }

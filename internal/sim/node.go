@@ -14,7 +14,8 @@ import (
 type node struct {
 	u       *universe
 	seat    *seat
-	process int // which dies as a whole
+	process int  // which dies as a whole
+	changed bool // something happened to it since it was last checked
 	name    string
 	p       *engine.Partition
 	store   journal.Journal
@@ -132,6 +133,7 @@ func (n *node) turn() {
 	if n.frozen > n.u.now {
 		return
 	}
+	n.changed = true
 	now := n.u.clock()
 	n.p.Refill(now)
 	n.fetch(now)
@@ -185,6 +187,7 @@ func (n *node) append(b *journal.Batch) {
 	if n.dead || len(n.flight) == 0 || n.flight[0] != b {
 		return
 	}
+	n.changed = true
 	n.u.book.writer = n
 	err := n.store.Append(n.u.ctx, b)
 	n.u.say("%s append of batch %d, %d bytes: %v", n.name, b.Seq, len(b.Encoded), err)
@@ -203,7 +206,7 @@ func (n *node) acknowledged(b *journal.Batch) {
 	if n.dead || len(n.flight) == 0 || n.flight[0] != b {
 		return
 	}
-	n.acking = false
+	n.changed, n.acking = true, false
 	n.flight = n.flight[1:]
 	before := n.p.Pending()
 	n.p.Committed(n.u.clock())
@@ -269,6 +272,7 @@ func (n *node) die(where string) {
 	u.say("%s dies %s", n.name, where)
 	n.dead = true
 	n.flight = nil
+	u.silence()
 	n.workers.kill()
 	n.host.kill()
 	if n.seat.zombie != nil {
@@ -289,6 +293,7 @@ func (n *node) die(where string) {
 // vanish ends a process that has been taken over.
 func (n *node) vanish() {
 	n.dead, n.flight = true, nil
+	n.u.silence()
 	n.workers.kill()
 	n.host.kill()
 	n.u.clients.lost(n)

@@ -67,13 +67,26 @@ func (u *universe) hint(to int) {
 	if !u.calm && u.chance(u.mood.lostHints) {
 		d = u.span(leaseTerm/10, leaseTerm)
 	}
-	u.after(d, "a message may have come", func() {
-		n := u.seats[to].node
-		n.after(0, "the inbox is looked at", func() {
-			if !n.down {
-				n.p.Expect()
-				n.turn()
+	u.after(d, "a message may have come", func() { u.seats[to].node.look() })
+}
+
+// look has a node look into its inbox.
+func (n *node) look() {
+	n.after(0, "the inbox is looked at", func() {
+		if !n.down {
+			n.p.Expect()
+			n.turn()
+		}
+	})
+}
+
+// silence is the end of an owner that may have stored messages and told nobody: all others look when they renew their leases.
+func (u *universe) silence() {
+	if len(u.seats) > 1 {
+		u.after(leaseTerm/3, "leases are renewed", func() {
+			for _, s := range u.seats {
+				s.node.look()
 			}
 		})
-	})
+	}
 }

@@ -195,7 +195,10 @@ func (u *universe) live() {
 		}
 		u.step()
 		for _, s := range u.seats {
-			s.node.check()
+			if s.node.changed || u.opt.Tamper != nil {
+				s.node.changed = false
+				s.node.check()
+			}
 		}
 	}
 }
