@@ -21,8 +21,9 @@ const defaultPathHint = "$XDG_STATE_HOME/pawl/pawl.db"
 
 // place is a parsed --database.
 type place struct {
-	memory bool
-	path   string
+	memory     bool
+	path       string
+	partitions int // of a new file; 0: one, or those that the file has
 }
 
 // where parses --database and finds the default.
@@ -47,7 +48,11 @@ func (a *app) where() (place, error) {
 		if path == "" {
 			return place{}, usage("--database sqlite: names no file; write sqlite:PATH")
 		}
-		return place{path: path}, nil
+		path, partitions, err := journal.SplitPartitions(path)
+		if err != nil {
+			return place{}, usage("--database %s: %s", text, strings.TrimPrefix(err.Error(), "journal: "))
+		}
+		return place{path: path, partitions: partitions}, nil
 	default:
 		return place{}, usage("--database %q is not understood; write sqlite:PATH, or memory: "+
 			"for a database that ends with the command", text)
@@ -107,7 +112,7 @@ func (p place) openToWrite() (journal.Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
 	}
-	j, err := sqlite.Open(p.path, sqlite.Options{Since: now()})
+	j, err := sqlite.Open(p.path, sqlite.Options{Since: now(), Partitions: p.partitions})
 	if errors.Is(err, journal.ErrHeld) {
 		return nil, &heldError{err}
 	}

@@ -43,10 +43,12 @@ type follower struct {
 	changed map[string]bool     // something has happened since
 	looking map[string]bool     // they are being read
 	watched map[string]bool
-	over    map[string]bool
-	updates chan update
-	stalled string
-	others  int
+	// expected are children that another partition of the database has not begun yet
+	expected map[string]bool
+	over     map[string]bool
+	updates  chan update
+	stalled  string
+	others   int
 
 	terminal  *screen.Terminal // nil: there is no live view
 	asking    bool
@@ -69,7 +71,8 @@ func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	return &follower{
 		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
-		updates: make(chan update, 256), cancelled: make(chan error, 1),
+		expected: map[string]bool{},
+		updates:  make(chan update, 256), cancelled: make(chan error, 1),
 	}
 }
 
@@ -121,7 +124,7 @@ func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
 	if f.m != nil {
 		dead = f.m.Done()
 	}
-	for !f.allOver() {
+	for !f.allOver() || f.watchExpected(ctx) {
 		select {
 		case u := <-f.updates:
 			if err := f.take(ctx, u); err != nil {
@@ -168,23 +171,6 @@ func listen() chan os.Signal {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	return signals
-}
-
-// allOver reports whether there is nothing more to follow: the runs and their children have ended. A child that its
-// parent has abandoned is not waited for.
-func (f *follower) allOver() bool {
-	for _, id := range f.roots {
-		if !f.over[id] {
-			return false
-		}
-	}
-	for id := range f.watched {
-		r := f.runs[id]
-		if !f.over[id] && (r == nil || r.ParentClose != "abandon") {
-			return false
-		}
-	}
-	return true
 }
 
 // watch starts to watch a run, once.
@@ -247,6 +233,9 @@ func (f *follower) take(ctx context.Context, u update) error {
 	if u.err != nil && f.over[u.run] {
 		return nil // it was being read when it ended
 	}
+	if f.notBegun(u) {
+		return nil
+	}
 	if u.err != nil {
 		if f.m != nil && f.m.Err() != nil {
 			return f.engineEnded()
@@ -290,22 +279,6 @@ func (f *follower) goOn(ctx context.Context, id string) {
 	f.forget(r.Previous)
 }
 
-// forget drops a run that has ended, with its children.
-func (f *follower) forget(id string) {
-	if !f.over[id] {
-		return
-	}
-	f.roots = slices.DeleteFunc(f.roots, func(root string) bool { return root == id })
-	delete(f.runs, id)
-	delete(f.watched, id)
-	delete(f.over, id)
-	for child, r := range f.runs {
-		if r.Parent == id {
-			f.forget(child)
-		}
-	}
-}
-
 func (f *follower) tell(ev api.Event) error {
 	switch f.telling {
 	case tellJSON:
@@ -334,6 +307,7 @@ func (f *follower) tick(ctx context.Context) error {
 			f.stalled = s
 		}
 	}
+	f.watchExpected(ctx)
 	f.look(ctx)
 	return f.paint()
 }

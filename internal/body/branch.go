@@ -313,8 +313,8 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	s.change().Returned = true
 }
 
-// takeOut takes a branch that returns out of the session. It reports false where that does not matter any more, or
-// where more is recorded of the branch than it has asked for.
+// takeOut removes a branch that returns from the session. It returns false if the return no longer matters, or if more
+// is recorded of the branch than it has asked for.
 func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	last := len(s.branches) - 1
 	s.branches[b.index] = s.branches[last]

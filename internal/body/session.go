@@ -214,8 +214,7 @@ func (s *Session) learnAll(n engine.News) {
 func prefixOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
 // Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are
-// one commit. It reports whether it accepted the
-// end; if not, the caller tells the engine.
+// one commit. It reports whether it accepted the end; if not, the caller tells the engine.
 func (s *Session) Ended(in core.TaskEnded) bool {
 	st := s.byID[in.Step]
 	if s.over() || s.head == nil || st == nil || st.closed || in.Failure != nil {
