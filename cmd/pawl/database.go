@@ -23,7 +23,7 @@ const defaultPathHint = "$XDG_STATE_HOME/pawl/pawl.db"
 type place struct {
 	memory     bool
 	path       string
-	partitions int // of a new file; 0: one, or those that the file has
+	partitions int // of a new file, or what an existing one must have; 0: any number
 }
 
 // where parses --database and finds the default.
@@ -44,13 +44,12 @@ func (a *app) where() (place, error) {
 		return place{}, usage("--database %s: this build has no PostgreSQL journal, it comes with pawl server; "+
 			"use sqlite:PATH", scheme+"://…")
 	case ok && scheme == "sqlite":
-		path := strings.TrimPrefix(rest, "//")
+		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return place{}, usage("--database: %s", strings.TrimPrefix(err.Error(), "journal: "))
+		}
 		if path == "" {
 			return place{}, usage("--database sqlite: names no file; write sqlite:PATH")
-		}
-		path, partitions, err := journal.SplitPartitions(path)
-		if err != nil {
-			return place{}, usage("--database %s: %s", text, strings.TrimPrefix(err.Error(), "journal: "))
 		}
 		return place{path: path, partitions: partitions}, nil
 	default:
