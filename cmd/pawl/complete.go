@@ -15,7 +15,8 @@ import (
 // completeFor gives every verb that takes a RUN, and a STEP, the completion of their names.
 func (a *app) completeFor(cmd *cobra.Command, args int) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, given []string, _ string) (names []cobra.Completion,
-		_ cobra.ShellCompDirective) {
+		_ cobra.ShellCompDirective,
+	) {
 		if len(given) >= args || configure(cmd) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -39,22 +39,30 @@ func TestDoctorFindsWrongRows(t *testing.T) {
 		{"UPDATE runs_data SET deadline = 1000000", "Deadline is 1970-01-01T00:00:01"},
 		{"UPDATE runs_data SET workflow_id = 'other'", "WorkflowID is other in its row and of-old in its history"},
 		{"UPDATE runs_data SET message = 'x'", "Message is x"},
-		{"UPDATE runs_data SET wake = 2, message = 'the run is set aside: a bug'",
-			"of old: the run is set aside: a bug (the next start of an engine tries again)"},
+		{
+			"UPDATE runs_data SET wake = 2, message = 'the run is set aside: a bug'",
+			"of old: the run is set aside: a bug (the next start of an engine tries again)",
+		},
 		{"UPDATE steps_data SET next_at = next_at + 3600000000 WHERE name = 'nap'", `step "nap": NextAt is`},
-		{"UPDATE steps_data SET phase = 6 WHERE name = 'first'",
-			`step "first": Phase is failed in its row and succeeded in its history`},
+		{
+			"UPDATE steps_data SET phase = 6 WHERE name = 'first'",
+			`step "first": Phase is failed in its row and succeeded in its history`,
+		},
 		{"DELETE FROM steps_data WHERE name = 'gate'", `step "gate": Name is  in its row and gate in its history`},
 		{"UPDATE attempts_data SET started_at = started_at + 1 WHERE step = 0", "attempt 1 of step 0: Started is"},
-		{"DELETE FROM attempts_data WHERE step = 1",
-			"attempt 1 of step 1: Attempt is 0 in its row and 1 in its history"},
+		{
+			"DELETE FROM attempts_data WHERE step = 1",
+			"attempt 1 of step 1: Attempt is 0 in its row and 1 in its history",
+		},
 		{
 			"INSERT INTO steps_data SELECT run, step + 100, name, kind, phase, reason, attempt, scheduled_at, " +
 				"ended_at, next_at, deadline, message FROM steps_data WHERE step = 0",
 			"1 row of steps or attempts that its history does not know",
 		},
-		{"UPDATE definitions SET source = replace(source, 'hello', 'hullo')",
-			`the stored text of flow "old" is not the one it was started with`},
+		{
+			"UPDATE definitions SET source = replace(source, 'hello', 'hullo')",
+			`the stored text of flow "old" is not the one it was started with`,
+		},
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			dir, path := oldDatabase(t)
@@ -166,8 +174,13 @@ func TestDamagedFile(t *testing.T) {
 			path := filepath.Join(dir, "old.db")
 			damaged := c.damage(bytes.Clone(sound))
 			write(t, dir, "old.db", string(damaged))
-			for _, args := range [][]string{{"doctor"}, {"run", "list"}, {"run", "show", "of-old"}, {"resume"},
-				{"run", "cancel", "of-old"}} {
+			for _, args := range [][]string{
+				{"doctor"},
+				{"run", "list"},
+				{"run", "show", "of-old"},
+				{"resume"},
+				{"run", "cancel", "of-old"},
+			} {
 				out := pawlFails(t, dir, exitFailed, args...)
 				if !strings.Contains(out, "old.db") || !strings.Contains(out, "corrupt") &&
 					!strings.Contains(out, "not a Pawl database") {

@@ -38,8 +38,10 @@ func TestGoProgramsRuns(t *testing.T) {
 		}
 		return "", pawl.Sleep(ctx, "rest", time.Hour)
 	}, pawl.RunTimeout("2h"))
-	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "books.db"),
-		Workflows: []pawl.Definition{page, book}})
+	e, err := pawl.Open(ctx, pawl.Config{
+		Database:  "sqlite:" + filepath.Join(dir, "books.db"),
+		Workflows: []pawl.Definition{page, book},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +65,10 @@ func TestGoProgramsRuns(t *testing.T) {
 		args    []string
 	}{
 		{false, `(?s)page .*succeeded.*child of.*book .*b1 +waiting`, []string{"run", "list"}},
-		{false, `(?s)2h +run.*"Time".*write .*2 attempts.*no idea yet.*scheduleToClose until.*print .*rest +sleeps`,
-			[]string{"run", "show", "b1"}},
+		{
+			false, `(?s)2h +run.*"Time".*write .*2 attempts.*no idea yet.*scheduleToClose until.*print .*rest +sleeps`,
+			[]string{"run", "show", "b1"},
+		},
 		{false, `attempt.ended +write +attempt 1, after .*no idea yet`, []string{"run", "events", "b1"}},
 		{false, `Nothing goes on here: what is open is a Go program's`, []string{"resume"}},
 		{true, `workflow "book" is a Go program's: this command shows its runs`, []string{"resume", "b1"}},

@@ -144,8 +144,10 @@ func (a *app) load(file string, s *sources) (*compiled, error) {
 // the document's file name.
 func sourceOf(c *dialect.Conversion, doc *flow.Document) (source, error) {
 	text, err := flow.Encode(doc)
-	return source{File: doc.Name + ".yaml", Text: string(text), Origins: flowkind.OriginsOf(doc),
-		Chains: c.Chains[doc.Name]}, err
+	return source{
+		File: doc.Name + ".yaml", Text: string(text), Origins: flowkind.OriginsOf(doc),
+		Chains: c.Chains[doc.Name],
+	}, err
 }
 
 // notes returns the fields of a flow file that are written in another system's words and have no counterpart.

@@ -66,8 +66,10 @@ func codesInSource(t *testing.T) (codes []string) {
 
 func TestErrorKeepsItsChain(t *testing.T) {
 	cause := errors.New("the disk is full")
-	err := fmt.Errorf("twice wrapped: %w", &api.Error{Code: api.CodeStalled, Op: "start", ID: "order-42",
-		Err: cause, Hint: "free some space"})
+	err := fmt.Errorf("twice wrapped: %w", &api.Error{
+		Code: api.CodeStalled, Op: "start", ID: "order-42",
+		Err: cause, Hint: "free some space",
+	})
 	if !errors.Is(err, cause) || !errors.Is(err, api.Sentinel(api.CodeStalled)) ||
 		errors.Is(err, api.Sentinel(api.CodeClosed)) {
 		t.Error("the chain is cut, or another code matches")

@@ -23,8 +23,10 @@ func readCursor(text string) (last core.RunID, err error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != 1+len(last) || b[0] != cursorVersion {
-		return last, &api.Error{Code: api.CodeInvalid,
-			Message: fmt.Sprintf("%q is not a cursor of a list of runs", text)}
+		return last, &api.Error{
+			Code:    api.CodeInvalid,
+			Message: fmt.Sprintf("%q is not a cursor of a list of runs", text),
+		}
 	}
 	copy(last[:], b[1:])
 	return last, nil

@@ -38,8 +38,10 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b := &journal.Batch{Epoch: lease.Epoch, Seq: 1,
-					Entries: []core.Entry{{Run: id, Records: []core.Record{core.RunCreated{}}}}}
+				b := &journal.Batch{
+					Epoch: lease.Epoch, Seq: 1,
+					Entries: []core.Entry{{Run: id, Records: []core.Record{core.RunCreated{}}}},
+				}
 				for _, records := range c.then {
 					b.Entries = append(b.Entries, core.Entry{Run: id, Records: records})
 				}
@@ -91,8 +93,10 @@ func TestReaderListsWhatMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := core.Entry{Run: id, Records: []core.Record{core.RunCreated{}}}
-	if err := j.Append(t.Context(), &journal.Batch{Epoch: lease.Epoch, Seq: 1,
-		Entries: []core.Entry{entry}}); err != nil {
+	if err := j.Append(t.Context(), &journal.Batch{
+		Epoch: lease.Epoch, Seq: 1,
+		Entries: []core.Entry{entry},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	m := &moved{Journal: j}

@@ -65,8 +65,10 @@ func (r *reads) last(ctx context.Context) (core.RunID, error) {
 			}
 		}
 		if !page.More || len(page.Runs) == 0 {
-			return core.RunID{}, &api.Error{Code: api.CodeNotFound,
-				Message: "there is no run yet; start one with pawl run FILE"}
+			return core.RunID{}, &api.Error{
+				Code:    api.CodeNotFound,
+				Message: "there is no run yet; start one with pawl run FILE",
+			}
 		}
 		q.After = page.Runs[len(page.Runs)-1].ID
 	}

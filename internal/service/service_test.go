@@ -400,8 +400,10 @@ func TestChanges(t *testing.T) {
 		id := b.start(api.StartRequest{WorkflowID: "order-42", Input: json.RawMessage(`{"n":8}`)})
 		_, err := b.run.Start(ctx, api.StartRequest{Definition: definition(orderFlow), WorkflowID: "order-42"})
 		b.code("a workflow id that is taken", err, api.CodeConflict)
-		_, err = b.run.Start(ctx, api.StartRequest{Definition: definition(orderFlow),
-			Input: json.RawMessage(`{"n":"x"}`)})
+		_, err = b.run.Start(ctx, api.StartRequest{
+			Definition: definition(orderFlow),
+			Input:      json.RawMessage(`{"n":"x"}`),
+		})
 		b.code("an input that does not fit", err, api.CodeInvalid)
 		_, err = b.run.Start(ctx, api.StartRequest{Definition: api.Definition{ID: "zz"}})
 		b.code("no definition", err, api.CodeInvalid)
@@ -514,8 +516,10 @@ func TestPanicOfOneRun(t *testing.T) {
 // The file's service reads the runs of all partitions.
 func TestFileReadsAllPartitions(t *testing.T) {
 	j := memory.New()
-	def := journal.Definition{ID: flow.ID([]byte(orderFlow)), Kind: journal.KindFlow,
-		Name: "order", Source: []byte(orderFlow)}
+	def := journal.Definition{
+		ID: flow.ID([]byte(orderFlow)), Kind: journal.KindFlow,
+		Name: "order", Source: []byte(orderFlow),
+	}
 	for p := range 3 {
 		lease, err := j.Acquire(t.Context(), p, "test")
 		if err != nil {

@@ -121,8 +121,10 @@ func leaveOut(rows []row, out class, excess int) []row {
 		case len(gone) == 1: // a line that says so would take as much room
 			kept = slices.Insert(kept, at, gone[0])
 		default:
-			kept = slices.Insert(kept, at, row{note,
-				screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(leftOut[out], len(gone)))})
+			kept = slices.Insert(kept, at, row{
+				note,
+				screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(leftOut[out], len(gone))),
+			})
 		}
 		gone = nil
 	}
