@@ -123,24 +123,24 @@ type Query struct {
 	Limit                int      // default 50
 }
 
-// Op is an operation.
-type Op = core.Op
+// Op names an operation.
+type Op string
 
 // The operations. Those on a step name it by its key.
 const (
-	OpCancel    = core.OpCancel    // running steps finish
-	OpInterrupt = core.OpInterrupt // running steps are told to stop
-	OpTerminate = core.OpTerminate // closed at once
-	OpPause     = core.OpPause
-	OpResume    = core.OpResume
-	OpRetryRun  = core.OpRetryRun // every failed step of a run that has ended
-	OpRetryStep = core.OpRetryStep
-	OpSkip      = core.OpSkip
-	OpComplete  = core.OpComplete
-	OpFail      = core.OpFail
-	OpNow       = core.OpNow // ends a backoff
-	OpSetPolicy = core.OpSetPolicy
-	OpExtend    = core.OpExtend
+	OpCancel    Op = "cancel"    // running steps finish
+	OpInterrupt Op = "interrupt" // running steps are told to stop
+	OpTerminate Op = "terminate" // closed at once
+	OpPause     Op = "pause"
+	OpResume    Op = "resume"
+	OpRetryRun  Op = "retry_run" // every failed step of a run that has ended
+	OpRetryStep Op = "retry_step"
+	OpSkip      Op = "skip"
+	OpComplete  Op = "complete"
+	OpFail      Op = "fail"
+	OpNow       Op = "now" // ends a backoff
+	OpSetPolicy Op = "set_policy"
+	OpExtend    Op = "extend"
 )
 
 // Operation is an operator's or a caller's wish. Each is an event in the run's history.
@@ -217,7 +217,7 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 }
 
 // find resolves a name. A run id needs no look-up.
-func (e *Engine) find(ctx context.Context, id string) (RunID, error) {
+func (e *Engine) find(ctx context.Context, id string) (core.RunID, error) {
 	if run, err := core.ParseRunID(id); err == nil {
 		return run, nil
 	}
@@ -253,7 +253,10 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 		return err
 	}
 	in := core.Operation{
-		Op: op.Op, Step: core.NoStep, By: op.By, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
+		Step: core.NoStep, By: op.By, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
+	}
+	if err := in.Op.UnmarshalText([]byte(op.Op)); err != nil {
+		return invalid(err, "operate")
 	}
 	if !op.To.IsZero() {
 		in.To = policy.At(op.To)
@@ -361,11 +364,20 @@ func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 	return out, nil
 }
 
-// History returns what is recorded of a run, as package pawltest replays it.
-func (e *Engine) History(ctx context.Context, id string) ([]core.Entry, error) {
+// History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later
+// versions of the code.
+func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
 	run, err := e.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return e.engine.Entries(ctx, run, 0)
+	entries, err := e.engine.Entries(ctx, run, 0)
+	if err != nil {
+		return nil, err
+	}
+	var history []byte
+	for i := range entries {
+		history = core.AppendEntry(history, &entries[i])
+	}
+	return history, nil
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -65,10 +66,10 @@ func Info(ctx Context) RunInfo {
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
 	}
-	if h.Parent.Run != (RunID{}) {
+	if h.Parent.Run != (core.RunID{}) {
 		info.ParentID = h.Parent.Run.String()
 	}
-	if h.Chain.First != (RunID{}) {
+	if h.Chain.First != (core.RunID{}) {
 		info.FirstID = h.Chain.First.String()
 	}
 	return info

@@ -32,9 +32,11 @@ var (
 var (
 	// ErrInvalid: what was asked for makes no sense: a name, an option, a length of time, an operation. A run whose body asks for
 	// such a thing fails, also where the body does not mind the error, and is not retried.
-	ErrInvalid      error = engine.ErrInvalid
-	ErrContextEnded       = body.ErrContextEnded
-	ErrNested             = body.ErrNested
+	ErrInvalid error = engine.ErrInvalid
+	// ErrContextEnded: a Context was used after its body had returned, or in another run.
+	ErrContextEnded error = body.ErrContextEnded
+	// ErrNested: a step began inside another one in the same branch. Go does things at once.
+	ErrNested error = body.ErrNested
 )
 
 // What callers of an engine get, by errors.Is.

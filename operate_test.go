@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,9 +142,9 @@ func TestLimits(t *testing.T) {
 		is   error
 		took time.Duration
 	}{
-		"cancelled":  {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.Cancel)}, pawl.ErrCancelled, time.Minute},
+		"cancelled":  {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())}, pawl.ErrCancelled, time.Minute},
 		"deadline":   {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
-		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry), pawl.Retry("fixed(3, 1s)")}, pawl.ErrTimedOut, 3 * time.Minute},
+		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")}, pawl.ErrTimedOut, 3 * time.Minute},
 		"active":     {beats, []pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")}, nil, 200 * time.Second},
 		"warned":     {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
 		"skipped":    {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
@@ -341,8 +342,10 @@ func TestRunErrors(t *testing.T) {
 		"exhausted": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)")) }, pawl.ErrRetriesExhausted, true},
 		"late":      {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) }, pawl.ErrTimedOut, false},
 		"no event":  {func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) }, pawl.ErrDeadlineExceeded, false},
-		"cancelled": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.Cancel)) }, pawl.ErrCancelled, false},
-		"child":     {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut, false},
+		"cancelled": {func(ctx pawl.Context) (int, error) {
+			return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.OnExpireCancel()))
+		}, pawl.ErrCancelled, false},
+		"child": {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut, false},
 	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 			v, err := c.body(ctx)
@@ -388,4 +391,56 @@ func TestTheReasonOfACancelStays(t *testing.T) {
 			}
 		}, w)
 	}
+}
+
+// TestPriority: of the attempts that wait for a slot, the one with the higher priority begins first.
+func TestPriority(t *testing.T) {
+	var begun []string
+	step := func(ctx pawl.Context, name string, opts ...pawl.StepOption) *pawl.Future[int] {
+		return pawl.Async(ctx, name, func(ctx context.Context) (int, error) {
+			begun = append(begun, name) // one slot: one at a time
+			return 0, wait(ctx, time.Minute)
+		}, opts...)
+	}
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		first := step(ctx, "first")
+		if err := pawl.Sleep(ctx, "until the slot is taken", "1s"); err != nil {
+			return none{}, err
+		}
+		return none{}, pawl.All(ctx, first, step(ctx, "low", pawl.Priority(-1)), step(ctx, "plain"),
+			step(ctx, "high", pawl.Priority(1)))
+	})
+	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Concurrency: 1}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"first", "high", "plain", "low"}; !slices.Equal(begun, want) {
+			t.Errorf("the steps began in the order %q, want %q", begun, want)
+		}
+	})
+}
+
+// TestUnknownOperation: an operation that does not exist changes nothing, and neither does one that was left out.
+func TestUnknownOperation(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		return none{}, pawl.Sleep(ctx, "a day", "1d")
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := w.Start(t.Context(), e, "w", none{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []pawl.Op{"", "stop"} {
+			err := e.Operate(t.Context(), "w", pawl.Operation{Op: op})
+			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "cancel, interrupt, terminate") {
+				t.Errorf("operation %q: %v", op, err)
+			}
+		}
+		e.Skip(time.Hour)
+		e.WantPhase("w", "waiting")
+	}, w)
 }

@@ -174,29 +174,30 @@ func MustPolicy(opts ...StepOption) StepOption {
 	}
 }
 
-// LimitOption refines a limit.
-type LimitOption func(*policy.Limit, policy.LimitKind) error
+// LimitOption says what else a limit does: when it ends, or before.
+type LimitOption func(*limitOptions)
 
-// Cancel as the option of a limit makes its expiry end the step as cancelled, [ErrCancelled], instead of timed out.
-func Cancel(l *policy.Limit, _ policy.LimitKind) error {
-	l.OnExpire = policy.ExpireCancel
-	return nil
+type limitOptions struct {
+	limit policy.Limit
+	err   error
 }
 
-// NoRetry as the option of a limit makes its expiry end the step, whatever its retry policy says.
-func NoRetry(l *policy.Limit, _ policy.LimitKind) error {
-	l.Retry = false
-	return nil
+// OnExpireCancel ends the step as cancelled, [ErrCancelled], when the limit ends. Without it the step has timed out.
+func OnExpireCancel() LimitOption {
+	return func(o *limitOptions) { o.limit.OnExpire = policy.ExpireCancel }
 }
 
-// Warn as the option of a limit records a warning when that percentage of it has passed.
+// NoRetry ends the step when the limit ends, whatever the step's retry policy says.
+func NoRetry() LimitOption { return func(o *limitOptions) { o.limit.Retry = false } }
+
+// Warn records a warning when that percentage of the limit has passed.
 func Warn(percent int) LimitOption {
-	return func(l *policy.Limit, _ policy.LimitKind) error {
+	return func(o *limitOptions) {
 		if percent < 1 || percent > 99 {
-			return fmt.Errorf("a warning at %d%% is not between 1%% and 99%%", percent)
+			o.err = fmt.Errorf("a warning at %d%% is not between 1%% and 99%%", percent)
+			return
 		}
-		l.Warn = percent
-		return nil
+		o.limit.Warn = percent
 	}
 }
 
@@ -216,13 +217,13 @@ func limitOf[D Amount](kind policy.LimitKind, after D, opts []LimitOption) (*pol
 	if d <= 0 {
 		return nil, fmt.Errorf("%s leaves no time at all: leave the option out for no limit", d)
 	}
-	l := &policy.Limit{After: d, Retry: kind.RetriesByDefault()}
+	o := limitOptions{limit: policy.Limit{After: d, Retry: kind.RetriesByDefault()}}
 	for _, opt := range opts {
-		if err := opt(l, kind); err != nil {
-			return nil, err
+		if opt(&o); o.err != nil {
+			return nil, o.err
 		}
 	}
-	return l, nil
+	return &o.limit, nil
 }
 
 // amount reads a length of time.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -16,9 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
-
-// RunID identifies a run: a UUIDv7.
-type RunID = core.RunID
 
 // Config configures an engine. One of Database and Journal is needed; other zero values are useful.
 type Config struct {

@@ -16,8 +16,12 @@ import (
 // function runs. It returns a *ChangedError where the code no longer decides what the history holds, a *TaskTimeoutError where the
 // body blocks, and nil when it has come to the end of what is recorded. Of the configuration it needs the codec that the
 // history was written with, and the task limit.
-func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry) error {
-	if len(history) == 0 {
+func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
+	entries, err := core.ReadEntries(history)
+	if err != nil {
+		return invalid(err, "replay: the history")
+	}
+	if len(entries) == 0 {
 		return invalid(errors.New("the history is empty"), "replay")
 	}
 	cfg = cfg.withDefaults()
@@ -32,8 +36,8 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 	if w.definition().document != nil {
 		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q", w.Name())
 	}
-	id := history[0].Run
-	state := core.Restore(id, h.bodies.Definition(w.Name()), history)
+	id := entries[0].Run
+	state := core.Restore(id, h.bodies.Definition(w.Name()), entries)
 	if state.Workflow != w.Name() {
 		return fmt.Errorf("pawl: replay: the history is of workflow %q, not of %q", state.Workflow, w.Name())
 	}

@@ -89,7 +89,7 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	return keep, nil
 }
 
-func noStep(op string, run RunID, name string) error {
+func noStep(op string, run core.RunID, name string) error {
 	return fmt.Errorf("pawl: %s: run %s has no step %q: %w", op, run, name, ErrNotFound)
 }
 

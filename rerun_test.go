@@ -133,6 +133,9 @@ func TestReplayWithACodec(t *testing.T) {
 		if err := pawl.Replay(t.Context(), cfg, w, nil); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("no history: %v", err)
 		}
+		if err := pawl.Replay(t.Context(), cfg, w, []byte("not a history")); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("garbage: %v", err)
+		}
 	})
 }
 

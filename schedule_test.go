@@ -74,7 +74,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			e.Crash()
 			now, err := e.History(t.Context(), "schedule:s")
 			if err != nil || (overlap == pawl.OverlapQueue && len(now) != len(seen)) {
-				t.Errorf("%s: %d entries after three days, %d after 25; %v", overlap, len(seen), len(now), err)
+				t.Errorf("%s: %d bytes of history after three days, %d after 25; %v", overlap, len(seen), len(now), err)
 			}
 			if err := e.Close(); err != nil {
 				t.Fatal(err)

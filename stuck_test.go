@@ -60,7 +60,11 @@ func begun(t *testing.T, e *pawltest.Env, id string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range history {
+	entries, err := core.ReadEntries(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
 		for _, rec := range entry.Records {
 			if started, ok := rec.(core.AttemptStarted); ok && started.Step == 0 {
 				n++
@@ -124,7 +128,7 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 // TestRunsEndWithTheirWorkflow: what ends a run whose workflow is not registered waits for it, since it alone knows its hooks
 // and its retries.
 func TestRunsEndWithTheirWorkflow(t *testing.T) {
-	const noOp = pawl.Op(255)
+	const noOp = pawl.Op("")
 	for name, c := range map[string]struct {
 		op    pawl.Op // none: it comes to its limit
 		phase string
