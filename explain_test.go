@@ -37,17 +37,20 @@ func TestExplain(t *testing.T) {
 		if len(s.Attempts) != 1 || s.Attempts[0].Why != "no paper" || s.NextAt.Sub(s.Attempts[0].EndedAt) != time.Hour {
 			t.Errorf("%+v", s)
 		}
-		if s.Binding == nil || s.Binding.Limit != "scheduleToClose" || s.Binding.After != 3*time.Hour || run.Wake != s.NextAt {
+		if s.Binding == nil || s.Binding.Limit != "scheduleToClose" ||
+			s.Binding.After != 3*time.Hour || run.Wake != s.NextAt {
 			t.Errorf("bound by %+v, awake at %s", s.Binding, run.Wake)
 		}
-		if err := e.Operate(t.Context(), "letter", pawl.Operation{Op: pawl.OpNow, Step: "print", Actor: "ada"}); err != nil {
+		if err := e.Operate(t.Context(), "letter",
+			pawl.Operation{Op: pawl.OpNow, Step: "print", Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.AwaitRun(t.Context(), "letter"); err != nil {
 			t.Fatal(err)
 		}
 		if run, err = c.Explain(t.Context(), "letter"); err != nil || run.Phase != "failed" ||
-			run.Why != `step "print" failed: all 2 attempts are used up; the last one: no paper` || run.Operations[0].Actor != "ada" ||
+			run.Why != `step "print" failed: all 2 attempts are used up; the last one: no paper` ||
+			run.Operations[0].Actor != "ada" ||
 			run.Operations[0].Op != pawl.OpNow {
 			t.Errorf("%+v, %v", run, err)
 		}

@@ -31,11 +31,13 @@ func TestOperationsOnSteps(t *testing.T) {
 		took time.Duration
 	}{
 		"complete": {pawl.Operation{Op: pawl.OpComplete, Output: 42}, "42 <nil>", time.Hour},
-		"fail":     {pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")}, `0 step "s" failed: given up`, time.Hour},
-		"skip":     {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
-		"now":      {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
-		"extend":   {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
-		"policy":   {pawl.Operation{Op: pawl.OpSetPolicy, Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")}}, "timed out", 3 * time.Hour},
+		"fail": {pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")},
+			`0 step "s" failed: given up`, time.Hour},
+		"skip":   {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
+		"now":    {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
+		"extend": {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
+		"policy": {pawl.Operation{Op: pawl.OpSetPolicy,
+			Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")}}, "timed out", 3 * time.Hour},
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
@@ -62,8 +64,10 @@ func TestOperationsRefused(t *testing.T) {
 		r, _ := w.Start(t.Context(), e, "o", none{})
 		e.Settle()
 		for want, op := range map[string]pawl.Operation{
-			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"}, "unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
-			"retry:": {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}}, "not paused": {Op: pawl.OpResume},
+			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"},
+			"unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
+			"retry:":        {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
+			"not paused":    {Op: pawl.OpResume},
 		} {
 			if err := e.Operate(t.Context(), "o", op); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
@@ -142,12 +146,15 @@ func TestLimits(t *testing.T) {
 		is   error
 		took time.Duration
 	}{
-		"cancelled":  {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())}, pawl.ErrCancelled, time.Minute},
-		"deadline":   {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
-		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")}, pawl.ErrTimedOut, 3 * time.Minute},
-		"active":     {beats, []pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")}, nil, 200 * time.Second},
-		"warned":     {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
-		"skipped":    {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
+		"cancelled": {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())},
+			pawl.ErrCancelled, time.Minute},
+		"deadline": {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
+		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")},
+			pawl.ErrTimedOut, 3 * time.Minute},
+		"active": {beats, []pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")}, nil,
+			200 * time.Second},
+		"warned":  {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
+		"skipped": {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
 	} {
 		var seen error
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
@@ -167,7 +174,9 @@ func TestLimits(t *testing.T) {
 }
 
 func TestParentClose(t *testing.T) {
-	child := pawl.Define("child", func(ctx pawl.Context, _ string) (int, error) { return 0, pawl.Sleep(ctx, "s", "10h") })
+	child := pawl.Define("child", func(ctx pawl.Context, _ string) (int, error) {
+		return 0, pawl.Sleep(ctx, "s", "10h")
+	})
 	parent := pawl.Define("parent", func(ctx pawl.Context, how string) (int, error) {
 		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
 		return 7, pawl.Sleep(ctx, "s", "1h")
@@ -296,12 +305,13 @@ func TestKeysGoWithTheirRuns(t *testing.T) {
 	})
 }
 
-// TestNoTimeLeftTimesTheRunOut: a run whose body gives up because no attempt fits into its time ends as its deadline would
-// end it.
+// TestNoTimeLeftTimesTheRunOut: a run whose body gives up because no attempt fits into its time ends as its deadline
+// would end it.
 func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 	var cause error
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
-		v, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, &declined{Code: 7} }, pawl.Retry("fixed(5, 2h)"))
+		v, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, &declined{Code: 7} },
+			pawl.Retry("fixed(5, 2h)"))
 		if err != nil {
 			return 0, fmt.Errorf("order: %w", err)
 		}
@@ -325,27 +335,34 @@ func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 	}, w)
 }
 
-// TestRunErrors: who waits for a run finds behind its error what the body returned: its own error, or what the engine decided about
-// a step, also of a child run.
+// TestRunErrors: who waits for a run finds behind its error what the body returned: its own error, or what the engine
+// decided about a step, also of a child run.
 func TestRunErrors(t *testing.T) {
 	fail := func(context.Context) (int, error) { return 0, &declined{Code: 7} }
 	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
-	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") }, pawl.RunTimeout("1h"))
-	all := []error{pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled, pawl.ErrWorkerLost, pawl.ErrTerminated}
+	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
+		pawl.RunTimeout("1h"))
+	all := []error{pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled,
+		pawl.ErrWorkerLost, pawl.ErrTerminated}
 	for name, c := range map[string]struct {
 		body func(ctx pawl.Context) (int, error)
 		is   error
 		own  bool
 	}{
-		"own":       {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail) }, nil, true},
-		"body's":    {func(pawl.Context) (int, error) { return fail(t.Context()) }, nil, true},
-		"exhausted": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)")) }, pawl.ErrRetriesExhausted, true},
-		"late":      {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) }, pawl.ErrTimedOut, false},
-		"no event":  {func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) }, pawl.ErrDeadlineExceeded, false},
+		"own":    {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail) }, nil, true},
+		"body's": {func(pawl.Context) (int, error) { return fail(t.Context()) }, nil, true},
+		"exhausted": {func(ctx pawl.Context) (int, error) {
+			return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)"))
+		}, pawl.ErrRetriesExhausted, true},
+		"late": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) },
+			pawl.ErrTimedOut, false},
+		"no event": {func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) },
+			pawl.ErrDeadlineExceeded, false},
 		"cancelled": {func(ctx pawl.Context) (int, error) {
 			return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.OnExpireCancel()))
 		}, pawl.ErrCancelled, false},
-		"child": {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut, false},
+		"child": {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut,
+			false},
 	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 			v, err := c.body(ctx)
@@ -369,7 +386,8 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// TestTheReasonOfACancelStays: who waits for a run that was cancelled hears why, also where the process died in between.
+// TestTheReasonOfACancelStays: who waits for a run that was cancelled hears why, also where the process died in
+// between.
 func TestTheReasonOfACancelStays(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return 1, pawl.Do(ctx, "work", func(ctx context.Context) error { return wait(ctx, time.Hour) })
