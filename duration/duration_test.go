@@ -85,8 +85,10 @@ func TestParseErrors(t *testing.T) {
 		{"106752d", `duration: number "106752" too large at position 1 in "106752d"`},
 		{"9223372036855", `duration: number "9223372036855" too large at position 1 in "9223372036855"`},
 		{"106751d 23h 59m", `duration: sum too large with "59m" at position 13 in "106751d 23h 59m"`},
-		{"99999999999999999999s",
-			`duration: number "99999999999999999999" too large at position 1 in "99999999999999999999s"`},
+		{
+			"99999999999999999999s",
+			`duration: number "99999999999999999999" too large at position 1 in "99999999999999999999s"`,
+		},
 	} {
 		got, err := duration.Parse(test.text)
 		if err == nil || err.Error() != test.want {
@@ -142,8 +144,10 @@ func TestDurationJSON(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "5m", "10 days 1hrs 30m 15 secs", "3w", "-1", "1.5s",
-		"106751d23h47m16s854ms", "1h 30"} {
+	for _, seed := range []string{
+		"", "5m", "10 days 1hrs 30m 15 secs", "3w", "-1", "1.5s",
+		"106751d23h47m16s854ms", "1h 30",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

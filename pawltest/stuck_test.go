@@ -29,7 +29,8 @@ func TestResultOfWhatCannotGoOn(t *testing.T) {
 		return 0, ctx.Err()
 	})
 	parent := pawl.Define("parent", func(ctx pawl.Context, n int) (int,
-		error) {
+		error,
+	) {
 		return pawl.Child(ctx, "child", changing, n)
 	})
 	patient := pawl.Define("patient", func(ctx pawl.Context, n int) (int, error) {

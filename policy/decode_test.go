@@ -78,8 +78,10 @@ func TestDecodeNumbers(t *testing.T) {
 			t.Errorf("maxAttempts %v (%T) was read as %v", n, n, r)
 		}
 	}
-	for _, v := range []any{3.5, math.NaN(), uint64(math.MaxUint64), int64(math.MaxInt64), -1,
-		true, time.Duration(-1), nil} {
+	for _, v := range []any{
+		3.5, math.NaN(), uint64(math.MaxUint64), int64(math.MaxInt64), -1,
+		true, time.Duration(-1), nil,
+	} {
 		if d, err := policy.DecodeDuration(v); err == nil {
 			t.Errorf("duration %v (%T) was read as %v", v, v, d)
 		}
@@ -211,8 +213,10 @@ func FuzzDecodePolicy(f *testing.F) {
 }
 
 func FuzzParsePreset(f *testing.F) {
-	for _, seed := range []string{"none", "fixed(3, 1s)",
-		"exponential(unlimited, 1s, max=30s, factor=1.5, jitter=decorrelated)", "fixed("} {
+	for _, seed := range []string{
+		"none", "fixed(3, 1s)",
+		"exponential(unlimited, 1s, max=30s, factor=1.5, jitter=decorrelated)", "fixed(",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -73,8 +73,10 @@ func TestDelay(t *testing.T) {
 }
 
 func TestDelayDecorrelated(t *testing.T) {
-	r := policy.Retry{InitialInterval: time.Second, MaxInterval: 10 * time.Second,
-		JitterKind: policy.JitterDecorrelated}
+	r := policy.Retry{
+		InitialInterval: time.Second, MaxInterval: 10 * time.Second,
+		JitterKind: policy.JitterDecorrelated,
+	}
 	for _, test := range []struct {
 		previous time.Duration
 		u        float64

@@ -31,8 +31,10 @@ func TestOverlay(t *testing.T) {
 			`{"retry": {"maxAttempts": 3}}`, `{"retry": {"maxAttempts": 3}}`,
 		},
 		{"retry none", `{"retry": "fixed(3, 1s)"}`, `{"retry": "none"}`, `{"retry": {"maxAttempts": 1}}`},
-		{"limit none", `{"timeout": {"startToClose": "1m", "wait": "1h"}}`, `{"timeout": {"startToClose": "none"}}`,
-			`{"timeout": {"wait": "1h"}}`},
+		{
+			"limit none", `{"timeout": {"startToClose": "1m", "wait": "1h"}}`, `{"timeout": {"startToClose": "none"}}`,
+			`{"timeout": {"wait": "1h"}}`,
+		},
 		{"none of none", `{}`, `{"timeout": {"startToClose": "none"}}`, `{}`},
 		{"none below", `{"timeout": {"startToClose": "none"}}`, `{}`, `{}`},
 	} {

@@ -52,8 +52,8 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	return compile(b)
 }
 
-// withChildren adds the flows that a flow's steps may start: of the files beside it those that are named, where the names
-// are written down.
+// withChildren adds the flows that a flow's steps may start: of the files beside it those that are named, where the
+// names are written down.
 func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 	if !flowkind.HasChildren(doc) {
 		return b, nil

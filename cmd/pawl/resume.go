@@ -98,8 +98,8 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, err e
 // goingOn are the phases of runs that somebody carries on.
 var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
-// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and what a Go program alone can
-// carry on to that. A paused run waits for its operator, and alone it keeps nobody busy.
+// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and what a Go program
+// alone can carry on to that. A paused run waits for its operator, and alone it keeps nobody busy.
 func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 	var rows []api.RunSummary
 	known := map[string]carrier{} // by definition

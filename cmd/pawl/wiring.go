@@ -72,8 +72,8 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	return m, nil
 }
 
-// close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever carries the runs
-// on.
+// close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever
+// carries the runs on.
 func (m *machine) close() error {
 	if m.signals != nil {
 		signal.Stop(m.signals)

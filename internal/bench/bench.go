@@ -51,8 +51,10 @@ var works = []work{
 	{"sleepers", "runs that sleep for an hour", "<= 400 B RSS, <= 500 B on disk a run", sleepers},
 	{"timers", "runs due within 10s", "lateness p99 <= 5ms", timers},
 	{"parked", "onestep while 100000 other runs sleep", ">= 0.95 of the empty rate", parked},
-	{"recovery", "two-step runs, killed at 55% of the steps",
-		"first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery},
+	{
+		"recovery", "two-step runs, killed at 55% of the steps",
+		"first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery,
+	},
 	{"go-tenstep", "Go functions of ten local steps", ">= 20000 steps/s", goTenSteps},
 	{"go-latency", "start to result of a Go function of one step", "p50 <= 5 x fdatasync p50", goLatency},
 	{"go-sleepers", "Go functions that sleep for an hour", "<= 200 MiB for 100000", goSleepers},

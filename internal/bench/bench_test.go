@@ -51,8 +51,10 @@ func TestQuick(t *testing.T) {
 		t.Skip("it takes a while")
 	}
 	var log bytes.Buffer
-	rows, err := Run(t.Context(), Options{Names: []string{"latency", "recovery"}, Quick: true,
-		Dir: t.TempDir(), Log: &log})
+	rows, err := Run(t.Context(), Options{
+		Names: []string{"latency", "recovery"}, Quick: true,
+		Dir: t.TempDir(), Log: &log,
+	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
@@ -81,8 +83,10 @@ func TestCommand(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	rows := []Row{{Name: "onestep", Value: 9000.4, Unit: "runs/s", P50: 20, reached: true},
-		{Name: "latency", detail: "3 x"}}
+	rows := []Row{
+		{Name: "onestep", Value: 9000.4, Unit: "runs/s", P50: 20, reached: true},
+		{Name: "latency", detail: "3 x"},
+	}
 	var out bytes.Buffer
 	if err := Write(&out, rows, true); err != nil {
 		t.Fatal(err)
@@ -107,8 +111,10 @@ func TestWrite(t *testing.T) {
 
 // TestFlows compiles the flows that are measured.
 func TestFlows(t *testing.T) {
-	for _, source := range []string{oneStepFlow, tenStepFlow, retryFlow, sleepFlow, timerFlow,
-		twoStepFlow, backoffFlow} {
+	for _, source := range []string{
+		oneStepFlow, tenStepFlow, retryFlow, sleepFlow, timerFlow,
+		twoStepFlow, backoffFlow,
+	} {
 		def := definition(source)
 		if _, err := compile(def); err != nil {
 			t.Errorf("%s: %v", def.Name, err)

@@ -40,7 +40,8 @@ const (
 
 // closedLoop runs clients that do something again and again. Each waits for the end before it starts the next one.
 func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
-	do func(context.Context) error) (window, error) {
+	do func(context.Context) error,
+) (window, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (

@@ -56,7 +56,8 @@ func (s *session) length() time.Duration { return pick(s, 10*time.Second, 2*time
 
 // loop lets clients start and await runs of a flow.
 func (st *stack) loop(ctx context.Context, s *session, source string, clients int,
-	length time.Duration) (window, error) {
+	length time.Duration,
+) (window, error) {
 	def := definition(source)
 	warm := pick(s, 3*time.Second, 500*time.Millisecond)
 	return closedLoop(ctx, clients, warm, length, func(ctx context.Context) error { return st.once(ctx, def, nil) })

@@ -23,8 +23,10 @@ func (l *late) Execute(_ context.Context, t core.Task, _ worker.Alive) worker.Re
 	now := time.Now()
 	var due time.Time
 	if err := json.Unmarshal(t.Payload, &due); err != nil {
-		return worker.Result{Failure: &policy.Failure{Kind: policy.KindFailed,
-			Message: err.Error(), NonRetryable: true}}
+		return worker.Result{Failure: &policy.Failure{
+			Kind:    policy.KindFailed,
+			Message: err.Error(), NonRetryable: true,
+		}}
 	}
 	l.mu.Lock()
 	l.all = append(l.all, now.Sub(due))

@@ -175,10 +175,10 @@ func (h *Host) Forget(run core.RunID) {
 	h.clearStuck(run) // last, since a session may find until its end that it cannot go on
 }
 
-// Reset ends all sessions.
-func (h *Host) Reset(generation int) {
+// Reset ends the sessions of the runs that live where memory was forgotten.
+func (h *Host) Reset(generation int, lives func(core.RunID) bool) {
 	h.mu.Lock()
-	all := h.table.Reset(generation)
+	all := h.table.Reset(generation, lives)
 	h.mu.Unlock()
 	end(all)
 }

@@ -59,11 +59,7 @@ func (t *Table[S]) Drop(run core.RunID, s S) {
 
 // All returns the sessions in the order of their runs.
 func (t *Table[S]) All() []S {
-	runs := make([]core.RunID, 0, len(t.sessions))
-	for run := range t.sessions {
-		runs = append(runs, run)
-	}
-	slices.SortFunc(runs, func(a, b core.RunID) int { return bytes.Compare(a[:], b[:]) })
+	runs := t.runs()
 	all := make([]S, len(runs))
 	for i, run := range runs {
 		all[i] = t.sessions[run]
@@ -71,18 +67,32 @@ func (t *Table[S]) All() []S {
 	return all
 }
 
-// Reset forgets all sessions and returns them. Those made from now on are of the generation.
-func (t *Table[S]) Reset(generation int) []S {
-	all := t.All()
-	clear(t.sessions)
-	t.generation = generation
-	return all
+func (t *Table[S]) runs() []core.RunID {
+	runs := make([]core.RunID, 0, len(t.sessions))
+	for run := range t.sessions {
+		runs = append(runs, run)
+	}
+	slices.SortFunc(runs, func(a, b core.RunID) int { return bytes.Compare(a[:], b[:]) })
+	return runs
+}
+
+// Reset forgets the sessions of some runs and returns them. All that are made from now on are of the generation.
+func (t *Table[S]) Reset(generation int, of func(core.RunID) bool) []S {
+	var gone []S
+	for _, run := range t.runs() {
+		if of(run) {
+			gone = append(gone, t.sessions[run])
+			delete(t.sessions, run)
+		}
+	}
+	t.generation = max(t.generation, generation)
+	return gone
 }
 
 // Close forgets all sessions and returns them. No more are made.
 func (t *Table[S]) Close() []S {
 	t.closed = true
-	return t.Reset(t.generation)
+	return t.Reset(t.generation, func(core.RunID) bool { return true })
 }
 
 // Len counts the sessions.

@@ -166,7 +166,8 @@ func (s *stage) play(ctx context.Context, do try, alive worker.Alive) worker.Res
 
 // perform runs a conversion. act, which may be nil, acts on the run after its start.
 func perform(t *testing.T, c *dialect.Conversion, script map[string][]try, act func(s *stage),
-	check func(s *stage, r *core.Run), setup ...func(s *stage)) {
+	check func(s *stage, r *core.Run), setup ...func(s *stage),
+) {
 	t.Helper()
 	var direct, converted []string
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +227,8 @@ func reread(t *testing.T, c *dialect.Conversion) *dialect.Conversion {
 
 // performReal runs a conversion with real processes in real time.
 func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *stage),
-	check func(s *stage, r *core.Run)) {
+	check func(s *stage, r *core.Run),
+) {
 	t.Helper()
 	s := newStage(t, c)
 	s.input, s.real = input, true
@@ -234,12 +236,16 @@ func performReal(t *testing.T, c *dialect.Conversion, input string, act func(s *
 }
 
 func newStage(t *testing.T, c *dialect.Conversion) *stage {
-	s := &stage{t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{},
-		docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{}}
+	s := &stage{
+		t: t, chains: c.Chains, journal: memory.New(), played: map[string]int{},
+		docs: map[string]*flow.Document{}, defs: map[string]journal.Definition{},
+	}
 	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
 		s.docs[doc.Name] = doc
-		s.defs[doc.Name] = journal.Definition{ID: flow.ID([]byte(doc.Name)), Kind: "dialect",
-			Name: doc.Name, Source: []byte(doc.Name)}
+		s.defs[doc.Name] = journal.Definition{
+			ID: flow.ID([]byte(doc.Name)), Kind: "dialect",
+			Name: doc.Name, Source: []byte(doc.Name),
+		}
 	}
 	return s
 }

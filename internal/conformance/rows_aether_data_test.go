@@ -136,16 +136,25 @@ func TestAetherPhaseConditions(t *testing.T) {
 		phase             string
 	}{
 		{`"succeeded": "code == 3"`, `"limit": 2`, []try{{kind: broken.kind}}, 1, "Succeeded"},
-		{`"succeeded": "code == 9", "failed": "outputs.parameters.o > 1"`, `"limit": 2`,
-			[]try{{output: `{"o": 2}`}, ok}, 1, "Failed"},
-		{`"failed": "outputs.parameters.o > 1"`, `"limit": 2, "expression": "tasks.work.phase == 'Failed'"`,
-			[]try{{output: `{"o": 2}`}, {output: `{"o": 1}`}}, 2, "Succeeded"},
+		{
+			`"succeeded": "code == 9", "failed": "outputs.parameters.o > 1"`, `"limit": 2`,
+			[]try{{output: `{"o": 2}`}, ok},
+			1, "Failed",
+		},
+		{
+			`"failed": "outputs.parameters.o > 1"`, `"limit": 2, "expression": "tasks.work.phase == 'Failed'"`,
+			[]try{{output: `{"o": 2}`}, {output: `{"o": 1}`}},
+			2, "Succeeded",
+		},
 		{`"error": "phase == 'Failed' && msg != 'phase'"`, `"limit": 1`, []try{failed, ok}, 2, "Succeeded"},
 		{`"succeeded": "true", "failed": "true", "error": "true"`, `"limit": 1`, []try{failed}, 1, "Succeeded"},
 		{`"failed": "true", "error": "true"`, `"limit": 1`, []try{ok}, 1, "Failed"},
 		{`"succeeded": "code == 4"`, `"limit": 1`, []try{broken, broken}, 2, "Error"},
-		{`"succeeded": "code == 4"`, `"limit": 4, "expression": "tasks.work.code == 75"`,
-			[]try{{kind: broken.kind, code: 75}, {kind: broken.kind, code: 76}}, 2, "Error"},
+		{
+			`"succeeded": "code == 4"`, `"limit": 4, "expression": "tasks.work.code == 75"`,
+			[]try{{kind: broken.kind, code: 75}, {kind: broken.kind, code: 76}},
+			2, "Error",
+		},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			c := aetherFlow(t, "", `{"name": "work", "template": "strict", "retry": {`+test.retry+`}},

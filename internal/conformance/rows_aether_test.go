@@ -110,8 +110,11 @@ func aetherInProgress(t *testing.T) {
     "onError": {"template": "work"}},`,
 		`{"name": "flaky", "template": "work", "retry": {"limit": 2}, "arguments": {"parameters": [{"name": "id",
     "valueFrom": {"parameter": "workflow.arguments.parameters.order"}}]}}`, "")
-	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError},
-		{run: time.Second, kind: policy.KindError}, {run: time.Second}}}, func(s *stage) {
+	perform(t, c, map[string][]try{"flaky": {
+		{run: time.Second, kind: policy.KindError},
+		{run: time.Second, kind: policy.KindError},
+		{run: time.Second},
+	}}, func(s *stage) {
 		s.pass(1500 * time.Millisecond)
 		step, _ := s.run().Lookup("flaky")
 		if step.Phase.Closed() || aether.TaskPhase(step) != "Running" || aether.Retries(step) != 1 {
@@ -138,8 +141,10 @@ func aetherExhausted(t *testing.T) {
     "expression": "tasks.doomed.phase != 'Succeeded'"}` + extra + `}, {"name": "after", "template": "work",
     "dependencies": ["doomed"]}`
 	}
-	for extra, want := range map[string]string{"": "Failed", `, "continueOn": {"failed": true}`: "Succeeded",
-		`, "continueOn": {"error": true}`: "Failed"} {
+	for extra, want := range map[string]string{
+		"": "Failed", `, "continueOn": {"failed": true}`: "Succeeded",
+		`, "continueOn": {"error": true}`: "Failed",
+	} {
 		perform(t, aetherFlow(t, "", tasks(extra), ""), map[string][]try{"doomed": {failed}}, nil,
 			func(s *stage, r *core.Run) {
 				n := strings.Count(strings.Join(s.attempts(), " "), "doomed@")
@@ -282,8 +287,11 @@ func aetherWorkflowTimeout(t *testing.T) {
 
 func aetherDeadlineReused(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "flaky", "template": "work", "timeout": "10s", "retry": {"limit": 3}}`, "")
-	perform(t, c, map[string][]try{"flaky": {{run: 4 * time.Second, kind: policy.KindError},
-		{run: 4 * time.Second, kind: policy.KindError}, hangs}}, nil, func(s *stage, r *core.Run) {
+	perform(t, c, map[string][]try{"flaky": {
+		{run: 4 * time.Second, kind: policy.KindError},
+		{run: 4 * time.Second, kind: policy.KindError},
+		hangs,
+	}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("flaky@0ms-4s error", "flaky@4s-8s error", "flaky@8s-10s timeout scheduleToClose")
 		if step, _ := r.Lookup("flaky"); aether.TaskPhase(step) != "Timeout" {
 			t.Errorf("the task is %s", aether.TaskPhase(step))

@@ -29,7 +29,8 @@ func init() {
 // attempts runs a step with an option until it ends and returns when its attempts began, in seconds, and its error. do
 // is what each attempt does.
 func attempts(t *testing.T, option pawl.StepOption, do func(ctx context.Context, n int) error) ([]float64,
-	*pawl.StepError) {
+	*pawl.StepError,
+) {
 	t.Helper()
 	var at []float64
 	var ended *pawl.StepError
@@ -109,15 +110,19 @@ func temporalStartToCloseOption(t *testing.T) {
 }
 
 func temporalScheduleToCloseOption(t *testing.T) {
-	at, err := attempts(t, activity(temporal.ActivityOptions{ScheduleToCloseTimeout: 30 * time.Second,
-		StartToCloseTimeout: 20 * time.Second}), sits)
+	at, err := attempts(t, activity(temporal.ActivityOptions{
+		ScheduleToCloseTimeout: 30 * time.Second,
+		StartToCloseTimeout:    20 * time.Second,
+	}), sits)
 	wantStarts(t, at, "[0 21]")
 	wantLimit(t, err, "scheduleToClose")
 	for want, o := range map[string]temporal.ActivityOptions{
 		"startToCloseTimeout or scheduleToCloseTimeout must be given": {HeartbeatTimeout: time.Second},
 		"scheduleToCloseTimeout: -5s is negative":                     {ScheduleToCloseTimeout: -5 * time.Second},
-		"heartbeatTimeout: -1s is negative": {StartToCloseTimeout: time.Second,
-			HeartbeatTimeout: -time.Second},
+		"heartbeatTimeout: -1s is negative": {
+			StartToCloseTimeout: time.Second,
+			HeartbeatTimeout:    -time.Second,
+		},
 	} {
 		wantRefused(t, pawl.Defaults(activity(o)), want)
 	}
@@ -165,8 +170,10 @@ func temporalAttemptsOption(t *testing.T) {
 	policyOf := func(r temporal.RetryPolicy) pawl.StepOption {
 		return activity(temporal.ActivityOptions{StartToCloseTimeout: time.Minute, RetryPolicy: &r})
 	}
-	at, _ := attempts(t, policyOf(temporal.RetryPolicy{InitialInterval: 3 * time.Second, BackoffCoefficient: 1,
-		MaximumAttempts: 4}), fails)
+	at, _ := attempts(t, policyOf(temporal.RetryPolicy{
+		InitialInterval: 3 * time.Second, BackoffCoefficient: 1,
+		MaximumAttempts: 4,
+	}), fails)
 	wantStarts(t, at, "[0 3 6 9]")
 	at, _ = attempts(t, policyOf(temporal.RetryPolicy{MaximumAttempts: 1, BackoffCoefficient: 0.5}), fails)
 	wantStarts(t, at, "[0]")
@@ -295,8 +302,10 @@ func zartGlobalOption(t *testing.T) {
 }
 
 func zartPerAttemptOption(t *testing.T) {
-	at, err := attempts(t, zart.Step(zart.StepAttributes{Timeout: "30s", TimeoutScope: zart.PerAttempt,
-		Retry: "fixed(3, 1s)"}), func(ctx context.Context, n int) error {
+	at, err := attempts(t, zart.Step(zart.StepAttributes{
+		Timeout: "30s", TimeoutScope: zart.PerAttempt,
+		Retry: "fixed(3, 1s)",
+	}), func(ctx context.Context, n int) error {
 		if n < 3 {
 			_ = idle(ctx, 29*time.Second)
 			return errors.New("no")

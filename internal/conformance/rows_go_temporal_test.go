@@ -142,7 +142,8 @@ func temporalScheduleToStart(t *testing.T) {
 		// The clock is the attempt's: with a worker that fails the first one, the second has its own minute.
 		calls := 0
 		handler := pawl.Handle("handler", func(ctx context.Context, _ nothing) (int,
-			error) {
+			error,
+		) {
 			calls++
 			return 0, errors.New("no")
 		})
@@ -273,13 +274,17 @@ func temporalCoefficient(t *testing.T) {
 			}, pawl.RetryWith(p))
 		}
 	}
-	constant := pawl.Define("constant", body(pawl.RetryPolicy{MaxAttempts: 4, BackoffCoefficient: 1,
-		InitialInterval: 3 * time.Second}))
+	constant := pawl.Define("constant", body(pawl.RetryPolicy{
+		MaxAttempts: 4, BackoffCoefficient: 1,
+		InitialInterval: 3 * time.Second,
+	}))
 	once := pawl.Define("once", body(pawl.RetryPolicy{MaxAttempts: 1}))
 	negative := pawl.Define("negative", body(pawl.RetryPolicy{MaxAttempts: -5}))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		for w, want := range map[*pawl.Workflow[nothing, int]]string{constant: "[0 3 6 9]",
-			once: "[0]", negative: "[]"} {
+		for w, want := range map[*pawl.Workflow[nothing, int]]string{
+			constant: "[0 3 6 9]",
+			once:     "[0]", negative: "[]",
+		} {
 			at = nil
 			_, err := result(t, e, begin(t, e, w, nothing{}))
 			if err == nil || fmt.Sprint(at) != want {

@@ -32,7 +32,8 @@ func zartEventWait(t *testing.T) {
 		return pawl.WaitEvent[string](ctx, "paid", pawl.Within("1h"))
 	})
 	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string,
-		error) {
+		error,
+	) {
 		return pawl.WaitEvent[string](ctx, "paid")
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {

@@ -118,8 +118,10 @@ func zartDurations(t *testing.T) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 1, idle(ctx, 1000*24*time.Hour) })
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "2h": 2 * time.Hour,
-			"3d": 72 * time.Hour, "5m": 5 * time.Minute} {
+		for text, want := range map[string]time.Duration{
+			"30s": 30 * time.Second, "2h": 2 * time.Hour,
+			"3d": 72 * time.Hour, "5m": 5 * time.Minute,
+		} {
 			r := begin(t, e, w, text)
 			if got, err := result(t, e, r); err != nil || got != want {
 				t.Errorf("%s: %s, %v", text, got, err)
@@ -179,8 +181,10 @@ func zartPerAttemptScope(t *testing.T) {
 }
 
 func zartTimeoutIsTerminal(t *testing.T) {
-	for name, limit := range map[string]pawl.StepOption{"global": pawl.Timeout("10s"),
-		"per attempt": pawl.AttemptTimeout("10s", pawl.NoRetry())} {
+	for name, limit := range map[string]pawl.StepOption{
+		"global":      pawl.Timeout("10s"),
+		"per attempt": pawl.AttemptTimeout("10s", pawl.NoRetry()),
+	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 			_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, time.Hour) },
 				limit, pawl.Retry("fixed(5, 1s)"))
@@ -262,8 +266,10 @@ func zartHierarchy(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []pawl.StepOption
 		want time.Duration
-	}{"no timeout": {nil, time.Hour}, "sooner": {[]pawl.StepOption{pawl.Timeout("10m")}, 10 * time.Minute},
-		"later": {[]pawl.StepOption{pawl.Timeout("5h")}, time.Hour}} {
+	}{
+		"no timeout": {nil, time.Hour}, "sooner": {[]pawl.StepOption{pawl.Timeout("10m")}, 10 * time.Minute},
+		"later": {[]pawl.StepOption{pawl.Timeout("5h")}, time.Hour},
+	} {
 		var budget time.Duration
 		w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
 			return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {

@@ -59,8 +59,10 @@ actions:
   - {type: execute, service: flaky, outputs: [{id: out, var: made}]}
 `
 	c := steepConversion(t, workflow, services, "")
-	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp"),
-		"outPath": filepath.Join(dir, "out")})
+	input, _ := json.Marshal(map[string]string{
+		"tmpPath": filepath.Join(dir, "tmp"),
+		"outPath": filepath.Join(dir, "out"),
+	})
 	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {
 		got := map[string]string{}
 		for _, line := range s.attempts() {
@@ -76,8 +78,10 @@ actions:
 				t.Errorf("%s: attempts %q, want %q", name, got[name], want)
 			}
 		}
-		for name, want := range map[string]string{"hang": "ERROR", "silent": "CANCELLED",
-			"flaky": "SUCCESS", "read": "SUCCESS"} {
+		for name, want := range map[string]string{
+			"hang": "ERROR", "silent": "CANCELLED",
+			"flaky": "SUCCESS", "read": "SUCCESS",
+		} {
 			step, _ := r.Lookup(name)
 			if status := steep.StepStatus(step); status != want {
 				t.Errorf("%s is %s, want %s", name, status, want)

@@ -34,12 +34,16 @@ func steepFlow(t *testing.T, service, action string) *dialect.Conversion {
 		return out + "\n"
 	}
 	c, err := steep.Convert(steep.Sources{
-		Workflow: steep.Source{Name: "workflow.yaml",
+		Workflow: steep.Source{
+			Name: "workflow.yaml",
 			Text: []byte("api: 4.7.0\nname: w\nactions:\n- type: execute\n  id: work\n  service: s\n" +
-				indent(action))},
-		Services: []steep.Source{{Name: "services.yaml",
+				indent(action)),
+		},
+		Services: []steep.Source{{
+			Name: "services.yaml",
 			Text: []byte("- id: s\n  name: S\n  description: d\n  path: ./s\n  runtime: other\n  parameters: []\n" +
-				indent(service))}},
+				indent(service)),
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -59,12 +59,18 @@ func stevoraDefaults(t *testing.T) {
 	for text, want := range map[string]policy.Retry{
 		``:   {MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 2, MaxInterval: 5 * time.Minute},
 		`{}`: {MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 2, MaxInterval: 5 * time.Minute},
-		`{"maxAttempts": 5, "backoffMs": 2000, "backoffMultiplier": 3}`: {MaxAttempts: 5,
-			InitialInterval: 2 * time.Second, BackoffCoefficient: 3, MaxInterval: 5 * time.Minute},
-		`{"backoffMs": 700}`: {MaxAttempts: 3, InitialInterval: 700 * time.Millisecond, BackoffCoefficient: 2,
-			MaxInterval: 5 * time.Minute},
-		`{"maxBackoffMs": 60000}`: {MaxAttempts: 3, InitialInterval: time.Second,
-			BackoffCoefficient: 2, MaxInterval: time.Minute},
+		`{"maxAttempts": 5, "backoffMs": 2000, "backoffMultiplier": 3}`: {
+			MaxAttempts:     5,
+			InitialInterval: 2 * time.Second, BackoffCoefficient: 3, MaxInterval: 5 * time.Minute,
+		},
+		`{"backoffMs": 700}`: {
+			MaxAttempts: 3, InitialInterval: 700 * time.Millisecond, BackoffCoefficient: 2,
+			MaxInterval: 5 * time.Minute,
+		},
+		`{"maxBackoffMs": 60000}`: {
+			MaxAttempts: 3, InitialInterval: time.Second,
+			BackoffCoefficient: 2, MaxInterval: time.Minute,
+		},
 	} {
 		c := stevoraTask(t, text)
 		var form map[string]any
@@ -103,8 +109,10 @@ func stevoraBounds(t *testing.T) {
 			t.Errorf("%s is refused with %v", text, err)
 		}
 	}
-	for _, text := range []string{`{"maxAttempts": 1, "backoffMs": 100, "backoffMultiplier": 1}`,
-		`{"maxAttempts": 20, "backoffMultiplier": 10}`} {
+	for _, text := range []string{
+		`{"maxAttempts": 1, "backoffMs": 100, "backoffMultiplier": 1}`,
+		`{"maxAttempts": 20, "backoffMultiplier": 10}`,
+	} {
 		if _, err := stevoraConvert(`{"type": "task", "name": "work", "handler": "call", "retry": ` + text +
 			`}`); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -169,8 +177,10 @@ func stevoraBetween(t *testing.T) {
 			t.Errorf("the run is %s", stevora.Status(r))
 		}
 		got := s.stevoraEvents()
-		if want := []string{"WORKFLOW_STARTED", "STEP_STARTED", "STEP_FAILED",
-			"RETRY_SCHEDULED"}; !slices.Equal(got, want) {
+		if want := []string{
+			"WORKFLOW_STARTED", "STEP_STARTED", "STEP_FAILED",
+			"RETRY_SCHEDULED",
+		}; !slices.Equal(got, want) {
 			t.Errorf("events %v, want %v", got, want)
 		}
 	}, func(_ *stage, r *core.Run) {
@@ -369,8 +379,10 @@ func TestStevoraState(t *testing.T) {
 			given.Config.Messages[0].Content; got != "kind 5 {\"deep\":5} kind {{nothing}}|say good day" {
 			t.Errorf("the model is asked %q", got)
 		}
-		for key, want := range map[string]any{"last": 59.0, "key0": true, "key59": true,
-			"mail": "good day", "decidedBy": "ada"} {
+		for key, want := range map[string]any{
+			"last": 59.0, "key0": true, "key59": true,
+			"mail": "good day", "decidedBy": "ada",
+		} {
 			if given.State[key] != want {
 				t.Errorf("%s is %v in the state, want %v", key, given.State[key], want)
 			}

@@ -111,8 +111,10 @@ func temporalRunInFlow(t *testing.T) {
 		s.wantAttempts("work@0ms-10m timeout run", "work@11m-21m timeout run", "work@22m-32m timeout run")
 		wantPhase(t, r, core.RunTimedOut)
 	})
-	for _, workflow := range []string{"workflowExecutionTimeout: 10m",
-		"workflowExecutionTimeout: 10m, workflowRunTimeout: 20m"} {
+	for _, workflow := range []string{
+		"workflowExecutionTimeout: 10m",
+		"workflowExecutionTimeout: 10m, workflowRunTimeout: 20m",
+	} {
 		c = temporalWork(t, "startToCloseTimeout: 1d", workflow+retry)
 		perform(t, c, map[string][]try{"work": {hangs}}, nil, func(s *stage, r *core.Run) {
 			s.wantAttempts("work@0ms-10m timeout execution")
@@ -148,8 +150,10 @@ steps:
       exec: ./work}
   - {name: blocker, exec: ./block}
 `)
-	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}, ok},
-		"blocker": {{run: 13 * time.Second}}}, nil, func(s *stage, r *core.Run) {
+	perform(t, c, map[string][]try{
+		"work":    {{run: time.Second, kind: policy.KindError}, ok},
+		"blocker": {{run: 13 * time.Second}},
+	}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1s error", "blocker@1s-14s ok", "work@14s-14s ok") // ready at 11s
 	}, one)
 }
@@ -205,8 +209,10 @@ func temporalScheduleToCloseInFlow(t *testing.T) {
 // heartbeat.
 func temporalHeartbeatInFlow(t *testing.T) {
 	c := temporalWork(t, "startToCloseTimeout: 1h, heartbeatTimeout: 10s, retryPolicy: {maximumAttempts: 2}", "")
-	script := map[string][]try{"work": {{hang: true, beats: []time.Duration{9 * time.Second, 18 * time.Second}},
-		{run: 5 * time.Second}}}
+	script := map[string][]try{"work": {
+		{hang: true, beats: []time.Duration{9 * time.Second, 18 * time.Second}},
+		{run: 5 * time.Second},
+	}}
 	perform(t, c, script, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-28s timeout heartbeat", "work@29s-34s ok")
 		if got := string(s.seen[len(s.seen)-1].Details); got != `"18s"` {

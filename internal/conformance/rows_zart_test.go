@@ -60,8 +60,10 @@ func zartDeadlineInFlow(t *testing.T) {
 // zartExecutionInFlow: whatever the run does, its deadline ends it. The failure handler runs once, before the run's end
 // is recorded.
 func zartExecutionInFlow(t *testing.T) {
-	for _, step := range []string{"sleep: 365d", "wait: {event: never}", "exec: ./work",
-		`zart: {timeout: 2h}, exec: ./work`} {
+	for _, step := range []string{
+		"sleep: 365d", "wait: {event: never}", "exec: ./work",
+		`zart: {timeout: 2h}, exec: ./work`,
+	} {
 		c := formed(t, "zart: {timeout: 30m}\nsteps: [{name: work, "+step+"}]\nhooks: {onFailure: {exec: ./refund}}\n")
 		perform(t, c, map[string][]try{"work": {hangs}, "onFailure": {{run: time.Second}}}, nil,
 			func(s *stage, r *core.Run) {
@@ -75,8 +77,10 @@ func zartExecutionInFlow(t *testing.T) {
 }
 
 func zartDurationsInFlow(t *testing.T) {
-	for text, want := range map[string]time.Duration{"30s": 30 * time.Second, "2h": 2 * time.Hour,
-		"3d": 72 * time.Hour, "5m": 5 * time.Minute} {
+	for text, want := range map[string]time.Duration{
+		"30s": 30 * time.Second, "2h": 2 * time.Hour,
+		"3d": 72 * time.Hour, "5m": 5 * time.Minute,
+	} {
 		perform(t, zartWork(t, "timeout: "+text, ""), map[string][]try{"work": {hangs}}, nil,
 			func(s *stage, r *core.Run) { s.lasts(want) })
 	}
@@ -145,8 +149,10 @@ steps:
   - {name: blocker, exec: ./block}
 `)
 	one := func(s *stage) { s.slots = 1 }
-	perform(t, c, map[string][]try{"work": {{run: time.Second, kind: policy.KindError}},
-		"blocker": {{run: time.Minute}}}, nil, func(s *stage, r *core.Run) {
+	perform(t, c, map[string][]try{
+		"work":    {{run: time.Second, kind: policy.KindError}},
+		"blocker": {{run: time.Minute}},
+	}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1s error", "blocker@1s-1m1s ok", "work@10s-10s timeout scheduleToClose")
 		if n := len(s.seen); n != 2 {
 			t.Errorf("%d attempts were executed, want 2", n)

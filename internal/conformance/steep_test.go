@@ -227,10 +227,14 @@ func TestSteepStatus(t *testing.T) {
 		"a chain fails at its end":          {map[string][]try{"second": {broken}}, "PARTIAL_SUCCESS"},
 		"a chain fails at its beginning":    {map[string][]try{"first": {broken}}, "PARTIAL_SUCCESS"},
 		"a chain fails, and others need it": {map[string][]try{"fork": {broken}}, "ERROR"},
-		"a chain of each iteration fails": {map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}},
-			"PARTIAL_SUCCESS"},
-		"all fail": {map[string][]try{"first": {broken}, "fork": {broken}, "left": {broken},
-			"alone": {broken}}, "ERROR"},
+		"a chain of each iteration fails": {
+			map[string][]try{"second": {broken}, "fork": slow, "alone": {broken}},
+			"PARTIAL_SUCCESS",
+		},
+		"all fail": {map[string][]try{
+			"first": {broken}, "fork": {broken}, "left": {broken},
+			"alone": {broken},
+		}, "ERROR"},
 		"one is cancelled, in every iteration": {map[string][]try{"second": {hangs}, "alone": {broken}}, "CANCELLED"},
 		"one is cancelled beside failures":     {map[string][]try{"second": {hangs}, "left": {broken}}, "CANCELLED"},
 	} {

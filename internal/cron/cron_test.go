@@ -125,8 +125,10 @@ func TestDaylightSaving(t *testing.T) {
 
 // TestElapsed: a schedule that fires every hour does so by elapsed time, also when the clock changes.
 func TestElapsed(t *testing.T) {
-	for _, name := range []string{"Europe/Berlin", "America/New_York", "America/Santiago",
-		"Asia/Kolkata", "Africa/Cairo"} {
+	for _, name := range []string{
+		"Europe/Berlin", "America/New_York", "America/Santiago",
+		"Asia/Kolkata", "Africa/Cairo",
+	} {
 		got := year(t, "0 * * * *", name, 2026, Shift, First)
 		for i := 1; i < len(got); i++ {
 			if d := got[i].Sub(got[i-1]); d != time.Hour {

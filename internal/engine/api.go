@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -30,7 +31,7 @@ type Config struct {
 	// Wake is called when a slot may be free for which the partition waits: its driver calls Partition.Match soon. It is
 	// called from any goroutine and must not block. An Engine sets its own; default: nobody is called.
 	Wake func(queue, taskType string)
-	// Partition is which of the journal's partitions this is.
+	// Partition is which of the journal's partitions a Partition is. An Engine runs all of them.
 	Partition int
 	// Sent is called when messages for another partition are durable: its driver calls Partition.Expect soon. It must not
 	// block. Default: nobody is called.
@@ -57,7 +58,9 @@ type Config struct {
 	Inflight int
 	// Random draws the random part of run ids; default math/rand/v2. The simulation gives it a seed.
 	Random func() uint64
-	Log    *slog.Logger // default discards
+	// generations counts how often a partition of the process has forgotten its memory.
+	generations *atomic.Int64
+	Log         *slog.Logger // default discards
 }
 
 // StartRequest starts a run.

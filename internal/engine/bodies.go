@@ -19,9 +19,10 @@ type Bodies interface {
 	Begins(run core.RunID, workflow, step, taskType string) bool
 	// Forget says that a run is closed durably: its body is of no more use.
 	Forget(run core.RunID)
-	// Reset says that what was not durable is void: all bodies are of no more use, and what they have decided since is not
-	// taken. Those that have something to do are consulted again, and belong to the generation.
-	Reset(generation int)
+	// Reset says that what was not durable of the runs that live in a partition is void: their bodies are of no more use, and
+	// what they have decided since is not taken. Those that have something to do are consulted again. All bodies that are
+	// made from now on belong to the generation, which is higher than any before.
+	Reset(generation int, lives func(core.RunID) bool)
 }
 
 // Body is one call of a run's body. What it decides rests on what it has seen and decided before: once something of it was refused,
@@ -127,17 +128,20 @@ func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(e
 	if done != nil {
 		c.Done = func(c *Call) { done(c.Err) }
 	}
+	e = e.of(run)
 	if !e.inbox.put(item{call: c}) && done != nil {
 		go done(e.closed()) // the caller may hold what done needs
 	}
 }
 
 // Consult asks for whole news of a run, which come by Bodies.Consult if the run is open.
-func (e *Engine) Consult(run core.RunID) { e.inbox.put(item{call: &Call{Op: CallConsult, Run: run}}) }
+func (e *Engine) Consult(run core.RunID) {
+	e.of(run).inbox.put(item{call: &Call{Op: CallConsult, Run: run}})
+}
 
 // Begin says that a step's task, which had to wait for its function, can begin.
 func (e *Engine) Begin(run core.RunID, step core.StepID) {
-	e.inbox.put(item{call: &Call{Op: CallBegin, Run: run, Step: step}})
+	e.of(run).inbox.put(item{call: &Call{Op: CallBegin, Run: run, Step: step}})
 }
 
 // body feeds the inputs of a body to its run.
@@ -173,7 +177,7 @@ func (p *Partition) body(c *Call) {
 // void returns why the decisions of a body are not taken.
 func (p *Partition) void(c *Call) error {
 	switch {
-	case c.Body.generation != p.generation:
+	case c.Body.generation < p.generation:
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
 	case c.Body.void.Load():
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body has seen what is no longer so")}

@@ -26,6 +26,9 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, invalid("start", r.Definition.Name, "the definition cannot be used: %w", err)
 	}
+	if e, err = e.home(&r); err != nil {
+		return Started{}, err
+	}
 	if err := e.pass(ctx, "start"); err != nil {
 		return Started{}, err
 	}
@@ -82,6 +85,7 @@ func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error 
 	if id == (core.RunID{}) {
 		return unnamed(c.op())
 	}
+	e = e.of(id)
 	if err := e.pass(ctx, c.op()); err != nil {
 		return err
 	}
@@ -100,6 +104,7 @@ func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 	if id == (core.RunID{}) {
 		return Outcome{}, unnamed("result")
 	}
+	e = e.of(id)
 	for {
 		out, next, err := e.result(ctx, id)
 		if err != nil || next == (core.RunID{}) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,9 @@ func (c Config) withDefaults() Config {
 	if c.Workers != nil {
 		c.Matcher.Add("", c.Workers)
 		c.Workers = nil // it is the matcher's now
+	}
+	if c.generations == nil {
+		c.generations = new(atomic.Int64)
 	}
 	if c.Wake == nil {
 		c.Wake = func(string, string) {}

@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Engine runs one partition: a loop that feeds it, a committer that appends its batches, and a reader for runs that come
-// due. It is made by New and works from Open on. All methods are safe for concurrent use.
+// Engine runs all partitions of a journal. For each there is a loop that feeds it, a committer that appends its batches, and
+// a reader for runs that come due. It is made by New and works from Open on. All methods are safe for concurrent use.
 type Engine struct {
+	parts *parts // one engine for each partition, where there are several; nil: this one runs the only one
 	cfg   Config
 	defs  *definitions
 	inbox *inbox
@@ -53,21 +54,26 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
 	}
-	if n := cfg.Journal.PartitionCount(); cfg.Partition < 0 || cfg.Partition >= n {
-		return nil, invalid("open", "", "Config.Partition is %d, the journal has %d partitions", cfg.Partition, n)
-	}
 	for name, kind := range cfg.Kinds {
 		if kind.Compile == nil && kind.Refuse == nil {
 			return nil, invalid("open", "", "Config.Kinds[%q].Compile is not set", name)
 		}
 	}
-	e := &Engine{inbox: newInbox(), stop: make(chan struct{}), done: make(chan struct{})}
-	cfg.Wake = e.wake
-	e.cfg = cfg.withDefaults()
-	e.defs = newDefinitions(e.cfg.Journal, e.cfg.Kinds)
+	cfg = cfg.withDefaults()
+	defs := newDefinitions(cfg.Journal, cfg.Kinds)
+	if n := cfg.Journal.PartitionCount(); n > 1 {
+		return newParts(cfg, defs, n), nil
+	}
+	return newEngine(cfg, defs), nil
+}
+
+// newEngine returns an engine of one partition.
+func newEngine(cfg Config, defs *definitions) *Engine {
+	e := &Engine{cfg: cfg, defs: defs, inbox: newInbox(), stop: make(chan struct{}), done: make(chan struct{})}
+	e.cfg.Wake = e.wake
 	e.gate = make(chan struct{}, e.cfg.Inflight)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	return e, nil
+	return e
 }
 
 // Open takes the partition over, replays the journal's tail and starts to work. Runs that were active before are recovered
@@ -77,6 +83,9 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Open(ctx context.Context) error {
 	e.opening.Lock()
 	defer e.opening.Unlock()
+	if e.parts != nil {
+		return e.parts.open(ctx, e)
+	}
 	if e.opened || e.Err() != nil {
 		return &Error{Code: CodeClosed, Op: "open", Err: errors.New("the engine was opened or closed before")}
 	}
@@ -105,6 +114,9 @@ func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKe
 // workers before: a report that comes later is lost, and its attempt is made again after the next Open. The error is the journal's
 // where it took no writes at the end.
 func (e *Engine) Close() error {
+	if e.parts != nil {
+		return e.parts.close(e)
+	}
 	e.once.Do(func() {
 		e.inbox.close()
 		e.state.CompareAndSwap(nil, closedStatus())
@@ -130,6 +142,9 @@ func (e *Engine) Done() <-chan struct{} { return e.done }
 
 // Err returns why the engine takes no requests; nil while it does.
 func (e *Engine) Err() error {
+	if e.parts != nil {
+		return e.parts.err()
+	}
 	if s := e.state.Load(); s != nil {
 		return s.err
 	}
@@ -143,7 +158,7 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 		end.Output = nil
 		in = end
 	}
-	e.inbox.put(item{rep: report{run, in}})
+	e.of(run).inbox.put(item{rep: report{run, in}})
 }
 
 // Confirm implements worker.Confirmer: it reports, and says when that is durable, or that the attempt has ended before.
@@ -155,10 +170,17 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 }
 
 // Rematch says that workers, or bodies, take more or other attempts than when they were last asked.
-func (e *Engine) Rematch() { e.inbox.put(item{}) }
+func (e *Engine) Rematch() {
+	for _, part := range e.all() {
+		part.inbox.put(item{})
+	}
+}
 
 // Stats counts what the engine holds.
 func (e *Engine) Stats() Stats {
+	if e.parts != nil {
+		return e.parts.stats()
+	}
 	e.stats.Lock()
 	defer e.stats.Unlock()
 	s := e.stats.Stats

@@ -232,7 +232,7 @@ func lapsed(name string) error {
 }
 
 // Feed calls fn with every batch of committed entries after the position of the feed of that name, in order and without
-// gaps, until ctx is done or fn fails. A feed that is new begins with what happens from now on. When fn has returned nil
+// gaps within a partition, until ctx is done or fn fails. A feed that is new begins with what happens from now on. When fn has returned nil
 // the position moves on; it is durable soon after. So after a crash fn may get batches again, and misses none: at least
 // once. One call at a time reads a feed.
 //
@@ -243,6 +243,9 @@ func lapsed(name string) error {
 func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
+	}
+	if e.parts != nil {
+		return e.parts.feed(ctx, name, fn)
 	}
 	r := &feedReader{e: e, name: name, fn: fn, wake: make(chan struct{}, 1)}
 	c := e.call(CallFeed)
@@ -263,6 +266,9 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 
 // DropFeed forgets a feed: nothing is kept for it any more. One that does not exist is no error.
 func (e *Engine) DropFeed(ctx context.Context, name string) error {
+	if e.parts != nil {
+		return e.parts.dropFeed(ctx, name)
+	}
 	c := e.call(CallDropFeed)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {

@@ -53,6 +53,7 @@ type planStep struct {
 	Sleep    time.Duration `json:"sleep,omitempty"`
 	Child    string        `json:"child,omitempty"` // a JSON payload
 	Event    string        `json:"event,omitempty"`
+	Spread   bool          `json:"spread,omitempty"`
 	Attempts int           `json:"attempts,omitempty"`
 	Backoff  time.Duration `json:"backoff,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // startToClose
@@ -94,7 +95,7 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		s.spec = core.StepSpec{
-			Name: fmt.Sprintf("s%d", i), Def: int32(i), Kind: s.Kind, Queue: s.Queue, Type: s.Type, Priority: s.Priority, Event: s.Event,
+			Name: fmt.Sprintf("s%d", i), Def: int32(i), Kind: s.Kind, Queue: s.Queue, Type: s.Type, Priority: s.Priority, Event: s.Event, Spread: s.Spread,
 			Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: s.Attempts, InitialInterval: s.Backoff, BackoffCoefficient: 1}},
 		}
 		if s.Kind != core.KindTask && s.Kind != core.KindChild {

@@ -32,10 +32,8 @@ func newLoop(e *Engine) *loop {
 // open makes the partition ready. What still executes of the previous owner's attempts is ended before.
 func (l *loop) open(ctx context.Context) error {
 	if before := l.e.cfg.BeforeRecovery; before != nil {
-		if err := before(ctx); err != nil {
-			return &Error{
-				Code: CodeInternal, Op: "open", Err: err, Hint: "what still runs of earlier attempts could not be ended",
-			}
+		if err := endLeftovers(ctx, before); err != nil {
+			return err
 		}
 	}
 	if err := l.p.Open(ctx, l.clock.read()); err != nil {
@@ -43,6 +41,16 @@ func (l *loop) open(ctx context.Context) error {
 	}
 	l.renewAt(l.clock.read())
 	l.p.ctx = l.e.ctx // what is read from here on is not bounded by the opening
+	return nil
+}
+
+// endLeftovers ends what still executes of the previous owner's attempts.
+func endLeftovers(ctx context.Context, end func(context.Context) error) error {
+	if err := end(ctx); err != nil {
+		return &Error{
+			Code: CodeInternal, Op: "open", Err: err, Hint: "what still runs of earlier attempts could not be ended",
+		}
+	}
 	return nil
 }
 

@@ -57,6 +57,12 @@ func (m *mail) due() core.Time {
 // home returns the partition of a partition key.
 func (m *mail) home(key uint16) int { return int(key) % m.count }
 
+// ownKey returns a partition key of this partition that is as random as the number.
+func (p *Partition) ownKey(random uint16) uint16 {
+	n := p.mail.count
+	return uint16(int(random)%(journal.MostPartitions/n)*n + p.cfg.Partition)
+}
+
 // owns reports whether a run lives in this partition.
 func (p *Partition) owns(id core.RunID) bool {
 	return p.mail.count == 1 || p.mail.home(core.PartitionKey(id)) == p.cfg.Partition
@@ -167,6 +173,14 @@ func (p *Partition) deliver(msg *journal.Message, now core.Time) {
 	p.at(min(what.At, now.Add(mostAhead))) // what follows is not before its cause
 	p.receive(what.To, what.Name, what.Content)
 	p.settle()
+}
+
+// tellAgain says where messages may be that a failed append has stored after all.
+func (p *Partition) tellAgain() {
+	for _, to := range p.pipeline.untold {
+		p.cfg.Sent(to)
+	}
+	p.pipeline.untold = nil
 }
 
 // tellReceivers says where messages of a durable batch are to be read.

@@ -33,7 +33,7 @@ type Partition struct {
 	todo       ring[errand] // effects within the partition, still to join the open batch
 	unread     error        // why the open batch must not be saved; see temporary
 	ticking    bool         // what is due comes before what waits for a worker
-	generation int          // of the bodies: how often the memory was forgotten
+	generation int          // of the bodies, as of when the memory was last forgotten
 }
 
 // NewPartition returns a partition that Open makes ready.

@@ -26,6 +26,7 @@ type pipeline struct {
 	// Of batches that failed, for the next Open.
 	reports []report // workers' reports, to be applied again
 	revokes []effect // what was to be stopped
+	untold  []int    // partitions that may have been sent messages, and were not told
 }
 
 // batch is an append with what waits for it.

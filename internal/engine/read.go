@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -36,6 +37,7 @@ type part struct {
 // entries puts what the partition knows behind what the view knows. Where a watcher comes along it is enrolled first, so
 // that it misses nothing of what follows. Who has seen all but the last entries gets those from memory.
 func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
+	e = e.of(id)
 	if id == (core.RunID{}) {
 		return part{}, unnamed("read")
 	}
@@ -124,6 +126,7 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 // run has ended, ctx is done or fn fails. A slow fn holds up nobody: what it was too slow for is read again.
 // Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
 func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
+	e = e.of(id)
 	w := NewWatcher()
 	seen, ended := after, false
 	reread := func() error {
@@ -168,6 +171,7 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	if name == "" {
 		return core.RunID{}, unnamed("find")
 	}
+	e = e.ofKey(core.KeyOfWorkflowID(name))
 	c := e.call(CallFind)
 	c.Name = name
 	if err := e.do(ctx, c); err != nil {
@@ -220,17 +224,11 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
-	c := e.call(CallList)
-	c.Query = q
-	if err := e.do(ctx, c); err != nil {
-		return journal.Page{}, err
-	}
-	known := *c
-	rows, err := c.Rows, c.Err
-	e.free(c)
+	known, err := e.unlisted(ctx, q)
 	if err != nil {
 		return journal.Page{}, err
 	}
+	rows := known.Rows
 	for {
 		page, err := e.cfg.Journal.List(ctx, q)
 		if err != nil {
@@ -250,6 +248,33 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 		}
 		q.After = last.ID
 	}
+}
+
+// unlisted asks all partitions for what the view does not have up to date.
+func (e *Engine) unlisted(ctx context.Context, q journal.Query) (known Call, err error) {
+	for i, part := range e.all() {
+		c := part.call(CallList)
+		c.Query = q
+		if err := part.do(ctx, c); err != nil {
+			return Call{}, err
+		}
+		if c.Err != nil {
+			return Call{}, c.Err
+		}
+		if i == 0 {
+			known = *c
+		} else {
+			known.Rows = append(known.Rows, c.Rows...)
+			maps.Copy(known.Masked, c.Masked)
+			if known.Aside == nil {
+				known.Aside = c.Aside
+			} else {
+				maps.Copy(known.Aside, c.Aside)
+			}
+		}
+		part.free(c)
+	}
+	return known, nil
 }
 
 func cutPage(rows []journal.RunRow, limit int, more bool) journal.Page {

@@ -45,6 +45,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
+	p.tellAgain()
 	return nil
 }
 
@@ -86,12 +87,17 @@ func (p *Partition) reload() error {
 // revokeAgain stops attempts whose end is on disk after all, though the append that said so seemed to fail: their workers
 // were not told.
 func (p *Partition) revokeAgain() {
+	var later []effect
 	for _, e := range p.pipeline.revokes {
 		eff, ok := e.eff.(core.Revoke)
 		if !ok {
 			continue
 		}
 		r, err := p.get(e.run)
+		if permanent(err) {
+			later = append(later, e) // it is set aside, perhaps not by the next Open
+			continue
+		}
 		if err != nil || int(eff.Step) >= len(r.state.Steps) {
 			continue // what it ended is as void as the end
 		}
@@ -99,7 +105,7 @@ func (p *Partition) revokeAgain() {
 			p.carryOut(&e)
 		}
 	}
-	p.pipeline.revokes = nil
+	p.pipeline.revokes = later
 	p.settle()
 }
 
@@ -232,15 +238,20 @@ func (p *Partition) Failed(err error) {
 		}
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // the dispatches among them are void
+		for i := range b.posted {
+			if to := b.posted[i].To; !slices.Contains(p.pipeline.untold, to) {
+				p.pipeline.untold = append(p.pipeline.untold, to)
+			}
+		}
 		for _, c := range b.calls {
 			c.Err, c.void = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}
 	p.pipeline.reports = append(kept, p.pipeline.reports...)
-	p.generation++
+	p.generation = int(p.cfg.generations.Add(1))
 	for _, b := range p.defs.bodies() {
-		b.Reset(p.generation)
+		b.Reset(p.generation, p.owns)
 	}
 	p.tasks.dropUngiven()
 	p.forget()

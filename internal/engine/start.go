@@ -14,6 +14,11 @@ func (p *Partition) start(c *Call) {
 }
 
 func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
+	if home, named, err := Home(req, p.mail.count); err != nil {
+		return Started{}, err
+	} else if named && home != p.cfg.Partition {
+		return Started{}, invalid("start", req.Definition.Name, "it belongs to partition %d, this is partition %d", home, p.cfg.Partition)
+	}
 	if found, err := p.existing(req); err != nil || found.Existing {
 		return found, err
 	}
@@ -63,18 +68,39 @@ func (p *Partition) current(id core.RunID) (*run, error) {
 }
 
 func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
+	by.Here, by.Partition = true, p.cfg.Partition
 	id, err := p.cfg.Journal.Find(p.ctx, by)
 	if errors.Is(err, journal.ErrNotFound) {
 		return core.RunID{}, false, nil
 	}
-	return id, err == nil && p.owns(id), err
+	return id, err == nil, err
 }
 
-// newID makes the id of a new run; its partition is that of the names its caller chose.
+// Home returns the partition of the run that a start makes or finds, where its caller has named it: by an id, a workflow id
+// or a key. A run that has no name may be made in any partition.
+// Errors: CodeInvalid, where the names do not belong together.
+func Home(req *StartRequest, partitions int) (home int, named bool, err error) {
+	given := req.RunID != core.RunID{}
+	if named = req.WorkflowID != "" || req.Key != ""; !named && !given {
+		return 0, false, nil
+	}
+	key := core.PartitionKey(req.RunID)
+	if named {
+		key = core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, 0)
+	}
+	home = int(key) % partitions
+	if named && given && int(core.PartitionKey(req.RunID))%partitions != home {
+		return 0, false, invalid("start", req.RunID.String(),
+			"the run id belongs to another partition than the workflow id or key: make it with the key that these have, or leave it out")
+	}
+	return home, true, nil
+}
+
+// newID makes the id of a new run; its partition is that of the names its caller chose, and else this one.
 func (p *Partition) newID(req *StartRequest) core.RunID {
 	for {
 		high, low := p.cfg.Random(), p.cfg.Random()
-		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, uint16(low>>48))
+		key := core.KeyOfStart(req.Definition.Name, req.WorkflowID, req.Key, p.ownKey(uint16(low>>48)))
 		id := core.NewRunID(p.now, key, high, low)
 		if p.residents.runs[id] == nil {
 			return id

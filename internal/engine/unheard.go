@@ -9,9 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// unheard returns an error where a run must not go on here, because a run that waits for its end is set aside: its parent,
-// or the one that asked to be notified. That one could not be told, and nothing would tell it later. Example: the command
-// carries on flows, and one of them is the child of a Go function, which only its program carries on.
+// unheard returns an error where a run must not go on here, because a run that waits for its end is set aside: its
+// parent, or the one that asked to be notified. That one could not be told, and nothing would tell it later.
+// Example: the command carries on flows, and one of them is the child of a Go function, which only its program
+// carries on.
 //
 // Only a process that refuses a kind asks. tail is what the journal's tail holds while it is replayed, else nil.
 func (p *Partition) unheard(created *core.RunCreated, tail map[core.RunID]*tailRun) error {

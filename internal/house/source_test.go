@@ -194,8 +194,10 @@ func sources(t *testing.T) []source {
 			return err
 		}
 		if !ast.IsGenerated(file) {
-			all = append(all, source{path: strings.TrimPrefix(path, dir+string(filepath.Separator)), fset: fset,
-				file: file})
+			all = append(all, source{
+				path: strings.TrimPrefix(path, dir+string(filepath.Separator)), fset: fset,
+				file: file,
+			})
 		}
 		return nil
 	})

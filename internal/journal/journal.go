@@ -246,6 +246,10 @@ type Lookup struct {
 	// Key is an idempotency key, of any run, open or not. It belongs to the workflow with that name: another workflow's
 	// run with the same key is not found.
 	Workflow, Key string
+	// Here looks among the runs of Partition alone. With several partitions a key may stand in more than one of them,
+	// beside different workflow ids.
+	Here      bool
+	Partition int
 }
 
 // The kinds of definitions.

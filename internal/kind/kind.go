@@ -1,5 +1,6 @@
-// Package kind lets a package add its kind of workflows to every engine of a program that imports it, as the drivers of
-// database/sql do: package pawlflow adds flows, so that the root package, and programs without flows, need not link them.
+// Package kind lets a package add its kind of workflows to every engine of a program that imports it, as the drivers
+// of database/sql do: package pawlflow adds flows, so that the root package, and programs without flows, need not
+// link them.
 package kind
 
 import (
@@ -12,15 +13,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Workflow is a workflow that something else than a Go function decides, such as a flow document. The root package starts
-// its runs, and calls it as a child, as it does with its own.
+// Workflow is a workflow that something else than a Go function decides, such as a flow document. The root package
+// starts its runs, and calls it as a child, as it does with its own.
 type Workflow struct {
 	Source     journal.Definition // what is stored of it with its runs
 	Definition *core.Definition
 	// Begin returns how a run begins that is started with an input: the input with its defaults, and the run's limits.
 	Begin func(input []byte) (core.Start, error)
-	// Rerun chooses which results a run takes over from an earlier one whose steps are to be made again; with from, those
-	// that depend on them as well.
+	// Rerun chooses which results a run takes over from an earlier one whose steps are to be made again; with from,
+	// those that depend on them as well.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 }
 

@@ -1,6 +1,6 @@
-// Package node assembles a process that carries runs on: a journal, the kinds of workflows, workers, and the engine between
-// them. A Go program, the command and a server all open one, so that what belongs together is started and stopped in one
-// order:
+// Package node assembles a process that carries runs on: a journal, the kinds of workflows, workers, and the engine
+// between them. A Go program, the command and a server all open one, so that what belongs together is started and
+// stopped in one order:
 //
 //	n, err := node.New(cfg)     // nothing runs yet; n.Engine can be given to what needs it
 //	err = n.Serve(pool)         // workers, before or after Open
@@ -85,7 +85,8 @@ func (n *Node) endLeftovers(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Compile makes a definition of a stored source, for whoever explains runs. What the node does not carry on is an error.
+// Compile makes a definition of a stored source, for whoever explains runs. What the node does not carry on is an
+// error.
 func (n *Node) Compile(d journal.Definition) (*core.Definition, error) {
 	k := n.kinds[d.Kind]
 	switch {
@@ -161,12 +162,13 @@ func (n *Node) Executes(queue, taskType string) bool {
 	return n.executes(queue, taskType)
 }
 
-// Open ends what a killed node left running, recovers the runs and starts to work. ctx bounds the opening; the node works
-// until Close, which is to be called after an error, too.
+// Open ends what a killed node left running, recovers the runs and starts to work. ctx bounds the opening; the node
+// works until Close, which is to be called after an error, too.
 func (n *Node) Open(ctx context.Context) error { return n.Engine.Open(ctx) }
 
-// Close stops the workers, then the engine, and then closes the journal if it is the node's. Attempts that it interrupts are
-// made again by whoever carries the runs on. It returns all errors; a second Close returns them again.
+// Close stops the workers, then the engine, and then closes the journal if it is the node's. Attempts that it
+// interrupts are made again by whoever carries the runs on. It returns all errors; a second Close returns them
+// again.
 func (n *Node) Close() error {
 	n.once.Do(func() {
 		n.mu.Lock()

@@ -16,11 +16,10 @@ type book struct {
 	order    []*account // by creation
 	batches  int
 	entries  int
-	attempts int // started
-	seq      uint64
-	owner    *node // who took the partition last
+	attempts int   // started
 	writer   *node // whose append is under way
-	hash     hash.Hash64
+	mailbox
+	hash hash.Hash64
 
 	openNames map[string]*account // open runs by workflow id
 	keys      map[workflowKey]*account
@@ -29,8 +28,12 @@ type book struct {
 	denied    map[string]string              // marks of requests whose callers were told that nothing was saved, and what they were told
 }
 
-// workflowKey is an idempotency key, which belongs to a workflow.
-type workflowKey struct{ workflow, key string }
+// workflowKey is an idempotency key, which belongs to a workflow. With several partitions the same key beside another workflow
+// id may live elsewhere, where nobody knows of it.
+type workflowKey struct {
+	workflow, key string
+	seat          *seat
+}
 
 // account is what the book knows of a run.
 type account struct {
@@ -50,22 +53,23 @@ type account struct {
 func newBook(u *universe) *book {
 	return &book{
 		u: u, accounts: map[core.RunID]*account{}, hash: fnv.New64a(), openNames: map[string]*account{},
-		keys: map[workflowKey]*account{}, events: map[core.RunID]map[string]bool{}, marks: map[string]*account{}, denied: map[string]string{},
+		keys: map[workflowKey]*account{}, mailbox: newMailbox(), events: map[core.RunID]map[string]bool{}, marks: map[string]*account{}, denied: map[string]string{},
 	}
 }
 
 // acquired takes note of a new owner.
-func (b *book) acquired(n *node) { b.owner = n }
+func (b *book) acquired(n *node) { n.seat.owner = n }
 
 // stored takes a batch that the disk has.
 func (b *book) stored(batch *journal.Batch) {
-	if b.writer != b.owner {
-		b.u.violate(Fencing, core.RunID{}, "batch %d of %s was stored although %s has taken over", batch.Seq, b.writer.name, b.owner.name)
+	s := b.u.seats[batch.Partition]
+	if b.writer != s.owner {
+		b.u.violate(Fencing, core.RunID{}, "batch %d of %s was stored although %s has taken over", batch.Seq, b.writer.name, s.owner.name)
 	}
-	if batch.Seq != b.seq+1 {
-		b.u.violate(Replay, core.RunID{}, "batch %d follows batch %d", batch.Seq, b.seq)
+	if batch.Seq != s.seq+1 {
+		b.u.violate(Replay, core.RunID{}, "batch %d follows batch %d", batch.Seq, s.seq)
 	}
-	b.seq = batch.Seq
+	s.seq = batch.Seq
 	b.batches++
 	_, _ = b.hash.Write(batch.Encoded)
 	for rest := batch.Encoded; len(rest) > 0; {
@@ -77,6 +81,7 @@ func (b *book) stored(batch *journal.Batch) {
 		b.enter(e, append([]byte(nil), rest[:len(rest)-len(after)]...), batch.Seq)
 		rest = after
 	}
+	b.mailed(batch)
 	if batch.View != nil {
 		b.checkView(batch)
 	}
@@ -107,6 +112,9 @@ func (b *book) enter(e core.Entry, encoded []byte, seq uint64) {
 	}
 	b.fired(b.writer, a, due)
 	b.remark(a, e)
+	if len(b.u.seats) > 1 {
+		b.fresh = append(b.fresh, freshEntry{a, e})
+	}
 }
 
 // open1 opens the account of a run that was created.
@@ -128,16 +136,17 @@ func (b *book) open1(e core.Entry) *account {
 	b.accounts[e.Run] = a
 	b.order = append(b.order, a)
 	if created.Key != "" {
-		key := workflowKey{created.Workflow, created.Key}
+		key := workflowKey{created.Workflow, created.Key, b.u.seatOf(e.Run)}
 		if other := b.keys[key]; other != nil && other.id != created.Chain.Previous {
 			b.u.violate(Unique, e.Run, "the key %q has made run %s of %s before", key.key, other.id, key.workflow)
 		}
 		b.keys[key] = a
 	}
-	for _, relative := range []core.RunID{created.Parent.Run, created.Chain.Previous} {
-		if relative != (core.RunID{}) && core.PartitionKey(relative) != core.PartitionKey(e.Run) {
-			b.u.violate(Recorded, e.Run, "it is in another partition than run %s, which started it", relative)
-		}
+	if was := created.Chain.Previous; was != (core.RunID{}) && core.PartitionKey(was) != core.PartitionKey(e.Run) {
+		b.u.violate(Recorded, e.Run, "it has another partition key than run %s, which it follows", was)
+	}
+	if b.u.seatOf(e.Run) != b.writer.seat {
+		b.u.violate(Recorded, e.Run, "it was created by %s, where it does not live", b.writer.name)
 	}
 	if name := created.WorkflowID; name != "" {
 		if other := b.openNames[name]; other != nil && !other.model.closed {
@@ -208,7 +217,7 @@ func (b *book) dispatched(n *node, t core.Task) {
 	if t.Token.Attempt > s.attempt || (t.Token.Attempt == s.attempt && !s.began) {
 		b.u.violate(Acknowledged, a.id, "attempt %s is dispatched before its start is in the journal", tokenText(t.Token))
 	}
-	if d := a.model.effective(s); n == b.owner && t.Token.Attempt == s.attempt && s.live && !a.model.operated && a.model.paused == 0 && (t.Deadline == 0) != (d == 0) {
+	if d := a.model.effective(s); n == n.seat.owner && t.Token.Attempt == s.attempt && s.live && !a.model.operated && a.model.paused == 0 && (t.Deadline == 0) != (d == 0) {
 		b.u.violate(NotAfter, a.id, "attempt %s is given the deadline %s, it has %s", tokenText(t.Token), offset(t.Deadline), offset(d))
 	}
 }

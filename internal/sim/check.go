@@ -71,11 +71,14 @@ func (b *book) check(n *node) {
 	whole := b.u.steps%64 == 0
 	settled := n.p.Pending() == 0
 	b.compare(n, settled, whole)
-	if !settled || n.tickedAt != b.u.now || n.more {
+	if !settled || len(n.flight) > 0 || n.tickedAt != b.u.now || n.more {
 		return
 	}
 	now := b.u.clock()
 	for _, a := range b.order {
+		if b.u.seatOf(a.id) != n.seat {
+			continue
+		}
 		if err := n.p.SetAside(a.id); err != nil {
 			if !b.u.bug.hit[a.id] {
 				b.u.violate(NoHang, a.id, "the run is set aside though nothing of it panicked: %v", err)
@@ -201,7 +204,7 @@ func (b *book) alive(n *node, a *account) {
 		if j := n.workers.jobs[tok]; j != nil && j.waits() && !b.busy(n, a) {
 			b.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body rests", tokenText(tok))
 		}
-		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil {
+		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil && !b.told(a.id, s.last) {
 			b.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and it has ended", m.name(i))
 		}
 		if s.kind == core.KindChild && s.live {
@@ -279,6 +282,7 @@ func (b *book) reopened(id core.RunID) bool {
 // child checks that the run a child step waits for is there and has not ended.
 func (b *book) child(a *account, s *stepModel, i int) {
 	switch {
+	case b.told(a.id, s.child): // by a message that is on its way
 	case b.accounts[s.child] == nil:
 		b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which is not in the journal", a.model.name(i), s.child)
 	case b.openEnd(s.child) == nil:

@@ -53,9 +53,10 @@ func (c *clients) mark() string {
 // send hands a request to a node; a zombie has clients, too.
 func (c *clients) send(r *request) {
 	u := c.u
-	n := u.node
-	if u.zombie != nil && u.chance(0.4) {
-		n = u.zombie
+	s := u.seatOfCall(r.call)
+	n := s.node
+	if s.zombie != nil && u.chance(0.4) {
+		n = s.zombie
 	}
 	if !n.up() {
 		if u.calm || u.chance(0.5) {
@@ -139,7 +140,7 @@ func (c *clients) start() {
 		s.Notify = fmt.Sprintf("order-%d", u.IntN(4))
 	}
 	if u.chance(0.15) {
-		s.RunID = clientID(u)
+		s.RunID = clientID(u, &s)
 	}
 	if u.chance(0.15) {
 		s.At = u.clock().Add(u.span(time.Millisecond, time.Hour))
@@ -166,18 +167,10 @@ func (c *clients) limit() *policy.Limit {
 }
 
 // clientID makes a run id as a client does that wants to repeat its start safely.
-func clientID(u *universe) core.RunID {
-	var id core.RunID
-	ms := uint64(u.clock()) / 1000
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
-	}
-	a, b := u.Uint64(), u.Uint64()
-	for i := range 8 {
-		id[8+i] = byte(b >> (8 * i))
-	}
-	id[6], id[7], id[8] = 0x70|byte(a)&0x0f, byte(a>>8), 0x80|id[8]&0x3f
-	return id
+func clientID(u *universe, s *engine.StartRequest) core.RunID {
+	high, low := u.Uint64(), u.Uint64()
+	key := core.KeyOfStart(s.Definition.Name, s.WorkflowID, s.Key, uint16(low>>48))
+	return core.NewRunID(u.clock(), key, high, low)
 }
 
 func list(n int) string {

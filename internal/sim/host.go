@@ -21,11 +21,12 @@ type host struct {
 	generation int
 	coming     map[core.RunID]int // what is on its way to a run's body, or from it
 	pending    map[core.RunID]int // decisions that the engine has not answered
+	stuckIn    map[core.RunID]int // the generation in which a run's body last could not go on
 	coroutines map[*coroutine]bool
 }
 
 func newHost(n *node) *host {
-	h := &host{n: n, coming: map[core.RunID]int{}, pending: map[core.RunID]int{}, coroutines: map[*coroutine]bool{}}
+	h := &host{n: n, coming: map[core.RunID]int{}, pending: map[core.RunID]int{}, stuckIn: map[core.RunID]int{}, coroutines: map[*coroutine]bool{}}
 	var shell body.Shell = h
 	var toEngine body.EngineCalls = calls{h}
 	h.bodies = listener{h}
@@ -62,12 +63,16 @@ func (h *host) workflow(name string) *body.Workflow {
 
 func (h *host) stuck(s *body.Stuck) error {
 	h.n.u.say("the body of %s cannot go on: %v", short(s.Run), s)
+	h.stuckIn[s.Run] = h.generation
 	return s
 }
 
 // changed returns why a run's body cannot go on, where it asks for something else than is recorded; nil: it does not.
 func (h *host) changed(run core.RunID) *body.Stuck {
 	var stuck *body.Stuck
+	if h.stuckIn[run] != h.generation {
+		return nil // what it rested on is void
+	}
 	if errors.As(h.real.Problem(run), &stuck) && stuck.Why == body.Changed {
 		return stuck
 	}
@@ -321,9 +326,9 @@ func (h listener) Begins(run core.RunID, workflow, step, taskType string) bool {
 func (h listener) Forget(run core.RunID) { h.real.Forget(run) }
 
 // Reset implements engine.Bodies.
-func (h listener) Reset(generation int) {
+func (h listener) Reset(generation int, lives func(core.RunID) bool) {
 	h.generation = generation
-	h.real.Reset(generation)
+	h.real.Reset(generation, lives)
 }
 
 // ended lets a body know of an attempt that has succeeded before the engine does. It reports whether the body takes

@@ -13,6 +13,8 @@ import (
 // node is a process that owns the partition, or believes it does: it drives the engine as its loop does.
 type node struct {
 	u       *universe
+	seat    *seat
+	process int // which dies as a whole
 	name    string
 	p       *engine.Partition
 	store   journal.Journal
@@ -24,7 +26,6 @@ type node struct {
 	acking  bool             // the first is stored and not acknowledged yet
 	dead    bool
 	down    bool      // a failed append: to be opened again
-	opening bool      // in Open
 	frozen  core.Time // it does nothing until then
 	more    bool      // Tick has more to do
 	waiting []func()  // reports, until it is open again
@@ -37,19 +38,13 @@ type node struct {
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
 }
 
-// boot starts a process on what is durable. Where the storage fails it dies and another one is started.
-func (u *universe) boot() {
-	u.nodes++
-	n := &node{u: u, name: fmt.Sprintf("node%d", u.nodes), store: u.store}
-	u.node = n
-	n.populate()
-	n.open()
-}
-
-// populate gives the process its workers, its bodies and an engine.
-func (n *node) populate() {
+// newNode makes an owner of a partition, with its workers and bodies.
+func newNode(u *universe, s *seat, name string) *node {
+	n := &node{u: u, seat: s, process: u.IntN(u.mood.processes), store: u.store}
+	n.name = fmt.Sprintf("%s%d of partition %d", name, u.nodes, s.partition)
 	n.workers, n.host = newWorkers(n), newHost(n)
 	n.p = engine.NewPartition(n.u.config(n))
+	return n
 }
 
 // up reports whether the node serves requests.
@@ -60,9 +55,9 @@ func (n *node) open() {
 	if n.dead {
 		return
 	}
-	n.opening = true
+	n.u.opening = true
 	err := n.p.Open(n.u.ctx, n.u.clock())
-	n.opening = false
+	n.u.opening = false
 	n.u.say("%s opens: %v", n.name, err)
 	if errors.Is(err, journal.ErrFenced) { // somebody else owns it by now
 		n.p.Shut(err)
@@ -70,10 +65,10 @@ func (n *node) open() {
 		return
 	}
 	if errors.Is(err, journal.ErrHeld) {
-		n.u.endLease() // of a process that is gone
+		n.u.endLease(n.seat) // of a process that is gone
 	}
-	if err == nil && n == n.u.zombie {
-		n.u.violate(Fencing, core.RunID{}, "%s took the partition back from %s", n.name, n.u.node.name)
+	if err == nil && n == n.seat.zombie {
+		n.u.violate(Fencing, core.RunID{}, "%s took the partition back from %s", n.name, n.seat.node.name)
 	}
 	if err != nil {
 		n.down = true
@@ -139,6 +134,7 @@ func (n *node) turn() {
 	}
 	now := n.u.clock()
 	n.p.Refill(now)
+	n.fetch(now)
 	mark := n.u.book.ticking(n)
 	n.more = n.p.Tick(now)
 	n.u.book.ticked(n, mark)
@@ -252,29 +248,40 @@ func (n *node) crash(where string) {
 	if n.dead {
 		return
 	}
-	if n == u.zombie {
+	if n == n.seat.zombie {
 		n.vanish()
 		return
 	}
 	u.crashes++
+	for _, s := range u.seats {
+		if other := s.node; other == n || other.process == n.process && u.chance(0.8) {
+			other.die(where)
+		}
+	}
+}
+
+// die ends the part of a process that owns a partition. Another process takes the partition over.
+func (n *node) die(where string) {
+	u := n.u
+	if n.dead {
+		return
+	}
 	u.say("%s dies %s", n.name, where)
 	n.dead = true
 	n.flight = nil
 	n.workers.kill()
 	n.host.kill()
-	if u.zombie != nil {
-		u.zombie.vanish() // it held the same file
+	if n.seat.zombie != nil {
+		n.seat.zombie.vanish() // it held the same file
 	}
-	u.disk = u.disk.Reopen()
-	u.wrapStore()
 	u.clients.lost(n)
 	down := u.span(time.Millisecond, time.Minute)
 	if u.chance(0.1) {
 		down = u.span(time.Minute, 6*time.Hour)
 	}
 	u.after(down, "another process starts", func() {
-		if u.node == n {
-			u.boot()
+		if n.seat.node == n && n.dead {
+			n.seat.boot(u)
 		}
 	})
 }
@@ -285,8 +292,8 @@ func (n *node) vanish() {
 	n.workers.kill()
 	n.host.kill()
 	n.u.clients.lost(n)
-	if n.u.zombie == n {
-		n.u.zombie = nil
+	if n.seat.zombie == n {
+		n.seat.zombie = nil
 	}
 }
 
@@ -357,5 +364,34 @@ func (n *node) take() {
 func (n *node) check() {
 	if n.u.broken == nil {
 		n.u.book.check(n)
+	}
+}
+
+// fetch reads the inbox, if it is time. The messages arrive later, and some again that were taken.
+func (n *node) fetch(now core.Time) {
+	f, ok := n.p.Fetch(now)
+	if !ok {
+		return
+	}
+	u := n.u
+	read := func() {
+		messages, err := n.store.Inbox(u.ctx, n.seat.partition, f.After, f.Limit)
+		if !u.calm && u.chance(u.mood.doubled) {
+			messages = append(u.book.someSent(n.seat.partition), messages...)
+		}
+		take := func() {
+			n.p.Fetched(f, messages, err, u.clock())
+			n.turn()
+		}
+		if u.mood.latency == 0 {
+			n.p.Fetched(f, messages, err, u.clock())
+		} else {
+			n.after(n.latency(), n.name+" takes its messages", take)
+		}
+	}
+	if u.mood.latency == 0 {
+		read()
+	} else {
+		n.after(n.latency(), n.name+" reads its inbox", read)
 	}
 }

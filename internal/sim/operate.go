@@ -135,12 +135,12 @@ func (c *clients) policy() *policy.Policy {
 // ask waits for a run's outcome, as a caller does.
 func (c *clients) ask(a *account) {
 	u := c.u
-	if !u.node.up() {
+	n := u.seatOf(a.id).node
+	if !n.up() {
 		return
 	}
 	w := engine.NewWaiter()
-	r := &request{call: &engine.Call{Op: engine.CallResult, Run: a.id, Waiter: w}, mark: c.mark(), to: u.node}
-	n := u.node
+	r := &request{call: &engine.Call{Op: engine.CallResult, Run: a.id, Waiter: w}, mark: c.mark(), to: n}
 	r.call.Done = func(*engine.Call) { u.book.answered(r) }
 	n.call(r.call)
 	u.after(u.span(time.Second, time.Hour), "a client stops waiting", func() {
@@ -160,7 +160,7 @@ func (c *clients) nudge() {
 		if a.model.closed {
 			continue
 		}
-		if u.node.host.changed(a.id) != nil {
+		if u.seatOf(a.id).node.host.changed(a.id) != nil {
 			c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
 			continue
 		}

@@ -12,11 +12,12 @@ import (
 
 // Options shape universes. Zero values are useful.
 type Options struct {
-	Runs  int           // how many starts clients send at least; default 8
-	Span  time.Duration // how long clients and faults are active at most; default 1h
-	Steps int           // after that many steps a universe that is not over hangs; default 60,000
-	Calm  bool          // no faults, no crashes: for measuring, and for telling whose fault something is
-	Trace io.Writer     // what happens, a line a step; nil: nobody wants to know
+	Runs       int           // how many starts clients send at least; default 8
+	Span       time.Duration // how long clients and faults are active at most; default 1h
+	Steps      int           // after that many steps a universe that is not over hangs; default 60,000
+	Partitions int           // 0: drawn
+	Calm       bool          // no faults, no crashes: for measuring, and for telling whose fault something is
+	Trace      io.Writer     // what happens, a line a step; nil: nobody wants to know
 	// CrashAt kills the process at the boundary of a commit with that number, counted from 1, and at no other; 0: at
 	// random boundaries; below 0: at none.
 	CrashAt int
@@ -69,8 +70,10 @@ type Report struct {
 	Runs       int
 	Attempts   int
 	Crashes    int
+	Messages   int // between partitions
 	Panics     int // of deciders, by a bug that is planted in some universes
-	Owners     int // processes that held the partition
+	Partitions int
+	Owners     int // how often a process took a partition over, the first owners included
 	Boundaries int // of commits: where CrashAt can kill the process
 	Lasted     time.Duration
 	Hash       uint64 // of all that became durable, in order
@@ -80,14 +83,12 @@ type Report struct {
 func Run(seed uint64, opt Options) (Report, error) {
 	u := newUniverse(seed, opt.withDefaults())
 	u.live()
-	u.node.host.kill()
-	if u.zombie != nil {
-		u.zombie.host.kill()
-	}
+	u.owners(func(n *node) { n.host.kill() })
 	b := u.book
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
-		Crashes: u.crashes, Panics: u.bug.panics, Owners: u.nodes, Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Crashes: u.crashes, Messages: b.messages, Panics: u.bug.panics, Partitions: u.mood.partitions, Owners: u.nodes,
+		Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
 	}
 	if u.broken == nil {
 		return r, nil

@@ -36,7 +36,7 @@ func (b *book) story(id core.RunID) string {
 func (b *book) tail(w io.Writer, batches uint64) {
 	for _, a := range b.order {
 		for i, e := range a.entries {
-			if a.seqs[i]+batches <= b.seq {
+			if a.seqs[i]+batches <= b.u.seatOf(a.id).seq {
 				continue
 			}
 			for _, rec := range e.Records {
@@ -65,6 +65,11 @@ func recordText(rec core.Record) string {
 
 func inputText(in core.Input) string {
 	v := reflect.ValueOf(in)
+	return strings.TrimPrefix(v.Type().String(), "core.") + fields(v)
+}
+
+func contentText(c core.Content) string {
+	v := reflect.ValueOf(c)
 	return strings.TrimPrefix(v.Type().String(), "core.") + fields(v)
 }
 

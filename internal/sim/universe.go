@@ -32,11 +32,10 @@ type universe struct {
 	end    core.Time // of clients and faults
 	calm   bool      // they have ended: workers behave, disks have room
 
-	disk     *memory.Journal // the storage as it stands; nodes hold a handle on it
-	store    journal.Journal // the handle the current node uses, perhaps wrapped
-	node     *node           // the current owner, or the last one
-	zombie   *node           // a former owner that does not know it yet
-	leases   core.Time       // the storage's clock, by which leases end: it moves only where one is to end
+	disk     *memory.Journal // the storage
+	store    journal.Journal // what nodes use, perhaps wrapped
+	seats    []*seat         // by partition
+	opening  bool            // a node is in Open
 	nodes    int
 	mood     mood
 	full     core.Time // the disk is full until then
@@ -76,22 +75,36 @@ type mood struct {
 	busy            float64       // how often the engine's loop comes late to what bodies say
 	meddle          float64       // how often somebody operates on a run just when its body decides
 	linger          time.Duration // how long a body stays that waits
+	partitions      int
+	processes       int     // which share the partitions
+	lostHints       float64 // hints that a message has come, which nobody hears
+	doubled         float64 // readings of the inbox that find messages again which were taken
 }
 
 func newUniverse(seed uint64, opt Options) *universe {
 	u := &universe{
 		random: newRandom(seed, 1), seed: seed, opt: opt, ctx: context.Background(), trace: opt.Trace, now: epoch,
-		disk: memory.New(), executing: map[place]*job{},
+		executing: map[place]*job{},
 	}
 	u.book = newBook(u)
 	u.bug = newBug(u)
-	u.disk.Fault = u.fault
-	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return u.leases }
 	u.setMood()
+	u.disk = memory.NewPartitions(u.mood.partitions)
+	u.disk.Fault = u.fault
+	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return epoch } // a lease ends where the universe says so
 	u.end = epoch.Add(u.span(10*time.Second, opt.Span))
 	u.clients = newClients(u)
 	u.wrapStore()
-	u.boot()
+	for n := range u.mood.partitions {
+		u.seats = append(u.seats, &seat{partition: n})
+	}
+	for _, s := range u.seats {
+		u.nodes++
+		s.node = newNode(u, s, "node")
+	}
+	for _, s := range u.seats {
+		s.node.open()
+	}
 	u.clients.plan()
 	if !opt.Calm {
 		u.planFaults()
@@ -119,6 +132,13 @@ func (u *universe) setMood() {
 	m.busy = pick(u.random, []float64{0, 0.3, 0.8})
 	m.meddle = pick(u.random, []float64{0, 0.3, 0.8})
 	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots()}
+	m.partitions = pick(u.random, []int{1, 1, 2, 2, 3, 4})
+	m.processes = 1 + u.IntN(3)
+	m.lostHints = pick(u.random, []float64{0, 0.1, 0.5})
+	m.doubled = pick(u.random, []float64{0, 0.2, 0.6})
+	if u.opt.Partitions > 0 {
+		m.partitions = u.opt.Partitions
+	}
 	if u.opt.Calm {
 		m.crashAtBoundary, m.uncertain, m.refused = 0, 0, 0
 	}
@@ -129,13 +149,10 @@ func (u *universe) slots() int { return pick(u.random, []int{-1, -1, 1, 2, 3, 8}
 // leaseTerm is how long an owner that gives no sign of life keeps its partition.
 const leaseTerm = 10 * time.Second
 
-// endLease lets the owner's lease end, as where its signs of life do not arrive.
-func (u *universe) endLease() { u.leases = u.leases.Add(leaseTerm) }
-
 // clock is what a node reads.
 func (u *universe) clock() core.Time { return u.now.Add(u.skew) }
 
-// wrapStore makes the handle that the next node uses.
+// wrapStore makes the handle that nodes use.
 func (u *universe) wrapStore() {
 	u.store = u.disk
 	if u.opt.Wrap != nil {
@@ -177,20 +194,23 @@ func (u *universe) live() {
 			return
 		}
 		u.step()
-		u.node.check()
+		for _, s := range u.seats {
+			s.node.check()
+		}
 	}
 }
 
 // step lets the next thing happen: what stands on the agenda, or the engine waking by itself.
 func (u *universe) step() {
 	at, planned := u.agenda.first()
-	n := u.node
-	wake, wakes := n.wake()
-	if u.zombie != nil {
-		if at, ok := u.zombie.wake(); ok && (!wakes || at < wake) {
-			n, wake, wakes = u.zombie, at, true
+	var n *node
+	var wake core.Time
+	wakes := false
+	u.owners(func(other *node) {
+		if at, ok := other.wake(); ok && (!wakes || at < wake) {
+			n, wake, wakes = other, at, true
 		}
-	}
+	})
 	switch {
 	case !planned && !wakes:
 		u.now = max(u.now, u.end) // nothing will happen any more before the end
@@ -207,9 +227,14 @@ func (u *universe) step() {
 
 // over reports whether all runs have ended and all is said.
 func (u *universe) over() bool {
-	return u.node.up() && u.zombie == nil && u.clients.silent() && u.node.quiet() && u.book.open() == 0 &&
-		len(u.executing) == 0 && len(u.node.workers.jobs) == 0 && len(u.node.workers.owes) == 0 &&
-		u.node.host.real.Sessions() == 0 && len(u.node.inbox) == 0
+	for _, s := range u.seats {
+		n := s.node
+		if !n.quiet() || s.zombie != nil || len(n.workers.jobs) > 0 || len(n.workers.owes) > 0 ||
+			n.host.real.Sessions() > 0 || len(n.inbox) > 0 {
+			return false
+		}
+	}
+	return u.clients.silent() && u.book.open() == 0 && len(u.executing) == 0 && u.book.onTheWay == 0
 }
 
 // becalm ends the faults; from here on every run that can end has to.
@@ -217,16 +242,20 @@ func (u *universe) becalm() {
 	u.calm, u.full = true, 0
 	u.mood.latency = min(u.mood.latency, time.Millisecond)
 	u.say("calm")
-	if u.zombie != nil {
-		u.zombie.vanish()
+	for _, s := range u.seats {
+		if s.zombie != nil {
+			s.zombie.vanish()
+		}
+		if u.bug.planted && !s.node.dead {
+			s.node.crash("to be replaced by a version without the bug")
+		}
 	}
-	if u.bug.planted && !u.node.dead {
-		u.node.crash("to be replaced by a version without the bug")
+	for _, s := range u.seats {
+		if s.node.dead {
+			s.boot(u)
+		}
+		s.node.workers.behave()
 	}
-	if u.node.dead {
-		u.boot()
-	}
-	u.node.workers.behave()
 	u.clients.nudge()
 }
 
@@ -243,7 +272,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 			return errDisk
 		}
 	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
-		if u.node != nil && u.node.opening && !u.calm && u.chance(u.mood.uncertain/4) {
+		if u.opening && !u.calm && u.chance(u.mood.uncertain/4) {
 			return errDisk
 		}
 	default: // the rest reads, and a failed read is asked again
@@ -270,7 +299,7 @@ func (u *universe) config(n *node) engine.Config {
 		return w.source, nil
 	}
 	return engine.Config{
-		Journal: u.store, Workers: n.workers, Owner: n.name, Horizon: u.mood.horizon, Random: u.Uint64,
+		Journal: u.store, Partition: n.seat.partition, Sent: u.hint, Workers: n.workers, Owner: n.name, Horizon: u.mood.horizon, Random: u.Uint64,
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},

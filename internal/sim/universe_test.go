@@ -37,7 +37,7 @@ func TestCalm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Crashes != 0 || r.Owners != 1 {
+		if r.Crashes != 0 || r.Owners != r.Partitions {
 			t.Errorf("seed %d: %+v", seed, r)
 		}
 	}

@@ -33,6 +33,9 @@ func (b *book) checkView(batch *journal.Batch) {
 		b.checkHistory(&v.History[i])
 	}
 	for _, a := range b.order {
+		if b.u.seatOf(a.id).partition != batch.Partition {
+			continue
+		}
 		if a.viewed < len(a.entries) && a.seqs[a.viewed] <= v.Through {
 			b.u.violate(Replay, a.id, "the view claims to hold all up to batch %d and lacks batch %d of the run", v.Through, a.seqs[a.viewed])
 		}
@@ -92,7 +95,17 @@ func (b *book) checkHistory(h *journal.HistoryRow) {
 
 // finale brings the view up to date and holds all of it against the journal.
 func (b *book) finale() {
-	n := b.u.node
+	for _, s := range b.u.seats {
+		b.flush(s.node)
+	}
+	for _, a := range b.order {
+		b.finalRun(a)
+	}
+	b.finalPage()
+}
+
+// flush writes the rest of a partition's view.
+func (b *book) flush(n *node) {
 	n.p.Flush()
 	for range 1000 {
 		batch := n.p.Cut(b.u.clock())
@@ -110,10 +123,6 @@ func (b *book) finale() {
 		b.u.violate(NoHang, core.RunID{}, "all runs have ended, and the engine still holds %+v", s)
 	}
 	b.compare(n, true, true)
-	for _, a := range b.order {
-		b.finalRun(a)
-	}
-	b.finalPage()
 }
 
 func (b *book) finalRun(a *account) {
@@ -158,9 +167,11 @@ func (b *book) finalPage() {
 	if err != nil || len(page.Runs) != len(b.order) {
 		b.u.violate(Replay, core.RunID{}, "the list has %d of %d runs: %v", len(page.Runs), len(b.order), err)
 	}
-	call := &engine.Call{Op: engine.CallList, Query: journal.Query{Limit: len(b.order)}}
-	b.u.node.p.Handle(call, b.u.clock())
-	if len(call.Rows) != 0 {
-		b.u.violate(Replay, core.RunID{}, "the partition still masks %d rows of a view that is up to date", len(call.Rows))
+	for _, s := range b.u.seats {
+		call := &engine.Call{Op: engine.CallList, Query: journal.Query{Limit: len(b.order)}}
+		s.node.p.Handle(call, b.u.clock())
+		if len(call.Rows) != 0 {
+			b.u.violate(Replay, core.RunID{}, "partition %d still masks %d rows of a view that is up to date", s.partition, len(call.Rows))
+		}
 	}
 }

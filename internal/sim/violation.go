@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Invariant is something that must always hold. The first eleven are those of ARCHITECTURE.md.
+// Invariant is something that must always hold. The first twelve are those of ARCHITECTURE.md.
 type Invariant string
 
 // The invariants.
@@ -22,6 +22,7 @@ const (
 	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
 	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
 	Decided       Invariant = "11: a body that is called again decides what is recorded of it, in that order, and nothing else is recorded"
+	Delivered     Invariant = "12: what a run does to one in another partition is saved with its cause, and happens there once, in order"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
 	Finished  Invariant = "a finished step is not touched again"

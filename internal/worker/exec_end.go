@@ -140,8 +140,10 @@ func startFailure(cmd *exec.Cmd, err error) *policy.Failure {
 			Message: name + ": an argument or environment variable contains a zero byte; give such data on stdin",
 		}
 	}
-	return &policy.Failure{Kind: policy.KindError, Type: "start",
-		Message: fmt.Sprintf("%s could not be started: %v", name, err)}
+	return &policy.Failure{
+		Kind: policy.KindError, Type: "start",
+		Message: fmt.Sprintf("%s could not be started: %v", name, err),
+	}
 }
 
 // merge adds the values of the last JSON line to the output.

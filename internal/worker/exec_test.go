@@ -20,8 +20,10 @@ func TestExecOutput(t *testing.T) {
 	}{
 		"tails and sizes": {
 			`echo out; echo err >&2`,
-			map[string]string{"exitCode": "0", "stdout": `"out\n"`, "stderr": `"err\n"`,
-				"stdoutBytes": "4", "stderrBytes": "4"},
+			map[string]string{
+				"exitCode": "0", "stdout": `"out\n"`, "stderr": `"err\n"`,
+				"stdoutBytes": "4", "stderrBytes": "4",
+			},
 		},
 		"the last JSON object": {
 			`echo '{"a":1,"b":0}'; echo '{"a":{"b":"<&>"},"exitCode":9}'; echo done`,
@@ -77,10 +79,14 @@ func TestExecFailures(t *testing.T) {
 		code     int
 		mentions string
 	}{
-		"exit": {shellOf(`echo one >&2; echo two >&2; exit 7`), policy.KindError,
-			"exit", 7, "exit code 7: two"},
-		"on stdout": {shellOf(`echo one; echo ERROR two; exit 7`), policy.KindError, "exit", 7,
-			"exit code 7; last line on stdout: ERROR two"},
+		"exit": {
+			shellOf(`echo one >&2; echo two >&2; exit 7`), policy.KindError,
+			"exit", 7, "exit code 7: two",
+		},
+		"on stdout": {
+			shellOf(`echo one; echo ERROR two; exit 7`), policy.KindError, "exit", 7,
+			"exit code 7; last line on stdout: ERROR two",
+		},
 		"silent":         {shellOf(`exit 7`), policy.KindError, "exit", 7, "exit code 7, without any output"},
 		"signal":         {shellOf(`kill -SEGV $$`), policy.KindError, "signal", 139, "segmentation fault"},
 		"killed":         {shellOf(`kill -KILL $$`), policy.KindError, "signal", 137, "out of memory"},
@@ -88,33 +94,53 @@ func TestExecFailures(t *testing.T) {
 		"no file":        {command("./no-such-program"), policy.KindFailed, "not_found", 0, "correct the path"},
 		"not executable": {command(script("plain", "x", 0o644)), policy.KindFailed, "not_found", 0, "chmod +x"},
 		"a folder":       {command(dir), policy.KindFailed, "not_found", 0, "is a folder"},
-		"no interpreter": {command(script("odd", "#!/no/such/sh\n", 0o755)), policy.KindFailed,
-			"not_found", 0, "interpreter"},
-		"no program": {command(script("noise", "\x00\x01", 0o755)), policy.KindFailed,
-			"not_found", 0, "#!/bin/sh"},
-		"no dir": {map[string]any{"shell": "true", "dir": dir + "/none"}, policy.KindFailed,
-			"not_found", 0, "correct dir"},
+		"no interpreter": {
+			command(script("odd", "#!/no/such/sh\n", 0o755)), policy.KindFailed,
+			"not_found", 0, "interpreter",
+		},
+		"no program": {
+			command(script("noise", "\x00\x01", 0o755)), policy.KindFailed,
+			"not_found", 0, "#!/bin/sh",
+		},
+		"no dir": {
+			map[string]any{"shell": "true", "dir": dir + "/none"},
+			policy.KindFailed,
+			"not_found", 0, "correct dir",
+		},
 		"too much":    {command("true", strings.Repeat("x", 3<<20)), policy.KindFailed, "too_large", 0, "stdin"},
 		"a zero byte": {command("true", "a\x00b"), policy.KindFailed, "invalid_payload", 0, "zero byte"},
 		"nothing":     {map[string]any{}, policy.KindFailed, "invalid_payload", 0, "give command or shell"},
-		"both": {map[string]any{"shell": "true", "command": []string{"true"}}, policy.KindFailed,
-			"invalid_payload", 0, "cannot be used together"},
+		"both": {
+			map[string]any{"shell": "true", "command": []string{"true"}},
+			policy.KindFailed,
+			"invalid_payload", 0, "cannot be used together",
+		},
 		"unknown key":    {map[string]any{"shel": "true"}, policy.KindFailed, "invalid_payload", 0, "shel"},
 		"broken results": {shellOf(`echo ok >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0, "line 1"},
-		"results too long": {shellOf(`head -c 2000000 /dev/zero >$PAWL_OUTPUT`), policy.KindFailed,
-			"invalid_output", 0, "larger than"},
-		"no end": {shellOf(`printf 'a<<END\nx' >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0,
-			`finish it with a line "END"`},
+		"results too long": {
+			shellOf(`head -c 2000000 /dev/zero >$PAWL_OUTPUT`), policy.KindFailed,
+			"invalid_output", 0, "larger than",
+		},
+		"no end": {
+			shellOf(`printf 'a<<END\nx' >$PAWL_OUTPUT`), policy.KindFailed, "invalid_output", 0,
+			`finish it with a line "END"`,
+		},
 		"its own words": {
 			shellOf(`echo '{"pawl":{"failed":true,"type":"declined","message":"card refused","code":42}}'`),
 			policy.KindFailed, "declined", 42, "card refused",
 		},
-		"its own words and code": {shellOf(`echo '{"pawl":{"message":"disk is full"}}'; exit 4`),
-			policy.KindError, "exit", 4, "disk is full"},
-		"its own words with a wish": {shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`),
-			policy.KindError, "failed", 1, "exit code 1"},
-		"its own words with a bad wish": {shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
-			policy.KindError, "failed", 0, "retryAfter was ignored"},
+		"its own words and code": {
+			shellOf(`echo '{"pawl":{"message":"disk is full"}}'; exit 4`),
+			policy.KindError, "exit", 4, "disk is full",
+		},
+		"its own words with a wish": {
+			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`),
+			policy.KindError, "failed", 1, "exit code 1",
+		},
+		"its own words with a bad wish": {
+			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
+			policy.KindError, "failed", 0, "retryAfter was ignored",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := begin(t, ExecConfig{}, testTask("exec", jsonOf(t, c.payload))).wait(t)

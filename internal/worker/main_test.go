@@ -99,8 +99,10 @@ func (s *lifeSigns) await(t *testing.T) {
 
 // testRun differs between test processes. Processes are found and stopped by the run id in their environment, and the
 // tests may run twice on a machine at the same time.
-var testRun = core.RunID{1, 2, 3, 12: byte(os.Getpid() >> 24), 13: byte(os.Getpid() >> 16),
-	14: byte(os.Getpid() >> 8), 15: byte(os.Getpid())}
+var testRun = core.RunID{
+	1, 2, 3, 12: byte(os.Getpid() >> 24), 13: byte(os.Getpid() >> 16),
+	14: byte(os.Getpid() >> 8), 15: byte(os.Getpid()),
+}
 
 func testTask(taskType, payload string) core.Task {
 	return core.Task{

@@ -262,8 +262,10 @@ func TestFuncErrors(t *testing.T) {
 		{fmt.Errorf("outer: %w", errors.New("broken")), `{"kind":"error","message":"outer: broken"}`},
 		{fmt.Errorf("outer: %w", &ownError{}), `{"kind":"error","type":"worker.ownError","message":"outer: own"}`},
 		{said, `{"kind":"failed","type":"declined","message":"no","code":7}`},
-		{fmt.Errorf("card: %w", said),
-			`{"kind":"failed","type":"declined","message":"card: failed declined (code 7): no","code":7}`},
+		{
+			fmt.Errorf("card: %w", said),
+			`{"kind":"failed","type":"declined","message":"card: failed declined (code 7): no","code":7}`,
+		},
 		{context.Canceled, `{"kind":"error","message":"context canceled"}`},
 	} {
 		if got := jsonOf(t, failureOf(t.Context(), c.err)); got != c.want {

@@ -47,15 +47,21 @@ func TestStopWork(t *testing.T) {
 	}{
 		"goes when asked":  {stubborn{afterAsk: time.Second}, 5 * time.Second, time.Second, true},
 		"goes when killed": {stubborn{afterAsk: -1}, 5 * time.Second, 5 * time.Second, true},
-		"goes late when killed": {stubborn{afterAsk: -1, afterKill: 4 * time.Second},
-			5 * time.Second, 9 * time.Second, true},
+		"goes late when killed": {
+			stubborn{afterAsk: -1, afterKill: 4 * time.Second},
+			5 * time.Second, 9 * time.Second, true,
+		},
 		"does not go":           {stubborn{afterAsk: -1, afterKill: -1}, 5 * time.Second, 10 * time.Second, false},
 		"no grace":              {stubborn{afterAsk: -1}, 0, 0, true},
 		"no grace, does not go": {stubborn{afterAsk: -1, afterKill: -1}, 0, time.Second, false},
-		"orphans have the grace": {stubborn{afterAsk: time.Second, orphans: 2 * time.Second},
-			5 * time.Second, 3 * time.Second, true},
-		"orphans stay to the kill": {stubborn{afterAsk: time.Second, orphans: time.Hour},
-			5 * time.Second, 10 * time.Second, false},
+		"orphans have the grace": {
+			stubborn{afterAsk: time.Second, orphans: 2 * time.Second},
+			5 * time.Second, 3 * time.Second, true,
+		},
+		"orphans stay to the kill": {
+			stubborn{afterAsk: time.Second, orphans: time.Hour},
+			5 * time.Second, 10 * time.Second, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

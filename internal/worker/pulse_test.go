@@ -125,13 +125,21 @@ func TestPulse(t *testing.T) {
 			want: "3s: beat of 2s \n",
 		},
 		"details without a limit come once a second": {
-			signs: []sign{{second / 10, false, "1"}, {second / 10, false, "2"}, {second / 10, false, "3"},
-				{2 * second, false, "4"}, {second / 10, false, "5"}},
+			signs: []sign{
+				{second / 10, false, "1"},
+				{second / 10, false, "2"},
+				{second / 10, false, "3"},
+				{2 * second, false, "4"},
+				{second / 10, false, "5"},
+			},
 			want: "100ms: beat of 100ms 1\n1.1s: beat of 300ms 3\n2.3s: beat of 2.3s 4\n", details: "5",
 		},
 		"details travel with the next report": {
-			heartbeat: 4 * second, signs: []sign{{second, false, "1"}, {second, false, ""},
-				{1500 * time.Millisecond, false, "2"}},
+			heartbeat: 4 * second, signs: []sign{
+				{second, false, "1"},
+				{second, false, ""},
+				{1500 * time.Millisecond, false, "2"},
+			},
 			want: "3s: beat of 2s 1\n", details: "2",
 		},
 		"details that are given as the attempt begins are reported before the limit fires": {
@@ -165,8 +173,10 @@ func TestPulseKeepsDeadlines(t *testing.T) {
 		inactivity := rapid.SampledFrom(limits).Draw(rt, "inactivity")
 		longest := max(heartbeat, inactivity, time.Millisecond)
 		signs := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) sign {
-			scale := rapid.SampledFrom([]time.Duration{longest, longest / 20,
-				max(min(heartbeat, inactivity), time.Millisecond)}).Draw(rt, "scale")
+			scale := rapid.SampledFrom([]time.Duration{
+				longest, longest / 20,
+				max(min(heartbeat, inactivity), time.Millisecond),
+			}).Draw(rt, "scale")
 			s := sign{pause: time.Duration(rapid.Int64Range(1, int64(scale)).Draw(rt,
 				"pause")).Truncate(time.Microsecond) + time.Microsecond}
 			if s.output = rapid.Bool().Draw(rt, "output"); !s.output && rapid.Bool().Draw(rt, "detailed") {

@@ -161,6 +161,14 @@ func (p *partition) owned(n int, epoch uint64) error {
 	return nil
 }
 
+// Expire ends a partition's lease, as where its owner's signs of life do not arrive. It is for tests, and for journals that
+// have a Term.
+func (j *Journal) Expire(partition int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.disk.partition(partition).until = 0
+}
+
 // Renew implements journal.Journal.
 func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
 	if err := j.enter(ctx, OpRenew, nil); err != nil {
@@ -302,6 +310,9 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, erro
 	defer j.mu.Unlock()
 	for _, id := range j.disk.newest() {
 		r := j.disk.runs[id]
+		if by.Here && r.Partition != by.Partition {
+			continue
+		}
 		if by.WorkflowID != "" && r.WorkflowID == by.WorkflowID && !r.Phase.Closed() {
 			return id, nil
 		}

@@ -196,8 +196,10 @@ func TestOldKeyIndex(t *testing.T) {
 	viewRun(v, 2, 1, false)
 	v.Runs[0].Key, v.Runs[1].Key, v.Runs[1].Workflow = "k", "k", "restore"
 	a.append(journal.Batch{View: v})
-	for _, q := range []string{"DROP INDEX runs_key",
-		"CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL"} {
+	for _, q := range []string{
+		"DROP INDEX runs_key",
+		"CREATE INDEX runs_key ON runs_data (key) WHERE key IS NOT NULL",
+	} {
 		if err := exec0(a.j, q); err != nil {
 			t.Fatal(err)
 		}

@@ -50,8 +50,10 @@ func numbered(lease journal.Lease) *journal.Batch {
 		Epoch: lease.Epoch, Seq: lease.Last, Entries: []core.Entry{created(n, false), ended1(n)}, View: &journal.View{},
 	}
 	viewRun(b.View, n, lease.Last, false)
-	b.Definitions = []journal.Definition{{ID: b.View.Runs[0].Definition, Kind: "flow", Name: "backup",
-		Source: []byte("steps: []")}}
+	b.Definitions = []journal.Definition{{
+		ID: b.View.Runs[0].Definition, Kind: "flow", Name: "backup",
+		Source: []byte("steps: []"),
+	}}
 	if n > 100 {
 		b.View.Through = uint64(n - 100)
 	}

@@ -241,8 +241,10 @@ func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journ
 			func(s *sqlite.Stmt) { s.BindBytes(1, id[:]) },
 			func(s *sqlite.Stmt) (bool, error) {
 				found = true
-				d = journal.Definition{ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1),
-					Source: make([]byte, s.ColumnLen(2))}
+				d = journal.Definition{
+					ID: id, Kind: s.ColumnText(0), Name: s.ColumnText(1),
+					Source: make([]byte, s.ColumnLen(2)),
+				}
 				s.ColumnBytes(2, d.Source)
 				return true, nil
 			}))
@@ -255,10 +257,10 @@ func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journ
 
 // Find implements journal.Journal. If several runs match, it returns the newest.
 func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
-	text := "SELECT id, phase FROM runs_data WHERE workflow_id = ? ORDER BY id DESC"
+	text := "SELECT id, phase, partition FROM runs_data WHERE workflow_id = ? ORDER BY id DESC"
 	args := []string{by.WorkflowID}
 	if by.WorkflowID == "" {
-		text = "SELECT id, phase FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
+		text = "SELECT id, phase, partition FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
 			" ORDER BY id DESC"
 		args = []string{by.Key, by.Workflow}
 	}
@@ -272,7 +274,8 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 					}
 				},
 				func(s *sqlite.Stmt) (bool, error) {
-					found = by.WorkflowID == "" || !core.RunPhase(s.ColumnInt64(1)).Closed()
+					found = (by.WorkflowID == "" || !core.RunPhase(s.ColumnInt64(1)).Closed()) &&
+						(!by.Here || s.ColumnInt(2) == by.Partition)
 					s.ColumnBytes(0, id[:])
 					return found, nil
 				}))

@@ -23,11 +23,15 @@ func TestRefusalsSayItOnce(t *testing.T) {
 		text, hint string
 		readOnly   bool // only reading is refused; writing creates a database there
 	}{
-		{"text", write("hello, this is not a database\n"), journal.ErrNoJournal, "file is not a database",
-			"not a SQLite file", false},
+		{
+			"text", write("hello, this is not a database\n"), journal.ErrNoJournal, "file is not a database",
+			"not a SQLite file", false,
+		},
 		{"empty", write(""), journal.ErrNoJournal, "empty is empty", "starting a run", true},
-		{"folder", func(path string) error { return os.Mkdir(path, 0o700) }, journal.ErrNoJournal, "is a directory",
-			"name a file in it", false},
+		{
+			"folder", func(path string) error { return os.Mkdir(path, 0o700) }, journal.ErrNoJournal, "is a directory",
+			"name a file in it", false,
+		},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		if err := c.make(path); err != nil {

@@ -183,6 +183,15 @@ func testFind(f *fixture) {
 	find(journal.Lookup{Workflow: "charge", Key: "key-1"}, 1)
 	find(journal.Lookup{Workflow: "charge", Key: "key-2"}, 2)
 	find(journal.Lookup{Workflow: "refund", Key: "key-1"}, 3)
+	elsewhere := row(4)
+	elsewhere.Workflow, elsewhere.Key, elsewhere.WorkflowID, elsewhere.Partition = "charge", "key-1", "weekly", 1
+	f.append(&journal.View{Runs: []journal.RunRow{elsewhere}})
+	find(journal.Lookup{Workflow: "charge", Key: "key-1"}, 4)
+	find(journal.Lookup{Workflow: "charge", Key: "key-1", Here: true}, 1)
+	find(journal.Lookup{Workflow: "charge", Key: "key-1", Here: true, Partition: 1}, 4)
+	find(journal.Lookup{WorkflowID: "weekly", Here: true, Partition: 1}, 4)
+	_, err = f.j.Find(f.ctx, journal.Lookup{WorkflowID: "weekly", Here: true})
+	f.fails("a run of another partition", err, journal.ErrNotFound)
 	for _, by := range []journal.Lookup{
 		{},
 		{WorkflowID: "x"},

@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Bundle is what is stored of a flow with its runs: the text it started with, and what it takes to go on with it elsewhere
-// and later. Errors still name the file, commands run in the same directory, child flows are the ones of that day.
+// Bundle is what is stored of a flow with its runs: the text it started with, and what it takes to go on with it
+// elsewhere and later. Errors still name the file, commands run in the same directory, child flows are the ones of
+// that day.
 type Bundle struct {
 	// Dir is the directory that relative paths of the flow's steps count from. It is empty for a flow that a program
 	// defined: its paths count from the working directory of the process that carries the run on.
@@ -41,8 +42,8 @@ func (b Bundle) Definition(name string) (journal.Definition, error) {
 // Is reports whether a definition of that kind holds a flow, in today's form or in one of the older ones.
 func Is(kind string) bool { return kind == journal.KindFlow || kind == journal.KindBundle }
 
-// decode reads a stored bundle. A definition is named by the hash of its source, so a source that the storage has changed
-// is noticed here and never run.
+// decode reads a stored bundle. A definition is named by the hash of its source, so a source that the storage has
+// changed is noticed here and never run.
 func decode(d journal.Definition) (Bundle, error) {
 	if !Is(d.Kind) {
 		return Bundle{}, fmt.Errorf("workflow %q is of kind %q and not a flow", d.Name, d.Kind)

@@ -21,8 +21,8 @@ type member struct {
 // sources are the bundle's flow and its children.
 func (b Bundle) sources() []Source { return append([]Source{b.Flow}, b.Children...) }
 
-// Child returns the definition of a flow that the bundle holds; false: it holds none of that name. The error is that of a
-// file which seems to hold the flow and cannot be read.
+// Child returns the definition of a flow that the bundle holds; false: it holds none of that name. The error is that
+// of a file which seems to hold the flow and cannot be read.
 func (f *Flow) Child(name string) (journal.Definition, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,8 +73,8 @@ func HasChildren(doc *flow.Document) bool {
 	return len(wanted) > 0 || any
 }
 
-// members reads the flows of a bundle, each once. One that cannot be read is left out: it was taken along because it was
-// there, and only what is asked for must be right.
+// members reads the flows of a bundle, each once. One that cannot be read is left out: it was taken along because it
+// was there, and only what is asked for must be right.
 func (b Bundle) members() map[string]*member {
 	all := map[string]*member{}
 	for i, s := range b.sources() {
@@ -90,8 +90,9 @@ func (b Bundle) members() map[string]*member {
 	return all
 }
 
-// child is the bundle of one of the flows: with it goes what it can start in its turn, and no more. The flows of a large
-// workflow start few others each, so that all of them together take no more room than a few times the workflow.
+// child is the bundle of one of the flows: with it goes what it can start in its turn, and no more. The flows of a
+// large workflow start few others each, so that all of them together take no more room than a few times the
+// workflow.
 func (b Bundle) child(name string, members map[string]*member) Bundle {
 	all, own := b.sources(), members[name]
 	out := Bundle{Dir: b.Dir, Flow: own.Source, Dialect: b.Dialect}

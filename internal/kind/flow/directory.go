@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// inDirectory returns the definition of a flow whose relative paths count from a directory; "": from wherever the process
-// is that executes its steps.
+// inDirectory returns the definition of a flow whose relative paths count from a directory; "": from wherever the
+// process is that executes its steps.
 func inDirectory(def *core.Definition, dir string) *core.Definition {
 	if dir == "" {
 		return def
@@ -40,8 +40,8 @@ func (d directoryDecider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte
 	}
 }
 
-// join makes the path in a field of the payload an absolute one. An empty path stays empty, unless it means the directory
-// itself.
+// join makes the path in a field of the payload an absolute one. An empty path stays empty, unless it means the
+// directory itself.
 func (d directoryDecider) join(payload []byte, field string, emptyToo bool) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(payload, &fields) != nil {

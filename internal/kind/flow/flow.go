@@ -43,8 +43,8 @@ func Read(d journal.Definition) (*Flow, error) {
 	return New(b)
 }
 
-// Of makes a flow of a document that somebody read, built or changed. It keeps the text of the document's file where that
-// says the same, so that errors name lines which the reader knows; else the text is the document written out.
+// Of makes a flow of a document that somebody read, built or changed. It keeps the text of the document's file where
+// that says the same, so that errors name lines which the reader knows; else the text is the document written out.
 func Of(doc *flow.Document) (*Flow, error) {
 	text, err := flow.Encode(doc)
 	if err != nil {

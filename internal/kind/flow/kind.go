@@ -27,9 +27,9 @@ func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	return out
 }
 
-// Kinds returns the kinds under which flows are stored, for a process that carries their runs on. A child of a flow is one
-// of its bundle or else, in a program, a workflow that is registered by that name, which may be a function. A process
-// that is not such a program passes nil.
+// Kinds returns the kinds under which flows are stored, for a process that carries their runs on. A child of a flow
+// is one of its bundle or else, in a program, a workflow that is registered by that name, which may be a function. A
+// process that is not such a program passes nil.
 func Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind {
 	k := &carrier{journal: j, registered: registered, known: map[core.DefinitionID]*Flow{}}
 	both := engine.Kind{Compile: k.compile, Resolve: k.resolve}

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Origins are the places that the limits of a flow come from, by step and limit; those of the run stand under the step "".
-// A flow that was made of another system's document has them, so that its limits are explained by that document and not
-// by a line of a file that nobody wrote.
+// Origins are the places that the limits of a flow come from, by step and limit; those of the run stand under the
+// step "". A flow that was made of another system's document has them, so that its limits are explained by that
+// document and not by a line of a file that nobody wrote.
 type Origins map[string]map[string]string
 
 // OriginsOf returns the places of a document's limits.

@@ -222,8 +222,11 @@ func TestHTTPConnections(t *testing.T) {
 		{map[string]any{"url": "http://"}, policy.KindFailed, "invalid_url", "names no host"},
 		{map[string]any{"url": "http://exa mple.test/"}, policy.KindFailed, "invalid_url", "cannot be read"},
 		{map[string]any{"url": s.URL, "method": "GE T"}, policy.KindFailed, "invalid_request", "method"},
-		{map[string]any{"url": s.URL, "headers": map[string]string{"a b": "c"}}, policy.KindFailed,
-			"invalid_request", "header"},
+		{
+			map[string]any{"url": s.URL, "headers": map[string]string{"a b": "c"}},
+			policy.KindFailed,
+			"invalid_request", "header",
+		},
 		{map[string]any{"url": s.URL, "expect": "6xx"}, policy.KindFailed, "invalid_payload", "is not a status"},
 		{map[string]any{"url": s.URL, "json": 1, "body": "x"}, policy.KindFailed, "invalid_payload", "used together"},
 		{map[string]any{}, policy.KindFailed, "invalid_payload", "url is missing"},

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// parts are the engines of a journal with several partitions, one each. They share definitions, workers and slots, and tell
+// each other when messages have come. What is asked about a run goes to the engine of its partition.
+type parts struct {
+	engines []*Engine
+	next    atomic.Uint64 // for runs without a name, in turn
+	opened  int           // how many are open; under the front's opening
+	end     sync.Once
+}
+
+// newParts returns an engine that hands on to one engine for each partition.
+func newParts(cfg Config, defs *definitions, n int) *Engine {
+	front := &Engine{parts: &parts{}, cfg: cfg, defs: defs, done: make(chan struct{})}
+	for i := range n {
+		own := cfg
+		own.Partition, own.BeforeRecovery = i, nil
+		own.Sent = func(to int) { front.parts.engines[to].Expect() }
+		front.parts.engines = append(front.parts.engines, newEngine(own, defs))
+	}
+	return front
+}
+
+// all returns the engine of each partition.
+func (e *Engine) all() []*Engine {
+	if e.parts == nil {
+		return []*Engine{e}
+	}
+	return e.parts.engines
+}
+
+// of returns the engine of a run.
+func (e *Engine) of(run core.RunID) *Engine { return e.ofKey(core.PartitionKey(run)) }
+
+func (e *Engine) ofKey(key uint16) *Engine {
+	if e.parts == nil {
+		return e
+	}
+	return e.parts.engines[int(key)%len(e.parts.engines)]
+}
+
+// home returns the engine in whose partition a start makes or finds its run.
+func (e *Engine) home(r *StartRequest) (*Engine, error) {
+	if e.parts == nil {
+		return e, nil
+	}
+	n := len(e.parts.engines)
+	home, named, err := Home(r, n)
+	if !named {
+		home = int(e.parts.next.Add(1) % uint64(n))
+	}
+	return e.parts.engines[home], err
+}
+
+// open opens the partitions that are not open yet.
+func (p *parts) open(ctx context.Context, front *Engine) error {
+	if p.opened == 0 && front.cfg.BeforeRecovery != nil {
+		if err := endLeftovers(ctx, front.cfg.BeforeRecovery); err != nil {
+			return err
+		}
+	}
+	for _, e := range p.engines[p.opened:] {
+		if err := e.Open(ctx); err != nil {
+			return err
+		}
+		p.opened++
+		go func() {
+			<-e.Done()
+			p.end.Do(func() { close(front.done) })
+		}()
+	}
+	return nil
+}
+
+// close closes all partitions at the same time.
+func (p *parts) close(front *Engine) error {
+	errs := make([]error, len(p.engines))
+	var all sync.WaitGroup
+	for i, e := range p.engines {
+		all.Go(func() { errs[i] = e.Close() })
+	}
+	all.Wait()
+	p.end.Do(func() { close(front.done) })
+	<-front.done
+	return errors.Join(errs...)
+}
+
+func (p *parts) err() error {
+	for _, e := range p.engines {
+		if err := e.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parts) stats() (sum Stats) {
+	for _, e := range p.engines {
+		s := e.Stats()
+		sum.Loaded += s.Loaded
+		sum.Queued += s.Queued
+		sum.Live += s.Live
+		sum.Seq += s.Seq
+		sum.Behind += s.Behind
+		sum.SetAside += s.SetAside
+		if sum.Stalled == "" {
+			sum.Stalled = s.Stalled
+		}
+	}
+	return sum
+}
+
+// feed reads a feed of each partition, and hands their batches on one at a time. The first error ends all.
+func (p *parts) feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var one sync.Mutex
+	errs := make(chan error, len(p.engines))
+	for _, e := range p.engines {
+		go func() {
+			errs <- e.Feed(ctx, name, func(seq uint64, entries []core.Entry) error {
+				one.Lock()
+				defer one.Unlock()
+				return fn(seq, entries)
+			})
+		}()
+	}
+	var first error
+	for range p.engines {
+		if err := <-errs; first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+func (p *parts) dropFeed(ctx context.Context, name string) error {
+	var errs []error
+	for _, e := range p.engines {
+		errs = append(errs, e.DropFeed(ctx, name))
+	}
+	return errors.Join(errs...)
+}
