@@ -457,8 +457,10 @@ func TestPanics(t *testing.T) {
 		return 0, err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		for where, value := range map[string]string{"body": "in the body", "step": "in the step",
-			"strand": "assignment to entry in nil map"} {
+		for where, value := range map[string]string{
+			"body": "in the body", "step": "in the step",
+			"strand": "assignment to entry in nil map",
+		} {
 			_, err := run(t, e.Engine, w, where)
 			var p *pawl.PanicError
 			if !errors.As(err, &p) || p.Value != value || !strings.Contains(p.Stack, "body_test.go") {
@@ -483,8 +485,10 @@ func TestDefineRefuses(t *testing.T) {
 		"onFailure: it has no":   {pawl.OnFailure[string](nil)},
 		"step a/b: the name":     {pawl.ForStep("a/b", pawl.Timeout("1s"))},
 		"onFailure takes int":    {pawl.OnFailure(func(context.Context, int, error) error { return nil })},
-		"retry: maxInterval": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 3,
-			MaxInterval: time.Millisecond}))},
+		"retry: maxInterval": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{
+			MaxAttempts: 3,
+			MaxInterval: time.Millisecond,
+		}))},
 		"retry: maxAttempts":        {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -2}))},
 		"retry: backoffCoefficient": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{BackoffCoefficient: 0.5}))},
 	} {

@@ -251,8 +251,10 @@ func (e *Engine) SendEvent(ctx context.Context, id string, ev Event) error {
 	if err != nil {
 		return err
 	}
-	return e.engine.Signal(ctx, run, core.SignalReceived{Name: ev.Name, ID: ev.ID,
-		Payload: ev.Payload, Actor: ev.Actor})
+	return e.engine.Signal(ctx, run, core.SignalReceived{
+		Name: ev.Name, ID: ev.ID,
+		Payload: ev.Payload, Actor: ev.Actor,
+	})
 }
 
 // Operate applies an operation.

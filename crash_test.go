@@ -68,8 +68,10 @@ func takeOrders(dir string) error {
 	}
 	w := order(trace)
 	ctx := context.Background()
-	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"),
-		Workflows: []pawl.Definition{w}})
+	e, err := pawl.Open(ctx, pawl.Config{
+		Database:  "sqlite:" + filepath.Join(dir, "pawl.db"),
+		Workflows: []pawl.Definition{w},
+	})
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,8 @@ func TestCrash(t *testing.T) {
 // killAfter kills the program once it has lived for so long, counted from its first line in the trace where it is to be
 // busy, and waits for its end.
 func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, busy bool,
-	trace string) (err error, killed bool) {
+	trace string,
+) (err error, killed bool) {
 	size := func() int64 {
 		if info, err := os.Stat(trace); err == nil {
 			return info.Size()
@@ -206,8 +209,10 @@ func checkTrace(t *testing.T, path string) (begun map[int]int) {
 // dies a moment after each beginning, that is right, but not for a step whose function never began, and not for many.
 func checkRuns(t *testing.T, dir string, begun map[int]int) {
 	t.Helper()
-	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"),
-		Workflows: []pawl.Definition{order(nil)}})
+	e, err := pawl.Open(t.Context(), pawl.Config{
+		Database:  "sqlite:" + filepath.Join(dir, "pawl.db"),
+		Workflows: []pawl.Definition{order(nil)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,8 @@ func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow
 func checkTypes(def *core.Definition) error {
 	for _, spec := range def.Specs {
 		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || spec.Type == body.TypeMark {
-			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name",
-				spec.Name, spec.Type)
+			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: "+
+				"give the type another name", spec.Name, spec.Type)
 		}
 	}
 	return nil

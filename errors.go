@@ -133,8 +133,10 @@ func stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
-	out := &StepError{Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts,
-		Failure: s.Failure, reason: s.Reason}
+	out := &StepError{
+		Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts,
+		Failure: s.Failure, reason: s.Reason,
+	}
 	if s.Phase == core.StepCancelled {
 		out.reason = policy.ReasonCancelled // also by a limit
 	}
@@ -249,8 +251,10 @@ func (e *PanicError) Error() string {
 
 func newPanic(v any, stack []byte) *PanicError {
 	const most = 8 << 10
-	return &PanicError{Value: fmt.Sprint(v), At: panickedAt(string(stack)),
-		Stack: string(stack[:min(len(stack), most)])}
+	return &PanicError{
+		Value: fmt.Sprint(v), At: panickedAt(string(stack)),
+		Stack: string(stack[:min(len(stack), most)]),
+	}
 }
 
 // panickedAt finds in the stack of a recovered panic the line that panicked: the first one beyond the runtime's. Of

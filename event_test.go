@@ -16,7 +16,8 @@ type ledger struct{ Taken []int }
 
 // collector takes an event in each run of its chain until it has taken enough, however a run is followed by the next.
 func collector(enough int, follow func(ctx pawl.Context, l ledger) error,
-	opts ...pawl.Option) *pawl.Workflow[ledger, string] {
+	opts ...pawl.Option,
+) *pawl.Workflow[ledger, string] {
 	return pawl.Define("collect", func(ctx pawl.Context, l ledger) (string, error) {
 		n, err := pawl.WaitEvent[int](ctx, "paid")
 		if err != nil {

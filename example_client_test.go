@@ -78,8 +78,10 @@ func ExampleEngine_Operate() {
 	_, err := run.Result(ctx)
 	fmt.Println(err != nil)
 	// An operator has the failed step tried again, with a fresh budget: the run goes on.
-	err = eng.Operate(ctx, "order-1", pawl.Operation{Op: pawl.OpRetryStep, Step: "charge",
-		Actor: "ann", Reason: "the bank is up"})
+	err = eng.Operate(ctx, "order-1", pawl.Operation{
+		Op: pawl.OpRetryStep, Step: "charge",
+		Actor: "ann", Reason: "the bank is up",
+	})
 	fmt.Println(err)
 	_, _ = run.Result(ctx)
 	d, _ := eng.DescribeRun(ctx, "order-1")

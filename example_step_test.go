@@ -105,8 +105,10 @@ func ExampleRetry() {
 func ExampleRetryWith() {
 	w := pawl.Define("flaky", func(ctx pawl.Context, _ any) (int, error) {
 		_, err := pawl.Step(ctx, "fetch", func(context.Context) (int, error) { return 0, errors.New("no answer") },
-			pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 4, InitialInterval: time.Millisecond,
-				BackoffCoefficient: 1.5}))
+			pawl.RetryWith(pawl.RetryPolicy{
+				MaxAttempts: 4, InitialInterval: time.Millisecond,
+				BackoffCoefficient: 1.5,
+			}))
 		var step *pawl.StepError
 		errors.As(err, &step)
 		return step.Attempts, nil

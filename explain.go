@@ -23,7 +23,7 @@ type Explanation struct {
 	Closing                  string // the phase it will end in, while its hooks run and its steps stop
 	Why                      string // why it ended as it did, in a sentence
 	Failure                  *Failure
-	Input, Output            []byte // JSON; what another codec than JSON wrote is a text in base64
+	Input, Output            []byte // JSON; what is not JSON is turned into a JSON string
 	CreatedAt                time.Time
 	StartAt                  time.Time // of a delayed start
 	StartedAt, EndedAt       time.Time

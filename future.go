@@ -134,7 +134,8 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 // runs in a branch of its own. The first error in their order is returned when all have ended; those that have not
 // begun by then are not begun.
 func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
-	fn func(ctx Context, item In) (Out, error)) ([]Out, error) {
+	fn func(ctx Context, item In) (Out, error),
+) ([]Out, error) {
 	b := ctx.of()
 	if err := checkName(name); err != nil {
 		return nil, b.invalid(err, "map %q", name)

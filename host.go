@@ -158,10 +158,12 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
 	}
 	for name, hook := range d.hooks {
-		w.Hooks[name] = &body.Hook{Spec: hook.spec,
+		w.Hooks[name] = &body.Hook{
+			Spec: hook.spec,
 			Call: func(ctx context.Context, p body.HookPayload) ([]byte, error) {
 				return nil, hook.call(ctx, h.codec, p)
-			}}
+			},
+		}
 	}
 	return w
 }
@@ -198,7 +200,7 @@ func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result 
 	return h.bodies.Call(at, own, func() worker.Result { return h.perform(at, fn) })
 }
 
-// perform runs a step's function and makes of what it returns the attempt's result.
+// perform runs a step's function and turns what it returns into the attempt's result.
 func (h *host) perform(at *attempt, fn stepFunc) (res worker.Result) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -210,8 +210,10 @@ func TestOpenRefuses(t *testing.T) {
 		"Config.Grace is negative":           {Database: "memory:", Grace: -1},
 		"Config.Retention is negative":       {Database: "memory:", Retention: -time.Hour},
 		`defined twice: give one of the two`: {Database: "memory:", Workflows: []pawl.Definition{answer(1), answer(2)}},
-		`workflow "": the name is empty`: {Database: "memory:",
-			Workflows: []pawl.Definition{pawl.Define[int, int]("", nil)}},
+		`workflow "": the name is empty`: {
+			Database:  "memory:",
+			Workflows: []pawl.Definition{pawl.Define[int, int]("", nil)},
+		},
 	} {
 		e, err := pawl.Open(t.Context(), cfg)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -206,7 +206,9 @@ func TestRetryInAPause(t *testing.T) {
 		}
 		e.Skip(50 * time.Millisecond)
 		for _, op := range []pawl.Operation{
-			{Op: pawl.OpPause}, {Op: pawl.OpFail, Step: "approved"}, {Op: pawl.OpRetryStep, Step: "approved"},
+			{Op: pawl.OpPause},
+			{Op: pawl.OpFail, Step: "approved"},
+			{Op: pawl.OpRetryStep, Step: "approved"},
 			{Op: pawl.OpResume},
 		} {
 			if err := e.Operate(t.Context(), r.ID, op); err != nil {

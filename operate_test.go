@@ -31,13 +31,17 @@ func TestOperationsOnSteps(t *testing.T) {
 		took time.Duration
 	}{
 		"complete": {pawl.Operation{Op: pawl.OpComplete, Output: 42}, "42 <nil>", time.Hour},
-		"fail": {pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")},
-			`0 step "s" failed: given up`, time.Hour},
+		"fail": {
+			pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")},
+			`0 step "s" failed: given up`, time.Hour,
+		},
 		"skip":   {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
 		"now":    {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
 		"extend": {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
-		"policy": {pawl.Operation{Op: pawl.OpSetPolicy,
-			Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")}}, "timed out", 3 * time.Hour},
+		"policy": {pawl.Operation{
+			Op:     pawl.OpSetPolicy,
+			Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")},
+		}, "timed out", 3 * time.Hour},
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
@@ -146,13 +150,23 @@ func TestLimits(t *testing.T) {
 		is   error
 		took time.Duration
 	}{
-		"cancelled": {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())},
-			pawl.ErrCancelled, time.Minute},
+		"cancelled": {
+			hang,
+			[]pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())},
+			pawl.ErrCancelled, time.Minute,
+		},
 		"deadline": {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
-		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")},
-			pawl.ErrTimedOut, 3 * time.Minute},
-		"active": {beats, []pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")}, nil,
-			200 * time.Second},
+		"inactivity": {
+			hang,
+			[]pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")},
+			pawl.ErrTimedOut, 3 * time.Minute,
+		},
+		"active": {
+			beats,
+			[]pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")},
+			nil,
+			200 * time.Second,
+		},
 		"warned":  {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
 		"skipped": {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
 	} {
@@ -342,8 +356,10 @@ func TestRunErrors(t *testing.T) {
 	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
 		pawl.RunTimeout("1h"))
-	all := []error{pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled,
-		pawl.ErrWorkerLost, pawl.ErrTerminated}
+	all := []error{
+		pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled,
+		pawl.ErrWorkerLost, pawl.ErrTerminated,
+	}
 	for name, c := range map[string]struct {
 		body func(ctx pawl.Context) (int, error)
 		is   error
@@ -354,15 +370,21 @@ func TestRunErrors(t *testing.T) {
 		"exhausted": {func(ctx pawl.Context) (int, error) {
 			return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)"))
 		}, pawl.ErrRetriesExhausted, true},
-		"late": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) },
-			pawl.ErrTimedOut, false},
-		"no event": {func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) },
-			pawl.ErrDeadlineExceeded, false},
+		"late": {
+			func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) },
+			pawl.ErrTimedOut, false,
+		},
+		"no event": {
+			func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) },
+			pawl.ErrDeadlineExceeded, false,
+		},
 		"cancelled": {func(ctx pawl.Context) (int, error) {
 			return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.OnExpireCancel()))
 		}, pawl.ErrCancelled, false},
-		"child": {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut,
-			false},
+		"child": {
+			func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut,
+			false,
+		},
 	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 			v, err := c.body(ctx)

@@ -44,7 +44,8 @@ func (w testWriter) Write(b []byte) (int, error) {
 }
 
 func run[In, Out any](t *testing.T, e *pawl.Engine, w *pawl.Workflow[In, Out], in In,
-	opts ...pawl.StartOption) (Out, error) {
+	opts ...pawl.StartOption,
+) (Out, error) {
 	t.Helper()
 	r, err := w.Start(t.Context(), e, "", in, opts...)
 	if err != nil {
@@ -152,8 +153,10 @@ func TestOutcomes(t *testing.T) {
 			return "done", nil
 		})
 		e := open(t, nil)
-		for how, is := range map[string]error{"once": nil, "often": pawl.ErrRetriesExhausted,
-			"slow": pawl.ErrTimedOut} {
+		for how, is := range map[string]error{
+			"once": nil, "often": pawl.ErrRetriesExhausted,
+			"slow": pawl.ErrTimedOut,
+		} {
 			if _, err := run(t, e, w, how); err != nil {
 				t.Fatal(err)
 			}

@@ -62,8 +62,10 @@ func TestPayloadLimits(t *testing.T) {
 // TestHeartbeatsThatAreNotKept: a heartbeat whose details cannot be kept is a sign of life, and the log says once what
 // is wrong.
 func TestHeartbeatsThatAreNotKept(t *testing.T) {
-	for want, details := range map[string]any{"has 1002 bytes, more than the 900": strings.Repeat("x", 1000),
-		"cannot be encoded": func() {}} {
+	for want, details := range map[string]any{
+		"has 1002 bytes, more than the 900": strings.Repeat("x", 1000),
+		"cannot be encoded":                 func() {},
+	} {
 		var log bytes.Buffer
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (bool, error) {
 			return pawl.Step(ctx, "s", func(ctx context.Context) (bool, error) {
@@ -77,8 +79,10 @@ func TestHeartbeatsThatAreNotKept(t *testing.T) {
 				return found, nil
 			}, pawl.HeartbeatTimeout("1m"), pawl.AttemptTimeout("10m"), pawl.Retry("fixed(2, 1s)"))
 		})
-		cfg := pawl.Config{MaxPayload: 900, Workflows: []pawl.Definition{w},
-			Log: slog.New(slog.NewTextHandler(&log, nil))}
+		cfg := pawl.Config{
+			MaxPayload: 900, Workflows: []pawl.Definition{w},
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		}
 		pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 			began := time.Now()
 			if found, err := run(t, e.Engine, w, none{}); found || err != nil ||

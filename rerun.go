@@ -80,8 +80,10 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 		known[base], known[s.Spec.Name] = true, true
 		if s.ID < before && s.Phase == core.StepSucceeded && !slices.Contains(steps, base) &&
 			!slices.Contains(steps, s.Spec.Name) {
-			keep = append(keep, core.Kept{Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1,
-				Phase: s.Phase, Output: s.Output})
+			keep = append(keep, core.Kept{
+				Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1,
+				Phase: s.Phase, Output: s.Output,
+			})
 		}
 	}
 	for _, name := range steps {

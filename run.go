@@ -49,7 +49,8 @@ func By(actor, reason string) StartOption {
 // Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
 // empty: the run's own.
 func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In,
-	opts ...StartOption) (Run[Out], error) {
+	opts ...StartOption,
+) (Run[Out], error) {
 	if w.def.err != nil {
 		return Run[Out]{}, w.def.err
 	}

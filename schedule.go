@@ -110,7 +110,8 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 // The option RunDeadline ends the schedule with all its runs. If a schedule of that name exists, the error is
 // ErrConflict.
 func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s Schedule, w *Workflow[In, Out], in In,
-	opts ...StartOption) error {
+	opts ...StartOption,
+) error {
 	if _, err := s.parse(); err != nil {
 		return invalid(err, "schedule %q", name)
 	}

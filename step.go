@@ -18,7 +18,8 @@ import (
 //
 // The error is a [*StepError], or says what is wrong with the call.
 func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error),
-	opts ...StepOption) (Out, error) {
+	opts ...StepOption,
+) (Out, error) {
 	return Async(ctx, name, fn, opts...).Get(ctx)
 }
 
@@ -34,7 +35,8 @@ func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...St
 
 // Async begins a step and does not wait for it.
 func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error),
-	opts ...StepOption) *Future[Out] {
+	opts ...StepOption,
+) *Future[Out] {
 	codec := ctx.of().host.codec
 	run := func(ctx context.Context) ([]byte, error) {
 		out, err := fn(ctx)
@@ -97,8 +99,10 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	}
 	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name, Spread: o.spread}
 	if err == nil {
-		spec.Input, err = json.Marshal(map[string]any{"name": w.def.name,
-			"input": json.RawMessage(input), "close": o.close})
+		spec.Input, err = json.Marshal(map[string]any{
+			"name":  w.def.name,
+			"input": json.RawMessage(input), "close": o.close,
+		})
 	}
 	f := begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 	f.codec = codec
@@ -145,7 +149,8 @@ func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (st
 
 // begin asks for a step.
 func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Schedule, fn stepFunc,
-	o stepOptions, err error) *Future[Out] {
+	o stepOptions, err error,
+) *Future[Out] {
 	b := ctx.of()
 	if err == nil {
 		err = checkName(name)

@@ -84,11 +84,17 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 		calls   string
 	}{
 		"backing off": {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, false, "paid at attempt 2", "[1 2]"},
-		"heartbeat": {[]pawl.StepOption{retry, pawl.HeartbeatTimeout("10s")}, false,
-			"paid at attempt 2", "[1 2]"},
+		"heartbeat": {
+			[]pawl.StepOption{retry, pawl.HeartbeatTimeout("10s")},
+			false,
+			"paid at attempt 2", "[1 2]",
+		},
 		"running": {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, true, "paid at attempt 2", "[1 1 2]"},
-		"stored deadline": {[]pawl.StepOption{retry, pawl.Timeout("5h")}, false,
-			`step "charge" timed out (scheduleToClose) after 2 attempts: the bank is closed`, "[1]"},
+		"stored deadline": {
+			[]pawl.StepOption{retry, pawl.Timeout("5h")},
+			false,
+			`step "charge" timed out (scheduleToClose) after 2 attempts: the bank is closed`, "[1]",
+		},
 	} {
 		for _, gone := range []bool{false, true} {
 			p := &payment{opts: c.opts, pending: c.pending}
