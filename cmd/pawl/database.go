@@ -21,8 +21,9 @@ const defaultPathHint = "$XDG_STATE_HOME/pawl/pawl.db"
 
 // place is a parsed --database.
 type place struct {
-	memory bool
-	path   string
+	memory     bool
+	path       string
+	partitions int // that a new file gets, or an old one has to have; 0: it does not matter
 }
 
 // where parses --database and finds the default.
@@ -42,11 +43,14 @@ func (a *app) where() (place, error) {
 	case scheme == "postgres" || scheme == "postgresql":
 		return place{}, usage("--database %s: this build has no PostgreSQL journal, it comes with pawl server; use sqlite:PATH", scheme+"://…")
 	case ok && scheme == "sqlite":
-		path := strings.TrimPrefix(rest, "//")
+		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
+		if err != nil {
+			return place{}, usage("--database: %s", strings.TrimPrefix(err.Error(), "journal: "))
+		}
 		if path == "" {
 			return place{}, usage("--database sqlite: names no file; write sqlite:PATH")
 		}
-		return place{path: path}, nil
+		return place{path: path, partitions: partitions}, nil
 	default:
 		return place{}, usage("--database %q is not understood; write sqlite:PATH, or memory: for a database that ends with the command", text)
 	}
@@ -103,7 +107,7 @@ func (p place) openToWrite() (journal.Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
 	}
-	j, err := sqlite.Open(p.path, sqlite.Options{Since: now()})
+	j, err := sqlite.Open(p.path, sqlite.Options{Since: now(), Partitions: p.partitions})
 	if errors.Is(err, journal.ErrHeld) {
 		return nil, &heldError{err}
 	}

@@ -242,6 +242,7 @@ func (p *Partition) boundChild(id core.RunID, bound core.ChildBound) {
 	if to == 0 {
 		to = policy.FarFuture
 	}
+	to = max(to, p.now+1) // it may have passed while the message was on its way: then it fires at once
 	_ = p.advance(child, nil, core.Operation{
 		Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: to, Actor: "parent", Reason: "the parent run's deadline moved",
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // twins are the two partitions of a journal, driven in virtual time.
@@ -307,5 +308,36 @@ func TestHomes(t *testing.T) {
 	c := &Call{Op: CallInput, Run: core.NewRunID(w.now, 1, 1, 1), Input: core.SignalReceived{Name: "x", Payload: null}}
 	if w.p[0].Handle(c, w.now); !errors.Is(c.Err, ErrNotFound) {
 		t.Errorf("a run of the other partition: %v", c.Err)
+	}
+}
+
+// TestDeadlineThatHasPassed: a parent's new deadline is over when its child hears of it. The child ends all the same.
+func TestDeadlineThatHasPassed(t *testing.T) {
+	w := newTwins(t)
+	w.plans["kid"] = flow("kid", nap(time.Hour)).definition()
+	far := policy.Limit{After: time.Minute}
+	for range 20 { // some of the children are in the other partition
+		w.start(0, family(1, `{"name":"kid","close":"abandon"}`), func(s *StartRequest) { s.Execution = &far })
+	}
+	w.pass(time.Second)
+	page, err := w.journal.List(t.Context(), journal.Query{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range page.Runs {
+		if r.Parent == (core.RunID{}) {
+			op := core.Operation{Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: w.now.Add(50 * time.Millisecond)}
+			w.p[0].Handle(&Call{Op: CallInput, Run: r.ID, Input: op}, w.now)
+		}
+	}
+	b := w.p[0].Cut(w.now)
+	if err := w.journal.Append(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(200 * time.Millisecond) // the commit took long
+	w.p[0].Committed(w.now)
+	w.pass(10 * time.Second)
+	if n := w.children(core.RunTimedOut); n[0]+n[1] != 20 || n[1] == 0 {
+		t.Errorf("children that have timed out, by partition: %v", n)
 	}
 }

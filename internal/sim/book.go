@@ -46,6 +46,8 @@ type account struct {
 	model   runModel
 	body    *bodyModel // nil: a flow decides
 
+	children map[core.StepID]core.RunID // the child run of each step's last attempt, where there are several partitions
+
 	seen    *core.Run // in the engine's memory when last compared
 	seenSeq int
 }

@@ -112,9 +112,13 @@ func (c *clients) silent() bool { return len(c.waiting) == 0 }
 
 func (c *clients) start() {
 	u := c.u
-	n, at := u.IntN(workflows), workflowAt
+	most, at := workflows, workflowAt
 	if u.chance(u.mood.bodied) {
-		n, at = u.IntN(programs), programAt
+		most, at = programs, programAt
+	}
+	n := u.IntN(most)
+	for tries := 0; len(u.seats) > 1 && tries < 6 && !at(n).spreads(); tries++ {
+		n = u.IntN(most)
 	}
 	w := at(n)
 	if w.err != nil {
@@ -136,7 +140,7 @@ func (c *clients) start() {
 			s.Input = fmt.Appendf(nil, `{"n":%d,"list":[1]}`, key%8)
 		}
 	}
-	if u.chance(0.1) {
+	if u.chance(0.1) || len(u.seats) > 1 && u.chance(0.3) {
 		s.Notify = fmt.Sprintf("order-%d", u.IntN(4))
 	}
 	if u.chance(0.15) {

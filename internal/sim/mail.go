@@ -192,15 +192,19 @@ func (b *book) checkCause(f freshEntry, out []letter) {
 		switch rec := rec.(type) {
 		case core.AttemptStarted:
 			s := &f.a.model.steps[rec.Step]
+			if f.a.children == nil {
+				f.a.children = map[core.StepID]core.RunID{}
+			}
+			f.a.children[rec.Step] = rec.Child
 			starts := func(c core.Content) bool { _, ok := c.(core.ChildStart); return ok }
 			if s.live && s.child == rec.Child && !sends(rec.Child, starts) {
 				b.u.violate(Delivered, f.a.id, "the child run %s is begun, and its start is not sent", rec.Child)
 			}
 		case core.AttemptEnded:
-			s := &f.a.model.steps[rec.Step]
+			child := f.a.children[rec.Step]
 			stops := func(c core.Content) bool { _, ok := c.(core.ChildStop); return ok }
-			if s.kind == core.KindChild && rec.Stopping && !sends(s.last, stops) {
-				b.u.violate(Delivered, f.a.id, "the child run %s is to stop, and that is not sent", s.last)
+			if rec.Stopping && !sends(child, stops) {
+				b.u.violate(Delivered, f.a.id, "the child run %s is to stop, and that is not sent", child)
 			}
 		case core.RunEnded:
 			ends := func(c core.Content) bool { end, ok := c.(core.ChildEnded); return ok && end.Child == f.a.id }

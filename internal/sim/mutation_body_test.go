@@ -52,6 +52,7 @@ func TestChecksBiteBodies(t *testing.T) {
 			return &broken{Shell: s, timer: body.TimerTask}
 		}}, []Invariant{NoHang, Liveness}},
 	} {
+		m.opt.Partitions = 1 // where bodies are many
 		t.Run(m.name, func(t *testing.T) { bites(t, m.opt, m.see) })
 	}
 }

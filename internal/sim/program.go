@@ -3,6 +3,7 @@ package sim
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -257,4 +258,11 @@ func writeDeeds(b *strings.Builder, deeds []deed, indent int) {
 			writeDeeds(b, part, indent+2)
 		}
 	}
+}
+
+// anySpread reports whether a deed begins a child run that may live in another partition.
+func anySpread(deeds []deed) bool {
+	return slices.ContainsFunc(deeds, func(d deed) bool {
+		return d.spec.Spread || anySpread(d.then) || slices.ContainsFunc(d.parts, anySpread)
+	})
 }

@@ -33,7 +33,7 @@ func TestWorkflowsCompile(t *testing.T) {
 // TestCalm lives universes in which nothing goes wrong but the work itself: what fails here is no matter of faults.
 func TestCalm(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
-		r, err := Run(seed, Options{Calm: true})
+		r, err := Run(seed, Options{Calm: true, Partitions: 1 + int(seed%4)})
 		if err != nil {
 			t.Fatal(err)
 		}

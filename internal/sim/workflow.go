@@ -3,6 +3,7 @@ package sim
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,17 @@ func (w *workflow) text() string {
 		return w.program.text()
 	}
 	return string(w.source.Source)
+}
+
+// spreads reports whether the workflow has child runs that may live in another partition.
+func (w *workflow) spreads() bool {
+	if w.program != nil {
+		return anySpread(w.program.main)
+	}
+	if w.compiled == nil {
+		return false
+	}
+	return slices.ContainsFunc(w.compiled.Specs, func(s *core.StepSpec) bool { return s.Spread })
 }
 
 var library [workflows]struct {
