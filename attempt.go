@@ -29,8 +29,8 @@ func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, cod
 	return a
 }
 
-// Deadline returns when the attempt's time is over, as far as known at its start. An operator may move it, so it is
-// the engine that ends the attempt then: the context is done when it does.
+// Deadline returns when the attempt's time ends, as known at its start. An operator may move it afterwards. The engine
+// ends the attempt, and the context is done then.
 func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, !a.deadline.IsZero() }
 
 type attemptKey struct{}
@@ -47,7 +47,7 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Heartbeat says that the step's attempt is alive, and keeps details that its next attempt reads by
+// Heartbeat says that the step's attempt is alive, and keeps details that the next attempt reads with
 // [LastHeartbeat]. It is cheap: call it often. Details that cannot be encoded, or are above Config.MaxPayload, are
 // not kept, and the log says so. Outside of a step it does nothing.
 func Heartbeat(ctx context.Context, details any) {
@@ -59,16 +59,17 @@ func Heartbeat(ctx context.Context, details any) {
 	if details != nil {
 		var err error
 		if b, err = a.host.input(a.codec, "the details of a heartbeat", details); err != nil {
-			b = nil // a sign of life is worth more than what came with it
+			b = nil // the heartbeat counts even without its details
 			a.unkept.Do(func() {
-				a.host.log.Warn("the details of a heartbeat are not kept", "run", a.task.Token.Run.String(), "step", a.task.StepName, "error", err)
+				a.host.log.Warn("the details of a heartbeat are not kept", "run", a.task.Token.Run.String(), "step",
+					a.task.StepName, "error", err)
 			})
 		}
 	}
 	a.alive.Heartbeat(b)
 }
 
-// LastHeartbeat returns the details of the last heartbeat of the step's attempt before; false: there are none.
+// LastHeartbeat returns the details of the last heartbeat of the previous attempt; false: there are none.
 func LastHeartbeat[T any](ctx context.Context) (T, bool) {
 	var zero T
 	a := attemptOf(ctx)
@@ -87,7 +88,7 @@ func AttemptNumber(ctx context.Context) int {
 	return 0
 }
 
-// AttemptInfo is what a step's function may know of its attempt.
+// AttemptInfo describes the attempt that a step's function runs in.
 type AttemptInfo struct {
 	RunID    string
 	Workflow string
@@ -97,7 +98,7 @@ type AttemptInfo struct {
 	IdempotencyKey string
 }
 
-// Attempt returns what there is to know of the step's attempt; false outside of a step.
+// Attempt describes the step's attempt; false outside of a step.
 func Attempt(ctx context.Context) (AttemptInfo, bool) {
 	a := attemptOf(ctx)
 	if a == nil {
@@ -109,6 +110,7 @@ func Attempt(ctx context.Context) (AttemptInfo, bool) {
 func (a *attempt) info() AttemptInfo {
 	run := a.task.Token.Run.String()
 	return AttemptInfo{
-		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count, IdempotencyKey: run + "/" + a.task.StepName,
+		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count,
+		IdempotencyKey: run + "/" + a.task.StepName,
 	}
 }

@@ -125,7 +125,8 @@ func BenchmarkResume(b *testing.B) {
 	const steps = 10_000
 	w := pawl.Define("long", func(ctx pawl.Context, n int) (int, error) {
 		for i := range n {
-			if _, err := pawl.Step(ctx, fmt.Sprint("s", i), func(context.Context) (int, error) { return i, nil }); err != nil {
+			if _, err := pawl.Step(ctx, fmt.Sprint("s", i),
+				func(context.Context) (int, error) { return i, nil }); err != nil {
 				return 0, err
 			}
 		}

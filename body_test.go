@@ -176,10 +176,13 @@ func TestHooks(t *testing.T) {
 			t.Error(err)
 		}
 		want := []string{
-			"failure(fail) timed out false cancelled false nil false", "exit(fail) timed out false cancelled false nil false",
-			"failure(sleep) timed out true cancelled false nil false", "exit(sleep) timed out true cancelled false nil false",
+			"failure(fail) timed out false cancelled false nil false",
+			"exit(fail) timed out false cancelled false nil false",
+			"failure(sleep) timed out true cancelled false nil false",
+			"exit(sleep) timed out true cancelled false nil false",
 			"exit(ok) timed out false cancelled false nil true",
-			"cancel(cancel) timed out false cancelled true nil false", "exit(cancel) timed out false cancelled true nil false",
+			"cancel(cancel) timed out false cancelled true nil false",
+			"exit(cancel) timed out false cancelled true nil false",
 		}
 		if !slices.Equal(calls, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
@@ -300,7 +303,8 @@ func TestChangedBody(t *testing.T) {
 		pawltest.Replay(t, v1, history)
 		pawltest.Replay(t, fixed, history)
 		var changed *pawl.ChangedError
-		if err := pawl.Replay(t.Context(), pawl.Config{}, broken, history); !errors.As(err, &changed) || changed.Recorded != `step "charge"` || changed.Asked != `step "reserve"` {
+		if err := pawl.Replay(t.Context(), pawl.Config{}, broken, history); !errors.As(err, &changed) ||
+			changed.Recorded != `step "charge"` || changed.Asked != `step "reserve"` {
 			t.Errorf("replay: %v", err)
 		}
 		e.Restart(broken)
@@ -453,7 +457,10 @@ func TestPanics(t *testing.T) {
 		return 0, err
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		for where, value := range map[string]string{"body": "in the body", "step": "in the step", "strand": "assignment to entry in nil map"} {
+		for where, value := range map[string]string{
+			"body": "in the body", "step": "in the step",
+			"strand": "assignment to entry in nil map",
+		} {
 			_, err := run(t, e.Engine, w, where)
 			var p *pawl.PanicError
 			if !errors.As(err, &p) || p.Value != value || !strings.Contains(p.Stack, "body_test.go") {
@@ -469,16 +476,19 @@ func TestPanics(t *testing.T) {
 func TestDefineRefuses(t *testing.T) {
 	body := func(pawl.Context, string) (int, error) { return 0, nil }
 	for want, opts := range map[string][]pawl.Option{
-		"run timeout":               {pawl.RunTimeout("3 weeks")},
-		"execution timeout":         {pawl.ExecutionTimeout(time.Duration(0))},
-		"task timeout":              {pawl.TaskTimeout("1h")},
-		"run retry":                 {pawl.RunRetry("fixed")},
-		"defaults: retry":           {pawl.Defaults(pawl.Retry("fixed(-3, 1s)"))},
-		"step charge: heartbeat":    {pawl.ForStep("charge", pawl.HeartbeatTimeout("never"))},
-		"onFailure: it has no":      {pawl.OnFailure[string](nil)},
-		"step a/b: the name":        {pawl.ForStep("a/b", pawl.Timeout("1s"))},
-		"onFailure takes int":       {pawl.OnFailure(func(context.Context, int, error) error { return nil })},
-		"retry: maxInterval":        {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 3, MaxInterval: time.Millisecond}))},
+		"run timeout":            {pawl.RunTimeout("3 weeks")},
+		"execution timeout":      {pawl.ExecutionTimeout(time.Duration(0))},
+		"task timeout":           {pawl.TaskTimeout("1h")},
+		"run retry":              {pawl.RunRetry("fixed")},
+		"defaults: retry":        {pawl.Defaults(pawl.Retry("fixed(-3, 1s)"))},
+		"step charge: heartbeat": {pawl.ForStep("charge", pawl.HeartbeatTimeout("never"))},
+		"onFailure: it has no":   {pawl.OnFailure[string](nil)},
+		"step a/b: the name":     {pawl.ForStep("a/b", pawl.Timeout("1s"))},
+		"onFailure takes int":    {pawl.OnFailure(func(context.Context, int, error) error { return nil })},
+		"retry: maxInterval": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{
+			MaxAttempts: 3,
+			MaxInterval: time.Millisecond,
+		}))},
 		"retry: maxAttempts":        {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: -2}))},
 		"retry: backoffCoefficient": {pawl.Defaults(pawl.RetryWith(pawl.RetryPolicy{BackoffCoefficient: 0.5}))},
 	} {

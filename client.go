@@ -13,30 +13,31 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Client is what callers do with runs. [Engine] is one. Runs are named by their run id or by their workflow id, which
-// means the open run of that id or else its newest.
+// Client starts runs and works with them. [Engine] is one. A run is named by its run id or by its workflow id. A
+// workflow id means the open run that has it, else the newest.
 type Client interface {
-	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict (a workflow id that is taken, a key with another
-	// input), ErrTooLarge, ErrClosed.
+	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict (a workflow id that is taken, a
+	// key with another input), ErrTooLarge, ErrClosed.
 	StartRun(ctx context.Context, r StartRequest) (Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
 	AwaitRun(ctx context.Context, id string) (Outcome, error)
-	// SendEvent delivers an event. It returns when the event is durable: it stays with the run, and with those that follow
-	// it in its chain (continue-as-new, run retries), until it is waited for. A second one with the same name and id changes
-	// nothing; of the events that a chain has taken, the ids of the last 1,000 are known. An event sent to a run that others
-	// have followed reaches the last one. Errors: ErrNotFound, ErrRunClosed, ErrFull, ErrTooLarge, ErrClosed.
+	// SendEvent delivers an event. It returns when the event is durable: it stays with the run, and with those that
+	// follow it in its chain (continue-as-new, run retries), until a wait takes it. A second event with the same name
+	// and id changes nothing; a chain remembers the ids of the last 1,000 events it has taken. An event for a run that
+	// others of its chain have followed goes to the last one. Errors: ErrNotFound, ErrRunClosed, ErrFull, ErrTooLarge,
+	// ErrClosed.
 	SendEvent(ctx context.Context, id string, e Event) error
-	// Operate applies an operation. It returns when that is durable. What ends, holds or extends a run as a whole applies to the
-	// last one of its chain where others have followed it. Errors: ErrNotFound, ErrRunClosed, ErrConflict, ErrInvalid.
+	// Operate applies an operation. It returns when that is durable. An operation that ends, pauses or extends a whole
+	// run applies to the last run of its chain. Errors: ErrNotFound, ErrRunClosed, ErrConflict, ErrInvalid.
 	Operate(ctx context.Context, id string, op Operation) error
-	// RestartRun starts a new run with the input of another one, with fresh deadlines, and returns the new run's id. It makes all
-	// steps again, or those that the options say: RerunSteps, RerunFrom. The workflow id, if the run has one, must be free: the
-	// run must have ended. Errors: ErrNotFound, ErrConflict.
+	// RestartRun starts a new run with the input of another one, with fresh deadlines, and returns the new run's id. It
+	// runs all steps again, or those that the options name: RerunSteps, RerunFrom. The workflow id, if the run has one,
+	// must be free: the run must have ended. Errors: ErrNotFound, ErrConflict.
 	RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error)
 	// DescribeRun returns a run as it stands. Errors: ErrNotFound.
 	DescribeRun(ctx context.Context, id string) (Description, error)
-	// Explain returns a run with all that explains it: attempts, reasons, binding deadlines and where they were set, what is
-	// next, operations. Errors: ErrNotFound.
+	// Explain returns a run with everything that explains it: attempts, reasons, deadlines and where they were set,
+	// what is next, operations. Errors: ErrNotFound.
 	Explain(ctx context.Context, id string) (*Explanation, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q Query) ([]Summary, error)
@@ -57,7 +58,7 @@ type StartRequest struct {
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
 
-	// Of a restart: the steps to be made again, or the one from which on; see RerunSteps and RerunFrom.
+	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
 	Steps []string
 	From  string
 }
@@ -76,10 +77,10 @@ type Outcome struct {
 	Failure *Failure
 }
 
-// Event is something a run may wait for.
+// Event is what a run can wait for.
 type Event struct {
 	Name    string
-	ID      string // of the sender's choice, for telling a repetition; empty: each is a new event
+	ID      string // chosen by the sender; a second event with the same id is a repetition; empty: each is a new event
 	Payload []byte // encoded
 	Actor   string
 }
@@ -98,7 +99,7 @@ type Summary struct {
 	ID, Workflow, WorkflowID string
 	Phase                    string
 	CreatedAt, EndedAt       time.Time
-	Deadline                 time.Time // the earlier one of the run's
+	Deadline                 time.Time // the earlier of the run's two deadlines
 }
 
 // StepDescription is a step as it stands.
@@ -118,32 +119,34 @@ type StepDescription struct {
 // Query selects runs.
 type Query struct {
 	Workflow, WorkflowID string
-	Phases               []string // pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated, continued; empty: all
-	After                string   // run id: the last of the page before
-	Limit                int      // default 50
+	// Phases are pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated or continued;
+	// empty: all.
+	Phases []string
+	After  string // run id: the last of the page before
+	Limit  int    // default 50
 }
 
-// Op is an operation.
-type Op = core.Op
+// Op names an operation.
+type Op string
 
 // The operations. Those on a step name it by its key.
 const (
-	OpCancel    = core.OpCancel    // running steps finish
-	OpInterrupt = core.OpInterrupt // running steps are told to stop
-	OpTerminate = core.OpTerminate // closed at once
-	OpPause     = core.OpPause
-	OpResume    = core.OpResume
-	OpRetryRun  = core.OpRetryRun // every failed step of a run that has ended
-	OpRetryStep = core.OpRetryStep
-	OpSkip      = core.OpSkip
-	OpComplete  = core.OpComplete
-	OpFail      = core.OpFail
-	OpNow       = core.OpNow // ends a backoff
-	OpSetPolicy = core.OpSetPolicy
-	OpExtend    = core.OpExtend
+	OpCancel    Op = "cancel"    // running steps finish
+	OpInterrupt Op = "interrupt" // running steps are told to stop
+	OpTerminate Op = "terminate" // closed at once
+	OpPause     Op = "pause"
+	OpResume    Op = "resume"
+	OpRetryRun  Op = "retry_run" // every failed step of a run that has ended
+	OpRetryStep Op = "retry_step"
+	OpSkip      Op = "skip"
+	OpComplete  Op = "complete"
+	OpFail      Op = "fail"
+	OpNow       Op = "now" // ends a backoff
+	OpSetPolicy Op = "set_policy"
+	OpExtend    Op = "extend"
 )
 
-// Operation is an operator's or a caller's wish. Each is an event in the run's history.
+// Operation is what an operator or a caller asks of a run. Each is kept in the run's history.
 type Operation struct {
 	Op            Op
 	Step          string        // of operations on a step
@@ -165,13 +168,17 @@ func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) 
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
-func (e *Engine) startRun(ctx context.Context, r StartRequest, refine func(*engine.StartRequest) error) (Started, error) {
+func (e *Engine) startRun(
+	ctx context.Context, r StartRequest, refine func(*engine.StartRequest) error,
+) (Started, error) {
 	d := e.host.definition(r.Workflow)
 	if d == nil {
-		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", r.Workflow)
+		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows "+
+			"or Engine.Register", r.Workflow)
 	}
 	if len(r.Steps) > 0 || r.From != "" {
-		return Started{}, invalid(errors.New("there is no run yet whose steps could be made again: use RestartRun"), "start")
+		return Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),
+			"start")
 	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
@@ -209,7 +216,8 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 	case err != nil && ctx.Err() == nil:
 		return Outcome{}, err
 	case err != nil && problem != nil:
-		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run, context.Cause(ctx), problem)
+		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run,
+			context.Cause(ctx), problem)
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
@@ -217,7 +225,7 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 }
 
 // find resolves a name. A run id needs no look-up.
-func (e *Engine) find(ctx context.Context, id string) (RunID, error) {
+func (e *Engine) find(ctx context.Context, id string) (core.RunID, error) {
 	if run, err := core.ParseRunID(id); err == nil {
 		return run, nil
 	}
@@ -243,7 +251,10 @@ func (e *Engine) SendEvent(ctx context.Context, id string, ev Event) error {
 	if err != nil {
 		return err
 	}
-	return e.engine.Signal(ctx, run, core.SignalReceived{Name: ev.Name, ID: ev.ID, Payload: ev.Payload, Actor: ev.Actor})
+	return e.engine.Signal(ctx, run, core.SignalReceived{
+		Name: ev.Name, ID: ev.ID,
+		Payload: ev.Payload, Actor: ev.Actor,
+	})
 }
 
 // Operate applies an operation.
@@ -253,7 +264,10 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 		return err
 	}
 	in := core.Operation{
-		Op: op.Op, Step: core.NoStep, By: op.By, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
+		Step: core.NoStep, By: op.By, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
+	}
+	if err := in.Op.UnmarshalText([]byte(op.Op)); err != nil {
+		return invalid(err, "operate")
 	}
 	if !op.To.IsZero() {
 		in.To = policy.At(op.To)
@@ -285,7 +299,7 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 	return e.engine.Operate(ctx, run, in)
 }
 
-// aim completes an operation by what has to do with its step.
+// aim fills in the parts of an operation that depend on its step.
 func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
 	if op.Step != "" {
 		s, ok := r.Lookup(op.Step)
@@ -312,8 +326,9 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	}
 	d := Description{
 		Summary: Summary{
-			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(), CreatedAt: r.CreatedAt.Std(),
-			EndedAt: r.EndedAt.Std(), Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
+			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
+			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
+			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
 		},
 		Input: r.Input, Output: r.Output, Failure: r.Failure,
 	}
@@ -323,9 +338,9 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 			continue
 		}
 		d.Steps = append(d.Steps, StepDescription{
-			Name: s.Key(), Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Counted, Scheduled: s.ScheduledAt.Std(),
-			Ended: s.EndedAt.Std(), Next: s.NextAt.Std(), Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(),
-			Output: s.Output, Failure: s.Failure,
+			Name: s.Key(), Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Counted,
+			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
+			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output, Failure: s.Failure,
 		})
 	}
 	return d, nil
@@ -354,18 +369,27 @@ func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 	out := make([]Summary, len(page.Runs))
 	for i, r := range page.Runs {
 		out[i] = Summary{
-			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(), CreatedAt: r.CreatedAt.Std(),
-			EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(),
+			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
+			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(),
 		}
 	}
 	return out, nil
 }
 
-// History returns what is recorded of a run, as package pawltest replays it.
-func (e *Engine) History(ctx context.Context, id string) ([]core.Entry, error) {
+// History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later
+// versions of the code.
+func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
 	run, err := e.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return e.engine.Entries(ctx, run, 0)
+	entries, err := e.engine.Entries(ctx, run, 0)
+	if err != nil {
+		return nil, err
+	}
+	var history []byte
+	for i := range entries {
+		history = core.AppendEntry(history, &entries[i])
+	}
+	return history, nil
 }

@@ -17,9 +17,11 @@ import (
 func TestEveryErrorHasACode(t *testing.T) {
 	all := map[string]error{
 		"ErrTimedOut": pawl.ErrTimedOut, "ErrRetriesExhausted": pawl.ErrRetriesExhausted,
-		"ErrDeadlineExceeded": pawl.ErrDeadlineExceeded, "ErrCancelled": pawl.ErrCancelled, "ErrTerminated": pawl.ErrTerminated,
+		"ErrDeadlineExceeded": pawl.ErrDeadlineExceeded, "ErrCancelled": pawl.ErrCancelled,
+		"ErrTerminated": pawl.ErrTerminated,
 		"ErrWorkerLost": pawl.ErrWorkerLost, "ErrInvalid": pawl.ErrInvalid, "ErrContextEnded": pawl.ErrContextEnded,
-		"ErrNested": pawl.ErrNested, "ErrNotFound": pawl.ErrNotFound, "ErrConflict": pawl.ErrConflict, "ErrClosed": pawl.ErrClosed,
+		"ErrNested": pawl.ErrNested, "ErrNotFound": pawl.ErrNotFound, "ErrConflict": pawl.ErrConflict,
+		"ErrClosed":   pawl.ErrClosed,
 		"ErrTooLarge": pawl.ErrTooLarge, "ErrRunClosed": pawl.ErrRunClosed, "ErrFull": pawl.ErrFull,
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// Codec turns values into what the history holds and back. What it makes must be JSON, for that is what people and tools
-// expect in a history; a codec that encrypts makes a JSON string. A codec must read what it wrote years ago.
+// Codec turns values into what the history holds and back. It must write JSON, since people and tools
+// expect JSON in a history; a codec that encrypts writes a JSON string. A codec must read what it wrote years ago.
 type Codec interface {
 	Encode(v any) ([]byte, error)
 	Decode(data []byte, v any) error
@@ -25,14 +25,15 @@ func (JSON) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 var null = []byte("null")
 
-// encode makes a payload, and says whose it was where that fails.
+// encode makes a payload; its error names what the payload is.
 func encode(c Codec, what string, v any) ([]byte, error) {
 	b, err := c.Encode(v)
 	if err != nil {
 		return nil, NonRetryable(fmt.Errorf("pawl: %s cannot be encoded: %w", what, err))
 	}
 	if _, plain := c.(JSON); !plain && !json.Valid(b) {
-		return nil, NonRetryable(fmt.Errorf("pawl: %s: the codec made no JSON: it has to return at least a JSON string", what))
+		return nil, NonRetryable(fmt.Errorf("pawl: %s: the codec made no JSON: it has to return at least a JSON string",
+			what))
 	}
 	return b, nil
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Context is what a workflow's body gets. It names the run, and its Done channel is closed when the body is unwound.
-// Its methods are those of a context, so that it can be passed to code that computes; what touches the world belongs
-// in a [Step].
+// Context is what a workflow's body gets. It names the run, and its Done channel is closed when the body is stopped.
+// Its methods are those of a context, so that it can be passed to code that computes; I/O belongs in a [Step].
 type Context interface {
 	context.Context
 	of() *branch
@@ -30,19 +29,19 @@ func (b *branch) of() *branch { return b }
 // stepFunc is a step's function, whose result is encoded.
 type stepFunc = body.Func
 
-// invalid returns the error of a call that makes no sense. The run fails for it even where the body ignores the
-// error, since what follows is not what its author meant.
+// invalid returns the error of a call that makes no sense. The run fails even if the body ignores the
+// error, since the body then no longer does what its author meant.
 func (b *branch) invalid(err error, format string, args ...any) error {
 	err = invalid(err, format, args...)
 	if b.NoteInvalid(err) {
-		b.host.log.Error("a workflow's body asks for what makes no sense, and its run will fail",
+		b.host.log.Error("a workflow's body made a call that is invalid, and its run will fail",
 			"run", b.Run().String(), "error", err)
 	}
 	return err
 }
 
-// call runs a function in a branch that Go or Map has begun, and ends the branch. What it returned goes to set
-// before.
+// call runs a function in a branch that Go or Map has begun, and ends the branch. It passes the result to set
+// first.
 func call[T any](b *branch, fn func(ctx Context) (T, error), set func(T, error)) {
 	var v T
 	err := errors.New("the branch ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
@@ -56,8 +55,8 @@ func call[T any](b *branch, fn func(ctx Context) (T, error), set func(T, error))
 	v, err = fn(b)
 }
 
-// closing is how a run ends whose body has returned. A call that made no sense fails the run whatever the body made
-// of it.
+// closing is how a run ends whose body has returned. A call that made no sense fails the run even if the body
+// ignored its error.
 func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close {
 	var next *continueError
 	if err == nil {
@@ -76,8 +75,8 @@ func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close
 	}
 }
 
-// failing is how a run ends whose body returned an error. A step that the run had no time left for ends it as its
-// deadline would have, only earlier.
+// failing is how a run ends whose body returned an error. If a step failed because the run had no time left,
+// the run ends as timed out, as it would have at its deadline.
 func failing(err error) core.Close {
 	var step *StepError
 	if errors.As(err, &step) && step.Failure != nil {

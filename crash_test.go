@@ -68,7 +68,10 @@ func takeOrders(dir string) error {
 	}
 	w := order(trace)
 	ctx := context.Background()
-	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w}})
+	e, err := pawl.Open(ctx, pawl.Config{
+		Database:  "sqlite:" + filepath.Join(dir, "pawl.db"),
+		Workflows: []pawl.Definition{w},
+	})
 	if err != nil {
 		return err
 	}
@@ -120,8 +123,8 @@ func TestCrash(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		// At any instant: before it has opened its database, or with a thousand steps in flight. However slow the machine is, half
-		// of the lives begin to count when something has happened.
+		// At any instant: before it has opened its database, or with a thousand steps in flight. However slow the
+		// machine is, half of the lives begin to count when something has happened.
 		life, busy := time.Duration(20+rng.IntN(100))*time.Millisecond, rng.IntN(2) == 0
 		err, killed := error(nil), false
 		if i < crashes {
@@ -136,9 +139,11 @@ func TestCrash(t *testing.T) {
 	checkRuns(t, dir, checkTrace(t, filepath.Join(dir, "trace")))
 }
 
-// killAfter kills the program once it has lived for so long, counted from its first line in the trace where it is to be busy, and
-// waits for its end.
-func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, busy bool, trace string) (err error, killed bool) {
+// killAfter kills the program once it has lived for so long, counted from its first line in the trace where it is to be
+// busy, and waits for its end.
+func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, busy bool,
+	trace string,
+) (err error, killed bool) {
 	size := func() int64 {
 		if info, err := os.Stat(trace); err == nil {
 			return info.Size()
@@ -164,8 +169,8 @@ func killAfter(cmd *exec.Cmd, ended <-chan error, life time.Duration, busy bool,
 }
 
 // checkTrace holds what happened outside against the promise: a finished step is not run again. A step begins only
-// after the one before is durably finished, so no line of that one may follow. It returns how often each order's last step
-// has begun.
+// after the one before is durably finished, so no line of that one may follow. It returns how often each order's last
+// step has begun.
 func checkTrace(t *testing.T, path string) (begun map[int]int) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -200,11 +205,14 @@ func checkTrace(t *testing.T, path string) (begun map[int]int) {
 }
 
 // checkRuns holds the database against the promise: every order has ended once, and no deadline has moved. Five
-// attempts lost in a row stop a step, for it may be what kills its worker; where a machine is so busy that the program dies a moment
-// after each beginning, that is right, but not for a step whose function never began, and not for many.
+// attempts lost in a row stop a step, for it may be what kills its worker; where a machine is so busy that the program
+// dies a moment after each beginning, that is right, but not for a step whose function never began, and not for many.
 func checkRuns(t *testing.T, dir string, begun map[int]int) {
 	t.Helper()
-	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{order(nil)}})
+	e, err := pawl.Open(t.Context(), pawl.Config{
+		Database:  "sqlite:" + filepath.Join(dir, "pawl.db"),
+		Workflows: []pawl.Definition{order(nil)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +233,8 @@ func checkRuns(t *testing.T, dir string, begun map[int]int) {
 		n, _ := strconv.Atoi(string(d.Input))
 		if r.Phase != "succeeded" {
 			stopped++
-			if last := d.Steps[len(d.Steps)-1]; last.Reason != "worker_lost" || begun[n] == 0 || stopped > crashOrders/50 {
+			if last := d.Steps[len(d.Steps)-1]; last.Reason != "worker_lost" ||
+				begun[n] == 0 || stopped > crashOrders/50 {
 				t.Errorf("run %s is %s; its last step began %d times: %+v", r.ID, r.Phase, begun[n], last)
 			}
 		}

@@ -21,7 +21,8 @@ const maxTask = 2 * time.Minute
 type Definition interface {
 	// Name returns the name under which its runs are recorded.
 	Name() string
-	// Err returns what is wrong with the definition: a bad name, policy or hook. Register, Open and Start return it, too.
+	// Err returns what is wrong with the definition: a bad name, policy or hook. Register, Open and Start return it,
+	// too.
 	Err() error
 	definition() *definition
 }
@@ -104,7 +105,7 @@ func (d *definition) note(err error) {
 
 var errNoFunction = errors.New("it has no function")
 
-// checkName refuses what keys are put together with.
+// checkName refuses the characters that keys are built with.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -147,7 +148,7 @@ func TaskTimeout[D Amount](after D) Option {
 	}
 }
 
-// RunRetry lets a run that failed or timed out be followed by a new one with the same input. Default: none.
+// RunRetry starts a new run with the same input after a run that failed or timed out. Default: none.
 func RunRetry(preset string) Option {
 	r, err := policy.ParsePreset(preset)
 	return func(d *definition) {
@@ -156,7 +157,7 @@ func RunRetry(preset string) Option {
 	}
 }
 
-// RunRetryWith lets a run that failed or timed out be followed by a new one with the same input. Default: none.
+// RunRetryWith starts a new run with the same input after a run that failed or timed out. Default: none.
 func RunRetryWith(p RetryPolicy) Option {
 	r, err := p.decode()
 	return func(d *definition) {
@@ -165,15 +166,16 @@ func RunRetryWith(p RetryPolicy) Option {
 	}
 }
 
-// Cron lets run after run of the workflow begin, in one chain: a start makes a run that waits for the first firing, and each
-// run is followed by one with the same input at the first firing after it began and has ended, however it ended. Runs of a
-// chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are refused; for
-// those use [CreateSchedule]. The run retry policy comes first. A cancel or the execution timeout ends the chain, and then
-// the result of the start is there.
+// Cron begins run after run of the workflow, in one chain: a start makes a run that waits for the first firing, and
+// each run is followed by one with the same input at the first firing after it began and has ended, however it ended.
+// Runs of a chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are
+// refused; for those use [CreateSchedule]. The run retry policy comes first. A cancel or the execution timeout ends the
+// chain. Only then does the start have its result.
 func Cron(s Schedule) Option {
 	table, err := s.table()
 	if s.Overlap != "" || s.CatchUp != "" {
-		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for CreateSchedule"))
+		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
+			"CreateSchedule"))
 	}
 	return func(d *definition) {
 		d.note(wrap("cron", err))
@@ -183,7 +185,7 @@ func Cron(s Schedule) Option {
 	}
 }
 
-// Options is several options as one; err is what is wrong with them.
+// Options combines several options into one; err says what is wrong with them.
 func Options(opts []Option, err error) Option {
 	return func(d *definition) {
 		d.note(err)
@@ -193,7 +195,7 @@ func Options(opts []Option, err error) Option {
 	}
 }
 
-// Defaults are the options of all steps of the workflow. A step's own replace them one by one.
+// Defaults are the options of all steps of the workflow. A step's own options replace them one by one.
 func Defaults(opts ...StepOption) Option {
 	_, err := stepPolicy(opts)
 	return func(d *definition) {
@@ -202,8 +204,7 @@ func Defaults(opts ...StepOption) Option {
 	}
 }
 
-// ForStep are the options of one step, in the definition instead of the body, where they are checked before anything
-// runs.
+// ForStep sets the options of one step in the definition instead of the body. They are checked before anything runs.
 func ForStep(name string, opts ...StepOption) Option {
 	_, err := stepPolicy(opts)
 	return func(d *definition) {
@@ -212,8 +213,8 @@ func ForStep(name string, opts ...StepOption) Option {
 	}
 }
 
-// OnFailure runs fn once when a run is about to end as failed or timed out, before it is marked so. cause is what ended
-// it. The hook is a step: it has attempts, by default one within a minute, and a place in the history.
+// OnFailure runs fn once when a run is about to end as failed or timed out, before the end is recorded. cause is what
+// ended it. The hook is a step: it has attempts, by default one within a minute, and a place in the history.
 func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookFailure, fn, opts)
 }
@@ -228,7 +229,7 @@ func OnExit[In any](fn func(ctx context.Context, in In, cause error) error, opts
 	return hook(body.HookExit, fn, opts)
 }
 
-// hookLimit is a hook's budget where its options do not say.
+// hookLimit bounds a hook whose options set no limit.
 const hookLimit = time.Minute
 
 func hook[In any](name string, fn func(context.Context, In, error) error, opts []StepOption) Option {

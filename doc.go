@@ -15,17 +15,18 @@
 //
 // # The model
 //
-// A workflow's function is its body. What the body does with the world, it does in steps: [Step] runs a function and
-// records its result, [Sleep], [WaitEvent], [Child] and [Call] wait for something and record what came. When the process
-// dies, or when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning, and each
+// A workflow's function is its body. All I/O of the body happens in steps: [Step] runs a function and records its
+// result, [Sleep], [WaitEvent], [Child] and [Call] wait for something and record what came. When the process dies, or
+// when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning, and each
 // step that is recorded returns its result at once. So
 //
 //   - a step's function runs until it has succeeded, and never again after that. An attempt that a crash interrupts is
 //     made again: give [AttemptInfo.IdempotencyKey] to what must not happen twice;
-//   - the body itself must do the same each time: clocks, dice and the world belong into steps, or come from [Now],
-//     [Random] and [UUID]. Deferred functions run each time the body is unwound;
-//   - a body that is changed under open runs must keep the order of its steps, or branch by [Version]. A change that
-//     does not fit is noticed: the run waits, and a [ChangedError] shows what is recorded and what was asked for;
+//   - the body itself must do the same each time: clocks, random numbers and all I/O belong in steps, or come
+//     from [Now], [Random] and [UUID]. Deferred functions run each time the body is stopped;
+//   - a body that is changed while runs are open must keep the order of its steps, or branch by [Version].
+//     A change that does not fit is found: the run waits, and a [ChangedError] shows what is recorded and what
+//     the code asks for;
 //   - between steps a body must be quick ([TaskTimeout], 10s). Otherwise a [TaskTimeoutError] says where it is.
 //
 // Steps are told apart by name and occurrence: the second "charge" of a body is "charge#2". A body does one thing at a
@@ -35,17 +36,19 @@
 //
 // [Timeout] bounds a step with all its attempts and is a deadline: an instant that is stored when the step is first
 // scheduled and survives everything. [AttemptTimeout] bounds each attempt and is retried. [RunTimeout] bounds a run,
-// [ExecutionTimeout] a run with its retries and continuations. Nothing outlives what it is part of; a step's context says by its
-// deadline what is left.
+// [ExecutionTimeout] a run with its retries and continuations. A step has no more time than its run, nor a child run
+// than its parent. The deadline of a step's context shows how much time is left.
 //
-// Policies in a definition ([Defaults], [ForStep], hooks) are checked when it is defined, a [MustPolicy] when the program starts, and
-// options in a body when the body comes to them: one that makes no sense is [ErrInvalid] and fails the run.
+// Policies in a definition ([Defaults], [ForStep], hooks) are checked when it is defined, a [MustPolicy] when the
+// program starts, and options in a body when the body reaches them: an option that makes no sense is [ErrInvalid] and
+// fails the run.
 //
 // # Outcomes
 //
-// A step returns its value; or its own error, which errors.As finds with its type and data where [RegisterError] knows it; or
-// what the engine decided: [ErrTimedOut], [ErrRetriesExhausted], [ErrDeadlineExceeded] of an event wait, [ErrCancelled].
-// The last real failure is always behind it. This is the same before and after a restart.
+// A step returns its value; or its own error, which errors.As finds with its type and data where [RegisterError] knows
+// it; or what the engine decided: [ErrTimedOut], [ErrRetriesExhausted], [ErrDeadlineExceeded] of an event wait,
+// [ErrCancelled]. errors.As also finds the last failure that came from the step itself. All this is the same before and
+// after a restart.
 //
 // Package outbox starts runs and sends events within a transaction of your own database. Package pawltest tests
 // workflows in virtual time.

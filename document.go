@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// WorkflowOf makes a workflow of something else than a function. It is for packages of this module: package pawlflow
-// makes workflows of flow documents with it. err is what is wrong with w.
+// WorkflowOf makes a workflow from a document instead of a function. It is for packages of this module: package
+// pawlflow makes workflows of flow documents with it. err is what is wrong with w.
 func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow[In, Out] {
 	d := &definition{name: name, document: w}
 	if name != "" || err == nil {
@@ -32,8 +32,8 @@ func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow
 func checkTypes(def *core.Definition) error {
 	for _, spec := range def.Specs {
 		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || spec.Type == body.TypeMark {
-			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: give the type another name",
-				spec.Name, spec.Type)
+			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: "+
+				"give the type another name", spec.Name, spec.Type)
 		}
 	}
 	return nil
@@ -47,7 +47,7 @@ func (d *definition) codec(c Codec) Codec {
 	return c
 }
 
-// same reports whether two definitions are one and the same.
+// same reports whether two definitions are equal.
 func (d *definition) same(o *definition) bool {
 	return d == o || d.document != nil && o.document != nil && d.document.Source.ID == o.document.Source.ID
 }
@@ -103,8 +103,8 @@ func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 	return res
 }
 
-// observed lets observers and an interceptor have their part in executors of documents' steps. Those that take no
-// time stay as they are: the pool knows them.
+// observed wraps the executors of documents' steps with the observers and the interceptor. Executors whose steps take
+// no time stay as they are, since the pool has to recognise them.
 func (h *host) observed(executors map[string]worker.Executor) map[string]worker.Executor {
 	for name, executor := range executors {
 		if _, instant := executor.(worker.Instant); !instant {
@@ -131,7 +131,7 @@ func (d *definition) begin(req *engine.StartRequest) error {
 }
 
 // ownerOf marks the processes of a database's steps, so that those which outlive a killed program are ended before
-// anything is tried again; "": nothing outlives it that could be.
+// anything is tried again; "": no process can outlive the program.
 func ownerOf(database string) string {
 	scheme, name, _ := strings.Cut(database, ":")
 	if database == "" || scheme == "memory" {

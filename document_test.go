@@ -14,7 +14,8 @@ import (
 	_ "github.com/pawl-dev/pawl/journal/sqlite"
 )
 
-// TestFlowsAreSetAside: a program that does not link package pawlflow leaves flow runs as they are, and says what to import.
+// TestFlowsAreSetAside: a program that does not link package pawlflow leaves flow runs as they are, and says what to
+// import.
 func TestFlowsAreSetAside(t *testing.T) {
 	packed, err := os.Open("cmd/pawl/testdata/library1.db.gz")
 	if err != nil {

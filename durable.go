@@ -6,17 +6,17 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Version lets code change under open runs. It returns the version of a change that this run goes by: the newest,
-// maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were
-// beyond this point before the change was known. Where several goroutines of a body are at work, it waits until the
-// others wait as well.
+// Version lets code change while runs are open. It returns the version of a change that this run goes by: the newest,
+// maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were beyond
+// this point before the change was known. If several goroutines of a body work at once, it waits until all others wait.
 //
 //	if v, err := pawl.Version(ctx, "gift wrap", 1, 2); v >= 2 { … the new steps … }
 //
-// Where minVersion is above what a run has recorded, its old code is gone: the run waits with a [ChangedError].
+// If minVersion is above what a run has recorded, the code for it is gone: the run waits with a [ChangedError].
 func Version(ctx Context, change string, minVersion, maxVersion int) (int, error) {
 	b := ctx.of()
 	if err := checkName(change); err != nil {
@@ -28,14 +28,15 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 	return b.Version(change, minVersion, maxVersion)
 }
 
-// Now returns the instant at which what the body saw last was recorded: the end of the step it waited for, or the
-// run's start. It is the same each time the body is called, and stands still in between.
+// Now returns the time of the last thing the body has seen: the end of the step that it waited for last, or the run's
+// start. It is the same each time the body is called, and changes only when the body waits.
 func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called.
 func Random(ctx Context) *rand.Rand {
 	seed := ctx.of().Draw()
-	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:16]))) //nolint:gosec // it must be reproducible
+	// The generator must give the same numbers each time, so it cannot be a cryptographic one.
+	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:16])))
 }
 
 // UUID returns a UUID, version 8, that is the same each time the body is called.
@@ -45,7 +46,7 @@ func UUID(ctx Context) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// RunInfo is what a body may know of its run.
+// RunInfo describes the run of a body.
 type RunInfo struct {
 	ID         string
 	Workflow   string
@@ -57,7 +58,7 @@ type RunInfo struct {
 	Deadline   time.Time // when it times out; zero: never
 }
 
-// Info returns what there is to know of the run.
+// Info describes the run.
 func Info(ctx Context) RunInfo {
 	b := ctx.of()
 	h, run := b.Head(), b.Run().String()
@@ -65,20 +66,21 @@ func Info(ctx Context) RunInfo {
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
 	}
-	if h.Parent.Run != (RunID{}) {
+	if h.Parent.Run != (core.RunID{}) {
 		info.ParentID = h.Parent.Run.String()
 	}
-	if h.Chain.First != (RunID{}) {
+	if h.Chain.First != (core.RunID{}) {
 		info.FirstID = h.Chain.First.String()
 	}
 	return info
 }
 
-// ContinueAsNew ends the run and has it followed by one with a fresh history and that input. Return it from the body:
+// ContinueAsNew ends the run and starts the next one of its chain, with that input and an empty history. Return it from
+// the body:
 //
 //	return out, pawl.ContinueAsNew(ctx, next)
 //
-// The new run has a run timeout of its own; the execution timeout goes on.
+// The new run has its own run timeout; the execution timeout covers both.
 func ContinueAsNew[In any](ctx Context, in In) error {
 	h := ctx.of().host
 	input, err := h.input(h.codec, "the input to go on with", in)

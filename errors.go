@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// What the engine has to say about a step or a run, by errors.Is. A step's own error lies behind it, by errors.As.
+// What the engine decided about a step or a run, for errors.Is. errors.As finds the step's own error.
 var (
 	ErrTimedOut         error = api.Sentinel(api.CodeTimedOut)
 	ErrRetriesExhausted error = api.Sentinel(api.CodeRetriesExhausted)
@@ -28,16 +28,18 @@ var (
 	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // five attempts in a row died with their worker
 )
 
-// Misuse.
+// Errors of calls that are wrong in themselves.
 var (
-	// ErrInvalid: what was asked for makes no sense: a name, an option, a length of time, an operation. A run whose body asks for
-	// such a thing fails, also where the body does not mind the error, and is not retried.
-	ErrInvalid      error = engine.ErrInvalid
-	ErrContextEnded       = body.ErrContextEnded
-	ErrNested             = body.ErrNested
+	// ErrInvalid: what was asked for makes no sense: a name, an option, a length of time, an operation. A run whose
+	// body asks for such a thing fails, even if the body ignores the error, and is not retried.
+	ErrInvalid error = engine.ErrInvalid
+	// ErrContextEnded: a Context was used after its body had returned, or in another run.
+	ErrContextEnded error = body.ErrContextEnded
+	// ErrNested: a step began inside another one in the same branch. Go does things at once.
+	ErrNested error = body.ErrNested
 )
 
-// What callers of an engine get, by errors.Is.
+// What callers of an engine get, for errors.Is.
 var (
 	ErrNotFound  error = engine.ErrNotFound
 	ErrConflict  error = engine.ErrConflict
@@ -51,17 +53,17 @@ var (
 const typeTooLarge = "output_too_large"
 
 func init() {
-	RegisterErrorValue(typeTooLarge, ErrTooLarge) // first, for it says more
+	RegisterErrorValue(typeTooLarge, ErrTooLarge) // first, since it says more
 	RegisterErrorValue("pawl.invalid", ErrInvalid)
 }
 
-// invalidError says what makes no sense, and is ErrInvalid.
+// invalidError says what makes no sense. For errors.Is it is ErrInvalid.
 type invalidError struct{ error }
 
 func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
 func (e *invalidError) Unwrap() error        { return e.error }
 
-// invalid makes an error that says whose fault it is; nil of nil.
+// invalid makes an error that is ErrInvalid and names the call; nil for nil.
 func invalid(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -123,7 +125,7 @@ func (e *StepError) Is(target error) bool {
 // Unwrap returns the step's own error.
 func (e *StepError) Unwrap() error { return e.own }
 
-// Business reports whether the step's own error is all there is to say: the engine did not give up on it.
+// Business reports whether the step ended by its own error, and not because the engine gave up on it.
 func (e *StepError) Business() bool { return len(e.kinds) == 0 }
 
 // stepError is the error of a closed step; nil where it succeeded or was skipped.
@@ -131,7 +133,10 @@ func stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
-	out := &StepError{Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts, Failure: s.Failure, reason: s.Reason}
+	out := &StepError{
+		Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts,
+		Failure: s.Failure, reason: s.Reason,
+	}
 	if s.Phase == core.StepCancelled {
 		out.reason = policy.ReasonCancelled // also by a limit
 	}
@@ -151,7 +156,7 @@ func stepError(s *engine.Step) error {
 	return out
 }
 
-// kindsOf is what a stop reason is by name.
+// kindsOf returns the errors that a stop reason matches.
 func kindsOf(r policy.Reason) []error {
 	switch r {
 	case policy.ReasonAttemptsExhausted:
@@ -208,11 +213,12 @@ func (e *RunError) Is(target error) bool {
 func (e *RunError) Unwrap() error { return e.own }
 
 // ChangedError says that a workflow's code no longer decides what its run's history holds. The run stays open and its
-// body is called again; deploy code that fits, using [Version] where both old and new runs are to go on.
+// body is called again. Deploy code that fits; use [Version] if old and new runs have to go on.
 type ChangedError struct{ Run, Workflow, Recorded, Asked string }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the order of steps, or branch by pawl.Version)",
+	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the "+
+		"order of steps, or branch by pawl.Version)",
 		e.Run, e.Workflow, e.Recorded, e.Asked)
 }
 
@@ -224,7 +230,8 @@ type TaskTimeoutError struct {
 }
 
 func (e *TaskTimeoutError) Error() string {
-	return fmt.Sprintf("run %s of workflow %q: the body did not come to its next step within %s: what blocks or computes for long belongs in a step\n%s",
+	return fmt.Sprintf("run %s of workflow %q: the body did not come to its next step within %s: what blocks or "+
+		"computes for long belongs in a step\n%s",
 		e.Run, e.Workflow, e.Limit, e.Stack)
 }
 
@@ -244,11 +251,14 @@ func (e *PanicError) Error() string {
 
 func newPanic(v any, stack []byte) *PanicError {
 	const most = 8 << 10
-	return &PanicError{Value: fmt.Sprint(v), At: panickedAt(string(stack)), Stack: string(stack[:min(len(stack), most)])}
+	return &PanicError{
+		Value: fmt.Sprint(v), At: panickedAt(string(stack)),
+		Stack: string(stack[:min(len(stack), most)]),
+	}
 }
 
-// panickedAt finds in the stack of a recovered panic the line that panicked: the first one beyond the runtime's. Of several panics
-// the one that began is the last.
+// panickedAt finds in the stack of a recovered panic the line that panicked: the first one beyond the runtime's. Of
+// several panics the one that began is the last.
 func panickedAt(stack string) string {
 	lines := strings.Split(stack[strings.LastIndex(stack, "\npanic(")+1:], "\n")
 	for i := 2; i+1 < len(lines); i += 2 {
@@ -262,7 +272,7 @@ func panickedAt(stack string) string {
 	return ""
 }
 
-// hint wraps an error with a wish about its retry.
+// hint wraps an error with what it says about its retry.
 type hint struct {
 	error
 	final bool
@@ -271,7 +281,7 @@ type hint struct {
 
 func (h *hint) Unwrap() error { return h.error }
 
-// NonRetryable marks an error that no further attempt would change.
+// NonRetryable marks an error that another attempt would meet again.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil
@@ -301,7 +311,7 @@ type namedError struct {
 }
 
 // RegisterError lets errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them again
-// after a restart, and retry policies can name them. It panics where the name is taken, as it is called at start.
+// after a restart, and retry policies can name them. It panics if the name is taken: call it when the program starts.
 func RegisterError[E error](name string) {
 	register(name, func(data []byte) (error, bool) {
 		var e E
@@ -336,7 +346,7 @@ func register(name string, decode func([]byte) (error, bool)) {
 	errorTypes.byName[name] = decode
 }
 
-// nameOf finds what of an error is registered.
+// nameOf finds the registered error in err and its name.
 func nameOf(err error) (string, error) {
 	errorTypes.RLock()
 	defer errorTypes.RUnlock()
@@ -370,7 +380,7 @@ func walk(err error) (string, error) {
 	return "", nil
 }
 
-// failureOf makes of an error what is recorded.
+// failureOf turns an error into what is recorded.
 func failureOf(err error) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Message: err.Error()}
 	var step *StepError
@@ -411,7 +421,8 @@ func failureOf(err error) *policy.Failure {
 	return f
 }
 
-// recordedError is an error read back from the history: what it said, what it was, and what the engine had decided before.
+// recordedError is an error read back from the history: what it said, what it was, and what the engine had decided
+// before.
 type recordedError struct {
 	message string
 	was     error
@@ -476,7 +487,8 @@ func (h *host) tooLarge(what string, payload []byte) error {
 	}
 	return NonRetryable(&tooLargeError{&policy.Failure{
 		Kind: policy.KindFailed, Type: typeTooLarge, Message: fmt.Sprintf(
-			"%s has %d bytes, more than the %d that are allowed: store it elsewhere and pass a reference, or raise Config.MaxPayload", what, len(payload), h.maxPayload),
+			"%s has %d bytes, more than the %d that are allowed: store it elsewhere and pass a reference, or raise "+
+				"Config.MaxPayload", what, len(payload), h.maxPayload),
 	}})
 }
 

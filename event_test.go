@@ -15,7 +15,9 @@ import (
 type ledger struct{ Taken []int }
 
 // collector takes an event in each run of its chain until it has taken enough, however a run is followed by the next.
-func collector(enough int, follow func(ctx pawl.Context, l ledger) error, opts ...pawl.Option) *pawl.Workflow[ledger, string] {
+func collector(enough int, follow func(ctx pawl.Context, l ledger) error,
+	opts ...pawl.Option,
+) *pawl.Workflow[ledger, string] {
 	return pawl.Define("collect", func(ctx pawl.Context, l ledger) (string, error) {
 		n, err := pawl.WaitEvent[int](ctx, "paid")
 		if err != nil {
@@ -105,12 +107,13 @@ func TestEventsGoWithARunThatTimesOut(t *testing.T) {
 			return 0, pawl.Sleep(ctx, "long", "1d")
 		}
 		return pawl.WaitEvent[int](ctx, "paid")
-	}, pawl.RunTimeout("1h"), pawl.RunRetry("fixed(2, 1m)"), pawl.OnFailure(func(ctx context.Context, _ none, cause error) error {
-		if !errors.Is(cause, pawl.ErrTimedOut) {
-			t.Errorf("the cause is %v", cause)
-		}
-		return wait(ctx, 10*time.Second)
-	}))
+	}, pawl.RunTimeout("1h"), pawl.RunRetry("fixed(2, 1m)"),
+		pawl.OnFailure(func(ctx context.Context, _ none, cause error) error {
+			if !errors.Is(cause, pawl.ErrTimedOut) {
+				t.Errorf("the cause is %v", cause)
+			}
+			return wait(ctx, 10*time.Second)
+		}))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "order-1", none{})
 		if err != nil {

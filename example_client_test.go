@@ -67,7 +67,9 @@ func ExampleRun_Cancel() {
 
 func ExampleEngine_Operate() {
 	w := pawl.Define("pay", func(ctx pawl.Context, _ any) (string, error) {
-		return pawl.Step(ctx, "charge", func(context.Context) (string, error) { return "", errors.New("the bank is down") })
+		return pawl.Step(ctx, "charge", func(context.Context) (string, error) {
+			return "", errors.New("the bank is down")
+		})
 	})
 	eng := engineFor(w)
 	defer func() { _ = eng.Close() }()
@@ -76,7 +78,10 @@ func ExampleEngine_Operate() {
 	_, err := run.Result(ctx)
 	fmt.Println(err != nil)
 	// An operator has the failed step tried again, with a fresh budget: the run goes on.
-	err = eng.Operate(ctx, "order-1", pawl.Operation{Op: pawl.OpRetryStep, Step: "charge", Actor: "ann", Reason: "the bank is up"})
+	err = eng.Operate(ctx, "order-1", pawl.Operation{
+		Op: pawl.OpRetryStep, Step: "charge",
+		Actor: "ann", Reason: "the bank is up",
+	})
 	fmt.Println(err)
 	_, _ = run.Result(ctx)
 	d, _ := eng.DescribeRun(ctx, "order-1")
@@ -137,7 +142,8 @@ func ExampleCreateSchedule() {
 	eng := engineFor(w)
 	defer func() { _ = eng.Close() }()
 	ctx := context.Background()
-	err := pawl.CreateSchedule(ctx, eng, "nightly", pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip}, w, "home")
+	err := pawl.CreateSchedule(ctx, eng, "nightly",
+		pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip}, w, "home")
 	fmt.Println(err)
 	d, _ := eng.DescribeRun(ctx, "schedule:nightly")
 	fmt.Println(d.WorkflowID)
@@ -224,7 +230,9 @@ func ExampleInterceptor() {
 	ctx := context.Background()
 	eng, err := pawl.Open(ctx, pawl.Config{
 		Database: "memory:",
-		Intercept: func(ctx context.Context, a pawl.AttemptInfo, next func(context.Context) ([]byte, error)) ([]byte, error) {
+		Intercept: func(
+			ctx context.Context, a pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+		) ([]byte, error) {
 			fmt.Println("begin", a.Workflow, a.Step, a.Attempt)
 			defer fmt.Println("end")
 			return next(ctx)

@@ -105,7 +105,10 @@ func ExampleRetry() {
 func ExampleRetryWith() {
 	w := pawl.Define("flaky", func(ctx pawl.Context, _ any) (int, error) {
 		_, err := pawl.Step(ctx, "fetch", func(context.Context) (int, error) { return 0, errors.New("no answer") },
-			pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 4, InitialInterval: time.Millisecond, BackoffCoefficient: 1.5}))
+			pawl.RetryWith(pawl.RetryPolicy{
+				MaxAttempts: 4, InitialInterval: time.Millisecond,
+				BackoffCoefficient: 1.5,
+			}))
 		var step *pawl.StepError
 		errors.As(err, &step)
 		return step.Attempts, nil
@@ -214,7 +217,9 @@ func ExampleCall() {
 	})
 	eng := engineFor(w)
 	defer func() { _ = eng.Close() }()
-	send := pawl.Handle("SendReceipt", func(_ context.Context, to string) (string, error) { return "sent to " + to, nil })
+	send := pawl.Handle("SendReceipt", func(_ context.Context, to string) (string, error) {
+		return "sent to " + to, nil
+	})
 	if err := eng.Serve("mail", 4, send); err != nil {
 		fmt.Println(err)
 	}
@@ -237,7 +242,8 @@ func ExampleMustPolicy() {
 		if err != nil {
 			return "", err
 		}
-		return pawl.Step(ctx, "pick up", func(context.Context) (string, error) { return label + " is on its way", nil }, patient)
+		return pawl.Step(ctx, "pick up", func(context.Context) (string, error) { return label + " is on its way", nil },
+			patient)
 	})
 	fmt.Println(must(w, "order 7"))
 	// Output: label of order 7 is on its way <nil>
@@ -250,7 +256,8 @@ func ExampleErrInvalid() {
 	})
 	_, err := must(w, 1)
 	fmt.Println(errors.Is(err, pawl.ErrInvalid), errors.Unwrap(err))
-	w = pawl.Define("ship", func(pawl.Context, int) (bool, error) { return true, nil }, pawl.Defaults(pawl.Retry("twice")))
+	w = pawl.Define("ship", func(pawl.Context, int) (bool, error) { return true, nil },
+		pawl.Defaults(pawl.Retry("twice")))
 	fmt.Println(errors.Is(w.Err(), pawl.ErrInvalid), w.Err())
 	// Output:
 	// true pawl: step "rest": duration: unknown unit "weeks" at position 3 in "3 weeks"

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -14,11 +15,104 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Explanation is a run with all that explains it, as pawl run show prints it with -o json.
-type Explanation = api.Run
+// Explanation is a run with everything that explains it. As JSON it is what pawl run show prints with -o json.
+type Explanation struct {
+	ID, Workflow, WorkflowID string
+	Key                      string // idempotency key
+	Phase                    string
+	Closing                  string // the phase it will end in, while its hooks run and its steps stop
+	Why                      string // why it ended as it did, in a sentence
+	Failure                  *Failure
+	Input, Output            []byte // JSON; what is not JSON is turned into a JSON string
+	CreatedAt                time.Time
+	StartAt                  time.Time // of a delayed start
+	StartedAt, EndedAt       time.Time
+	PausedAt                 time.Time
+	Wake                     time.Time             // when it next does something by itself
+	Deadlines                []DeadlineExplanation // its own, with where they were set
+	Binding                  *DeadlineExplanation  // the one that ends it first; nil: none, or its clock stands still
+	CancelAsked              bool
+	Attempt                  int       // its number among the runs that its retry policy made, from 1
+	Parent                   string    // id of the run it is a child of
+	ParentClose              string    // what happens to it when its parent ends
+	Previous, Next           string    // ids of the runs before and after it in its chain
+	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
+	Cron                     string
+	Steps                    []StepExplanation
+	Operations               []OperationExplanation
 
-// Explain returns a run with all that explains it: every attempt of every step, why each step and the run ended as they
-// did, which deadline binds now and where it was set, what happens next and when, and who operated on it.
+	all *api.Run
+}
+
+// MarshalJSON writes what pawl run show prints with -o json.
+func (e *Explanation) MarshalJSON() ([]byte, error) { return json.Marshal(e.all) }
+
+// StepExplanation is a step as it stands, with all of its attempts.
+type StepExplanation struct {
+	Name        string // its key: "charge", "charge#2" for the second call with that name
+	Kind        string // sleep, wait, flow for a child run, or what does the work
+	Queue       string // of a Call; empty: the engine's own
+	Event       string // of an event wait
+	Child       string // id of the run that its last attempt started
+	Phase       string
+	Reason      string // why it was not tried again
+	Why         string // why it ended as it did, in a sentence
+	Failure     *Failure
+	Output      []byte // JSON, as in Explanation
+	ScheduledAt time.Time
+	ReadyAt     time.Time // when its last attempt began to wait for a worker
+	StartedAt   time.Time // of the last attempt
+	EndedAt     time.Time
+	NextAt      time.Time             // of the next attempt, or when a sleep or a wait ends
+	Backoff     time.Duration         // the delay before the last or the next attempt
+	MaxAttempts int                   // 0: any number
+	Counted     int                   // attempts that count towards MaxAttempts: those lost with their worker do not
+	Lost        int                   // attempts in a row that were lost with their worker
+	Stopping    bool                  // the function of an ended attempt has not returned yet
+	Kept        bool                  // its result comes from an earlier run
+	Superseded  bool                  // it was made before the run was retried
+	Deadlines   []DeadlineExplanation // with where they were set
+	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
+	Attempts    []AttemptExplanation
+}
+
+// AttemptExplanation is one attempt of a step.
+type AttemptExplanation struct {
+	Number    int       // from 1
+	ReadyAt   time.Time // when it began to wait for a worker
+	StartedAt time.Time
+	EndedAt   time.Time
+	NextAt    time.Time // of the attempt after it
+	Outcome   string    // succeeded, or the kind of its failure; empty: it has not ended
+	Limit     string    // the limit that ended it
+	Worker    string
+	Child     string // id of the run it started
+	Why       string // its failure in a sentence
+	Note      string // what was wrong with the retry condition
+	Abandoned bool   // its function did not return in time
+	Failure   *Failure
+}
+
+// DeadlineExplanation is a deadline and where it comes from.
+type DeadlineExplanation struct {
+	Limit  string
+	At     time.Time     // zero: an operation took the deadline away
+	Origin string        // where it was set
+	After  time.Duration // the length that was set; zero: an instant was
+	From   time.Time     // when its clock started
+}
+
+// OperationExplanation is an operation that was applied.
+type OperationExplanation struct {
+	At            time.Time
+	Op            Op
+	Step          string // empty: of the run
+	Actor, Reason string
+	Deadlines     []DeadlineExplanation // those it set, with Limit and At only
+}
+
+// Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
+// as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
 func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	run, err := e.find(ctx, id)
 	if err != nil {
@@ -32,7 +126,70 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 		return nil, err
 	}
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return s.Type == body.TypeMark })
-	return r, nil
+	return explanationOf(r), nil
+}
+
+func explanationOf(r *api.Run) *Explanation {
+	return &Explanation{
+		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: string(r.Phase),
+		Closing: string(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
+		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
+		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
+		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked, Attempt: r.Attempt, Parent: r.Parent,
+		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
+		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
+	}
+}
+
+func stepOf(s *api.Step) StepExplanation {
+	return StepExplanation{
+		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Child: s.Child, Phase: string(s.Phase),
+		Reason: s.Reason, Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
+		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
+		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,
+		Kept: s.Kept, Superseded: s.Superseded, Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
+		Attempts: each(s.Attempts, explainedAttempt),
+	}
+}
+
+func explainedAttempt(a api.Attempt) AttemptExplanation {
+	return AttemptExplanation{
+		Number: a.Attempt, ReadyAt: a.ReadyAt.Std(), StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(),
+		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: a.Limit, Worker: a.Worker, Child: a.Child, Why: a.Why,
+		Note: a.Note, Abandoned: a.Abandoned, Failure: a.Failure,
+	}
+}
+
+func deadlineOf(d api.Deadline) DeadlineExplanation {
+	return DeadlineExplanation{
+		Limit: d.Limit, At: d.At.Std(), Origin: d.Origin, After: d.After.Std(), From: d.From.Std(),
+	}
+}
+
+func bindingOf(d *api.Deadline) *DeadlineExplanation {
+	if d == nil {
+		return nil
+	}
+	out := deadlineOf(*d)
+	return &out
+}
+
+func operationOf(a api.Audit) OperationExplanation {
+	return OperationExplanation{
+		At: a.At.Std(), Op: Op(a.Operation), Step: a.Step, Actor: a.Actor, Reason: a.Reason,
+		Deadlines: each(a.Deadlines, func(m api.Move) DeadlineExplanation {
+			return DeadlineExplanation{Limit: m.Limit, At: m.At.Std()}
+		}),
+	}
+}
+
+// each maps a slice.
+func each[From, To any](in []From, to func(From) To) []To {
+	out := make([]To, len(in))
+	for i, v := range in {
+		out[i] = to(v)
+	}
+	return out
 }
 
 // explains returns what explains the runs of an engine.

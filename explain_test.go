@@ -2,12 +2,12 @@ package pawl_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
@@ -30,25 +30,35 @@ func TestExplain(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		run, err := c.Explain(t.Context(), "letter")
-		if err != nil || run.Run != r.ID || len(run.Steps) != 1 {
+		if err != nil || run.ID != r.ID || len(run.Steps) != 1 {
 			t.Fatalf("%+v, %v", run, err)
 		}
 		s := run.Steps[0]
 		if len(s.Attempts) != 1 || s.Attempts[0].Why != "no paper" || s.NextAt.Sub(s.Attempts[0].EndedAt) != time.Hour {
 			t.Errorf("%+v", s)
 		}
-		if s.Binding == nil || s.Binding.Limit != "scheduleToClose" || s.Binding.After.Std() != 3*time.Hour || run.Wake != s.NextAt {
+		if s.Binding == nil || s.Binding.Limit != "scheduleToClose" ||
+			s.Binding.After != 3*time.Hour || run.Wake != s.NextAt {
 			t.Errorf("bound by %+v, awake at %s", s.Binding, run.Wake)
 		}
-		if err := e.Operate(t.Context(), "letter", pawl.Operation{Op: pawl.OpNow, Step: "print", Actor: "ada"}); err != nil {
+		if err := e.Operate(t.Context(), "letter",
+			pawl.Operation{Op: pawl.OpNow, Step: "print", Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.AwaitRun(t.Context(), "letter"); err != nil {
 			t.Fatal(err)
 		}
-		if run, err = c.Explain(t.Context(), "letter"); err != nil || run.Phase != api.RunFailed ||
-			run.Why != `step "print" failed: all 2 attempts are used up; the last one: no paper` || run.Operations[0].Actor != "ada" {
+		if run, err = c.Explain(t.Context(), "letter"); err != nil || run.Phase != "failed" ||
+			run.Why != `step "print" failed: all 2 attempts are used up; the last one: no paper` ||
+			run.Operations[0].Actor != "ada" ||
+			run.Operations[0].Op != pawl.OpNow {
 			t.Errorf("%+v, %v", run, err)
+		}
+		var shown struct{ Run, Phase, Why string }
+		text, err := json.Marshal(run)
+		if err := errors.Join(err, json.Unmarshal(text, &shown)); err != nil || shown.Run != run.ID ||
+			shown.Phase != run.Phase || shown.Why != run.Why {
+			t.Errorf("as JSON: %s, %v", text, err)
 		}
 		if _, err := c.Explain(t.Context(), "nobody"); !errors.Is(err, pawl.ErrNotFound) {
 			t.Error(err)

@@ -59,9 +59,9 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	return decode[T](f.codec, "the result of "+f.result.String(), record.Output)
 }
 
-// Go runs fn beside the rest of the body. Its steps have keys of their own, so that they do not disturb those of
-// the others. The name must be unique among what the branch of ctx does next, or is numbered. Branches that still
-// run when the body returns are unwound, and their open steps cancelled.
+// Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name
+// that the branch of ctx uses again is numbered. Branches that still run when the body returns are stopped, and their
+// open steps are cancelled.
 func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Future[T] {
 	b := ctx.of()
 	if err := checkName(name); err != nil {
@@ -103,7 +103,7 @@ func All(ctx Context, futures ...Waitable) error {
 	return first
 }
 
-// present refuses futures that are not there.
+// present refuses futures that are nil.
 func (b *branch) present(what string, futures []Waitable) error {
 	for i, f := range futures {
 		if f == nil || f.missing() {
@@ -133,7 +133,9 @@ func Any(ctx Context, futures ...Waitable) (int, error) {
 // Map runs fn for each item, at most atOnce at a time (0: all), and returns the results in the items' order. Each
 // runs in a branch of its own. The first error in their order is returned when all have ended; those that have not
 // begun by then are not begun.
-func Map[In, Out any](ctx Context, name string, atOnce int, items []In, fn func(ctx Context, item In) (Out, error)) ([]Out, error) {
+func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
+	fn func(ctx Context, item In) (Out, error),
+) ([]Out, error) {
 	b := ctx.of()
 	if err := checkName(name); err != nil {
 		return nil, b.invalid(err, "map %q", name)

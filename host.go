@@ -17,8 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// host is what an engine's workflows share: which there are, how their values are encoded, and what runs their
-// bodies.
+// host is what an engine's workflows share: their definitions, the codec, and what runs their bodies.
 type host struct {
 	bodies     *body.Host
 	log        *slog.Logger
@@ -60,7 +59,7 @@ func newHost(ctx context.Context, cfg Config) *host {
 	return h
 }
 
-// stuckError is what users get of why a body cannot go on.
+// stuckError tells users why a body cannot go on.
 func stuckError(s *body.Stuck) error {
 	switch s.Why {
 	case body.Changed:
@@ -68,12 +67,13 @@ func stuckError(s *body.Stuck) error {
 	case body.Overdue:
 		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
 	default:
-		return fmt.Errorf("workflow %q is not registered here: pass it to Config.Workflows or Engine.Register", s.Workflow)
+		return fmt.Errorf("workflow %q is not registered here: pass it to Config.Workflows or Engine.Register",
+			s.Workflow)
 	}
 }
 
-// definitionID is the id of a Go workflow's definition: its name. A body that changes is told by the keys of its
-// steps.
+// definitionID is the id of a Go workflow's definition, made from its name. That a body has changed shows in the keys
+// of its steps.
 func definitionID(name string) core.DefinitionID {
 	sum := sha256.Sum256([]byte("go\x00" + name))
 	return core.DefinitionID(sum[:16])
@@ -96,7 +96,8 @@ func (h *host) compile(d journal.Definition) (*core.Definition, error) {
 func (h *host) stored(name string) (journal.Definition, error) {
 	d := h.definition(name)
 	if d == nil {
-		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or Engine.Register")
+		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or " +
+			"Engine.Register")
 	}
 	return d.source(), nil
 }
@@ -157,9 +158,12 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
 	}
 	for name, hook := range d.hooks {
-		w.Hooks[name] = &body.Hook{Spec: hook.spec, Call: func(ctx context.Context, p body.HookPayload) ([]byte, error) {
-			return nil, hook.call(ctx, h.codec, p)
-		}}
+		w.Hooks[name] = &body.Hook{
+			Spec: hook.spec,
+			Call: func(ctx context.Context, p body.HookPayload) ([]byte, error) {
+				return nil, hook.call(ctx, h.codec, p)
+			},
+		}
 	}
 	return w
 }
@@ -196,7 +200,7 @@ func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result 
 	return h.bodies.Call(at, own, func() worker.Result { return h.perform(at, fn) })
 }
 
-// perform runs a step's function and makes of what it returns the attempt's result.
+// perform runs a step's function and turns what it returns into the attempt's result.
 func (h *host) perform(at *attempt, fn stepFunc) (res worker.Result) {
 	defer func() {
 		if v := recover(); v != nil {

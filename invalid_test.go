@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestInvalidCalls: whatever a body asks for that makes no sense is refused at once, by name, without a call of any function; the
-// run fails and is not retried, also where its body looks away.
+// TestInvalidCalls: whatever a body asks for that makes no sense is refused at once, by name, without a call of any
+// function; the run fails and is not retried, also where its body looks away.
 func TestInvalidCalls(t *testing.T) {
 	never := func(context.Context) (int, error) {
 		t.Error("the function was called")
@@ -26,7 +26,8 @@ func TestInvalidCalls(t *testing.T) {
 			return second(pawl.Step(ctx, "s", never, pawl.Retry("expnential(5, 1s)")))
 		},
 		`step "s": retry: initialInterval: -1s is negative`: func(ctx pawl.Context) error {
-			return second(pawl.Step(ctx, "s", never, pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 2, InitialInterval: -time.Second})))
+			return second(pawl.Step(ctx, "s", never,
+				pawl.RetryWith(pawl.RetryPolicy{MaxAttempts: 2, InitialInterval: -time.Second})))
 		},
 		`step "do": scheduleToClose: `: func(ctx pawl.Context) error {
 			return pawl.Do(ctx, "do", func(context.Context) error { return nil }, pawl.Timeout("3w"))
@@ -50,11 +51,17 @@ func TestInvalidCalls(t *testing.T) {
 				return pawl.Step(ctx, "in a strand", never, pawl.QueueTimeout("1y"))
 			}).Get(ctx))
 		},
-		`step "event": wait: `:           func(ctx pawl.Context) error { return second(pawl.WaitEvent[int](ctx, "event", pawl.Within("-5s"))) },
-		`step "sleep": `:                 func(ctx pawl.Context) error { return pawl.Sleep(ctx, "sleep", "3w") },
-		`step "back": `:                  func(ctx pawl.Context) error { return pawl.Sleep(ctx, "back", -time.Second) },
-		`use pawl.Call for queue "mail"`: func(ctx pawl.Context) error { return second(pawl.Step(ctx, "s", never, pawl.Queue("mail"))) },
-		`step "": the name is empty`:     func(ctx pawl.Context) error { return second(pawl.Step(ctx, "", never)) },
+		`step "event": wait: `: func(ctx pawl.Context) error {
+			return second(pawl.WaitEvent[int](ctx,
+				"event", pawl.Within("-5s")))
+		},
+		`step "sleep": `: func(ctx pawl.Context) error { return pawl.Sleep(ctx, "sleep", "3w") },
+		`step "back": `:  func(ctx pawl.Context) error { return pawl.Sleep(ctx, "back", -time.Second) },
+		`use pawl.Call for queue "mail"`: func(ctx pawl.Context) error {
+			return second(pawl.Step(ctx, "s",
+				never, pawl.Queue("mail")))
+		},
+		`step "": the name is empty`: func(ctx pawl.Context) error { return second(pawl.Step(ctx, "", never)) },
 		`map "a/b": the name "a/b"`: func(ctx pawl.Context) error {
 			return second(pawl.Map(ctx, "a/b", 1, []int{1}, func(pawl.Context, int) (int, error) { return 0, nil }))
 		},
@@ -66,10 +73,19 @@ func TestInvalidCalls(t *testing.T) {
 		`any: future 1 is nil`: func(ctx pawl.Context) error {
 			return second(pawl.Any(ctx, pawl.EventAsync[int](ctx, "e"), nil))
 		},
-		`all: future 0 is nil`:              func(ctx pawl.Context) error { return pawl.All(ctx, (*pawl.Future[int])(nil)) },
-		`step "nil": it has no function`:    func(ctx pawl.Context) error { return second(pawl.Step[int](ctx, "nil", nil)) },
+		`all: future 0 is nil`: func(ctx pawl.Context) error {
+			return pawl.All(ctx,
+				(*pawl.Future[int])(nil))
+		},
+		`step "nil": it has no function`: func(ctx pawl.Context) error {
+			return second(pawl.Step[int](ctx, "nil",
+				nil))
+		},
 		`step "nil do": it has no function`: func(ctx pawl.Context) error { return pawl.Do(ctx, "nil do", nil) },
-		`branch "nil": it has no function`:  func(ctx pawl.Context) error { return second(pawl.Go[int](ctx, "nil", nil).Get(ctx)) },
+		`branch "nil": it has no function`: func(ctx pawl.Context) error {
+			return second(pawl.Go[int](ctx, "nil",
+				nil).Get(ctx))
+		},
 		`map "nil": it has no function`: func(ctx pawl.Context) error {
 			return second(pawl.Map[int, int](ctx, "nil", 1, []int{1}, nil))
 		},
@@ -92,7 +108,8 @@ func TestInvalidCalls(t *testing.T) {
 			return second(pawl.WaitEvent[int](ctx, "e", pawl.AttemptTimeout("1s")))
 		},
 		`step "c": pawl: workflow "": the name`: func(ctx pawl.Context) error {
-			return second(pawl.Child(ctx, "c", pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil }), 1))
+			return second(pawl.Child(ctx, "c", pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil }),
+				1))
 		},
 	} {
 		for _, looksAway := range []bool{false, true} {
@@ -111,7 +128,8 @@ func TestInvalidCalls(t *testing.T) {
 			pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 				_, err := run(t, e.Engine, w, none{})
 				var ended *pawl.RunError
-				if !errors.As(err, &ended) || !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) || bodies != 1 {
+				if !errors.As(err, &ended) || !errors.Is(err, pawl.ErrInvalid) ||
+					!strings.Contains(err.Error(), want) || bodies != 1 {
 					t.Errorf("looks away %t: the run ended with %v, after %d calls of the body", looksAway, err, bodies)
 				}
 			}, w, child)
@@ -148,7 +166,8 @@ func TestMustPolicy(t *testing.T) {
 	}, w)
 	defer func() {
 		err, ok := recover().(error)
-		if !ok || !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "policy: retry: ") || !strings.Contains(err.Error(), "scheduleToClose: ") {
+		if !ok || !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "policy: retry: ") ||
+			!strings.Contains(err.Error(), "scheduleToClose: ") {
 			t.Errorf("the panic is %v", err)
 		}
 	}()
@@ -164,12 +183,13 @@ func TestServeRefuses(t *testing.T) {
 			}
 		}
 		for want, err := range map[string]error{
-			`serve "q": 0 slots: give at least 1`:             e.Serve("q", 0, h),
-			`serve "q": handler "nil": it has no function`:    e.Serve("q", 1, pawl.Handle[int, int]("nil", nil)),
-			`serve "q": the name is empty`:                    e.Serve("q", 1, pawl.Handler{}),
-			`serve "q": handler "h": it is given twice`:       e.Serve("q", 1, h, h),
-			`serve "r": handler "h": it is served already`:    e.Serve("r", 1, h),
-			`serve "q": handler "go": it is called like what`: e.Serve("q", 1, pawl.Handle("go", func(context.Context, int) (int, error) { return 1, nil })),
+			`serve "q": 0 slots: give at least 1`:          e.Serve("q", 0, h),
+			`serve "q": handler "nil": it has no function`: e.Serve("q", 1, pawl.Handle[int, int]("nil", nil)),
+			`serve "q": the name is empty`:                 e.Serve("q", 1, pawl.Handler{}),
+			`serve "q": handler "h": it is given twice`:    e.Serve("q", 1, h, h),
+			`serve "r": handler "h": it is served already`: e.Serve("r", 1, h),
+			`serve "q": handler "go": it is called like what`: e.Serve("q", 1,
+				pawl.Handle("go", func(context.Context, int) (int, error) { return 1, nil })),
 		} {
 			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
@@ -190,7 +210,10 @@ func TestOpenRefuses(t *testing.T) {
 		"Config.Grace is negative":           {Database: "memory:", Grace: -1},
 		"Config.Retention is negative":       {Database: "memory:", Retention: -time.Hour},
 		`defined twice: give one of the two`: {Database: "memory:", Workflows: []pawl.Definition{answer(1), answer(2)}},
-		`workflow "": the name is empty`:     {Database: "memory:", Workflows: []pawl.Definition{pawl.Define[int, int]("", nil)}},
+		`workflow "": the name is empty`: {
+			Database:  "memory:",
+			Workflows: []pawl.Definition{pawl.Define[int, int]("", nil)},
+		},
 	} {
 		e, err := pawl.Open(t.Context(), cfg)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// TestLateEnds: where the disk is slow, an attempt may succeed after its limit has fired and before its worker is told. The body
-// has gone on by then with the result that is not taken: what it decided on that is void, also what it decides later, and what
-// ended beside it has ended.
+// TestLateEnds: where the disk is slow, an attempt may succeed after its limit has fired and before its worker is told.
+// The body has gone on by then with the result that is not taken: what it decided on that is void, also what it decides
+// later, and what ended beside it has ended.
 func TestLateEnds(t *testing.T) {
 	const limit = time.Minute
 	for name, c := range map[string]struct{ beside, computes time.Duration }{
@@ -63,8 +63,8 @@ func TestLateEnds(t *testing.T) {
 	}
 }
 
-// TestRetryBeforeWhatFollows: a step is retried by an operator while what the body makes of its failure is on its way: another step, or
-// its end. The body is called anew, and that is void.
+// TestRetryBeforeWhatFollows: a step is retried by an operator while what the body makes of its failure is on its way:
+// another step, or its end. The body is called anew, and that is void.
 func TestRetryBeforeWhatFollows(t *testing.T) {
 	for _, refunds := range []bool{true, false} {
 		calls := 0
@@ -102,7 +102,8 @@ func TestRetryBeforeWhatFollows(t *testing.T) {
 	}
 }
 
-// beforeWhatFollows operates on a run whose first step fails 4.45s after its start, while what its body makes of that is on its way.
+// beforeWhatFollows operates on a run whose first step fails 4.45s after its start, while what its body makes of that
+// is on its way.
 func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operation) {
 	t.Helper()
 	large := strings.Repeat("x", 1_200_000) // a batch takes nothing more after it
@@ -123,7 +124,8 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 	all.Wait()
 }
 
-// TestPauseBeforeWhatFollows: a run is paused while its body has a child run on its way. That begins when the run goes on.
+// TestPauseBeforeWhatFollows: a run is paused while its body has a child run on its way. That begins when the run goes
+// on.
 func TestPauseBeforeWhatFollows(t *testing.T) {
 	child := pawl.Define("child", func(pawl.Context, none) (string, error) { return "paid by the child", nil })
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -159,8 +161,8 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 	})
 }
 
-// TestRetryThatEndsAtOnce: a wait is retried for which an event has come by then. The body hears that it has ended otherwise than it knew,
-// and says again that it waits.
+// TestRetryThatEndsAtOnce: a wait is retried for which an event has come by then. The body hears that it has ended
+// otherwise than it knew, and says again that it waits.
 func TestRetryThatEndsAtOnce(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 		f := pawl.EventAsync[string](ctx, "approved", pawl.Within("10s"))
@@ -191,10 +193,12 @@ func TestRetryThatEndsAtOnce(t *testing.T) {
 	}, w)
 }
 
-// TestRetryInAPause: a step ends and is retried while its run is paused. Its body hears of neither, and says again that it waits when the
-// run goes on.
+// TestRetryInAPause: a step ends and is retried while its run is paused. Its body hears of neither, and says again that
+// it waits when the run goes on.
 func TestRetryInAPause(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) { return pawl.WaitEvent[string](ctx, "approved") })
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
+		return pawl.WaitEvent[string](ctx, "approved")
+	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", none{})
 		if err != nil {
@@ -202,7 +206,10 @@ func TestRetryInAPause(t *testing.T) {
 		}
 		e.Skip(50 * time.Millisecond)
 		for _, op := range []pawl.Operation{
-			{Op: pawl.OpPause}, {Op: pawl.OpFail, Step: "approved"}, {Op: pawl.OpRetryStep, Step: "approved"}, {Op: pawl.OpResume},
+			{Op: pawl.OpPause},
+			{Op: pawl.OpFail, Step: "approved"},
+			{Op: pawl.OpRetryStep, Step: "approved"},
+			{Op: pawl.OpResume},
 		} {
 			if err := e.Operate(t.Context(), r.ID, op); err != nil {
 				t.Fatal(err)

@@ -5,14 +5,14 @@ import (
 	"log/slog"
 )
 
-// Logger returns [Config.Log] for a body, with the run's id and workflow. What a body that is called again says up to where it was
-// is not said again.
+// Logger returns [Config.Log] for a body, with the run's id and workflow. When a body is called again, it logs nothing
+// for the part it has already done.
 func Logger(ctx Context) *slog.Logger {
 	b := ctx.of()
 	return slog.New(&bodyLog{b.host.log.Handler(), b}).With("run", b.Run().String(), "workflow", b.Head().Workflow)
 }
 
-// bodyLog drops what a branch says while it goes over what is recorded.
+// bodyLog drops what a branch logs while it repeats what is recorded.
 type bodyLog struct {
 	slog.Handler
 	branch *branch

@@ -26,21 +26,23 @@ func TestLoggerSaysThingsOnce(t *testing.T) {
 	})
 	var out bytes.Buffer
 	var id string
-	pawltest.RunWith(t, pawl.Config{Log: slog.New(slog.NewTextHandler(&out, nil)), Workflows: []pawl.Definition{w}}, func(t *testing.T, e *pawltest.Env) {
-		r, err := w.Start(t.Context(), e, "r", none{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = r.ID
-		for range 3 {
-			e.Skip(50 * time.Minute)
-			e.Crash(w)
-		}
-		if _, err := reopened(e, r).Result(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	for _, line := range []string{"body.by=test body.i=0\n", "body.by=test body.i=1\n", "body.i=2\n", "msg=after run=" + id + " workflow=talk body.by=test\n"} {
+	pawltest.RunWith(t, pawl.Config{Log: slog.New(slog.NewTextHandler(&out, nil)), Workflows: []pawl.Definition{w}},
+		func(t *testing.T, e *pawltest.Env) {
+			r, err := w.Start(t.Context(), e, "r", none{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id = r.ID
+			for range 3 {
+				e.Skip(50 * time.Minute)
+				e.Crash(w)
+			}
+			if _, err := reopened(e, r).Result(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	for _, line := range []string{"body.by=test body.i=0\n", "body.by=test body.i=1\n", "body.i=2\n", "msg=after run=" +
+		id + " workflow=talk body.by=test\n"} {
 		if got := strings.Count(out.String(), line); got != 1 {
 			t.Errorf("%q is there %d times:\n%s", line, got, &out)
 		}

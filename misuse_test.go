@@ -28,10 +28,13 @@ func TestMisuse(t *testing.T) {
 		case "queue":
 			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 1, nil }, pawl.Queue("mail"))
 		case "large":
-			_, err := pawl.Step(ctx, "s", func(context.Context) (string, error) { return strings.Repeat("x", 3<<20), nil })
+			_, err := pawl.Step(ctx, "s", func(context.Context) (string, error) {
+				return strings.Repeat("x", 3<<20), nil
+			})
 			return 0, err
 		case "json":
-			_, err := pawl.Step(ctx, "s", func(context.Context) (any, error) { return func() {}, nil }, pawl.Retry("fixed(9, 1s)"))
+			_, err := pawl.Step(ctx, "s", func(context.Context) (any, error) { return func() {}, nil },
+				pawl.Retry("fixed(9, 1s)"))
 			return 0, err
 		}
 		return 1, nil
@@ -48,19 +51,24 @@ func TestMisuse(t *testing.T) {
 		if _, err := run(t, e.Engine, w, "fine"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pawl.Step(kept, "late", func(context.Context) (int, error) { return 1, nil }); !errors.Is(err, pawl.ErrContextEnded) {
+		if _, err := pawl.Step(kept, "late", func(context.Context) (int, error) { return 1, nil }); !errors.Is(err,
+			pawl.ErrContextEnded) {
 			t.Errorf("a kept context: %v", err)
 		}
 		wrong := pawl.Define("misuse", func(pawl.Context, none) (int, error) { return 1, nil })
-		if _, err := wrong.Start(t.Context(), e, "", none{}); err == nil || !strings.Contains(err.Error(), "defined twice") {
+		if _, err := wrong.Start(t.Context(), e, "", none{}); err == nil ||
+			!strings.Contains(err.Error(), "defined twice") {
 			t.Errorf("two definitions: %v", err)
 		}
-		if _, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "unknown"}); err == nil || !strings.Contains(err.Error(), "not registered") {
+		if _, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "unknown"}); err == nil ||
+			!strings.Contains(err.Error(), "not registered") {
 			t.Errorf("unknown: %v", err)
 		}
-		if started, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "misuse", Input: []byte(`{"a": 1}`)}); err != nil {
+		if started, err := e.StartRun(t.Context(),
+			pawl.StartRequest{Workflow: "misuse", Input: []byte(`{"a": 1}`)}); err != nil {
 			t.Error(err)
-		} else if _, err := pawl.RunOf[int](e, started.ID).Result(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be read as string") {
+		} else if _, err := pawl.RunOf[int](e, started.ID).Result(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "cannot be read as string") {
 			t.Errorf("wrong input: %v", err)
 		}
 		if err := e.Close(); err != nil {
@@ -69,7 +77,8 @@ func TestMisuse(t *testing.T) {
 		if _, err := w.Start(t.Context(), e, "", "x"); !errors.Is(err, pawl.ErrClosed) {
 			t.Errorf("a closed engine: %v", err)
 		}
-		if err := e.Serve("q", 1, pawl.Handle("h", func(context.Context, int) (int, error) { return 0, nil })); !errors.Is(err, pawl.ErrClosed) {
+		if err := e.Serve("q", 1, pawl.Handle("h",
+			func(context.Context, int) (int, error) { return 0, nil })); !errors.Is(err, pawl.ErrClosed) {
 			t.Errorf("a closed engine serves: %v", err)
 		}
 	}, w)

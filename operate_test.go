@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,11 +31,17 @@ func TestOperationsOnSteps(t *testing.T) {
 		took time.Duration
 	}{
 		"complete": {pawl.Operation{Op: pawl.OpComplete, Output: 42}, "42 <nil>", time.Hour},
-		"fail":     {pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")}, `0 step "s" failed: given up`, time.Hour},
-		"skip":     {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
-		"now":      {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
-		"extend":   {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
-		"policy":   {pawl.Operation{Op: pawl.OpSetPolicy, Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")}}, "timed out", 3 * time.Hour},
+		"fail": {
+			pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")},
+			`0 step "s" failed: given up`, time.Hour,
+		},
+		"skip":   {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
+		"now":    {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
+		"extend": {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
+		"policy": {pawl.Operation{
+			Op:     pawl.OpSetPolicy,
+			Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")},
+		}, "timed out", 3 * time.Hour},
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
@@ -61,8 +68,10 @@ func TestOperationsRefused(t *testing.T) {
 		r, _ := w.Start(t.Context(), e, "o", none{})
 		e.Settle()
 		for want, op := range map[string]pawl.Operation{
-			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"}, "unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
-			"retry:": {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}}, "not paused": {Op: pawl.OpResume},
+			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"},
+			"unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
+			"retry:":        {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
+			"not paused":    {Op: pawl.OpResume},
 		} {
 			if err := e.Operate(t.Context(), "o", op); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
@@ -141,12 +150,25 @@ func TestLimits(t *testing.T) {
 		is   error
 		took time.Duration
 	}{
-		"cancelled":  {hang, []pawl.StepOption{pawl.Timeout("1m", pawl.Cancel)}, pawl.ErrCancelled, time.Minute},
-		"deadline":   {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
-		"inactivity": {hang, []pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry), pawl.Retry("fixed(3, 1s)")}, pawl.ErrTimedOut, 3 * time.Minute},
-		"active":     {beats, []pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")}, nil, 200 * time.Second},
-		"warned":     {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
-		"skipped":    {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
+		"cancelled": {
+			hang,
+			[]pawl.StepOption{pawl.Timeout("1m", pawl.OnExpireCancel())},
+			pawl.ErrCancelled, time.Minute,
+		},
+		"deadline": {hang, []pawl.StepOption{pawl.Deadline(2 * time.Minute)}, pawl.ErrTimedOut, 2 * time.Minute},
+		"inactivity": {
+			hang,
+			[]pawl.StepOption{pawl.Inactivity("3m", pawl.NoRetry()), pawl.Retry("fixed(3, 1s)")},
+			pawl.ErrTimedOut, 3 * time.Minute,
+		},
+		"active": {
+			beats,
+			[]pawl.StepOption{pawl.Inactivity("30s"), pawl.HeartbeatTimeout("30s")},
+			nil,
+			200 * time.Second,
+		},
+		"warned":  {hang, []pawl.StepOption{pawl.Timeout("4m", pawl.Warn(50))}, pawl.ErrTimedOut, 4 * time.Minute},
+		"skipped": {hang, []pawl.StepOption{pawl.Retry("fixed(0, 1s)")}, nil, 0},
 	} {
 		var seen error
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
@@ -166,7 +188,9 @@ func TestLimits(t *testing.T) {
 }
 
 func TestParentClose(t *testing.T) {
-	child := pawl.Define("child", func(ctx pawl.Context, _ string) (int, error) { return 0, pawl.Sleep(ctx, "s", "10h") })
+	child := pawl.Define("child", func(ctx pawl.Context, _ string) (int, error) {
+		return 0, pawl.Sleep(ctx, "s", "10h")
+	})
 	parent := pawl.Define("parent", func(ctx pawl.Context, how string) (int, error) {
 		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
 		return 7, pawl.Sleep(ctx, "s", "1h")
@@ -295,12 +319,13 @@ func TestKeysGoWithTheirRuns(t *testing.T) {
 	})
 }
 
-// TestNoTimeLeftTimesTheRunOut: a run whose body gives up because no attempt fits into its time ends as its deadline would
-// end it.
+// TestNoTimeLeftTimesTheRunOut: a run whose body gives up because no attempt fits into its time ends as its deadline
+// would end it.
 func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 	var cause error
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
-		v, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, &declined{Code: 7} }, pawl.Retry("fixed(5, 2h)"))
+		v, err := pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, &declined{Code: 7} },
+			pawl.Retry("fixed(5, 2h)"))
 		if err != nil {
 			return 0, fmt.Errorf("order: %w", err)
 		}
@@ -324,25 +349,42 @@ func TestNoTimeLeftTimesTheRunOut(t *testing.T) {
 	}, w)
 }
 
-// TestRunErrors: who waits for a run finds behind its error what the body returned: its own error, or what the engine decided about
-// a step, also of a child run.
+// TestRunErrors: who waits for a run finds behind its error what the body returned: its own error, or what the engine
+// decided about a step, also of a child run.
 func TestRunErrors(t *testing.T) {
 	fail := func(context.Context) (int, error) { return 0, &declined{Code: 7} }
 	hang := func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) }
-	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") }, pawl.RunTimeout("1h"))
-	all := []error{pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled, pawl.ErrWorkerLost, pawl.ErrTerminated}
+	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1d") },
+		pawl.RunTimeout("1h"))
+	all := []error{
+		pawl.ErrTimedOut, pawl.ErrRetriesExhausted, pawl.ErrDeadlineExceeded, pawl.ErrCancelled,
+		pawl.ErrWorkerLost, pawl.ErrTerminated,
+	}
 	for name, c := range map[string]struct {
 		body func(ctx pawl.Context) (int, error)
 		is   error
 		own  bool
 	}{
-		"own":       {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail) }, nil, true},
-		"body's":    {func(pawl.Context) (int, error) { return fail(t.Context()) }, nil, true},
-		"exhausted": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)")) }, pawl.ErrRetriesExhausted, true},
-		"late":      {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) }, pawl.ErrTimedOut, false},
-		"no event":  {func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) }, pawl.ErrDeadlineExceeded, false},
-		"cancelled": {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.Cancel)) }, pawl.ErrCancelled, false},
-		"child":     {func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut, false},
+		"own":    {func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", fail) }, nil, true},
+		"body's": {func(pawl.Context) (int, error) { return fail(t.Context()) }, nil, true},
+		"exhausted": {func(ctx pawl.Context) (int, error) {
+			return pawl.Step(ctx, "s", fail, pawl.Retry("fixed(2, 1s)"))
+		}, pawl.ErrRetriesExhausted, true},
+		"late": {
+			func(ctx pawl.Context) (int, error) { return pawl.Step(ctx, "s", hang, pawl.Timeout("1s")) },
+			pawl.ErrTimedOut, false,
+		},
+		"no event": {
+			func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) },
+			pawl.ErrDeadlineExceeded, false,
+		},
+		"cancelled": {func(ctx pawl.Context) (int, error) {
+			return pawl.Step(ctx, "s", hang, pawl.Timeout("1s", pawl.OnExpireCancel()))
+		}, pawl.ErrCancelled, false},
+		"child": {
+			func(ctx pawl.Context) (int, error) { return pawl.Child(ctx, "c", child, none{}) }, pawl.ErrTimedOut,
+			false,
+		},
 	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 			v, err := c.body(ctx)
@@ -366,7 +408,8 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// TestTheReasonOfACancelStays: who waits for a run that was cancelled hears why, also where the process died in between.
+// TestTheReasonOfACancelStays: who waits for a run that was cancelled hears why, also where the process died in
+// between.
 func TestTheReasonOfACancelStays(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return 1, pawl.Do(ctx, "work", func(ctx context.Context) error { return wait(ctx, time.Hour) })
@@ -388,4 +431,56 @@ func TestTheReasonOfACancelStays(t *testing.T) {
 			}
 		}, w)
 	}
+}
+
+// TestPriority: of the attempts that wait for a slot, the one with the higher priority begins first.
+func TestPriority(t *testing.T) {
+	var begun []string
+	step := func(ctx pawl.Context, name string, opts ...pawl.StepOption) *pawl.Future[int] {
+		return pawl.Async(ctx, name, func(ctx context.Context) (int, error) {
+			begun = append(begun, name) // one slot: one at a time
+			return 0, wait(ctx, time.Minute)
+		}, opts...)
+	}
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		first := step(ctx, "first")
+		if err := pawl.Sleep(ctx, "until the slot is taken", "1s"); err != nil {
+			return none{}, err
+		}
+		return none{}, pawl.All(ctx, first, step(ctx, "low", pawl.Priority(-1)), step(ctx, "plain"),
+			step(ctx, "high", pawl.Priority(1)))
+	})
+	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Concurrency: 1}
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"first", "high", "plain", "low"}; !slices.Equal(begun, want) {
+			t.Errorf("the steps began in the order %q, want %q", begun, want)
+		}
+	})
+}
+
+// TestUnknownOperation: an operation that does not exist changes nothing, and neither does one that was left out.
+func TestUnknownOperation(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		return none{}, pawl.Sleep(ctx, "a day", "1d")
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := w.Start(t.Context(), e, "w", none{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []pawl.Op{"", "stop"} {
+			err := e.Operate(t.Context(), "w", pawl.Operation{Op: op})
+			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "cancel, interrupt, terminate") {
+				t.Errorf("operation %q: %v", op, err)
+			}
+		}
+		e.Skip(time.Hour)
+		e.WantPhase("w", "waiting")
+	}, w)
 }

@@ -36,7 +36,7 @@ type RetryPolicy struct {
 	NonRetryable       []string      // types of errors that are never retried, as registered by RegisterError
 }
 
-// decode has the fields checked where those of flow files are, but for the durations: those have no text.
+// decode checks the fields as those of flow files are checked. It checks the durations itself, since they are no texts.
 func (r RetryPolicy) decode() (*policy.Retry, error) {
 	fields := map[string]any{"nonRetryable": r.NonRetryable}
 	if r.MaxAttempts != 0 {
@@ -62,7 +62,8 @@ func (r RetryPolicy) decode() (*policy.Retry, error) {
 	case out.MaxInterval < 0:
 		return nil, fmt.Errorf("maxInterval: %s is negative", out.MaxInterval)
 	case out.MaxInterval > 0 && out.MaxInterval < out.InitialInterval:
-		return nil, fmt.Errorf("maxInterval: %s is shorter than the initial interval %s", out.MaxInterval, out.InitialInterval)
+		return nil, fmt.Errorf("maxInterval: %s is shorter than the initial interval %s",
+			out.MaxInterval, out.InitialInterval)
 	}
 	return out, nil
 }
@@ -86,8 +87,8 @@ func RetryWith(p RetryPolicy) StepOption {
 	}
 }
 
-// Policy sets a step's whole policy, limits and retry, as the readers of policies return it; err is what is wrong with it.
-// It replaces what defaults say, and what stands after it in the list of options replaces a part of it.
+// Policy sets a step's whole policy, limits and retry, as the readers of policies return it; err says what is wrong
+// with it. It replaces the defaults. Options after it in the list replace a part of it.
 func Policy(p policy.Policy, err error) StepOption {
 	if err == nil && p.Retry != nil && p.Retry.When != "" {
 		err = errors.New("retry: a Go step evaluates no expression; let its function return NonRetryable instead")
@@ -104,7 +105,8 @@ func Timeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitScheduleToClose, after, opts)
 }
 
-// AttemptTimeout bounds each attempt of a step, from its start (startToClose). It is retried where the policy says so.
+// AttemptTimeout bounds each attempt of a step, from its start (startToClose). It is retried if the retry policy allows
+// it.
 func AttemptTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitStartToClose, after, opts)
 }
@@ -124,7 +126,7 @@ func HeartbeatTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitHeartbeat, after, opts)
 }
 
-// Inactivity bounds the time without any sign of life of an attempt; for a function these are its heartbeats.
+// Inactivity bounds the time for which an attempt shows no activity; the activity of a function is its heartbeats.
 func Inactivity[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitInactivity, after, opts)
 }
@@ -137,14 +139,14 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 // Queue sets the task queue that a [Call] goes to. Default: the engine's own, which [Engine.Serve] serves by "".
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
 
-// Priority lets a step's attempts pass others that wait for a worker; higher goes first.
+// Priority orders the attempts that wait for a worker: a higher number goes first. Default 0.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
 
 // Spread lets a [Child] run live in another partition than its parent. Many children then use more than one processor
 // core, or machine; each costs a message there and one back. In a database with one partition it makes no difference.
 func Spread() StepOption { return func(o *stepOptions) { o.spread = true } }
 
-// ParentClose says what becomes of a [Child] run when its parent closes: "cancel" (the default), "terminate" or
+// ParentClose says what happens to a [Child] run when its parent closes: "cancel" (the default), "terminate" or
 // "abandon".
 func ParentClose(what string) StepOption {
 	return func(o *stepOptions) {
@@ -157,12 +159,12 @@ func ParentClose(what string) StepOption {
 	}
 }
 
-// MustPolicy puts options together to one, to be given to many steps, or checked when the program starts:
+// MustPolicy combines options into one, to use it for many steps, and checks them when the program starts:
 //
 //	var patient = pawl.MustPolicy(pawl.Retry("exponential(5, 1s, max=30s)"), pawl.Timeout("5m"))
 //
-// It panics where an option is invalid, as regexp.MustCompile does: it is for variables of packages. Options in a body are
-// checked when the body comes to them, those in a definition ([Defaults], [ForStep]) when it is defined.
+// It panics if an option is invalid, as regexp.MustCompile does: use it for variables of packages. Options in a body
+// are checked when the body reaches them, those in a definition ([Defaults], [ForStep]) when it is defined.
 func MustPolicy(opts ...StepOption) StepOption {
 	if _, err := stepPolicy(opts); err != nil {
 		panic(invalid(err, "policy"))
@@ -174,29 +176,30 @@ func MustPolicy(opts ...StepOption) StepOption {
 	}
 }
 
-// LimitOption refines a limit.
-type LimitOption func(*policy.Limit, policy.LimitKind) error
+// LimitOption says what else a limit does: when it ends, or before.
+type LimitOption func(*limitOptions)
 
-// Cancel as the option of a limit makes its expiry end the step as cancelled, [ErrCancelled], instead of timed out.
-func Cancel(l *policy.Limit, _ policy.LimitKind) error {
-	l.OnExpire = policy.ExpireCancel
-	return nil
+type limitOptions struct {
+	limit policy.Limit
+	err   error
 }
 
-// NoRetry as the option of a limit makes its expiry end the step, whatever its retry policy says.
-func NoRetry(l *policy.Limit, _ policy.LimitKind) error {
-	l.Retry = false
-	return nil
+// OnExpireCancel ends the step as cancelled, [ErrCancelled], when the limit ends. Without it the step has timed out.
+func OnExpireCancel() LimitOption {
+	return func(o *limitOptions) { o.limit.OnExpire = policy.ExpireCancel }
 }
 
-// Warn as the option of a limit records a warning when that percentage of it has passed.
+// NoRetry ends the step when the limit ends, whatever the step's retry policy says.
+func NoRetry() LimitOption { return func(o *limitOptions) { o.limit.Retry = false } }
+
+// Warn records a warning when that percentage of the limit has passed.
 func Warn(percent int) LimitOption {
-	return func(l *policy.Limit, _ policy.LimitKind) error {
+	return func(o *limitOptions) {
 		if percent < 1 || percent > 99 {
-			return fmt.Errorf("a warning at %d%% is not between 1%% and 99%%", percent)
+			o.err = fmt.Errorf("a warning at %d%% is not between 1%% and 99%%", percent)
+			return
 		}
-		l.Warn = percent
-		return nil
+		o.limit.Warn = percent
 	}
 }
 
@@ -216,13 +219,13 @@ func limitOf[D Amount](kind policy.LimitKind, after D, opts []LimitOption) (*pol
 	if d <= 0 {
 		return nil, fmt.Errorf("%s leaves no time at all: leave the option out for no limit", d)
 	}
-	l := &policy.Limit{After: d, Retry: kind.RetriesByDefault()}
+	o := limitOptions{limit: policy.Limit{After: d, Retry: kind.RetriesByDefault()}}
 	for _, opt := range opts {
-		if err := opt(l, kind); err != nil {
-			return nil, err
+		if opt(&o); o.err != nil {
+			return nil, o.err
 		}
 	}
-	return l, nil
+	return &o.limit, nil
 }
 
 // amount reads a length of time.
@@ -240,7 +243,7 @@ func amount[D Amount](v D) (time.Duration, error) {
 	}
 }
 
-// fit says what of the options would have no effect on a step of the kind.
+// fit returns an error for options that would have no effect on a step of the kind.
 func (o *stepOptions) fit(kind core.StepKind) error {
 	if o.close != "" && kind != core.KindChild {
 		return errors.New("ParentClose is for Child")
@@ -268,7 +271,7 @@ func (o *stepOptions) note(what string, err error) {
 	}
 }
 
-// stepPolicy puts options together: the workflow's defaults, those it has for the step, and the call's own.
+// stepPolicy combines options: the workflow's defaults, those it has for the step, and the call's own.
 func stepPolicy(lists ...[]StepOption) (stepOptions, error) {
 	var o stepOptions
 	for _, list := range lists {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -17,16 +16,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// RunID identifies a run: a UUIDv7.
-type RunID = core.RunID
-
 // Config configures an engine. One of Database and Journal is needed; other zero values are useful.
 type Config struct {
 	// Database names where runs are kept: "sqlite:shop.db", "memory:". The scheme's package must be imported, as with
 	// database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
 	Database string
-	// Journal is a journal that is open already, instead of Database. The engine does not close it, and does not know the
-	// processes of flows' steps that outlive a killed program: with Database they are ended before anything is tried again.
+	// Journal is a journal that is open already, instead of Database. The engine does not close it, and cannot end the
+	// processes of flows' steps that outlive a killed program: with Database they are ended before any step runs again.
 	Journal journal.Journal
 	// Workflows are known from the start, so that open runs of theirs go on.
 	Workflows []Definition
@@ -41,21 +37,23 @@ type Config struct {
 	// Grace is how long a step's function may take to return after its context is done, before it is abandoned and its
 	// next attempt may begin. Default 5s.
 	Grace time.Duration
-	// Retention is how long closed runs are kept. With a run go its result and its idempotency key, which of a chain of
-	// runs is that of the last one: a start that is repeated later makes another run. Default: for ever.
+	// Retention is how long closed runs are kept. A run's result and its idempotency key are deleted with it; a chain's
+	// key with the last run of the chain. A start that is repeated after that makes another run. Default: for ever.
 	Retention time.Duration
 	Observer  Observer // default none
-	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for traces,
-	// or to stand in for them in tests.
+	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for
+	// traces, or to replace them in tests.
 	Intercept Interceptor
 	Log       *slog.Logger // default discards
 }
 
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
-type Interceptor func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error)) ([]byte, error)
+type Interceptor func(
+	ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error),
+) ([]byte, error)
 
-// Observer hears what metrics and traces are made of. Its methods are called from many goroutines, one of which is the
-// engine's own: they must neither block nor ask the engine.
+// Observer is told what metrics and traces need. Its methods are called from many goroutines, one of which is the
+// engine's own: they must neither block nor call the engine.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
@@ -72,8 +70,8 @@ type Engine struct {
 	explained *service.Embedded
 }
 
-// Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The context bounds
-// the opening; the engine works until [Engine.Close].
+// Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
+// context bounds the opening; the engine works until [Engine.Close].
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
@@ -127,11 +125,12 @@ func (e *Engine) begin(ctx context.Context, cfg Config) error {
 	return e.node.Open(ctx)
 }
 
-// check refuses what is no default, and makes no sense.
+// check refuses values that make no sense.
 func (c Config) check() error {
 	var errs []error
 	for name, negative := range map[string]bool{
-		"MaxPayload": c.MaxPayload < 0, "Concurrency": c.Concurrency < 0, "TaskTimeout": c.TaskTimeout < 0, "Grace": c.Grace < 0,
+		"MaxPayload": c.MaxPayload < 0, "Concurrency": c.Concurrency < 0,
+		"TaskTimeout": c.TaskTimeout < 0, "Grace": c.Grace < 0,
 		"Retention": c.Retention < 0,
 	} {
 		if negative {
@@ -139,7 +138,8 @@ func (c Config) check() error {
 		}
 	}
 	if c.TaskTimeout > maxTask {
-		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step", c.TaskTimeout, maxTask))
+		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step",
+			c.TaskTimeout, maxTask))
 	}
 	return errors.Join(errs...)
 }
@@ -166,8 +166,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Register makes workflows known to the engine, so that open runs of theirs go on. Starting a run registers its workflow.
-// Two definitions of one name are an error.
+// Register makes workflows known to the engine, so that open runs of theirs go on. Starting a run registers its
+// workflow. Two definitions of one name are an error.
 func (e *Engine) Register(workflows ...Definition) error {
 	for _, w := range workflows {
 		if err := e.host.register(w.definition()); err != nil {
@@ -177,16 +177,17 @@ func (e *Engine) Register(workflows ...Definition) error {
 	return nil
 }
 
-// Close stops. Attempts that run are told to stop, and are made again after the next Open; runs go on then. It waits for
-// what is on its way to the disk.
+// Close stops the engine. Running attempts are told to stop. After the next Open they are made again, and runs go on.
+// Close waits for writes that are on their way to the disk.
 func (e *Engine) Close() error {
 	e.host.bodies.Close()
 	return e.node.Close()
 }
 
-// Problem returns what keeps the body of an open run from going on: a *ChangedError, a *TaskTimeoutError, or that its workflow is not
-// registered; nil: nothing. A wait for its result says it, too, when its context ends. Meanwhile none of its attempts begins, and its body is called again
-// after pauses that double from the task limit up to ten minutes.
+// Problem returns what keeps the body of an open run from going on: a *ChangedError, a *TaskTimeoutError, or that its
+// workflow is not registered; nil: nothing does. A wait for the run's result also returns it when its context ends.
+// Meanwhile no attempt of the run begins, and its body is called again after pauses that double from the task limit up
+// to ten minutes.
 func (e *Engine) Problem(id string) error {
 	run, err := e.find(context.Background(), id)
 	if err != nil {

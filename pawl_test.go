@@ -43,7 +43,9 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func run[In, Out any](t *testing.T, e *pawl.Engine, w *pawl.Workflow[In, Out], in In, opts ...pawl.StartOption) (Out, error) {
+func run[In, Out any](t *testing.T, e *pawl.Engine, w *pawl.Workflow[In, Out], in In,
+	opts ...pawl.StartOption,
+) (Out, error) {
 	t.Helper()
 	r, err := w.Start(t.Context(), e, "", in, opts...)
 	if err != nil {
@@ -145,12 +147,16 @@ func TestOutcomes(t *testing.T) {
 					<-ctx.Done()
 				}
 				return "", &declined{Code: 7}
-			}, pawl.Retry(map[string]string{"once": "none", "often": "fixed(3, 1s)", "slow": "none"}[how]), pawl.Timeout("1m"))
+			}, pawl.Retry(map[string]string{"once": "none", "often": "fixed(3, 1s)", "slow": "none"}[how]),
+				pawl.Timeout("1m"))
 			seen = err
 			return "done", nil
 		})
 		e := open(t, nil)
-		for how, is := range map[string]error{"once": nil, "often": pawl.ErrRetriesExhausted, "slow": pawl.ErrTimedOut} {
+		for how, is := range map[string]error{
+			"once": nil, "often": pawl.ErrRetriesExhausted,
+			"slow": pawl.ErrTimedOut,
+		} {
 			if _, err := run(t, e, w, how); err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +185,8 @@ func TestWorkflowOfSeveralEngines(t *testing.T) {
 		var all sync.WaitGroup
 		for _, limit := range []time.Duration{3 * time.Second, time.Minute} {
 			all.Go(func() {
-				e, err := pawl.Open(t.Context(), pawl.Config{Journal: memory.New(), TaskTimeout: limit, Workflows: []pawl.Definition{w}})
+				e, err := pawl.Open(t.Context(),
+					pawl.Config{Journal: memory.New(), TaskTimeout: limit, Workflows: []pawl.Definition{w}})
 				if err != nil {
 					t.Error(err)
 					return

@@ -83,7 +83,8 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 	case "step":
 		return pawl.Step(ctx, "step", func(ctx context.Context) (string, error) { return w.work(ctx, p.Ms, 0) })
 	case "flaky":
-		return pawl.Step(ctx, "flaky", func(ctx context.Context) (string, error) { return w.work(ctx, p.Ms, 2) }, pawl.Retry("fixed(9, 3s)"))
+		return pawl.Step(ctx, "flaky", func(ctx context.Context) (string, error) { return w.work(ctx, p.Ms, 2) },
+			pawl.Retry("fixed(9, 3s)"))
 	case "sleep":
 		return "slept", pawl.Sleep(ctx, "sleep", time.Duration(p.Ms)*time.Millisecond)
 	case "event":
@@ -101,7 +102,8 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 		got, err := f.Get(ctx)
 		return beside + "|" + got, err
 	case "map":
-		got, err := pawl.Map(ctx, "map", 2, []int{1, 2, 3}, func(ctx pawl.Context, _ int) (string, error) { return part(ctx) })
+		got, err := pawl.Map(ctx, "map", 2, []int{1, 2, 3},
+			func(ctx pawl.Context, _ int) (string, error) { return part(ctx) })
 		return fmt.Sprint(got), err
 	case "any":
 		a, b := pawl.Go(ctx, "a", part), pawl.Go(ctx, "b", part)
@@ -137,8 +139,8 @@ func (b *brittle) Append(ctx context.Context, batch *journal.Batch) error {
 	return b.Journal.Append(ctx, batch)
 }
 
-// TestRandomBodies executes random bodies, undisturbed, with restarts, with crashes and with a journal that fails, and compares.
-// PAWL_TEST_SEEDS sets how many.
+// TestRandomBodies executes random bodies, undisturbed, with restarts, with crashes and with a journal that fails, and
+// compares. PAWL_TEST_SEEDS sets how many.
 func TestRandomBodies(t *testing.T) {
 	seeds := uint64(150)
 	if text := os.Getenv("PAWL_TEST_SEEDS"); text != "" {
@@ -186,7 +188,8 @@ func TestRandomBodies(t *testing.T) {
 				got, err := pawl.RunOf[string](e, r.ID).Result(ctx)
 				if err != nil {
 					d, _ := e.DescribeRun(t.Context(), r.ID)
-					t.Fatalf("seed %d, %s: %v\n%+v\nproblem: %v\nplan: %+v", seed, trouble, err, d.Steps, e.Problem(r.ID), list)
+					t.Fatalf("seed %d, %s: %v\n%+v\nproblem: %v\nplan: %+v", seed, trouble, err,
+						d.Steps, e.Problem(r.ID), list)
 				}
 				if trouble == "none" {
 					want = got

@@ -18,8 +18,8 @@ type Handler struct {
 	run  func(ctx context.Context, c Codec, input []byte) ([]byte, error)
 }
 
-// Handle makes a handler of a function: what [Call] names, and a flow's task step by its type. What holds for a [Step]'s
-// function holds for this one.
+// Handle makes a handler of a function: what [Call] names, and a flow's task step by its type. The same rules hold as
+// for a [Step]'s function.
 func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) Handler {
 	if fn == nil {
 		return Handler{name: name} // Serve refuses it
@@ -37,9 +37,9 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 	}}
 }
 
-// Serve lets the engine's process execute the calls of a task queue and, of flows (package pawlflow), its tasks, of either at
-// most slots at once of each handler. What nobody serves waits; [QueueTimeout] bounds that. The queue of tasks that name none
-// is "". A handler of a queue is served once.
+// Serve makes this process execute the calls of a task queue, and the tasks that flows (package pawlflow) send to it.
+// At most slots of each handler run at once. Calls that no process serves wait; [QueueTimeout] bounds that. Tasks that
+// name no queue are in the queue "". A handler can be served once for each queue.
 func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	if slots <= 0 {
 		return invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
@@ -57,7 +57,8 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 			return invalid(errors.New("it is given twice"), "serve %q: handler %q", queue, h.name)
 		}
 		if e.node.Executes("", h.name) && !e.node.Executes("", name) {
-			return invalid(errors.New("it is called like what the engine does itself: give it another name"), "serve %q: handler %q", queue, h.name)
+			return invalid(errors.New("it is called like what the engine does itself: give it another name"),
+				"serve %q: handler %q", queue, h.name)
 		}
 		executors[name], limits[name] = &remote{e.host, h, e.host.codec}, slots
 		executors[h.name], limits[h.name] = &remote{e.host, h, JSON{}}, slots
@@ -69,7 +70,8 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 	switch {
 	case errors.As(err, &taken):
 		name := strings.TrimPrefix(taken.Type, body.HandlerType(""))
-		return invalid(errors.New("it is served already: give it all its slots at once"), "serve %q: handler %q", queue, name)
+		return invalid(errors.New("it is served already: give it all its slots at once"),
+			"serve %q: handler %q", queue, name)
 	case err != nil:
 		return fmt.Errorf("pawl: serve %q: %w", queue, err)
 	}

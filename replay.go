@@ -13,11 +13,15 @@ import (
 )
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it, and nothing else: no step's
-// function runs. It returns a *ChangedError where the code no longer decides what the history holds, a *TaskTimeoutError where the
-// body blocks, and nil when it has come to the end of what is recorded. Of the configuration it needs the codec that the
-// history was written with, and the task limit.
-func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry) error {
-	if len(history) == 0 {
+// function runs. It returns a *ChangedError if the code no longer decides what the history holds, a *TaskTimeoutError
+// if the body blocks, and nil once the body has reached the end of what is recorded. Of the configuration it needs the
+// codec that the history was written with, and the task limit.
+func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
+	entries, err := core.ReadEntries(history)
+	if err != nil {
+		return invalid(err, "replay: the history")
+	}
+	if len(entries) == 0 {
 		return invalid(errors.New("the history is empty"), "replay")
 	}
 	cfg = cfg.withDefaults()
@@ -30,10 +34,11 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 		return err
 	}
 	if w.definition().document != nil {
-		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q", w.Name())
+		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q",
+			w.Name())
 	}
-	id := history[0].Run
-	state := core.Restore(id, h.bodies.Definition(w.Name()), history)
+	id := entries[0].Run
+	state := core.Restore(id, h.bodies.Definition(w.Name()), entries)
 	if state.Workflow != w.Name() {
 		return fmt.Errorf("pawl: replay: the history is of workflow %q, not of %q", state.Workflow, w.Name())
 	}
@@ -46,7 +51,7 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []core.Entry)
 	return r.err
 }
 
-// rehearsal stands for the engine of a body that is only replayed: the first thing the body decides is the end.
+// rehearsal takes the engine's place when a body is only replayed: it ends with the body's first new decision.
 type rehearsal struct {
 	once  sync.Once
 	ended chan struct{}

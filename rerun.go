@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// RerunSteps as an option of [Client].RestartRun makes only these steps again, and those that did not succeed; the results of all
-// others are taken over. A name stands for its repetitions, too: "charge" for "charge#2".
+// RerunSteps as an option of [Client].RestartRun runs only these steps again, and those that did not succeed. The
+// results of all others are kept. A name includes its repetitions: "charge" for "charge#2".
 func RerunSteps(names ...string) StartOption {
 	return func(r *StartRequest) { r.Steps = append(r.Steps, names...) }
 }
 
-// RerunFrom as an option of [Client].RestartRun takes over the results of steps that began before the one of that key; in a
-// flow, of those that do not need it.
+// RerunFrom as an option of [Client].RestartRun keeps the results of the steps that began before the step with that
+// key; in a flow, of those that do not need that step.
 func RerunFrom(step string) StartOption { return func(r *StartRequest) { r.From = step } }
 
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
@@ -44,10 +44,11 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	return started.ID, err
 }
 
-// kept are the results that a rerun takes over.
+// kept returns the results that a rerun keeps.
 func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
-		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w", r.ID, r.Phase, ErrConflict)
+		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",
+			r.ID, r.Phase, ErrConflict)
 	}
 	if len(steps) > 0 && from != "" {
 		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
@@ -77,8 +78,12 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 		}
 		base, _, _ := strings.Cut(s.Spec.Name[strings.LastIndexByte(s.Spec.Name, '/')+1:], "#")
 		known[base], known[s.Spec.Name] = true, true
-		if s.ID < before && s.Phase == core.StepSucceeded && !slices.Contains(steps, base) && !slices.Contains(steps, s.Spec.Name) {
-			keep = append(keep, core.Kept{Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1, Phase: s.Phase, Output: s.Output})
+		if s.ID < before && s.Phase == core.StepSucceeded && !slices.Contains(steps, base) &&
+			!slices.Contains(steps, s.Spec.Name) {
+			keep = append(keep, core.Kept{
+				Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1,
+				Phase: s.Phase, Output: s.Output,
+			})
 		}
 	}
 	for _, name := range steps {
@@ -89,7 +94,7 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	return keep, nil
 }
 
-func noStep(op string, run RunID, name string) error {
+func noStep(op string, run core.RunID, name string) error {
 	return fmt.Errorf("pawl: %s: run %s has no step %q: %w", op, run, name, ErrNotFound)
 }
 

@@ -64,18 +64,21 @@ func TestRerun(t *testing.T) {
 				t.Errorf("a step that is not there: %v", err)
 			}
 		}
-		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom("a"), pawl.RerunSteps("b")); !errors.Is(err, pawl.ErrInvalid) {
+		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunFrom("a"),
+			pawl.RerunSteps("b")); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("both: %v", err)
 		}
 		if _, err := w.Start(t.Context(), e, "", none{}, pawl.RerunFrom("a")); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("a first start: %v", err)
 		}
 		for phases, want := range map[string]int{"succeeded": 7, "failed": 0} {
-			if runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{phases}}); err != nil || len(runs) != want {
+			if runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{phases}}); err != nil ||
+				len(runs) != want {
 				t.Errorf("%d runs have %s, want %d; %v", len(runs), phases, want, err)
 			}
 		}
-		if _, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{"happy"}}); !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), `list: phase: "happy" where one of pending, `) {
+		if _, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{"happy"}}); !errors.Is(err, pawl.ErrInvalid) ||
+			!strings.Contains(err.Error(), `list: phase: "happy" where one of pending, `) {
 			t.Errorf("an unknown phase: %v", err)
 		}
 	}, w)
@@ -132,6 +135,9 @@ func TestReplayWithACodec(t *testing.T) {
 		}
 		if err := pawl.Replay(t.Context(), cfg, w, nil); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("no history: %v", err)
+		}
+		if err := pawl.Replay(t.Context(), cfg, w, []byte("not a history")); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("garbage: %v", err)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Run is a run that was started, or found: its result has the workflow's type.
+// Run is a run that was started or found. Its result has the workflow's type.
 type Run[Out any] struct {
 	ID       string
 	Existing bool // it was there before
@@ -20,13 +20,14 @@ type Run[Out any] struct {
 // StartOption refines a start.
 type StartOption func(*StartRequest)
 
-// IdempotencyKey lets a repeated start with the same key and the same input return the run that the first one made, or the one
-// that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key belongs to the
-// workflow: another one may use the same. It is known for as long as that run is kept; see [Config.Retention].
+// IdempotencyKey lets a repeated start with the same key and the same input return the run that the first one made, or
+// the one that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key
+// belongs to the workflow: another one may use the same. It is known for as long as that run is kept; see
+// [Config.Retention].
 func IdempotencyKey(key string) StartOption { return func(r *StartRequest) { r.Key = key } }
 
-// UseExisting lets a start whose workflow id is taken by an open run of the same workflow return that run. Default, and where
-// the run is of another workflow: [ErrConflict].
+// UseExisting makes a start return the open run of the same workflow that has its workflow id. Without it, or if the
+// run is of another workflow, the start fails with [ErrConflict].
 func UseExisting() StartOption { return func(r *StartRequest) { r.UseExisting = true } }
 
 // StartAt delays the start.
@@ -45,9 +46,11 @@ func By(actor, reason string) StartOption {
 	return func(r *StartRequest) { r.Actor, r.Reason = actor, reason }
 }
 
-// Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs; empty:
-// the run's own.
-func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In, opts ...StartOption) (Run[Out], error) {
+// Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
+// empty: the run's own.
+func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In,
+	opts ...StartOption,
+) (Run[Out], error) {
 	if w.def.err != nil {
 		return Run[Out]{}, w.def.err
 	}
@@ -83,8 +86,8 @@ func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[
 	return Run[Out]{ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec())}, nil
 }
 
-// Result waits for the run's end, or the end of its chain, and returns what the body returned. The error is a *RunError
-// where the run ended otherwise; behind it is the body's own error.
+// Result waits for the run's end, or the end of its chain, and returns what the body returned. If the run ended without
+// a result, the error is a *RunError; errors.As also finds the body's own error.
 func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	var zero Out
 	out, err := r.client.AwaitRun(ctx, r.ID)
@@ -97,7 +100,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)
 }
 
-// ownOf is the body's error; a timeout or a cancel is nobody's.
+// ownOf is the body's own error; a timeout or a cancel has none.
 func ownOf(f *Failure) error {
 	if f == nil || (f.Kind == policy.KindTimeout && f.Cause == nil) {
 		return nil
@@ -118,8 +121,8 @@ func (r Run[Out]) Send(ctx context.Context, event string, payload any) error {
 	return send(ctx, r.client, r.codec, r.ID, event, payload)
 }
 
-// RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked up. A run
-// of a flow under another codec than [JSON] is found by its workflow's Find instead.
+// RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked
+// up. A run of a flow under another codec than [JSON] is found by its workflow's Find instead.
 func RunOf[Out any](c Client, id string) Run[Out] {
 	return Run[Out]{ID: id, Existing: true, client: c, codec: c.Codec()}
 }

@@ -38,9 +38,9 @@ type Schedule struct {
 	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
 	Cron string `json:"cron"`
 	Zone string `json:"zone,omitempty"` // IANA name; default UTC
-	// Skipped says what becomes of a local time that the clocks skip: "shift" to the instant of the change (the default),
-	// or "skip". Repeated says what becomes of one that they show twice: "first" (the default) or "both". A schedule
-	// whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
+	// Skipped says what happens to a local time that the clocks skip: "shift" to the instant of the change (the
+	// default), or "skip". Repeated says what happens to one that they show twice: "first" (the default) or "both". A
+	// schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
 	Skipped  string  `json:"skipped,omitempty"`
 	Repeated string  `json:"repeated,omitempty"`
 	Overlap  Overlap `json:"overlap,omitempty"`
@@ -105,10 +105,13 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 	return out, nil
 }
 
-// CreateSchedule begins to start runs of the workflow. Each is a run of its own, with the workflow id "name@instant". The
-// schedule itself is a run with the workflow id "schedule:name": pause, resume, cancel and describe it as any run.
-// Of the options, RunDeadline ends the schedule with all its runs. A schedule of that name that exists is ErrConflict.
-func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s Schedule, w *Workflow[In, Out], in In, opts ...StartOption) error {
+// CreateSchedule begins to start runs of the workflow. Each is a run of its own, with the workflow id "name@instant".
+// The schedule itself is a run with the workflow id "schedule:name": pause, resume, cancel and describe it as any run.
+// The option RunDeadline ends the schedule with all its runs. If a schedule of that name exists, the error is
+// ErrConflict.
+func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s Schedule, w *Workflow[In, Out], in In,
+	opts ...StartOption,
+) error {
 	if _, err := s.parse(); err != nil {
 		return invalid(err, "schedule %q", name)
 	}
@@ -124,7 +127,8 @@ func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s S
 	if err != nil {
 		return err
 	}
-	state, err := encode(c.Codec(), "the schedule", scheduled{Schedule: s, Name: name, Workflow: w.def.name, Input: input})
+	state, err := encode(c.Codec(), "the schedule",
+		scheduled{Schedule: s, Name: name, Workflow: w.def.name, Input: input})
 	if err != nil {
 		return err
 	}
@@ -152,7 +156,7 @@ func scheduleWorkflow(e *Engine) *Workflow[scheduled, struct{}] {
 			s.Due = Now(ctx)
 		}
 		for range historyLength {
-			// Of what an outage has missed, only what is not too late is made up for.
+			// Of the firings that an outage missed, only those that are not too late are made up for.
 			s.Due = table.Next(later(s.Due, Now(ctx).Add(-table.catchUp-time.Nanosecond)))
 			if s.Due.IsZero() {
 				return struct{}{}, nil
@@ -190,7 +194,8 @@ func (s *scheduled) fire(ctx Context, e *Engine) error {
 	deadline, id := Info(ctx).Deadline, s.Name+"@"+s.Due.UTC().Format(time.RFC3339)
 	_, err := Step(ctx, "start", func(ctx context.Context) (Started, error) {
 		req := StartRequest{
-			Workflow: s.Workflow, ID: id, Key: schedulePrefix + id, Input: s.Input, Deadline: deadline, Actor: "schedule " + s.Name,
+			Workflow: s.Workflow, ID: id, Key: schedulePrefix + id, Input: s.Input, Deadline: deadline,
+			Actor: "schedule " + s.Name,
 		}
 		started, err := e.startRun(ctx, req, func(r *engine.StartRequest) error {
 			if s.waits() {
@@ -201,7 +206,8 @@ func (s *scheduled) fire(ctx Context, e *Engine) error {
 		if errors.Is(err, ErrTooLarge) {
 			err = NonRetryable(err)
 		}
-		if errors.Is(err, ErrConflict) { // this firing has its run, whose input was filled in otherwise: trying again changes nothing
+		// This firing has a run already, started with other input: trying again changes nothing.
+		if errors.Is(err, ErrConflict) {
 			if d, findErr := e.DescribeRun(ctx, id); findErr == nil && d.Workflow == s.Workflow {
 				return Started{ID: d.ID, Existing: true}, nil
 			}
@@ -215,14 +221,15 @@ func (s *scheduled) fire(ctx Context, e *Engine) error {
 	return nil
 }
 
-// waits reports whether the end of each run is waited for before the next one: it is told by an event.
+// waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
 func (s *scheduled) waits() bool { return s.Overlap == OverlapQueue || s.Overlap == OverlapCancel }
 
 // free waits until the run before has ended, or reports that this firing is to be left out.
 func (s *scheduled) free(ctx Context, e *Engine, patient StepOption) (bool, error) {
 	if s.Overlap == OverlapCancel {
 		err := Do(ctx, "cancel", func(ctx context.Context) error {
-			err := e.Operate(ctx, s.Previous, Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
+			err := e.Operate(ctx, s.Previous,
+				Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
 			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
 				return nil
 			}

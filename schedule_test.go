@@ -12,7 +12,9 @@ import (
 
 // job is a workflow that takes as long as its input says.
 func job() *pawl.Workflow[string, string] {
-	return pawl.Define("job", func(ctx pawl.Context, d string) (string, error) { return "done", pawl.Sleep(ctx, "work", d) })
+	return pawl.Define("job", func(ctx pawl.Context, d string) (string, error) {
+		return "done", pawl.Sleep(ctx, "work", d)
+	})
 }
 
 // times lists when the job's runs were started, and how they stand.
@@ -31,10 +33,12 @@ func times(t *testing.T, e *pawltest.Env) string {
 
 func TestScheduleOverlap(t *testing.T) {
 	for overlap, want := range map[pawl.Overlap]string{
-		pawl.OverlapSkip:   "00:10:00 succeeded, 00:30:00 succeeded, 00:50:00 waiting",
-		pawl.OverlapAllow:  "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, 00:50:00 waiting",
-		pawl.OverlapCancel: "00:10:00 cancelled, 00:20:00 cancelled, 00:30:00 cancelled, 00:40:00 cancelled, 00:50:00 waiting",
-		pawl.OverlapQueue:  "00:10:00 succeeded, 00:25:00 succeeded, 00:40:00 succeeded, 00:55:00 waiting",
+		pawl.OverlapSkip: "00:10:00 succeeded, 00:30:00 succeeded, 00:50:00 waiting",
+		pawl.OverlapAllow: "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, " +
+			"00:50:00 waiting",
+		pawl.OverlapCancel: "00:10:00 cancelled, 00:20:00 cancelled, 00:30:00 cancelled, 00:40:00 cancelled, " +
+			"00:50:00 waiting",
+		pawl.OverlapQueue: "00:10:00 succeeded, 00:25:00 succeeded, 00:40:00 succeeded, 00:55:00 waiting",
 	} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -50,8 +54,8 @@ func TestScheduleOverlap(t *testing.T) {
 	}
 }
 
-// TestScheduleWaitsForItsTurn: a schedule that waits for the end of its last run is woken by that end and by nothing else, also
-// where the end comes by another run of a chain, or while the engine is down.
+// TestScheduleWaitsForItsTurn: a schedule that waits for the end of its last run is woken by that end and by nothing
+// else, also where the end comes by another run of a chain, or while the engine is down.
 func TestScheduleWaitsForItsTurn(t *testing.T) {
 	const day = 24 * time.Hour
 	long := pawl.Define("job", func(ctx pawl.Context, part int) (string, error) {
@@ -62,7 +66,8 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 	})
 	for overlap, want := range map[pawl.Overlap]int{pawl.OverlapQueue: 2, pawl.OverlapSkip: 2, pawl.OverlapCancel: 33} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1); err != nil {
+			if err := pawl.CreateSchedule(t.Context(), e, "s",
+				pawl.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1); err != nil {
 				t.Fatal(err)
 			}
 			e.Skip(3*day + time.Hour)
@@ -74,7 +79,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			e.Crash()
 			now, err := e.History(t.Context(), "schedule:s")
 			if err != nil || (overlap == pawl.OverlapQueue && len(now) != len(seen)) {
-				t.Errorf("%s: %d entries after three days, %d after 25; %v", overlap, len(seen), len(now), err)
+				t.Errorf("%s: %d bytes of history after three days, %d after 25; %v", overlap, len(seen), len(now), err)
 			}
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -154,10 +159,13 @@ func TestScheduleRefuses(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for want, s := range map[string]pawl.Schedule{
-			"fields": {Cron: "daily"}, "unknown time zone": {Cron: "@daily", Zone: "Mars/Base"}, "overlap": {Cron: "@daily", Overlap: "maybe"},
-			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"}, "catchUp": {Cron: "@daily", CatchUp: "soon"},
+			"fields": {Cron: "daily"}, "unknown time zone": {Cron: "@daily", Zone: "Mars/Base"},
+			"overlap": {Cron: "@daily", Overlap: "maybe"},
+			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"},
+			"catchUp": {Cron: "@daily", CatchUp: "soon"},
 		} {
-			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, ""); err == nil || !strings.Contains(err.Error(), want) {
+			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, ""); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%+v: %v", s, err)
 			}
 		}
@@ -178,7 +186,8 @@ func ExampleSchedule_Next() {
 	// <nil>
 }
 
-// TestScheduleFindsItsRun: a firing whose run is there, with another input, does not keep the schedule from the next one.
+// TestScheduleFindsItsRun: a firing whose run is there, with another input, does not keep the schedule from the next
+// one.
 func TestScheduleFindsItsRun(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

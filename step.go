@@ -12,12 +12,14 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Step runs fn, durably: once it has succeeded it is not run again, whatever becomes of the process, and Step
-// returns the recorded result. fn may touch the world. It should heed its context, which is done when a limit fires
-// or the run is cancelled, and whose deadline tells what is left of the step's time.
+// Step runs fn, durably: once it has succeeded it is not run again, even after a crash, and Step returns
+// the recorded result. fn may do I/O. It should return when its context is done: a limit has ended, or the run was
+// cancelled. The context's deadline tells how much of the step's time is left.
 //
-// The error is a [*StepError], or of the kind that says what is wrong with the call.
-func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error), opts ...StepOption) (Out, error) {
+// The error is a [*StepError], or says what is wrong with the call.
+func Step[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error),
+	opts ...StepOption,
+) (Out, error) {
 	return Async(ctx, name, fn, opts...).Get(ctx)
 }
 
@@ -32,7 +34,9 @@ func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...St
 }
 
 // Async begins a step and does not wait for it.
-func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error), opts ...StepOption) *Future[Out] {
+func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error),
+	opts ...StepOption,
+) *Future[Out] {
 	codec := ctx.of().host.codec
 	run := func(ctx context.Context) ([]byte, error) {
 		out, err := fn(ctx)
@@ -48,11 +52,12 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	case err == nil && o.queue != "":
 		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q", o.queue)
 	}
-	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal}, core.Schedule{}, run, o, err)
+	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},
+		core.Schedule{}, run, o, err)
 }
 
-// Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. What is said of
-// [Step] holds here.
+// Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. The same rules
+// hold as for [Step].
 func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption) (Out, error) {
 	return CallAsync[Out](ctx, name, handler, in, opts...).Get(ctx)
 }
@@ -72,7 +77,7 @@ func CallAsync[Out any](ctx Context, name, handler string, in any, opts ...StepO
 }
 
 // Child runs another workflow as a run of its own and waits for its result. It inherits what is left of this run's
-// time; see [ParentClose] for what becomes of it when this run ends first.
+// time; see [ParentClose] for what happens to it when this run ends first.
 func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...StepOption) (Out, error) {
 	return ChildAsync(ctx, name, w, in, opts...).Get(ctx)
 }
@@ -94,7 +99,10 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	}
 	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name, Spread: o.spread}
 	if err == nil {
-		spec.Input, err = json.Marshal(map[string]any{"name": w.def.name, "input": json.RawMessage(input), "close": o.close})
+		spec.Input, err = json.Marshal(map[string]any{
+			"name":  w.def.name,
+			"input": json.RawMessage(input), "close": o.close,
+		})
 	}
 	f := begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 	f.codec = codec
@@ -104,11 +112,12 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 // Sleep waits for d. The run holds neither memory nor a goroutine meanwhile.
 func Sleep[D Amount](ctx Context, name string, d D) error {
 	length, err := amount(d)
-	_, err = begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil, stepOptions{}, err).Get(ctx)
+	_, err = begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil,
+		stepOptions{}, err).Get(ctx)
 	return err
 }
 
-// SleepUntil waits until t; it returns at once where that has passed.
+// SleepUntil waits until t; it returns at once if t has passed.
 func SleepUntil(ctx Context, name string, t time.Time) error {
 	cmd := core.Schedule{Until: max(policy.At(t), 1)}
 	_, err := begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, cmd, nil, stepOptions{}, nil).Get(ctx)
@@ -116,7 +125,7 @@ func SleepUntil(ctx Context, name string, t time.Time) error {
 }
 
 // WaitEvent waits for an event that [Client.SendEvent] sends; one that came before is kept and taken at once. The
-// name is the event's. With [Within] it ends as ErrDeadlineExceeded where none comes in time.
+// name is the event's. With [Within] the error is ErrDeadlineExceeded if none comes in time.
 func WaitEvent[T any](ctx Context, event string, opts ...StepOption) (T, error) {
 	return EventAsync[T](ctx, event, opts...).Get(ctx)
 }
@@ -127,8 +136,8 @@ func EventAsync[T any](ctx Context, event string, opts ...StepOption) *Future[T]
 	return begin[T](ctx, event, &core.StepSpec{Kind: core.KindWait, Event: event}, core.Schedule{}, nil, o, err)
 }
 
-// options are those of the workflow, of its step, and of the call. The call's own have to be of use to what it
-// does; those that are shared need not be for each.
+// options are those of the workflow, of its step, and of the call. An option of the call itself must have an
+// effect on it; options of the workflow need not have one on every step.
 func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (stepOptions, error) {
 	o, err := stepPolicy(b.def.defaults, b.def.byStep[name], opts)
 	if err == nil && len(opts) > 0 {
@@ -139,7 +148,9 @@ func (b *branch) options(kind core.StepKind, name string, opts []StepOption) (st
 }
 
 // begin asks for a step.
-func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Schedule, fn stepFunc, o stepOptions, err error) *Future[Out] {
+func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Schedule, fn stepFunc,
+	o stepOptions, err error,
+) *Future[Out] {
 	b := ctx.of()
 	if err == nil {
 		err = checkName(name)

@@ -60,7 +60,11 @@ func begun(t *testing.T, e *pawltest.Env, id string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range history {
+	entries, err := core.ReadEntries(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
 		for _, rec := range entry.Records {
 			if started, ok := rec.(core.AttemptStarted); ok && started.Step == 0 {
 				n++
@@ -79,10 +83,18 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 		want    string
 		calls   string
 	}{
-		"backing off":     {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, false, "paid at attempt 2", "[1 2]"},
-		"heartbeat":       {[]pawl.StepOption{retry, pawl.HeartbeatTimeout("10s")}, false, "paid at attempt 2", "[1 2]"},
-		"running":         {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, true, "paid at attempt 2", "[1 1 2]"},
-		"stored deadline": {[]pawl.StepOption{retry, pawl.Timeout("5h")}, false, `step "charge" timed out (scheduleToClose) after 2 attempts: the bank is closed`, "[1]"},
+		"backing off": {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, false, "paid at attempt 2", "[1 2]"},
+		"heartbeat": {
+			[]pawl.StepOption{retry, pawl.HeartbeatTimeout("10s")},
+			false,
+			"paid at attempt 2", "[1 2]",
+		},
+		"running": {[]pawl.StepOption{retry, pawl.AttemptTimeout("1m")}, true, "paid at attempt 2", "[1 1 2]"},
+		"stored deadline": {
+			[]pawl.StepOption{retry, pawl.Timeout("5h")},
+			false,
+			`step "charge" timed out (scheduleToClose) after 2 attempts: the bank is closed`, "[1]",
+		},
 	} {
 		for _, gone := range []bool{false, true} {
 			p := &payment{opts: c.opts, pending: c.pending}
@@ -111,20 +123,22 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 					got = errors.Unwrap(err).Error()
 				}
 				if got != c.want || fmt.Sprint(p.calls) != c.calls {
-					t.Errorf("%s, gone %t: %s with the calls %v, want %s with %s", name, gone, got, p.calls, c.want, c.calls)
+					t.Errorf("%s, gone %t: %s with the calls %v, want %s with %s", name, gone,
+						got, p.calls, c.want, c.calls)
 				}
 				if n := begun(t, e, r.ID); n != len(p.calls) {
-					t.Errorf("%s, gone %t: %d attempts have started, the function was called %d times", name, gone, n, len(p.calls))
+					t.Errorf("%s, gone %t: %d attempts have started, the function was called %d times",
+						name, gone, n, len(p.calls))
 				}
 			}, v1)
 		}
 	}
 }
 
-// TestRunsEndWithTheirWorkflow: what ends a run whose workflow is not registered waits for it, since it alone knows its hooks
-// and its retries.
+// TestRunsEndWithTheirWorkflow: what ends a run whose workflow is not registered waits for it, since it alone knows its
+// hooks and its retries.
 func TestRunsEndWithTheirWorkflow(t *testing.T) {
-	const noOp = pawl.Op(255)
+	const noOp = pawl.Op("")
 	for name, c := range map[string]struct {
 		op    pawl.Op // none: it comes to its limit
 		phase string
@@ -162,8 +176,8 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	}
 }
 
-// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, as an operator wishes, comes to the later
-// one when that has ended.
+// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, as an operator wishes, comes to
+// the later one when that has ended.
 func TestAttemptsWaitForStepsBefore(t *testing.T) {
 	p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(2, 1h)"), pawl.AttemptTimeout("1m")}}
 	w := pawl.Define("payment", func(ctx pawl.Context, _ none) (string, error) {
@@ -288,8 +302,8 @@ func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 	return s.Journal.Append(ctx, b)
 }
 
-// TestCrashesStopOnlyWhoBegan: a step with which the process dies five times in a row is stopped. One whose attempts were only
-// about to begin each time is not.
+// TestCrashesStopOnlyWhoBegan: a step with which the process dies five times in a row is stopped. One whose attempts
+// were only about to begin each time is not.
 func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 	for name, c := range map[string]struct {
 		life  time.Duration // of the process; its start takes a second or two until something is durable
@@ -305,7 +319,8 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 				calls++
 				return "done", wait(ctx, 2*time.Minute)
 			})
-			if errors.Is(err, pawl.ErrWorkerLost) && strings.Contains(err.Error(), "5 attempts in a row died with their process") {
+			if errors.Is(err, pawl.ErrWorkerLost) &&
+				strings.Contains(err.Error(), "5 attempts in a row died with their process") {
 				return "worker lost", nil
 			}
 			return out, err
@@ -364,7 +379,8 @@ func TestRunsThatEndedLeaveNothing(t *testing.T) {
 	}, w)
 }
 
-// TestWaitingForWhatCannotGoOn: who waits for a run in vain is told why, and what kept its body from coming where it was.
+// TestWaitingForWhatCannotGoOn: who waits for a run in vain is told why, and what kept its body from coming where it
+// was.
 func TestWaitingForWhatCannotGoOn(t *testing.T) {
 	before := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		if _, err := pawl.Step(ctx, "s", func(context.Context) (string, error) { return "seven", nil }); err != nil {
@@ -385,7 +401,8 @@ func TestWaitingForWhatCannotGoOn(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := pawl.RunOf[int](e.Engine, "a").Result(short)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has not ended: context deadline exceeded") {
+		if !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "has not ended: context deadline exceeded") {
 			t.Errorf("while it sleeps: %v", err)
 		}
 		e.Restart(after)
@@ -400,7 +417,8 @@ func TestWaitingForWhatCannotGoOn(t *testing.T) {
 		if err := e.Problem("a"); !errors.As(err, &changed) {
 			t.Errorf("the problem of the workflow id is %v", err)
 		}
-		if want := `the end of the body with the error "pawl: the result of step \"s\" cannot be read as int: `; !strings.HasPrefix(changed.Asked, want) {
+		want := `the end of the body with the error "pawl: the result of step \"s\" cannot be read as int: `
+		if !strings.HasPrefix(changed.Asked, want) {
 			t.Errorf("asked for was %s, want %s", changed.Asked, want)
 		}
 	}, before)

@@ -78,7 +78,7 @@ func (d *definition) begins(now core.Time) core.Time {
 	return now.Add(d.doc.StartDelay)
 }
 
-// follows returns when the next run begins by cron; zero: it does not fire any more.
+// follows returns when the next run begins by cron, the zero time if it does not fire any more.
 func (d *definition) follows(began, now core.Time) core.Time {
 	return instant(d.cron.Following(began.Std(), now.Std()))
 }

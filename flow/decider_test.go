@@ -456,7 +456,7 @@ steps:
 	}
 	for _, name := range []string{"nope", "a[0]", "b[3]", "b[x"} {
 		if _, err := Rerun(doc, first.run_, []string{name}, false); err == nil {
-			t.Errorf("%s, which is none, is no error", name)
+			t.Errorf("%s does not exist, and is no error", name)
 		}
 	}
 }

@@ -11,12 +11,12 @@
 // text. Expressions see
 //
 //	input     the run's input
-//	steps     the steps this one needs, directly or not: steps.charge.output, .phase, .failure, .attempts; of a forEach
-//	          also .outputs, the list of its items' outputs
+//	steps     the steps this one needs, directly or not: steps.charge.output, .phase, .failure, .attempts; of a
+//	          forEach also .outputs, the list of its items' outputs
 //	item      the list's item, and index its position, in a step with forEach
 //	attempt   the attempt's number, from 1
-//	failure   why the last attempt failed, and code its code: in retry.when, in a step's further attempts; in a hook, why
-//	          the run failed
+//	failure   why the last attempt failed, and code its code: in retry.when, in a step's further attempts; in a hook,
+//	          why the run failed
 //	run       id, workflow, workflowId, phase, attempt (of the run retry policy), startedAt
 //	now       the instant at which the step was scheduled
 //

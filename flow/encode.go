@@ -14,7 +14,8 @@ import (
 // lost. A document that holds Variables cannot be written: they are code.
 func Encode(doc *Document) ([]byte, error) {
 	if len(doc.Variables) > 0 {
-		return nil, fmt.Errorf("flow %q has expressions in another language, which the native format does not know", doc.Name)
+		return nil, fmt.Errorf("flow %q has expressions in another language, which the native format does not know",
+			doc.Name)
 	}
 	out := object{}
 	out.put("pawl", V(Version))
@@ -248,7 +249,8 @@ func encodeLimits(l *policy.Limits, alone policy.LimitKind) tree.Value {
 		out.put(kind.String(), encodeLimit(kind, limit))
 	}
 	if v := out.value(); !v.IsZero() {
-		if only := tree.NodeOf(v).Get(alone.String()); only != nil && len(tree.NodeOf(v).Fields) == 1 && only.Kind == tree.Text {
+		if only := tree.NodeOf(v).Get(alone.String()); only != nil && len(tree.NodeOf(v).Fields) == 1 &&
+			only.Kind == tree.Text {
 			return tree.ValueOf(only)
 		}
 		return v

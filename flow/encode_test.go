@@ -10,7 +10,8 @@ import (
 
 // TestEncodeReadsBack: what is written reads back to the same document.
 func TestEncodeReadsBack(t *testing.T) {
-	takesAway := "pawl: 1\nname: x\ndefaults: {timeout: {startToClose: 5s}}\nsteps: [{name: a, timeout: {startToClose: none}, noop: {}}]\n"
+	takesAway := "pawl: 1\nname: x\ndefaults: {timeout: {startToClose: 5s}}\nsteps: [{name: a, " +
+		"timeout: {startToClose: none}, noop: {}}]\n"
 	for _, src := range append(goodFlows(t), orderFlow, takesAway) {
 		doc := mustParse(t, src)
 		text, err := Encode(doc)
@@ -31,7 +32,8 @@ func TestEncodeReadsBack(t *testing.T) {
 		a, b := doc.built, again.built
 		for i := range a.plans {
 			x, y := a.plans[i].spec, b.plans[i].spec
-			if x.Name != y.Name || x.Kind != y.Kind || x.Type != y.Type || x.Queue != y.Queue || !samePolicy(x.Policy, y.Policy) {
+			if x.Name != y.Name || x.Kind != y.Kind || x.Type != y.Type || x.Queue != y.Queue ||
+				!samePolicy(x.Policy, y.Policy) {
 				t.Errorf("step %s: %+v became %+v", x.Name, x, y)
 			}
 			if p, q := a.plans[i].payload, b.plans[i].payload; p != nil && constant(p) != constant(q) {

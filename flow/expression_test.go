@@ -25,7 +25,8 @@ func evaluate(t *testing.T, output, input string) (string, *policy.Failure) {
 }
 
 func TestEvaluation(t *testing.T) {
-	const input = `{"a": 1, "s": "x", "l": [3, 1, 2], "m": {"b": 2, "a": 1}, "n": null, "big": 12345678901234567, "huge": 18446744073709551615, "f": 1.5, "q": "a\"b"}`
+	const input = `{"a": 1, "s": "x", "l": [3, 1, 2], "m": {"b": 2, "a": 1}, "n": null, ` +
+		`"big": 12345678901234567, "huge": 18446744073709551615, "f": 1.5, "q": "a\"b"}`
 	for _, c := range []struct{ template, want string }{
 		{"plain", `"plain"`},
 		{"${{ input.a }}", `1`},

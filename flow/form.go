@@ -24,8 +24,8 @@ type Form struct {
 	Kinds []string // of the steps it bounds: exec, task, …
 	// Step translates what bounds a step of that kind; the kind is "" for what several share.
 	Step func(fields any, kind string) (Settings, []Note, error)
-	// Complete checks the policy of a step that the form bounds, with what the step inherits; nil: every policy will
-	// do.
+	// Complete checks the policy of a step that the form bounds, with what the step inherits. If it is nil, every
+	// policy is valid.
 	Complete func(p policy.Policy) error
 	// Run translates what stands at the top of a flow.
 	Run func(fields any) (RunSettings, []Note, error)
@@ -223,7 +223,8 @@ func (b *formed) withdraw(p *policy.Policy, base policy.Policy) {
 		p.Retry = policy.DefaultRetry()
 	}
 	for _, kind := range policy.StepLimits {
-		if inherited := base.Get(kind); inherited != nil && inherited == b.settings.Policy.Get(kind) && p.Get(kind) == nil {
+		if inherited := base.Get(kind); inherited != nil && inherited == b.settings.Policy.Get(kind) &&
+			p.Get(kind) == nil {
 			p.Set(kind, &policy.Limit{Removed: true})
 		}
 	}

@@ -99,8 +99,8 @@ func (t *turn) resume(def int32) {
 	t.fill(def, g)
 }
 
-// countItems returns how many items a forEach has, also of those that have not begun; false: the step is not a
-// forEach, or its list cannot be evaluated.
+// countItems returns how many items a forEach has, also of those that have not begun. It returns false if the
+// step is not a forEach, or its list cannot be evaluated.
 func (d *definition) countItems(r *core.Run, s *core.Step) (int, bool) {
 	def, known := d.ordinal(s)
 	if !known || d.plans[def].item < 0 || s.Group != core.NoStep {

@@ -159,7 +159,7 @@ func originOf(p *policy.Policy, path []string) string {
 	return ""
 }
 
-// runLimit is the shortest amount of time the run has; 0: none.
+// runLimit returns the shortest limit of the run; 0 if it has none.
 func (l *linter) runLimit() time.Duration {
 	shortest := time.Duration(0)
 	for _, limit := range []*policy.Limit{l.doc.Limits.Run, l.doc.Limits.Execution} {
@@ -212,30 +212,36 @@ func (l *linter) limits(s *Step) {
 	}
 }
 
-// pointless says why a limit makes no sense for what a step does; "": it does.
+// pointless returns why a limit makes no sense for what a step does; "" if it makes sense.
 func pointless(action Action, kind policy.LimitKind) (severity Severity, code, why string) {
 	attempts := kind != policy.LimitScheduleToClose && kind != policy.LimitWait
 	switch action := action.(type) {
 	case *Wait:
 		if attempts {
-			return Warning, LintLimitNoEffect, fmt.Sprintf("a wait has no attempts, so %s has no effect; use wait", kind)
+			return Warning, LintLimitNoEffect,
+				fmt.Sprintf("a wait has no attempts, so %s has no effect; use wait", kind)
 		}
 		return "", "", ""
 	case *Sleep:
 		if attempts {
-			return Warning, LintLimitNoEffect, fmt.Sprintf("a sleep has no attempts, so %s has no effect; use scheduleToClose", kind)
+			return Warning, LintLimitNoEffect,
+				fmt.Sprintf("a sleep has no attempts, so %s has no effect; use scheduleToClose", kind)
 		}
 	case *Child:
 		if kind == policy.LimitHeartbeat || kind == policy.LimitInactivity {
-			return Warning, LintNoSignOfLife, fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
+			return Warning, LintNoSignOfLife,
+				fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
 		}
 	case *HTTP:
 		if kind == policy.LimitHeartbeat {
-			return Warning, LintNoSignOfLife, "a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
+			return Warning, LintNoSignOfLife,
+				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
 		}
 	case *Exec:
 		if kind == policy.LimitHeartbeat && !speaksOf(action, "heartbeat") {
-			return Info, LintNoSignOfLife, `only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; for the silence of all output use inactivity`
+			return Info, LintNoSignOfLife,
+				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
+					`for the silence of all output use inactivity`
 		}
 	default:
 	}

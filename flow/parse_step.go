@@ -348,7 +348,8 @@ func (p *parsing) wait(n *tree.Node) Action {
 		w.Event = p.textValue(n.Get("event"), "event")
 	}
 	event, isText := w.Event.Text()
-	if (w.Event.IsZero() || isText && event == "") && (n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
+	if (w.Event.IsZero() || isText && event == "") &&
+		(n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
 		p.missing(n, waitKeys, "name the event: event: approved", "the wait names no event")
 	}
 	return w

@@ -91,7 +91,8 @@ func TestHostileDocuments(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(orderFlow))
-	f.Add([]byte("{\"pawl\": 1, \"name\": \"x\", \"steps\": [{\"name\": \"a\", \"noop\": {\"output\": \"${{ input.a }}\"}}]}"))
+	f.Add([]byte("{\"pawl\": 1, \"name\": \"x\", \"steps\": [{\"name\": \"a\", \"noop\": {\"output\": " +
+		"\"${{ input.a }}\"}}]}"))
 	f.Add([]byte("pawl: 1\nname: x\nsteps:\n  - name: a\n    forEach: [1, 2]\n    noop: {output: \"${{ item }}\"}\n"))
 	f.Add([]byte("a: |\n  ${{ x }}\n"))
 	f.Add([]byte("a: &x [*x]\n<<: {b: c}\n? d\n: e\n"))

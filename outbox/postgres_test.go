@@ -130,8 +130,12 @@ func (b *pgShop) checkPurchases(t *testing.T, e *pawl.Engine, orders []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		entries, err := core.ReadEntries(history)
+		if err != nil {
+			t.Fatal(err)
+		}
 		events := 0
-		for _, entry := range history {
+		for _, entry := range entries {
 			for _, rec := range entry.Records {
 				if _, kept := rec.(core.SignalKept); kept {
 					events++

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
@@ -196,32 +195,19 @@ func (e *Env) WantDeadline(run, step string, after time.Duration) {
 	}
 }
 
-// Replay fails the test if the workflow's code makes other decisions than those that the history records.
-func Replay(t *testing.T, w pawl.Definition, history []core.Entry) {
+// Replay fails the test if the workflow's code makes other decisions than those that the history records. The history
+// is what [pawl.Engine.History] returned, perhaps long ago: keep it in a file next to the code.
+func Replay(t *testing.T, w pawl.Definition, history []byte) {
 	t.Helper()
 	ReplayWith(t, pawl.Config{}, w, history)
 }
 
 // ReplayWith is Replay with a configuration. It is needed for histories that a codec other than JSON wrote.
-func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []core.Entry) {
+func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []byte) {
 	t.Helper()
 	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
 		t.Error(err)
 	}
-}
-
-// Marshal encodes a history. Keep it in a file next to the code, to replay it with later versions of the code.
-func Marshal(history []core.Entry) []byte {
-	var b []byte
-	for i := range history {
-		b = core.AppendEntry(b, &history[i])
-	}
-	return b
-}
-
-// Unmarshal reads what Marshal wrote.
-func Unmarshal(b []byte) ([]core.Entry, error) {
-	return core.ReadEntries(b)
 }
 
 // silenced is a log handler that writes nothing after a crash: a dead process does not log.

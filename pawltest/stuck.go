@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // AwaitRun waits for the end of a run's chain, as a run's Result does. If a body of that chain, or of one of its child
@@ -62,18 +61,13 @@ func problemOf(ctx context.Context, engine *pawl.Engine, id string, times map[st
 // belongs reports whether a run is the run to, a later run of its chain, or a child below it.
 func belongs(ctx context.Context, engine *pawl.Engine, run, to string) bool {
 	for run != to {
-		history, err := engine.History(ctx, run)
-		if err != nil || len(history) == 0 || len(history[0].Records) == 0 {
+		switch r, err := engine.Explain(ctx, run); {
+		case err != nil:
 			return false
-		}
-		created, ok := history[0].Records[0].(core.RunCreated)
-		switch none := (core.RunID{}); {
-		case !ok:
-			return false
-		case created.Chain.Previous != none:
-			run = created.Chain.Previous.String()
-		case created.Parent.Run != none:
-			run = created.Parent.Run.String()
+		case r.Previous != "":
+			run = r.Previous
+		case r.Parent != "":
+			run = r.Parent
 		default:
 			return false
 		}

@@ -52,14 +52,15 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	return compile(b)
 }
 
-// withChildren adds the flows that a flow's steps may start: of the files beside it those that are named, where the
-// names are written down.
+// withChildren adds the flows that a flow's steps may start: those that they name, or all files beside it if a name is
+// an expression.
 func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 	if !flowkind.HasChildren(doc) {
 		return b, nil
 	}
 	if doc.File == "stdin" {
-		return b, errors.New("a flow from the standard input cannot start child flows: there is no directory to find them in")
+		return b, errors.New("a flow from the standard input cannot start child flows: there is no directory " +
+			"to find them in")
 	}
 	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(doc.File), pattern))
@@ -88,24 +89,25 @@ func ready(f *flowkind.Flow, err error) (*compiled, error) {
 	return &compiled{bundle: f.Bundle, doc: f.Document, def: f.Definition, flow: f}, nil
 }
 
-// theirsError is the error of a run that only a Go program can carry on.
-type theirsError struct{ error }
+// readOnlyError is the error of a run that only a Go program can carry on.
+type readOnlyError struct{ error }
 
-// ours refuses what only a Go program can carry on.
-func (c *compiled) ours() error {
-	err := isTheirs(journal.Definition{Name: c.doc.Name})
+// readOnly returns an error for a workflow whose runs only a Go program can carry on.
+func (c *compiled) readOnly() error {
+	err := refuseGoProgram(journal.Definition{Name: c.doc.Name})
 	if c.flow != nil {
 		err = c.flow.NeedsProgram()
 	}
 	if err == nil {
 		return nil
 	}
-	return &theirsError{err}
+	return &readOnlyError{err}
 }
 
 // readShown reads a stored definition to look at a run of it, which may be a Go program's.
 func readShown(d journal.Definition) (*compiled, error) {
-	if d.Kind == journal.KindGo { // its steps are known from its runs alone, and nothing is decided where runs are shown
+	// its steps are known from its runs alone, and nothing is decided where runs are shown
+	if d.Kind == journal.KindGo {
 		return &compiled{doc: &flow.Document{Name: d.Name}, def: &core.Definition{}}, nil
 	}
 	f, err := flowkind.Read(d)
@@ -115,7 +117,7 @@ func readShown(d journal.Definition) (*compiled, error) {
 	return ready(f, err)
 }
 
-// steps are what there is to draw of steps that have not begun.
+// steps returns what can be drawn of steps that have not begun.
 func (c *compiled) steps() []api.PlannedStep {
 	out := make([]api.PlannedStep, len(c.doc.Steps))
 	for i, s := range c.doc.Steps {

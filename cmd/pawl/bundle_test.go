@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// TestBundleKeepsWhatIsReached: of the files beside a flow, its children and theirs are stored with it, and no others; where
-// an expression makes a name, any may be meant.
+// TestBundleKeepsWhatIsReached: of the files beside a flow, its children and theirs are stored with it, and no others;
+// where an expression makes a name, any may be meant.
 func TestBundleKeepsWhatIsReached(t *testing.T) {
 	dir := t.TempDir()
 	for name, step := range map[string]string{
-		"top": "flow: middle", "middle": "flow: bottom", "bottom": "noop: {}", "other": "noop: {}", "any": `flow: "${{ input }}"`,
+		"top": "flow: middle", "middle": "flow: bottom", "bottom": "noop: {}", "other": "noop: {}",
+		"any": `flow: "${{ input }}"`,
 	} {
 		text := "pawl: 1\nname: " + name + "\nsteps:\n  - name: s\n    " + step + "\n"
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the exit
-// status.
+// carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the
+// exit status.
 func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
 	f := a.newFollower(m.svc, m, how)
 	f.others = a.others(ctx, m.svc, ids)
@@ -22,8 +22,8 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 	} else if err == nil {
 		f.conclude()
 	}
-	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends what
-	// is left of them.
+	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends
+	// what is left of them.
 	impatient := make(chan os.Signal, 1)
 	signal.Notify(impatient, os.Interrupt)
 	go func() {

@@ -14,7 +14,9 @@ import (
 
 // completeFor gives every verb that takes a RUN, and a STEP, the completion of their names.
 func (a *app) completeFor(cmd *cobra.Command, args int) {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, given []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, given []string, _ string) (names []cobra.Completion,
+		_ cobra.ShellCompDirective,
+	) {
 		if len(given) >= args || configure(cmd) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -57,7 +59,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 		phases = append(phases, string(p))
 	}
 	words := map[string][]cobra.Completion{
-		"output": {formatTable, formatJSON, formatYAML}, "clock": {"run", "stop"}, "phase": phases, "kind": {"failed", "error"},
+		"output": {formatTable, formatJSON, formatYAML}, "clock": {"run", "stop"}, "phase": phases,
+		"kind": {"failed", "error"},
 		"limit": {
 			policy.LimitExecution.String(), policy.LimitRun.String(), policy.LimitScheduleToClose.String(),
 			policy.LimitDeadline.String(), policy.LimitWait.String(),
@@ -68,7 +71,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 		complete := func(f *pflag.Flag) {
 			if list, ok := words[f.Name]; ok && f.Value.Type() != "int" {
 				// It fails where the flag has a completion already: a persistent one is met with each command.
-				_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+				_ = cmd.RegisterFlagCompletionFunc(f.Name,
+					cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 			}
 		}
 		cmd.PersistentFlags().VisitAll(complete)

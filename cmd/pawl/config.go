@@ -18,19 +18,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// taken are variables that mean something else: Pawl sets them for the processes of steps, where a person may well call
-// pawl again. A flag of that name has another variable, or none.
-var taken = map[string]string{"output": "PAWL_OUTPUT_FORMAT", "step": "", "attempt": "", "run": ""}
+// reserved are flags whose variable Pawl sets itself, for the processes of steps. Such a process may call pawl again,
+// and these variables must not change its flags. The value is the variable to use instead, "" for none.
+var reserved = map[string]string{"output": "PAWL_OUTPUT_FORMAT", "step": "", "attempt": "", "run": ""}
 
-// variable is the environment variable of a flag; "": none.
+// variable returns the environment variable of a flag; "" if the flag has none.
 func variable(flag string) string {
-	if name, ok := taken[flag]; ok {
+	if name, ok := reserved[flag]; ok {
 		return name
 	}
 	return "PAWL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// personal are the flags that make sense for one call only and are not read from anywhere else.
+// personal are the flags that make sense for one call only: they are read from the command line alone.
 var personal = []string{"help", "input", "id", "key", "file", "from", "steps", "data", "limit", "to", "by"}
 
 // configure gives the flags that were not on the command line their values: environment, then configuration file.
@@ -74,10 +74,10 @@ func configPath() string {
 	return filepath.Join(dir, "pawl", "config.yaml")
 }
 
-// settles finds a line that says anything.
-var settles = regexp.MustCompile(`(?m)^\s*[^#\s]`)
+// nonEmpty matches a line that is neither blank nor a comment.
+var nonEmpty = regexp.MustCompile(`(?m)^\s*[^#\s]`)
 
-// readConfig reads the configuration file; one that is not there is empty.
+// readConfig reads the configuration file. A missing file counts as empty.
 func readConfig(path string, known []string) (map[string][]string, error) {
 	if path == "" {
 		return nil, nil
@@ -89,7 +89,7 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !settles.Match(src) {
+	if !nonEmpty.Match(src) {
 		return nil, nil
 	}
 	file := tree.Read(path, src)

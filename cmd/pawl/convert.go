@@ -14,16 +14,18 @@ import (
 )
 
 func (a *app) flowConvertCommand() *cobra.Command {
-	var f foreign
+	var s sources
 	var from, out string
 	var force bool
 	cmd := &cobra.Command{
-		Use: "convert --from SYSTEM FILE", Short: "Write another system's workflow as a flow file", Args: cobra.ExactArgs(1),
-		Long: `Translates a workflow of another system (` + strings.Join(systemNames, ", ") + `) into flow files. Fields that have no counterpart are
-named with their place; none is dropped silently. Flows that the workflow's steps start are written beside the first.`,
+		Use: "convert --from SYSTEM FILE", Short: "Write another system's workflow as a flow file",
+		Args: cobra.ExactArgs(1),
+		Long: `Translates a workflow of another system (` + strings.Join(systemNames, ", ") + `) into flow files.
+Fields that have no counterpart are named with their place; none is dropped silently. Flows that the workflow's steps
+start are written beside the first.`,
 		Example: "  pawl flow convert --from steep workflow.yaml --services services.yaml -o flow.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
-			system, path := foreignFile(args[0])
+			system, path := cutSystem(args[0])
 			switch {
 			case from == "":
 				from = system
@@ -33,19 +35,19 @@ named with their place; none is dropped silently. Flows that the workflow's step
 			if from == "" {
 				return usage("say which system the file is from: --from %s", strings.Join(systemNames, ", --from "))
 			}
-			return a.convert(from, path, out, force, &f)
+			return a.convert(from, path, out, force, &s)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "the system: "+strings.Join(systemNames, ", "))
 	flags.StringVarP(&out, "output", "o", "", "the flow file to write; default: the standard output")
 	flags.BoolVar(&force, "force", false, "write over files that are there")
-	f.flags(flags)
+	s.flags(flags)
 	return cmd
 }
 
-func (a *app) convert(system, path, out string, force bool, f *foreign) error {
-	c, err := a.translate(system, path, f)
+func (a *app) convert(system, path, out string, force bool, s *sources) error {
+	c, err := a.translate(system, path, s)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ var (
 	crashSeed   = flag.Uint64("crash.seed", 0, "seed of TestCrash; 0: a new one")
 )
 
-// crashFlow does a job in many small steps, with failures, backoffs, a hang, a forEach and a sleep. Every attempt leaves a
-// line outside of Pawl before it does anything.
+// crashFlow does a job in many small steps, with failures, backoffs, a hang, a forEach and a sleep. Every attempt
+// leaves a line outside of Pawl before it does anything.
 const crashFlow = `pawl: 1
 name: crash
 timeout: 10m
@@ -37,7 +37,8 @@ steps:
     retry: fixed(30, 80ms)
   - name: hang
     needs: [begin]
-    exec: {shell: 'echo "$PAWL_STEP" >> effects; n=$(grep -c "^hang$" effects); [ "$n" -ge 2 ] || sleep 60', grace: 100ms}
+    exec: {shell: 'echo "$PAWL_STEP" >> effects; n=$(grep -c "^hang$" effects); [ "$n" -ge 2 ] || sleep 60',
+           grace: 100ms}
     timeout: {inactivity: 250ms}
     retry: fixed(30, 20ms)
   - name: each
@@ -61,8 +62,10 @@ output: {done: true}
 // crashForms puts the policies of crashFlow into the words of Temporal and Zart.
 var crashForms = strings.NewReplacer(
 	"timeout: 10m\ndefaults: {timeout: {startToClose: 30s, scheduleToClose: 5m}}",
-	"temporal: {workflowRunTimeout: 10m}\ndefaults: {temporal: {startToCloseTimeout: 30s, scheduleToCloseTimeout: 5m, retryPolicy: {maximumAttempts: 1}}}",
-	"retry: fixed(30, 80ms)", "temporal: {retryPolicy: {initialInterval: 80ms, backoffCoefficient: 1, maximumAttempts: 30}}",
+	"temporal: {workflowRunTimeout: 10m}\ndefaults: {temporal: {startToCloseTimeout: 30s, "+
+		"scheduleToCloseTimeout: 5m, retryPolicy: {maximumAttempts: 1}}}",
+	"retry: fixed(30, 80ms)", "temporal: {retryPolicy: {initialInterval: 80ms, backoffCoefficient: 1, "+
+		"maximumAttempts: 30}}",
 	"timeout: {inactivity: 250ms}\n    retry: fixed(30, 20ms)",
 	"temporal: {startToCloseTimeout: 1s, retryPolicy: {initialInterval: 20ms, maximumAttempts: 30}}",
 	"timeout: {deadline: 4m}", `zart: {timeout: 4m, retry: "fixed(3, 1s)"}`,
@@ -79,8 +82,9 @@ type crashes struct {
 	deadlines map[string]string // stored instants, by what they belong to
 }
 
-// TestCrash kills the real binary with -9 in the middle of a run, starts it again, and holds what comes of it against what was
-// told before: what was printed is in the history, no finished step runs again, no stored deadline moves, the run ends.
+// TestCrash kills the real binary with -9 in the middle of a run, starts it again, and holds what comes of it against
+// what was told before: what was printed is in the history, no finished step runs again, no stored deadline moves, the
+// run ends.
 func TestCrash(t *testing.T) {
 	seed := *crashSeed
 	if seed == 0 {
@@ -95,7 +99,8 @@ func TestCrash(t *testing.T) {
 		}
 		text := crashFlow
 		if round%2 == 1 {
-			if text = crashForms.Replace(text); strings.Contains(text, "retry: fixed") || strings.Contains(text, "timeout: {start") {
+			if text = crashForms.Replace(text); strings.Contains(text, "retry: fixed") ||
+				strings.Contains(text, "timeout: {start") {
 				t.Fatal("crashForms leaves something of crashFlow in native words")
 			}
 		}
@@ -132,8 +137,8 @@ func (c *crashes) args() []string {
 	return []string{"resume", "--json"}
 }
 
-// work lets a process carry the run; with kill, it is killed after a random time or a random number of events. It reports
-// whether the run has ended.
+// work lets a process carry the run; with kill, it is killed after a random time or a random number of events. It
+// reports whether the run has ended.
 func (c *crashes) work(kill bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -267,7 +272,8 @@ func (c *crashes) compare() {
 	now := c.effects()
 	for step, before := range c.finished {
 		if now[step] > before && before > 0 {
-			c.t.Errorf("step %s was reported as finished after %d executions, and was executed %d times", step, before, now[step])
+			c.t.Errorf("step %s was reported as finished after %d executions, and was executed %d times", step, before,
+				now[step])
 		}
 	}
 	if now["end"] == 0 {

@@ -31,25 +31,38 @@ func pawlFails(t *testing.T, dir string, status int, args ...string) string {
 	return string(out)
 }
 
-// TestDoctorFindsWrongRows changes what SQLite cannot know to be wrong: every column that the engine or a person reads is
-// held against the history.
+// TestDoctorFindsWrongRows changes what SQLite cannot know to be wrong: every column that the engine or a person reads
+// is held against the history.
 func TestDoctorFindsWrongRows(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{"UPDATE runs_data SET wake = 0", "Wake is - in its row"},
 		{"UPDATE runs_data SET deadline = 1000000", "Deadline is 1970-01-01T00:00:01"},
 		{"UPDATE runs_data SET workflow_id = 'other'", "WorkflowID is other in its row and of-old in its history"},
 		{"UPDATE runs_data SET message = 'x'", "Message is x"},
-		{"UPDATE runs_data SET wake = 2, message = 'the run is set aside: a bug'", "of old: the run is set aside: a bug (the next start of an engine tries again)"},
+		{
+			"UPDATE runs_data SET wake = 2, message = 'the run is set aside: a bug'",
+			"of old: the run is set aside: a bug (the next start of an engine tries again)",
+		},
 		{"UPDATE steps_data SET next_at = next_at + 3600000000 WHERE name = 'nap'", `step "nap": NextAt is`},
-		{"UPDATE steps_data SET phase = 6 WHERE name = 'first'", `step "first": Phase is failed in its row and succeeded in its history`},
+		{
+			"UPDATE steps_data SET phase = 6 WHERE name = 'first'",
+			`step "first": Phase is failed in its row and succeeded in its history`,
+		},
 		{"DELETE FROM steps_data WHERE name = 'gate'", `step "gate": Name is  in its row and gate in its history`},
 		{"UPDATE attempts_data SET started_at = started_at + 1 WHERE step = 0", "attempt 1 of step 0: Started is"},
-		{"DELETE FROM attempts_data WHERE step = 1", "attempt 1 of step 1: Attempt is 0 in its row and 1 in its history"},
 		{
-			"INSERT INTO steps_data SELECT run, step + 100, name, kind, phase, reason, attempt, scheduled_at, ended_at, next_at, deadline, message FROM steps_data WHERE step = 0",
+			"DELETE FROM attempts_data WHERE step = 1",
+			"attempt 1 of step 1: Attempt is 0 in its row and 1 in its history",
+		},
+		{
+			"INSERT INTO steps_data SELECT run, step + 100, name, kind, phase, reason, attempt, scheduled_at, " +
+				"ended_at, next_at, deadline, message FROM steps_data WHERE step = 0",
 			"1 row of steps or attempts that its history does not know",
 		},
-		{"UPDATE definitions SET source = replace(source, 'hello', 'hullo')", `the stored text of flow "old" is not the one it was started with`},
+		{
+			"UPDATE definitions SET source = replace(source, 'hello', 'hullo')",
+			`the stored text of flow "old" is not the one it was started with`,
+		},
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			dir, path := oldDatabase(t)
@@ -81,7 +94,8 @@ func TestDamagedFlowDoesNotRun(t *testing.T) {
 	dir, path := oldDatabase(t)
 	change(t, path, "UPDATE definitions SET source = replace(source, 'item * 2', 'item * 3')")
 	for _, args := range [][]string{{"resume"}, {"run", "show", "of-old"}, {"step", "now", "of-old", "again"}} {
-		if out := pawlFails(t, dir, exitFailed, args...); !strings.Contains(out, `the stored text of flow "old" is not the one it was started with`) {
+		if out := pawlFails(t, dir, exitFailed, args...); !strings.Contains(out,
+			`the stored text of flow "old" is not the one it was started with`) {
 			t.Errorf("pawl %v: %s", args, out)
 		}
 	}
@@ -105,8 +119,8 @@ func TestDamagedTables(t *testing.T) {
 	}
 }
 
-// The last page of the file is the run's history. Without it there still is a row, but nothing to go on from: what the run
-// has done must not be done again.
+// The last page of the file is the run's history. Without it there still is a row, but nothing to go on from: what the
+// run has done must not be done again.
 func TestLostHistory(t *testing.T) {
 	dir, path := oldDatabase(t)
 	info, err := os.Stat(path)
@@ -126,8 +140,8 @@ func TestLostHistory(t *testing.T) {
 	}
 }
 
-// TestDamagedFile cuts the file and changes its bytes so that it cannot be opened; every command says what is wrong with
-// which file, and none changes it further.
+// TestDamagedFile cuts the file and changes its bytes so that it cannot be opened; every command says what is wrong
+// with which file, and none changes it further.
 func TestDamagedFile(t *testing.T) {
 	_, whole := oldDatabase(t)
 	sound, err := os.ReadFile(whole)
@@ -160,9 +174,16 @@ func TestDamagedFile(t *testing.T) {
 			path := filepath.Join(dir, "old.db")
 			damaged := c.damage(bytes.Clone(sound))
 			write(t, dir, "old.db", string(damaged))
-			for _, args := range [][]string{{"doctor"}, {"run", "list"}, {"run", "show", "of-old"}, {"resume"}, {"run", "cancel", "of-old"}} {
+			for _, args := range [][]string{
+				{"doctor"},
+				{"run", "list"},
+				{"run", "show", "of-old"},
+				{"resume"},
+				{"run", "cancel", "of-old"},
+			} {
 				out := pawlFails(t, dir, exitFailed, args...)
-				if !strings.Contains(out, "old.db") || !strings.Contains(out, "corrupt") && !strings.Contains(out, "not a Pawl database") {
+				if !strings.Contains(out, "old.db") || !strings.Contains(out, "corrupt") &&
+					!strings.Contains(out, "not a Pawl database") {
 					t.Errorf("pawl %v: %s", args, out)
 				}
 			}

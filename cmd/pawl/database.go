@@ -41,7 +41,8 @@ func (a *app) where() (place, error) {
 	case text == "memory:" || text == "memory":
 		return place{memory: true}, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		return place{}, usage("--database %s: this build has no PostgreSQL journal, it comes with pawl server; use sqlite:PATH", scheme+"://…")
+		return place{}, usage("--database %s: this build has no PostgreSQL journal, it comes with pawl server; "+
+			"use sqlite:PATH", scheme+"://…")
 	case ok && scheme == "sqlite":
 		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
 		if err != nil {
@@ -52,7 +53,8 @@ func (a *app) where() (place, error) {
 		}
 		return place{path: path, partitions: partitions}, nil
 	default:
-		return place{}, usage("--database %q is not understood; write sqlite:PATH, or memory: for a database that ends with the command", text)
+		return place{}, usage("--database %q is not understood; write sqlite:PATH, or memory: "+
+			"for a database that ends with the command", text)
 	}
 }
 
@@ -87,11 +89,13 @@ func (a *app) openToRead() (*service.File, func(), error) {
 		return nil, nil, err
 	}
 	if p.memory {
-		return nil, nil, usage("a database in memory: ends with its command, so there is nothing to look at; use --database sqlite:PATH")
+		return nil, nil, usage("a database in memory: ends with its command, so there is nothing to look at; use " +
+			"--database sqlite:PATH")
 	}
 	j, err := sqlite.OpenReadOnly(p.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, or name another one with --database", p.path)
+		return nil, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, "+
+			"or name another one with --database", p.path)
 	}
 	if err != nil {
 		return nil, nil, err

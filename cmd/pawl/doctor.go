@@ -35,9 +35,9 @@ type diagnosis struct {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
-		Long: `Checks the database file: SQLite's integrity check, that every batch and every history decodes, and that each run's rows say
-what its history says. Tells who holds the file, and how long the disk takes to make a write durable. It only reads the
-database. Exit status 1 if something is wrong.`,
+		Long: `Checks the database file: SQLite's integrity check, that every batch and every history decodes, and
+that each run's rows say what its history says. Tells who holds the file, and how long the disk takes to make a write
+durable. It only reads the database. Exit status 1 if something is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := a.diagnose(cmd.Context())
 			if err != nil {
@@ -150,7 +150,8 @@ func differences(r sqlite.Stored, fold journal.View) []string {
 	}
 	for _, want := range fold.Attempts {
 		key := core.Token{Step: want.Step, Attempt: want.Attempt}
-		out = append(out, columns(fmt.Sprintf("attempt %d of step %d: ", want.Attempt, want.Step), attempts[key], want)...)
+		out = append(out, columns(fmt.Sprintf("attempt %d of step %d: ", want.Attempt, want.Step), attempts[key],
+			want)...)
 		delete(attempts, key)
 	}
 	if n := len(steps) + len(attempts); n > 0 {
@@ -165,7 +166,8 @@ func columns[R any](what string, row, fold R) []string {
 	in, from := reflect.ValueOf(row), reflect.ValueOf(fold)
 	for i := range in.NumField() {
 		if a, b := in.Field(i).Interface(), from.Field(i).Interface(); a != b {
-			out = append(out, fmt.Sprintf("%s%s is %v in its row and %v in its history", what, in.Type().Field(i).Name, a, b))
+			out = append(out, fmt.Sprintf("%s%s is %v in its row and %v in its history", what,
+				in.Type().Field(i).Name, a, b))
 		}
 	}
 	return out
@@ -207,10 +209,13 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 	case f == nil:
 		a.say("          it cannot be opened")
 	default:
-		a.say("file      %s, %s log, %s free; SQLite %s, format %d", fileSize(f.Bytes), fileSize(f.Log), fileSize(f.Free), f.SQLite, f.Format)
-		a.say("view      %s, %d of them open; %d steps, %d attempts", count(int(f.Runs), "run"), f.Open, f.Steps, f.Attempts)
+		a.say("file      %s, %s log, %s free; SQLite %s, format %d", fileSize(f.Bytes), fileSize(f.Log),
+			fileSize(f.Free), f.SQLite, f.Format)
+		a.say("view      %s, %d of them open; %d steps, %d attempts", count(int(f.Runs), "run"),
+			f.Open, f.Steps, f.Attempts)
 		for _, p := range f.Partitions {
-			a.say("journal   partition %d: batches %d to %d, the view has all up to %d; last owner %s", p.Partition, p.First, p.Last, p.Through, screen.Clean(p.Owner))
+			a.say("journal   partition %d: batches %d to %d, the view has all up to %d; last owner %s", p.Partition,
+				p.First, p.Last, p.Through, screen.Clean(p.Owner))
 		}
 		a.say("compared  %s with what its history says", count(d.Runs, "run"))
 		if f.Holder.PID != 0 {

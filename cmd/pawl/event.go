@@ -19,8 +19,8 @@ func (a *app) eventSendCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "send RUN NAME", Short: "Send an event to a run", Args: cobra.ExactArgs(2),
-		Long: `Delivers an event to an open run. A step that waits for it ends with the data as its output; an event that nothing waits for
-yet is kept. A second delivery with the same --id changes nothing.`,
+		Long: `Delivers an event to an open run. A step that waits for it ends with the data as its output; an event
+that nothing waits for yet is kept. A second delivery with the same --id changes nothing.`,
 		Example: "  pawl event send change-7 approved --data '{\"by\":\"ada\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			payload, err := a.readJSON("--data", data)
@@ -30,7 +30,8 @@ yet is kept. A second delivery with the same --id changes nothing.`,
 			if args[1] == "" {
 				return usage("the event has no name")
 			}
-			return a.send(cmd.Context(), args[0], api.Signal{Name: args[1], ID: id, Payload: payload, Actor: a.who()}, follow)
+			return a.send(cmd.Context(), args[0], api.Signal{Name: args[1], ID: id, Payload: payload, Actor: a.who()},
+				follow)
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, or @file.json")

@@ -42,7 +42,8 @@ func (a *app) readFile(path string) (name string, src []byte, err error) {
 		return name, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(src) > maxFile {
-		return name, nil, fmt.Errorf("%s: is larger than %d MiB, which is more than any file of this kind needs", name, maxFile>>20)
+		return name, nil, fmt.Errorf("%s: is larger than %d MiB, which is more than any file of this kind needs", name,
+			maxFile>>20)
 	}
 	return name, src, nil
 }

@@ -57,8 +57,10 @@ func (a *app) flowCommand() *cobra.Command {
 func (a *app) flowValidateCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
-		Use: "validate FILE…", Short: "Check flow files, and warn of limits that contradict each other", Args: cobra.MinimumNArgs(1),
-		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; with --strict also if anything is found.",
+		Use: "validate FILE…", Short: "Check flow files, and warn of limits that contradict each other",
+		Args: cobra.MinimumNArgs(1),
+		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; " +
+			"with --strict also if anything is found.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var all []checked
 			bad, warned := false, false
@@ -108,10 +110,12 @@ func (a *app) validate(file string) (checked, error) {
 	case err != nil:
 		return out, err
 	}
-	out.Valid, out.Workflow, out.Steps, out.Findings = true, doc.Name, len(doc.Steps), append(out.Findings, lint(doc)...)
+	out.Valid, out.Workflow, out.Steps, out.Findings = true, doc.Name, len(doc.Steps),
+		append(out.Findings, lint(doc)...)
 	for _, n := range doc.Notes {
 		out.Findings = append(out.Findings, warning{
-			File: doc.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info), Code: "no-counterpart", Message: n.Msg,
+			File: doc.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info),
+			Code: "no-counterpart", Message: n.Msg,
 		})
 	}
 	if _, err := a.withChildren(bundle{Flow: source{File: name, Text: string(src)}}, doc); err != nil {
@@ -132,7 +136,8 @@ func lint(doc *flow.Document) []warning {
 	var out []warning
 	for _, f := range flow.Lint(doc, now()) {
 		out = append(out, warning{
-			File: f.File, Line: f.Pos.Line, Col: f.Pos.Col, Severity: string(f.Severity), Code: f.Code, Step: f.Step, Message: f.Msg,
+			File: f.File, Line: f.Pos.Line, Col: f.Pos.Col, Severity: string(f.Severity), Code: f.Code,
+			Step: f.Step, Message: f.Msg,
 		})
 	}
 	return out
@@ -190,7 +195,7 @@ func specs(def *core.Definition) iter.Seq[*core.StepSpec] {
 	}
 }
 
-// runLimit is the shortest amount of time that a flow gives its runs; 0: none.
+// runLimit is the shortest amount of time that a flow gives its runs; 0 if it sets no limit.
 func runLimit(doc *flow.Document) time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range []*policy.Limit{doc.Limits.Run, doc.Limits.Execution} {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// telling is how what happens is told.
+// telling is how a command reports what happens: a live view, lines or JSON.
 type telling uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	tellQuiet                // the output alone
 )
 
-// frameEvery is how often the live view is looked at for changes.
+// frameEvery is how often the live view checks for changes.
 const frameEvery = 100 * time.Millisecond
 
 // follower follows runs to their end and tells what happens.
@@ -43,17 +43,19 @@ type follower struct {
 	changed map[string]bool     // something has happened since
 	looking map[string]bool     // they are being read
 	watched map[string]bool
-	over    map[string]bool
-	updates chan update
-	stalled string
-	others  int
+	// expected are children that another partition of the database has not begun yet
+	expected map[string]bool
+	over     map[string]bool
+	updates  chan update
+	stalled  string
+	others   int
 
 	terminal  *screen.Terminal // nil: there is no live view
 	asking    bool
 	cancelled chan error // how asking the engine to cancel the runs went
 }
 
-// update is what a goroutine that watches or reads one run has seen.
+// update is news of one run, from the goroutine that watches or reads it.
 type update struct {
 	run      string
 	event    *api.Event
@@ -62,18 +64,19 @@ type update struct {
 	err      error
 }
 
-// errLeft ends a following that leaves its runs open.
+// errLeft is the error of a follower that stops while runs are still open.
 var errLeft = errors.New("left")
 
 func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	return &follower{
 		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
-		updates: make(chan update, 256), cancelled: make(chan error, 1),
+		expected: map[string]bool{},
+		updates:  make(chan update, 256), cancelled: make(chan error, 1),
 	}
 }
 
-// chooseTelling is the live view on a terminal and lines elsewhere, unless flags say otherwise.
+// chooseTelling chooses the live view on a terminal and lines elsewhere, unless flags say otherwise.
 func (a *app) chooseTelling(asJSON, quiet bool) telling {
 	switch {
 	case quiet:
@@ -87,7 +90,7 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 	}
 }
 
-// follow follows the runs until all have ended, or until it is told to leave: then the error is errLeft.
+// follow follows the runs until all have ended, or until a person leaves them; then the error is errLeft.
 func (f *follower) follow(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,7 +124,7 @@ func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
 	if f.m != nil {
 		dead = f.m.Done()
 	}
-	for !f.allOver() {
+	for !f.allOver() || f.watchExpected(ctx) {
 		select {
 		case u := <-f.updates:
 			if err := f.take(ctx, u); err != nil {
@@ -154,7 +157,8 @@ func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
 	return nil
 }
 
-// signals is where those come that ask the command to stop. Who carries runs takes them from before the runs begin.
+// signals returns the channel of the signals that ask the command to stop. A command that executes attempts listens to
+// them before the first run begins.
 func (f *follower) signals() chan os.Signal {
 	if f.m != nil {
 		return f.m.signals
@@ -162,28 +166,11 @@ func (f *follower) signals() chan os.Signal {
 	return listen()
 }
 
-// listen takes the signals that ask the command to stop.
+// listen starts to receive the signals that ask the command to stop.
 func listen() chan os.Signal {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	return signals
-}
-
-// allOver reports whether everything is told: the runs followed and their children have ended. A child that its parent
-// has abandoned goes on without us.
-func (f *follower) allOver() bool {
-	for _, id := range f.roots {
-		if !f.over[id] {
-			return false
-		}
-	}
-	for id := range f.watched {
-		r := f.runs[id]
-		if !f.over[id] && (r == nil || r.ParentClose != "abandon") {
-			return false
-		}
-	}
-	return true
 }
 
 // watch starts to watch a run, once.
@@ -224,8 +211,8 @@ func (f *follower) send(ctx context.Context, u update) error {
 	}
 }
 
-// look reads the runs that have changed, for the live view. It does not wait: while the engine is stalled it answers
-// late, and the view says so meanwhile.
+// look reads the runs that have changed, for the live view. It does not wait for the answer: a stalled engine answers
+// late, and the view shows meanwhile that it is stalled.
 func (f *follower) look(ctx context.Context) {
 	for id := range f.changed {
 		if f.looking[id] {
@@ -241,10 +228,13 @@ func (f *follower) look(ctx context.Context) {
 	}
 }
 
-// take tells what was seen of a run.
+// take reports an update of a run.
 func (f *follower) take(ctx context.Context, u update) error {
 	if u.err != nil && f.over[u.run] {
 		return nil // it was being read when it ended
+	}
+	if f.notBegun(u) {
+		return nil
 	}
 	if u.err != nil {
 		if f.m != nil && f.m.Err() != nil {
@@ -289,22 +279,6 @@ func (f *follower) goOn(ctx context.Context, id string) {
 	f.forget(r.Previous)
 }
 
-// forget lets go of a run that is over, with its children.
-func (f *follower) forget(id string) {
-	if !f.over[id] {
-		return
-	}
-	f.roots = slices.DeleteFunc(f.roots, func(root string) bool { return root == id })
-	delete(f.runs, id)
-	delete(f.watched, id)
-	delete(f.over, id)
-	for child, r := range f.runs {
-		if r.Parent == id {
-			f.forget(child)
-		}
-	}
-}
-
 func (f *follower) tell(ev api.Event) error {
 	switch f.telling {
 	case tellJSON:
@@ -325,7 +299,7 @@ func (f *follower) tell(ev api.Event) error {
 	}
 }
 
-// tick looks whether the engine has stalled, and redraws.
+// tick checks whether the engine has stalled, and redraws.
 func (f *follower) tick(ctx context.Context) error {
 	if f.m != nil {
 		if s := f.m.stalled(); s != f.stalled {
@@ -333,6 +307,7 @@ func (f *follower) tick(ctx context.Context) error {
 			f.stalled = s
 		}
 	}
+	f.watchExpected(ctx)
 	f.look(ctx)
 	return f.paint()
 }
@@ -376,7 +351,7 @@ func (f *follower) paint() error {
 	return f.terminal.Paint(live.Frame(f.view(width-1), apiNow(), width-1, height-1))
 }
 
-// view is what there is to draw, on a screen of so many columns.
+// view returns what to draw on a screen of so many columns.
 func (f *follower) view(width int) live.View {
 	v := live.View{Children: f.runs, Stalled: f.stalled, Others: f.others, Note: f.note}
 	for _, id := range f.roots {
@@ -404,8 +379,8 @@ func question(runs, width int) screen.Line {
 	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
 }
 
-// interrupted asks what to do if there is somebody to ask. Otherwise, and the second time, it leaves: the state is
-// durable.
+// interrupted asks what to do, if a person is there to answer. Without one, and at the second signal, the command
+// leaves the runs as they are: their state is durable.
 func (f *follower) interrupted(s os.Signal) error {
 	if s != os.Interrupt || f.asking || f.m == nil || f.terminal == nil || !f.terminal.Listens() {
 		return errLeft
@@ -414,8 +389,8 @@ func (f *follower) interrupted(s os.Signal) error {
 	return f.paint()
 }
 
-// key takes a pressed key. Only the answers to a question mean anything, and Ctrl-C and Ctrl-\: these would be signals if
-// nobody read the keys.
+// key handles a pressed key. Only the answers to a question mean anything, and Ctrl-C and Ctrl-\: these would be
+// signals if nobody read the keys.
 func (f *follower) key(ctx context.Context, k string) error {
 	switch {
 	case k == "ctrl+c":
@@ -481,7 +456,7 @@ func (f *follower) engineEnded() error {
 	return fmt.Errorf("%w\nWhat was reported is safe; go on with: pawl resume", err)
 }
 
-// status is how the followed runs' ends end the command: the worst one.
+// status returns the exit status of the command: the worst one of the followed runs.
 func (f *follower) status() int {
 	status := exitOK
 	for _, id := range f.roots {

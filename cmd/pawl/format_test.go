@@ -31,9 +31,9 @@ func unzip(t *testing.T, from, to string) {
 	}
 }
 
-// TestFormat1 opens a database that was written when format 1 was new, by a process that was killed with -9: one step had
-// succeeded, a forEach too, one step backed off, one slept and one waited for an event. Whatever the format is today, the
-// file is sound, and its run goes on from there.
+// TestFormat1 opens a database that was written when format 1 was new, by a process that was killed with -9: one step
+// had succeeded, a forEach too, one step backed off, one slept and one waited for an event. Whatever the format is
+// today, the file is sound, and its run goes on from there.
 func TestFormat1(t *testing.T) {
 	dir := t.TempDir()
 	unzip(t, filepath.Join("testdata", "format1.db.gz"), filepath.Join(dir, "old.db"))

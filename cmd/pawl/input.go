@@ -54,7 +54,8 @@ func (a *app) readInput(c *compiled, args []string) ([]byte, error) {
 
 // inputValue reads a value as JSON where it is some, unless the flow asks for a text there; as a text otherwise.
 func inputValue(text string, types []string) json.RawMessage {
-	onlyText := len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t != "string" && t != "null" })
+	onlyText := len(types) > 0 && !slices.ContainsFunc(types,
+		func(t string) bool { return t != "string" && t != "null" })
 	if !onlyText && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
@@ -111,7 +112,8 @@ func jsonError(src []byte) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		before := string(src[:min(int(syntax.Offset), len(src))])
-		return fmt.Errorf("not JSON: line %d, column %d: %w", 1+strings.Count(before, "\n"), len(before)-strings.LastIndexByte(before, '\n')-1, err)
+		return fmt.Errorf("not JSON: line %d, column %d: %w", 1+strings.Count(before, "\n"),
+			len(before)-strings.LastIndexByte(before, '\n')-1, err)
 	}
 	return fmt.Errorf("not JSON: %w", err)
 }

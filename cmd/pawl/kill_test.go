@@ -56,8 +56,9 @@ func (s killedStep) begun() bool {
 // block is shell that waits for the file go, having said that it began.
 const block = `'echo work >> effects; while [ ! -e go ]; do sleep 0.02; done'`
 
-// TestKillDuring kills the real binary with -9 while a step does each of the things that a step can do, and goes on. Every
-// stored instant is where it was, nothing that had finished runs again, and what was in flight is repeated at once.
+// TestKillDuring kills the real binary with -9 while a step does each of the things that a step can do, and goes on.
+// Every stored instant is where it was, nothing that had finished runs again, and what was in flight is repeated at
+// once.
 func TestKillDuring(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,10 +83,12 @@ func TestKillDuring(t *testing.T) {
 			ready: func(r killed) bool { return r.step("work").begun() && requests.Load() > 0 },
 		},
 		{
-			name: "backoff", work: `exec: {shell: 'echo work >> effects; test -e go'}` + "\n    retry: fixed(3, 1500ms)", attempts: 2, end: "succeeded",
+			name: "backoff", work: `exec: {shell: 'echo work >> effects; test -e go'}` +
+				"\n    retry: fixed(3, 1500ms)", attempts: 2, end: "succeeded",
 			ready: func(r killed) bool { return r.step("work").Phase == "backing_off" },
 			check: func(t *testing.T, before, after killed) {
-				if next, started := before.step("work").NextAt, after.step("work").Attempts[1].StartedAt; started < next {
+				if next, started := before.step("work").NextAt,
+					after.step("work").Attempts[1].StartedAt; started < next {
 					t.Errorf("the attempt that was due at %s began at %s", next, started)
 				}
 			},
@@ -103,13 +106,17 @@ func TestKillDuring(t *testing.T) {
 			name: "sleep", work: "sleep: 1500ms", attempts: 0, end: "succeeded",
 			ready: func(r killed) bool { return r.step("work").Phase == "suspended" },
 			check: func(t *testing.T, before, after killed) {
-				if until, ended := before.step("work").NextAt, after.step("work").EndedAt; ended < until || after.step("work").NextAt != until {
-					t.Errorf("the sleep until %s is one until %s and ended at %s", until, after.step("work").NextAt, ended)
+				if until, ended := before.step("work").NextAt, after.step("work").EndedAt; ended < until ||
+					after.step("work").NextAt != until {
+					t.Errorf("the sleep until %s is one until %s and ended at %s", until,
+						after.step("work").NextAt, ended)
 				}
 			},
 		},
 		{
-			name: "hook", work: "fail: on purpose", hooks: "hooks:\n  onFailure: {name: cleanup, exec: " + block + "}\n", attempts: 1, end: "failed",
+			name: "hook", work: "fail: on purpose",
+			hooks:    "hooks:\n  onFailure: {name: cleanup, exec: " + block + "}\n",
+			attempts: 1, end: "failed",
 			ready: func(r killed) bool { return r.step("cleanup").begun() },
 			check: func(t *testing.T, _, after killed) {
 				if got := outcomes(after.step("cleanup")); !reflect.DeepEqual(got, []string{"lost", "succeeded"}) {
@@ -121,14 +128,17 @@ func TestKillDuring(t *testing.T) {
 			name: "child", work: "flow: child", attempts: 1, end: "succeeded",
 			ready: func(r killed) bool { return r.step("work").begun() },
 			check: func(t *testing.T, before, after killed) {
-				if was, is := before.step("work").Attempts[0].Child, after.step("work").Attempts[0].Child; was == "" || was != is {
+				if was, is := before.step("work").Attempts[0].Child, after.step("work").Attempts[0].Child; was == "" ||
+					was != is {
 					t.Errorf("the child run was %q and is %q", was, is)
 				}
 			},
 		},
 		{
 			name: "forEach", work: "forEach: [1, 2, 3, 4, 5, 6]\n    concurrency: 2\n" +
-				`    exec: 'echo "$PAWL_STEP" >> effects; [ "$PAWL_STEP" = "work[0]" ] || while [ ! -e go ]; do sleep 0.02; done'`, end: "succeeded",
+				`    exec: 'echo "$PAWL_STEP" >> effects; [ "$PAWL_STEP" = "work[0]" ] || ` +
+				`while [ ! -e go ]; do sleep 0.02; done'`,
+			end: "succeeded",
 			ready: func(r killed) bool {
 				return r.step("work[0]").Phase == "succeeded" && r.step("work[1]").begun() && r.step("work[2]").begun()
 			},
@@ -140,9 +150,12 @@ func TestKillDuring(t *testing.T) {
 				c.ready = func(r killed) bool { return r.step("work").begun() }
 			}
 			dir, before := killWhen(t, c.ready, map[string]string{
-				"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\ndefaults: {timeout: {startToClose: 5m, scheduleToClose: 10m, deadline: 8m, wait: 9m}}\nsteps:\n" +
-					"  - name: before\n    exec: 'echo before >> effects'\n  - name: work\n    needs: before\n    " + c.work + "\n  - name: after\n    needs: work\n    noop:\n" + c.hooks,
-				"child.yaml": "pawl: 1\nname: child\nsteps:\n  - name: first\n    exec: 'echo first >> effects'\n  - name: inner\n    needs: first\n    exec: " + block + "\n",
+				"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\ndefaults: {timeout: {startToClose: 5m, " +
+					"scheduleToClose: 10m, deadline: 8m, wait: 9m}}\nsteps:\n" +
+					"  - name: before\n    exec: 'echo before >> effects'\n  - name: work\n    needs: before\n    " +
+					c.work + "\n  - name: after\n    needs: work\n    noop:\n" + c.hooks,
+				"child.yaml": "pawl: 1\nname: child\nsteps:\n  - name: first\n    exec: 'echo first >> effects'\n" +
+					"  - name: inner\n    needs: first\n    exec: " + block + "\n",
 			})
 			if c.event {
 				if out, err := command(t, dir, "event", "send", "k", "go").CombinedOutput(); err != nil {
@@ -194,8 +207,8 @@ func shownRun(t *testing.T, dir string) killed {
 	return r
 }
 
-// killWhen starts the run, kills the process with -9 once it has come to the point, and returns its folder and what is on disk
-// then. Where the process was past the point before the kill came, it is done again in another folder.
+// killWhen starts the run, kills the process with -9 once it has come to the point, and returns its folder and what is
+// on disk then. Where the process was past the point before the kill came, it is done again in another folder.
 func killWhen(t *testing.T, ready func(killed) bool, files map[string]string) (string, killed) {
 	t.Helper()
 	for from := time.Now(); time.Since(from) < patience; {
@@ -237,7 +250,8 @@ func compareKilled(t *testing.T, before, after killed) {
 	}
 	for _, was := range before.Steps {
 		is := after.step(was.Step)
-		if was.ScheduledAt != is.ScheduledAt || was.ScheduleToClose != is.ScheduleToClose || was.Deadline != is.Deadline && was.Deadline != "" {
+		if was.ScheduledAt != is.ScheduledAt || was.ScheduleToClose != is.ScheduleToClose ||
+			was.Deadline != is.Deadline && was.Deadline != "" {
 			t.Errorf("step %s: its instants were %+v and are %+v", was.Step, was, is)
 		}
 		if was.EndedAt != "" && !reflect.DeepEqual(was, is) {

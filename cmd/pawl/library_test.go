@@ -38,7 +38,10 @@ func TestGoProgramsRuns(t *testing.T) {
 		}
 		return "", pawl.Sleep(ctx, "rest", time.Hour)
 	}, pawl.RunTimeout("2h"))
-	e, err := pawl.Open(ctx, pawl.Config{Database: "sqlite:" + filepath.Join(dir, "books.db"), Workflows: []pawl.Definition{page, book}})
+	e, err := pawl.Open(ctx, pawl.Config{
+		Database:  "sqlite:" + filepath.Join(dir, "books.db"),
+		Workflows: []pawl.Definition{page, book},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,10 @@ func TestGoProgramsRuns(t *testing.T) {
 		args    []string
 	}{
 		{false, `(?s)page .*succeeded.*child of.*book .*b1 +waiting`, []string{"run", "list"}},
-		{false, `(?s)2h +run.*"Time".*write .*2 attempts.*no idea yet.*scheduleToClose until.*print .*rest +sleeps`, []string{"run", "show", "b1"}},
+		{
+			false, `(?s)2h +run.*"Time".*write .*2 attempts.*no idea yet.*scheduleToClose until.*print .*rest +sleeps`,
+			[]string{"run", "show", "b1"},
+		},
 		{false, `attempt.ended +write +attempt 1, after .*no idea yet`, []string{"run", "events", "b1"}},
 		{false, `Nothing goes on here: what is open is a Go program's`, []string{"resume"}},
 		{true, `workflow "book" is a Go program's: this command shows its runs`, []string{"resume", "b1"}},
@@ -72,7 +78,8 @@ func TestGoProgramsRuns(t *testing.T) {
 		{true, `^pawl: workflow "book" is a Go program's`, []string{"event", "send", "b1", "go"}},
 		{false, `(?s)compared +2 runs.*Nothing is wrong`, []string{"doctor"}},
 	} {
-		out, err := command(t, dir, append(c.args, "--database", "sqlite:"+filepath.Join(dir, "books.db"))...).CombinedOutput()
+		out, err := command(t, dir, append(c.args, "--database",
+			"sqlite:"+filepath.Join(dir, "books.db"))...).CombinedOutput()
 		if (err != nil) != c.refused || !regexp.MustCompile(c.want).Match(out) {
 			t.Errorf("%v: %v\n%s\nwant %s", c.args, err, out, c.want)
 		}
@@ -115,8 +122,8 @@ func document(t *testing.T, name, rest string) *flow.Document {
 	return doc
 }
 
-// TestResumeOfAProgramsFlow: the command carries on a flow run that a Go program started and left. What only that program
-// can carry on stays as it is: functions, flows that start what is registered there, and their children.
+// TestResumeOfAProgramsFlow: the command carries on a flow run that a Go program started and left. What only that
+// program can carry on stays as it is: functions, flows that start what is registered there, and their children.
 func TestResumeOfAProgramsFlow(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	path := filepath.Join(dir, "shop.db")
@@ -125,7 +132,9 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 			"  - {name: ship, needs: paid, exec: 'echo shipped'}\noutput: ${{ trim(steps.ship.output.stdout) }}\n"))
 	shop := pawlflow.Define[any, string](document(t, "shop",
 		"steps: [{name: o, flow: order}]\noutput: ${{ steps.o.output }}\n"))
-	desk := pawl.Define("desk", func(ctx pawl.Context, _ any) (string, error) { return pawl.Child(ctx, "o", order, nil) })
+	desk := pawl.Define("desk", func(ctx pawl.Context, _ any) (string, error) {
+		return pawl.Child(ctx, "o", order, nil)
+	})
 	t.Chdir(dir)
 	e := library(t, path, order, shop, desk)
 	if _, err := order.Start(ctx, e, "alone", nil); err != nil {
@@ -157,7 +166,8 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 
 	for id, workflowID := range children {
 		out, err := command(t, dir, "event", "send", id, "paid", "--database", "sqlite:"+path).CombinedOutput()
-		if own := workflowID == "alone"; (err == nil) != own || !own && !strings.Contains(string(out), "is a Go program's") {
+		if own := workflowID == "alone"; (err == nil) != own || !own &&
+			!strings.Contains(string(out), "is a Go program's") {
 			t.Errorf("an event for %q: %v\n%s", workflowID, err, out)
 		}
 	}
@@ -166,9 +176,11 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 		t.Errorf("resume: %v\n%s", err, out)
 	}
 	for name, want := range map[string]string{
-		"at-desk": `workflow "desk" is a Go program's`, "in-shop": `workflow "shop" is a Go program's and starts "order"`,
+		"at-desk": `workflow "desk" is a Go program's`,
+		"in-shop": `workflow "shop" is a Go program's and starts "order"`,
 	} {
-		if out, err := command(t, dir, "resume", name, "--database", "sqlite:"+path).CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+		if out, err := command(t, dir, "resume", name, "--database", "sqlite:"+path).CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), want) {
 			t.Errorf("resume %s: %v\n%s", name, err, out)
 		}
 	}
@@ -193,9 +205,12 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 // process, in the directory where the command was called, and with the child flow of that day.
 func TestProgramCarriesOn(t *testing.T) {
 	dir, before := killWhen(t, func(r killed) bool { return r.step("work").begun() }, map[string]string{
-		"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\nsteps:\n  - {name: before, exec: 'echo before >> effects'}\n" +
-			"  - {name: work, needs: before, exec: " + block + "}\n  - {name: say, needs: work, flow: say}\noutput: ${{ steps.say.output }}\n",
-		"say.yaml": "pawl: 1\nname: say\nsteps: [{name: s, exec: 'cat effects'}]\noutput: ${{ steps.s.output.stdout }}\n",
+		"flow.yaml": "pawl: 1\nname: killed\ntimeout: 20m\nsteps:\n" +
+			"  - {name: before, exec: 'echo before >> effects'}\n" +
+			"  - {name: work, needs: before, exec: " + block + "}\n" +
+			"  - {name: say, needs: work, flow: say}\noutput: ${{ steps.say.output }}\n",
+		"say.yaml": "pawl: 1\nname: say\nsteps: [{name: s, exec: 'cat effects'}]\noutput: " +
+			"${{ steps.s.output.stdout }}\n",
 	})
 	write(t, dir, "go", "")
 	if err := os.Remove(filepath.Join(dir, "say.yaml")); err != nil {
@@ -219,8 +234,8 @@ func TestProgramCarriesOn(t *testing.T) {
 }
 
 // TestLibraryFormat1 opens a database that a Go program of an earlier version wrote, before it was killed with -9: it
-// stored of a flow its file's name and its text alone. The command carries one of its runs on, and a program of today the
-// other one, which starts a workflow that is registered there.
+// stored of a flow its file's name and its text alone. The command carries one of its runs on, and a program of today
+// the other one, which starts a workflow that is registered there.
 func TestLibraryFormat1(t *testing.T) {
 	dir := t.TempDir()
 	unzip(t, filepath.Join("testdata", "library1.db.gz"), filepath.Join(dir, "old.db"))

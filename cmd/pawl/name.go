@@ -21,7 +21,8 @@ func findStep(r *api.Run, key string) (*api.Step, error) {
 		case r.Phase.Closed():
 			return nil, fmt.Errorf("step %q of run %s never began", key, short)
 		default:
-			return nil, fmt.Errorf("step %q of run %s has not begun yet; wait until what it needs has ended (pawl run show %s)",
+			return nil, fmt.Errorf("step %q of run %s has not begun yet; wait until what it needs has ended "+
+				"(pawl run show %s)",
 				key, short, short)
 		}
 	}

@@ -48,7 +48,7 @@ func (a *app) operate(ctx context.Context, w operation) error {
 // find resolves the run and the step before anything is opened for writing: a mistyped name changes nothing.
 func (a *app) find(ctx context.Context, w operation) (id string, err error) {
 	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
-		r, err := ours(ctx, svc, w.run)
+		r, err := findOperable(ctx, svc, w.run)
 		if err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ func (a *app) find(ctx context.Context, w operation) (id string, err error) {
 	return id, err
 }
 
-// ours reads a run that this command may carry on or operate on.
-func ours(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
+// findOperable reads a run that this command can carry on or operate on.
+func findOperable(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
 	r, err := svc.Run(ctx, name)
 	if err != nil {
 		return nil, err
@@ -89,19 +89,20 @@ func (a *app) tellDone(w operation, r *api.Run) error {
 	for _, m := range moves {
 		w.done += ", " + live.Moved(m)
 	}
-	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "), strings.ReplaceAll(string(r.Phase), "_", " "))
+	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "),
+		strings.ReplaceAll(string(r.Phase), "_", " "))
 	a.sayHowOn(r)
 	return nil
 }
 
-// sayHowOn says how a run that is open goes on.
+// sayHowOn prints the command that carries an open run on.
 func (a *app) sayHowOn(r *api.Run) {
 	if !r.Phase.Closed() {
 		a.say("it goes on with: %s", howOn(r))
 	}
 }
 
-// howOn is the command with which a run goes on.
+// howOn returns the command that carries a run on.
 func howOn(r *api.Run) string {
 	if r.PausedAt != 0 {
 		return "pawl run resume " + live.Short(r.Run)
@@ -117,7 +118,7 @@ func lastMoves(r *api.Run) []api.Move {
 	return nil
 }
 
-// followFlag lets an operation that opens work go on with it at once.
+// followFlag adds --follow: an operation that makes work due then carries the run on at once.
 func followFlag(cmd *cobra.Command, w *operation) {
 	cmd.Flags().BoolVar(&w.follow, "follow", false, "carry the run on at once, with the live view")
 }

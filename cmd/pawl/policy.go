@@ -21,9 +21,9 @@ func (a *app) policySimulateCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use: "simulate -f FILE", Short: "Drive the engine's state machine through policy cases in virtual time",
-		Long: `Runs a list of policy cases (YAML or JSON) on the machine that real runs use, in virtual time, and tells what became of
-each: phase, reason, instant, and every attempt. With --check the results are compared with what each case expects; the
-first difference is printed with both sides, and the exit status is 1.`,
+		Long: `Runs a list of policy cases (YAML or JSON) on the machine that real runs use, in virtual time, and
+tells what became of each: phase, reason, instant, and every attempt. With --check the results are compared with what
+each case expects; the first difference is printed with both sides, and the exit status is 1.`,
 		Example: "  pawl policy simulate -f cases.yaml -o plot\n  pawl policy simulate -f cases.yaml --check",
 		Args:    cobra.NoArgs, Annotations: map[string]string{plotting: "yes"},
 		RunE: func(*cobra.Command, []string) error {
@@ -38,7 +38,8 @@ first difference is printed with both sides, and the exit status is 1.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "file of cases, or - for the standard input; may be given several times")
+	cmd.Flags().StringArrayVarP(&files, "file", "f", nil,
+		"file of cases, or - for the standard input; may be given several times")
 	cmd.Flags().BoolVar(&check, "check", false, "compare with what the cases expect")
 	return cmd
 }
@@ -115,7 +116,8 @@ func (a *app) plotResult(r cases.Result) {
 			end += " " + at.Limit
 		}
 		p.Rows = append(p.Rows, timeline.Row{
-			Number: i + 1, At: time.Duration(at.At) * time.Millisecond, Started: offset(at.Started), Ended: offset(at.Ended), End: end,
+			Number: i + 1, At: time.Duration(at.At) * time.Millisecond, Started: offset(at.Started),
+			Ended: offset(at.Ended), End: end,
 		})
 	}
 	verdict := r.Phase

@@ -52,7 +52,8 @@ type policyFlags struct{ retry, timeout string }
 
 func (p *policyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.retry, "retry", "", "a retry policy instead of a file's: 'exponential(5, 1s, max=30s)'")
-	cmd.Flags().StringVar(&p.timeout, "timeout", "", "limits instead of a file's: startToClose=10s,scheduleToClose=5m, or 5m alone")
+	cmd.Flags().StringVar(&p.timeout, "timeout", "",
+		"limits instead of a file's: startToClose=10s,scheduleToClose=5m, or 5m alone")
 }
 
 func (p *policyFlags) given() bool { return p.retry != "" || p.timeout != "" }
@@ -87,10 +88,12 @@ func (a *app) policyExplainCommand() *cobra.Command {
 	var given policyFlags
 	var sc scene
 	cmd := &cobra.Command{
-		Use: "explain FILE [STEP] | --retry POLICY [--timeout LIMITS]", Short: "Draw a policy's attempts, delays and deadlines on a time axis",
-		Long: `Draws what a step's policy means when every attempt goes wrong: one row an attempt, dots where it backs off, blocks where it
-runs, a line for each deadline, and a cross for an attempt that can never start. Attempts hang until a limit ends them
-where one does, and fail at once elsewhere; --fails-after and --hang choose. Jitter is drawn at its longest; --random chooses.`,
+		Use:   "explain FILE [STEP] | --retry POLICY [--timeout LIMITS]",
+		Short: "Draw a policy's attempts, delays and deadlines on a time axis",
+		Long: `Draws what a step's policy means when every attempt goes wrong: one row an attempt, dots where it backs
+off, blocks where it runs, a line for each deadline, and a cross for an attempt that can never start. Attempts hang
+until a limit ends them where one does, and fail at once elsewhere; --fails-after and --hang choose. Jitter is drawn
+at its longest; --random chooses.`,
 		Example: "  pawl policy explain flow.yaml charge\n" +
 			"  pawl policy explain --retry 'exponential(5, 1s)' --timeout startToClose=10s,scheduleToClose=30s",
 		Args: cobra.MaximumNArgs(2),
@@ -158,7 +161,8 @@ func (a *app) subjects(given *policyFlags, args []string) ([]subject, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, usage("%s has no step %q; %s", args[0], strings.Join(args[1:], ""), nearestOr(strings.Join(args[1:], ""), names, "there are"))
+		return nil, usage("%s has no step %q; %s", args[0], strings.Join(args[1:], ""),
+			nearestOr(strings.Join(args[1:], ""), names, "there are"))
 	}
 	return out, nil
 }
@@ -193,7 +197,8 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, timeline.Plot, er
 	for _, at := range real.Attempts {
 		e.add(&plot, at, false)
 	}
-	if n := len(real.Attempts); real.Reason == policy.ReasonNoTimeLeft || real.Reason == policy.ReasonTimeoutNotRetryable {
+	if n := len(real.Attempts); real.Reason == policy.ReasonNoTimeLeft ||
+		real.Reason == policy.ReasonTimeoutNotRetryable {
 		free := base
 		free.Policy.ScheduleToClose, free.Policy.Deadline, free.RunDeadline = nil, nil, 0
 		if ideal, err := core.Simulate(free); err == nil && !(act.End == "hang" && !attemptLimit) {
@@ -224,7 +229,8 @@ func (e *explained) add(plot *timeline.Plot, at core.SimulatedAttempt, never boo
 	plot.Rows = append(plot.Rows, row)
 }
 
-// spanningMarks are the deadlines that span attempts. A deadline counts from the first attempt's start, which is at once here.
+// spanningMarks are the deadlines that span attempts. A deadline counts from the first attempt's start, which is at
+// once here.
 func spanningMarks(p policy.Policy, run time.Duration) []timeline.Mark {
 	var marks []timeline.Mark
 	if run > 0 {

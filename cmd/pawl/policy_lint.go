@@ -9,9 +9,11 @@ import (
 func (a *app) policyLintCommand() *cobra.Command {
 	var given policyFlags
 	cmd := &cobra.Command{
-		Use: "lint FILE… | --retry POLICY [--timeout LIMITS]", Short: "Find limits and retries that contradict each other",
-		Long: `Finds what is legal in a policy but can never have an effect: an attempt that can never start because the delays before it
-do not fit in a deadline, a limit that another one always beats, a cap that nothing reaches. Exit status 1 if there is any.`,
+		Use:   "lint FILE… | --retry POLICY [--timeout LIMITS]",
+		Short: "Find limits and retries that contradict each other",
+		Long: `Finds what is legal in a policy but can never have an effect: an attempt that can never start because
+the delays before it do not fit in a deadline, a limit that another one always beats, a cap that nothing reaches. Exit
+status 1 if there is any.`,
 		Example: "  pawl policy lint flow.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var all []warning

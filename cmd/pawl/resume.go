@@ -16,9 +16,9 @@ func (a *app) resumeCommand() *cobra.Command {
 	var asJSON, quiet bool
 	cmd := &cobra.Command{
 		Use: "resume [RUN…]", Short: "Carry open runs on to their end",
-		Long: `Carries the open runs of the database on, all of them or those named, and shows them like "pawl run" does, with the same exit
-statuses; of several runs the worst counts. What is left open by a stop, a crash or a kill -9 goes on where it was: no finished step runs
-again, and every deadline is where it was.
+		Long: `Carries the open runs of the database on, all of them or those named, and shows them like "pawl run"
+does, with the same exit statuses; of several runs the worst counts. What is left open by a stop, a crash or a kill -9
+goes on where it was: no finished step runs again, and every deadline is where it was.
 
 A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
 		Example: "  pawl resume\n  pawl resume order-42",
@@ -61,7 +61,8 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 		case err != nil:
 			return err
 		case len(paused.Runs) > 0:
-			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.", live.Short(paused.Runs[0].Run))
+			a.say("Nothing goes on: what is open is paused, such as run %s; let it go on with pawl run resume.",
+				live.Short(paused.Runs[0].Run))
 		case len(open.Runs) > 0:
 			a.say("Nothing goes on here: what is open is a Go program's, such as run %s.", live.Short(open.Runs[0].Run))
 		default:
@@ -79,12 +80,13 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, err e
 			return err
 		}
 		for _, name := range names {
-			r, err := ours(ctx, svc, name)
+			r, err := findOperable(ctx, svc, name)
 			if err != nil {
 				return err
 			}
 			if r.PausedAt != 0 {
-				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: %s --follow\n", live.Short(r.Run), howOn(r))
+				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: "+
+					"%s --follow\n", live.Short(r.Run), howOn(r))
 			}
 			if !slices.Contains(ids, r.Run) {
 				ids = append(ids, r.Run)
@@ -95,11 +97,11 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, err e
 	return ids, err
 }
 
-// goingOn are the phases of runs that somebody carries on.
+// goingOn are the phases of open runs that are not paused.
 var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
-// openRuns lists the runs that go on, the oldest first; child runs belong to their parents, and what a Go program
-// alone can carry on to that. A paused run waits for its operator, and alone it keeps nobody busy.
+// openRuns lists the runs to carry on, the oldest first. It leaves out child runs, which their parents stand for, runs
+// that only a Go program can carry on, and paused runs, which wait for their operator.
 func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 	var rows []api.RunSummary
 	known := map[string]carrier{} // by definition
@@ -123,13 +125,14 @@ func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 		}
 		more, q.Cursor = page.Next != "", page.Next
 		if more && len(rows) > maxFollowed {
-			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go on as well)", maxFollowed)
+			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go "+
+				"on as well)", maxFollowed)
 		}
 	}
 	var ids []string
 	for _, row := range slices.Backward(rows) {
 		if functions && row.WorkflowID != "" { // a schedule may wait for its end
-			if _, err := ours(ctx, svc, row.Run); errors.As(err, new(*theirsError)) {
+			if _, err := findOperable(ctx, svc, row.Run); errors.As(err, new(*readOnlyError)) {
 				continue
 			}
 		}
@@ -149,7 +152,7 @@ func carrierOf(ctx context.Context, svc api.Service, definition string) carrier 
 	if err != nil {
 		return carrier{here: true}
 	}
-	return carrier{here: c.ours() == nil, function: c.flow == nil}
+	return carrier{here: c.readOnly() == nil, function: c.flow == nil}
 }
 
 // maxFollowed bounds the runs that one command follows.

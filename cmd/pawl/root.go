@@ -33,7 +33,7 @@ type app struct {
 	reason   string
 }
 
-const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries, which survive a kill of the engine.
+const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.
 
 Start a flow file and watch it:        pawl run flow.yaml
 Go on with what was left:              pawl resume
@@ -100,8 +100,9 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// badValue is what the flags' library says of a value that does not fit.
-var badValue = regexp.MustCompile(`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[\w-]+)" flag: strconv\.Parse(\w+): `)
+// badValue matches the flag library's error about a value that does not fit.
+var badValue = regexp.MustCompile(
+	`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[\w-]+)" flag: strconv\.Parse(\w+): `)
 
 // flagError says what is wrong with a flag, without the names of functions.
 func flagError(err error) string {
@@ -116,7 +117,7 @@ func flagError(err error) string {
 	return fmt.Sprintf("%s takes %s, not %s", m[2], wanted, m[1])
 }
 
-// guard has every command's wrong arguments end in the status of wrong usage, and its text fit a terminal.
+// guard makes wrong arguments of every command end with the status for wrong usage, and fits its texts to a terminal.
 func guard(cmd *cobra.Command) {
 	cmd.Long = folded(cmd.Long)
 	if check := cmd.Args; check != nil {
@@ -165,7 +166,7 @@ func chooseVerb(cmd *cobra.Command, _ []string) error {
 	return usage("%s what? Choose a verb", cmd.CommandPath())
 }
 
-// group makes a command that cobra made one that only groups verbs.
+// group turns a command of cobra's own into one that only groups verbs.
 func group(root *cobra.Command, name string) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == name {

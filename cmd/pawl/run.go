@@ -29,25 +29,27 @@ type startFlags struct {
 	detach   bool
 	json     bool
 	quiet    bool
-	foreign  foreign
+	sources  sources
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f startFlags
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Start a flow and watch it; or look at runs and operate on them",
-		Long: `Starts a flow file on the embedded database and shows it until it ends: each step with its attempt, the countdown to the
-next one and why, a bar against the deadline that binds it. What happened is on disk before it is shown: kill the
-process, pull the plug, and "pawl resume" goes on, every deadline where it was.
+		Long: `Starts a flow file on the embedded database and shows it until it ends: each step with its attempt, the
+countdown to the next one and why, a bar against the deadline that binds it. What happened is on disk before it is
+shown: kill the process, pull the plug, and "pawl resume" goes on, every deadline where it was.
 
-Where the output is not a terminal, each event is a line; with --json a JSON object. Ctrl-C asks whether to cancel the run
-or to leave it for later.
+Where the output is not a terminal, each event is a line; with --json a JSON object. Ctrl-C asks whether to cancel the
+run or to leave it for later.
 
 A workflow of another system is run as what it becomes, see "pawl flow convert": its name follows the system's, as in
-steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and zart:.
+steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and
+zart:.
 
 A file that is called like a verb is given as ./list.`,
-		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 --timeout 30m\n" +
+		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 " +
+			"--timeout 30m\n" +
 			"  pawl run show @last",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +58,9 @@ A file that is called like a verb is given as ./list.`,
 				fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
 				return usage("name a flow file, or a verb such as list")
 			case len(args) > 1:
-				return usage("pawl run takes one file, not %d: %s; values for its input are given as --input name=value", len(args), strings.Join(args, " "))
+				return usage("pawl run takes one file, not %d: %s; values for its input are given as "+
+					"--input name=value",
+					len(args), strings.Join(args, " "))
 			}
 			return a.runFile(cmd, args[0], &f)
 		},
@@ -64,16 +68,19 @@ A file that is called like a verb is given as ./list.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.input, "input", nil, "name=value (JSON, else text), or @file.json; repeatable")
 	flags.StringVar(&f.id, "id", "", "workflow id: unique among open runs")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second start of the flow with the same input shows the first run")
+	flags.StringVar(&f.key, "key", "", "idempotency key: a second start of the flow with the same input shows the "+
+		"first run")
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
 	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
-	f.foreign.flags(flags)
+	f.sources.flags(flags)
 	cmd.AddCommand(
-		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(), a.runCancelCommand(), a.runTerminateCommand(),
-		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(), a.runRerunCommand(), a.runExtendCommand(),
+		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(),
+		a.runCancelCommand(), a.runTerminateCommand(),
+		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
+		a.runRerunCommand(), a.runExtendCommand(),
 	)
 	return cmd
 }
@@ -85,7 +92,7 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 		}
 		return usage("there is no file %q, and no verb of that name\nSee %q.", file, "pawl run --help")
 	}
-	c, err := a.load(file, &f.foreign)
+	c, err := a.load(file, &f.sources)
 	if err != nil {
 		return err
 	}
@@ -109,7 +116,8 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	return a.startRun(cmd.Context(), begin, !f.detach, how)
 }
 
-// warnOf says, before a flow is run, which of its limits cannot be meant, and which steps nobody here executes.
+// warnOf prints, before a flow is run, which of its limits contradict each other and which steps this command cannot
+// execute.
 func (a *app) warnOf(c *compiled) {
 	for _, w := range lint(c.doc) {
 		if w.isWarning() {
@@ -123,7 +131,7 @@ func (a *app) warnOf(c *compiled) {
 			if s.Queue != "" {
 				about += fmt.Sprintf(" on the queue %q", s.Queue)
 			}
-			fmt.Fprintf(a.Err, "pawl: step %q waits for %s; this command is none\n", s.Name, about)
+			fmt.Fprintf(a.Err, "pawl: step %q waits for %s; this command does not execute it\n", s.Name, about)
 		}
 	}
 }
@@ -197,7 +205,7 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	if f.deadline != "" {
 		at, err := time.Parse(time.RFC3339, f.deadline)
 		if err != nil {
-			return req, usage("--deadline %q is no instant; write it as 2026-01-02T15:04:05Z", f.deadline)
+			return req, usage("--deadline %q is not an instant; write it as 2026-01-02T15:04:05Z", f.deadline)
 		}
 		if !at.After(clockNow()) {
 			return req, usage("--deadline %s lies in the past", f.deadline)
@@ -211,7 +219,8 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 func startError(err error, workflowID string) error {
 	var refused *api.Error
 	if isConflict(err) && errors.As(err, &refused) && workflowID != "" && refused.ID == workflowID {
-		return fmt.Errorf("a run with the workflow id %q is open: see it with pawl run show %s, carry it on with pawl resume %s, or choose another --id",
+		return fmt.Errorf("a run with the workflow id %q is open: see it with pawl run show %s, carry it on with "+
+			"pawl resume %s, or choose another --id",
 			workflowID, workflowID, workflowID)
 	}
 	return err

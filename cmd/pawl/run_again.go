@@ -15,7 +15,8 @@ func (a *app) runRestartCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "restart RUN", Short: "Start a new run with the same input", Args: cobra.ExactArgs(1),
-		Long: "Starts a new run of the same flow, as it was then, with the same input and fresh deadlines. The earlier run stays as it is.",
+		Long: "Starts a new run of the same flow, as it was then, with the same input and fresh deadlines. The " +
+			"earlier run stays as it is.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.repeat(cmd.Context(), args[0], follow, api.RestartRequest{})
 		},
@@ -30,9 +31,11 @@ func (a *app) runRerunCommand() *cobra.Command {
 	var from string
 	var steps []string
 	cmd := &cobra.Command{
-		Use: "rerun RUN --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps", Args: cobra.ExactArgs(1),
-		Long: `Starts a new run with the same input in which only some steps run again: with --from a step and all that depends on it, with
---steps exactly those; pages[3] is one item of a forEach. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.`,
+		Use: "rerun RUN --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps",
+		Args: cobra.ExactArgs(1),
+		Long: `Starts a new run with the same input in which only some steps run again: with --from a step and all
+that depends on it, with --steps exactly those; pages[3] is one item of a forEach. Of the others the recorded results
+are kept; one that has none runs as well. Deadlines are fresh.`,
 		Example: "  pawl run rerun order-42 --from render --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") == (len(steps) == 0) {
@@ -71,7 +74,7 @@ func checkSteps(r *api.Run, req api.RestartRequest) error {
 func (a *app) repeat(ctx context.Context, name string, follow bool, req api.RestartRequest) error {
 	var earlier *api.Run
 	err := a.reading(ctx, func(ctx context.Context, svc api.Service) (err error) {
-		if earlier, err = ours(ctx, svc, name); err != nil {
+		if earlier, err = findOperable(ctx, svc, name); err != nil {
 			return err
 		}
 		if err := service.Repeatable(earlier); err != nil {

@@ -17,8 +17,8 @@ func (a *app) runEventsCommand() *cobra.Command {
 	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use: "events RUN", Short: "Print everything that happened in a run", Args: cobra.ExactArgs(1),
-		Long: `Prints a run's history, one event a line: seconds since the run was created, type, step, and what happened. With --json, one
-JSON object a line; with -o json, a list.`,
+		Long: `Prints a run's history, one event a line: seconds since the run was created, type, step, and what
+happened. With --json, one JSON object a line; with -o json, a list.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				r, err := svc.Run(ctx, args[0])
@@ -95,8 +95,8 @@ func (a *app) runWatchCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "watch RUN", Short: "Watch a run that another process carries", Args: cobra.ExactArgs(1),
-		Long: `Shows a run as "pawl run FILE" does, while another process carries it. It only reads: Ctrl-C ends the watching, not the run. The
-exit status is the run's.`,
+		Long: `Shows a run as "pawl run FILE" does, while another process carries it. It only reads: Ctrl-C ends the
+watching, not the run. The exit status is the run's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				r, err := svc.Run(ctx, args[0])

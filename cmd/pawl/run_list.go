@@ -24,7 +24,8 @@ func (a *app) runListCommand() *cobra.Command {
 			for _, name := range phases {
 				p := api.RunPhase(strings.ReplaceAll(name, "-", "_"))
 				if !slices.Contains(api.RunPhases(), p) {
-					return usage("--phase: there is no run phase %q; there are pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated, continued", name)
+					return usage("--phase: there is no run phase %q; there are pending, running, waiting, paused, "+
+						"succeeded, failed, timed_out, cancelled, terminated, continued", name)
 				}
 				q.Phases = append(q.Phases, p)
 			}
@@ -34,7 +35,9 @@ func (a *app) runListCommand() *cobra.Command {
 			if q.Limit < 1 {
 				return usage("--limit is at least 1")
 			}
-			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error { return a.list(ctx, svc, q, all) })
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				return a.list(ctx, svc, q, all)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -88,7 +91,8 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 			id = "-"
 		}
 		cells[i] = []string{
-			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24), strings.ReplaceAll(string(r.Phase), "_", " "),
+			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24),
+			strings.ReplaceAll(string(r.Phase), "_", " "),
 			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Clean(about(r, now)),
 		}
 	}

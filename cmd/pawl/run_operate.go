@@ -30,8 +30,10 @@ func (a *app) runVerb(use, short, long string, w *operation) *cobra.Command {
 func (a *app) runCancelCommand() *cobra.Command {
 	var graceful bool
 	w := &operation{op: api.Operation{Operation: api.OpInterrupt}, done: "cancelled"}
-	cmd := a.runVerb("cancel", "Ask a run to stop", `Nothing new is scheduled; sleeps, waits and backoffs end at once; running attempts are told to stop, or with --graceful may
-finish, and their results are kept. Hooks for a cancelled run still run: pawl resume carries them out.`, w)
+	cmd := a.runVerb("cancel", "Ask a run to stop",
+		`Nothing new is scheduled; sleeps, waits and backoffs end at once. Running attempts are told to stop; with
+--graceful they may finish, and their results are kept. Hooks for a cancelled run still run: pawl resume executes
+them.`, w)
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if graceful {
 			w.op.Operation = api.OpCancel
@@ -50,8 +52,9 @@ func (a *app) runTerminateCommand() *cobra.Command {
 func (a *app) runPauseCommand() *cobra.Command {
 	clock := "run"
 	w := &operation{op: api.Operation{Operation: api.OpPause}, done: "paused"}
-	cmd := a.runVerb("pause", "Let nothing new start in a run", `Running attempts go on, nothing new starts. The run's own deadlines keep running; with --clock stop they stand still. Open
-steps get fresh deadlines when the run is resumed.`, w)
+	cmd := a.runVerb("pause", "Let nothing new start in a run", `Running attempts go on, nothing new starts. The run's
+own deadlines keep running; with --clock stop they stand still. Open steps get fresh deadlines when the run is
+resumed.`, w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch clock {
@@ -67,15 +70,16 @@ steps get fresh deadlines when the run is resumed.`, w)
 }
 
 func (a *app) runResumeCommand() *cobra.Command {
-	return a.runVerb("resume", "Let a paused run go on", "Ends a pause: open steps get fresh deadlines. (To carry on runs that were left, use pawl resume.)",
+	return a.runVerb("resume", "Let a paused run go on",
+		"Ends a pause: open steps get fresh deadlines. (To carry on runs that were left, use pawl resume.)",
 		&operation{op: api.Operation{Operation: api.OpResume}, done: "resumed"})
 }
 
 func (a *app) runRetryCommand() *cobra.Command {
 	w := &operation{op: api.Operation{Operation: api.OpRetryRun}, done: "failed steps begin again"}
 	cmd := a.runVerb("retry", "Try the failed steps of a run again",
-		`Failed and timed-out steps begin again with a fresh budget of attempts and fresh deadlines; what succeeded stays. --step
-tries one step only.`, w)
+		`Failed and timed-out steps begin again with a fresh budget of attempts and fresh deadlines; what succeeded
+stays. --step tries one step only.`, w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if w.op.Step != "" {
@@ -90,9 +94,11 @@ tries one step only.`, w)
 func (a *app) runExtendCommand() *cobra.Command {
 	var by, to, limit string
 	w := &operation{op: api.Operation{Operation: api.OpExtend}}
-	cmd := a.runVerb("extend", "Move a stored deadline of an open run or step", `Moves a deadline that is being counted down, and nothing else. --by moves it by a duration (a negative one with a leading
-minus), --to sets an instant, --to none takes it away. Without --limit, it is the one deadline there is.`, w)
-	cmd.Example = "  pawl run extend order-42 --by 10m\n  pawl run extend @last --step charge --limit scheduleToClose --to none"
+	cmd := a.runVerb("extend", "Move a stored deadline of an open run or step", `Moves a deadline that is being
+counted down, and nothing else. --by moves it by a duration (a negative one with a leading minus), --to sets an
+instant, --to none takes it away. Without --limit, it is the one deadline there is.`, w)
+	cmd.Example = "  pawl run extend order-42 --by 10m\n  pawl run extend @last --step charge --limit " +
+		"scheduleToClose --to none"
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := extension(&w.op, by, to, limit); err != nil {
@@ -104,7 +110,8 @@ minus), --to sets an instant, --to none takes it away. Without --limit, it is th
 	flags.StringVar(&by, "by", "", "by how much: 10m, -30s")
 	flags.StringVar(&to, "to", "", "until when: an RFC 3339 instant, or none")
 	flags.StringVar(&w.op.Step, "step", "", "of this step; without, of the run")
-	flags.StringVar(&limit, "limit", "", "which deadline: execution or run; of a step scheduleToClose, deadline or wait")
+	flags.StringVar(&limit, "limit", "",
+		"which deadline: execution or run; of a step scheduleToClose, deadline or wait")
 	return cmd
 }
 
@@ -124,7 +131,7 @@ func extension(op *api.Operation, by, to, limit string) error {
 	case to != "":
 		at, err := time.Parse(time.RFC3339, to)
 		if err != nil {
-			return usage("--to %q is no instant; write it as 2026-01-02T15:04:05Z, or none", to)
+			return usage("--to %q is not an instant; write it as 2026-01-02T15:04:05Z, or none", to)
 		}
 		op.To = api.At(at)
 	default:

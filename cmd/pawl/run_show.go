@@ -23,8 +23,10 @@ func (a *app) runShowCommand() *cobra.Command {
 	var attempt int
 	var all bool
 	cmd := &cobra.Command{
-		Use: "show RUN", Short: "Show a run: every step, every attempt, every deadline, and why it ended", Args: cobra.ExactArgs(1),
-		Long:    "Shows a run as it is on disk, whether or not another process carries it. With --logs STEP, what the step's attempts printed.",
+		Use: "show RUN", Short: "Show a run: every step, every attempt, every deadline, and why it ended",
+		Args: cobra.ExactArgs(1),
+		Long: "Shows a run as it is on disk, whether or not another process carries it. With --logs STEP, what " +
+			"the step's attempts printed.",
 		Example: "  pawl run show @last\n  pawl run show order-42 --logs render --attempt 2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
@@ -96,7 +98,8 @@ func (a *app) showLogs(r *api.Run, step string, attempt int) error {
 		found = true
 	}
 	if !found {
-		return fmt.Errorf("step %q of run %s has no log: only exec steps have one, from their first attempt on", step, live.Short(r.Run))
+		return fmt.Errorf("step %q of run %s has no log: only exec steps have one, from their first attempt on", step,
+			live.Short(r.Run))
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema [flow]", Short: "Print the JSON Schema of flow files, for editors",
-		Long: `Prints the JSON Schema of flow files. An editor with the YAML language server uses it where the file begins with
+		Long: `Prints the JSON Schema of flow files. An editor with the YAML language server uses it where the file
+begins with
 
   # yaml-language-server: $schema=./flow.json`,
 		Example: "  pawl schema flow > flow.json", Args: cobra.MaximumNArgs(1),

@@ -20,8 +20,8 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 )
 
-// TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the race
-// detector each of these processes would sleep for a second before it leaves.
+// TestMain lets the test binary be the pawl command, so that scripts and the crash test run the real thing. Under the
+// race detector each of these processes would sleep for a second before it leaves.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		panic(err)
@@ -109,7 +109,8 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	for from := time.Now(); time.Since(from) < patience; {
 		cmd := exec.Command(command, args[2:]...)
 		cmd.Dir = ts.Getenv("WORK")
-		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"), "XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"))
+		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"),
+			"XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"))
 		var all bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &all, &all
 		_ = cmd.Run() // it may well fail until the condition holds

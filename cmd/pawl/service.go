@@ -37,7 +37,7 @@ func carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ours(); err != nil {
+	if err := c.readOnly(); err != nil {
 		return err
 	}
 	for _, name := range []string{r.Parent, r.Notify} {
@@ -48,7 +48,7 @@ func carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
 		if err == nil {
 			err = carriedHere(ctx, svc, waits)
 		}
-		if errors.As(err, new(*theirsError)) {
+		if errors.As(err, new(*readOnlyError)) {
 			return fmt.Errorf("run %s waits for the end of run %s: %w", live.Short(waits.Run), live.Short(r.Run), err)
 		}
 	}

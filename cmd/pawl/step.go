@@ -13,8 +13,10 @@ import (
 
 func (a *app) stepCommand() *cobra.Command {
 	return noun("step", "Decide about one step of a run",
-		"Operations on one step. A STEP is its name, and with forEach name[item], as pawl run show prints it. Each is kept in the run's history\nwith --actor and --reason.",
-		a.stepRetryCommand(), a.stepSkipCommand(), a.stepCompleteCommand(), a.stepFailCommand(), a.stepNowCommand(), a.stepPolicyCommand())
+		"Operations on one step. A STEP is its name, and with forEach name[item], as pawl run show prints it. Each "+
+			"is kept in the run's history\nwith --actor and --reason.",
+		a.stepRetryCommand(), a.stepSkipCommand(), a.stepCompleteCommand(), a.stepFailCommand(),
+		a.stepNowCommand(), a.stepPolicyCommand())
 }
 
 // stepVerb makes a verb that is one operation on a step.
@@ -32,12 +34,15 @@ func (a *app) stepVerb(use, short, long string, w *operation) *cobra.Command {
 }
 
 func (a *app) stepRetryCommand() *cobra.Command {
-	return a.stepVerb("retry", "Try a failed step again", "The step begins again with a fresh budget of attempts and fresh deadlines; a run that had ended is opened again.",
+	return a.stepVerb("retry", "Try a failed step again",
+		"The step begins again with a fresh budget of attempts and fresh deadlines; a run that had ended is opened "+
+			"again.",
 		&operation{op: api.Operation{Operation: api.OpRetryStep}, done: "it begins again"})
 }
 
 func (a *app) stepSkipCommand() *cobra.Command {
-	return a.stepVerb("skip", "Skip an open step", "The step is skipped; for what needs it that counts like a condition that is false.",
+	return a.stepVerb("skip", "Skip an open step",
+		"The step is skipped; for what needs it that counts like a condition that is false.",
 		&operation{op: api.Operation{Operation: api.OpSkip}, done: "skipped"})
 }
 
@@ -49,7 +54,8 @@ func (a *app) stepNowCommand() *cobra.Command {
 func (a *app) stepCompleteCommand() *cobra.Command {
 	var result string
 	w := &operation{op: api.Operation{Operation: api.OpComplete}, done: "completed"}
-	cmd := a.stepVerb("complete", "Complete an open step with a result of yours", "The step succeeds with the given result; work of its that runs is stopped.", w)
+	cmd := a.stepVerb("complete", "Complete an open step with a result of yours",
+		"The step succeeds with the given result; work of its that runs is stopped.", w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
@@ -93,8 +99,10 @@ func (a *app) stepPolicyCommand() *cobra.Command {
 	var file string
 	w := &operation{op: api.Operation{Operation: api.OpSetPolicy}, done: "it has another policy"}
 	cmd := a.stepVerb("set-policy", "Replace the policy of an open step",
-		`Replaces retry and timeout as a whole. Deadlines that run are moved to the new amounts, counted from where their clocks started.`, w)
-	cmd.Example = "  pawl step set-policy @last charge --retry 'exponential(8, 1s, max=30s)' --timeout scheduleToClose=10m"
+		`Replaces retry and timeout as a whole. Deadlines that run are moved to the new amounts, counted from
+where their clocks started.`, w)
+	cmd.Example = "  pawl step set-policy @last charge --retry 'exponential(8, 1s, max=30s)' " +
+		"--timeout scheduleToClose=10m"
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := a.newPolicy(&given, file)

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-// What the schema and the commands offer is used somewhere: in an example or in a script that runs the real binary. What
-// is used nowhere may long be broken.
+// What the schema and the commands offer is used somewhere: in an example or in a script that runs the real binary.
+// What is used nowhere may long be broken.
 
 // TestEveryFieldIsUsed walks the JSON Schema, fields and words, and the flow files of examples and scripts.
 func TestEveryFieldIsUsed(t *testing.T) {
@@ -60,7 +60,8 @@ func TestEveryFieldIsUsed(t *testing.T) {
 	}
 }
 
-// schema is a JSON Schema with what it offers and what documents use of it: "step.exec" is a field, "ending: error" a word.
+// schema is a JSON Schema with what it offers and what documents use of it: "step.exec" is a field, "ending: error" a
+// word.
 type schema struct {
 	defs          map[string]any
 	offered, used map[string]bool
@@ -300,19 +301,19 @@ func named(text string) [][]string {
 	return out
 }
 
-// exists says what is wrong with a command line: a word that is no verb, a flag that is none.
+// exists says what is wrong with a command line: an unknown verb or an unknown flag.
 func exists(root *cobra.Command, words []string) error {
 	cmd, rest, err := root.Find(words)
 	switch {
 	case err != nil:
 		return err
 	case len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && cmd.HasAvailableSubCommands() && cmd.Name() != "run":
-		return fmt.Errorf("%q is no verb", rest[0])
+		return fmt.Errorf("%q is not a verb", rest[0])
 	}
 	for _, word := range rest {
 		name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 		if strings.HasPrefix(word, "--") && cmd.Flag(name) == nil {
-			return fmt.Errorf("%s is no flag", word)
+			return fmt.Errorf("%s is not a flag", word)
 		}
 	}
 	return nil

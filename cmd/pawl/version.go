@@ -16,7 +16,10 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.structured() {
-				return a.print(map[string]string{"version": buildVersion(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+				return a.print(map[string]string{
+					"version": buildVersion(), "go": runtime.Version(),
+					"platform": runtime.GOOS + "/" + runtime.GOARCH,
+				})
 			}
 			_, err := fmt.Fprint(a.Out, versionLine())
 			return err

@@ -23,7 +23,7 @@ import (
 
 func clockNow() time.Time { return time.Now() }
 
-// machine is an open node, on the database of a place.
+// machine is an open node with its database.
 type machine struct {
 	*engine.Engine
 	svc     api.Service // what the engine does, for the commands
@@ -36,7 +36,7 @@ type machine struct {
 const closeWithin = 30 * time.Second
 
 // start opens the database and a node on it. With work set, attempts are executed; without, operations are applied and
-// everything else stays as it is until a pawl that works comes along.
+// everything else waits until a process executes attempts again.
 func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	p, err := a.where()
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Kinds: map[string]engine.Kind{journal.KindGo: {Refuse: isTheirs}},
+			Kinds: map[string]engine.Kind{journal.KindGo: {Refuse: refuseGoProgram}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{flowkind.Plugin()},
 		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
@@ -72,8 +72,8 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	return m, nil
 }
 
-// close stops what executes, then the engine, then the journal. What was interrupted is made again by whoever
-// carries the runs on.
+// close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
+// runs are carried on.
 func (m *machine) close() error {
 	if m.signals != nil {
 		signal.Stop(m.signals)
@@ -81,7 +81,7 @@ func (m *machine) close() error {
 	return m.node.Close()
 }
 
-// stalled says why no work is taken at present; "": it is.
+// stalled returns why no work is taken at present; "" while work is taken.
 func (m *machine) stalled() string {
 	text := m.Stats().Stalled
 	if text == "" {
@@ -107,9 +107,10 @@ func (p place) owner() string {
 	return worker.OwnerOf(p.path)
 }
 
-// isTheirs is the error for a Go function's run.
-func isTheirs(d journal.Definition) error {
-	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on", d.Name)
+// refuseGoProgram returns the error for a run of a Go function: this command cannot carry it on.
+func refuseGoProgram(d journal.Definition) error {
+	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on",
+		d.Name)
 }
 
 // shown reads stored definitions to look at their runs, each once.

@@ -30,7 +30,8 @@ func TestConvert(t *testing.T) {
 
 // TestErrorsHaveAnOrder: errors at one place come in the same order each time.
 func TestErrorsHaveAnOrder(t *testing.T) {
-	document := `{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main","templates":[
+	document := `{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main",
+    "templates":[
 {"task":{"name":"main","executor":{"type":"e","config":{"a":"{{x.a}}","b":"{{x.b}}","c":"{{x.c}}","d":"{{x.d}}"}}}}]}}`
 	for range 20 {
 		_, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte("handlers: {e: {exec: [./e]}}")})
@@ -71,7 +72,8 @@ func write(t testing.TB, c *dialect.Conversion) string {
 func FuzzConvert(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add(seed,
-			"handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
+			"handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, "+
+				"sub: {flow: inner}}")
 	}
 	f.Fuzz(func(t *testing.T, document, handlers string) {
 		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})
@@ -86,6 +88,15 @@ func FuzzConvert(f *testing.F) {
 }
 
 var seeds = []string{
-	`{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main","timeout":"30m","priority":5,"templates":[{"dag":{"name":"main","tasks":[{"name":"a","template":"t","retry":{"limit":3,"expression":"tasks.a.phase != 'Succeeded'"}},{"name":"b","template":"l","dependencies":["a"],"when":"tasks.a.outputs.parameters.x == 1"},{"name":"c","template":"inner","continueOn":{"failed":true}}]}},{"task":{"name":"t","executor":{"type":"echo","config":{"k":"{{workflow.arguments.parameters.y}}"}}}},{"loop":{"name":"l","items":[1],"body":"t"}},{"dag":{"name":"inner","tasks":[{"name":"z","executor":{"type":"w"}}],"outputs":{"parameters":[{"name":"r","valueFrom":{"parameter":"tasks.z.outputs.parameters.q"}}]}}}],"hooks":{"onExit":{"template":"t"}}}}`,
-	`{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"l","templates":[{"loop":{"name":"l","repeatCondition":"loop_iter.index != 2","maxIterations":9,"body":"t"}},{"task":{"name":"t","executor":{"type":"sub"}}},{"dag":{"name":"inner","tasks":[{"name":"z","template":"l"}]}}]}}`,
+	`{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"main","timeout":"30m",
+    "priority":5,"templates":[{"dag":{"name":"main","tasks":[{"name":"a","template":"t","retry":{"limit":3,
+    "expression":"tasks.a.phase != 'Succeeded'"}},{"name":"b","template":"l","dependencies":["a"],
+    "when":"tasks.a.outputs.parameters.x == 1"},{"name":"c","template":"inner","continueOn":{"failed":true}}]}},
+    {"task":{"name":"t","executor":{"type":"echo","config":{"k":"{{workflow.arguments.parameters.y}}"}}}},
+    {"loop":{"name":"l","items":[1],"body":"t"}},{"dag":{"name":"inner","tasks":[{"name":"z","executor":{"type":"w"}}],
+    "outputs":{"parameters":[{"name":"r","valueFrom":{"parameter":"tasks.z.outputs.parameters.q"}}]}}}],
+    "hooks":{"onExit":{"template":"t"}}}}`,
+	`{"apiVersion":"aether/v1","kind":"Workflow","metadata":{"name":"w"},"spec":{"entrypoint":"l",
+    "templates":[{"loop":{"name":"l","repeatCondition":"loop_iter.index != 2","maxIterations":9,"body":"t"}},
+    {"task":{"name":"t","executor":{"type":"sub"}}},{"dag":{"name":"inner","tasks":[{"name":"z","template":"l"}]}}]}}`,
 }

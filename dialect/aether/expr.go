@@ -23,10 +23,11 @@ const (
 // referred finds a name that an expression or a {{ }} may hold, or a quoted text, in which nothing but {{ }} is a name.
 var referred = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\{\{[^{}]*\}\}` +
 	`|\btasks\.[A-Za-z0-9_-]+\.(?:phase|code|msg)\b` +
-	`|\b(?:tasks\.[A-Za-z0-9_-]+\.outputs|inputs|workflow\.arguments|workflow\.parameters)(?:\.parameters)?\.\w+(?:-[A-Za-z_]\w*)*` +
+	`|\b(?:tasks\.[A-Za-z0-9_-]+\.outputs|inputs|workflow\.arguments|workflow\.parameters)` +
+	`(?:\.parameters)?\.\w+(?:-[A-Za-z_]\w*)*` +
 	`|\b(?:iterator|loop_iter)\.\w+\b`)
 
-// ended tells of a task whether it has ended, so that an expression may name it; nil: no task has.
+// ended reports whether a task has ended, so that an expression may name it. If the function is nil, no task has.
 type ended func(task string) bool
 
 // scope knows what the names mean in one flow.
@@ -95,11 +96,13 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 		return own(parts[2])
 	case parts[0] == "tasks" && parts[1] == self:
 		return "nil" // it has ended badly, and has no outputs
-	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) || len(parts) > 3 && parts[2] == "outputs"):
+	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) ||
+		len(parts) > 3 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
 	}
 	s.file.Fail(at,
-		"write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>", "%q does not name a value", name)
+		"write tasks.<name>.outputs.parameters.<p>, inputs.parameters.<p> or workflow.arguments.parameters.<p>",
+		"%q does not name a value", name)
 	return "nil"
 }
 
@@ -184,9 +187,11 @@ func (s *scope) task(name, field string) string {
 	step := "steps[" + form.Expr(name) + "]"
 	switch field {
 	case "phase":
-		return "(" + phasesByPhase + "[" + step + ".phase] ?? " + phasesByKind + "[" + step + `.failure.kind] ?? "Error")`
+		return "(" + phasesByPhase + "[" + step + ".phase] ?? " + phasesByKind + "[" + step +
+			`.failure.kind] ?? "Error")`
 	case "code":
-		return "(" + step + `.phase in ["succeeded", "skipped"] ? 0 : (` + step + ".failure?.code ?? 0) != 0 ? " + step + ".failure?.code : " +
+		return "(" + step + `.phase in ["succeeded", "skipped"] ? 0 : (` + step + ".failure?.code ?? 0) != 0 ? " +
+			step + ".failure?.code : " +
 			codesByKind + "[" + step + `.failure?.kind ?? ""] ?? ` + codeOfError + ")"
 	default:
 		return "(" + step + `.phase == "succeeded" ? "" : ` + step + `.failure?.message ?? "")`

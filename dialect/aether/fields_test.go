@@ -10,22 +10,27 @@ import (
 // fieldsBase holds the files whose fields are changed.
 const fieldsBase = `{
 "workflow": {"apiVersion": "aether/v1", "kind": "Workflow", "metadata": {"name": "w"}, "spec": {
-  "entrypoint": "main", "arguments": {"parameters": [{"name": "p", "value": 1}]}, "hooks": {"onSuccess": {"template": "t"}}, "templates": [
+  "entrypoint": "main", "arguments": {"parameters": [{"name": "p", "value": 1}]},
+      "hooks": {"onSuccess": {"template": "t"}}, "templates": [
   {"dag": {"name": "main", "inputs": {"parameters": [{"name": "own", "value": 1}]}, "tasks": [
-    {"name": "a", "executor": {"type": "echo", "config": {"k": "v"}}, "retry": {"limit": 2}, "continueOn": {"failed": true}},
+    {"name": "a", "executor": {"type": "echo", "config": {"k": "v"}}, "retry": {"limit": 2},
+        "continueOn": {"failed": true}},
     {"name": "b", "template": "inner", "dependencies": ["a"], "arguments": {"parameters": [{"name": "x", "value": 1}]}},
     {"name": "c", "template": "many", "dependencies": ["a"]},
     {"name": "d", "template": "again"},
-    {"name": "e", "template": "t", "dependencies": ["b", "c"], "arguments": {"parameters": [{"name": "y", "valueFrom": {"parameter": "tasks.c.outputs.parameters.o"}}]}},
+    {"name": "e", "template": "t", "dependencies": ["b", "c"], "arguments": {"parameters": [{"name": "y",
+        "valueFrom": {"parameter": "tasks.c.outputs.parameters.o"}}]}},
     {"name": "f", "executor": {"type": "human"}},
     {"name": "g", "executor": {"type": "subtree"}},
     {"name": "h", "template": "strict"}]}},
-  {"dag": {"name": "inner", "inputs": {"parameters": [{"name": "x"}]}, "outputs": {"parameters": [{"name": "o", "valueFrom": {"parameter": "tasks.z.outputs.parameters.q"}}]}, "tasks": [{"name": "z", "template": "t"}]}},
+  {"dag": {"name": "inner", "inputs": {"parameters": [{"name": "x"}]}, "outputs": {"parameters": [{"name": "o",
+      "valueFrom": {"parameter": "tasks.z.outputs.parameters.q"}}]}, "tasks": [{"name": "z", "template": "t"}]}},
   {"task": {"name": "t", "executor": {"type": "echo"}}},
   {"loop": {"name": "many", "items": [1, 2], "body": "t", "aggregate": {"strategy": "list", "parameters": ["o"]}}},
   {"loop": {"name": "again", "repeatCondition": "loop_iter.index < 1", "maxIterations": 3, "body": "t"}},
   {"task": {"name": "strict", "executor": {"type": "echo"}, "phaseConditions": {"failed": "code == 2"}}}]}},
-"handlers": {"handlers": {"echo": {"exec": {"command": ["./echo"]}}, "other": {"http": {"url": "http://x"}}, "work": {"task": {"type": "T"}}, "human": {"wait": {}}, "subtree": {"flow": "inner"}}}}`
+"handlers": {"handlers": {"echo": {"exec": {"command": ["./echo"]}}, "other": {"http": {"url": "http://x"}},
+    "work": {"task": {"type": "T"}}, "human": {"wait": {}}, "subtree": {"flow": "inner"}}}}`
 
 // TestNothingIsDropped: every field of a workflow and of the handlers changes the flows, or is noted or refused.
 func TestNothingIsDropped(t *testing.T) {

@@ -45,7 +45,8 @@ func (r *reader) params(v tree.Value, where string) []*param {
 		}
 		r.Documents(item, "type", "description")
 		r.Ignored(item, "values are not checked, as in Aether", "enum")
-		if p.required && (!item.Get("value").IsZero() || !item.Get("default").IsZero() || !item.Get("valueFrom").IsZero()) {
+		if p.required && (!item.Get("value").IsZero() || !item.Get("default").IsZero() ||
+			!item.Get("valueFrom").IsZero()) {
 			r.Ignored(item, "the parameter has a value", "required")
 		}
 		r.source(p, item, where)

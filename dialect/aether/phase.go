@@ -12,7 +12,8 @@ import (
 
 // result finds what a phase condition may name of the task that it judges, or a quoted text, in which nothing is a
 // name.
-var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\boutputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*|\b[A-Za-z_][\w.]*`)
+var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` +
+	`\boutputs\.parameters\.\w+(?:-[A-Za-z_]\w*)*|\b[A-Za-z_][\w.]*`)
 
 // judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the
 // task does, and a step that fails where they say so. A retry of the task is another run of the flow.
@@ -46,7 +47,8 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 		Name: inner.names.Name("phase"), Needs: []string{k.name},
 		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
 		Action: &flow.Fail{
-			Kind:    flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended + `.failure?.kind ?? "error" }}`),
+			Kind: flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended +
+				`.failure?.kind ?? "error" }}`),
 			Type:    flow.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
 			Message: flow.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
 			Code:    flow.V("${{ " + ended + ".failure?.code ?? 0 }}"),

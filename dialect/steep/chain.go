@@ -82,7 +82,8 @@ type linker struct {
 	below  map[*unit]int     // the ways to what follows
 }
 
-// chain begins a chain with a unit that can begin; nil: it is in another already. A for action is never part of one.
+// chain begins a chain with a unit that can begin. It returns nil if the unit is in another chain already. A for action
+// is never part of one.
 func (l *linker) chain(u *unit, stops func(*action) bool) *unit {
 	if u.actions[0].kind != kindExecute {
 		l.now = append(l.now, u)
@@ -108,8 +109,8 @@ func (l *linker) chain(u *unit, stops func(*action) bool) *unit {
 	return made
 }
 
-// root finds the one among units that all others follow, directly or not; nil: there is none, and the chain forks. It
-// counts as Steep does: where two ways lead to one action, that is mostly no tree, and nobody is its root.
+// root finds the unit that all others follow, directly or not. It returns nil if there is none: the chain forks. It
+// counts as Steep does: where two ways lead to one action, the units mostly form no tree and have no root.
 func (l *linker) root(units []*unit) *unit {
 	if len(units) < 2 {
 		if len(units) == 1 {

@@ -26,7 +26,8 @@ func check(vars []*variable, actions []*action, services map[string]*service, ma
 	c := &checker{
 		services: services, macros: macros, inputs: map[string]bool{}, makes: map[string]bool{},
 		outputs: map[string]bool{},
-		ids:     map[string]tree.Pos{}, actions: map[string]bool{}, enums: map[string]bool{}, vars: map[string]*variable{},
+		ids:     map[string]tree.Pos{}, actions: map[string]bool{}, enums: map[string]bool{},
+		vars: map[string]*variable{},
 	}
 	if m != nil {
 		c.macro(m)

@@ -35,7 +35,8 @@ func TestConvert(t *testing.T) {
 func TestFrontMatter(t *testing.T) {
 	services := "- {id: s, path: ./s, runtime: other, parametres: []}\n"
 	for front, want := range map[string]string{
-		"---\ntemplate: true\n---\n":          "services.yaml:2:11: the file is a template, which Pawl does not fill in",
+		"---\ntemplate: true\n---\n": "services.yaml:2:11: the file is a template, " +
+			"which Pawl does not fill in",
 		"\n---\n# of it\ntemplate: On\n---\n": "services.yaml:4:11: the file is a template",
 		"---\ntemplate: false\n---\n":         "services.yaml:4:38: a service has no key \"parametres\"",
 		"---\nauthor: ada\n----\n":            "services.yaml:4:38: a service has no key",
@@ -85,7 +86,8 @@ func TestBounds(t *testing.T) {
 	}
 	wide := "- {id: m0, actions: [{type: execute, service: s}, {type: execute, service: s}]}\n"
 	for i := range 20 {
-		wide += fmt.Sprintf("- {id: m%d, actions: [{type: include, macro: m%d}, {type: include, macro: m%d}]}\n", i+1, i, i)
+		wide += fmt.Sprintf("- {id: m%d, actions: [{type: include, macro: m%d}, {type: include, macro: m%d}]}\n", i+1,
+			i, i)
 	}
 	for want, actions := range map[string]string{
 		"for actions are nested more than 20 deep":     deep,
@@ -156,7 +158,8 @@ func FuzzConvert(f *testing.F) {
 	src := example(f)
 	f.Add(string(src.Workflow.Text), string(src.Services[0].Text), "")
 	f.Add("api: 4.0.0\nactions: [{type: include, macro: m}]", "[]", "- {id: m, actions: [{type: include, macro: m}]}")
-	f.Add(`{"api":"4.7.0","retries":{"processChains":{"maxAttempts":2}},"vars":[{"id":"a","value":[1,[true]]}],"actions":[{"type":"for","input":"a","enumerator":"e","actions":[]}]}`, "[]", "")
+	f.Add(`{"api":"4.7.0","retries":{"processChains":{"maxAttempts":2}},"vars":[{"id":"a","value":[1,[true]]}],
+    "actions":[{"type":"for","input":"a","enumerator":"e","actions":[]}]}`, "[]", "")
 	f.Fuzz(func(t *testing.T, workflow, services, macros string) {
 		src := Sources{Workflow: Source{"w", []byte(workflow)}, Services: []Source{{"s", []byte(services)}}}
 		if macros != "" {
@@ -195,8 +198,10 @@ func large(n int) Sources {
 	workflow := "api: 4.7.0\nname: large\nvars:\n" + vars.String() + "actions:\n" + b.String() +
 		"  - {type: execute, id: last, service: s, inputs: [" + strings.TrimSuffix(last.String(), ", ") + "]}\n"
 	services := `
-- {id: s, name: S, description: d, path: ./s, runtime: other, retries: {maxAttempts: 3, delay: 1s}, maxRuntime: 5m, parameters: [
-    {id: in, name: I, description: d, type: input, cardinality: 1..n}, {id: out, name: O, description: d, type: output, cardinality: 0..1}]}
+- {id: s, name: S, description: d, path: ./s, runtime: other, retries: {maxAttempts: 3, delay: 1s}, maxRuntime: 5m,
+    parameters: [
+    {id: in, name: I, description: d, type: input, cardinality: 1..n},
+        {id: out, name: O, description: d, type: output, cardinality: 0..1}]}
 `
 	return Sources{
 		Workflow: Source{"workflow.yaml", []byte(workflow)},

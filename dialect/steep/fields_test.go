@@ -12,21 +12,32 @@ import (
 
 // fieldsBase holds the files whose fields are changed.
 const fieldsBase = `{
-"workflow": {"api": "4.7.0", "name": "w", "vars": [{"id": "list", "value": ["a"]}, {"id": "made"}, {"id": "all"}, {"id": "other"}, {"id": "mac"}, {"id": "out2"}], "actions": [
-  {"type": "execute", "id": "first", "service": "s", "inputs": [{"id": "in", "value": "x"}], "outputs": [{"id": "out", "var": "made"}]},
-  {"type": "for", "id": "each", "input": "list", "enumerator": "e", "output": "all", "yieldToOutput": "other", "actions": [
-    {"type": "execute", "id": "inner", "service": "s", "inputs": [{"id": "in", "var": "e"}], "outputs": [{"id": "out", "var": "other"}]}]},
-  {"type": "include", "id": "inc", "macro": "m", "inputs": [{"id": "i", "value": "y"}], "outputs": [{"id": "o", "var": "mac"}]},
-  {"type": "execute", "id": "last", "service": "s", "inputs": [{"id": "in", "var": "all"}, {"id": "in", "var": "mac"}, {"id": "in", "var": "made"}]}]},
+"workflow": {"api": "4.7.0", "name": "w", "vars": [{"id": "list", "value": ["a"]}, {"id": "made"}, {"id": "all"},
+    {"id": "other"}, {"id": "mac"}, {"id": "out2"}], "actions": [
+  {"type": "execute", "id": "first", "service": "s", "inputs": [{"id": "in", "value": "x"}], "outputs": [{"id": "out",
+      "var": "made"}]},
+  {"type": "for", "id": "each", "input": "list", "enumerator": "e", "output": "all", "yieldToOutput": "other",
+      "actions": [
+    {"type": "execute", "id": "inner", "service": "s", "inputs": [{"id": "in", "var": "e"}], "outputs": [{"id": "out",
+        "var": "other"}]}]},
+  {"type": "include", "id": "inc", "macro": "m", "inputs": [{"id": "i", "value": "y"}], "outputs": [{"id": "o",
+      "var": "mac"}]},
+  {"type": "execute", "id": "last", "service": "s", "inputs": [{"id": "in", "var": "all"}, {"id": "in", "var": "mac"},
+      {"id": "in", "var": "made"}]}]},
 "services": [
-  {"id": "s", "path": "./s", "runtime": "other", "parameters": [{"id": "in", "type": "input", "cardinality": "0..n"}, {"id": "out", "type": "output", "cardinality": "0..1"},
+  {"id": "s", "path": "./s", "runtime": "other", "parameters": [{"id": "in", "type": "input", "cardinality": "0..n"},
+      {"id": "out", "type": "output", "cardinality": "0..1"},
     {"id": "flag", "type": "input", "cardinality": "1..1", "default": "f"}]},
-  {"id": "t", "path": "./t", "runtime": "other", "parameters": [{"id": "in", "type": "input", "cardinality": "0..n"}, {"id": "out", "type": "output", "cardinality": "0..1"}]}],
+  {"id": "t", "path": "./t", "runtime": "other", "parameters": [{"id": "in", "type": "input", "cardinality": "0..n"},
+      {"id": "out", "type": "output", "cardinality": "0..1"}]}],
 "macros": [
-  {"id": "m", "parameters": [{"id": "i", "type": "input"}, {"id": "j", "type": "input", "default": "z"}, {"id": "o", "type": "output"}], "actions": [
-    {"type": "execute", "id": "in", "service": "t", "inputs": [{"id": "in", "var": "i"}, {"id": "in", "var": "j"}], "outputs": [{"id": "out", "var": "o"}]}]},
+  {"id": "m", "parameters": [{"id": "i", "type": "input"}, {"id": "j", "type": "input", "default": "z"},
+      {"id": "o", "type": "output"}], "actions": [
+    {"type": "execute", "id": "in", "service": "t", "inputs": [{"id": "in", "var": "i"},
+        {"id": "in", "var": "j"}], "outputs": [{"id": "out", "var": "o"}]}]},
   {"id": "n", "parameters": [{"id": "i", "type": "input"}, {"id": "o", "type": "output"}], "actions": [
-    {"type": "execute", "id": "in", "service": "s", "inputs": [{"id": "in", "var": "i"}], "outputs": [{"id": "out", "var": "o"}]}]}]}`
+    {"type": "execute", "id": "in", "service": "s", "inputs": [{"id": "in", "var": "i"}], "outputs": [{"id": "out",
+        "var": "o"}]}]}]}`
 
 // TestNothingIsDropped: every field of a workflow, a service and a macro changes the flows, or is noted or refused.
 func TestNothingIsDropped(t *testing.T) {
@@ -131,7 +142,8 @@ func TestPolicyFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := Convert(sources("{api: 4.7.0, actions: [{type: execute, service: s, retries: " + string(text) + "}]}\n---\n- {id: s, path: ./s, runtime: other}"))
+		c, err := Convert(sources("{api: 4.7.0, actions: [{type: execute, service: s, retries: " + string(text) +
+			"}]}\n---\n- {id: s, path: ./s, runtime: other}"))
 		if err != nil {
 			t.Fatal(err)
 		}

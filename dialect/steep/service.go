@@ -106,7 +106,8 @@ func (s *service) use() {
 		r.Documents(p.in, "name", "description")
 		if !slices.Contains(plainTypes, p.dataType) {
 			r.Note(p.in.Key("dataType"),
-				"dataType %s has no counterpart: a plugin of Steep may change such values; here they are handed over as they are", p.dataType)
+				"dataType %s has no counterpart: a plugin of Steep may change such values; here they are "+
+					"handed over as they are", p.dataType)
 		}
 		if p.output && !p.value.IsZero() {
 			r.Note(p.in.Key("default"), "default has no counterpart in an output: Steep names the file")

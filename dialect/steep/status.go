@@ -10,7 +10,7 @@ import (
 type Told struct {
 	*core.Run
 	Chains map[string]string // the flow's process chains: by step the first step of its chain
-	// Child reads the run that a step's last attempt started; false: it cannot be read.
+	// Child reads the run that a step's last attempt started. It returns false if the run cannot be read.
 	Child func(core.StepID) (Told, bool)
 }
 

@@ -186,7 +186,8 @@ func (c *converter) state() string {
 	return "fromPairs(concat(" + strings.Join(pairs, ", ") + "))"
 }
 
-// reached says whether the walk comes by a step, from the one before or from a condition that names it; "": always.
+// reached returns the condition under which the walk comes to a step, from the step before it or from a condition that
+// names it; "" if it always does.
 func (c *converter) reached(i int) string {
 	var ways []string
 	if before := c.steps[i-1]; before.kind != typeCondition {

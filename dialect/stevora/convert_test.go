@@ -55,9 +55,11 @@ func TestLarge(t *testing.T) {
 	const n = 400
 	steps := ""
 	for i := range n {
-		steps += fmt.Sprintf(`{"type": "condition", "name": "c%d", "expression": "a.b", "trueStep": "c%d", "falseStep": "c%d"}, `, i, i+1, min(i+2, n))
+		steps += fmt.Sprintf(`{"type": "condition", "name": "c%d", "expression": "a.b", "trueStep": "c%d",
+    "falseStep": "c%d"}, `, i, i+1, min(i+2, n))
 	}
-	document := `{"name": "large", "version": "1", "steps": [` + steps + fmt.Sprintf(`{"type": "task", "name": "c%d", "handler": "h"}]}`, n)
+	document := `{"name": "large", "version": "1", "steps": [` + steps +
+		fmt.Sprintf(`{"type": "task", "name": "c%d", "handler": "h"}]}`, n)
 	c, err := Convert(Source{"doc.json", []byte(document)},
 		Source{"handlers.yaml", []byte("handlers: {h: {exec: [./h]}}")})
 	if err != nil {
@@ -74,7 +76,8 @@ func TestLarge(t *testing.T) {
 func FuzzConvert(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add(seed,
-			"handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, sub: {flow: inner}}")
+			"handlers: {echo: {exec: [./x]}, call: {http: url}, llm: {task: {type: T}}, w: {wait: {}}, "+
+				"sub: {flow: inner}}")
 	}
 	f.Fuzz(func(t *testing.T, document, handlers string) {
 		c, err := Convert(Source{"d", []byte(document)}, Source{"h", []byte(handlers)})
@@ -89,5 +92,8 @@ func FuzzConvert(f *testing.F) {
 }
 
 var seeds = []string{
-	`{"name":"w","version":"1","steps":[{"type":"task","name":"a","handler":"call","config":{"k":1},"retry":{"maxAttempts":5}},{"type":"condition","name":"c","expression":"state.x.y","trueStep":"d","falseStep":"e"},{"type":"wait","name":"d","durationMs":5},{"type":"approval","name":"e","contentKey":"k","timeoutMs":5},{"type":"external_event","name":"f","signalType":"s"},{"type":"llm","name":"g","model":"m"}]}`,
+	`{"name":"w","version":"1","steps":[{"type":"task","name":"a","handler":"call","config":{"k":1},
+    "retry":{"maxAttempts":5}},{"type":"condition","name":"c","expression":"state.x.y","trueStep":"d","falseStep":"e"},
+    {"type":"wait","name":"d","durationMs":5},{"type":"approval","name":"e","contentKey":"k","timeoutMs":5},
+    {"type":"external_event","name":"f","signalType":"s"},{"type":"llm","name":"g","model":"m"}]}`,
 }

@@ -26,11 +26,14 @@ type result struct {
 
 // A definition whose handlers are Go functions.
 func ExampleConvert() {
-	c, err := stevora.Convert(stevora.Source{Name: "order.json", Text: []byte(`{"name": "order", "version": "1", "steps": [
+	c, err := stevora.Convert(stevora.Source{
+		Name: "order.json",
+		Text: []byte(`{"name": "order", "version": "1", "steps": [
   {"type": "task", "name": "price", "handler": "price"},
   {"type": "condition", "name": "large", "expression": "large", "trueStep": "review", "falseStep": "charge"},
   {"type": "task", "name": "review", "handler": "review"},
-  {"type": "task", "name": "charge", "handler": "charge", "retry": {"maxAttempts": 3, "backoffMs": 100}}]}`)},
+  {"type": "task", "name": "charge", "handler": "charge", "retry": {"maxAttempts": 3, "backoffMs": 100}}]}`),
+	},
 		stevora.Source{Name: "handlers.yaml", Text: []byte(`
 handlers:
   price:  {task: {queue: shop, type: Price}}

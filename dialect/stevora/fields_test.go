@@ -15,10 +15,12 @@ const fieldsBase = `{
   {"type": "wait", "name": "c", "durationMs": 5},
   {"type": "external_event", "name": "d", "signalType": "s"},
   {"type": "approval", "name": "e", "contentKey": "k"},
-  {"type": "llm", "name": "f", "model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{"name": "t", "description": "d", "parameters": {}}],
+  {"type": "llm", "name": "f", "model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{"name": "t",
+      "description": "d", "parameters": {}}],
    "guardrails": {"postChecks": [{"type": "content_safety"}]}},
   {"type": "task", "name": "g", "handler": "call"}]},
-"handlers": {"handlers": {"call": {"exec": {"command": ["./call"]}}, "other": {"exec": ["./other"]}, "llm": {"http": {"url": "http://x"}}}}}`
+"handlers": {"handlers": {"call": {"exec": {"command": ["./call"]}}, "other": {"exec": ["./other"]},
+    "llm": {"http": {"url": "http://x"}}}}}`
 
 // TestNothingIsDropped: every field of a definition changes the flow, or is noted or refused.
 func TestNothingIsDropped(t *testing.T) {
@@ -56,7 +58,8 @@ func TestNothingIsDropped(t *testing.T) {
 		{File: "definition", Path: step(5), Fields: object{
 			"type": refused("task"), "name": "q", "retry": retry, "model": "n", "fallbackModels": list{"n"},
 			"systemPrompt": "be {{input.tone}}",
-			"messages":     list{object{"role": "system", "content": "hi {{name}}"}}, "temperature": 1.5, "maxTokens": 7,
+			"messages":     list{object{"role": "system", "content": "hi {{name}}"}},
+			"temperature":  1.5, "maxTokens": 7,
 			"responseFormat": "json",
 			"outputSchema":   object{"type": "object"}, "tools": list{}, "guardrails": object{"onFailure": "block"},
 			"maxToolRounds": 5,

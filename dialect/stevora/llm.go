@@ -126,7 +126,8 @@ func texts(v any) string {
 func fill(text string) string {
 	return form.Fill(text, func(name string, _ bool) string {
 		value := valueOf(strings.Split(strings.TrimSpace(name), "."))
-		return "(let v = " + value + "; v == nil ? " + form.Expr("{{"+name+"}}") + ` : type(v) == "string" ? v : toJSON(v))`
+		return "(let v = " + value + "; v == nil ? " + form.Expr("{{"+name+"}}") +
+			` : type(v) == "string" ? v : toJSON(v))`
 	})
 }
 

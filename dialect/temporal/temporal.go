@@ -30,7 +30,8 @@ type RetryPolicy struct {
 // ActivityOptions bound a step. One of StartToCloseTimeout and ScheduleToCloseTimeout must be given.
 type ActivityOptions struct {
 	ScheduleToCloseTimeout time.Duration // all attempts; default unlimited
-	ScheduleToStartTimeout time.Duration // until a worker takes the attempt; never retried; default ScheduleToCloseTimeout
+	// until a worker takes the attempt; never retried; default ScheduleToCloseTimeout
+	ScheduleToStartTimeout time.Duration
 	StartToCloseTimeout    time.Duration // one attempt; default ScheduleToCloseTimeout
 	HeartbeatTimeout       time.Duration // between heartbeats; default none
 	RetryPolicy            *RetryPolicy  // nil: Temporal's default one, attempts without end
@@ -81,7 +82,8 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 	w, f := temporalform.ReadWorkflow(fields)
 	if w.NotAfterRun {
 		f.Fail("retryPolicy",
-			"nonRetryableErrorTypes: TemporalTimeout:StartToClose has no counterpart: a run that took too long is retried like one that failed")
+			"nonRetryableErrorTypes: TemporalTimeout:StartToClose has no counterpart: a run that took too long is "+
+				"retried like one that failed")
 	}
 	var out []pawl.Option
 	if w.Execution != nil {

@@ -1,6 +1,8 @@
 // Package zart gives steps and workflows Zart's attributes, with Zart's rules, for programs that come with them.
 //
-//	pawl.Step(ctx, "call-api", call, zart.Step(zart.StepAttributes{Timeout: "30s", TimeoutScope: zart.PerAttempt, Retry: "fixed(3, 1s)"}))
+//	pawl.Step(ctx, "call-api", call, zart.Step(zart.StepAttributes{
+//		Timeout: "30s", TimeoutScope: zart.PerAttempt, Retry: "fixed(3, 1s)",
+//	}))
 package zart
 
 import (

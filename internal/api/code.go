@@ -197,8 +197,8 @@ func (e *Error) Reason() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether the target stands for this error: one of the same code that says nothing more specific, or the same
-// message.
+// Is reports whether the target stands for this error: one of the same code that says nothing more specific, or the
+// same message.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Op == "" && t.Err == nil && (t.Message == "" || t.Message == e.Message)

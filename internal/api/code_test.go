@@ -66,8 +66,12 @@ func codesInSource(t *testing.T) (codes []string) {
 
 func TestErrorKeepsItsChain(t *testing.T) {
 	cause := errors.New("the disk is full")
-	err := fmt.Errorf("twice wrapped: %w", &api.Error{Code: api.CodeStalled, Op: "start", ID: "order-42", Err: cause, Hint: "free some space"})
-	if !errors.Is(err, cause) || !errors.Is(err, api.Sentinel(api.CodeStalled)) || errors.Is(err, api.Sentinel(api.CodeClosed)) {
+	err := fmt.Errorf("twice wrapped: %w", &api.Error{
+		Code: api.CodeStalled, Op: "start", ID: "order-42",
+		Err: cause, Hint: "free some space",
+	})
+	if !errors.Is(err, cause) || !errors.Is(err, api.Sentinel(api.CodeStalled)) ||
+		errors.Is(err, api.Sentinel(api.CodeClosed)) {
 		t.Error("the chain is cut, or another code matches")
 	}
 	if got, want := err.Error(), "twice wrapped: start order-42: the disk is full (free some space)"; got != want {
@@ -77,7 +81,8 @@ func TestErrorKeepsItsChain(t *testing.T) {
 		t.Error("a wrong code")
 	}
 	specific := &api.Error{Code: api.CodeMisuse, Message: "this"}
-	if errors.Is(specific, &api.Error{Code: api.CodeMisuse, Message: "that"}) || !errors.Is(specific, api.Sentinel(api.CodeMisuse)) {
+	if errors.Is(specific, &api.Error{Code: api.CodeMisuse, Message: "that"}) ||
+		!errors.Is(specific, api.Sentinel(api.CodeMisuse)) {
 		t.Error("errors of one code are told apart by their messages")
 	}
 }
@@ -103,7 +108,8 @@ func TestValuesSurviveJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(text), `{"operation":"extend","by":"-1m30s","to":"2030-01-31T17:00:00.123456Z"}`; got != want {
+	if got, want := string(text),
+		`{"operation":"extend","by":"-1m30s","to":"2030-01-31T17:00:00.123456Z"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	var out api.Operation

@@ -28,7 +28,7 @@ type Event struct {
 	NextAt     Time            `json:"nextAt,omitzero"`      // the next attempt, a sleep's end, a delayed start
 	DurationMs int64           `json:"durationMs,omitempty"` // of an attempt, in milliseconds
 	Worker     string          `json:"worker,omitempty"`
-	Child      string          `json:"child,omitempty"` // the child run an attempt started, or the next run of the chain
+	Child      string          `json:"child,omitempty"` // child run that an attempt started, or the chain's next run
 	Name       string          `json:"name,omitempty"`
 	Actor      string          `json:"actor,omitempty"`
 	Why        string          `json:"why,omitempty"` // the actor's reason, or what was wrong with a retry condition

@@ -38,7 +38,7 @@ type RestartRequest struct {
 // Signal is an event that a run may wait for.
 type Signal struct {
 	Name    string          `json:"name"`
-	ID      string          `json:"id,omitempty"` // the sender's: a second one with the same name and id changes nothing
+	ID      string          `json:"id,omitempty"` // the sender's: a repeat of name and id changes nothing
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Actor   string          `json:"actor,omitempty"`
 }

@@ -26,7 +26,8 @@ const (
 // RunPhases returns all run phases, those of open runs first.
 func RunPhases() []RunPhase {
 	return []RunPhase{
-		RunPending, RunRunning, RunWaiting, RunPaused, RunSucceeded, RunFailed, RunTimedOut, RunCancelled, RunTerminated,
+		RunPending, RunRunning, RunWaiting, RunPaused, RunSucceeded, RunFailed, RunTimedOut,
+		RunCancelled, RunTerminated,
 		RunContinued,
 	}
 }
@@ -86,10 +87,10 @@ type Run struct {
 	StartAt     Time            `json:"startAt,omitzero"`    // of a delayed start
 	StartedAt   Time            `json:"startedAt,omitzero"`
 	PausedAt    Time            `json:"pausedAt,omitzero"`
-	Closing     RunPhase        `json:"closing,omitempty"` // the end it is on its way to, while hooks run and work stops
+	Closing     RunPhase        `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool            `json:"cancelAsked,omitempty"`
 	Cron        string          `json:"cron,omitempty"`
-	Attempt     int             `json:"attempt,omitempty"` // counts the runs of its chain under the run retry policy, from 1
+	Attempt     int             `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
 	Previous    string          `json:"previous,omitempty"`
 	Next        string          `json:"next,omitempty"`        // the next run of its chain
 	NextFrom    Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now

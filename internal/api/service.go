@@ -18,19 +18,19 @@ type Service interface {
 	// Wait waits until the run has ended, or where others follow it in its chain, the last of them.
 	// Errors: CodeNotFound.
 	Wait(ctx context.Context, name string) (Outcome, error)
-	// Watch calls fn with each event of a run whose number is greater than after, in order and without gaps, until the run
-	// has ended, ctx is done or fn fails. after is 0, or the number of the last event that the caller has seen.
+	// Watch calls fn with each event of a run whose number is greater than after, in order and without gaps, until the
+	// run has ended, ctx is done or fn fails. after is 0, or the number of the last event that the caller has seen.
 	// Errors: CodeNotFound, and what fn returned, as it is.
 	Watch(ctx context.Context, name string, after int, fn func(Event) error) error
 	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
 	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
 	Send(ctx context.Context, name string, s Signal) error
-	// Operate applies an operation. It returns when that is durable. What ends, holds or extends a run as a whole is for
-	// the last one of its chain.
+	// Operate applies an operation. It returns when that is durable. What ends, holds or extends a run as a whole is
+	// for the last one of its chain.
 	// Errors: CodeInvalid, CodeNotFound, CodeConflict, CodeRunClosed, CodeTooLarge.
 	Operate(ctx context.Context, name string, op Operation) error
-	// Restart starts a new run of the same workflow, as it was then, with the same input and fresh deadlines. It keeps the
-	// results of the steps that the request does not want again.
+	// Restart starts a new run of the same workflow, as it was then, with the same input and fresh deadlines. It keeps
+	// the results of the steps that the request does not want again.
 	// Errors: CodeNotFound, CodeInvalid, CodeConflict (the run is open under a workflow id).
 	Restart(ctx context.Context, name string, r RestartRequest) (Started, error)
 	// Definition returns a stored definition by its id. Errors: CodeNotFound.

@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Time is an instant in microseconds since the Unix epoch; 0 is none. As text it is RFC 3339 in UTC.
+// Time is an instant in microseconds since the Unix epoch; 0 means none. As text it is RFC 3339 in UTC.
 type Time int64
 
-// At converts a wall clock reading; the zero time.Time is none.
+// At converts a wall clock reading; the zero time.Time gives 0.
 func At(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -26,7 +26,7 @@ func (t Time) Std() time.Time { return policy.Time(t).Std() }
 // Sub returns t-u.
 func (t Time) Sub(u Time) time.Duration { return policy.Time(t).Sub(policy.Time(u)) }
 
-// String is the instant in RFC 3339, "" where it is none.
+// String is the instant in RFC 3339, "" where there is none.
 func (t Time) String() string {
 	if t == 0 {
 		return ""
@@ -37,7 +37,7 @@ func (t Time) String() string {
 // MarshalText writes RFC 3339 with microseconds, in UTC.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads RFC 3339 in any time zone; the empty text is none.
+// UnmarshalText reads RFC 3339 in any time zone; the empty text means none.
 func (t *Time) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*t = 0

@@ -88,8 +88,8 @@ func (b *Branch) Key(name string) string {
 // Replays reports whether the branch is still in what is recorded.
 func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
 
-// Ask finds the branch's next recorded step, or decides a new one. Nil: something else is recorded, and the session
-// is stuck.
+// Ask finds the branch's next recorded step, or decides a new one. It returns nil if something else is recorded; the
+// session is stuck then.
 func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
 	spec := cmd.Spec
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
@@ -160,7 +160,8 @@ func Describe(spec *core.StepSpec) string {
 		if spec.Type == TypeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
 		}
-		return fmt.Sprintf("call %q of %q on queue %q", spec.Name, strings.TrimPrefix(spec.Type, handlerPrefix), spec.Queue)
+		return fmt.Sprintf("call %q of %q on queue %q", spec.Name, strings.TrimPrefix(spec.Type, handlerPrefix),
+			spec.Queue)
 	}
 }
 
@@ -169,7 +170,7 @@ func (s *Session) changed(recorded, asked string) {
 	s.Stop(Stuck{Why: Changed, Recorded: recorded, Asked: asked})
 }
 
-// Marked returns a recorded decision of the body's; nil: there is none.
+// Marked returns a recorded decision of the body, nil if there is none.
 func (s *Session) Marked(key string) []byte {
 	st := s.steps[key]
 	if st == nil || !st.mark {
@@ -229,7 +230,8 @@ func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*
 	}
 	s.running--
 	s.settle()
-	if len(s.commands) > 0 && !s.armed[TimerFlush] { // other branches compute: they may decide more before this goes out
+	// other branches compute: they may decide more before this goes out
+	if len(s.commands) > 0 && !s.armed[TimerFlush] {
 		s.set(TimerFlush, AnswerTime)
 	}
 	return true
@@ -311,8 +313,8 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	s.change().Returned = true
 }
 
-// takeOut takes a branch that returns out of the session. It reports false where that does not matter any more, or
-// where more is recorded of the branch than it has asked for.
+// takeOut removes a branch that returns from the session. It returns false if the return no longer matters, or if more
+// is recorded of the branch than it has asked for.
 func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	last := len(s.branches) - 1
 	s.branches[b.index] = s.branches[last]

@@ -95,7 +95,8 @@ func (d *decider) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.
 	w := d.workflow()
 	switch {
 	case w == nil && name != "":
-		spec = HookSpec(name, policy.Policy{}) // the end waits until the workflow is registered and says what its hook is
+		// the end waits until the workflow is registered and says what its hook is
+		spec = HookSpec(name, policy.Policy{})
 	case w != nil && w.Hooks[name] != nil:
 		spec = w.Hooks[name].Spec
 	default:

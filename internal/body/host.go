@@ -27,7 +27,7 @@ type Config struct {
 	TaskLimit time.Duration // of workflows that have none
 	// Grace is how long an attempt may take to return after its context is done, before it is abandoned.
 	Grace time.Duration
-	// Workflow finds a workflow by its name; nil: it is not registered. It must not call the host.
+	// Workflow finds a workflow by its name, nil if it is not registered. It must not call the host.
 	Workflow func(name string) *Workflow
 	// Attempt runs the function of a local step or of a hook, in a goroutine of its own.
 	Attempt func(ctx context.Context, t core.Task, alive worker.Alive, fn Func) worker.Result
@@ -76,7 +76,7 @@ func NewHost(ctx context.Context, cfg Config) *Host {
 // Attach tells the host its engine.
 func (h *Host) Attach(e EngineCalls) { h.engine = e }
 
-// open returns a run's session, and makes it where there is none; nil: the host is closed.
+// open returns a run's session, and makes one where there is none. It returns nil once the host is closed.
 func (h *Host) open(run core.RunID) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,7 +200,7 @@ func end(all []*liveSession) {
 	}
 }
 
-// Registered says that a workflow was registered: bodies that are stuck are called again, for it may be theirs.
+// Registered tells the host that a workflow was registered. Stuck bodies are called again, since they may need it.
 func (h *Host) Registered() {
 	h.mu.Lock()
 	all := h.table.All()
@@ -217,7 +217,7 @@ func (h *Host) Registered() {
 	}
 }
 
-// Problem returns why a run's body cannot go on; nil: it can.
+// Problem returns why a run's body cannot go on, nil if it can.
 func (h *Host) Problem(run core.RunID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

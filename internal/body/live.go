@@ -189,12 +189,12 @@ type Answer uint8
 
 const (
 	Found      Answer = iota
-	NotReached        // the body has not come to the step, and rests: the attempt is to be given back
-	LookAgain         // this call of the body has ended: the next one is to be searched
+	NotReached        // the body has not come to the step, and rests: give the attempt back
+	LookAgain         // this call of the body has ended: look for the next one
 )
 
 // Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns,
-// with the session locked. Nil: the host is closed.
+// with the session locked. It returns nil once the host is closed.
 func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	l := h.session(t.Token.Run)
 	if l == nil {

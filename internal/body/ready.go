@@ -29,7 +29,7 @@ type Ready struct {
 	Wake []*Branch
 	// Returned: the body has returned, and nothing keeps it from going on any more.
 	Returned bool
-	// Stuck says why the body cannot go on; nil: it can. The shell calls Session.RetryAfter.
+	// Stuck says why the body cannot go on, nil if it can. The shell calls Session.RetryAfter.
 	Stuck *Stuck
 	// Gone: the session is of no more use, and the table forgets it. Attempts that wait for a function ask its
 	// successor.
@@ -54,7 +54,7 @@ const timers = int(TimerRetry) + 1
 
 func (t Timer) String() string { return [...]string{"task", "flush", "idle", "retry"}[t] }
 
-// TimerChange is what becomes of a timer.
+// TimerChange sets or stops a timer.
 type TimerChange struct {
 	Op    TimerOp
 	After time.Duration // with TimerSet
@@ -100,7 +100,8 @@ func (s *Stuck) Error() string {
 	}
 }
 
-// Ready returns what is to be done since it was last asked; nil: nothing. It is good until it is asked again.
+// Ready returns the work that came up since the last call, nil if there is none. The value is valid until the next
+// call.
 func (s *Session) Ready() *Ready {
 	if !s.dirty {
 		return nil

@@ -154,7 +154,7 @@ func (s *Session) contradicted(n engine.News) bool {
 	return false
 }
 
-// find returns what the session knows of a step; nil: nothing.
+// find returns what the session knows of a step, nil if it does not know it.
 func (s *Session) find(record *engine.Step) *Step {
 	if st := s.byID[record.ID]; st != nil {
 		return st
@@ -214,7 +214,7 @@ func (s *Session) learnAll(n engine.News) {
 func prefixOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
 // Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are
-// one commit. It reports whether it took it; otherwise the engine is to be told.
+// one commit. It reports whether it accepted the end; if not, the caller tells the engine.
 func (s *Session) Ended(in core.TaskEnded) bool {
 	st := s.byID[in.Step]
 	if s.over() || s.head == nil || st == nil || st.closed || in.Failure != nil {
@@ -338,7 +338,7 @@ func (s *Session) Stop(why Stuck) {
 // RetryAfter says when a stuck body is called again.
 func (s *Session) RetryAfter(pause time.Duration) { s.set(TimerRetry, pause) }
 
-// Retry has the body called again, now. What it has decided and the engine has not taken yet is refused.
+// Retry calls the body again at once. Decisions that the engine has not applied yet are refused.
 func (s *Session) Retry() {
 	if s.phase == phaseGone {
 		return
@@ -347,7 +347,7 @@ func (s *Session) Retry() {
 	s.change().CallAgain = true
 }
 
-// Discard ends a session whose body is not to go on. What it has decided and the engine has not taken yet is refused.
+// Discard ends a session whose body must not go on. Decisions that the engine has not applied yet are refused.
 func (s *Session) Discard() {
 	s.decider.Void()
 	s.End()

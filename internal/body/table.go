@@ -37,7 +37,8 @@ func (t *Table[S]) Find(run core.RunID) (S, bool) {
 	return s, ok
 }
 
-// Open returns a run's session, and makes it where there is none; fresh: it did. False: the table is closed.
+// Open returns a run's session. It makes one where there is none; fresh reports that. ok is false once
+// the table is closed.
 func (t *Table[S]) Open(run core.RunID, create func(generation int) S) (s S, fresh, ok bool) {
 	if t.closed {
 		return s, false, false
@@ -117,7 +118,7 @@ func (t *Table[S]) NoteStuck(run core.RunID, err error, why Why, limit time.Dura
 // ClearStuck notes that nothing keeps a run's body from going on.
 func (t *Table[S]) ClearStuck(run core.RunID) { delete(t.stuck, run) }
 
-// Problem returns why a run's body cannot go on; nil: it can.
+// Problem returns why a run's body cannot go on, nil if it can.
 func (t *Table[S]) Problem(run core.RunID) error {
 	if b := t.stuck[run]; b != nil {
 		return b.err

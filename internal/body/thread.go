@@ -16,7 +16,8 @@ import (
 // What a body gets that uses its context where it cannot be used.
 var (
 	ErrContextEnded error = misuse("the context's run has ended, or its body has returned: do not keep a pawl.Context")
-	ErrNested       error = misuse("a branch does one thing at a time: steps do not nest, use pawl.Go to do things at once")
+	ErrNested       error = misuse("a branch does one thing at a time: steps do not nest, use pawl.Go to do things " +
+		"at once")
 )
 
 func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Message: message} }
@@ -32,7 +33,7 @@ type Thread struct {
 // Done is closed when the body is unwound.
 func (t *Thread) Done() <-chan struct{} { return t.live.ctx.Done() }
 
-// Err returns why Done is closed; nil: it is not.
+// Err returns why Done is closed, nil while it is open.
 func (t *Thread) Err() error { return t.live.ctx.Err() }
 
 // Value returns a value of the context that the host was made with.
@@ -185,7 +186,8 @@ func (t *Thread) Any(results []*Result) (int, error) {
 	if value := t.live.session.Marked(key); value != nil {
 		n, err := strconv.Atoi(string(value))
 		if err != nil || n < 0 || n >= len(results) {
-			t.live.session.changed(fmt.Sprintf("future %s of %q", value, key), fmt.Sprintf("one of %d futures", len(results)))
+			t.live.session.changed(fmt.Sprintf("future %s of %q", value, key),
+				fmt.Sprintf("one of %d futures", len(results)))
 			t.leave()
 		}
 		if r := results[n]; r != nil {

@@ -166,7 +166,7 @@ func zartPerAttemptScope(t *testing.T) {
 			budgets = append(budgets, time.Until(at).Round(time.Second))
 			_ = idle(ctx, 40*time.Second)
 			return 0, errors.New("again")
-		}, pawl.AttemptTimeout("1m", pawl.NoRetry), pawl.Retry("fixed(3, 5s)"))
+		}, pawl.AttemptTimeout("1m", pawl.NoRetry()), pawl.Retry("fixed(3, 5s)"))
 	}, pawl.RunTimeout("2m"))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		_, err := result(t, e, begin(t, e, w, nothing{}))
@@ -183,7 +183,7 @@ func zartPerAttemptScope(t *testing.T) {
 func zartTimeoutIsTerminal(t *testing.T) {
 	for name, limit := range map[string]pawl.StepOption{
 		"global":      pawl.Timeout("10s"),
-		"per attempt": pawl.AttemptTimeout("10s", pawl.NoRetry),
+		"per attempt": pawl.AttemptTimeout("10s", pawl.NoRetry()),
 	} {
 		w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 			_, err := pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, idle(ctx, time.Hour) },

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// cursorVersion is the first byte of a cursor. What follows is the id of the last run of the page. Ids grow with time and
-// never change, so runs that begin or end meanwhile neither repeat nor hide what a cursor leads to.
+// cursorVersion is the first byte of a cursor. What follows is the id of the last run of the page. Ids grow with time
+// and never change, so runs that begin or end meanwhile neither repeat nor hide what a cursor leads to.
 const cursorVersion = 1
 
 func cursor(last core.RunID) string {
@@ -23,7 +23,10 @@ func readCursor(text string) (last core.RunID, err error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != 1+len(last) || b[0] != cursorVersion {
-		return last, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%q is not a cursor of a list of runs", text)}
+		return last, &api.Error{
+			Code:    api.CodeInvalid,
+			Message: fmt.Sprintf("%q is not a cursor of a list of runs", text),
+		}
 	}
 	copy(last[:], b[1:])
 	return last, nil

@@ -18,8 +18,8 @@ type Embedded struct {
 
 var _ api.Service = (*Embedded)(nil)
 
-// NewEmbedded returns the service of an engine. read makes its stored definitions ready; now is the clock that the engine
-// has, too.
+// NewEmbedded returns the service of an engine. read makes its stored definitions ready; now is the clock that the
+// engine has, too.
 func NewEmbedded(e engine.API, read Read, now func() core.Time) *Embedded {
 	return &Embedded{reads: newReads(e, read, now, false), engine: e}
 }
@@ -116,7 +116,8 @@ func refused(err error) error {
 	switch e.Code {
 	case api.CodeConflict, api.CodeRunClosed, api.CodeInvalid, api.CodeNotFound:
 		return &api.Error{
-			Code: e.Code, Message: strings.ReplaceAll(e.Op, "_", " ") + " refused: " + e.Reason(), Hint: e.Hint, Err: err,
+			Code: e.Code, Message: strings.ReplaceAll(e.Op, "_", " ") + " refused: " + e.Reason(),
+			Hint: e.Hint, Err: err,
 		}
 	default:
 		return err

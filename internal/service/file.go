@@ -79,8 +79,8 @@ type reader struct {
 // pollEvery is how often a run that another process carries is looked at.
 const pollEvery = 200 * time.Millisecond
 
-// Entries returns a run's history: what the view has, then what the tail adds. A writer may move batches from the one to
-// the other between the two reads; then they are read again.
+// Entries returns a run's history: what the view has, then what the tail adds. A writer may move batches from the one
+// to the other between the two reads; then they are read again.
 func (r *reader) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
 	for {
 		h, err := r.j.History(ctx, id)

@@ -16,8 +16,8 @@ func testReader(j journal.Journal) *reader {
 	return NewFile(j, read, time.Now).src.(*reader)
 }
 
-// Watching ends with the run, also where work of its stopped later and both are read at once; and not with an end that somebody
-// took back.
+// Watching ends with the run, also where work of its stopped later and both are read at once; and not with an end that
+// somebody took back.
 func TestReaderWatchesToTheEnd(t *testing.T) {
 	ended := []core.Record{core.RunEnded{Phase: core.RunTerminated}}
 	stopped := []core.Record{core.AttemptStopped{}}
@@ -38,7 +38,10 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b := &journal.Batch{Epoch: lease.Epoch, Seq: 1, Entries: []core.Entry{{Run: id, Records: []core.Record{core.RunCreated{}}}}}
+				b := &journal.Batch{
+					Epoch: lease.Epoch, Seq: 1,
+					Entries: []core.Entry{{Run: id, Records: []core.Record{core.RunCreated{}}}},
+				}
 				for _, records := range c.then {
 					b.Entries = append(b.Entries, core.Entry{Run: id, Records: records})
 				}
@@ -90,7 +93,10 @@ func TestReaderListsWhatMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := core.Entry{Run: id, Records: []core.Record{core.RunCreated{}}}
-	if err := j.Append(t.Context(), &journal.Batch{Epoch: lease.Epoch, Seq: 1, Entries: []core.Entry{entry}}); err != nil {
+	if err := j.Append(t.Context(), &journal.Batch{
+		Epoch: lease.Epoch, Seq: 1,
+		Entries: []core.Entry{entry},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	m := &moved{Journal: j}
@@ -109,7 +115,8 @@ func TestReaderListsWhatMoves(t *testing.T) {
 	}
 }
 
-// However many runs the tail knows of, a page is made of one look at it; and each run is looked at for its own page only.
+// However many runs the tail knows of, a page is made of one look at it; and each run is looked at for its own page
+// only.
 func TestReaderListsWithOneLook(t *testing.T) {
 	const runs = 40
 	j := memory.New()

@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// shortestPrefix is how much of a run id a person writes at least: what is shorter is a slip, and fits whatever there is.
+// shortestPrefix is how much of a run id a person writes at least: what is shorter is a slip, and fits whatever there
+// is.
 const shortestPrefix = 6
 
 // sharedPrefix is how much of a run id is shown to people: run ids that are the same up to here began together.
@@ -25,7 +26,8 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 	}
 	if name == "" {
 		return core.RunID{}, &api.Error{
-			Code: api.CodeInvalid, Message: "an empty name is no run: write its id, the beginning of one, its workflow id, or @last",
+			Code:    api.CodeInvalid,
+			Message: "the name of the run is empty: write its id, the beginning of one, its workflow id, or @last",
 		}
 	}
 	if id, err := core.ParseRunID(name); err == nil {
@@ -63,7 +65,10 @@ func (r *reads) last(ctx context.Context) (core.RunID, error) {
 			}
 		}
 		if !page.More || len(page.Runs) == 0 {
-			return core.RunID{}, &api.Error{Code: api.CodeNotFound, Message: "there is no run yet; start one with pawl run FILE"}
+			return core.RunID{}, &api.Error{
+				Code:    api.CodeNotFound,
+				Message: "there is no run yet; start one with pawl run FILE",
+			}
 		}
 		q.After = page.Runs[len(page.Runs)-1].ID
 	}
@@ -101,7 +106,7 @@ func (r *reads) findPrefix(ctx context.Context, name string, low, high core.RunI
 func noSuchRun(name string) error {
 	return &api.Error{
 		Code:    api.CodeNotFound,
-		Message: fmt.Sprintf("there is no run %q: it is no run id, no beginning of one and no workflow id", name),
+		Message: fmt.Sprintf("there is no run %q: no run id, beginning of a run id or workflow id matches", name),
 		Hint:    "pawl run list shows them",
 	}
 }

@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	// keptEvents is how many events of a followed run are kept. A watcher that is further behind reads the history again.
+	// keptEvents is how many events of a followed run are kept. A watcher that is further behind reads the history
+	// again.
 	keptEvents = 1024
 	// keptRuns is how many runs that nobody uses at present stay followed.
 	keptRuns = 16
 )
 
-// followed is a run with its trail. Those that watch it share the trail: an entry is folded once, whoever sees it first.
+// followed is a run with its trail. Those that watch it share the trail: an entry is folded once, whoever sees it
+// first.
 type followed struct {
 	id    core.RunID
 	users int    // calls that use it now
@@ -102,8 +104,8 @@ func (r *reads) with(ctx context.Context, name string, id core.RunID, fn func(f 
 	return wrap(err)
 }
 
-// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, is an error: it says
-// nothing about other runs. The trail is of no more use then.
+// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, is an error: it
+// says nothing about other runs. The trail is of no more use then.
 func (f *followed) locked(fn func() error) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,8 +191,8 @@ func (f *followed) since(after int) (events []api.Event, complete bool) {
 	return slices.Clone(f.recent[min(after+1-first, len(f.recent)):]), true
 }
 
-// eventsAfter returns the events after a position, of a run whose trail is up to date. Events that are not kept any more
-// are made again from the history.
+// eventsAfter returns the events after a position, of a run whose trail is up to date. Events that are not kept any
+// more are made again from the history.
 func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.Event, error) {
 	events, complete := f.since(after)
 	if complete {
@@ -211,7 +213,7 @@ func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.
 	return events, nil
 }
 
-// childOf reads the run that the last attempt of a step of another run started; nil: it cannot be read.
+// childOf reads the run that the last attempt of a step of another run started, nil if it cannot be read.
 func (r *reads) childOf(ctx context.Context) func(*trail.Trail, core.StepID) (*trail.Trail, *Workflow) {
 	return func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow) {
 		id := parent.LastChild(step)

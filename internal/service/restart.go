@@ -78,11 +78,12 @@ func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 	return keep, nil
 }
 
-// Repeatable reports why a new run like this one cannot be started now; nil: it can.
+// Repeatable reports why a new run like this one cannot be started now, nil if it can.
 func Repeatable(r *api.Run) error {
 	if r.Phase.Closed() || r.WorkflowID == "" {
 		return nil
 	}
 	return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf(
-		"run %s is still open under the workflow id %q: cancel it first, then start it again", r.Run[:sharedPrefix], r.WorkflowID)}
+		"run %s is still open under the workflow id %q: cancel it first, then start it again",
+		r.Run[:sharedPrefix], r.WorkflowID)}
 }

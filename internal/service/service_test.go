@@ -148,29 +148,36 @@ func TestRunIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		id := b.start(api.StartRequest{
-			WorkflowID: "order-42", Key: "k", Timeout: &policy.Limit{After: time.Hour, Origin: GivenTimeout}, Actor: "ada",
+			WorkflowID: "order-42", Key: "k", Timeout: &policy.Limit{After: time.Hour, Origin: GivenTimeout},
+			Actor: "ada",
 		})
 		<-time.After(15 * time.Second)
 		if err := b.run.Operate(t.Context(), id, api.Operation{
-			Operation: api.OpExtend, Step: "approval", Limit: "wait", By: api.Extension(-10 * time.Minute), Actor: "bob", Reason: "hurry",
+			Operation: api.OpExtend, Step: "approval", Limit: "wait", By: api.Extension(-10 * time.Minute),
+			Actor: "bob", Reason: "hurry",
 		}); err != nil {
 			t.Fatal(err)
 		}
 		var texts []string
 		b.both(func(name string, s api.Service) {
 			r := b.mustRun(s, "order-42")
-			if r.Run != id || r.Phase != api.RunRunning && r.Phase != api.RunWaiting || r.Kind != journal.KindFlow || len(r.Plan) != 5 {
+			if r.Run != id || r.Phase != api.RunRunning && r.Phase != api.RunWaiting ||
+				r.Kind != journal.KindFlow || len(r.Plan) != 5 {
 				t.Errorf("%s: %+v", name, r)
 			}
-			if d := r.Binding; d == nil || d.Limit != "run" || d.Origin != GivenTimeout || d.After.Std() != time.Hour || d.At.Sub(r.CreatedAt) != time.Hour {
+			if d := r.Binding; d == nil || d.Limit != "run" || d.Origin != GivenTimeout || d.After.Std() != time.Hour ||
+				d.At.Sub(r.CreatedAt) != time.Hour {
 				t.Errorf("%s: the run is bound by %+v", name, r.Binding)
 			}
 			broken := step(t, r, "broken")
-			if len(broken.Attempts) != 2 || broken.Phase != api.StepBackingOff || broken.MaxAttempts != 3 || broken.NextAt == 0 ||
-				broken.Attempts[0].Why != "no paper" || broken.Attempts[0].NextAt.Sub(broken.Attempts[0].EndedAt) != 10*time.Second {
+			if len(broken.Attempts) != 2 || broken.Phase != api.StepBackingOff ||
+				broken.MaxAttempts != 3 || broken.NextAt == 0 ||
+				broken.Attempts[0].Why != "no paper" ||
+				broken.Attempts[0].NextAt.Sub(broken.Attempts[0].EndedAt) != 10*time.Second {
 				t.Errorf("%s: %+v", name, broken)
 			}
-			if d := step(t, r, "approval").Binding; d == nil || d.Limit != "wait" || d.At.Sub(r.CreatedAt) != 20*time.Minute {
+			if d := step(t, r, "approval").Binding; d == nil || d.Limit != "wait" ||
+				d.At.Sub(r.CreatedAt) != 20*time.Minute {
 				t.Errorf("%s: the wait is bound by %+v", name, d)
 			}
 			if each := step(t, r, "each"); each.Items != 3 || each.Kind != api.KindGroup {
@@ -206,7 +213,8 @@ func TestRunSaysWhy(t *testing.T) {
 		<-time.After(time.Hour)
 		b.both(func(name string, s api.Service) {
 			r := b.mustRun(s, id)
-			if r.Phase != api.RunFailed || !strings.Contains(r.Why, `step "approval" timed out`) || !strings.Contains(r.Why, "order.yaml:8") {
+			if r.Phase != api.RunFailed || !strings.Contains(r.Why, `step "approval" timed out`) ||
+				!strings.Contains(r.Why, "order.yaml:8") {
 				t.Errorf("%s: %s: %s", name, r.Phase, r.Why)
 			}
 			if s := step(t, r, "broken"); s.Why != "all 3 attempts are used up; the last one: no paper" {
@@ -249,7 +257,8 @@ func TestWatchFromAPosition(t *testing.T) {
 					watching++
 					go func() {
 						g := got{name: name, after: after}
-						g.err = s.Watch(t.Context(), id, after, func(ev api.Event) error { g.events = append(g.events, ev); return nil })
+						g.err = s.Watch(t.Context(), id, after,
+							func(ev api.Event) error { g.events = append(g.events, ev); return nil })
 						results <- g
 					}()
 				})
@@ -269,7 +278,8 @@ func TestWatchFromAPosition(t *testing.T) {
 		}
 		boom := errors.New("boom")
 		b.both(func(name string, s api.Service) {
-			if err := s.Watch(t.Context(), id, 3, func(api.Event) error { return boom }); !errors.Is(err, boom) || err.Error() != "boom" {
+			if err := s.Watch(t.Context(), id, 3, func(api.Event) error { return boom }); !errors.Is(err, boom) ||
+				err.Error() != "boom" {
 				t.Errorf("%s: what the caller returned became %v", name, err)
 			}
 			b.code(name, s.Watch(t.Context(), id, -1, nil), api.CodeInvalid)
@@ -361,14 +371,16 @@ func TestNames(t *testing.T) {
 		third := b.start(api.StartRequest{})
 		b.both(func(name string, s api.Service) {
 			for given, want := range map[string]string{
-				first: first, second: second, "order-42": second, "@last": third, first[:18]: first, strings.ToUpper(second[:20]): second,
+				first: first, second: second, "order-42": second, "@last": third, first[:18]: first,
+				strings.ToUpper(second[:20]): second,
 			} {
 				if r, err := s.Run(t.Context(), given); err != nil || r.Run != want {
 					t.Errorf("%s: %q is %v, %v", name, given, r, err)
 				}
 			}
 			for given, want := range map[string]api.Code{
-				"": api.CodeInvalid, first[:4]: api.CodeInvalid, second[:6]: api.CodeInvalid, "nobody": api.CodeNotFound,
+				"": api.CodeInvalid, first[:4]: api.CodeInvalid, second[:6]: api.CodeInvalid,
+				"nobody":   api.CodeNotFound,
 				"ffffffff": api.CodeNotFound, core.RunID{1}.String(): api.CodeNotFound,
 			} {
 				_, err := s.Run(t.Context(), given)
@@ -388,18 +400,25 @@ func TestChanges(t *testing.T) {
 		id := b.start(api.StartRequest{WorkflowID: "order-42", Input: json.RawMessage(`{"n":8}`)})
 		_, err := b.run.Start(ctx, api.StartRequest{Definition: definition(orderFlow), WorkflowID: "order-42"})
 		b.code("a workflow id that is taken", err, api.CodeConflict)
-		_, err = b.run.Start(ctx, api.StartRequest{Definition: definition(orderFlow), Input: json.RawMessage(`{"n":"x"}`)})
+		_, err = b.run.Start(ctx, api.StartRequest{
+			Definition: definition(orderFlow),
+			Input:      json.RawMessage(`{"n":"x"}`),
+		})
 		b.code("an input that does not fit", err, api.CodeInvalid)
 		_, err = b.run.Start(ctx, api.StartRequest{Definition: api.Definition{ID: "zz"}})
 		b.code("no definition", err, api.CodeInvalid)
 		_, err = b.run.Restart(ctx, id, api.RestartRequest{})
 		b.code("a restart of an open run", err, api.CodeConflict)
 		b.code("an unknown operation", b.run.Operate(ctx, id, api.Operation{Operation: "dance"}), api.CodeInvalid)
-		b.code("an unknown limit", b.run.Operate(ctx, id, api.Operation{Operation: api.OpExtend, Limit: "x"}), api.CodeInvalid)
-		b.code("an unknown step", b.run.Operate(ctx, id, api.Operation{Operation: api.OpSkip, Step: "x"}), api.CodeNotFound)
-		b.code("an operation that does not fit", b.run.Operate(ctx, id, api.Operation{Operation: api.OpResume}), api.CodeConflict)
+		b.code("an unknown limit", b.run.Operate(ctx, id, api.Operation{Operation: api.OpExtend, Limit: "x"}),
+			api.CodeInvalid)
+		b.code("an unknown step", b.run.Operate(ctx, id, api.Operation{Operation: api.OpSkip, Step: "x"}),
+			api.CodeNotFound)
+		b.code("an operation that does not fit", b.run.Operate(ctx, id, api.Operation{Operation: api.OpResume}),
+			api.CodeConflict)
 		b.code("a signal without a name", b.run.Send(ctx, id, api.Signal{}), api.CodeInvalid)
-		if err := b.run.Send(ctx, "order-42", api.Signal{Name: "approved", Payload: json.RawMessage(`{"by":"ada"}`)}); err != nil {
+		if err := b.run.Send(ctx, "order-42",
+			api.Signal{Name: "approved", Payload: json.RawMessage(`{"by":"ada"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		out, err := b.run.Wait(ctx, "order-42")
@@ -422,7 +441,7 @@ func TestChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = b.run.Restart(ctx, again.Run, api.RestartRequest{From: "nothing"})
-		b.code("a step that is none", err, api.CodeInvalid)
+		b.code("an unknown step", err, api.CodeInvalid)
 		if st, err := b.run.Stats(ctx); err != nil || st.Seq == 0 {
 			t.Errorf("%+v %v", st, err)
 		}
@@ -459,7 +478,8 @@ func TestOperations(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		api.OpCancel, api.OpInterrupt, api.OpTerminate, api.OpPause, api.OpResume, api.OpRetryRun, api.OpRetryStep, api.OpSkip,
+		api.OpCancel, api.OpInterrupt, api.OpTerminate, api.OpPause, api.OpResume, api.OpRetryRun,
+		api.OpRetryStep, api.OpSkip,
 		api.OpComplete, api.OpFail, api.OpNow, api.OpSetPolicy, api.OpExtend,
 	} {
 		if _, err := operation(api.Operation{Operation: name}); err != nil {
@@ -496,7 +516,10 @@ func TestPanicOfOneRun(t *testing.T) {
 // The file's service reads the runs of all partitions.
 func TestFileReadsAllPartitions(t *testing.T) {
 	j := memory.New()
-	def := journal.Definition{ID: flow.ID([]byte(orderFlow)), Kind: journal.KindFlow, Name: "order", Source: []byte(orderFlow)}
+	def := journal.Definition{
+		ID: flow.ID([]byte(orderFlow)), Kind: journal.KindFlow,
+		Name: "order", Source: []byte(orderFlow),
+	}
 	for p := range 3 {
 		lease, err := j.Acquire(t.Context(), p, "test")
 		if err != nil {
@@ -517,7 +540,8 @@ func TestFileReadsAllPartitions(t *testing.T) {
 		t.Fatalf("%+v %v", page, err)
 	}
 	for p := range 3 {
-		if r, err := s.Run(t.Context(), fmt.Sprintf("in-%d", p)); err != nil || r.Run != (core.RunID{byte(p + 1)}).String() {
+		if r, err := s.Run(t.Context(), fmt.Sprintf("in-%d", p)); err != nil ||
+			r.Run != (core.RunID{byte(p + 1)}).String() {
 			t.Errorf("partition %d: %+v, %v", p, r, err)
 		}
 	}

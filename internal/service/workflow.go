@@ -18,10 +18,11 @@ type Workflow struct {
 	Plan       []api.PlannedStep // its steps, without hooks
 	Words      Words             // of the system whose document it was made of; nil: none
 	// Begin checks the input of a run that somebody starts, and says what the workflow has to say of its beginning: its
-	// limits, and the input with its defaults. nil: only the program that holds the workflow's code starts it.
+	// limits, and the input with its defaults. It is nil if only the program that holds the workflow's code can start
+	// it.
 	Begin func(input []byte) (core.Start, error)
 	// Rerun chooses which results a run takes over from an earlier one in which the steps are to run again, with from
-	// those that depend on them as well. nil: none can be chosen.
+	// those that depend on them as well. It is nil if no steps can be chosen.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 }
 
@@ -30,12 +31,12 @@ type Read func(d journal.Definition) (*Workflow, error)
 
 // Words are what another system calls a run, its steps and what happens.
 type Words interface {
-	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; nil: it cannot be
-	// read.
+	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; it
+	// returns nil if that run cannot be read.
 	Run(t *trail.Trail, child func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow)) api.Words
 	// Step returns the words for a step.
 	Step(s *core.Step) api.Words
-	// Event returns the name of an event; "": it has none.
+	// Event returns the name of an event, "" if it has none.
 	Event(e core.Event) string
 }
 

@@ -20,7 +20,7 @@ func TestChecksBiteMessages(t *testing.T) {
 				return in[1:]
 			}
 			return in
-		}), []Invariant{Delivered}},
+		}), []Invariant{Delivered, NoHang, Liveness}},
 		{"a message is applied twice", post(func(in []journal.Message) []journal.Message {
 			if len(in) > 0 {
 				again := in[len(in)-1]
@@ -52,7 +52,7 @@ func TestChecksBiteMessages(t *testing.T) {
 				b.Out = out
 				return true
 			}}
-		}, []Invariant{Delivered}},
+		}, []Invariant{Delivered, NoHang, Liveness}},
 		{"a message is never sent", bend(func(b *journal.Batch) bool {
 			b.Out = nil
 			return true

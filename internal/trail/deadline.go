@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// binding is the deadline that comes first for an open step; nil: none does.
+// binding is the deadline that comes first for an open step, nil if it has no deadline.
 func (t *Trail) binding(s *core.Step) *api.Deadline {
 	limit, at := t.Run.Binding(s)
 	if at == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// closeNames say what becomes of a child run when its parent ends.
+// closeNames are the words for what happens to a child run when its parent ends.
 var closeNames = map[core.CloseChild]string{
 	core.ChildCancel: "cancel", core.ChildTerminate: "terminate", core.ChildAbandon: "abandon",
 }
@@ -21,9 +21,11 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	out := &api.Run{
 		RunSummary: t.summary(),
 		Input:      t.input.of(r.Input), Output: t.output.of(r.Output),
-		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At), Deadlines: t.deadlines(), Binding: t.runBinding(),
+		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At),
+		Deadlines: t.deadlines(), Binding: t.runBinding(),
 		StartAt: api.Time(r.StartAt), StartedAt: api.Time(r.StartedAt), PausedAt: api.Time(r.PausedAt),
-		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, Previous: runText(r.Chain.Previous), Next: runText(r.Next), Notify: r.Notify,
+		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, Previous: runText(r.Chain.Previous),
+		Next: runText(r.Next), Notify: r.Notify,
 		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
 	}
 	if r.Closing != nil && !r.Phase.Closed() {
@@ -46,7 +48,8 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 func (t *Trail) summary() api.RunSummary {
 	r := t.Run
 	s := api.RunSummary{
-		Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: api.RunPhase(r.Phase.String()),
+		Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key,
+		Phase:     api.RunPhase(r.Phase.String()),
 		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
 		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
 	}
@@ -59,8 +62,8 @@ func (t *Trail) summary() api.RunSummary {
 	return s
 }
 
-// steps returns the steps as they are now. Those that did not change since the last snapshot are the same values: there may
-// be many, and who follows a run takes many snapshots.
+// steps returns the steps as they are now. Those that did not change since the last snapshot are the same values: there
+// may be many, and who follows a run takes many snapshots.
 func (t *Trail) steps() []*api.Step {
 	r := t.Run
 	if n := len(r.Steps) - len(t.views); n > 0 {
@@ -80,8 +83,8 @@ func (t *Trail) steps() []*api.Step {
 	return steps
 }
 
-// changed forgets the views of the steps that a record changes. What it changes of the run as a whole may show in every step:
-// a pause, for instance, takes their deadlines away.
+// changed forgets the views of the steps that a record changes. What it changes of the run as a whole may show in every
+// step: a pause, for instance, takes their deadlines away.
 func (t *Trail) changed(rec core.Record) {
 	step := core.NoStep
 	switch rec := rec.(type) {
@@ -128,11 +131,14 @@ func (t *Trail) changed(rec core.Record) {
 
 func (t *Trail) step(s *core.Step) *api.Step {
 	out := &api.Step{
-		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
+		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s),
+		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
 		Event: s.Spec.Event, Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
 		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
-		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt), Backoff: api.Duration(time.Duration(s.Delay) * time.Millisecond),
-		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping, Kept: s.Kept,
+		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt),
+		Backoff: api.Duration(time.Duration(s.Delay) * time.Millisecond),
+		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost,
+		Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
 		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
@@ -159,7 +165,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	return out
 }
 
-// maxAttempts is how many attempts a step's policy allows; 0: any number.
+// maxAttempts is how many attempts a step's policy allows, 0 for any number.
 func maxAttempts(s *core.Step) int {
 	r := s.Effective().Retry
 	switch {
@@ -179,7 +185,8 @@ type checked struct {
 }
 
 func (c *checked) of(b []byte) json.RawMessage {
-	if len(b) != len(c.source) || (len(b) > 0 && &b[0] != &c.source[0]) { // the state replaces payloads, it never changes them
+	// the state replaces payloads, it never changes them
+	if len(b) != len(c.source) || (len(b) > 0 && &b[0] != &c.source[0]) {
 		c.source, c.json = b, payload(b)
 	}
 	return c.json
@@ -200,9 +207,12 @@ func payload(b []byte) json.RawMessage {
 // Event is an event as the API has it.
 func Event(e core.Event) api.Event {
 	return api.Event{
-		Seq: e.Seq, Time: api.Time(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run.String(), Type: e.Type, Step: e.Step,
-		Attempt: e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit.String(), Deadline: api.Time(e.Deadline),
-		NextAt: api.Time(e.NextAt), DurationMs: e.Took.Milliseconds(), Worker: e.Worker, Child: runText(e.Child), Name: e.Name,
+		Seq: e.Seq, Time: api.Time(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run.String(),
+		Type: e.Type, Step: e.Step,
+		Attempt: e.Attempt, Phase: e.Phase, Reason: e.Reason.String(), Limit: e.Limit.String(),
+		Deadline: api.Time(e.Deadline),
+		NextAt:   api.Time(e.NextAt), DurationMs: e.Took.Milliseconds(), Worker: e.Worker,
+		Child: runText(e.Child), Name: e.Name,
 		Actor: e.Actor, Why: e.Why, Failure: e.Failure, Data: payload(e.Data), Text: e.Text(),
 	}
 }

@@ -129,7 +129,7 @@ func (t *Trail) Attempts(id core.StepID) []api.Attempt {
 	return slices.Clone(t.attempts[id])
 }
 
-// LastChild returns the run that a step's last attempt started; zero: none.
+// LastChild returns the run that a step's last attempt started, the zero id if there is none.
 func (t *Trail) LastChild(id core.StepID) core.RunID {
 	if int(id) >= len(t.attempts) || len(t.attempts[id]) == 0 {
 		return core.RunID{}
@@ -141,7 +141,7 @@ func (t *Trail) LastChild(id core.StepID) core.RunID {
 	return child
 }
 
-// itemsOf returns how many items a forEach has, also of those that have not begun; 0: that is not known.
+// itemsOf returns how many items a forEach has, also of those that have not begun, 0 if that is not known.
 func (t *Trail) itemsOf(s *core.Step) int {
 	if s.Spec.Kind != core.KindGroup {
 		return 0

@@ -53,7 +53,8 @@ func (p *player) do(in core.Input) {
 		p.Fatal(err)
 	}
 	if string(followed) != string(whole) {
-		p.Fatalf("after entry %d, %T, the followed run is\n%s\nand read at once\n%s", len(p.entries), in, followed, whole)
+		p.Fatalf("after entry %d, %T, the followed run is\n%s\nand read at once\n%s",
+			len(p.entries), in, followed, whole)
 	}
 	for _, e := range out.Effects {
 		if r, ok := e.(core.Revoke); ok {
@@ -114,7 +115,10 @@ func TestSnapshotsAreUpToDate(t *testing.T) {
 	p.attempt("first", broken)
 	p.attempt("pages[0]", nil)
 	p.attempt("pages[1]", broken)
-	p.operate(core.OpExtend, "first", func(op *core.Operation) { op.Limit, op.By = policy.LimitScheduleToClose, time.Minute })
+	p.operate(core.OpExtend, "first", func(op *core.Operation) {
+		op.Limit,
+			op.By = policy.LimitScheduleToClose, time.Minute
+	})
 	p.operate(core.OpExtend, "", func(op *core.Operation) { op.Limit, op.By = policy.LimitRun, -50*time.Minute })
 	p.operate(core.OpPause, "", func(op *core.Operation) { op.StopClock = true })
 	p.pass(time.Minute)

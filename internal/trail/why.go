@@ -99,7 +99,8 @@ func (t *Trail) causes() []*core.Step {
 	var out []*core.Step
 	for i := range t.Run.Steps {
 		s := &t.Run.Steps[i]
-		failed := s.Phase == core.StepFailed || s.Phase == core.StepTimedOut || (s.Phase == core.StepCancelled && s.Reason != policy.ReasonCancelled)
+		failed := s.Phase == core.StepFailed || s.Phase == core.StepTimedOut ||
+			(s.Phase == core.StepCancelled && s.Reason != policy.ReasonCancelled)
 		if !failed || s.Dropped || s.Spec.Hook || tolerates(s) {
 			continue
 		}
@@ -144,7 +145,8 @@ func (t *Trail) runWhy() string {
 				first = s
 			}
 		}
-		return fmt.Sprintf("step %q %s: %s", first.Key(), strings.ReplaceAll(first.Phase.String(), "_", " "), t.stepWhy(first))
+		return fmt.Sprintf("step %q %s: %s", first.Key(), strings.ReplaceAll(first.Phase.String(), "_", " "),
+			t.stepWhy(first))
 	}
 	return sentence(r.Failure)
 }

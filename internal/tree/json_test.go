@@ -100,8 +100,10 @@ func TestJSONErrors(t *testing.T) {
 
 // TestJSONValues: every kind of value is read as YAML would read it.
 func TestJSONValues(t *testing.T) {
-	src := "\ufeff\n {\"null\": null, \"bool\": [true, false], \"whole\": 9007199254740993, \"large\": 18446744073709551615,\r\n" +
-		`"huge": 18446744073709551616, "minus": -3, "part": 1.5e3, "text": "a\"\u00e4\ud83d\ude00\ud800\n", "": {}, "list": []}`
+	src := "\ufeff\n {\"null\": null, \"bool\": [true, false], \"whole\": 9007199254740993, " +
+		"\"large\": 18446744073709551615,\r\n" +
+		`"huge": 18446744073709551616, "minus": -3, "part": 1.5e3, ` +
+		`"text": "a\"\u00e4\ud83d\ude00\ud800\n", "": {}, "list": []}`
 	file := Read("x.json", []byte(src))
 	if err := file.Err(); err != nil {
 		t.Fatal(err)

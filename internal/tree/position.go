@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Pos is a place in a document: line and column in characters, both from 1. The zero Pos is no place, as in a document
-// built in code.
+// Pos is a place in a document: line and column in characters, both from 1. The zero Pos means no place,
+// as in a document built in code.
 type Pos struct{ Line, Col int }
 
 // Source is a document's text, for excerpts and for finding places inside strings.

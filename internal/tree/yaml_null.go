@@ -51,7 +51,8 @@ func missing(tokens token.Tokens, i, depth int) bool {
 		return false
 	}
 	if at.Type == token.SequenceEntryType {
-		return after.Type == token.SequenceEntryType && after.Position.Column <= at.Position.Column || beginsPair(tokens, next) && after.Position.Column < at.Position.Column
+		return after.Type == token.SequenceEntryType && after.Position.Column <= at.Position.Column ||
+			beginsPair(tokens, next) && after.Position.Column < at.Position.Column
 	}
 	if i == 0 || !isKey(tokens[i-1]) || !firstInLine(tokens, i-1) {
 		return false

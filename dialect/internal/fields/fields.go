@@ -68,7 +68,7 @@ func Check(t *testing.T, files string, of Convert, places []Place) {
 				"changes the flows": err == nil && flows != plain,
 			}
 			if !is[how] {
-				t.Errorf("%s %v: the field %q with %v is to be: %s; it is %v (%v)", p.File, p.Path, name, value,
+				t.Errorf("%s %v: the field %q with %v must be: %s; it is %v (%v)", p.File, p.Path, name, value,
 					how, is, err)
 			}
 		}
@@ -159,7 +159,7 @@ func (p Place) set(t *testing.T, doc document, name string, value any) {
 	}
 	object, ok := at.(map[string]any)
 	if !ok {
-		t.Fatalf("%s %v is no object", p.File, p.Path)
+		t.Fatalf("%s %v is not an object", p.File, p.Path)
 	}
 	object[name] = value
 	maps.DeleteFunc(object, func(_ string, v any) bool { return v == nil })

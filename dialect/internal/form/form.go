@@ -22,7 +22,8 @@ type File struct {
 	*tree.Tree
 	notes []dialect.Note
 	noted map[dialect.Note]bool // what is read twice is noted once
-	// Scalar gives the text that a system takes a number, true or false for where a text belongs; nil: it takes none.
+	// Scalar returns the text for a number, true or false that stands where a text is expected. It is nil if the system
+	// does not accept one there.
 	Scalar func(v any) string
 }
 
@@ -319,10 +320,10 @@ type Namer struct {
 	next map[string]int // by a name that is in use: the number to try next
 }
 
-// Name returns a name like the wished one.
-func (n *Namer) Name(wish string) string {
+// Name returns a valid name that resembles the wanted one.
+func (n *Namer) Name(wanted string) string {
 	var b strings.Builder
-	for _, c := range wish {
+	for _, c := range wanted {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
 			b.WriteRune(c)

@@ -121,7 +121,8 @@ func (h *Handler) Action(input string) flow.Action {
 	case v.IsList():
 		a.Command = plain(v)
 	case v.IsMapping():
-		a.Command, a.Shell, a.Env, a.Dir = plain(v.Get("command")), plain(v.Get("shell")), plain(v.Get("env")), plain(v.Get("dir"))
+		a.Command, a.Shell, a.Env, a.Dir = plain(v.Get("command")), plain(v.Get("shell")),
+			plain(v.Get("env")), plain(v.Get("dir"))
 	default:
 		a.Shell = plain(v)
 	}

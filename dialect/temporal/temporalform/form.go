@@ -100,7 +100,8 @@ func readRun(fields any) (flow.RunSettings, []flow.Note, error) {
 	if w.Task > 0 {
 		notes = append(notes, flow.Note{
 			Path: []string{"workflowTaskTimeout"},
-			Msg:  "workflowTaskTimeout has no counterpart: what a flow does next is decided in the engine, no worker takes it",
+			Msg: "workflowTaskTimeout has no counterpart: what a flow does next is decided in the engine, " +
+				"no worker takes it",
 		})
 	}
 	return s, append(notes, readReuse(f)...), f.Err()
@@ -152,7 +153,8 @@ func readReuse(f *policy.Fields) []flow.Note {
 		case slices.ContainsFunc(field.others, same):
 			out = append(out, flow.Note{
 				Path: []string{field.key},
-				Msg:  field.key + " has no counterpart: a start is refused while a run of the same workflow id is open, and only then",
+				Msg: field.key + " has no counterpart: a start is refused while a run of the same workflow id is " +
+					"open, and only then",
 			})
 		default:
 			f.Keep(field.key, errors.New(unknownChoice(text, append([]string{field.usual}, field.others...))))

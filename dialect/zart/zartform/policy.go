@@ -35,7 +35,7 @@ func Policy(v any) (policy.Policy, error) {
 	return p, nil
 }
 
-// Timeout reads the timeout of a wait or of a handler; nil: none.
+// Timeout reads the timeout of a wait or of a handler, nil if there is none.
 func Timeout(f *policy.Fields) *policy.Limit {
 	if !f.Has("timeout") {
 		return nil

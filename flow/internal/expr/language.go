@@ -157,7 +157,8 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 		}
 		return nil, bad
 	}
-	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool && typ.Kind() != reflect.Interface {
+	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool &&
+		typ.Kind() != reflect.Interface {
 		return nil, &Problem{Msg: "a condition is true or false, this is " + nameOfType(typ)}
 	}
 	return p, nil

@@ -106,7 +106,8 @@ func fit(rows []row, height int, bounded bool) []screen.Line {
 
 // words of what was left out.
 var leftOut = [...]string{
-	done: "✓ %d done", coming: "· %d to come", item: "… %d more lines of items", active: "● %d more open", problem: "✗ %d more ended badly",
+	done: "✓ %d done", coming: "· %d to come", item: "… %d more lines of items", active: "● %d more open",
+	problem: "✗ %d more ended badly",
 }
 
 // leaveOut takes rows of a class away, the first ones first, about excess of them, and says in each run how many went.
@@ -120,7 +121,10 @@ func leaveOut(rows []row, out class, excess int) []row {
 		case len(gone) == 1: // a line that says so would take as much room
 			kept = slices.Insert(kept, at, gone[0])
 		default:
-			kept = slices.Insert(kept, at, row{note, screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(leftOut[out], len(gone)))})
+			kept = slices.Insert(kept, at, row{
+				note,
+				screen.Line{}.Add(screen.Dim, "  "+fmt.Sprintf(leftOut[out], len(gone))),
+			})
 		}
 		gone = nil
 	}
@@ -220,8 +224,8 @@ func waitsFor(p api.PlannedStep, begun map[string]*api.Step) string {
 
 // header is the run's own line, and its deadline's.
 func (d *drawing) header(r *api.Run) {
-	line := screen.Line{}.Add(screen.Bold, screen.Clean(r.Workflow)).Add(screen.Plain, " ").Add(screen.Dim, Short(r.Run)).
-		Add(screen.Plain, "  ")
+	line := screen.Line{}.Add(screen.Bold, screen.Clean(r.Workflow)).Add(screen.Plain, " ").
+		Add(screen.Dim, Short(r.Run)).Add(screen.Plain, "  ")
 	line = line.Add(runStyle(r), runPhase(r))
 	switch {
 	case r.Phase == api.RunPending:

@@ -26,9 +26,11 @@ services:
   store: {retry: "exponential(4, 3s)", timeout: {startToClose: 4s, scheduleToClose: 40s}}
 steps:
   - {name: fetch, exec: {command: [fetch]}}
-  - {name: compile, needs: [fetch], exec: {command: [compile]}, timeout: {inactivity: 6s, startToClose: 1m}, retry: "fixed(2, 2s)"}
+  - {name: compile, needs: [fetch], exec: {command: [compile]}, timeout: {inactivity: 6s, startToClose: 1m},
+     retry: "fixed(2, 2s)"}
   - {name: upload-to-the-object-store, needs: [fetch], service: store, exec: {command: [upload]}}
-  - {name: pages, needs: [fetch], forEach: "${{ 1..12 }}", concurrency: 9, exec: {command: [page]}, retry: "fixed(2, 1s)"}
+  - {name: pages, needs: [fetch], forEach: "${{ 1..12 }}", concurrency: 9, exec: {command: [page]},
+     retry: "fixed(2, 1s)"}
   - {name: approval, needs: [fetch], wait: {event: approved}, timeout: 1h}
   - {name: nap, needs: [fetch], sleep: 90s}
   - {name: publish, needs: [compile, pages, nap, approval], exec: {command: [publish]}}
@@ -127,11 +129,17 @@ func middle(t *testing.T) *player {
 	p.pass(300 * time.Millisecond)
 	p.end("fetch", nil)
 	p.start("compile", "upload-to-the-object-store")
-	for _, key := range []string{"pages[0]", "pages[1]", "pages[2]", "pages[3]", "pages[4]", "pages[5]", "pages[6]", "pages[7]"} {
+	for _, key := range []string{
+		"pages[0]", "pages[1]", "pages[2]", "pages[3]", "pages[4]",
+		"pages[5]", "pages[6]", "pages[7]",
+	} {
 		p.start(key)
 	}
 	p.pass(2500 * time.Millisecond)
-	p.end("upload-to-the-object-store", &policy.Failure{Kind: policy.KindError, Type: "exit", Code: 7, Message: "exit code 7: connection refused by store.example.com port 443:\x1b[31m the server did not answer"})
+	p.end("upload-to-the-object-store", &policy.Failure{
+		Kind: policy.KindError, Type: "exit", Code: 7,
+		Message: "exit code 7: connection refused by store.example.com port 443:\x1b[31m the server did not answer",
+	})
 	p.end("pages[0]", nil)
 	p.end("pages[1]", nil)
 	p.end("pages[2]", &policy.Failure{Kind: policy.KindError, Type: "exit", Code: 3, Message: "exit code 3"})
@@ -230,10 +238,14 @@ func BenchmarkFrame(b *testing.B) {
 	group := &core.StepSpec{Name: "each", Def: -1, Kind: core.KindGroup}
 	item := &core.StepSpec{Name: "each", Def: -1, Kind: core.KindTask, Type: "exec"}
 	t := trail.New(core.RunID{1}, nil)
-	t.Fold(core.Entry{At: epoch, Records: []core.Record{core.RunCreated{}, core.StepBegan{Spec: group, Item: -1, Group: core.NoStep}}})
+	t.Fold(core.Entry{At: epoch, Records: []core.Record{
+		core.RunCreated{},
+		core.StepBegan{Spec: group, Item: -1, Group: core.NoStep},
+	}})
 	for i := range 100_000 {
 		t.Fold(core.Entry{At: epoch, Records: []core.Record{
-			core.StepBegan{Spec: item, Item: int32(i)}, core.StepEnded{Step: core.StepID(i + 1), Phase: core.StepSucceeded},
+			core.StepBegan{Spec: item, Item: int32(i)},
+			core.StepEnded{Step: core.StepID(i + 1), Phase: core.StepSucceeded},
 		}})
 	}
 	for b.Loop() {

@@ -174,7 +174,8 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 			d.add(head, bar)
 		}
 	}
-	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && s.Phase != api.StepSkipped && s.Reason != cancelled {
+	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && s.Phase != api.StepSkipped &&
+		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
 	if out := result(s); out != "" && !is(s, api.KindGroup) {
@@ -232,7 +233,8 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 		d.add(head, line.Add(screen.Active, "  running "+screen.Clock(d.now.Sub(a.StartedAt))))
 		return
 	case a.Failure == nil:
-		line = line.Add(screen.Plain, "  "+screen.Pad(screen.For(a.EndedAt.Sub(a.StartedAt)), 6)).Add(screen.Good, "  succeeded")
+		line = line.Add(screen.Plain, "  "+screen.Pad(screen.For(a.EndedAt.Sub(a.StartedAt)), 6)).
+			Add(screen.Good, "  succeeded")
 	default:
 		took := ""
 		if a.StartedAt != 0 {

@@ -107,14 +107,16 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 		return screen.Line{}.Add(screen.Warn, next+" in "+screen.Left(s.NextAt.Sub(d.now))+paused).
 			Add(screen.Dim, "  backoff "+screen.For(s.Backoff.Std()))
 	case s.Phase == api.StepScheduled:
-		return screen.Line{}.Add(screen.Plain, count+" waits for a worker"+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
+		return screen.Line{}.Add(screen.Plain,
+			count+" waits for a worker"+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).
 			Add(screen.Dim, queueOf(s))
 	case s.Phase == api.StepRunning:
 		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.StartedAt))).Add(screen.Dim, lost(s))
 	case is(s, api.KindSleep):
 		return screen.Line{}.Add(screen.Plain, "sleeps, "+screen.Left(s.NextAt.Sub(d.now))+" left"+paused)
 	case is(s, api.KindWait):
-		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Event)).Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
+		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Event)).
+			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
 	case is(s, api.KindFlow) && s.StartedAt != 0:
 		return screen.Line{}.Add(screen.Plain, "run "+Short(s.Child)).Add(screen.Dim, "  "+count)
 	default:
@@ -170,8 +172,8 @@ func lastError(s *api.Step) string {
 // barWidth is the width of a bar.
 const barWidth = 16
 
-// stepBar is the line of the deadline that comes first for an open step; nil where there is none, or where it is the run's,
-// which has a line of its own.
+// stepBar is the line of the deadline that comes first for an open step; nil where there is none, or where it is the
+// run's, which has a line of its own.
 func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
 	b := s.Binding
 	if b == nil || b.Limit == policy.LimitExecution.String() || b.Limit == policy.LimitRun.String() {
@@ -180,7 +182,8 @@ func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
 	return d.bar(b, 2*depth+4)
 }
 
-// bar is a deadline's line: how much of its clock is used up, what is left, which limit it is and where it was configured.
+// bar is a deadline's line: how much of its clock is used up, what is left, which limit it is and where it was
+// configured.
 func (d *drawing) bar(b *api.Deadline, left int) screen.Line {
 	if b == nil {
 		return nil

@@ -18,8 +18,8 @@ func Short(id string) string { return id[:min(shortRun, len(id))] }
 // Local is an instant for people, in their own time.
 func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05") }
 
-// Count writes an attempt's number with how many there may be. Lost attempts and those before an operator's retry do not
-// use up the budget, so the number may be the larger one.
+// Count writes an attempt's number with how many there may be. Lost attempts and those before an operator's retry do
+// not use up the budget, so the number may be the larger one.
 func Count(s *api.Step, number int) string {
 	if s.MaxAttempts == 0 || number > s.MaxAttempts {
 		return fmt.Sprint(number)

@@ -7,7 +7,8 @@ import (
 )
 
 // Clean makes a text that came from outside (a process's output, a server's answer, a name) safe to show in one line:
-// control characters, which could move the cursor or recolour the terminal, and what is not UTF-8 become visible or blank.
+// control characters, which could move the cursor or recolour the terminal, and what is not UTF-8 become visible or
+// blank.
 func Clean(text string) string {
 	if clean(text) {
 		return text

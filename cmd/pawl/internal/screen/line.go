@@ -100,8 +100,8 @@ func (l Line) Render(color bool) string {
 	return b.String()
 }
 
-// Width is the number of cells a text takes in a terminal outside East Asia; one that has characters wider is wrong about
-// bars and arrows only.
+// Width is the number of cells a text takes in a terminal outside East Asia; one that has characters wider is wrong
+// about bars and arrows only.
 func Width(text string) int { return displaywidth.String(text) }
 
 // Cut shortens a text to width cells, with an ellipsis where something is missing.

@@ -7,8 +7,8 @@ import (
 )
 
 // Painter redraws a block of lines in place, below what was printed before. Each frame is one write: what changed is
-// overwritten, nothing is cleared first, so nothing flickers. Lines end with CR LF, since an open Terminal does not turn
-// a bare LF into both.
+// overwritten, nothing is cleared first, so nothing flickers. Lines end with CR LF, since an open Terminal does not
+// turn a bare LF into both.
 type Painter struct {
 	w     io.Writer
 	color bool
@@ -59,7 +59,8 @@ func (p *Painter) Paint(lines []Line, width int) error {
 	return err
 }
 
-// rewrapped guesses how many lines the block takes after the screen became narrower: terminals fold lines that no longer fit.
+// rewrapped guesses how many lines the block takes after the screen became narrower: terminals fold lines that no
+// longer fit.
 func (p *Painter) rewrapped(width int) []string {
 	if p.width == 0 || width >= p.width {
 		return changed(len(p.shown))

@@ -10,8 +10,10 @@ import (
 
 func TestFor(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0s", time.Microsecond: "0s", 320 * time.Millisecond: "320ms", 4260 * time.Millisecond: "4.2s", 9 * time.Second: "9s",
-		42 * time.Second: "42s", 5 * time.Minute: "5m", 190 * time.Second: "3m10s", 2 * time.Hour: "2h", 125 * time.Minute: "2h05m",
+		0: "0s", time.Microsecond: "0s", 320 * time.Millisecond: "320ms",
+		4260 * time.Millisecond: "4.2s", 9 * time.Second: "9s",
+		42 * time.Second: "42s", 5 * time.Minute: "5m", 190 * time.Second: "3m10s", 2 * time.Hour: "2h",
+		125 * time.Minute:  "2h05m",
 		7 * 24 * time.Hour: "7d", 6*24*time.Hour + 23*time.Hour: "6d23h", -time.Minute: "-1m",
 	} {
 		if got := For(d); got != want {
@@ -22,7 +24,8 @@ func TestFor(t *testing.T) {
 
 func TestLeft(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0.0s", 0: "0.0s", time.Millisecond: "0.1s", 950 * time.Millisecond: "1.0s", 10 * time.Second: "10.0s",
+		-time.Second: "0.0s", 0: "0.0s", time.Millisecond: "0.1s", 950 * time.Millisecond: "1.0s",
+		10 * time.Second:                  "10.0s",
 		10*time.Second + time.Millisecond: "11s", 59*time.Second + 1: "1m00s", 5 * time.Minute: "5m00s",
 	} {
 		if got := Left(d); got != want {
@@ -44,7 +47,8 @@ func TestBar(t *testing.T) {
 
 func TestClean(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain": "plain", " a\nb\tc ": "a b c", "\x1b[2Jgone": "·[2Jgone", "\xff\xfe": "��", "größe 日本": "größe 日本", "a\u202eb": "a·b", "": "",
+		"plain": "plain", " a\nb\tc ": "a b c", "\x1b[2Jgone": "·[2Jgone", "\xff\xfe": "��",
+		"größe 日本": "größe 日本", "a\u202eb": "a·b", "": "",
 	} {
 		if got := Clean(text); got != want {
 			t.Errorf("Clean(%q) = %q, want %q", text, got, want)
@@ -108,7 +112,8 @@ func TestPainter(t *testing.T) {
 	if got := paint("a", "b", "c"); got != "" {
 		t.Errorf("an equal frame wrote %q", got)
 	}
-	if got := paint("a", "B", "c"); strings.Contains(got, "a") || strings.Contains(got, "c") || !strings.Contains(got, "\x1b[3A") || !strings.Contains(got, "B\x1b[K") {
+	if got := paint("a", "B", "c"); strings.Contains(got, "a") || strings.Contains(got, "c") ||
+		!strings.Contains(got, "\x1b[3A") || !strings.Contains(got, "B\x1b[K") {
 		t.Errorf("one changed line wrote %q", got)
 	}
 	if got := paint("a"); !strings.Contains(got, "\x1b[J") {

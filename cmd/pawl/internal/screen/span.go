@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// For writes a duration for people, three digits of it: 320ms, 4.2s, 42s, 3m10s, 2h05m, 6d23h, and 5m where nothing follows.
+// For writes a duration for people, three digits of it: 320ms, 4.2s, 42s, 3m10s, 2h05m, 6d23h, and 5m where nothing
+// follows.
 func For(d time.Duration) string {
 	text := digits(d)
 	for zero, unit := range map[string]string{".0s": "s", "m00s": "m", "h00m": "h", "d00h": "d"} {

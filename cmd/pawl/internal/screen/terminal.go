@@ -37,7 +37,8 @@ type Terminal struct {
 func OpenTerminal(in, out *os.File, color bool) (*Terminal, error) {
 	t := &Terminal{
 		input: in != nil, keys: make(chan string, 16), resized: make(chan struct{}, 1), ready: make(chan struct{}),
-		closing: make(chan struct{}), ended: make(chan struct{}), painter: NewPainter(out, color), width: 80, height: 24,
+		closing: make(chan struct{}), ended: make(chan struct{}), painter: NewPainter(out, color), width: 80,
+		height: 24,
 	}
 	if w, h, err := term.GetSize(int(out.Fd())); err == nil {
 		t.resize(w, h)
@@ -150,9 +151,9 @@ func (t *Terminal) suspend() tea.Cmd {
 	return tea.Suspend
 }
 
-// continueUntil continues the process again and again until it is resumed. A stopped process does not do this. But where
-// no shell could continue it, in a container for example, the system does not stop it, and Bubble Tea would wait for
-// ever.
+// continueUntil continues the process again and again until it is resumed. A stopped process does not do this. But
+// where no shell could continue it, in a container for example, the system does not stop it, and Bubble Tea would wait
+// for ever.
 func continueUntil(resumed <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -75,7 +75,8 @@ func (p Plot) Draw(width int) []screen.Line {
 		lines = append(lines, c.mark(marks[i], marks[:i]))
 	}
 	for _, m := range off {
-		lines = append(lines, screen.Line{}.Add(screen.Dim, fmt.Sprintf("  %s at %s lies beyond the right edge: it is never reached", m.Name, screen.For(m.At))))
+		lines = append(lines, screen.Line{}.Add(screen.Dim,
+			fmt.Sprintf("  %s at %s lies beyond the right edge: it is never reached", m.Name, screen.For(m.At))))
 	}
 	for i := range lines {
 		lines[i] = lines[i].Cut(width)
@@ -83,8 +84,8 @@ func (p Plot) Draw(width int) []screen.Line {
 	return lines
 }
 
-// horizon is the span of the axis. A deadline far beyond the last attempt would squeeze all attempts into one column: it is
-// told below the drawing instead.
+// horizon is the span of the axis. A deadline far beyond the last attempt would squeeze all attempts into one column:
+// it is told below the drawing instead.
 func (p Plot) horizon(marks []Mark) time.Duration {
 	whole := p.Until
 	for _, r := range p.Rows {
@@ -115,7 +116,8 @@ func (c canvas) axis() screen.Line {
 		copy(text[col:], []rune(label))
 		next = col + len(label) + 2
 	}
-	return screen.Line{}.Add(screen.Dim, screen.Pad("attempt  starts", labelWidth)+"  "+strings.TrimRight(string(text), " "))
+	labels := screen.Pad("attempt  starts", labelWidth)
+	return screen.Line{}.Add(screen.Dim, labels+"  "+strings.TrimRight(string(text), " "))
 }
 
 // step is a round span that gives an axis about a label every twelve columns.

@@ -16,25 +16,28 @@ import (
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
-// foreign are the files that belong to a document of another system.
-type foreign struct {
+// sources are the further files that a document of another system needs.
+type sources struct {
 	services []string
 	macros   []string
 	handlers string
 }
 
-func (f *foreign) flags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.services, "services", nil, "of a Steep workflow: a file of its services; may be given several times")
-	flags.StringArrayVar(&f.macros, "macros", nil, "of a Steep workflow: a file of its macros; may be given several times")
-	flags.StringVar(&f.handlers, "handlers", "", "of an Aether or Stevora workflow: the file that says what its steps run")
+func (s *sources) flags(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&s.services, "services", nil,
+		"of a Steep workflow: a file of its services; may be given several times")
+	flags.StringArrayVar(&s.macros, "macros", nil,
+		"of a Steep workflow: a file of its macros; may be given several times")
+	flags.StringVar(&s.handlers, "handlers", "",
+		"of an Aether or Stevora workflow: the file that says what its steps run")
 }
 
 // systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml. Those of the
 // last two are flow files, in which the system's policies stand below its name; they need no such word.
 var systemNames = []string{"aether", "steep", "stevora", "temporal", "zart"}
 
-// foreignFile cuts steep:workflow.yaml; system is "" where a file is an ordinary one.
-func foreignFile(file string) (system, path string) {
+// cutSystem splits steep:workflow.yaml into system and path. system is "" where no system is named.
+func cutSystem(file string) (system, path string) {
 	system, path, ok := strings.Cut(file, ":")
 	if !ok || !slices.Contains(systemNames, system) {
 		return "", file
@@ -43,7 +46,7 @@ func foreignFile(file string) (system, path string) {
 }
 
 // translate reads a document of another system.
-func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, error) {
+func (a *app) translate(system, path string, s *sources) (*dialect.Conversion, error) {
 	name, src, err := a.readFile(path)
 	if err != nil {
 		return nil, asUsage(err)
@@ -51,9 +54,9 @@ func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, e
 	var c *dialect.Conversion
 	switch system {
 	case "aether", "stevora":
-		c, err = a.translateHandled(system, name, src, f)
+		c, err = a.translateHandled(system, name, src, s)
 	case "steep":
-		c, err = a.translateSteep(name, src, f)
+		c, err = a.translateSteep(name, src, s)
 	case "temporal", "zart":
 		doc, parseErr := parseFlow(name, src)
 		if parseErr != nil {
@@ -61,21 +64,22 @@ func (a *app) translate(system, path string, f *foreign) (*dialect.Conversion, e
 		}
 		c = &dialect.Conversion{Flow: doc, Notes: notes(doc)}
 	default:
-		return nil, usage("documents of %q are not known; known are those of %s", system, strings.Join(systemNames, ", "))
+		return nil, usage("documents of %q are not known; known are those of %s", system,
+			strings.Join(systemNames, ", "))
 	}
 	return c, asUsage(err)
 }
 
-func (a *app) translateSteep(name string, src []byte, f *foreign) (*dialect.Conversion, error) {
-	if len(f.services) == 0 {
+func (a *app) translateSteep(name string, src []byte, s *sources) (*dialect.Conversion, error) {
+	if len(s.services) == 0 {
 		return nil, usage("a Steep workflow needs its services: --services services.yaml")
 	}
 	in := steep.Sources{Workflow: steep.Source{Name: name, Text: src}}
 	var err error
-	if in.Services, err = a.steepFiles(f.services); err != nil {
+	if in.Services, err = a.steepFiles(s.services); err != nil {
 		return nil, err
 	}
-	if in.Macros, err = a.steepFiles(f.macros); err != nil {
+	if in.Macros, err = a.steepFiles(s.macros); err != nil {
 		return nil, err
 	}
 	return steep.Convert(in)
@@ -92,12 +96,12 @@ func (a *app) steepFiles(paths []string) ([]steep.Source, error) {
 	return out, nil
 }
 
-// translateHandled reads a document that leaves to its surroundings what its steps run.
-func (a *app) translateHandled(system, name string, src []byte, f *foreign) (*dialect.Conversion, error) {
-	if f.handlers == "" {
+// translateHandled reads a document whose steps name handlers; a second file says what these run.
+func (a *app) translateHandled(system, name string, src []byte, s *sources) (*dialect.Conversion, error) {
+	if s.handlers == "" {
 		return nil, usage("%s does not say what its steps run; a file of handlers does: --handlers handlers.yaml", name)
 	}
-	file, text, err := a.readFile(f.handlers)
+	file, text, err := a.readFile(s.handlers)
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +111,14 @@ func (a *app) translateHandled(system, name string, src []byte, f *foreign) (*di
 	return stevora.Convert(stevora.Source{Name: name, Text: src}, stevora.Source{Name: file, Text: text})
 }
 
-// load reads what is to run: a flow file, or a document of another system, which is stored as the flows it becomes.
-func (a *app) load(file string, f *foreign) (*compiled, error) {
-	system, path := foreignFile(file)
+// load reads the file to run: a flow file, or a document of another system, which is stored as the flows it becomes.
+func (a *app) load(file string, s *sources) (*compiled, error) {
+	system, path := cutSystem(file)
 	switch system {
 	case "", "temporal", "zart":
 		return a.loadBundle(path)
 	}
-	c, err := a.translate(system, path, f)
+	c, err := a.translate(system, path, s)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +140,17 @@ func (a *app) load(file string, f *foreign) (*compiled, error) {
 	return compile(b)
 }
 
-// sourceOf writes a flow that was made of a document. What is told of its expressions later are places in the flow, so
-// it is not to have the document's name.
+// sourceOf writes the flow that was made from a document. Later errors name places in this flow, so it must not have
+// the document's file name.
 func sourceOf(c *dialect.Conversion, doc *flow.Document) (source, error) {
 	text, err := flow.Encode(doc)
-	return source{File: doc.Name + ".yaml", Text: string(text), Origins: flowkind.OriginsOf(doc), Chains: c.Chains[doc.Name]}, err
+	return source{
+		File: doc.Name + ".yaml", Text: string(text), Origins: flowkind.OriginsOf(doc),
+		Chains: c.Chains[doc.Name],
+	}, err
 }
 
-// notes are the fields of a flow file that stand in another system's words and have no counterpart.
+// notes returns the fields of a flow file that are written in another system's words and have no counterpart.
 func notes(doc *flow.Document) []dialect.Note {
 	var out []dialect.Note
 	for _, n := range doc.Notes {
@@ -152,8 +159,8 @@ func notes(doc *flow.Document) []dialect.Note {
 	return out
 }
 
-// tellNotes says what of a document has no counterpart: what is said of several fields once, with all their places. What
-// is there for readers alone is said where the document itself is translated, not each time it runs.
+// tellNotes prints which fields of a document have no counterpart. A note about several fields is printed once, with
+// all their places. Notes about fields that only readers use are printed by flow convert, not at each run.
 func (a *app) tellNotes(notes []dialect.Note, readers bool) {
 	places := map[string][]string{}
 	var messages []string
