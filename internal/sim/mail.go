@@ -187,7 +187,7 @@ func (b *book) checkEffect(l *letter, out []letter) {
 			}
 		}
 	case core.SignalReceived:
-		if a := b.openNames[l.Name]; a != nil && !a.model.closed && !b.u.bug.hit[a.id] && !b.knows(a, c) {
+		if a := b.openNames[l.Name]; a != nil && b.listens(a) && !b.knows(a, c) {
 			b.u.violate(Delivered, a.id, "the event %s was taken, and the run does not know it", c.ID)
 		}
 	case core.ChildAsk: // the answer is checked where it comes
@@ -239,6 +239,13 @@ func (b *book) checkCause(f freshEntry, out []letter) {
 		default:
 		}
 	}
+}
+
+// listens reports whether a run took events all the time since the batch before: one that closes does not, though its chain may
+// go on in the same batch.
+func (b *book) listens(a *account) bool {
+	fresh := a.seqs[0] == b.u.seatOf(a.id).seq
+	return !fresh && !a.model.closed && !a.model.closing && !b.u.bug.hit[a.id]
 }
 
 // knows reports whether an event is known in a run's chain, kept or taken.
