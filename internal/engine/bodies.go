@@ -55,6 +55,7 @@ type Head struct {
 	Execution, Deadline       core.RunLimit
 	Parent                    core.Parent
 	Chain                     core.Chain
+	Stop                      *core.Stop // the body is asked to stop; nil: it is not
 }
 
 // Step is a step as a body sees it.
@@ -79,7 +80,7 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 		n.Whole = true
 		n.Head = &Head{
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
-			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
+			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain, Stop: s.Stop,
 		}
 		n.Steps = make([]Step, len(s.Steps))
 		for i := range s.Steps {
@@ -204,7 +205,7 @@ func (p *Partition) tellAll(r *run) {
 	s := r.state
 	switch {
 	case r.kind.Bodies == nil:
-	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
+	case s.Phase.Closed(), s.BodyHeld(), s.Phase == core.RunPending,
 		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
