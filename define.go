@@ -39,11 +39,13 @@ type definition struct {
 	retry     *policy.Retry
 	execution *policy.Limit
 	runLimit  *policy.Limit
-	task      time.Duration   // 0: the engine's; a definition may be registered with several
-	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
-	defaults  []StepOption
-	byStep    map[string][]StepOption
-	document  *kind.Workflow // nil: run is the workflow
+
+	compensation time.Duration   // 0: a minute
+	task         time.Duration   // 0: the engine's; a definition may be registered with several
+	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
+	defaults     []StepOption
+	byStep       map[string][]StepOption
+	document     *kind.Workflow // nil: run is the workflow
 }
 
 // hookDefinition is a function that runs while a run closes.
