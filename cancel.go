@@ -9,8 +9,9 @@ import (
 
 // WithCancel returns a Context for a part of a body, and a function that cancels it. That ends the steps, sleeps, event
 // waits and child runs which were begun with the Context and have not ended, also those of branches that [Go] and [Map]
-// began with it. Attempts that run are told to stop. What waits for one of them gets an error that is [ErrCancelled],
-// and so does every later call with the Context. Calling the function again does nothing.
+// began with it. Attempts that run are told to stop, which may take them a moment longer. What waits for one of them
+// gets an error that is [ErrCancelled], and so does every later call with the Context. Calling the function again does
+// nothing.
 //
 // The cancel is recorded: a body that is called again finds the same steps before it and after it. Other than with
 // context.WithCancel there is nothing to free, so cancel only what is to end.
