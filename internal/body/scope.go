@@ -104,20 +104,26 @@ func (s *Session) refusal(b *Branch, sc *Scope, spec *core.StepSpec) *Step {
 	if s.Replays(b) {
 		next = s.recorded[b.prefix][b.cursor].record.ID
 	}
+	cancelled, first := false, core.NoStep // the first cancel of a scope around it
 	for ; sc != nil && !sc.detached; sc = sc.parent {
 		if sc.cancelled && (next == core.NoStep || next > sc.at) {
-			f := policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: "cancelled by the workflow"}
-			return refused(spec, core.StepCancelled, &f)
+			cancelled, first = true, min(first, sc.at)
 		}
 	}
 	stop := s.head.Stop
-	switch {
-	case sc != nil || stop == nil || next < stop.From:
-		return nil
-	case stop.Phase == core.RunTimedOut:
+	if sc != nil || stop != nil && next < stop.From {
+		stop = nil // it is detached, or was asked for before
+	}
+	switch { // the earlier end counts: a branch may have asked between the two
+	case stop != nil && (!cancelled || first >= stop.From) && stop.Phase == core.RunTimedOut:
 		return refused(spec, core.StepTimedOut, stop.Failure)
-	default:
+	case stop != nil && (!cancelled || first >= stop.From):
 		return refused(spec, core.StepCancelled, stop.Failure)
+	case cancelled:
+		f := policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: "cancelled by the workflow"}
+		return refused(spec, core.StepCancelled, &f)
+	default:
+		return nil
 	}
 }
 

@@ -228,6 +228,11 @@ func (b *book) alive(n *node, a *account) {
 	if stuck := n.host.changed(a.id); stuck != nil && !a.body.rewritten {
 		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on: %v", stuck)
 	}
+	if a.body != nil && !m.closing && !b.comes(n, a) {
+		for _, k := range a.body.remains {
+			b.u.violate(NoHang, a.id, "step %s was begun in a scope that is cancelled, and goes on", k.spec.Name)
+		}
+	}
 	if a.shadow.Owed() {
 		if !b.comes(n, a) {
 			b.u.violate(NoHang, a.id, "the run waits for its body, and no body is coming")

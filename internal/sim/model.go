@@ -13,6 +13,8 @@ type runModel struct {
 	created, closed    bool
 	pending            bool // its start is delayed
 	closing, cancelled bool
+	stopping           bool      // its body is asked to stop, or is going to be
+	until              core.Time // the body was asked, and the run ends then at the latest
 	paused             core.Time
 	stopClock          bool
 	startAt            core.Time
@@ -120,7 +122,10 @@ func (m *runModel) take(rec core.Record) {
 		}
 		m.timer(m.startAt, "a delayed run starts")
 		m.pending = false
+	case core.RunStopping:
+		m.stops(rec)
 	case core.RunClosing:
+		m.closesAsked(rec)
 		m.closing, m.paused, m.stopClock = true, 0, false
 	case core.RunEnded:
 		m.end(rec)
@@ -184,6 +189,9 @@ func (m *runModel) create(rec core.RunCreated) {
 		m.bad(Recorded, "the run's parent is not in the journal")
 		return
 	}
+	if parent.model.outlives(rec.Parent.Step) {
+		return
+	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
 	late := m.b.boundComes(m.a.id)
 	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
@@ -215,6 +223,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		// 5081106).
 		m.bad(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}
+	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
 	if name := m.a.shadow.WorkflowID; name != "" {

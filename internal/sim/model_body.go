@@ -17,6 +17,8 @@ type bodyModel struct {
 	// rewritten: an operator has restarted a step after more was decided. What that rested on is no more, and the program may well
 	// decide something else now.
 	rewritten bool
+	remains   []*known   // steps of cancelled scopes that are open
+	stop      *stopModel // the body was asked to stop; nil: it was not
 }
 
 // closes checks, before an entry is folded in which a body closes its run, that the program comes to that end. The notes that were
@@ -30,18 +32,31 @@ func (m *bodyModel) closes(a *account, e core.Entry) {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
-	if end.Phase != core.RunSucceeded && end.Phase != core.RunFailed && end.Phase != core.RunContinued {
+	decided := end.Phase == core.RunSucceeded || end.Phase == core.RunFailed || end.Phase == core.RunContinued
+	switch {
+	case m.stop != nil && end.Phase != m.stop.phase:
+		m.u.violate(Decided, a.id, "the run closes as %s, its body was asked to stop because it is %s", end.Phase, m.stop.phase)
+	case m.stop != nil && e.At >= m.stop.until, m.stop == nil && !decided:
 		return // a limit or an operator does
 	}
 	kn := newKnowledge(engine.NewsOf(a.shadow, nil).Steps)
+	id := len(a.shadow.Steps)
 	for _, rec := range e.Records {
-		if rec, mark := rec.(core.StepOmitted); mark {
-			kn.steps[rec.Spec.Name] = &known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+		switch rec := rec.(type) {
+		case core.StepOmitted:
+			kn.steps[rec.Spec.Name] = &known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+			id++
+		case core.StepBegan:
+			id++
+		default:
 		}
 	}
-	w := m.program.walkThrough(kn, a.shadow.Input)
+	w := m.program.walkThrough(kn, a.shadow.Input, m.stop)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
+		if ok && m.stop != nil {
+			return
+		}
 		if ok && c.Phase == end.Phase && bytes.Equal(c.Output, end.Output) && (c.Failure == nil || c.Failure.Message == end.Failure.Message) {
 			return
 		}
@@ -60,6 +75,12 @@ func (m *bodyModel) fold(a *account, e core.Entry) {
 		case core.StepEnded:
 			m.ended[rec.Step] = m.steps
 			decisive = true
+		case core.RunStopping:
+			if rec.Until != 0 {
+				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
+			}
+		case core.RunReopened:
+			m.stop = nil
 		case core.StepReset:
 			decisive = true
 			if rec.Restart && m.followed(a, rec.Step) {
@@ -92,7 +113,8 @@ func (m *bodyModel) replay(a *account) {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.shadow.Input)
+	w := m.program.walkThrough(kn, a.shadow.Input, m.stop)
+	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
 		return

@@ -55,7 +55,8 @@ func (m *runModel) takeStep(rec core.Record) {
 }
 
 // working checks that the run is in a state in which something new may begin.
-func (m *runModel) working(what string, hook bool) {
+func (m *runModel) working(what string, spec *core.StepSpec) {
+	hook := spec.Hook || (spec.Detached && !m.closing)
 	switch {
 	case m.closed:
 		m.bad(TerminalOnce, "%s in a run that has ended", what)
@@ -65,6 +66,8 @@ func (m *runModel) working(what string, hook bool) {
 		m.bad(Recorded, "%s in a paused run", what)
 	case m.cancelled && !hook:
 		m.bad(Recorded, "%s after the run's cancel was asked", what)
+	case m.stopping && !hook:
+		m.bad(Decided, "%s that is not detached after the run's stop was asked", what)
 	case m.closing && !hook:
 		m.bad(Recorded, "%s while the run closes", what)
 	}
@@ -73,7 +76,7 @@ func (m *runModel) working(what string, hook bool) {
 func (m *runModel) begin(rec core.StepBegan) {
 	spec := m.a.shadow.Steps[len(m.steps)].Spec // records of flows carry the ordinal only
 	s := stepModel{spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group, toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt}
-	m.working("a step begins", spec.Hook)
+	m.working("a step begins", spec)
 	instant := core.Time(0)
 	if d := spec.Policy.Deadline; d != nil {
 		instant = d.At
@@ -99,7 +102,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 
 // next attempt: counts it and checks that it may be.
 func (m *runModel) number(s *stepModel, i int) {
-	m.working("an attempt of step "+m.name(i), s.spec.Hook)
+	m.working("an attempt of step "+m.name(i), s.spec)
 	if s.closed {
 		m.bad(Finished, "an attempt of step %s, which is %s", m.name(i), s.phase)
 	}
@@ -140,7 +143,7 @@ func (m *runModel) ready(s *stepModel, i int) {
 func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 	m.b.attempts++
 	if s.kind == core.KindTask {
-		m.working("an attempt of step "+m.name(i)+" starts", s.spec.Hook)
+		m.working("an attempt of step "+m.name(i)+" starts", s.spec)
 		if !s.ready || s.closed {
 			m.bad(OneAttempt, "an attempt of step %s starts that was not ready", m.name(i))
 		}
@@ -208,7 +211,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	}
 	d := m.spanning(s)
 	if m.paused != 0 {
-		d = m.runLimit() // the step's own begin anew when the pause ends
+		d = m.outerLimit(s) // the step's own begin anew when the pause ends
 	}
 	if d != 0 && rec.NextAt >= d {
 		m.bad(NotAfter, "step %s is retried at %s, its deadline is %s", m.name(i), offset(rec.NextAt), offset(d))
@@ -325,7 +328,7 @@ func laxer(told, is *policy.Limit) *policy.Limit {
 
 // runLimit is the run's own deadline where it counts.
 func (m *runModel) runLimit() core.Time {
-	if m.closing || (m.paused != 0 && m.stopClock) {
+	if m.closing || m.stopping || (m.paused != 0 && m.stopClock) {
 		return 0
 	}
 	return policy.Earliest(m.execution, m.limit)
@@ -333,7 +336,7 @@ func (m *runModel) runLimit() core.Time {
 
 // spanning is what bounds all attempts of a step.
 func (m *runModel) spanning(s *stepModel) core.Time {
-	return policy.Earliest(m.runLimit(), policy.Earliest(s.toClose, s.deadline))
+	return policy.Earliest(m.outerLimit(s), policy.Earliest(s.toClose, s.deadline))
 }
 
 // effective is what bounds the step's attempt now.
@@ -354,6 +357,9 @@ func (m *runModel) wants() core.Time {
 		return policy.Earliest(m.startAt, m.runLimit())
 	}
 	at := m.runLimit()
+	if !m.closing {
+		at = policy.Earliest(at, m.until)
+	}
 	for i := range m.steps {
 		s := &m.steps[i]
 		if s.closed || (m.paused != 0 && !s.live) {

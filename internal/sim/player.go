@@ -24,6 +24,10 @@ type player struct {
 func (p *program) play(t *body.Thread) {
 	pl := &player{Thread: t, begun: map[string]*body.Result{}}
 	at := pl.do(p.main)
+	if at == fails {
+		pl.Thread = t.Detached()
+		pl.do(p.undo)
+	}
 	c := p.close(at, pl.seen, t.Head().Input)
 	var err error
 	if c.Phase == core.RunFailed {
@@ -67,6 +71,8 @@ func (pl *player) one(d *deed) progress {
 		return pl.branches(d)
 	case doRace:
 		return pl.race(d)
+	case doScope:
+		return pl.scope(d)
 	case doVersion:
 		must(pl.Version(d.name, 1, 2))
 		return goesOn
@@ -87,7 +93,11 @@ func (pl *player) ask(d *deed) *body.Result {
 	if spec.Type == body.TypeLocal {
 		fn = func(context.Context) ([]byte, error) { return nil, nil } // the workers play the attempts
 	}
-	return must(pl.Ask(d.stepName(pl.seen), core.Schedule{Spec: &spec, For: d.length}, fn))
+	t := pl.Thread
+	if d.detached {
+		t = t.Detached()
+	}
+	return must(t.Ask(d.stepName(pl.seen), core.Schedule{Spec: &spec, For: d.length}, fn))
 }
 
 // outcome waits for a step and takes in what became of it.
@@ -114,9 +124,9 @@ type part struct {
 	result *body.Result
 }
 
-func (pl *player) begin(d *deed, i int) *part {
+func (pl *player) begin(in *body.Thread, d *deed, i int) *part {
 	p := &part{player: player{seen: pl.seen, begun: map[string]*body.Result{}}}
-	p.result = must(pl.Go(d.partName(i), func(t *body.Thread) {
+	p.result = must(in.Go(d.partName(i), func(t *body.Thread) {
 		p.Thread = t
 		p.at = p.do(d.parts[i])
 		var err error
@@ -131,7 +141,7 @@ func (pl *player) begin(d *deed, i int) *part {
 func (pl *player) branches(d *deed) progress {
 	parts := make([]*part, len(d.parts))
 	for i := range parts {
-		parts[i] = pl.begin(d, i)
+		parts[i] = pl.begin(pl.Thread, d, i)
 	}
 	all, seen := goesOn, uint32(0)
 	for _, p := range parts {
@@ -150,10 +160,13 @@ func (pl *player) race(d *deed) progress {
 	var parts [2]*part
 	var results [2]*body.Result
 	for i := range parts {
-		parts[i] = pl.begin(d, i)
+		parts[i] = pl.begin(pl.Thread, d, i)
 		results[i] = parts[i].result
 	}
 	first := must(pl.Any(results[:]))
+	if d.cancels {
+		results[1-first].Cancel()
+	}
 	pl.seen = parts[first].seen + uint32(first)
 	return goesOn
 }

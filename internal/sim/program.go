@@ -25,6 +25,8 @@ type program struct {
 	fails bool          // it ends with an error of its own
 	retry *policy.Retry // of its runs
 	hook  *core.StepSpec
+	undo  []deed        // detached: what it does where the rest has failed, or its run was stopped
+	limit time.Duration // for that; 0: a minute
 }
 
 // deed is one thing that a branch of a program does.
@@ -37,6 +39,9 @@ type deed struct {
 	then   []deed   // what it does about a step that did not succeed
 	parts  [][]deed // of branches
 	told   bool     // the step's name depends on what the branch saw last
+
+	detached bool // of doStep, doBegin: it goes on when the run or a scope ends
+	cancels  bool // of doRace: the branch that is not the first is cancelled
 }
 
 type deedKind uint8
@@ -48,6 +53,7 @@ const (
 	doBranches                 // has branches beside each other and waits for all
 	doRace                     // waits for the first of two branches
 	doVersion                  // notes the version of the code
+	doScope                    // has a branch in a scope, does something else, cancels the scope and waits for the branch
 )
 
 // heed is what a branch does about a step that did not succeed.
@@ -99,6 +105,7 @@ func programAt(n int) *workflow {
 			ID: core.DefinitionID(sum[:16]), Kind: journal.KindGo, Name: programName(n), Source: []byte(`{"kind":"go"}`),
 		}
 		slot.program = c.program()
+		newStopper(n, c.count).amend(slot.program)
 		slot.compiled = slot.program.definition()
 	})
 	return &slot.workflow
@@ -210,7 +217,8 @@ var _ core.Decider = (*program)(nil)
 func (p *program) definition() *core.Definition {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,
-		Rules: func() core.RunRules { return core.RunRules{Retry: p.retry} },
+		HandlesCancel: true,
+		Rules:         func() core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
 	}
 }
 
@@ -241,17 +249,19 @@ func (p *program) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "again %t, fails %t, retry %+v\n", p.again, p.fails, p.retry)
 	writeDeeds(&b, p.main, 1)
+	fmt.Fprintf(&b, "undo within %s\n", p.limit)
+	writeDeeds(&b, p.undo, 1)
 	return b.String()
 }
 
 func writeDeeds(b *strings.Builder, deeds []deed, indent int) {
 	for _, d := range deeds {
-		kind := [...]string{"step", "begin", "join", "branches", "race", "version"}[d.kind]
+		kind := [...]string{"step", "begin", "join", "branches", "race", "version", "scope"}[d.kind]
 		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, d.name)
 		if d.kind <= doJoin {
 			fmt.Fprintf(b, " %s %s%s %s heed %d", d.spec.Kind, d.spec.Type, d.spec.Event, d.length, d.heed)
 		}
-		fmt.Fprintf(b, " told %t\n", d.told)
+		fmt.Fprintf(b, " told %t detached %t cancels %t\n", d.told, d.detached, d.cancels)
 		writeDeeds(b, d.then, indent+2)
 		for i, part := range d.parts {
 			fmt.Fprintf(b, "%s[%d]\n", strings.Repeat("  ", indent+1), i)

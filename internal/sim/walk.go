@@ -12,6 +12,7 @@ import (
 
 // known is what is recorded of a step.
 type known struct {
+	id     int
 	spec   *core.StepSpec
 	phase  core.StepPhase
 	output []byte
@@ -32,7 +33,7 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		k := &known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
+		k := &known{id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
 		kn.steps[s.Spec.Name] = k
 		if s.Spec.Type != body.TypeMark {
 			prefix := branchOf(s.Spec.Name)
@@ -53,6 +54,8 @@ type walk struct {
 	decided  []core.Command
 	followed map[string]int // by branch: how much of what is recorded it asked for
 	changed  string         // what is recorded and what the program asks for instead
+	stop     *stopModel     // the run's; nil: it was not asked to stop
+	remains  []*known       // open steps of scopes that were cancelled
 }
 
 // progress is how far a branch came.
@@ -70,21 +73,24 @@ type line struct {
 	seen   uint32 // what it saw last
 	begun  map[string]*known
 	races  int
+	scopes int
+	in     *scopeModel // nil: the whole body
 }
 
 // walkThrough walks through the program and closes the run where it comes to its end.
-func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
-	w := &walk{knowledge: kn, followed: map[string]int{}}
+func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
+	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
 	root := &line{begun: map[string]*known{}}
-	if at := w.run(root, p.main); at != waits {
+	if at := w.whole(root, p); at != waits {
 		w.decided = append(w.decided, p.close(at, root.seen, input))
 	}
 	return w
 }
 
 // run lets a branch do its deeds. One that ends has asked for all that is recorded of it.
-func (w *walk) run(st *line, deeds []deed) progress {
-	at := w.do(st, deeds)
+func (w *walk) run(st *line, deeds []deed) progress { return w.ends(st, w.do(st, deeds)) }
+
+func (w *walk) ends(st *line, at progress) progress {
 	if n := w.followed[st.prefix]; at != waits && n < len(w.recorded[st.prefix]) {
 		w.changes(w.recorded[st.prefix][n].spec, "the end of the branch")
 		return waits
@@ -113,6 +119,8 @@ func (w *walk) one(st *line, d *deed) progress {
 		return w.branches(st, d)
 	case doRace:
 		return w.race(st, d)
+	case doScope:
+		return w.scope(st, d)
 	case doVersion:
 		w.mark("version/"+d.name, func() int { return 2 })
 		return goesOn
@@ -136,6 +144,14 @@ func (w *walk) one(st *line, d *deed) progress {
 func (w *walk) ask(st *line, d *deed) *known {
 	spec := d.spec
 	spec.Name = st.prefix + d.stepName(st.seen)
+	in := st.in
+	if d.detached {
+		in = detachedScope
+	}
+	spec.Detached = in.outlives()
+	if k := w.refusal(st, in, &spec); k != nil {
+		return k
+	}
 	if n := w.followed[st.prefix]; n < len(w.recorded[st.prefix]) {
 		k := w.recorded[st.prefix][n]
 		if !sameStep(k.spec, &spec) {
@@ -144,6 +160,9 @@ func (w *walk) ask(st *line, d *deed) *known {
 		}
 		w.followed[st.prefix]++
 		k.asked = true
+		if in.ended() && !k.closed {
+			w.remains = append(w.remains, k)
+		}
 		return k
 	}
 	k := w.steps[spec.Name]
@@ -158,7 +177,7 @@ func (w *walk) ask(st *line, d *deed) *known {
 
 // sameStep reports whether two steps are the same, as far as changed code is told by it.
 func sameStep(a, b *core.StepSpec) bool {
-	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue && a.Detached == b.Detached
 }
 
 func specText(s *core.StepSpec) string {
@@ -177,8 +196,9 @@ func (w *walk) outcome(st *line, d *deed, k *known) progress {
 	return w.do(st, d.then)
 }
 
-func (w *walk) part(st *line, d *deed, i int) (*line, progress) {
-	part := &line{prefix: st.prefix + d.partName(i) + "/", seen: st.seen, begun: map[string]*known{}}
+func (w *walk) part(st *line, in *scopeModel, d *deed, i int) (*line, progress) {
+	prefix := st.prefix + d.partName(i) + "/"
+	part := &line{prefix: prefix, seen: st.seen, begun: map[string]*known{}, in: w.scopeOf(prefix+"scope[0]", in)}
 	at := w.run(part, d.parts[i])
 	return part, at
 }
@@ -186,7 +206,7 @@ func (w *walk) part(st *line, d *deed, i int) (*line, progress) {
 func (w *walk) branches(st *line, d *deed) progress {
 	all, seen := goesOn, uint32(0)
 	for i := range d.parts {
-		part, at := w.part(st, d, i)
+		part, at := w.part(st, st.in, d, i)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
 			all = at
@@ -203,7 +223,7 @@ func (w *walk) race(st *line, d *deed) progress {
 	var parts [2]*line
 	var at [2]progress
 	for i := range parts {
-		parts[i], at[i] = w.part(st, d, i)
+		parts[i], at[i] = w.part(st, st.in, d, i)
 	}
 	key := st.prefix + "any"
 	if st.races++; st.races > 1 {
@@ -219,6 +239,9 @@ func (w *walk) race(st *line, d *deed) progress {
 	})
 	if !ok || at[first] == waits {
 		return waits
+	}
+	if d.cancels {
+		w.cancel(parts[1-first].in)
 	}
 	st.seen = parts[first].seen + uint32(first)
 	return goesOn
