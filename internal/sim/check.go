@@ -215,6 +215,7 @@ func (b *book) alive(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
+		case s.spec.Type == body.TypeLocal && m.unasked(): // its body comes to its function when it is asked to stop
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.comes(n, a)):
 			if slots := b.u.mood.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				b.u.violate(NoHang, a.id, "attempt %s waits in its queue, or for its function, while a worker is free and no body is coming", tokenText(tok))

@@ -215,3 +215,6 @@ func (m *runModel) outerLimit(s *stepModel) core.Time {
 func (m *runModel) outlives(step core.StepID) bool {
 	return int(step) < len(m.steps) && m.steps[step].spec.Detached
 }
+
+// unasked reports whether the run is to stop, and its body waits until the work that is to end has gone.
+func (m *runModel) unasked() bool { return (m.cancelled || m.stopping) && m.until == 0 && !m.closing }
