@@ -64,10 +64,10 @@ func (m *runModel) working(what string, spec *core.StepSpec) {
 		m.bad(Recorded, "%s before the run's start", what)
 	case m.paused != 0 && !m.closing:
 		m.bad(Recorded, "%s in a paused run", what)
+	case m.stopping && !hook:
+		m.bad(Decided, "%s, which is not detached, after the run's body was asked to stop", what)
 	case m.cancelled && !hook:
 		m.bad(Recorded, "%s after the run's cancel was asked", what)
-	case m.stopping && !hook:
-		m.bad(Decided, "%s that is not detached after the run's stop was asked", what)
 	case m.closing && !hook:
 		m.bad(Recorded, "%s while the run closes", what)
 	}
