@@ -154,7 +154,7 @@ func (p *Partition) body(c *Call) {
 		rep := report{c.Run, in}
 		tok, over := rep.token()
 		if over {
-			p.pipeline.remember(rep)
+			p.pipeline.keepReport(rep)
 		}
 		if _, decided := in.(core.Commands); decided && c.Err == nil {
 			c.Err = p.void(c)

@@ -38,7 +38,7 @@ func TestEveryRefusalHasACode(t *testing.T) {
 // TestEveryJournalErrorHasACode: each error that the journal's package declares stands in the list.
 func TestEveryJournalErrorHasACode(t *testing.T) {
 	listed := 0
-	for _, m := range meanings {
+	for _, m := range translations {
 		if strings.HasPrefix(m.err.Error(), "journal:") {
 			listed++
 		}

@@ -2,27 +2,26 @@ package engine
 
 import "sync"
 
-// item is one thing in the inbox: a call, a worker's report, a task queue for which a slot may be free, that messages may have
-// come from other partitions, or none of them:
-// all queues are to be looked at again.
+// item is one thing that happens to a partition. One of the fields is set. If none is, the item means that all waiting
+// attempts must be looked at again; see Engine.Rematch.
 type item struct {
 	call   *Call
-	rep    report
-	match  *queueKey
-	expect bool // messages from other partitions may have come
+	rep    report    // a worker's report
+	match  *queueKey // a slot may be free for this task queue
+	expect bool      // messages of other partitions may have come
 }
 
-// inbox passes items from many goroutines to the loop, which takes all there are at once.
+// inbox passes items from many goroutines to the loop. The loop takes all of them at once.
 type inbox struct {
 	mu     sync.Mutex
 	items  []item
 	closed bool
-	ready  chan struct{} // holds a token while there may be items
+	ready  chan struct{} // holds a value while there may be items
 }
 
 func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
 
-// put adds an item and reports whether the inbox is open still.
+// put adds an item. It returns false if the inbox is closed.
 func (b *inbox) put(it item) bool {
 	b.mu.Lock()
 	if b.closed {
@@ -41,7 +40,7 @@ func (b *inbox) put(it item) bool {
 	return true
 }
 
-// take swaps the items for an empty slice.
+// take returns the items. The inbox then uses the given slice, so that its memory is reused.
 func (b *inbox) take(empty []item) []item {
 	b.mu.Lock()
 	items := b.items
@@ -50,7 +49,7 @@ func (b *inbox) take(empty []item) []item {
 	return items
 }
 
-// close refuses further items; those that are in stay.
+// close refuses further items. The items that came before stay.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -28,7 +28,7 @@ type Partition struct {
 	tasks     tasks     // attempts that wait for a worker, and those that a worker executes
 	pipeline  pipeline  // the batches that are not durable yet
 	audience  audience  // who waits for runs and who watches them
-	mail      mail      // messages from and to other partitions
+	messages  messages  // messages from and to other partitions
 	feeds     feeds     // the named consumers of all entries
 
 	todo       ring[errand] // effects inside the partition that must still join the open batch
@@ -45,7 +45,7 @@ func NewPartition(cfg Config) *Partition {
 
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
-	p.mail.count = cfg.Journal.PartitionCount()
+	p.messages.partitions = cfg.Journal.PartitionCount()
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
 	p.forget()
 	return p
@@ -57,7 +57,7 @@ func (p *Partition) forget() {
 	p.residents.forget()
 	p.tasks.forget()
 	p.pipeline.forget()
-	p.mail.forget()
+	p.messages.forget()
 	p.todo, p.unread = ring[errand]{}, nil
 }
 
@@ -102,7 +102,7 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	rep := report{id, in}
 	tok, over := rep.token()
 	if over {
-		p.pipeline.remember(rep)
+		p.pipeline.keepReport(rep)
 	}
 	if r, err := p.get(id); err == nil {
 		_ = p.advance(r, nil, in)
@@ -244,7 +244,7 @@ func (p *Partition) Pending() int { return p.pipeline.pending() }
 // hasRoom reports whether more inputs may be taken before the journal has caught up.
 func (p *Partition) hasRoom(inflight int) bool {
 	l := &p.pipeline
-	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.mail) < batchBytes)
+	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.encodedMessages) < batchBytes)
 }
 
 // Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
@@ -252,7 +252,7 @@ func (p *Partition) Next() core.Time {
 	if p.residents.restored.len() > 0 {
 		return p.now
 	}
-	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.mail.due()))
+	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
@@ -276,7 +276,7 @@ func (p *Partition) Committed(now core.Time) {
 	for _, c := range b.calls {
 		c.answer()
 	}
-	p.tellReceivers(b)
+	p.notifyReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)

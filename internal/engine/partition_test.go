@@ -386,7 +386,7 @@ func TestUnknownKind(t *testing.T) {
 	r.restart()
 	r.pass(time.Minute)
 	c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}})
-	const says = `is of kind "plan", which this process cannot carry on (it knows: renamed)`
+	const says = `is of kind "plan", which this process cannot run (it knows: renamed)`
 	if !errors.Is(c.Err, ErrConflict) || !strings.Contains(c.Err.Error(), says) {
 		t.Fatalf("an input for a run of an unknown kind: %v", c.Err)
 	}

@@ -213,7 +213,7 @@ func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
 
 // unviewed calls fn with each run whose row in the view is not up to date, durably.
 func (l *pipeline) unviewed(fn func(*run)) {
-	for _, b := range l.flight.all() {
+	for _, b := range l.inFlight.all() {
 		for _, r := range b.viewed {
 			if r.first == 0 {
 				fn(r)

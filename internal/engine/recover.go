@@ -24,7 +24,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	}
 	p.pipeline.epoch, p.pipeline.term, p.pipeline.durable = lease.Epoch, lease.Term, lease.Last
 	p.pipeline.begin(lease.Last + 1)
-	p.mail.open(lease.Taken, now)
+	p.messages.open(lease.Taken, now)
 	p.feeds.opened(lease, now)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()
@@ -45,7 +45,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
-	p.tellAgain()
+	p.notifyAfterFailure()
 	return nil
 }
 
@@ -239,12 +239,12 @@ func (p *Partition) Failed(err error) {
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // the dispatches among them are void
 		for i := range b.posted {
-			if to := b.posted[i].To; !slices.Contains(p.pipeline.untold, to) {
-				p.pipeline.untold = append(p.pipeline.untold, to)
+			if to := b.posted[i].To; !slices.Contains(p.pipeline.unnotified, to) {
+				p.pipeline.unnotified = append(p.pipeline.unnotified, to)
 			}
 		}
 		for _, c := range b.calls {
-			c.Err, c.void = failure(c.op(), "", err), true
+			c.Err, c.batchFailed = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}

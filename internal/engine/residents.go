@@ -11,12 +11,12 @@ import (
 // residents are the runs in memory, with the indexes that find them and the window of wake times that is in memory.
 // Nothing here knows of batches, tasks or callers.
 type residents struct {
-	runs   map[core.RunID]*run
-	aside  map[core.RunID]*aside   // runs that stand still, and why
-	heard  map[core.RunID]struct{} // runs that are known not to stand still; see unheard
-	byName map[string]core.RunID   // open runs in memory by the workflow id their caller chose
-	byKey  map[startKey]core.RunID // runs in memory by workflow and idempotency key
-	wakes  wakes
+	runs     map[core.RunID]*run
+	aside    map[core.RunID]*aside   // runs that stand still, and why
+	runsHere map[core.RunID]struct{} // runs that are known not to be set aside; see checkRunsHere
+	byName   map[string]core.RunID   // open runs in memory by the workflow id their caller chose
+	byKey    map[startKey]core.RunID // runs in memory by workflow and idempotency key
+	wakes    wakes
 
 	visited  []*run     // loaded by the input at hand; they may leave again after it
 	restored ring[*run] // read at open with attempts that a predecessor gave out; still to be recovered
@@ -31,8 +31,8 @@ type residents struct {
 func (s *residents) forget() {
 	*s = residents{
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
-		heard:  make(map[core.RunID]struct{}),
-		byName: make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
+		runsHere: make(map[core.RunID]struct{}),
+		byName:   make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
 		window: Window{gen: s.window.gen + 1},
 	}
 }
@@ -133,7 +133,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	if r == nil {
 		if !p.owns(id) {
 			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d", journal.ErrNotFound, id,
-				p.mail.home(core.PartitionKey(id)), p.cfg.Partition)
+				p.messages.home(core.PartitionKey(id)), p.cfg.Partition)
 		}
 		h, err := p.cfg.Journal.History(p.ctx, id)
 		if err != nil {
@@ -181,7 +181,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 	if err != nil {
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
 	}
-	if err := p.unheard(&created, tail); err != nil {
+	if err := p.checkWaitingRun(&created, tail); err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
