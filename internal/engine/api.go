@@ -31,7 +31,8 @@ type Config struct {
 	// Matcher counts the slots of all workers of the process. Engines of one process share it. Default: a new one.
 	Matcher *Matcher
 	// Wake is called when a slot may be free for which the partition waits. The driver of the partition then calls
-	// Partition.Match soon. Wake is called from any goroutine and must not block. An Engine sets its own. Default: none.
+	// Partition.Match soon. Wake is called from any goroutine and must not block. An Engine sets its own. Default:
+	// none.
 	Wake func(queue, taskType string)
 	// Partition is the number of the partition, for NewPartition. An Engine runs all partitions.
 	Partition int
@@ -43,15 +44,15 @@ type Config struct {
 	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. It is required:
 	// without a kind no run can be started.
 	Kinds map[string]Kind
-	// BeforeRecovery is called when the engine owns the partition and has not started any attempt yet. It ends processes
-	// that the previous owner left behind. Default: none.
+	// BeforeRecovery is called when the engine owns the partition and has not started any attempt yet. It ends
+	// processes that the previous owner left behind. Default: none.
 	BeforeRecovery func(ctx context.Context) error
 	// Now is the clock. Only the loop of an Engine reads it. Default: the wall clock.
 	Now func() core.Time
 	// MaxPayload bounds an input, an output or an event's payload, in bytes. Default: 2 MiB.
 	MaxPayload int
-	// FeedLimit bounds how much of the journal is kept for consumers of feeds that are behind, in bytes of entries. At the
-	// limit the feed that is furthest behind lapses. Default: 256 MiB.
+	// FeedLimit bounds how much of the journal is kept for consumers of feeds that are behind, in bytes of entries. At
+	// the limit the feed that is furthest behind lapses. Default: 256 MiB.
 	FeedLimit int64
 	// Retention is how long closed runs are kept. Default: 0, which means for ever.
 	Retention time.Duration
@@ -59,7 +60,8 @@ type Config struct {
 	Horizon time.Duration
 	// Inflight bounds the number of entries that are not durable yet. Default: 4096.
 	Inflight int
-	// Random returns the random part of run ids. The simulation uses a seeded one. Default: rand.Uint64 of math/rand/v2.
+	// Random returns the random part of run ids. The simulation uses a seeded one. Default: rand.Uint64 of
+	// math/rand/v2.
 	Random func() uint64
 	// Log is the log. Default: none.
 	Log *slog.Logger
@@ -75,15 +77,15 @@ type StartRequest struct {
 	// partition key that core.KeyOfStart returns.
 	RunID      core.RunID
 	WorkflowID string
-	// Key is an idempotency key. A second start of the same workflow with the same key and the same input returns the run
-	// that the first one created.
+	// Key is an idempotency key. A second start of the same workflow with the same key and the same input returns the
+	// run that the first one created.
 	Key                string
 	OnConflict         Conflict
 	At                 core.Time // when the run begins; zero: now
 	Execution, Run     *policy.Limit
 	ExecutionAt, RunAt core.RunLimit
 	Keep               []core.Kept // results of steps of an earlier run
-	Notify             string      // the workflow id of a run that gets the event core.SignalEnded at the end of the chain
+	Notify             string      // the workflow id of a run that gets core.SignalEnded at the end of the chain
 	Actor, Reason      string      // who starts the run, and why
 }
 
@@ -114,8 +116,8 @@ type Outcome struct {
 type API interface {
 	// Start creates a run. It returns when the start is durable.
 	Start(ctx context.Context, r StartRequest) (Started, error)
-	// Result waits until the run has ended. If the chain goes on, it waits until the chain has ended. Outcome.Run is the
-	// last run of the chain.
+	// Result waits until the run has ended. If the chain goes on, it waits until the chain has ended. Outcome.Run is
+	// the last run of the chain.
 	Result(ctx context.Context, id core.RunID) (Outcome, error)
 	// Operate applies an operation. It returns when the operation is durable. An operation on the whole run goes to the
 	// last run of its chain, unless it retries the run.
@@ -128,8 +130,8 @@ type API interface {
 	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
 	// Inspect returns the run's state, computed from its durable entries. The caller may keep it.
 	Inspect(ctx context.Context, id core.RunID) (*core.Run, error)
-	// Watch calls fn with each durable entry of the run, without the first ones, of which after says how many. It returns
-	// when the run has ended, ctx is done or fn fails.
+	// Watch calls fn with each durable entry of the run, without the first ones, of which after says how many. It
+	// returns when the run has ended, ctx is done or fn fails.
 	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
 	// List lists runs, the newest first. It includes runs that the view does not have yet.
 	List(ctx context.Context, q journal.Query) (journal.Page, error)

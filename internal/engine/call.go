@@ -27,8 +27,8 @@ const (
 	CallDropFeed               // Name: forgets the feed
 )
 
-// Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be based on
-// is durable.
+// Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
+// based on is durable.
 type Call struct {
 	Op      CallOp
 	Run     core.RunID
@@ -86,8 +86,8 @@ func (c *Call) op() string {
 	}
 }
 
-// canRepeat reports whether a call only reads, and failed because of the batch that it waited for. Then the engine makes
-// the call again. A caller that wanted to save something must learn that this failed.
+// canRepeat reports whether a call only reads, and failed because of the batch that it waited for. Then the engine
+// makes the call again. A caller that wanted to save something must learn that this failed.
 func (c *Call) canRepeat() bool {
 	switch c.Op {
 	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallDropFeed:

@@ -57,9 +57,9 @@ func (e *Engine) checkPayload(op, id string, b []byte) error {
 	return nil
 }
 
-// Operate applies an operation. It returns when the operation is durable. If the run's chain has gone on, an operation on
-// the whole run goes to the last run of the chain, unless it retries the run.
-// Errors: CodeNotFound, CodeConflict, CodeRunClosed, CodeInvalid, and those of Start.
+// Operate applies an operation. It returns when the operation is durable. If the run's chain has gone on, an operation
+// on the whole run goes to the last run of the chain, unless it retries the run. Errors: CodeNotFound, CodeConflict,
+// CodeRunClosed, CodeInvalid, and those of Start.
 func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) error {
 	if err := e.checkPayload(op.Op.String(), id.String(), op.Output); err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// clock returns instants that never go back. They follow the wall clock. If somebody sets the wall clock back, the instants
-// go on with the monotonic clock until the wall clock has caught up. If somebody sets the wall clock forward, the clock
-// follows at once, because deadlines are instants of the wall clock.
+// clock returns instants that never go back. They follow the wall clock. If somebody sets the wall clock back, the
+// instants go on with the monotonic clock until the wall clock has caught up. If somebody sets the wall clock forward,
+// the clock follows at once, because deadlines are instants of the wall clock.
 type clock struct {
 	source func() core.Time // nil: the clocks of the system
 	log    *slog.Logger
@@ -38,7 +38,8 @@ func (c *clock) read() core.Time {
 	return c.step(passed, policy.At(wall))
 }
 
-// step moves the clock forward by the time that has passed on the monotonic clock, or to the wall clock if that is later.
+// step moves the clock forward by the time that has passed on the monotonic clock, or to the wall clock if that is
+// later.
 func (c *clock) step(passed time.Duration, wall core.Time) core.Time {
 	expected := c.now.Add(passed)
 	if skew := wall.Sub(expected); skew > maxSkew || skew < c.skew-maxSkew {

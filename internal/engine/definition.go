@@ -17,8 +17,8 @@ type workflow struct {
 	kind *Kind
 }
 
-// definitions compiles each workflow definition once. Callers compile in their own goroutine, before they give a call to
-// the loop, so that a large flow does not delay others.
+// definitions compiles each workflow definition once. Callers compile in their own goroutine, before they give a call
+// to the loop, so that a large flow does not delay others.
 type definitions struct {
 	journal journal.Journal
 	kinds   map[string]*Kind
@@ -29,7 +29,9 @@ type definitions struct {
 }
 
 func newDefinitions(j journal.Journal, kinds map[string]Kind) *definitions {
-	d := &definitions{journal: j, kinds: make(map[string]*Kind, len(kinds)), byID: make(map[core.DefinitionID]*workflow)}
+	d := &definitions{
+		journal: j, kinds: make(map[string]*Kind, len(kinds)), byID: make(map[core.DefinitionID]*workflow),
+	}
 	for name, kind := range kinds {
 		d.kinds[name] = &kind
 		d.refuses = d.refuses || kind.Refuse != nil

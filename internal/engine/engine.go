@@ -12,8 +12,8 @@ import (
 )
 
 // Engine runs all partitions of a journal. Each partition has a loop that gives it inputs, a committer that appends its
-// batches, and readers for runs that are due soon and for messages. New makes an engine, Open starts it. All methods are
-// safe for concurrent use.
+// batches, and readers for runs that are due soon and for messages. New makes an engine, Open starts it. All methods
+// are safe for concurrent use.
 type Engine struct {
 	parts *parts // the engines of several partitions; nil: there is one partition, and this engine runs it
 	cfg   Config
@@ -48,9 +48,9 @@ func closedStatus() *status {
 	return &status{err: &Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")}, final: true}
 }
 
-// New returns an engine that does nothing yet: it has no goroutine and touches no storage. Workers and bodies can already
-// be made with it. Calls and reports wait until Open. Close the engine even if Open was not called.
-// Errors: CodeInvalid, if the configuration cannot be used.
+// New returns an engine that does nothing yet: it has no goroutine and touches no storage. Workers and bodies can
+// already be made with it. Calls and reports wait until Open. Close the engine even if Open was not called. Errors:
+// CodeInvalid, if the configuration cannot be used.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
@@ -99,8 +99,8 @@ func (e *Engine) Open(ctx context.Context) error {
 	return nil
 }
 
-// Serve adds workers. The name is recorded with the attempts that they execute. If it is empty, the name of the partition's
-// owner is recorded.
+// Serve adds workers. The name is recorded with the attempts that they execute. If it is empty, the name of the
+// partition's owner is recorded.
 func (e *Engine) Serve(name string, w Workers) {
 	e.cfg.Matcher.Add(name, w)
 	e.Rematch()
@@ -139,8 +139,8 @@ func (e *Engine) Close() error {
 }
 
 // Done is closed when the engine has ended, by Close or by an error. Err then returns the error. CodeFenced means that
-// another engine owns the partition; other engines of this process go on. CodeStorage means that the journal cannot be used
-// any more.
+// another engine owns the partition; other engines of this process go on. CodeStorage means that the journal cannot be
+// used any more.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
 // Err returns why the engine takes no requests. It returns nil while it takes them.
@@ -154,8 +154,8 @@ func (e *Engine) Err() error {
 	return nil
 }
 
-// Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large makes
-// the attempt fail.
+// Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
+// makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
 	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
 		end.Failure = failed("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
@@ -165,8 +165,8 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 	e.of(run).inbox.put(item{rep: report{run, in}})
 }
 
-// Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the attempt
-// had ended before.
+// Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the
+// attempt had ended before.
 func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	e.Do(run, nil, []core.Input{in}, func(err error) {
 		var own *Error
@@ -195,7 +195,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// call takes a call from the pool. A caller that gives up does not put its call back, because the loop may still answer it.
+// call takes a call from the pool. A caller that gives up does not put its call back, because the loop may still answer
+// it.
 func (e *Engine) call(op CallOp) *Call {
 	c, ok := e.calls.Get().(*Call)
 	if !ok {
@@ -211,8 +212,8 @@ func (e *Engine) free(c *Call) {
 	e.calls.Put(c)
 }
 
-// do gives a call to the loop and waits for its answer. After an error the caller must not use the call any more, because
-// the loop may still use it.
+// do gives a call to the loop and waits for its answer. After an error the caller must not use the call any more,
+// because the loop may still use it.
 func (e *Engine) do(ctx context.Context, c *Call) error {
 	for {
 		if err := e.send(ctx, c); err != nil {
@@ -244,8 +245,8 @@ func (e *Engine) send(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// closed returns why the inbox is closed. The reason is always final: while the journal only takes no writes for a time,
-// the inbox stays open.
+// closed returns why the inbox is closed. The reason is always final: while the journal only takes no writes for a
+// time, the inbox stays open.
 func (e *Engine) closed() error {
 	if s := e.state.Load(); s != nil && s.final {
 		return s.err
@@ -262,8 +263,8 @@ func (e *Engine) gaveUp(ctx context.Context, c *Call) error {
 	return err
 }
 
-// enter waits until fewer than Config.Inflight callers wait for the loop, so that the inbox stays short. The caller calls
-// leave when it has its answer.
+// enter waits until fewer than Config.Inflight callers wait for the loop, so that the inbox stays short. The caller
+// calls leave when it has its answer.
 func (e *Engine) enter(ctx context.Context, op string) error {
 	select {
 	case e.gate <- struct{}{}:

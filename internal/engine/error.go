@@ -72,7 +72,10 @@ type translation struct {
 var translations = []translation{
 	{journal.ErrNotFound, CodeNotFound, ""},
 	{journal.ErrFull, CodeStalled, "nothing was saved; free some disk space, and the engine goes on by itself"},
-	{journal.ErrReadOnly, CodeStalled, "nothing was saved; make the database writable, and the engine goes on by itself"},
+	{
+		journal.ErrReadOnly, CodeStalled,
+		"nothing was saved; make the database writable, and the engine goes on by itself",
+	},
 	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other process has ended"},
 	{journal.ErrFenced, CodeFenced, "another engine has taken over; send the request to that one"},
 	{journal.ErrLost, CodeStorage, "restart the process; everything that was acknowledged is saved"},
@@ -84,8 +87,8 @@ var translations = []translation{
 	{context.DeadlineExceeded, CodeCancelled, ""},
 }
 
-// CodeOf returns the code of an error of the engine, the machine or a journal. Other errors are CodeInternal. nil has no
-// code.
+// CodeOf returns the code of an error of the engine, the machine or a journal. Other errors are CodeInternal. nil has
+// no code.
 func CodeOf(err error) Code {
 	var own *Error
 	var refusal *core.Error
@@ -141,8 +144,8 @@ func failure(op, id string, err error) error {
 	}
 }
 
-// partitionLost reports whether an error says that another process owns the partition. Then this engine ends. The engines
-// of other partitions in the same process go on.
+// partitionLost reports whether an error says that another process owns the partition. Then this engine ends. The
+// engines of other partitions in the same process go on.
 func partitionLost(err error) bool { return errors.Is(err, journal.ErrFenced) }
 
 // journalLost reports whether an error means that no engine of this process can use the journal any more.

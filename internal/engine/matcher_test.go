@@ -39,7 +39,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 			r.settle()
 		}
 	}
-	executing := workers.took()
+	executing := workers.dispatched()
 	var order []int
 	for len(executing) > 0 {
 		if len(executing) > 2 {
@@ -56,7 +56,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 			rigs[next].p.Match("", "noop", epoch)
 			rigs[next].settle()
 		}
-		executing = append(executing[1:], workers.took()...)
+		executing = append(executing[1:], workers.dispatched()...)
 	}
 	if want := []int{0, 1, 0, 1, 0, 1, 0, 1}; !slices.Equal(order, want) {
 		t.Errorf("attempts of partitions executed in the order %v, want %v", order, want)

@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// messages sends messages to other partitions and reads those that they sent. A core.Message is what a run does to another
-// run. If both live in the same partition, it is received at once, in the batch of its cause. Otherwise it is stored with
-// that batch, and the other partition reads it from its inbox. There it has its effect in the same batch that records that
-// it was taken. So it has its effect exactly once.
+// messages sends messages to other partitions and reads those that they sent. A core.Message is what a run does to
+// another run. If both live in the same partition, it is received at once, in the batch of its cause. Otherwise it is
+// stored with that batch, and the other partition reads it from its inbox. There it has its effect in the same batch
+// that records that it was taken. So it has its effect exactly once.
 type messages struct {
 	partitions int // how many the journal has
 	// taken is the number of the last message that was received from each sender. The batch may not be durable yet.
@@ -105,8 +105,9 @@ func (l *pipeline) take(from int, seq uint64) {
 	b.taken = append(b.taken, journal.Taken{From: from, Through: seq})
 }
 
-// Expect says that messages for the partition may have come. The driver then reads them; see Fetch. An unneeded call does
-// no harm. The driver also calls it from time to time, because a sender that crashes cannot say that it sent something.
+// Expect says that messages for the partition may have come. The driver then reads them; see Fetch. An unneeded call
+// does no harm. The driver also calls it from time to time, because a sender that crashes cannot say that it sent
+// something.
 func (p *Partition) Expect() {
 	if p.messages.partitions > 1 {
 		p.messages.readAt = max(p.now, 1)
@@ -169,7 +170,8 @@ func (p *Partition) deliver(msg *journal.Message, now core.Time) {
 	if err != nil {
 		m.blocked[msg.From] = true
 		p.cfg.Log.Error("a message from another partition has a form that this version cannot read; "+
-			"it and the later messages of that partition wait for a newer version", "from", msg.From, "message", msg.Seq, "error", err)
+			"it and the later messages of that partition wait for a newer version",
+			"from", msg.From, "message", msg.Seq, "error", err)
 		return
 	}
 	m.taken[msg.From] = msg.Seq

@@ -162,7 +162,7 @@ func TestPanicWhileFolding(t *testing.T) {
 			r.p.Flush()
 			r.commit()
 		}
-		r.hollow = "bad"
+		r.noSteps = "bad"
 		for range 3 {
 			r.restart()
 			r.pass(time.Minute)
@@ -172,7 +172,7 @@ func TestPanicWhileFolding(t *testing.T) {
 				t.Fatal("who waits for a run that stands still is not told")
 			}
 		}
-		r.hollow = ""
+		r.noSteps = ""
 		r.restart()
 		r.pass(time.Minute)
 		r.wantAside()

@@ -88,10 +88,10 @@ func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	if n := r.p.Stats(); n.Loaded != 0 {
 		t.Fatalf("%d sleeping runs in memory", n.Loaded)
 	}
-	r.crew.took()
+	r.crew.dispatched()
 	before := r.now
 	r.pass(time.Hour)
-	tasks := r.crew.took()
+	tasks := r.crew.dispatched()
 	if len(tasks) != len(ids) {
 		t.Fatalf("%d second steps, want %d", len(tasks), len(ids))
 	}
@@ -214,7 +214,7 @@ func TestStaleAndUnknownReports(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
 	r.settle()
-	tok := r.crew.took()[0]
+	tok := r.crew.dispatched()[0]
 	for range 3 {
 		r.p.Report(id, succeed(tok), r.now)
 	}
@@ -262,7 +262,7 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
 	r.settle()
-	r.p.Report(id, succeed(r.crew.took()[0]), r.now)
+	r.p.Report(id, succeed(r.crew.dispatched()[0]), r.now)
 	w := NewWaiter()
 	r.call(&Call{Op: CallResult, Run: id, Waiter: w, Done: func(c *Call) { t.Errorf("told at once: %+v", c.Outcome) }})
 	b := r.p.Cut(r.now)

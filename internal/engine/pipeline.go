@@ -7,10 +7,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// pipeline holds what is on its way to the journal: the open batch, the batches that were cut and are not durable yet, and
-// what waits for each batch. It knows nothing about what a run does.
+// pipeline holds what is on its way to the journal: the open batch, the batches that were cut and are not durable yet,
+// and what waits for each batch. It knows nothing about what a run does.
 type pipeline struct {
-	epoch    uint64        // of the partition's owner; every batch carries it. 0: this process does not own the partition
+	epoch    uint64        // the owner's, carried by every batch; 0: this process does not own the partition
 	term     time.Duration // how long the ownership lasts without an append or a renewal; 0: without end
 	durable  uint64        // the last batch that is known to be durable
 	open     *batch        // collects new entries; nil: the partition is not open
@@ -112,9 +112,9 @@ type turn struct {
 	out core.Output
 }
 
-// add puts the entry of a turn into the open batch. If the turn ends a run whose chain goes on, next is the start of the
-// next run, whose entry is put in as well; else next is nil. The error is a panic of the run's code. Then the batch has
-// neither entry.
+// add puts the entry of a turn into the open batch. If the turn ends a run whose chain goes on, next is the start of
+// the next run, whose entry is put in as well; else next is nil. The error is a panic of the run's code. Then the batch
+// has neither entry.
 func (l *pipeline) add(t, next *turn, now core.Time) error {
 	start := len(l.open.blob)
 	middle, err := l.encode(t)
@@ -198,8 +198,8 @@ func (l *pipeline) define(d *journal.Definition) {
 	l.open.defs = append(l.open.defs, *d)
 }
 
-// keepReport keeps a report until its entry is durable. If the append fails, the report is applied again, so that finished
-// work is not repeated.
+// keepReport keeps a report until its entry is durable. If the append fails, the report is applied again, so that
+// finished work is not repeated.
 func (l *pipeline) keepReport(rep report) { l.open.reports = append(l.open.reports, rep) }
 
 // idle reports whether there is nothing to append now.

@@ -13,11 +13,11 @@ import (
 // waiting run is its parent, or the run that its start asked to notify. If the run ended now, the waiting run would
 // never learn it.
 //
-// Example: the command pawl runs flows. A flow is the child of a Go function, which only its own program can run. So the
-// command sets the flow aside as well.
+// Example: the command pawl runs flows. A flow is the child of a Go function, which only its own program can run. So
+// the command sets the flow aside as well.
 //
-// Only a process that refuses a kind of workflow checks this. tail is what the journal's tail holds of each run while it
-// is replayed, else nil.
+// Only a process that refuses a kind of workflow checks this. tail is what the journal's tail holds of each run while
+// it is replayed, else nil.
 func (p *Partition) checkWaitingRun(created *core.RunCreated, tail map[core.RunID]*tailRun) error {
 	if !p.defs.refuses {
 		return nil
@@ -88,9 +88,9 @@ func (p *Partition) checkRunsHere(id core.RunID, tail map[core.RunID]*tailRun) e
 	return err
 }
 
-// maxRunsHere bounds residents.runsHere. That set remembers the result of checkRunsHere, so that a child that sleeps and
-// wakes does not read its parent's history each time. The result stays true, because a run keeps its definition and its
-// parent.
+// maxRunsHere bounds residents.runsHere. That set remembers the result of checkRunsHere, so that a child that sleeps
+// and wakes does not read its parent's history each time. The result stays true, because a run keeps its definition and
+// its parent.
 const maxRunsHere = 10_000
 
 // newestNamed finds the newest run with a workflow id that was created in the tail.
