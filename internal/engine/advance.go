@@ -8,7 +8,7 @@ import (
 )
 
 // errand is an effect on other runs, or on the queues: it joins the batch of the input it follows from.
-type errand struct {
+type localEffect struct {
 	run  *run
 	eff  core.Effect
 	next *turn // of Closed: the start of the chain's next run; nil: there is none
@@ -21,34 +21,34 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 		return r.aside
 	}
 	t := turn{run: r}
-	next, err := p.work(&t, def, in)
+	next, err := p.compute(&t, def, in)
 	if err == nil {
 		err = p.pipeline.add(&t, next, p.now)
 	}
 	if err != nil {
-		return p.refuse(r, err)
+		return p.setAsideOnPanic(r, err)
 	}
-	p.watch(&t)
+	p.noteForWatchers(&t)
 	if next != nil {
 		p.residents.runs[next.run.id()] = next.run
-		p.watch(next)
+		p.noteForWatchers(next)
 	}
-	p.carryOn(&t, next)
+	p.handleEffects(&t, next)
 	return nil
 }
 
 // refuse returns why an input did not happen. After a panic the run is set aside.
-func (p *Partition) refuse(r *run, err error) error {
+func (p *Partition) setAsideOnPanic(r *run, err error) error {
 	if bug := (*panicked)(nil); errors.As(err, &bug) {
-		return p.stop(r, err)
+		return p.setAsideAfterPanic(r, err)
 	}
 	return err
 }
 
 // work asks the machine what an input makes of a run. Where the run ends and its chain goes on, it works out the start of
 // the next run as well: both are saved together or not at all.
-func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *turn, err error) {
-	defer caught("it took", in, &err)
+func (p *Partition) compute(t *turn, def *core.Definition, in core.Input) (next *turn, err error) {
+	defer catchPanic("it took", in, &err)
 	r := t.run
 	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
 		return nil, err
@@ -69,9 +69,9 @@ func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *tu
 }
 
 // carryOn sees to the effects of what is in the open batch, and to when the run wants attention again.
-func (p *Partition) carryOn(t, next *turn) {
+func (p *Partition) handleEffects(t, next *turn) {
 	for _, e := range t.out.Effects {
-		p.effect(t.run, e, next)
+		p.handleEffect(t.run, e, next)
 	}
 	if t.run.aside != nil {
 		return
@@ -81,7 +81,7 @@ func (p *Partition) carryOn(t, next *turn) {
 }
 
 // watch notes the entry for those who watch the run.
-func (p *Partition) watch(t *turn) {
+func (p *Partition) noteForWatchers(t *turn) {
 	if e := &t.out.Entry; len(e.Records) > 0 && p.audience.watched(e.Run) {
 		b := p.pipeline.open
 		b.watched = append(b.watched, watched{entry: *e, number: t.run.state.Seq})
@@ -89,7 +89,7 @@ func (p *Partition) watch(t *turn) {
 }
 
 // effect carries out an effect, or has it wait for its turn or its batch.
-func (p *Partition) effect(r *run, e core.Effect, next *turn) {
+func (p *Partition) handleEffect(r *run, e core.Effect, next *turn) {
 	switch e := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(e.Task.Token)
@@ -99,7 +99,7 @@ func (p *Partition) effect(r *run, e core.Effect, next *turn) {
 	case core.Consult:
 		p.bodyEffect(r, e)
 	default:
-		p.todo.push(errand{r, e, next})
+		p.todo.push(localEffect{r, e, next})
 	}
 }
 
@@ -108,7 +108,7 @@ func (p *Partition) effect(r *run, e core.Effect, next *turn) {
 func (p *Partition) settle() {
 	for {
 		if p.todo.len() > 0 {
-			p.perform(p.todo.pop())
+			p.performLocal(p.todo.pop())
 			continue
 		}
 		if p.ticking {
@@ -120,10 +120,10 @@ func (p *Partition) settle() {
 		}
 		p.handOut(q)
 	}
-	p.residents.endVisits()
+	p.residents.evictUnneeded()
 }
 
-func (p *Partition) perform(e errand) {
+func (p *Partition) performLocal(e localEffect) {
 	switch eff := e.eff.(type) {
 	case core.Offer:
 		if e.run.aside == nil {
@@ -146,14 +146,14 @@ func (p *Partition) perform(e errand) {
 // closed follows the end of a run: its name is free, the chain goes on or the parent is told, callers wait no longer
 // than until the batch is durable.
 func (p *Partition) closed(r *run, e core.Closed, next *turn) {
-	p.residents.unname(r, false)
-	r.ended = p.pipeline.open.seq
+	p.residents.removeNames(r, false)
+	r.endBatch = p.pipeline.open.seq
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case next != nil:
-		p.carryOn(next, nil)
-		p.residents.name(next.run)
+		p.handleEffects(next, nil)
+		p.residents.addNames(next.run)
 	case e.Next != nil: // it cannot start; the log has said so
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)
@@ -163,6 +163,6 @@ func (p *Partition) closed(r *run, e core.Closed, next *turn) {
 }
 
 // failed makes a failure of something that cannot work however often it is tried.
-func failed(kind, message string) *policy.Failure {
+func permanentFailure(kind, message string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
 }

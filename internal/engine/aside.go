@@ -28,21 +28,21 @@ func (p *panicked) Error() string {
 
 // guard calls fn, which does something with one run, and returns a panic of it as an error.
 func guard(doing string, fn func()) (err error) {
-	defer caught(doing, nil, &err)
+	defer catchPanic(doing, nil, &err)
 	fn()
 	return nil
 }
 
 // caught turns a panic into an error. It is to be deferred. in is the input that the run took; nil: it took none.
-func caught(doing string, in core.Input, err *error) {
+func catchPanic(doing string, in core.Input, err *error) {
 	if v := recover(); v != nil {
-		*err = &panicked{doing: doing + described(in), value: v, stack: debug.Stack()}
+		*err = &panicked{doing: doing + describeInput(in), value: v, stack: debug.Stack()}
 	}
 }
 
 // described names an input without its payload, which belongs in no log. It must not keep the input: where it did, every
 // input would have to be put on the heap.
-func described(in core.Input) string {
+func describeInput(in core.Input) string {
 	if in == nil {
 		return ""
 	}
@@ -69,8 +69,8 @@ type aside struct {
 	err error
 	// unseen is the row of a run that the view does not have; nil: it has one. told: that row says why it stands still,
 	// or will with the next batch.
-	unseen *journal.RunRow
-	told   bool
+	missingRow *journal.RunRow
+	inView     bool
 }
 
 func (a *aside) Error() string { return "the run is set aside: " + a.err.Error() }
@@ -113,7 +113,7 @@ func (p *Partition) logAside(what string, id core.RunID, err error) {
 // stop sets a run in memory aside after a panic. Its state may be half of what an input would have made of it, so it is
 // not used any more. What was recorded is written to the view with the next batch; that batch is the first one in which
 // another run's doings can pass the run by.
-func (p *Partition) stop(r *run, err error) error {
+func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 	if !r.recorded { // it was about to begin, and does not exist
 		p.logAside("a run cannot begin", r.id(), err)
 		return err
@@ -122,18 +122,18 @@ func (p *Partition) stop(r *run, err error) error {
 		return r.aside
 	}
 	r.aside = p.setAside(r.id(), err)
-	r.aside.told = true
-	r.lost = false
+	r.aside.inView = true
+	r.unrecovered = false
 	p.tasks.withdrawRun(r)
 	p.residents.wakes.remove(r)
-	p.pipeline.rewrite(r, p.now)
+	p.pipeline.rewriteRows(r, p.now)
 	return r.aside
 }
 
 // takeUp goes on with a run that a predecessor had set aside: its row is written again, and the children whose end it has
 // missed are asked for it.
-func (p *Partition) takeUp(r *run, entries []core.Entry) {
-	p.pipeline.rewrite(r, p.now)
+func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
+	p.pipeline.rewriteRows(r, p.now)
 	children := make(map[core.StepID]core.RunID) // the last one of each step; the state forgets those that stop
 	for _, e := range entries {
 		for _, rec := range e.Records {
@@ -153,12 +153,12 @@ func (p *Partition) takeUp(r *run, entries []core.Entry) {
 }
 
 // rewrite puts a run's rows into the next batch. Of a run that was set aside the steps' rows stay as they are.
-func (l *pipeline) rewrite(r *run, now core.Time) {
+func (l *pipeline) rewriteRows(r *run, now core.Time) {
 	if r.aside != nil {
 		r.rows.steps = nil
 	} else {
 		r.rows.touchAll(r.state)
 	}
-	l.view.lacks(r, l.open.seq, 0, now)
+	l.view.markBehind(r, l.open.seq, 0, now)
 	l.view.urgent = append(l.view.urgent, r)
 }

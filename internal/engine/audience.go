@@ -34,8 +34,8 @@ func (p *Partition) result(c *Call) {
 		if r == nil || !r.state.Phase.Closed() {
 			break
 		}
-		if r.ended > p.pipeline.durable {
-			p.audience.enrol(id, c.Waiter) // its end is on its way to the disk
+		if r.endBatch > p.pipeline.durable {
+			p.audience.addWaiter(id, c.Waiter) // its end is on its way to the disk
 			return
 		}
 		if r.state.Next == (core.RunID{}) {
@@ -45,20 +45,20 @@ func (p *Partition) result(c *Call) {
 		}
 		id = r.state.Next
 	}
-	p.audience.enrol(id, c.Waiter)
+	p.audience.addWaiter(id, c.Waiter)
 	if p.residents.runs[id] == nil {
 		c.Absent, c.Run = true, id
 		p.reply(c)
 	}
 }
 
-func (a *audience) enrol(id core.RunID, w *Waiter) {
+func (a *audience) addWaiter(id core.RunID, w *Waiter) {
 	w.run = id
 	a.waiters[id] = append(a.waiters[id], w)
 }
 
 // enrolWatcher adds a watcher, once.
-func (a *audience) enrolWatcher(id core.RunID, w *Watcher) {
+func (a *audience) addWatcher(id core.RunID, w *Watcher) {
 	if !slices.Contains(a.watchers[id], w) {
 		a.watchers[id] = append(a.watchers[id], w)
 	}
@@ -68,12 +68,12 @@ func (a *audience) enrolWatcher(id core.RunID, w *Watcher) {
 func (a *audience) watched(id core.RunID) bool { return len(a.watchers) > 0 && a.watchers[id] != nil }
 
 func (p *Partition) leave(c *Call) {
-	leaveFrom(p.audience.waiters, c.Waiter.run, c.Waiter)
+	removeFrom(p.audience.waiters, c.Waiter.run, c.Waiter)
 	p.reply(c)
 }
 
 // leaveFrom takes one of those that wait for a run out.
-func leaveFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
+func removeFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
 	rest := m[id]
 	if i := slices.Index(rest, who); i >= 0 {
 		rest = slices.Delete(rest, i, i+1)
@@ -96,7 +96,7 @@ func (a *audience) tellWaiters(b *batch) {
 		delete(a.waiters, e.outcome.Run)
 		if e.next != (core.RunID{}) {
 			for _, w := range ws {
-				a.enrol(e.next, w)
+				a.addWaiter(e.next, w)
 			}
 			continue
 		}
@@ -162,7 +162,7 @@ func (a *audience) fail(id core.RunID, err error) {
 
 // again has everyone who waits for a run or watches one ask again, or fails them: what was on its way may be on disk, and
 // nobody was told of it.
-func (a *audience) again(err error) {
+func (a *audience) askAgain(err error) {
 	for _, ws := range a.waiters {
 		for _, w := range ws {
 			w.tell(waited{again: err == nil, err: err})
@@ -185,7 +185,7 @@ func (a *audience) again(err error) {
 // entries answers with what the view may lack of a run's history.
 func (p *Partition) entries(c *Call) {
 	if c.Watcher != nil {
-		p.audience.enrolWatcher(c.Run, c.Watcher)
+		p.audience.addWatcher(c.Run, c.Watcher)
 	}
 	if r := p.residents.runs[c.Run]; r != nil {
 		c.Pieces = r.pieces()
@@ -199,7 +199,7 @@ func (p *Partition) entries(c *Call) {
 }
 
 func (p *Partition) unwatch(c *Call) {
-	leaveFrom(p.audience.watchers, c.Run, c.Watcher)
+	removeFrom(p.audience.watchers, c.Run, c.Watcher)
 	p.reply(c)
 }
 
@@ -207,22 +207,22 @@ func (p *Partition) unwatch(c *Call) {
 func (p *Partition) list(c *Call) {
 	q := &c.Query
 	c.Masked = make(map[core.RunID]bool)
-	p.pipeline.unviewed(func(r *run) {
+	p.pipeline.eachBehind(func(r *run) {
 		if c.Masked[r.id()] {
 			return
 		}
 		c.Masked[r.id()] = true
-		if row := r.row(p.cfg.Partition, r.last); selects(q, &row) {
+		if row := r.row(p.cfg.Partition, r.lastBatch); selects(q, &row) {
 			c.Rows = append(c.Rows, row)
 		}
 	})
 	for id, a := range p.residents.aside {
 		switch {
-		case a.told:
-		case a.unseen == nil:
+		case a.inView:
+		case a.missingRow == nil:
 			c.note(id, a)
-		case selects(q, a.unseen):
-			c.Rows = append(c.Rows, *a.unseen)
+		case selects(q, a.missingRow):
+			c.Rows = append(c.Rows, *a.missingRow)
 		}
 	}
 	slices.SortFunc(c.Rows, newestFirst)

@@ -16,7 +16,7 @@ type Bodies interface {
 	Consult(n News)
 	// Begins reports whether a task could begin now: that the function it stands for is at hand. Where it is not, the attempt
 	// does not start, so that no clock of it runs; Engine.Begin says when it can.
-	Begins(run core.RunID, workflow, step, taskType string) bool
+	CanBegin(run core.RunID, workflow, step, taskType string) bool
 	// Forget says that a run is closed durably: its body is of no more use.
 	Forget(run core.RunID)
 	// Reset says that what was not durable of the runs that live in a partition is void: their bodies are of no more use, and
@@ -29,14 +29,14 @@ type Bodies interface {
 // nothing more is taken.
 type Body struct {
 	generation int
-	void       atomic.Bool
+	stale      atomic.Bool
 }
 
 // NewBody returns a body of the generation that Bodies.Reset named last, or of the first one, 0.
 func NewBody(generation int) *Body { return &Body{generation: generation} }
 
 // Void says that a body has seen what is no longer so: decisions of its that have not been taken yet are refused.
-func (b *Body) Void() { b.void.Store(true) }
+func (b *Body) Invalidate() { b.stale.Store(true) }
 
 // News is what a run's body has to know.
 type News struct {
@@ -107,7 +107,7 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		p.tell(r, c.Closed)
+		p.sendNews(r, c.Closed)
 		return
 	}
 	eff := effect{run: r.id(), kind: r.kind, eff: e}
@@ -157,7 +157,7 @@ func (p *Partition) body(c *Call) {
 			p.pipeline.remember(rep)
 		}
 		if _, decided := in.(core.Commands); decided && c.Err == nil {
-			c.Err = p.void(c)
+			c.Err = p.rejectStale(c)
 		}
 		if r != nil && (over || c.Err == nil) {
 			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
@@ -169,17 +169,17 @@ func (p *Partition) body(c *Call) {
 		}
 	}
 	if c.Err != nil && c.Body != nil {
-		c.Body.Void()
+		c.Body.Invalidate()
 	}
 	p.reply(c)
 }
 
 // void returns why the decisions of a body are not taken.
-func (p *Partition) void(c *Call) error {
+func (p *Partition) rejectStale(c *Call) error {
 	switch {
 	case c.Body.generation < p.generation:
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
-	case c.Body.void.Load():
+	case c.Body.stale.Load():
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body has seen what is no longer so")}
 	default:
 		return nil
@@ -189,18 +189,18 @@ func (p *Partition) void(c *Call) error {
 // consult answers with whole news.
 func (p *Partition) consult(c *Call) {
 	r, err := p.get(c.Run)
-	if p.temporary(err) {
+	if p.noteTemporary(err) {
 		return
 	}
 	if err != nil {
 		p.cfg.Log.Warn("a run whose body asks for it cannot be read", "run", c.Run.String(), "error", err)
 		return
 	}
-	p.tellAll(r)
+	p.sendAllNews(r)
 }
 
 // tellAll gives a run's body all there is to know, at once: news of what follows must not pass it.
-func (p *Partition) tellAll(r *run) {
+func (p *Partition) sendAllNews(r *run) {
 	s := r.state
 	switch {
 	case r.kind.Bodies == nil:
@@ -208,15 +208,15 @@ func (p *Partition) tellAll(r *run) {
 		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
-		p.tell(r, nil)
+		p.sendNews(r, nil)
 	}
 }
 
 // tell gives news to a run's body, of the steps that closed, or with nil of all there is.
-func (p *Partition) tell(r *run, closed []core.StepID) {
+func (p *Partition) sendNews(r *run, closed []core.StepID) {
 	var news News
 	if err := guard("news for its body was made", func() { news = NewsOf(r.state, closed) }); err != nil {
-		_ = p.stop(r, err)
+		_ = p.setAsideAfterPanic(r, err)
 		return
 	}
 	r.kind.Bodies.Consult(news)

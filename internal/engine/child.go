@@ -54,7 +54,7 @@ func (p *Partition) tellRun(parent core.RunID, in core.Input) {
 func (p *Partition) startChild(parent *run, e core.StartChild) {
 	start, f := p.prepareChild(parent, e)
 	switch {
-	case p.unread != nil:
+	case p.readErr != nil:
 	case f != nil:
 		_ = p.advance(parent, nil, core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f})
 	default:
@@ -66,23 +66,23 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStart, *policy.Failure) {
 	var payload childPayload
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return core.ChildStart{}, failed("child", fmt.Sprintf("the child's payload is broken: %v", err))
+		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf("the child's payload is broken: %v", err))
 	}
 	if parent.kind.Resolve == nil {
-		return core.ChildStart{}, failed("child",
+		return core.ChildStart{}, permanentFailure("child",
 			fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
 	}
 	closing, ok := closePolicies[payload.Close]
 	if !ok {
-		return core.ChildStart{}, failed("child",
+		return core.ChildStart{}, permanentFailure("child",
 			fmt.Sprintf("%q is no parent-close policy: cancel, terminate or abandon", payload.Close))
 	}
 	src, err := parent.kind.Resolve(parent.state.Definition, payload.Name)
 	if err != nil {
-		return core.ChildStart{}, failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
+		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
 	w, err := p.defs.use(p.ctx, &src)
-	if p.temporary(err) {
+	if p.noteTemporary(err) {
 		return core.ChildStart{}, nil
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 		p.logAside("a child run cannot begin", e.Child, bug)
 	}
 	if err != nil {
-		return core.ChildStart{}, failed("input", err.Error())
+		return core.ChildStart{}, permanentFailure("input", err.Error())
 	}
 	p.pipeline.define(&src)
 	return core.ChildStart{
@@ -103,7 +103,7 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 }
 
 func cannotUse(workflow string, err error) *policy.Failure {
-	return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", workflow, err))
+	return permanentFailure("child", fmt.Sprintf("workflow %q cannot be used: %v", workflow, err))
 }
 
 // checkInput fills in the defaults of an input. The error says what is wrong with it, or is a panic of the check.
@@ -128,16 +128,16 @@ func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) {
 		p.unreadable(err, "a child run cannot be read", "run", id.String(), "parent", start.Parent.Run.String())
 		return
 	}
-	if f := p.launch(id, start); f != nil {
+	if f := p.createChild(id, start); f != nil {
 		p.send(core.Message{To: start.Parent.Run, Content: core.ChildEnded{
 			Step: start.Parent.Step, Attempt: start.Parent.Attempt, Child: id, Failure: f,
 		}})
 	}
 }
 
-func (p *Partition) launch(id core.RunID, start *core.ChildStart) *policy.Failure {
+func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.Failure {
 	w, err := p.defs.stored(p.ctx, start.Definition)
-	if p.temporary(err) {
+	if p.noteTemporary(err) {
 		return nil
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *Partition) launch(id core.RunID, start *core.ChildStart) *policy.Failur
 	})
 	if err != nil {
 		delete(p.residents.runs, id)
-		return failed("child", err.Error())
+		return permanentFailure("child", err.Error())
 	}
 	return nil
 }

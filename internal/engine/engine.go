@@ -154,7 +154,7 @@ func (e *Engine) Err() error {
 // Report implements worker.Reporter: it takes a worker's TaskEnded, TaskStopped or Beat.
 func (e *Engine) Report(run core.RunID, in core.Input) {
 	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
-		end.Failure = failed("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
+		end.Failure = permanentFailure("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
 		end.Output = nil
 		in = end
 	}

@@ -14,17 +14,17 @@ import (
 
 const (
 	// markAge is how long a feed's new position may wait for a batch to ride in before it gets one of its own.
-	markAge = time.Second
+	positionAge = time.Second
 	// markEvery is after how many batches a consumer that has much to read says how far it is.
-	markEvery = 256
+	reportEvery = 256
 )
 
 // feeds are the named consumers of all entries of a partition: how far each is, and how much is kept for them.
 type feeds struct {
-	byName map[string]*feed
-	marks  []journal.Feed // removals that no batch has taken yet
-	since  core.Time      // when the oldest change came that no batch has taken; 0: there is none
-	now    bool           // somebody waits for the changes
+	byName       map[string]*feed
+	removed      []journal.Feed // removals that no batch has taken yet
+	changedSince core.Time      // when the oldest change came that no batch has taken; 0: there is none
+	urgent       bool           // somebody waits for the changes
 
 	sizes ring[batchSize] // of the durable batches that are kept for a feed
 	bytes int64           // their sum
@@ -43,7 +43,7 @@ type batchSize struct {
 }
 
 // opened takes the positions that a journal holds. Where the partition knows a later one, that one is stored again.
-func (f *feeds) opened(l journal.Lease, now core.Time) {
+func (f *feeds) load(l journal.Lease, now core.Time) {
 	before := f.byName
 	f.byName = make(map[string]*feed, len(l.Feeds))
 	for _, stored := range l.Feeds {
@@ -52,14 +52,14 @@ func (f *feeds) opened(l journal.Lease, now core.Time) {
 			one.reader = old.reader
 			if old.Seq > stored.Seq && old.Seq <= l.Last && !stored.Lapsed {
 				one.Seq = old.Seq
-				f.change(one, now)
+				f.markChanged(one, now)
 			}
 		}
 		f.byName[stored.Name] = one
 	}
 	for name, old := range before {
 		if f.byName[name] == nil {
-			old.poke() // it reads on, and is told that the feed is gone
+			old.wake() // it reads on, and is told that the feed is gone
 		}
 	}
 	f.sizes, f.bytes = ring[batchSize]{}, l.FeedBytes
@@ -69,42 +69,42 @@ func (f *feeds) opened(l journal.Lease, now core.Time) {
 }
 
 // change notes that a feed has a position to be stored.
-func (f *feeds) change(one *feed, now core.Time) {
+func (f *feeds) markChanged(one *feed, now core.Time) {
 	one.changed = true
-	if f.since == 0 {
-		f.since = max(now, 1)
+	if f.changedSince == 0 {
+		f.changedSince = max(now, 1)
 	}
 }
 
 // dueAt is when a batch is cut for the positions alone; 0: there is none to store.
 func (f *feeds) dueAt() core.Time {
 	switch {
-	case f.since == 0:
+	case f.changedSince == 0:
 		return 0
-	case f.now:
-		return f.since
+	case f.urgent:
+		return f.changedSince
 	default:
-		return f.since.Add(markAge)
+		return f.changedSince.Add(positionAge)
 	}
 }
 
 func (f *feeds) due(now core.Time, flushing bool) bool {
-	return f.since != 0 && (flushing || f.dueAt() <= now)
+	return f.changedSince != 0 && (flushing || f.dueAt() <= now)
 }
 
 // cut takes the positions that the next batch stores.
 func (f *feeds) cut() []journal.Feed {
-	if f.since == 0 {
+	if f.changedSince == 0 {
 		return nil
 	}
-	out := f.marks
+	out := f.removed
 	for _, name := range slices.Sorted(maps.Keys(f.byName)) {
 		if one := f.byName[name]; one.changed {
 			one.changed = false
 			out = append(out, one.Feed)
 		}
 	}
-	f.marks, f.since, f.now = nil, 0, false
+	f.removed, f.changedSince, f.urgent = nil, 0, false
 	return out
 }
 
@@ -116,7 +116,7 @@ func (f *feeds) committed(b *batch, limit int64, now core.Time) {
 	}
 	if b.entries > 0 {
 		for _, one := range f.byName {
-			one.poke()
+			one.wake()
 		}
 	}
 	oldest := f.oldest()
@@ -128,8 +128,8 @@ func (f *feeds) committed(b *batch, limit int64, now core.Time) {
 	f.bytes += int64(len(b.blob))
 	for f.release(oldest.Seq); f.bytes > limit; f.release(oldest.Seq) {
 		oldest.Lapsed = true
-		f.change(oldest, now)
-		oldest.poke()
+		f.markChanged(oldest, now)
+		oldest.wake()
 		if oldest = f.oldest(); oldest == nil {
 			f.sizes, f.bytes = ring[batchSize]{}, 0
 			return
@@ -156,7 +156,7 @@ func (f *feeds) oldest() *feed {
 }
 
 // poke wakes whoever reads a feed.
-func (f *feed) poke() {
+func (f *feed) wake() {
 	select {
 	case f.reader <- struct{}{}:
 	default: // it is awake, or nobody reads
@@ -172,13 +172,13 @@ func (p *Partition) feed(c *Call) {
 		if one == nil { // it begins with what happens from now on
 			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.pipeline.open.seq - 1}}
 			f.byName[c.Name] = one
-			f.change(one, p.now)
-			f.now = true
+			f.markChanged(one, p.now)
+			f.urgent = true
 		}
-		if c.Err = one.take(c); c.Err != nil {
+		if c.Err = one.attach(c); c.Err != nil {
 			break
 		}
-		if one.changed && f.now {
+		if one.changed && f.urgent {
 			p.pipeline.open.calls = append(p.pipeline.open.calls, c) // answered with the batch that stores it
 		} else {
 			p.reply(c)
@@ -192,7 +192,7 @@ func (p *Partition) feed(c *Call) {
 			c.Err = lapsed(c.Name)
 		case c.Seq > one.Seq:
 			one.Seq = c.Seq
-			f.change(one, p.now)
+			f.markChanged(one, p.now)
 		}
 	case CallUnfeed:
 		if one != nil && one.reader == c.Wake {
@@ -200,10 +200,10 @@ func (p *Partition) feed(c *Call) {
 		}
 	case CallDropFeed:
 		if one != nil {
-			one.poke()
+			one.wake()
 			delete(f.byName, c.Name)
-			f.marks = append(f.marks, journal.Feed{Name: c.Name, Removed: true})
-			f.since, f.now = max(p.now, 1), true
+			f.removed = append(f.removed, journal.Feed{Name: c.Name, Removed: true})
+			f.changedSince, f.urgent = max(p.now, 1), true
 			p.pipeline.open.calls = append(p.pipeline.open.calls, c)
 			return
 		}
@@ -213,7 +213,7 @@ func (p *Partition) feed(c *Call) {
 }
 
 // take gives a feed to a consumer.
-func (f *feed) take(c *Call) error {
+func (f *feed) attach(c *Call) error {
 	switch {
 	case f.Lapsed:
 		return lapsed(c.Name)
@@ -259,7 +259,7 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 	if err != nil {
 		return err
 	}
-	r.seen, r.told = seq, seq
+	r.seen, r.reported = seq, seq
 	defer func() { e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
 	return r.run(ctx)
 }
@@ -286,16 +286,16 @@ type feedReader struct {
 	fn   func(seq uint64, entries []core.Entry) error
 	wake chan struct{}
 
-	seen   uint64 // the last batch that was read
-	told   uint64 // the position that the partition knows
-	handed uint64 // the last batch that fn has taken
-	failed error  // what fn returned
+	seen      uint64 // the last batch that was read
+	reported  uint64 // the position that the partition knows
+	delivered uint64 // the last batch that fn has taken
+	failed    error  // what fn returned
 }
 
 func (r *feedReader) run(ctx context.Context) error {
 	for {
 		err := r.read(ctx)
-		if tellErr := r.tell(ctx); err == nil {
+		if tellErr := r.report(ctx); err == nil {
 			err = tellErr
 		}
 		if err != nil {
@@ -321,11 +321,11 @@ func (r *feedReader) read(ctx context.Context) error {
 			if r.failed = r.fn(seq, entries); r.failed != nil {
 				return r.failed
 			}
-			r.handed = seq
+			r.delivered = seq
 		}
 		r.seen = seq
-		if r.handed >= r.told+markEvery {
-			return r.tell(ctx)
+		if r.delivered >= r.reported+reportEvery {
+			return r.report(ctx)
 		}
 		return nil
 	})
@@ -333,21 +333,21 @@ func (r *feedReader) read(ctx context.Context) error {
 	if err == nil || r.failed != nil || errors.As(err, &own) {
 		return err
 	}
-	return r.e.unread("feed", r.name, err)
+	return r.e.readError("feed", r.name, err)
 }
 
 // tell has the partition know how far the consumer is, and hears whether the feed is still kept. Batches without entries,
 // such as the one that stores this very position, do not count: they would give each other work for ever.
-func (r *feedReader) tell(ctx context.Context) error {
+func (r *feedReader) report(ctx context.Context) error {
 	c := r.e.call(CallSeen)
-	c.Name, c.Seq = r.name, r.handed
+	c.Name, c.Seq = r.name, r.delivered
 	if err := r.e.do(context.WithoutCancel(ctx), c); err != nil {
 		return err
 	}
 	err := c.Err
 	r.e.free(c)
 	if err == nil {
-		r.told = max(r.told, r.handed)
+		r.reported = max(r.reported, r.delivered)
 	}
 	return err
 }

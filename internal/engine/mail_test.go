@@ -15,7 +15,7 @@ import (
 )
 
 // twins are the two partitions of a journal, driven in virtual time.
-type twins struct {
+type partitionPair struct {
 	t       *testing.T
 	journal *memory.Journal
 	p       [2]*Partition
@@ -25,8 +25,8 @@ type twins struct {
 	sent    []int
 }
 
-func newTwins(t *testing.T) *twins {
-	w := &twins{t: t, journal: memory.NewPartitions(2), plans: map[string]journal.Definition{}, now: epoch}
+func newPartitionPair(t *testing.T) *partitionPair {
+	w := &partitionPair{t: t, journal: memory.NewPartitions(2), plans: map[string]journal.Definition{}, now: epoch}
 	for n := range w.p {
 		w.p[n] = NewPartition(w.config(n))
 		w.open(n)
@@ -34,7 +34,7 @@ func newTwins(t *testing.T) *twins {
 	return w
 }
 
-func (w *twins) config(n int) Config {
+func (w *partitionPair) config(n int) Config {
 	return Config{
 		Journal: w.journal, Partition: n, Owner: fmt.Sprint("twin ", n),
 		Random: func() uint64 { w.seed++; return w.seed * 0x9e3779b97f4a7c15 },
@@ -49,7 +49,7 @@ func (w *twins) config(n int) Config {
 	}
 }
 
-func (w *twins) open(n int) {
+func (w *partitionPair) open(n int) {
 	w.t.Helper()
 	if err := w.p[n].Open(context.Background(), w.now); err != nil {
 		w.t.Fatal(err)
@@ -57,7 +57,7 @@ func (w *twins) open(n int) {
 }
 
 // settle goes on until nothing is to be done at the instant.
-func (w *twins) settle() {
+func (w *partitionPair) settle() {
 	w.t.Helper()
 	for range 1000 {
 		idle := true
@@ -92,14 +92,14 @@ func (w *twins) settle() {
 }
 
 // pass lets time pass.
-func (w *twins) pass(d time.Duration) {
+func (w *partitionPair) pass(d time.Duration) {
 	w.t.Helper()
 	for end := w.now.Add(d); w.now < end; w.now = w.now.Add(100 * time.Millisecond) {
 		w.settle()
 	}
 }
 
-func (w *twins) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
+func (w *partitionPair) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
 	w.t.Helper()
 	req := StartRequest{Definition: p.definition(), Input: []byte("null")}
 	for _, m := range more {
@@ -113,7 +113,7 @@ func (w *twins) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
 	return c.Started.Run
 }
 
-func (w *twins) wantPhase(id core.RunID, want core.RunPhase) {
+func (w *partitionPair) wantPhase(id core.RunID, want core.RunPhase) {
 	w.t.Helper()
 	page, err := w.journal.List(context.Background(), journal.Query{})
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *twins) wantPhase(id core.RunID, want core.RunPhase) {
 }
 
 // children returns the child runs, by partition.
-func (w *twins) children(phase core.RunPhase) (n [2]int) {
+func (w *partitionPair) children(phase core.RunPhase) (n [2]int) {
 	w.t.Helper()
 	page, err := w.journal.List(context.Background(), journal.Query{Limit: 100})
 	if err != nil {
@@ -148,7 +148,7 @@ func spread(payload string) planStep {
 }
 
 // family is a plan of spread children, one after the other.
-func family(children int, payload string) plan {
+func parentOf(children int, payload string) plan {
 	p := flow("family")
 	for range children {
 		p.Steps = append(p.Steps, spread(payload))
@@ -157,9 +157,9 @@ func family(children int, payload string) plan {
 }
 
 func TestSpreadChildren(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
-	id := w.start(0, family(8, `{"name":"kid"}`))
+	id := w.start(0, parentOf(8, `{"name":"kid"}`))
 	w.pass(30 * time.Second)
 	w.wantPhase(id, core.RunSucceeded)
 	if n := w.children(core.RunSucceeded); n[0] == 0 || n[1] == 0 || n[0]+n[1] != 8 {
@@ -174,7 +174,7 @@ func TestSpreadChildren(t *testing.T) {
 
 // TestChildThatCannotStart: where the definition cannot be used in the other partition, the parent hears of it.
 func TestChildThatCannotStart(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
 	cfg := w.config(1)
 	cfg.Kinds = map[string]Kind{"plan": {Compile: func(d journal.Definition) (*core.Definition, error) {
@@ -185,7 +185,7 @@ func TestChildThatCannotStart(t *testing.T) {
 	}
 	w.p[1] = NewPartition(cfg)
 	w.open(1)
-	id := w.start(0, family(8, `{"name":"kid"}`))
+	id := w.start(0, parentOf(8, `{"name":"kid"}`))
 	w.pass(30 * time.Second)
 	w.wantPhase(id, core.RunFailed)
 	h, err := w.journal.History(t.Context(), id)
@@ -200,7 +200,7 @@ func TestChildThatCannotStart(t *testing.T) {
 
 // TestUncertainSend: a batch is stored, and its sender does not hear so. The receiver is told of the messages all the same.
 func TestUncertainSend(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
 	lost := 0
 	w.journal.Fault = func(op memory.Op, b *journal.Batch) error {
@@ -210,7 +210,7 @@ func TestUncertainSend(t *testing.T) {
 		}
 		return nil
 	}
-	id := w.start(0, family(8, `{"name":"kid"}`))
+	id := w.start(0, parentOf(8, `{"name":"kid"}`))
 	w.pass(30 * time.Second)
 	w.wantPhase(id, core.RunSucceeded)
 	if n := w.children(core.RunSucceeded); n[0]+n[1] != 8 || lost == 0 {
@@ -220,10 +220,10 @@ func TestUncertainSend(t *testing.T) {
 
 // TestMessagesTwice delivers each page of messages a second time, and after a restart of the receiver all there ever were.
 func TestMessagesTwice(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Minute)).definition()
-	w.start(0, family(8, `{"name":"kid"}`))
-	w.p[0].Handle(&Call{Op: CallStart, Start: StartRequest{Definition: family(1, `{"name":"kid"}`).definition()}}, w.now)
+	w.start(0, parentOf(8, `{"name":"kid"}`))
+	w.p[0].Handle(&Call{Op: CallStart, Start: StartRequest{Definition: parentOf(1, `{"name":"kid"}`).definition()}}, w.now)
 	var all []journal.Message
 	again := func(messages []journal.Message) {
 		p := w.p[1]
@@ -261,7 +261,7 @@ func TestMessagesTwice(t *testing.T) {
 
 // TestUnreadableMessage: one that only a newer version can read is left, with those that follow it.
 func TestUnreadableMessage(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	b := &journal.Batch{Epoch: 1, Seq: 1}
 	for n, encoded := range [][]byte{{0xf0}, core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})} {
 		b.Out = append(b.Out, journal.Message{To: 1, Seq: journal.MessageSeq(1, n), Encoded: encoded})
@@ -280,7 +280,7 @@ func TestUnreadableMessage(t *testing.T) {
 
 // TestHomes: a start goes where its names belong, and nowhere else.
 func TestHomes(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	p := flow("one", nap(time.Second))
 	for n := range 20 {
 		req := StartRequest{Definition: p.definition(), WorkflowID: fmt.Sprint("order-", n)}
@@ -313,11 +313,11 @@ func TestHomes(t *testing.T) {
 
 // TestDeadlineThatHasPassed: a parent's new deadline is over when its child hears of it. The child ends all the same.
 func TestDeadlineThatHasPassed(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Hour)).definition()
 	far := policy.Limit{After: time.Minute}
 	for range 20 { // some of the children are in the other partition
-		w.start(0, family(1, `{"name":"kid","close":"abandon"}`), func(s *StartRequest) { s.Execution = &far })
+		w.start(0, parentOf(1, `{"name":"kid","close":"abandon"}`), func(s *StartRequest) { s.Execution = &far })
 	}
 	w.pass(time.Second)
 	page, err := w.journal.List(t.Context(), journal.Query{Limit: 100})

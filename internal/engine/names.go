@@ -29,7 +29,7 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 			return Started{}, failure("start", req.Key, err)
 		}
 		if found {
-			return p.repeated(req, id)
+			return p.existingByKey(req, id)
 		}
 	}
 	if req.WorkflowID == "" {
@@ -42,7 +42,7 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 	case !found:
 		return Started{}, nil
 	case req.OnConflict == ConflictUse:
-		return p.useOpen(req, id)
+		return p.existingOpen(req, id)
 	default:
 		return Started{}, &Error{
 			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
@@ -54,7 +54,7 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 
 // repeated answers a start whose key has made a run before. With the same input it is a repetition, and means that run or
 // the one that has followed it. With another input the caller has used a key twice for different things.
-func (p *Partition) repeated(req *StartRequest, id core.RunID) (Started, error) {
+func (p *Partition) existingByKey(req *StartRequest, id core.RunID) (Started, error) {
 	o, known, err := p.originOf(id)
 	if known && o.first != (core.RunID{}) {
 		o, known, err = p.originOf(o.first) // the input that came with the key is that of the chain's first run
@@ -73,7 +73,7 @@ func (p *Partition) repeated(req *StartRequest, id core.RunID) (Started, error) 
 }
 
 // useOpen answers a start that means the open run of its workflow id, if there is one.
-func (p *Partition) useOpen(req *StartRequest, id core.RunID) (Started, error) {
+func (p *Partition) existingOpen(req *StartRequest, id core.RunID) (Started, error) {
 	o, known, err := p.originOf(id)
 	if err != nil {
 		return Started{}, failure("start", req.WorkflowID, err)

@@ -16,12 +16,12 @@ import (
 )
 
 // planted is a plan whose code panics at one place, from the n-th time on.
-type planted struct {
+type plantedPanic struct {
 	place string
 	from  int
 }
 
-func (p *planted) trap(plan, place string) {
+func (p *plantedPanic) trap(plan, place string) {
 	if plan != "bad" || place != p.place {
 		return
 	}
@@ -75,7 +75,7 @@ func (r *rig) rows() []journal.RunRow {
 // TestPanicSetsOneRunAside: the run whose code panics stands still, all others go on, and a version without the bug
 // carries on with it.
 func TestPanicSetsOneRunAside(t *testing.T) {
-	for _, at := range []planted{
+	for _, at := range []plantedPanic{
 		{"decide", 2}, {"decide", 3}, {"task", 1}, {"task", 2}, {"task", 3},
 	} {
 		t.Run(at.place, func(t *testing.T) {
@@ -133,7 +133,7 @@ func (r *rig) wantRowsOfHistory() {
 // TestPanicAtTheStart: a run that cannot even begin does not exist, and its caller is told.
 func TestPanicAtTheStart(t *testing.T) {
 	r := newRig(t, -1)
-	r.trap = (&planted{"decide", 1}).trap
+	r.trap = (&plantedPanic{"decide", 1}).trap
 	r.restart()
 	p := flow("bad", task())
 	c := r.call(&Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: null, Key: "k"}})
@@ -214,7 +214,7 @@ func TestPanicWhileEncoding(t *testing.T) {
 // TestPanicOfAChain: the next run of a chain and the end of the one before are saved together or not at all.
 func TestPanicOfAChain(t *testing.T) {
 	r := newRig(t, -1)
-	r.trap = (&planted{"decide", 4}).trap // of the second run, at its start
+	r.trap = (&plantedPanic{"decide", 4}).trap // of the second run, at its start
 	r.restart()
 	r.crew.act = failTask
 	p := flow("bad", task(), task())
@@ -239,14 +239,14 @@ func TestPanicOfAChild(t *testing.T) {
 	r.crew.act = succeed
 	inner := flow("bad", task())
 	r.plans["bad"] = inner.definition()
-	r.trap = (&planted{"decide", 1}).trap
+	r.trap = (&plantedPanic{"decide", 1}).trap
 	r.restart()
 	outer := r.start(flow("outer", child(`{"name":"bad"}`)))
 	r.pass(time.Minute)
 	r.wantPhase(outer, core.RunFailed)
 	r.wantAside()
 
-	r.trap = (&planted{"decide", 2}).trap // of the parent, when it hears of the child's end
+	r.trap = (&plantedPanic{"decide", 2}).trap // of the parent, when it hears of the child's end
 	r.plans["inner"] = flow("inner", task()).definition()
 	r.restart()
 	parent := r.start(flow("bad", child(`{"name":"inner"}`), task()))
@@ -263,7 +263,7 @@ func TestPanicOfAChild(t *testing.T) {
 func TestPanicWhileServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		at := &planted{"decide", 3}
+		at := &plantedPanic{"decide", 3}
 		var e *Engine
 		start := func(trap func(plan, place string)) {
 			e, _ = open(t, j, -1, succeed, func(c *Config) {
@@ -327,7 +327,7 @@ func TestPanicWhileServing(t *testing.T) {
 // TestPanicOfARunThatHasEnded: a run that panics when somebody opens it again has ended as before.
 func TestPanicOfARunThatHasEnded(t *testing.T) {
 	r := newRig(t, -1)
-	at := &planted{"decide", 1_000}
+	at := &plantedPanic{"decide", 1_000}
 	r.trap = at.trap
 	r.restart()
 	r.crew.act = failTask

@@ -30,10 +30,10 @@ type Partition struct {
 	mail      mail      // what other partitions send, and which those are
 	feeds     feeds     // the named consumers of all entries
 
-	todo       ring[errand] // effects within the partition, still to join the open batch
-	unread     error        // why the open batch must not be saved; see temporary
-	ticking    bool         // what is due comes before what waits for a worker
-	generation int          // of the bodies, as of when the memory was last forgotten
+	todo       ring[localEffect] // effects within the partition, still to join the open batch
+	readErr    error             // why the open batch must not be saved; see temporary
+	ticking    bool              // what is due comes before what waits for a worker
+	generation int               // of the bodies, as of when the memory was last forgotten
 }
 
 // NewPartition returns a partition that Open makes ready.
@@ -45,7 +45,7 @@ func NewPartition(cfg Config) *Partition {
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
 	p.mail.count = cfg.Journal.PartitionCount()
-	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
+	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
 	return p
 }
@@ -56,7 +56,7 @@ func (p *Partition) forget() {
 	p.tasks.forget()
 	p.pipeline.forget()
 	p.mail.forget()
-	p.todo, p.unread = ring[errand]{}, nil
+	p.todo, p.readErr = ring[localEffect]{}, nil
 }
 
 // at moves the partition's time on. A clock that ran backwards is not followed.
@@ -104,14 +104,14 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	}
 	if r, err := p.get(id); err == nil {
 		_ = p.advance(r, nil, in)
-	} else if !p.temporary(err) {
+	} else if !p.noteTemporary(err) {
 		p.cfg.Log.Warn("a report for a run that cannot be read", "run", id.String(), "error", err)
 	}
 	if over {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.unread == nil {
+	if p.pipeline.last() == nil && p.readErr == nil {
 		p.pipeline.open.reports = p.pipeline.open.reports[:0] // refused, and on what is durable
 	}
 }
@@ -132,7 +132,7 @@ func (p *Partition) input(c *Call) {
 	} else if err := p.advance(r, nil, c.Input); err != nil {
 		c.Err = refused(c.op(), c.Run, err)
 	} else {
-		p.residents.name(r) // it may have been opened again
+		p.residents.addNames(r) // it may have been opened again
 	}
 	p.reply(c)
 }
@@ -209,7 +209,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 }
 
 func (p *Partition) fire(r *run) {
-	if r.lost {
+	if r.unrecovered {
 		p.recover(r)
 	}
 	before := r.state.Seq
@@ -274,7 +274,7 @@ func (p *Partition) Committed(now core.Time) {
 	p.audience.tellWaiters(b)
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
-		r.written()
+		r.rowsWritten()
 		p.residents.evict(r)
 	}
 	p.pipeline.recycle(b)
@@ -290,7 +290,7 @@ func (p *Partition) carryOut(e *effect) {
 	case core.Closed:
 		e.kind.Bodies.Forget(e.run)
 		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.Owed() {
-			p.tellAll(r) // it was opened again before its end was durable
+			p.sendAllNews(r) // it was opened again before its end was durable
 		}
 	default:
 	}

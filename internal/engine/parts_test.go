@@ -40,7 +40,7 @@ func TestEngineOfPartitions(t *testing.T) {
 		var ids []core.RunID
 		for n := range 20 {
 			s, err := e.Start(t.Context(), StartRequest{
-				Definition: family(3, `{"name":"kid"}`).definition(), WorkflowID: fmt.Sprint("order-", n),
+				Definition: parentOf(3, `{"name":"kid"}`).definition(), WorkflowID: fmt.Sprint("order-", n),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -33,14 +33,14 @@ const (
 
 // projection decides which rows of the view are written with which batch.
 type projection struct {
-	behind   behind            // runs the view lacks something of
+	behind   behindList        // runs the view lacks something of
 	settled  ring[*run]        // of those, the ones to which nothing will happen for a while: worth writing now
 	urgent   []*run            // whose rows are to be written with the next batch
 	joining  bool              // rows join the batches until none is left
 	flushing bool              // every batch takes rows until none is left
 	total    int64             // bytes of entries so far
 	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
-	hold     uint64            // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
+	keepFrom uint64            // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
 }
 
 // forget drops what the view lacks, after a failed append.
@@ -49,25 +49,25 @@ func (v *projection) forget() {
 }
 
 // lacks notes that the view lacks an entry of a run, of size bytes, in a batch.
-func (v *projection) lacks(r *run, seq uint64, size int, now core.Time) {
-	if r.first == 0 {
-		r.first, r.since, r.offset = seq, now, v.total
+func (v *projection) markBehind(r *run, seq uint64, size int, now core.Time) {
+	if r.firstPending == 0 {
+		r.firstPending, r.pendingSince, r.pendingOffset = seq, now, v.total
 		v.behind.push(r)
 	}
 	v.total += int64(size)
 }
 
 // holdFrom keeps the journal from a batch on, until a start that can carry on with a run that stands still.
-func (v *projection) holdFrom(seq uint64) {
-	if v.hold == 0 || seq < v.hold {
-		v.hold = seq
+func (v *projection) keepTailFrom(seq uint64) {
+	if v.keepFrom == 0 || seq < v.keepFrom {
+		v.keepFrom = seq
 	}
 }
 
 // noteSettled lists a run as worth writing if nothing will happen to it for a while.
 func (v *projection) noteSettled(r *run, now core.Time) {
-	if !r.listed && settled(r, now) {
-		r.listed = true
+	if !r.inSettled && settled(r, now) {
+		r.inSettled = true
 		v.settled.push(r)
 	}
 }
@@ -85,9 +85,9 @@ func (v *projection) quota(entries int, now core.Time) int {
 	if head == nil {
 		return 0
 	}
-	gathered := v.settled.len() >= gatherRuns || now >= head.since.Add(gatherAge)
+	gathered := v.settled.len() >= gatherRuns || now >= head.pendingSince.Add(gatherAge)
 	v.joining = gathered || (v.joining && v.settled.len() > 0)
-	tail := v.total - head.offset
+	tail := v.total - head.pendingOffset
 	switch {
 	case v.flushing:
 		return flushRuns
@@ -111,13 +111,13 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 		return 0
 	}
 	if len(v.urgent) > 0 {
-		return head.since
+		return head.pendingSince
 	}
 	quiet := lastEntry.Add(quietAge)
 	if v.settled.len() > 0 {
 		return quiet
 	}
-	return max(quiet, head.since.Add(settleAge))
+	return max(quiet, head.pendingSince.Add(settleAge))
 }
 
 // attach puts up to n runs' rows into the batch.
@@ -126,7 +126,7 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	aged := now.Add(-settleAge)
 	for n > 0 && bytes < viewBytes {
 		r := v.behind.head
-		hurry := r != nil && (r.since <= aged || v.total-r.offset > tailSoft || v.flushing)
+		hurry := r != nil && (r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
 		if !hurry {
 			if r = v.nextSettled(now); r == nil {
 				break
@@ -141,17 +141,17 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	}
 	b.view.Through = b.seq
 	if head := v.behind.head; head != nil {
-		b.view.Through = head.first - 1
+		b.view.Through = head.firstPending - 1
 	}
-	if v.hold != 0 {
-		b.view.Through = min(b.view.Through, v.hold-1)
+	if v.keepFrom != 0 {
+		b.view.Through = min(b.view.Through, v.keepFrom-1)
 	}
 }
 
 // trim drops runs from the front of the settled that were written out of turn, so that the list does not keep them alive.
 func (v *projection) trim() {
-	for v.settled.len() > 0 && v.settled.first().first == 0 {
-		v.settled.pop().listed = false
+	for v.settled.len() > 0 && v.settled.first().firstPending == 0 {
+		v.settled.pop().inSettled = false
 	}
 }
 
@@ -159,8 +159,8 @@ func (v *projection) trim() {
 func (v *projection) nextSettled(now core.Time) *run {
 	for v.settled.len() > 0 {
 		r := v.settled.pop()
-		r.listed = false
-		if r.first != 0 && settled(r, now) {
+		r.inSettled = false
+		if r.firstPending != 0 && settled(r, now) {
 			return r
 		}
 	}
@@ -170,7 +170,7 @@ func (v *projection) nextSettled(now core.Time) *run {
 // writeUrgent writes the runs whose rows cannot wait.
 func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
 	for _, r := range v.urgent {
-		if r.first != 0 {
+		if r.firstPending != 0 {
 			bytes += v.write(b, partition, r)
 		}
 	}
@@ -195,11 +195,11 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 	}
 	size := len(r.pending.bytes)
 	if size > 0 {
-		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.first, Entries: r.pending.bytes})
+		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: r.pending.bytes})
 	}
 	r.writing = append(r.writing, r.pending)
 	r.pending = Piece{}
-	r.first = 0
+	r.firstPending = 0
 	v.behind.remove(r)
 	b.viewed = append(b.viewed, r)
 	return size
@@ -208,14 +208,14 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 // writeRows appends the run's row, and those of its steps and attempts that have changed.
 func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
 	to.Runs = append(to.Runs, r.row(partition, seq))
-	r.rows.take(r.state, to)
+	r.rows.moveTo(r.state, to)
 }
 
 // unviewed calls fn with each run whose row in the view is not up to date, durably.
-func (l *pipeline) unviewed(fn func(*run)) {
+func (l *pipeline) eachBehind(fn func(*run)) {
 	for _, b := range l.flight.all() {
 		for _, r := range b.viewed {
-			if r.first == 0 {
+			if r.firstPending == 0 {
 				fn(r)
 			}
 		}
@@ -226,12 +226,12 @@ func (l *pipeline) unviewed(fn func(*run)) {
 }
 
 // behind is the list of runs the view lacks something of, in the order of the first batch it lacks.
-type behind struct {
+type behindList struct {
 	head, tail *run
 	count      int
 }
 
-func (l *behind) push(r *run) {
+func (l *behindList) push(r *run) {
 	r.prev, r.next = l.tail, nil
 	if l.tail == nil {
 		l.head = r
@@ -242,7 +242,7 @@ func (l *behind) push(r *run) {
 	l.count++
 }
 
-func (l *behind) remove(r *run) {
+func (l *behindList) remove(r *run) {
 	if r.prev == nil {
 		l.head = r.next
 	} else {

@@ -11,7 +11,7 @@ import (
 )
 
 // unread is the error of a read beside the loop. Where the engine has ended meanwhile, and the journal with it, that is why.
-func (e *Engine) unread(op, id string, err error) error {
+func (e *Engine) readError(op, id string, err error) error {
 	if errors.Is(err, journal.ErrNotFound) {
 		return notFound(op, id)
 	}
@@ -62,7 +62,7 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	}
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && (len(pieces) == 0 || !errors.Is(err, journal.ErrNotFound)) {
-		return part{}, e.unread("read", id.String(), err)
+		return part{}, e.readError("read", id.String(), err)
 	}
 	all, err := join(h, pieces)
 	if err != nil {
@@ -193,13 +193,13 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	case err == nil && found != id && !e.masked(ctx, found):
 		return found, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
-		return core.RunID{}, e.unread("find", name, err)
+		return core.RunID{}, e.readError("find", name, err)
 	case id != (core.RunID{}):
 		return id, nil // ended, and newer than what the view knows
 	}
 	page, err := j.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {
-		return core.RunID{}, e.unread("find", name, err)
+		return core.RunID{}, e.readError("find", name, err)
 	}
 	if len(page.Runs) == 0 {
 		return core.RunID{}, notFound("find", name)
@@ -232,7 +232,7 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	for {
 		page, err := e.cfg.Journal.List(ctx, q)
 		if err != nil {
-			return journal.Page{}, e.unread("list", "", err)
+			return journal.Page{}, e.readError("list", "", err)
 		}
 		rows = known.overlay(rows, page.Runs)
 		if !page.More || len(page.Runs) == 0 {

@@ -18,20 +18,20 @@ import (
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	p.forget()
 	p.ctx = ctx
-	lease, err := p.own(ctx)
+	lease, err := p.acquire(ctx)
 	if err != nil {
 		return failure("open", "", err)
 	}
 	p.pipeline.epoch, p.pipeline.term, p.pipeline.durable = lease.Epoch, lease.Term, lease.Last
 	p.pipeline.begin(lease.Last + 1)
 	p.mail.open(lease.Taken, now)
-	p.feeds.opened(lease, now)
+	p.feeds.load(lease, now)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()
 		return failure("open", "", err)
 	}
 	p.at(now)
-	if err := p.reload(); err != nil {
+	if err := p.loadReported(); err != nil {
 		p.forget()
 		return failure("open", "", err)
 	}
@@ -41,7 +41,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Report(rep.run, rep.in, p.now)
 	}
 	p.revokeAgain()
-	if err := p.unread; err != nil {
+	if err := p.readErr; err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
@@ -50,7 +50,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 }
 
 // own acquires the partition, or goes on as its owner.
-func (p *Partition) own(ctx context.Context) (journal.Lease, error) {
+func (p *Partition) acquire(ctx context.Context) (journal.Lease, error) {
 	if epoch := p.pipeline.epoch; epoch != 0 {
 		return p.cfg.Journal.Renew(ctx, p.cfg.Partition, epoch)
 	}
@@ -68,7 +68,7 @@ func (p *Partition) Release(ctx context.Context) error {
 }
 
 // reload reads the runs that workers' reports and void revokes are about. Where one cannot be read now, both are kept.
-func (p *Partition) reload() error {
+func (p *Partition) loadReported() error {
 	about := make([]core.RunID, 0, len(p.pipeline.reports)+len(p.pipeline.revokes))
 	for _, rep := range p.pipeline.reports {
 		about = append(about, rep.run)
@@ -110,16 +110,16 @@ func (p *Partition) revokeAgain() {
 }
 
 // leaveInTail sets a run of the tail aside, as it is in the journal, which is kept from its first batch on.
-func (p *Partition) leaveInTail(t *tailRun, first uint64, err error) {
+func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
 	a := p.setAside(t.id, err)
 	if created, ok := t.entries[0].Records[0].(core.RunCreated); ok {
-		a.unseen = &journal.RunRow{
+		a.missingRow = &journal.RunRow{
 			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID, Key: created.Key,
 			Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At, Wake: journal.WakeSetAside,
 			Parent: created.Parent.Run, Message: a.Error(),
 		}
 	}
-	p.pipeline.view.holdFrom(first)
+	p.pipeline.view.keepTailFrom(first)
 }
 
 // tailRun is what the tail holds of one run.
@@ -157,7 +157,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 		all := *t
 		r, err := p.restoreTail(ctx, t, byID)
 		if permanent(err) {
-			p.leaveInTail(&all, all.seqs[0], err)
+			p.setTailRunAside(&all, all.seqs[0], err)
 		} else if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 	var encoded []byte
 	if len(h.Entries) == 0 { // its first entry is the tail's
 		encoded = core.AppendEntry(encoded[:0], &entries[0])
-		r.keep(t.seqs[0], encoded)
+		r.addPending(t.seqs[0], encoded)
 		t.seqs = t.seqs[1:]
 	} else {
 		r.rows.forget()
@@ -202,10 +202,10 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 			return nil, err
 		}
 		encoded = core.AppendEntry(encoded[:0], &t.entries[i])
-		r.keep(t.seqs[i], encoded)
+		r.addPending(t.seqs[i], encoded)
 	}
-	r.first = r.pending.marks[0].seq
-	p.residents.enter(r)
+	r.firstPending = r.pending.marks[0].seq
+	p.residents.addRestored(r)
 	return r, nil
 }
 
@@ -214,11 +214,11 @@ func (p *Partition) trackRestored(dirty []*run) {
 	// They stand in the order of their first entry in the tail; of those partly applied a later one counts.
 	sortByFirst(dirty)
 	for _, r := range dirty {
-		first := r.first
-		r.first = 0
-		p.pipeline.view.lacks(r, first, len(r.pending.bytes), p.now)
+		first := r.firstPending
+		r.firstPending = 0
+		p.pipeline.view.markBehind(r, first, len(r.pending.bytes), p.now)
 		p.pipeline.view.noteSettled(r, p.now)
-		if r.lost {
+		if r.unrecovered {
 			p.residents.restored.push(r)
 		}
 	}
@@ -255,7 +255,7 @@ func (p *Partition) Failed(err error) {
 	}
 	p.tasks.dropUngiven()
 	p.forget()
-	p.audience.again(nil)
+	p.audience.askAgain(nil)
 }
 
 // Shut answers everyone who waits with an error. The partition is of no more use.
@@ -268,9 +268,9 @@ func (p *Partition) Shut(err error) {
 	}
 	p.forget()
 	p.tasks.close()
-	p.audience.again(err)
+	p.audience.askAgain(err)
 }
 
 func sortByFirst(runs []*run) {
-	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.first, b.first) })
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.firstPending, b.firstPending) })
 }

@@ -18,13 +18,13 @@ type residents struct {
 	byKey  map[startKey]core.RunID // runs in memory by workflow and idempotency key
 	wakes  wakes
 
-	visited  []*run     // loaded by the input at hand; they may leave again after it
+	toEvict  []*run     // loaded by the input at hand; they may leave again after it
 	restored ring[*run] // read at open with attempts that a predecessor gave out; still to be recovered
 
-	window  Window
-	reading bool                    // a window is being read
-	left    map[core.RunID]struct{} // runs that left memory while it is read
-	beyond  core.Time               // the first wake known beyond the window; 0: none
+	window        Window
+	readingWindow bool                    // a window is being read
+	evicted       map[core.RunID]struct{} // runs that left memory while it is read
+	nextWake      core.Time               // the first wake known beyond the window; 0: none
 }
 
 // forget empties the memory.
@@ -46,11 +46,11 @@ func (s *residents) create(id core.RunID, kind *Kind) *run {
 
 // enter puts a restored run into memory. One that was active is a predecessor's: this partition keeps its own active
 // runs in memory.
-func (s *residents) enter(r *run) {
+func (s *residents) addRestored(r *run) {
 	s.runs[r.id()] = r
-	s.name(r)
+	s.addNames(r)
 	s.retime(r)
-	r.lost = r.state.Active()
+	r.unrecovered = r.state.Active()
 	r.noteRecorded()
 }
 
@@ -64,7 +64,7 @@ func (s *residents) retime(r *run) {
 }
 
 // name makes an open run findable by the names its caller chose.
-func (s *residents) name(r *run) {
+func (s *residents) addNames(r *run) {
 	st := r.state
 	if st.WorkflowID != "" && !st.Phase.Closed() {
 		s.byName[st.WorkflowID] = st.ID
@@ -75,7 +75,7 @@ func (s *residents) name(r *run) {
 }
 
 // unname forgets a run's names: the workflow id when it ends, both when it leaves memory.
-func (s *residents) unname(r *run, leaves bool) {
+func (s *residents) removeNames(r *run, leaves bool) {
 	st := r.state
 	if st.WorkflowID != "" && s.byName[st.WorkflowID] == st.ID {
 		delete(s.byName, st.WorkflowID)
@@ -86,21 +86,21 @@ func (s *residents) unname(r *run, leaves bool) {
 }
 
 // visit notes a run that was loaded for the input at hand.
-func (s *residents) visit(r *run) { s.visited = append(s.visited, r) }
+func (s *residents) evictLater(r *run) { s.toEvict = append(s.toEvict, r) }
 
 // endVisits lets the runs go that were loaded for one input and need no memory after it.
-func (s *residents) endVisits() {
-	for i, r := range s.visited {
+func (s *residents) evictUnneeded() {
+	for i, r := range s.toEvict {
 		s.evict(r)
-		s.visited[i] = nil
+		s.toEvict[i] = nil
 	}
-	s.visited = s.visited[:0]
+	s.toEvict = s.toEvict[:0]
 }
 
 // evict drops a run from memory if the view knows all of it and nothing is due soon.
 func (s *residents) evict(r *run) {
 	// Work that still stops belongs to its run also after the run's end: a retry has to know of it.
-	if !r.clean() || r.lost || s.runs[r.id()] != r || (r.aside == nil && r.state.Live() > 0) {
+	if !r.viewed() || r.unrecovered || s.runs[r.id()] != r || (r.aside == nil && r.state.Live() > 0) {
 		return
 	}
 	if r.aside == nil && !r.state.Phase.Closed() {
@@ -108,7 +108,7 @@ func (s *residents) evict(r *run) {
 			return
 		}
 		if r.wake != 0 {
-			s.beyond = earliest(s.beyond, r.wake)
+			s.nextWake = earliest(s.nextWake, r.wake)
 		}
 	}
 	s.drop(r)
@@ -116,11 +116,11 @@ func (s *residents) evict(r *run) {
 
 // drop takes a run out of memory.
 func (s *residents) drop(r *run) {
-	if s.reading {
-		s.left[r.id()] = struct{}{}
+	if s.readingWindow {
+		s.evicted[r.id()] = struct{}{}
 	}
 	s.wakes.remove(r)
-	s.unname(r, true)
+	s.removeNames(r, true)
 	delete(s.runs, r.id())
 }
 
@@ -139,12 +139,12 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r, err = p.adopt(id, h.Entries); err != nil {
+		if r, err = p.loadRun(id, h.Entries); err != nil {
 			return nil, err
 		}
-		p.residents.visit(r)
+		p.residents.evictLater(r)
 	}
-	if r.lost {
+	if r.unrecovered {
 		p.recover(r)
 	}
 	if r.aside != nil {
@@ -154,7 +154,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 }
 
 // adopt restores a run from its whole history and puts it into memory.
-func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
+func (p *Partition) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
 	r, err := p.restore(id, entries, nil)
 	if err != nil {
 		if bug := (*panicked)(nil); errors.As(err, &bug) {
@@ -163,13 +163,13 @@ func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
 		return nil, err
 	}
 	r.rows.forget()
-	p.residents.enter(r)
+	p.residents.addRestored(r)
 	return r, nil
 }
 
 // restore folds entries into a run. tail is what the journal's tail holds while it is replayed, else nil.
 func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (r *run, err error) {
-	defer caught("its history was folded", nil, &err)
+	defer catchPanic("its history was folded", nil, &err)
 	if len(entries) == 0 || len(entries[0].Records) == 0 {
 		return nil, fmt.Errorf("%w: run %s has no beginning", journal.ErrCorrupt, id)
 	}
@@ -196,17 +196,17 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 // recover takes over a run whose attempts a predecessor gave out: those that are not known to go on are lost, and tried
 // again at once.
 func (p *Partition) recover(r *run) {
-	if !r.lost {
+	if !r.unrecovered {
 		return
 	}
-	r.lost = false
+	r.unrecovered = false
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
-		_ = p.stop(r, err)
+		_ = p.setAsideAfterPanic(r, err)
 		return
 	}
 	for _, e := range offers {
-		p.effect(r, e, nil)
+		p.handleEffect(r, e, nil)
 	}
 	if r.state.Live() > 0 || r.state.Owed() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})

@@ -11,9 +11,9 @@ import (
 // attempt's row is collected here, since the state keeps a step's last attempt only.
 type rows struct {
 	steps    []core.StepID // changed, with repeats
-	began    core.StepID   // steps recorded so far
+	nextStep core.StepID   // steps recorded so far
 	attempts []attempt     // open, or changed since the view was written
-	places   map[core.StepID]int
+	index    map[core.StepID]int
 }
 
 type attempt struct {
@@ -25,14 +25,14 @@ type attempt struct {
 // compares them with what it says.
 // The error is a panic of the definition's code.
 func Rows(id core.RunID, partition int, def *core.Definition, h journal.History) (v journal.View, err error) {
-	defer caught("its history was folded", nil, &err)
+	defer catchPanic("its history was folded", nil, &err)
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range h.Entries {
 		r.state.Fold(h.Entries[i])
 		r.rows.note(r.state, &h.Entries[i])
 	}
 	v.Runs = []journal.RunRow{r.row(partition, h.Applied)}
-	r.rows.take(r.state, &v)
+	r.rows.moveTo(r.state, &v)
 	return v, nil
 }
 
@@ -44,22 +44,22 @@ func (w *rows) note(s *core.Run, e *core.Entry) {
 	for i, rec := range e.Records {
 		switch rec := rec.(type) {
 		case core.StepBegan:
-			id := w.began
-			w.began++
+			id := w.nextStep
+			w.nextStep++
 			w.touch(id)
 			if s.Steps[id].Spec.Kind == core.KindTask {
 				w.open(s.ID, id, 1, e.At)
 			}
 		case core.StepOmitted:
-			w.touch(w.began)
-			w.began++
+			w.touch(w.nextStep)
+			w.nextStep++
 		case core.AttemptReady:
 			w.touch(rec.Step)
-			w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-later(e.Records[i+1:], rec.Step), e.At)
+			w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
 		case core.AttemptStarted:
 			w.touch(rec.Step)
 			if s.Steps[rec.Step].Spec.Kind != core.KindTask {
-				w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-later(e.Records[i+1:], rec.Step), e.At)
+				w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
 			}
 			if a := w.find(rec.Step); a != nil {
 				a.row.Started, a.row.Worker, a.changed = e.At, rec.Worker, true
@@ -92,7 +92,7 @@ func (a *attempt) end(at core.Time, rec core.AttemptEnded) {
 }
 
 // later counts the step's attempts that begin in the rest of an entry: the state's number is that of the last.
-func later(rest []core.Record, step core.StepID) int {
+func laterAttempts(rest []core.Record, step core.StepID) int {
 	const near = 64 // what begins an attempt twice in one entry, a child that cannot start, does so in a row
 	n := 0
 	for _, rec := range rest[:min(len(rest), near)] {
@@ -129,24 +129,24 @@ func (w *rows) touchAll(s *core.Run) {
 
 func (w *rows) open(run core.RunID, step core.StepID, number int, at core.Time) {
 	w.attempts = append(w.attempts, attempt{journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}, true})
-	if w.places != nil {
-		w.places[step] = len(w.attempts) - 1
+	if w.index != nil {
+		w.index[step] = len(w.attempts) - 1
 	} else if len(w.attempts) > manyAttempts {
-		w.index()
+		w.buildIndex()
 	}
 }
 
-func (w *rows) index() {
-	w.places = make(map[core.StepID]int, len(w.attempts))
+func (w *rows) buildIndex() {
+	w.index = make(map[core.StepID]int, len(w.attempts))
 	for i := range w.attempts {
-		w.places[w.attempts[i].row.Step] = i
+		w.index[w.attempts[i].row.Step] = i
 	}
 }
 
 // find returns the step's last attempt if it is open.
 func (w *rows) find(step core.StepID) *attempt {
-	if w.places != nil {
-		if i, ok := w.places[step]; ok && w.attempts[i].row.Ended == 0 {
+	if w.index != nil {
+		if i, ok := w.index[step]; ok && w.attempts[i].row.Ended == 0 {
 			return &w.attempts[i]
 		}
 		return nil
@@ -163,7 +163,7 @@ func (w *rows) find(step core.StepID) *attempt {
 }
 
 // take appends the changed rows to the view and keeps the attempts that are still open.
-func (w *rows) take(s *core.Run, v *journal.View) {
+func (w *rows) moveTo(s *core.Run, v *journal.View) {
 	slices.Sort(w.steps)
 	for _, id := range slices.Compact(w.steps) {
 		v.Steps = append(v.Steps, stepRow(s, &s.Steps[id]))
@@ -180,9 +180,9 @@ func (w *rows) take(s *core.Run, v *journal.View) {
 			kept = append(kept, a)
 		}
 	}
-	w.attempts, w.places = kept, nil
+	w.attempts, w.index = kept, nil
 	if len(kept) > manyAttempts {
-		w.index()
+		w.buildIndex()
 	}
 }
 
@@ -193,9 +193,9 @@ func (w *rows) forget() {
 	for i := range w.attempts {
 		w.attempts[i].changed = false
 	}
-	w.places = nil
+	w.index = nil
 	if len(w.attempts) > manyAttempts {
-		w.index()
+		w.buildIndex()
 	}
 }
 

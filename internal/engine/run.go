@@ -10,21 +10,21 @@ import (
 
 // run is a run in memory: its state, and what the view does not know of it yet.
 type run struct {
-	state *core.Run
-	kind  *Kind
-	rows  rows
-	last  uint64 // the last batch that holds an entry of the run
-	ended uint64 // the batch of its end; entries of attempts that stop may follow
-	aside *aside // it stands still, and its state is not to be used; nil: it does not
-	lost  bool   // restored from a predecessor's batches, its attempts not yet looked at
+	state       *core.Run
+	kind        *Kind
+	rows        rows
+	lastBatch   uint64 // the last batch that holds an entry of the run
+	endBatch    uint64 // the batch of its end; entries of attempts that stop may follow
+	aside       *aside // it stands still, and its state is not to be used; nil: it does not
+	unrecovered bool   // restored from a predecessor's batches, its attempts not yet looked at
 
 	// What the view lacks. first is 0 where it lacks nothing that is not on its way.
-	first   uint64    // the first batch with an entry in pending
-	since   core.Time // when that was
-	offset  int64     // bytes of the journal before that entry
-	pending Piece
-	writing []Piece // on their way in batches that are not durable yet
-	listed  bool    // among the settled: worth writing
+	firstPending  uint64    // the first batch with an entry in pending
+	pendingSince  core.Time // when that was
+	pendingOffset int64     // bytes of the journal before that entry
+	pending       Piece
+	writing       []Piece // on their way in batches that are not durable yet
+	inSettled     bool    // among the settled: worth writing
 
 	// As of the last entry that was recorded; the state may be ahead of it after a panic.
 	recorded bool // there is one
@@ -41,7 +41,7 @@ func (r *run) id() core.RunID { return r.state.ID }
 
 // fold takes in an entry that was recorded.
 func (r *run) fold(e *core.Entry) (err error) {
-	defer caught("its history was folded", nil, &err)
+	defer catchPanic("its history was folded", nil, &err)
 	r.state.Fold(*e)
 	r.rows.note(r.state, e)
 	return nil
@@ -54,7 +54,7 @@ func (r *run) noteRecorded() {
 }
 
 // keep adds an entry's encoding to what the view lacks.
-func (r *run) keep(seq uint64, encoded []byte) {
+func (r *run) addPending(seq uint64, encoded []byte) {
 	p := &r.pending
 	p.bytes = append(p.bytes, encoded...)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
@@ -62,11 +62,11 @@ func (r *run) keep(seq uint64, encoded []byte) {
 	} else {
 		p.marks = append(p.marks, mark{seq, len(p.bytes)})
 	}
-	r.last = seq
+	r.lastBatch = seq
 }
 
 // written notes that the oldest rows on their way are durable.
-func (r *run) written() {
+func (r *run) rowsWritten() {
 	r.writing = r.writing[1:]
 	if len(r.writing) == 0 {
 		r.writing = nil
@@ -74,7 +74,7 @@ func (r *run) written() {
 }
 
 // clean reports whether the view knows all of the run, durably.
-func (r *run) clean() bool { return r.first == 0 && len(r.writing) == 0 }
+func (r *run) viewed() bool { return r.firstPending == 0 && len(r.writing) == 0 }
 
 // pieces copies what the view may lack. The bytes are shared: they are only ever appended to.
 func (r *run) pieces() []Piece {
@@ -86,7 +86,7 @@ func (r *run) pieces() []Piece {
 }
 
 // due says when the run wants attention, as its row in the view has it: 1 where attempts are in flight.
-func (r *run) due() core.Time {
+func (r *run) viewWake() core.Time {
 	if r.state.Phase.Closed() {
 		return 0
 	}
@@ -101,7 +101,7 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	s := r.state
 	row := journal.RunRow{
 		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Definition: s.Definition,
-		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.due(), Parent: s.Parent.Run,
+		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(), Parent: s.Parent.Run,
 		Applied: applied,
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {

@@ -43,7 +43,7 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 		delete(p.residents.runs, id)
 		return Started{}, refused("start", id, err)
 	}
-	p.residents.name(r)
+	p.residents.addNames(r)
 	return Started{Run: id}, nil
 }
 
@@ -129,7 +129,7 @@ func (p *Partition) latest(workflowID string) core.RunID {
 			found = r
 		}
 	}
-	p.pipeline.unviewed(consider)
+	p.pipeline.eachBehind(consider)
 	if found == nil {
 		return core.RunID{}
 	}

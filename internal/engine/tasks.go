@@ -298,7 +298,7 @@ func (p *Partition) begins(r *run, step core.StepID) bool {
 		return true
 	}
 	s := &r.state.Steps[step]
-	return r.kind.Bodies.Begins(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
+	return r.kind.Bodies.CanBegin(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
 }
 
 // unpark queues an attempt whose function is at hand now.

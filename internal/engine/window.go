@@ -28,42 +28,42 @@ type Loaded struct {
 // when a predecessor stopped.
 func (s *residents) windowDue(now core.Time, horizon time.Duration) core.Time {
 	switch {
-	case s.reading:
+	case s.readingWindow:
 		return 0
 	case s.window.Before == 0:
 		return now
-	case s.beyond == 0:
+	case s.nextWake == 0:
 		return 0
 	default:
-		return max(s.window.Before, s.beyond).Add(-horizon / 2)
+		return max(s.window.Before, s.nextWake).Add(-horizon / 2)
 	}
 }
 
 // beginWindow begins the reading of the next window.
 func (s *residents) beginWindow(before core.Time) Window {
-	s.reading, s.left, s.beyond = true, make(map[core.RunID]struct{}), 0
+	s.readingWindow, s.evicted, s.nextWake = true, make(map[core.RunID]struct{}), 0
 	s.window = Window{From: max(s.window.Before, 1), Before: before, gen: s.window.gen}
 	return s.window
 }
 
 // awaits reports whether the window is the one that is being read, not one of a memory that was forgotten.
-func (s *residents) awaits(w Window) bool { return s.reading && w.gen == s.window.gen }
+func (s *residents) isReading(w Window) bool { return s.readingWindow && w.gen == s.window.gen }
 
 // stale reports whether what was read of a run is old by now: it is in memory, or was meanwhile.
-func (s *residents) stale(id core.RunID) bool {
-	_, left := s.left[id]
+func (s *residents) changedMeanwhile(id core.RunID) bool {
+	_, left := s.evicted[id]
 	return left || s.runs[id] != nil || s.aside[id] != nil
 }
 
 // endWindow ends the reading of a window. far is the first wake beyond it, zero where there is none.
 func (s *residents) endWindow(far core.Time) {
-	s.reading, s.left = false, nil
-	s.beyond = earliest(s.beyond, far)
+	s.readingWindow, s.evicted = false, nil
+	s.nextWake = earliest(s.nextWake, far)
 }
 
 // readAgain has a window that could not be read be read again, soon but not at once.
-func (s *residents) readAgain(w Window, soon core.Time) {
-	s.window.Before, s.beyond = max(w.From, 1), soon
+func (s *residents) retryWindow(w Window, soon core.Time) {
+	s.window.Before, s.nextWake = max(w.From, 1), soon
 }
 
 // Window returns the next window to be read, if it is time. WindowDone follows, with Loaded calls before it.
@@ -78,48 +78,48 @@ func (p *Partition) Window(now core.Time) (Window, bool) {
 // Loaded takes runs in. What was read may be old by now: a run that is in memory, or was meanwhile, is left as it is.
 func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 	p.at(now)
-	if !p.residents.awaits(w) {
+	if !p.residents.isReading(w) {
 		return
 	}
 	for i := range runs {
-		p.load(&runs[i])
+		p.loadDue(&runs[i])
 		p.settle()
 	}
 }
 
 // load takes in one run that comes due.
-func (p *Partition) load(l *Loaded) {
+func (p *Partition) loadDue(l *Loaded) {
 	r := p.residents.runs[l.Run]
 	switch {
-	case l.Err != nil && !p.residents.stale(l.Run):
+	case l.Err != nil && !p.residents.changedMeanwhile(l.Run):
 		_ = p.setAside(l.Run, l.Err)
 		return
 	case l.Err != nil:
 		return
-	case !p.residents.stale(l.Run):
+	case !p.residents.changedMeanwhile(l.Run):
 		var err error
-		r, err = p.adopt(l.Run, l.History.Entries)
+		r, err = p.loadRun(l.Run, l.History.Entries)
 		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
 			return
 		}
 		p.recover(r)
-		p.residents.visit(r)
+		p.residents.evictLater(r)
 	}
 	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
-		p.takeUp(r, l.History.Entries)
+		p.resumeSetAside(r, l.History.Entries)
 	}
 }
 
 // WindowDone ends the reading of a window. far is the first wake beyond it, zero where there is none. After an error the
 // window is read again.
 func (p *Partition) WindowDone(w Window, far core.Time, err error) {
-	if !p.residents.awaits(w) {
+	if !p.residents.isReading(w) {
 		return
 	}
 	p.residents.endWindow(far)
 	if err != nil {
 		p.cfg.Log.Error("runs that come due cannot be read, trying again", "error", err)
-		p.residents.readAgain(w, p.now.Add(p.cfg.Horizon))
+		p.residents.retryWindow(w, p.now.Add(p.cfg.Horizon))
 	}
 }
 

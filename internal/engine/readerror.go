@@ -14,12 +14,12 @@ func (u *unusable) Unwrap() error { return u.error }
 // temporary reports whether a run that something happens to could not be read now, but perhaps later. Then nothing of
 // the open batch is saved, since what happens to that run would be missing in it: the batch is dropped, and all of it
 // happens again when the journal can be read.
-func (p *Partition) temporary(err error) bool {
+func (p *Partition) noteTemporary(err error) bool {
 	if err == nil || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) || permanent(err) {
 		return false
 	}
-	if p.unread == nil {
-		p.unread = err
+	if p.readErr == nil {
+		p.readErr = err
 	}
 	return true
 }
@@ -27,7 +27,7 @@ func (p *Partition) temporary(err error) bool {
 // unreadable reports whether a run that something happens to could not be read. One that never can be read stays as it
 // is; the log says so, and the others go on.
 func (p *Partition) unreadable(err error, what string, about ...any) bool {
-	if err != nil && !p.temporary(err) {
+	if err != nil && !p.noteTemporary(err) {
 		p.cfg.Log.Error(what, append(about, "error", err)...)
 	}
 	return err != nil
@@ -35,4 +35,4 @@ func (p *Partition) unreadable(err error, what string, about ...any) bool {
 
 // Unread returns why the open batch must not be saved: the driver calls Failed with it as soon as nothing is on its way
 // to the journal. nil: it may be saved.
-func (p *Partition) Unread() error { return p.unread }
+func (p *Partition) ReadError() error { return p.readErr }
