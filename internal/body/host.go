@@ -145,7 +145,7 @@ func (h *Host) Consult(n engine.News) {
 	}
 }
 
-// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it,
+// CanBegin reports whether the function of a task is at hand: for a local step that its run's body has asked for it,
 // for a hook that its workflow is registered. A body that is not there is called, and says when it comes to the
 // step.
 func (h *Host) CanBegin(run core.RunID, workflow, step, taskType string) bool {

@@ -7,24 +7,25 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// What governs how the view follows the journal. It may lag, since recovery replays the journal's tail, but it must
-// keep up on average and never hold up a commit for long.
+// These constants say how the view follows the journal. The view may be late, since recovery replays the journal's
+// tail. But it must keep up on average, and it must never delay a commit for long.
 const (
-	// settleAge is how long an active run may be missing from the view: a run that ends before is written once.
+	// settleAge is how long the view waits for an active run. A run that ends within it is written only once.
 	settleAge = time.Second
-	// quietAge is how long the partition must have recorded nothing before rows are written on their own.
+	// quietAge is how long the partition must have recorded nothing before rows get a batch of their own.
 	quietAge = 20 * time.Millisecond
-	// gatherAge and gatherRuns say when rows begin to join the batches, until none is left: now and then rather than in
-	// every commit.
+	// Rows join the batches once gatherRuns runs wait, or once one has waited for gatherAge. They then join until
+	// none is left. So a few commits carry many rows, and most carry none.
 	gatherAge  = 200 * time.Millisecond
 	gatherRuns = 64
-	// fewRuns join a commit that is small itself, so that it stays quick.
+	// fewRuns is how many runs join a small commit, so that it stays quick.
 	fewRuns = 8
-	// idleRuns are written in a commit of their own. What arrives meanwhile waits for it.
+	// idleRuns is how many runs are written in a commit of their own. Inputs that arrive meanwhile wait for it.
 	idleRuns = 32
-	// flushRuns are written at once when the engine ends.
+	// flushRuns is how many runs one batch takes when the engine ends.
 	flushRuns = 1024
-	// tailSoft and tailHard are sizes of the journal that the view lacks, from which on it hurries.
+	// tailSoft and tailHard are sizes of the part of the journal that the view does not have. From each of them on,
+	// the view takes more rows per batch.
 	tailSoft = 8 << 20
 	tailHard = 32 << 20
 	// viewBytes bounds the histories in one batch.
@@ -33,22 +34,25 @@ const (
 
 // projection decides which rows of the view are written with which batch.
 type projection struct {
-	behind   behindList        // runs the view lacks something of
-	settled  ring[*run]        // of those, the ones to which nothing will happen for a while: worth writing now
-	urgent   []*run            // whose rows are to be written with the next batch
+	behind   behindList        // runs of which the view does not have everything
+	settled  ring[*run]        // those of them to which nothing will happen for a while, so they are written first
+	urgent   []*run            // runs whose rows the next batch must take
 	joining  bool              // rows join the batches until none is left
-	flushing bool              // every batch takes rows until none is left
+	flushing bool              // every batch takes rows until none is left, because the engine ends
 	total    int64             // bytes of entries so far
 	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
-	keepFrom uint64            // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
+
+	// keepFrom is the first batch with an entry of a run that was set aside; 0: there is none. The watermark stays below
+	// it, because the journal deletes batches up to the watermark.
+	keepFrom uint64
 }
 
-// forget drops what the view lacks, after a failed append.
+// forget drops all runs, after a failed append.
 func (v *projection) forget() {
 	*v = projection{joining: v.joining, flushing: v.flushing, onPanic: v.onPanic}
 }
 
-// lacks notes that the view lacks an entry of a run, of size bytes, in a batch.
+// markBehind notes that a batch has an entry of a run, of size bytes, which the view does not have.
 func (v *projection) markBehind(r *run, seq uint64, size int, now core.Time) {
 	if r.firstPending == 0 {
 		r.firstPending, r.pendingSince, r.pendingOffset = seq, now, v.total
@@ -57,14 +61,15 @@ func (v *projection) markBehind(r *run, seq uint64, size int, now core.Time) {
 	v.total += int64(size)
 }
 
-// holdFrom keeps the journal from a batch on, until a start that can carry on with a run that stands still.
+// keepTailFrom keeps the journal from a batch on. A run that is set aside has an entry there, and a later start
+// needs it.
 func (v *projection) keepTailFrom(seq uint64) {
 	if v.keepFrom == 0 || seq < v.keepFrom {
 		v.keepFrom = seq
 	}
 }
 
-// noteSettled lists a run as worth writing if nothing will happen to it for a while.
+// noteSettled lists a run as ready to be written if nothing will happen to it for a while.
 func (v *projection) noteSettled(r *run, now core.Time) {
 	if !r.inSettled && settled(r, now) {
 		r.inSettled = true
@@ -72,6 +77,7 @@ func (v *projection) noteSettled(r *run, now core.Time) {
 	}
 }
 
+// settled reports whether nothing will happen to a run for a while, so that writing it now is not wasted.
 func settled(r *run, now core.Time) bool {
 	if r.aside != nil || r.state.Phase.Closed() {
 		return true
@@ -79,7 +85,7 @@ func settled(r *run, now core.Time) bool {
 	return r.state.Idle() && (r.wake == 0 || r.wake > now.Add(settleAge))
 }
 
-// quota is how many runs' rows a batch with that many entries carries.
+// quota returns how many runs' rows may join a batch that has so many entries.
 func (v *projection) quota(entries int, now core.Time) int {
 	head := v.behind.head
 	if head == nil {
@@ -104,7 +110,7 @@ func (v *projection) quota(entries int, now core.Time) int {
 	}
 }
 
-// dueAt returns when rows are to be written without waiting for another batch to join; zero: nothing to write.
+// dueAt returns when rows get a batch of their own if no other batch comes first; zero: there is nothing to write.
 func (v *projection) dueAt(lastEntry core.Time) core.Time {
 	head := v.behind.head
 	if head == nil {
@@ -120,7 +126,7 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 	return max(quiet, head.pendingSince.Add(settleAge))
 }
 
-// attach puts up to n runs' rows into the batch.
+// attach puts the rows of up to n runs into the batch.
 func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	bytes := v.writeUrgent(b, partition)
 	aged := now.Add(-settleAge)
@@ -148,14 +154,15 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	}
 }
 
-// trim drops runs from the front of the settled that were written out of turn, so that the list does not keep them alive.
+// trim removes runs from the front of the settled list that were written already. Otherwise the list would keep them
+// in memory.
 func (v *projection) trim() {
 	for v.settled.len() > 0 && v.settled.first().firstPending == 0 {
 		v.settled.pop().inSettled = false
 	}
 }
 
-// nextSettled takes the next run that is worth writing still; nil: none.
+// nextSettled takes the next run off the settled list that still has to be written; nil: there is none.
 func (v *projection) nextSettled(now core.Time) *run {
 	for v.settled.len() > 0 {
 		r := v.settled.pop()
@@ -178,8 +185,8 @@ func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
 	return bytes
 }
 
-// write puts a run's rows and entries into the batch and returns the bytes of the entries. Where the rows cannot be made,
-// the run is set aside and only its own row says so.
+// write puts a run's rows and entries into the batch and returns the size of the entries. If making the rows panics,
+// the run is set aside, and only its own row is written, which says so.
 func (v *projection) write(b *batch, partition int, r *run) int {
 	to := &b.view
 	if r.aside == nil {
@@ -205,13 +212,13 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 	return size
 }
 
-// writeRows appends the run's row, and those of its steps and attempts that have changed.
+// writeRows appends the run's row and the rows of its steps and attempts that have changed.
 func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
 	to.Runs = append(to.Runs, r.row(partition, seq))
 	r.rows.moveTo(r.state, to)
 }
 
-// unviewed calls fn with each run whose row in the view is not up to date, durably.
+// eachBehind calls fn with each run whose current row is not durable in the view.
 func (l *pipeline) eachBehind(fn func(*run)) {
 	for _, b := range l.flight.all() {
 		for _, r := range b.viewed {
@@ -225,7 +232,8 @@ func (l *pipeline) eachBehind(fn func(*run)) {
 	}
 }
 
-// behind is the list of runs the view lacks something of, in the order of the first batch it lacks.
+// behindList is the list of runs of which the view does not have everything, ordered by the first batch that it does
+// not have.
 type behindList struct {
 	head, tail *run
 	count      int
@@ -257,6 +265,7 @@ func (l *behindList) remove(r *run) {
 	l.count--
 }
 
+// earliest returns the earlier of two instants. Zero means never.
 func earliest(a, b core.Time) core.Time {
 	if a == 0 || (b != 0 && b < a) {
 		return b
