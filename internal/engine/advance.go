@@ -99,7 +99,8 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *turn) {
 }
 
 // settle carries out the local effects of the input at hand, and the effects that these have in turn. Then it hands
-// waiting attempts to free workers. It returns when nothing is left. All of it joins one batch.
+// waiting attempts to free workers, but not during a Tick: what is due comes first. It returns when nothing is left.
+// All of it joins one batch.
 func (p *Partition) settle() {
 	for {
 		if p.todo.len() > 0 {

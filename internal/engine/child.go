@@ -66,7 +66,8 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStart, *policy.Failure) {
 	var payload childPayload
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf("the payload of the child step cannot be read: %v", err))
+		return core.ChildStart{}, permanentFailure("child",
+			fmt.Sprintf("the payload of the child step cannot be read: %v", err))
 	}
 	if parent.kind.Resolve == nil {
 		return core.ChildStart{}, permanentFailure("child",
@@ -79,7 +80,8 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	}
 	src, err := parent.kind.Resolve(parent.state.Definition, payload.Name)
 	if err != nil {
-		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
+		return core.ChildStart{}, permanentFailure("child",
+			fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
 	w, err := p.defs.use(p.ctx, &src)
 	if p.noteTemporary(err) {
@@ -136,8 +138,8 @@ func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) {
 	}
 }
 
-// createChild makes a child run. It returns why that is impossible; nil: it worked, or the batch is dropped and all of it
-// is tried again.
+// createChild makes a child run. It returns a failure if that is impossible. It returns nil if the child was made,
+// or if the batch is dropped and everything is tried again.
 func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.Failure {
 	w, err := p.defs.stored(p.ctx, start.Definition)
 	if p.noteTemporary(err) {
@@ -169,7 +171,8 @@ func (p *Partition) tellIfEnded(r *run) {
 func (p *Partition) tellParent(child *run) {
 	s := child.state
 	p.send(core.Message{To: s.Parent.Run, Content: core.ChildEnded{
-		Step: s.Parent.Step, Attempt: s.Parent.Attempt, Child: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure,
+		Step: s.Parent.Step, Attempt: s.Parent.Attempt, Child: s.ID,
+		Phase: s.Phase, Output: s.Output, Failure: s.Failure,
 	}})
 }
 

@@ -68,7 +68,8 @@ func (f *feeds) load(l journal.Lease, now core.Time) {
 	}
 	f.sizes, f.bytes = ring[batchSize]{}, l.FeedBytes
 	if l.FeedBytes > 0 {
-		f.sizes.push(batchSize{l.Last, l.FeedBytes}) // the old batches count as one, until every feed has seen all of them
+		// The batches of before count as one: they are released when every feed has seen the last of them.
+		f.sizes.push(batchSize{l.Last, l.FeedBytes})
 	}
 }
 

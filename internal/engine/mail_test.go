@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// twins are the two partitions of a journal, driven in virtual time.
+// partitionPair has the two partitions of one journal. They run in virtual time.
 type partitionPair struct {
 	t       *testing.T
 	journal *memory.Journal
@@ -36,17 +36,19 @@ func newPartitionPair(t *testing.T) *partitionPair {
 
 func (w *partitionPair) config(n int) Config {
 	return Config{
-		Journal: w.journal, Partition: n, Owner: fmt.Sprint("twin ", n),
+		Journal: w.journal, Partition: n, Owner: fmt.Sprint("owner ", n),
 		Random: func() uint64 { w.seed++; return w.seed * 0x9e3779b97f4a7c15 },
 		Sent:   func(to int) { w.sent = append(w.sent, to) },
-		Kinds: map[string]Kind{"plan": {Compile: compilePlan, Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) {
-			d, ok := w.plans[name]
-			if !ok {
-				return d, errors.New("unknown")
-			}
-			return d, nil
-		}}},
+		Kinds:  map[string]Kind{"plan": {Compile: compilePlan, Resolve: w.resolve}},
 	}
+}
+
+func (w *partitionPair) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
+	d, ok := w.plans[name]
+	if !ok {
+		return d, errors.New("unknown")
+	}
+	return d, nil
 }
 
 func (w *partitionPair) open(n int) {
@@ -56,7 +58,7 @@ func (w *partitionPair) open(n int) {
 	}
 }
 
-// settle goes on until nothing is to be done at the instant.
+// settle runs both partitions until nothing is left to do at this instant.
 func (w *partitionPair) settle() {
 	w.t.Helper()
 	for range 1000 {
@@ -88,10 +90,10 @@ func (w *partitionPair) settle() {
 			return
 		}
 	}
-	w.t.Fatal("the partitions do not come to rest")
+	w.t.Fatal("after 1000 rounds the partitions still have something to do")
 }
 
-// pass lets time pass.
+// pass moves the time on in steps of 100 ms.
 func (w *partitionPair) pass(d time.Duration) {
 	w.t.Helper()
 	for end := w.now.Add(d); w.now < end; w.now = w.now.Add(100 * time.Millisecond) {
@@ -126,7 +128,7 @@ func (w *partitionPair) wantPhase(id core.RunID, want core.RunPhase) {
 	}
 }
 
-// children returns the child runs, by partition.
+// children counts the child runs in a phase, by partition.
 func (w *partitionPair) children(phase core.RunPhase) (n [2]int) {
 	w.t.Helper()
 	page, err := w.journal.List(context.Background(), journal.Query{Limit: 100})
@@ -141,15 +143,16 @@ func (w *partitionPair) children(phase core.RunPhase) (n [2]int) {
 	return n
 }
 
+// spread is a step that starts a child run in any partition.
 func spread(payload string) planStep {
 	s := child(payload)
 	s.Spread = true
 	return s
 }
 
-// family is a plan of spread children, one after the other.
+// parentOf is a plan that starts child runs in any partition, one after the other.
 func parentOf(children int, payload string) plan {
-	p := flow("family")
+	p := flow("parent")
 	for range children {
 		p.Steps = append(p.Steps, spread(payload))
 	}
@@ -172,7 +175,7 @@ func TestSpreadChildren(t *testing.T) {
 	}
 }
 
-// TestChildThatCannotStart: where the definition cannot be used in the other partition, the parent hears of it.
+// TestChildThatCannotStart: the other partition cannot use the child's definition. The parent is told.
 func TestChildThatCannotStart(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
@@ -198,7 +201,8 @@ func TestChildThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestUncertainSend: a batch is stored, and its sender does not hear so. The receiver is told of the messages all the same.
+// TestUncertainSend: a batch with messages is stored, but the sender gets an error. The receiver is still told about
+// the messages.
 func TestUncertainSend(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
@@ -218,12 +222,13 @@ func TestUncertainSend(t *testing.T) {
 	}
 }
 
-// TestMessagesTwice delivers each page of messages a second time, and after a restart of the receiver all there ever were.
+// TestMessagesTwice delivers all messages again, many times and also after a restart of the receiver. They are taken
+// once.
 func TestMessagesTwice(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Minute)).definition()
 	w.start(0, parentOf(8, `{"name":"kid"}`))
-	w.p[0].Handle(&Call{Op: CallStart, Start: StartRequest{Definition: parentOf(1, `{"name":"kid"}`).definition()}}, w.now)
+	w.start(0, parentOf(1, `{"name":"kid"}`))
 	var all []journal.Message
 	again := func(messages []journal.Message) {
 		p := w.p[1]
@@ -259,11 +264,12 @@ func TestMessagesTwice(t *testing.T) {
 	}
 }
 
-// TestUnreadableMessage: one that only a newer version can read is left, with those that follow it.
+// TestUnreadableMessage: a message that only a newer version can read stays in the inbox, with those after it.
 func TestUnreadableMessage(t *testing.T) {
 	w := newPartitionPair(t)
 	b := &journal.Batch{Epoch: 1, Seq: 1}
-	for n, encoded := range [][]byte{{0xf0}, core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})} {
+	unknown, readable := []byte{0xf0}, core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})
+	for n, encoded := range [][]byte{unknown, readable} {
 		b.Out = append(b.Out, journal.Message{To: 1, Seq: journal.MessageSeq(1, n), Encoded: encoded})
 	}
 	if err := w.journal.Append(t.Context(), b); err != nil {
@@ -278,7 +284,7 @@ func TestUnreadableMessage(t *testing.T) {
 	}
 }
 
-// TestHomes: a start goes where its names belong, and nowhere else.
+// TestHomes: a start is accepted only by the partition that its workflow id or key belongs to.
 func TestHomes(t *testing.T) {
 	w := newPartitionPair(t)
 	p := flow("one", nap(time.Second))
@@ -300,7 +306,8 @@ func TestHomes(t *testing.T) {
 		if id := w.start(home, p); !w.p[home].owns(id) {
 			t.Errorf("a run without a name, started in partition %d, has the id %s", home, id)
 		}
-		other := StartRequest{WorkflowID: "order-1", RunID: core.NewRunID(w.now, core.KeyOfWorkflowID("order-1")+1, 1, 1)}
+		otherKey := core.KeyOfWorkflowID("order-1") + 1
+		other := StartRequest{WorkflowID: "order-1", RunID: core.NewRunID(w.now, otherKey, 1, 1)}
 		if _, _, err := Home(&other, 2); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a run id and a workflow id of different partitions: %v", err)
 		}
@@ -311,7 +318,8 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// TestDeadlineThatHasPassed: a parent's new deadline is over when its child hears of it. The child ends all the same.
+// TestDeadlineThatHasPassed: a parent's deadline is moved, and the new one has passed when the child is told. The
+// child still times out.
 func TestDeadlineThatHasPassed(t *testing.T) {
 	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Hour)).definition()
@@ -326,7 +334,10 @@ func TestDeadlineThatHasPassed(t *testing.T) {
 	}
 	for _, r := range page.Runs {
 		if r.Parent == (core.RunID{}) {
-			op := core.Operation{Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: w.now.Add(50 * time.Millisecond)}
+			op := core.Operation{
+				Op: core.OpExtend, Step: core.NoStep,
+				Limit: policy.LimitExecution, To: w.now.Add(50 * time.Millisecond),
+			}
 			w.p[0].Handle(&Call{Op: CallInput, Run: r.ID, Input: op}, w.now)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// TestSlotsAreCountedOnce: two partitions of a process share its workers' slots, and get them in turn.
+// TestSlotsAreCountedOnce: two partitions of a process share its workers' slots and take turns.
 func TestSlotsAreCountedOnce(t *testing.T) {
 	workers := newCrew(2)
 	m := NewMatcher()
@@ -69,7 +69,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestSlotsOfAPartitionThatEnds: what it held and waited for is there for the others.
+// TestSlotsOfAPartitionThatEnds: when a partition ends, others can have its slots.
 func TestSlotsOfAPartitionThatEnds(t *testing.T) {
 	m := NewMatcher()
 	m.Add("w", newCrew(1))
@@ -98,7 +98,7 @@ func TestSlotsOfAPartitionThatEnds(t *testing.T) {
 	}
 }
 
-// TestNewEngineWaits: what is asked and reported before Open is done after it, and an engine that is never opened ends.
+// TestNewEngineWaits: a start that comes before Open waits for it. If the engine is closed instead, the start fails.
 func TestNewEngineWaits(t *testing.T) {
 	e, err := New(Config{Journal: memory.New(), Kinds: plans})
 	if err != nil {

@@ -42,8 +42,8 @@ type projection struct {
 	total    int64             // bytes of entries so far
 	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
 
-	// keepFrom is the first batch with an entry of a run that was set aside; 0: there is none. The watermark stays below
-	// it, because the journal deletes batches up to the watermark.
+	// keepFrom is the first batch with an entry of a run that was set aside; 0: there is none. The watermark stays
+	// below it, because the journal deletes batches up to the watermark.
 	keepFrom uint64
 }
 

@@ -13,21 +13,24 @@ import (
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// storm drives a partition as the engine does, two batches on their way at a time, in an order that a seed draws, while
-// appends fail, acknowledgements get lost and the process dies.
+// faultRun drives a partition as the engine does, with up to two batches on their way. A seed chooses the order.
+// Meanwhile appends fail, acknowledgements are lost and the process crashes.
 type faultRun struct {
 	*rig
 	random       *rand.Rand
-	cut          []*journal.Batch
-	acknowledged map[core.RunID]bool // acknowledged
+	cut          []*journal.Batch    // batches that are not appended yet
+	acknowledged map[core.RunID]bool // runs whose caller knows that they were started
 	faultsOff    bool
-	busy         []core.Task // in the workers' hands
+	busy         []core.Task // tasks that a worker has
 }
 
 const faultRunSlots = 4
 
 func newFaultRun(t *testing.T, seed uint64) *faultRun {
-	s := &faultRun{rig: newRig(t, faultRunSlots), random: rand.New(rand.NewPCG(seed, 1)), acknowledged: map[core.RunID]bool{}}
+	s := &faultRun{
+		rig: newRig(t, faultRunSlots), random: rand.New(rand.NewPCG(seed, 1)),
+		acknowledged: map[core.RunID]bool{},
+	}
 	s.plans["inner"] = flow("inner", task(), nap(time.Second), task()).definition()
 	s.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
 		if s.faultsOff || s.random.IntN(25) > 0 {
@@ -67,16 +70,12 @@ func (s *faultRun) crashNow() {
 func (s *faultRun) reload(err error) {
 	s.cut = nil
 	s.p.Failed(err)
-	for {
-		err := s.p.Open(context.Background(), s.now)
-		if err == nil {
-			return
-		}
+	if err := s.p.Open(context.Background(), s.now); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// land gives the oldest batch to the journal.
+// appendOldest appends the oldest batch to the journal.
 func (s *faultRun) appendOldest() {
 	if len(s.cut) == 0 {
 		return
@@ -92,13 +91,16 @@ func (s *faultRun) appendOldest() {
 
 func (s *faultRun) begin() {
 	plans := []plan{
-		flow("one", task()), flow("nap", task(), nap(3*time.Second), task()), flow("flaky", failing(3, time.Second), task()),
+		flow("one", task()),
+		flow("nap", task(), nap(3*time.Second), task()),
+		flow("flaky", failing(3, time.Second), task()),
 		flow("parent", child(payload("inner")), task()), flow("long", nap(20*time.Second), task()),
 	}
 	timed := task().tries(3, 100*time.Millisecond)
 	timed.Timeout = 700 * time.Millisecond
 	plans = append(plans, flow("timed", timed))
-	c := &Call{Op: CallStart, Start: StartRequest{Definition: plans[s.random.IntN(len(plans))].definition(), Input: []byte("1")}}
+	p := plans[s.random.IntN(len(plans))]
+	c := &Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: []byte("1")}}
 	c.Done = func(c *Call) {
 		if c.Err == nil {
 			s.acknowledged[c.Started.Run] = true
@@ -107,7 +109,7 @@ func (s *faultRun) begin() {
 	s.call(c)
 }
 
-// deliver takes one worker's result, or one of the reports on their way.
+// deliver finishes one task, and reports the oldest result to the partition.
 func (s *faultRun) deliver() {
 	if n := len(s.busy); n > 0 {
 		i := s.random.IntN(n)
@@ -124,11 +126,12 @@ func (s *faultRun) deliver() {
 		s.inbox = s.inbox[1:]
 		s.p.Report(rep.run, rep.in, s.now)
 		if s.random.IntN(10) == 0 {
-			s.p.Report(rep.run, rep.in, s.now) // again
+			s.p.Report(rep.run, rep.in, s.now) // a worker may report twice
 		}
 	}
 }
 
+// step does one thing that the seed chooses.
 func (s *faultRun) step() {
 	switch k := s.random.IntN(20); {
 	case k < 3:
@@ -158,6 +161,7 @@ func (s *faultRun) step() {
 	}
 }
 
+// TestRandomFaults: after many faults, every acknowledged run ends and nothing is left in memory.
 func TestRandomFaults(t *testing.T) {
 	seeds := uint64(100)
 	if testing.Short() {

@@ -15,7 +15,7 @@ import (
 
 var errRead = errors.New("input/output error")
 
-// blind is a journal in which some runs cannot be read a few times.
+// unreliableReads is a journal in which reading some runs fails a few times.
 type unreliableReads struct {
 	journal.Journal
 
@@ -23,13 +23,14 @@ type unreliableReads struct {
 	failures map[core.RunID]int
 }
 
+// failReads makes the next reads of a run fail.
 func (j *unreliableReads) failReads(id core.RunID, times int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.failures = map[core.RunID]int{id: times}
 }
 
-// hidden returns how often the run was looked for in vain, and may yet be.
+// failuresLeft returns how many more times reading the run will fail.
 func (j *unreliableReads) failuresLeft(id core.RunID) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -49,8 +50,9 @@ func (j *unreliableReads) History(ctx context.Context, id core.RunID) (journal.H
 	return j.Journal.History(ctx, id)
 }
 
-// TestNothingIsLostOnARunThatCannotBeRead: what happens to a run that is not in memory happens once it can be read.
-func TestNothingIsLostOnARunThatCannotBeRead(t *testing.T) {
+// TestInputWaitsForARunThatCannotBeRead: a child ends, but its parent is not in memory and cannot be read. The
+// parent is told as soon as it can be read.
+func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := flow("inner", nap(time.Hour))
 		j := &unreliableReads{Journal: memory.New()}
@@ -69,7 +71,7 @@ func TestNothingIsLostOnARunThatCannotBeRead(t *testing.T) {
 		j.failReads(id, 3)
 		<-time.After(45 * time.Minute)
 		if n := j.failuresLeft(id); n != 0 {
-			t.Fatalf("the parent was looked for %d times", 3-n)
+			t.Fatalf("the parent was read %d times, want 3 at least", 3-n)
 		}
 		if s := e.Stats(); s.Stalled != "" {
 			t.Fatal(s.Stalled)

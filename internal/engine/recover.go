@@ -117,9 +117,9 @@ func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
 	a := p.setAside(t.id, err)
 	if created, ok := t.entries[0].Records[0].(core.RunCreated); ok {
 		a.missingRow = &journal.RunRow{
-			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID, Key: created.Key,
-			Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At, Wake: journal.WakeSetAside,
-			Parent: created.Parent.Run, Message: a.Error(),
+			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID,
+			Key: created.Key, Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At,
+			Wake: journal.WakeSetAside, Parent: created.Parent.Run, Message: a.Error(),
 		}
 	}
 	p.pipeline.view.keepTailFrom(first)
@@ -216,8 +216,8 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 // trackRestored lists the restored runs. The view does not have everything of any of them. Those with attempts have
 // to be recovered.
 func (p *Partition) trackRestored(restored []*run) {
-	// The list of runs behind is ordered by the first batch that the view does not have. For a run that is partly in the
-	// view, that is not its first batch in the tail.
+	// The list of runs behind is ordered by the first batch that the view does not have. For a run that is partly in
+	// the view, that is not its first batch in the tail.
 	slices.SortStableFunc(restored, func(a, b *run) int { return cmp.Compare(a.firstPending, b.firstPending) })
 	for _, r := range restored {
 		first := r.firstPending

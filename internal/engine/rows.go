@@ -93,8 +93,8 @@ func (a *attempt) end(at core.Time, rec core.AttemptEnded) {
 // laterAttempts counts the attempts of a step that begin in the rest of an entry. The state has the number of the
 // last one; the number of an earlier one follows from the count.
 func laterAttempts(rest []core.Record, step core.StepID) int {
-	// An attempt begins twice in one entry if a child cannot start and is tried again at once. Those records are next to
-	// each other, so a short look ahead is enough.
+	// An attempt begins twice in one entry if a child cannot start and is tried again at once. Those records are
+	// next to each other, so a short look ahead is enough.
 	const near = 64
 	n := 0
 	for _, rec := range rest[:min(len(rest), near)] {
@@ -132,7 +132,8 @@ func (w *rows) touchAll(s *core.Run) {
 
 // open adds the row of a new attempt.
 func (w *rows) open(run core.RunID, step core.StepID, number int, at core.Time) {
-	w.attempts = append(w.attempts, attempt{journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}, true})
+	row := journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}
+	w.attempts = append(w.attempts, attempt{row, true})
 	if w.index != nil {
 		w.index[step] = len(w.attempts) - 1
 	} else if len(w.attempts) > manyAttempts {
@@ -205,7 +206,8 @@ func (w *rows) forget() {
 
 func stepRow(s *core.Run, st *core.Step) journal.StepRow {
 	row := journal.StepRow{
-		Run: s.ID, Step: st.ID, Name: st.Spec.Name, Kind: st.Spec.Kind, Phase: st.Phase, Reason: st.Reason, Attempt: st.Attempt,
+		Run: s.ID, Step: st.ID, Name: st.Spec.Name, Kind: st.Spec.Kind,
+		Phase: st.Phase, Reason: st.Reason, Attempt: st.Attempt,
 		ScheduledAt: st.ScheduledAt, EndedAt: st.EndedAt, NextAt: st.NextAt, Deadline: st.ScheduleToClose,
 	}
 	if st.Item >= 0 {

@@ -102,8 +102,9 @@ func (r *run) viewWake() core.Time {
 func (r *run) row(partition int, applied uint64) journal.RunRow {
 	s := r.state
 	row := journal.RunRow{
-		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Definition: s.Definition,
-		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(), Parent: s.Parent.Run,
+		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
+		Definition: s.Definition, Parent: s.Parent.Run,
+		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(),
 		Applied: applied,
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {

@@ -37,7 +37,8 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	r := p.residents.create(id, w.kind)
 	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
-		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
+		Input: req.Input, At: req.At,
+		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 	})
 	if err != nil {

@@ -136,9 +136,11 @@ const (
 
 // ReadWindow reads the runs of a window from a journal and gives them to fn, in the order of their wake times. It
 // returns the first wake time after the window. It does not use the partition, so it may run at the same time.
-func ReadWindow(ctx context.Context, j journal.Journal, partition int, w Window, fn func([]Loaded) error) (core.Time, error) {
+func ReadWindow(
+	ctx context.Context, j journal.Journal, partition int, w Window, fn func([]Loaded) error,
+) (core.Time, error) {
 	from, limit := w.From, duePage
-	var seen map[core.RunID]bool // runs of the previous page with its last wake time: the next page begins with that time
+	var seen map[core.RunID]bool // runs of the previous page that are on the next one too: it begins with the same time
 	for {
 		page, err := j.Due(ctx, partition, from, w.Before, limit)
 		if err != nil {
