@@ -168,7 +168,7 @@ func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 		}
 	}
 	if err != nil {
-		return Outcome{}, core.RunID{}, false, e.unread("result", id.String(), err)
+		return Outcome{}, core.RunID{}, false, e.readError("result", id.String(), err)
 	}
 	r, err := e.fold(ctx, id, h.Entries)
 	if err != nil || !r.Phase.Closed() {

@@ -158,7 +158,7 @@ func (e *Engine) Err() error {
 // makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
 	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
-		end.Failure = failed("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
+		end.Failure = permanentFailure("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
 		end.Output = nil
 		in = end
 	}

@@ -147,7 +147,7 @@ func (l *loop) dispatch(now core.Time) {
 	if l.busy {
 		return
 	}
-	if err := l.p.Unread(); err != nil {
+	if err := l.p.ReadError(); err != nil {
 		l.fail(err, now)
 		return
 	}
@@ -253,7 +253,7 @@ func (l *loop) jobDone(r result) {
 	case r.err != nil:
 		l.fail(r.err, now)
 	default:
-		if l.p.Unread() == nil {
+		if l.p.ReadError() == nil {
 			l.dispatch(now)
 		}
 		l.renewAt(now)

@@ -154,7 +154,7 @@ func (p *Partition) Fetched(f Fetch, messages []journal.Message, err error, now 
 			p.Expect() // there may be more
 		}
 		p.deliver(msg, now)
-		if p.unread != nil {
+		if p.readErr != nil {
 			return // the open batch will not be saved
 		}
 	}

@@ -31,10 +31,10 @@ type Partition struct {
 	messages  messages  // messages from and to other partitions
 	feeds     feeds     // the named consumers of all entries
 
-	todo       ring[errand] // effects inside the partition that must still join the open batch
-	unread     error        // why the open batch must not be saved; see temporary
-	ticking    bool         // during Tick no waiting attempt starts: what is due comes first
-	generation int          // of the bodies; it grows whenever the partition forgets its memory
+	todo       ring[localEffect] // effects inside the partition that must still join the open batch
+	readErr    error             // why the open batch must not be saved; see noteTemporary
+	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
+	generation int               // of the bodies; it grows whenever the partition forgets its memory
 }
 
 // NewPartition returns a partition. It is ready after Open.
@@ -46,7 +46,7 @@ func NewPartition(cfg Config) *Partition {
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
 	p.messages.partitions = cfg.Journal.PartitionCount()
-	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
+	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
 	return p
 }
@@ -58,7 +58,7 @@ func (p *Partition) forget() {
 	p.tasks.forget()
 	p.pipeline.forget()
 	p.messages.forget()
-	p.todo, p.unread = ring[errand]{}, nil
+	p.todo, p.readErr = ring[localEffect]{}, nil
 }
 
 // at moves the partition's time forward. If the clock went back, the time stays.
@@ -106,14 +106,14 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	}
 	if r, err := p.get(id); err == nil {
 		_ = p.advance(r, nil, in)
-	} else if !p.temporary(err) {
+	} else if !p.noteTemporary(err) {
 		p.cfg.Log.Warn("a worker's report is ignored, because its run cannot be read", "run", id.String(), "error", err)
 	}
 	if over {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.unread == nil {
+	if p.pipeline.last() == nil && p.readErr == nil {
 		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
 		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
@@ -135,7 +135,7 @@ func (p *Partition) input(c *Call) {
 	} else if err := p.advance(r, nil, c.Input); err != nil {
 		c.Err = refused(c.op(), c.Run, err)
 	} else {
-		p.residents.name(r) // if the input opened the run again, it must be found by its workflow id again
+		p.residents.addNames(r) // if the input opened the run again, it must be found by its workflow id again
 	}
 	p.reply(c)
 }
@@ -214,7 +214,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 }
 
 func (p *Partition) fire(r *run) {
-	if r.lost {
+	if r.unrecovered {
 		p.recover(r)
 	}
 	before := r.state.Seq
@@ -281,7 +281,7 @@ func (p *Partition) Committed(now core.Time) {
 	p.audience.tellWaiters(b)
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
-		r.written()
+		r.rowsWritten()
 		p.residents.evict(r)
 	}
 	p.pipeline.recycle(b)
@@ -297,7 +297,7 @@ func (p *Partition) carryOut(e *effect) {
 	case core.Closed:
 		e.kind.Bodies.Forget(e.run)
 		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.WaitsForBody() {
-			p.tellAll(r) // the run was opened again before its end was durable, so its body is needed again
+			p.sendAllNews(r) // the run was opened again before its end was durable, so its body is needed again
 		}
 	default:
 	}

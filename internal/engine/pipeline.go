@@ -134,7 +134,7 @@ func (l *pipeline) add(t, next *turn, now core.Time) error {
 
 // encode appends a turn's entry to the open batch and returns the end of the entry.
 func (l *pipeline) encode(t *turn) (end int, err error) {
-	defer caught("its entry was encoded", nil, &err)
+	defer catchPanic("its entry was encoded", nil, &err)
 	if e := &t.out.Entry; len(e.Records) > 0 {
 		l.open.blob = core.AppendEntry(l.open.blob, e)
 		t.run.rows.note(t.run.state, e)
@@ -154,8 +154,8 @@ func (l *pipeline) keep(r *run, start, end int, now core.Time) {
 	b := l.open
 	b.entries++
 	l.lastEntry = now
-	l.view.lacks(r, b.seq, end-start, now)
-	r.keep(b.seq, b.blob[start:end])
+	l.view.markBehind(r, b.seq, end-start, now)
+	r.addPending(b.seq, b.blob[start:end])
 	r.noteRecorded()
 }
 

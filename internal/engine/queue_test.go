@@ -37,7 +37,8 @@ func TestSlotsFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A step that backs off holds no slot; an attempt whose deadline comes while it waits is withdrawn and never executes.
+// A step that backs off uses no slot. An attempt whose deadline comes while it waits for a slot is withdrawn and
+// never executes.
 func TestSlotsAndDeadlines(t *testing.T) {
 	r := newRig(t, 1)
 	holder := r.start(flow("retry", task().tries(2, time.Hour)))
@@ -60,7 +61,7 @@ func TestSlotsAndDeadlines(t *testing.T) {
 	}
 }
 
-// An expired attempt keeps its slot until its work is gone.
+// An expired attempt uses its slot until its work has stopped.
 func TestExpiredAttemptHoldsItsSlot(t *testing.T) {
 	r := newRig(t, 1)
 	slow := task()
