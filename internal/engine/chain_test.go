@@ -14,7 +14,7 @@ func event(name string) planStep { return planStep{Kind: core.KindWait, Event: n
 
 // relay is a chain of runs. Each run takes one event and then fails, so that the next run follows.
 func relay(r *rig) plan {
-	r.crew.act = failTask
+	r.workers.act = failTask
 	p := flow("relay", event("go"), task())
 	p.Again = 100
 	return p
@@ -108,7 +108,7 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 func TestNotifyAtTheEndOfTheChain(t *testing.T) {
 	r := newRig(t, -1)
 	fails := 2
-	r.crew.act = func(c core.Task) core.Input {
+	r.workers.act = func(c core.Task) core.Input {
 		if fails--; fails >= 0 {
 			return failTask(c)
 		}

@@ -179,5 +179,5 @@ func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 
 // stopWaiting removes a waiter. It does not wait until that is done.
 func (e *Engine) stopWaiting(w *Waiter) {
-	e.inbox.put(item{call: &Call{Op: CallLeave, Waiter: w}})
+	e.requests.put(request{call: &Call{Op: CallLeave, Waiter: w}})
 }

@@ -50,7 +50,7 @@ func TestClockIsSet(t *testing.T) {
 		at core.Time // its wake time
 	}
 	begin := func(r *rig) []run {
-		r.crew.act = func(c core.Task) core.Input {
+		r.workers.act = func(c core.Task) core.Input {
 			if c.Workflow == "backoff" && c.Token.Attempt == 1 {
 				return failTask(c)
 			}
@@ -81,10 +81,10 @@ func TestClockIsSet(t *testing.T) {
 		r.wantPhase(runs[0].id, core.RunSucceeded)
 		r.wantPhase(runs[1].id, core.RunSucceeded)
 		r.wantPhase(runs[2].id, core.RunFailed)
-		if n := len(r.crew.revoked); n != 1 {
+		if n := len(r.workers.revoked); n != 1 {
 			t.Errorf("%d attempts were stopped, want 1", n)
 		}
-		for token, n := range r.crew.begun {
+		for token, n := range r.workers.begun {
 			if n != 1 {
 				t.Errorf("attempt %v was dispatched %d times", token, n)
 			}
@@ -103,9 +103,9 @@ func TestClockIsSet(t *testing.T) {
 			runs := begin(r)
 			r.now = r.now.Add(-time.Hour)
 			if restarts {
-				r.crew.act = nil // the attempt that runs again must not end either
+				r.workers.act = nil // the attempt that runs again must not end either
 				r.restart()
-				r.crew.begun = map[core.Token]int{}
+				r.workers.begun = map[core.Token]int{}
 				runs = runs[:2]
 			}
 			r.start(flow("other", task()))
@@ -123,7 +123,7 @@ func TestClockIsSet(t *testing.T) {
 					t.Errorf("the run of %s ended %s too early", s.Workflow, time.Second)
 				}
 			}
-			r.crew.act = succeed
+			r.workers.act = succeed
 			r.pass(3 * time.Second)
 			if !restarts {
 				ended(r, runs)

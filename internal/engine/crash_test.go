@@ -102,7 +102,7 @@ func TestFaultAtEveryCommit(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			for at := 1; ; at++ {
 				r := newRig(t, 3)
-				r.crew.act = r.work
+				r.workers.act = r.work
 				n, happened := 0, false
 				r.journal.Fault = func(op memory.Op, b *journal.Batch) error {
 					if op == memory.OpAppend {

@@ -1,7 +1,7 @@
 // Package engine runs workflows durably. It gives inputs to the state machine of package core, saves what happened in a
 // journal, and carries out the effects only after that.
 //
-//	callers, workers ──► inbox ──► Partition: core.Advance ──► open batch ──► Journal.Append
+//	callers, workers ──► queue ──► Partition: core.Advance ──► open batch ──► Journal.Append
 //	                                   ▲     (memory, ahead        │               │ durable
 //	             due wake times ───────┘      of the disk)         │               ▼
 //	             children, chains, task starts ◄── same batch ─────┘   dispatches, answers, watchers

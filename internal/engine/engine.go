@@ -15,14 +15,14 @@ import (
 // batches, and readers for runs that are due soon and for messages. New makes an engine, Open starts it. All methods
 // are safe for concurrent use.
 type Engine struct {
-	parts *parts // the engines of several partitions; nil: there is one partition, and this engine runs it
-	cfg   Config
-	defs  *definitions
-	inbox *inbox
-	gate  chan struct{} // bounds how many callers wait for the loop at once
-	calls sync.Pool     // of *Call
-	state atomic.Pointer[status]
-	stats struct {
+	parts    *parts // the engines of several partitions; nil: there is one partition, and this engine runs it
+	cfg      Config
+	defs     *definitions
+	requests *requestQueue
+	gate     chan struct{} // bounds how many callers wait for the loop at once
+	calls    sync.Pool     // of *Call
+	state    atomic.Pointer[status]
+	stats    struct {
 		sync.Mutex
 		Stats
 	}
@@ -70,7 +70,7 @@ func New(cfg Config) (*Engine, error) {
 
 // newEngine returns an engine for one partition.
 func newEngine(cfg Config, defs *definitions) *Engine {
-	e := &Engine{cfg: cfg, defs: defs, inbox: newInbox(), stop: make(chan struct{}), done: make(chan struct{})}
+	e := &Engine{cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{})}
 	e.cfg.Wake = e.wake
 	e.gate = make(chan struct{}, e.cfg.Inflight)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -107,10 +107,12 @@ func (e *Engine) Serve(name string, w Workers) {
 }
 
 // Expect says that messages of other partitions may have come; see Config.Sent.
-func (e *Engine) Expect() { e.inbox.put(item{expect: true}) }
+func (e *Engine) Expect() { e.requests.put(request{expect: true}) }
 
 // wake tells the loop that a slot may be free for an attempt that waits.
-func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKey{queue, taskType}}) }
+func (e *Engine) wake(queue, taskType string) {
+	e.requests.put(request{match: &queueKey{queue, taskType}})
+}
 
 // Close takes no more requests, saves all that has happened, completes the view, and ends. Close the workers first: a
 // report that comes later is lost, and its attempt runs again after the next Open. If the journal took no writes at the
@@ -120,7 +122,7 @@ func (e *Engine) Close() error {
 		return e.parts.close(e)
 	}
 	e.once.Do(func() {
-		e.inbox.close()
+		e.requests.close()
 		e.state.CompareAndSwap(nil, closedStatus())
 		close(e.stop)
 		e.opening.Lock()
@@ -162,7 +164,7 @@ func (e *Engine) Report(run core.RunID, in core.Input) {
 		end.Output = nil
 		in = end
 	}
-	e.of(run).inbox.put(item{rep: report{run, in}})
+	e.of(run).requests.put(request{rep: report{run, in}})
 }
 
 // Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the
@@ -177,7 +179,7 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 // Rematch says that workers or bodies may take attempts now that they could not take before.
 func (e *Engine) Rematch() {
 	for _, part := range e.all() {
-		part.inbox.put(item{})
+		part.requests.put(request{})
 	}
 }
 
@@ -239,14 +241,14 @@ func (e *Engine) send(ctx context.Context, c *Call) error {
 	if err := ctx.Err(); err != nil {
 		return failure(c.op(), c.Run.String(), err)
 	}
-	if !e.inbox.put(item{call: c}) {
+	if !e.requests.put(request{call: c}) {
 		return e.closed()
 	}
 	return nil
 }
 
-// closed returns why the inbox is closed. The reason is always final: while the journal only takes no writes for a
-// time, the inbox stays open.
+// closed returns why the queue of requests is closed. The reason is always final: while the journal only takes no
+// writes for a time, it stays open.
 func (e *Engine) closed() error {
 	if s := e.state.Load(); s != nil && s.final {
 		return s.err
@@ -263,8 +265,8 @@ func (e *Engine) gaveUp(ctx context.Context, c *Call) error {
 	return err
 }
 
-// enter waits until fewer than Config.Inflight callers wait for the loop, so that the inbox stays short. The caller
-// calls leave when it has its answer.
+// enter waits until fewer than Config.Inflight callers wait for the loop, so that the queue of requests stays short.
+// The caller calls leave when it has its answer.
 func (e *Engine) enter(ctx context.Context, op string) error {
 	select {
 	case e.gate <- struct{}{}:
@@ -291,7 +293,7 @@ type loop struct {
 	timer   *time.Timer
 	timerAt core.Time // the instant that the timer is set to; 0: it is not set
 
-	items   []item // taken from the inbox; those from next on are not handled yet
+	taken   []request // from the queue; those from next on are not handled yet
 	next    int
 	jobs    chan job
 	results chan result

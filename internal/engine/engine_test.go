@@ -23,9 +23,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open opens an engine with workers that execute tasks by calling act.
 func open(
 	t *testing.T, j journal.Journal, slots int, act func(core.Task) core.Input, more ...func(*Config),
-) (*Engine, *crew) {
+) (*Engine, *fakeWorkers) {
 	t.Helper()
-	c := newCrew(slots)
+	c := newFakeWorkers(slots)
 	c.act = act
 	cfg := Config{Journal: j, Workers: c, Kinds: plans, Owner: "test"}
 	for _, m := range more {

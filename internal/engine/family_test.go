@@ -63,8 +63,8 @@ func TestNames(t *testing.T) {
 // TestResultOfAChain: the result of a chain is that of its last run, for a caller who waits and for one who asks later.
 func TestResultOfAChain(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = func(c core.Task) core.Input {
-		if len(r.crew.begun) < 3 {
+	r.workers.act = func(c core.Task) core.Input {
+		if len(r.workers.begun) < 3 {
 			return failTask(c)
 		}
 		return succeed(c)
@@ -93,7 +93,7 @@ func payload(name string) string {
 // too.
 func TestChildren(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	inner := flow("inner", nap(time.Hour), task())
 	r.plans["inner"] = inner.definition()
 	id := r.start(flow("outer", child(payload("inner")), task()))
@@ -104,7 +104,7 @@ func TestChildren(t *testing.T) {
 	r.restart()
 	r.pass(2 * time.Hour)
 	r.wantPhase(id, core.RunSucceeded)
-	if n := len(r.crew.begun); n != 2 {
+	if n := len(r.workers.begun); n != 2 {
 		t.Fatalf("%d tasks, want 2", n)
 	}
 }

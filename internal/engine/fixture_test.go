@@ -165,8 +165,8 @@ func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 	return []core.Command{cmd}
 }
 
-// crew is a fake of Workers. It answers each task with what act returns.
-type crew struct {
+// fakeWorkers is a fake of Workers. It answers each task with what act returns.
+type fakeWorkers struct {
 	mu      sync.Mutex
 	slots   int                        // -1: unbounded
 	act     func(core.Task) core.Input // nil, or a nil result: the task goes on
@@ -177,38 +177,40 @@ type crew struct {
 	arrived chan core.Task     // receives each task; nil: none
 }
 
-func newCrew(slots int) *crew { return &crew{slots: slots, begun: make(map[core.Token]int)} }
+func newFakeWorkers(slots int) *fakeWorkers {
+	return &fakeWorkers{slots: slots, begun: make(map[core.Token]int)}
+}
 
-func (c *crew) Slots(string, string) int { return c.slots }
+func (w *fakeWorkers) Slots(string, string) int { return w.slots }
 
-func (c *crew) Dispatch(t core.Task) {
-	c.mu.Lock()
-	c.tasks = append(c.tasks, t)
-	c.begun[t.Token]++
-	c.mu.Unlock()
-	if c.arrived != nil {
-		c.arrived <- t
+func (w *fakeWorkers) Dispatch(t core.Task) {
+	w.mu.Lock()
+	w.tasks = append(w.tasks, t)
+	w.begun[t.Token]++
+	w.mu.Unlock()
+	if w.arrived != nil {
+		w.arrived <- t
 	}
-	if c.act != nil {
-		if in := c.act(t); in != nil {
-			c.report(t.Token.Run, in)
+	if w.act != nil {
+		if in := w.act(t); in != nil {
+			w.report(t.Token.Run, in)
 		}
 	}
 }
 
-func (c *crew) Revoke(tok core.Token, _ policy.Kind) {
-	c.mu.Lock()
-	c.revoked = append(c.revoked, tok)
-	c.mu.Unlock()
-	c.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
+func (w *fakeWorkers) Revoke(tok core.Token, _ policy.Kind) {
+	w.mu.Lock()
+	w.revoked = append(w.revoked, tok)
+	w.mu.Unlock()
+	w.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
 }
 
 // dispatched returns the tasks that were dispatched since the last call.
-func (c *crew) dispatched() []core.Task {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.tasks
-	c.tasks = nil
+func (w *fakeWorkers) dispatched() []core.Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.tasks
+	w.tasks = nil
 	return t
 }
 
@@ -240,7 +242,7 @@ func (w *instantWorkers) Revoke(tok core.Token, _ policy.Kind) {
 type rig struct {
 	t       testing.TB
 	p       *Partition
-	crew    *crew
+	workers *fakeWorkers
 	journal *memory.Journal
 	now     core.Time
 	seed    uint64
@@ -258,8 +260,8 @@ type rig struct {
 const epoch core.Time = 1_700_000_000_000_000
 
 func newRig(t testing.TB, slots int) *rig {
-	r := &rig{t: t, crew: newCrew(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{}}
-	r.crew.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
+	r := &rig{t: t, workers: newFakeWorkers(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{}}
+	r.workers.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
 	r.kinds = map[string]Kind{"plan": {Compile: r.compile, Resolve: r.resolve}}
 	r.restart()
 	return r
@@ -267,7 +269,7 @@ func newRig(t testing.TB, slots int) *rig {
 
 func (r *rig) config() Config {
 	return Config{
-		Journal: r.journal, Workers: r.crew, Owner: "test",
+		Journal: r.journal, Workers: r.workers, Owner: "test",
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
 		Log:    r.log,
@@ -308,7 +310,7 @@ func (r *rig) restart() {
 	r.t.Helper()
 	r.journal = r.journal.Reopen()
 	r.inbox = nil
-	r.crew.dispatched()
+	r.workers.dispatched()
 	r.p = NewPartition(r.config())
 	if err := r.p.Open(context.Background(), r.now); err != nil {
 		r.t.Fatal(err)
@@ -357,8 +359,8 @@ func (r *rig) commit() bool {
 	return true
 }
 
-// turn does one round of the loop. It reports whether anything happened.
-func (r *rig) turn() bool {
+// round does one round of the loop. It reports whether anything happened.
+func (r *rig) round() bool {
 	before := r.p.now
 	n := len(r.inbox)
 	reports := r.inbox
@@ -374,7 +376,7 @@ func (r *rig) turn() bool {
 // settle does rounds until nothing happens any more without time passing.
 func (r *rig) settle() {
 	r.t.Helper()
-	for i := 0; r.turn(); i++ {
+	for i := 0; r.round(); i++ {
 		if i > 100_000 {
 			r.t.Fatal("the partition does not come to rest")
 		}

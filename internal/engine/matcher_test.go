@@ -11,13 +11,13 @@ import (
 
 // TestSlotsAreCountedOnce: two partitions of a process share the slots of its workers and get them in turn.
 func TestSlotsAreCountedOnce(t *testing.T) {
-	workers := newCrew(2)
+	workers := newFakeWorkers(2)
 	m := NewMatcher()
 	m.Add("w", workers)
 	rigs := make([]*rig, 2)
 	var woken []int
 	for i := range rigs {
-		r := &rig{t: t, crew: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
+		r := &rig{t: t, workers: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
 		cfg := r.config()
 		cfg.Kinds, cfg.Workers, cfg.Matcher = plans, nil, m
 		cfg.Wake = func(queue, taskType string) {
@@ -73,7 +73,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 // free for another partition.
 func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := NewMatcher()
-	m.Add("w", newCrew(1))
+	m.Add("w", newFakeWorkers(1))
 	var woken int
 	a, b := &matcherClient{wake: func(string, string) {}}, &matcherClient{wake: func(string, string) { woken++ }}
 	first, second := newTasks(m, a.wake), newTasks(m, b.wake)

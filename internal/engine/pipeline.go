@@ -106,16 +106,16 @@ func (l *pipeline) begin(seq uint64) {
 	l.open.seq = seq
 }
 
-// turn is what one input did to one run: an entry, which may have no records, and its effects.
-type turn struct {
+// transition is what one input did to one run: an entry, which may have no records, and its effects.
+type transition struct {
 	run *run
 	out core.Output
 }
 
-// add puts the entry of a turn into the open batch. If the turn ends a run whose chain goes on, next is the start of
-// the next run, whose entry is put in as well; else next is nil. The error is a panic of the run's code. Then the batch
-// has neither entry.
-func (l *pipeline) add(t, next *turn, now core.Time) error {
+// add puts the entry of a transition into the open batch. If the transition ends a run whose chain goes on, next is the
+// start of the next run, whose entry is put in as well; else next is nil. The error is a panic of the run's code. Then
+// the batch has neither entry.
+func (l *pipeline) add(t, next *transition, now core.Time) error {
 	start := len(l.open.blob)
 	middle, err := l.encode(t)
 	if err == nil && next != nil {
@@ -132,8 +132,8 @@ func (l *pipeline) add(t, next *turn, now core.Time) error {
 	return nil
 }
 
-// encode appends a turn's entry to the open batch and returns the end of the entry.
-func (l *pipeline) encode(t *turn) (end int, err error) {
+// encode appends the entry of a transition to the open batch and returns where it ends.
+func (l *pipeline) encode(t *transition) (end int, err error) {
 	defer catchPanic("its entry was encoded", nil, &err)
 	if e := &t.out.Entry; len(e.Records) > 0 {
 		l.open.blob = core.AppendEntry(l.open.blob, e)

@@ -147,7 +147,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 		ended = more.closed
 		return nil
 	}
-	defer func() { e.inbox.put(item{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
+	defer func() { e.requests.put(request{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
 	err := reread()
 	for err == nil && !ended {
 		select {
