@@ -10,7 +10,7 @@ import (
 type localEffect struct {
 	run  *run
 	eff  core.Effect
-	next *turn // with Closed: the start of the chain's next run; nil: there is none
+	next *transition // with Closed: the start of the chain's next run; nil: there is none
 }
 
 // advance gives an input to a run and keeps what was recorded. It returns an error if the machine refuses the input,
@@ -19,7 +19,7 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	if r.aside != nil {
 		return r.aside
 	}
-	t := turn{run: r}
+	t := transition{run: r}
 	next, err := p.compute(&t, def, in)
 	if err == nil {
 		err = p.pipeline.add(&t, next, p.now)
@@ -41,7 +41,7 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 
 // compute asks the machine what an input changes in a run. If the run ends and its chain goes on, it also computes
 // the start of the next run: both are saved together, or neither is.
-func (p *Partition) compute(t *turn, def *core.Definition, in core.Input) (next *turn, err error) {
+func (p *Partition) compute(t *transition, def *core.Definition, in core.Input) (next *transition, err error) {
 	defer catchPanic("it took", in, &err) // a log says: its code panicked while it took core.Tick
 	r := t.run
 	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
@@ -52,7 +52,7 @@ func (p *Partition) compute(t *turn, def *core.Definition, in core.Input) (next 
 		if !ok || closed.Next == nil {
 			continue
 		}
-		next = &turn{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
+		next = &transition{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
 		if next.out, err = core.Advance(next.run.state, r.state.Attached(), *closed.Next, p.now); err != nil {
 			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
 			return nil, nil
@@ -62,8 +62,8 @@ func (p *Partition) compute(t *turn, def *core.Definition, in core.Input) (next 
 	return next, nil
 }
 
-// handleEffects handles the effects of a turn that is in the open batch, and stores when the run must wake next.
-func (p *Partition) handleEffects(t, next *turn) {
+// handleEffects handles the effects of a transition that is in the open batch, and stores when the run must wake next.
+func (p *Partition) handleEffects(t, next *transition) {
 	for _, e := range t.out.Effects {
 		p.handleEffect(t.run, e, next)
 	}
@@ -75,7 +75,7 @@ func (p *Partition) handleEffects(t, next *turn) {
 }
 
 // noteForWatchers keeps the entry for those who watch the run. They get it when the batch is durable.
-func (p *Partition) noteForWatchers(t *turn) {
+func (p *Partition) noteForWatchers(t *transition) {
 	if e := &t.out.Entry; len(e.Records) > 0 && p.audience.watched(e.Run) {
 		b := p.pipeline.open
 		b.watched = append(b.watched, watched{entry: *e, number: t.run.state.Seq})
@@ -84,7 +84,7 @@ func (p *Partition) noteForWatchers(t *turn) {
 
 // handleEffect sorts an effect: one on the outside world waits until the batch is durable, one inside the partition
 // waits until the input at hand is done.
-func (p *Partition) handleEffect(r *run, e core.Effect, next *turn) {
+func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch e := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(e.Task.Token)
@@ -110,11 +110,11 @@ func (p *Partition) settle() {
 		if p.ticking {
 			break
 		}
-		q := p.tasks.nextMatch()
+		q := p.tasks.nextToMatch()
 		if q == nil {
 			break
 		}
-		p.handOut(q)
+		p.startNext(q)
 	}
 	p.residents.evictUnneeded()
 }
@@ -141,7 +141,7 @@ func (p *Partition) performLocal(e localEffect) {
 
 // closed handles the end of a run: its workflow id is free for others, the next run of the chain starts or the
 // parent is told, and those who wait for the result get it once the batch is durable.
-func (p *Partition) closed(r *run, e core.Closed, next *turn) {
+func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	p.residents.removeNames(r, false)
 	r.endBatch = p.pipeline.open.seq
 	p.bodyEffect(r, e)

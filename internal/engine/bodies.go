@@ -136,19 +136,19 @@ func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(e
 		c.Done = func(c *Call) { done(c.Err) }
 	}
 	e = e.of(run)
-	if !e.inbox.put(item{call: c}) && done != nil {
+	if !e.requests.put(request{call: c}) && done != nil {
 		go done(e.closed()) // the caller may hold a lock that done needs
 	}
 }
 
 // Consult asks for whole news of a run. It arrives through Bodies.Consult.
 func (e *Engine) Consult(run core.RunID) {
-	e.of(run).inbox.put(item{call: &Call{Op: CallConsult, Run: run}})
+	e.of(run).requests.put(request{call: &Call{Op: CallConsult, Run: run}})
 }
 
 // Begin says that a step's task, which waited for its function, can begin.
 func (e *Engine) Begin(run core.RunID, step core.StepID) {
-	e.of(run).inbox.put(item{call: &Call{Op: CallBegin, Run: run, Step: step}})
+	e.of(run).requests.put(request{call: &Call{Op: CallBegin, Run: run, Step: step}})
 }
 
 // body gives the inputs of a body to its run. See Engine.Do.
@@ -161,7 +161,7 @@ func (p *Partition) body(c *Call) {
 		rep := report{c.Run, in}
 		tok, over := rep.token()
 		if over {
-			p.pipeline.remember(rep)
+			p.pipeline.keepReport(rep)
 		}
 		if _, decided := in.(core.Commands); decided && c.Err == nil {
 			c.Err = p.rejectStale(c)
@@ -215,7 +215,7 @@ func (p *Partition) sendAllNews(r *run) {
 	switch {
 	case r.kind.Bodies == nil:
 	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
-		s.PausedAt != 0 && s.Owed(): // the run would refuse its decisions; it is consulted when the run goes on
+		s.PausedAt != 0 && s.WaitsForBody(): // the run would refuse its decisions; it is consulted when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
 		p.sendNews(r, nil)

@@ -261,7 +261,7 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 	c := e.call(CallFeed)
 	c.Name, c.Wake = name, r.wake
 	if err := e.do(ctx, c); err != nil {
-		e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}})
+		e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}})
 		return err
 	}
 	seq, err := c.Seq, c.Err
@@ -270,7 +270,7 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 		return err
 	}
 	r.seen, r.reported = seq, seq
-	defer func() { e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
+	defer func() { e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
 	return r.run(ctx)
 }
 

@@ -34,7 +34,7 @@ func TestOwnerIsNotPushedAside(t *testing.T) {
 		j, _ := leased()
 		e, _ := open(t, j, -1, succeed, func(c *Config) { c.Owner = "the first" })
 		id := mustStart(t, e, flow("nap", nap(48*time.Hour)))
-		other, err := New(Config{Journal: j, Kinds: plans, Workers: newCrew(0)})
+		other, err := New(Config{Journal: j, Kinds: plans, Workers: newFakeWorkers(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 			r.log = slog.New(slog.NewTextHandler(&log, nil))
 			r.trap = at.trap
 			r.restart()
-			r.crew.act = succeed
+			r.workers.act = succeed
 			bad := r.start(flow("bad", task(), nap(time.Minute), task(), task()))
 			r.pass(30 * time.Second)
 			good := r.start(flow("good", task(), nap(time.Minute), task()))
@@ -157,7 +157,7 @@ func TestPanicAtTheStart(t *testing.T) {
 func TestPanicWhileFolding(t *testing.T) {
 	for _, viewed := range []bool{false, true} {
 		r := newRig(t, -1)
-		r.crew.act = succeed
+		r.workers.act = succeed
 		bad := r.start(flow("bad", nap(time.Second), task()))
 		good := r.start(flow("good", nap(time.Second), task()))
 		r.commit()
@@ -165,7 +165,7 @@ func TestPanicWhileFolding(t *testing.T) {
 			r.p.Flush()
 			r.commit()
 		}
-		r.hollow = "bad"
+		r.noSteps = "bad"
 		for range 3 {
 			r.restart()
 			r.pass(time.Minute)
@@ -175,7 +175,7 @@ func TestPanicWhileFolding(t *testing.T) {
 				t.Fatal("a caller waits for a run that is set aside, and is not told")
 			}
 		}
-		r.hollow = ""
+		r.noSteps = ""
 		r.restart()
 		r.pass(time.Minute)
 		r.wantAside()
@@ -188,7 +188,7 @@ func TestPanicWhileFolding(t *testing.T) {
 func TestPanicWhileEncoding(t *testing.T) {
 	for n := 1; n < 8; n++ {
 		r := newRig(t, -1)
-		r.crew.act = succeed
+		r.workers.act = succeed
 		bad := r.start(flow("bad", task(), nap(time.Second), task()))
 		count := 0
 		r.p.pipeline.encoded = func(id core.RunID) {
@@ -219,7 +219,7 @@ func TestPanicOfAChain(t *testing.T) {
 	r := newRig(t, -1)
 	r.trap = (&plantedPanic{"decide", 4}).trap // of the second run, at its start
 	r.restart()
-	r.crew.act = failTask
+	r.workers.act = failTask
 	p := flow("bad", task(), task())
 	p.Again = 2
 	first := r.start(p)
@@ -228,7 +228,7 @@ func TestPanicOfAChain(t *testing.T) {
 		t.Fatalf("%d runs are set aside", n)
 	}
 	r.trap = nil
-	r.crew.act = succeed
+	r.workers.act = succeed
 	r.restart()
 	r.pass(time.Minute)
 	r.wantAside()
@@ -239,7 +239,7 @@ func TestPanicOfAChain(t *testing.T) {
 // told about its child's end after it was resumed.
 func TestPanicOfAChild(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	inner := flow("bad", task())
 	r.plans["bad"] = inner.definition()
 	r.trap = (&plantedPanic{"decide", 1}).trap
@@ -334,7 +334,7 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	at := &plantedPanic{"decide", 1_000}
 	r.trap = at.trap
 	r.restart()
-	r.crew.act = failTask
+	r.workers.act = failTask
 	id := r.start(flow("bad", task()))
 	r.pass(time.Minute)
 	before := r.rows()[0]
@@ -350,7 +350,7 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	if after != before || after.Phase != core.RunFailed || after.EndedAt == 0 {
 		t.Errorf("the row was %+v and is %+v", before, after)
 	}
-	r.trap, r.crew.act = nil, succeed
+	r.trap, r.workers.act = nil, succeed
 	r.restart()
 	c = r.call(&Call{Op: CallInput, Run: id, Input: retry})
 	r.pass(time.Minute)

@@ -16,7 +16,7 @@ import (
 
 func TestOneStep(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	id := r.start(flow("one", task()))
 	r.settle()
 	r.wantPhase(id, core.RunSucceeded)
@@ -31,7 +31,7 @@ func TestOneStep(t *testing.T) {
 // start of the next one, and the end.
 func TestCommitsOfASequence(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	r.start(flow("three", task(), task(), task()))
 	commits := 0
 	for r.p.pipeline.open.entries > 0 {
@@ -62,7 +62,7 @@ func TestEffectsWaitForTheirBatch(t *testing.T) {
 	b1 := r.p.Cut(r.now)
 	id2 := r.start(flow("one", task()))
 	b2 := r.p.Cut(r.now)
-	if answered || len(r.crew.tasks) > 0 {
+	if answered || len(r.workers.tasks) > 0 {
 		t.Fatal("an effect came before its commit")
 	}
 	for _, b := range []*journal.Batch{b1, b2} {
@@ -71,18 +71,18 @@ func TestEffectsWaitForTheirBatch(t *testing.T) {
 		}
 	}
 	r.p.Committed(r.now)
-	if !answered || len(r.crew.tasks) != 1 || r.crew.tasks[0].Token.Run == id2 {
-		t.Fatalf("after the first commit: answered %v, tasks %v", answered, r.crew.tasks)
+	if !answered || len(r.workers.tasks) != 1 || r.workers.tasks[0].Token.Run == id2 {
+		t.Fatalf("after the first commit: answered %v, tasks %v", answered, r.workers.tasks)
 	}
 	r.p.Committed(r.now)
-	if len(r.crew.tasks) != 2 {
+	if len(r.workers.tasks) != 2 {
 		t.Fatal("the second task was not handed over")
 	}
 }
 
 func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	p := flow("sleeper", task(), nap(time.Hour), task())
 	var ids []core.RunID
 	for range 200 {
@@ -92,10 +92,10 @@ func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	if n := r.p.Stats(); n.Loaded != 0 {
 		t.Fatalf("%d sleeping runs in memory", n.Loaded)
 	}
-	r.crew.took()
+	r.workers.dispatched()
 	before := r.now
 	r.pass(time.Hour)
-	tasks := r.crew.took()
+	tasks := r.workers.dispatched()
 	if len(tasks) != len(ids) {
 		t.Fatalf("%d second steps, want %d", len(tasks), len(ids))
 	}
@@ -124,7 +124,7 @@ func (r *rig) history(id core.RunID) []core.Entry {
 
 func TestSleepersSurviveARestart(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	p := flow("sleeper", nap(time.Hour), task())
 	var ids []core.RunID
 	for range 20 {
@@ -144,7 +144,7 @@ func TestSleepersSurviveARestart(t *testing.T) {
 // The rows of the view agree with the state that follows from the history.
 func TestViewAgreesWithHistory(t *testing.T) {
 	r := newRig(t, 2)
-	r.crew.act = func(c core.Task) core.Input {
+	r.workers.act = func(c core.Task) core.Input {
 		if c.Count == 1 && c.StepName == "s0" {
 			return failTask(c)
 		}
@@ -188,7 +188,7 @@ func TestDeterministic(t *testing.T) {
 	for i := range runs {
 		r := newRig(t, 3)
 		r.journal.Fault = nil
-		r.crew.act = succeed
+		r.workers.act = succeed
 		r.plans["inner"] = flow("inner", nap(time.Second), task()).definition()
 		for n := range 40 {
 			r.start(flow("a", task(), nap(time.Duration(n%7)*time.Second), child(payload("inner")), task()))
@@ -205,7 +205,7 @@ func TestDeterministic(t *testing.T) {
 				}
 				r.p.Committed(r.now)
 			}
-			r.turn()
+			r.round()
 			r.now += 100_000
 		}
 	}
@@ -218,7 +218,7 @@ func TestStaleAndUnknownReports(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
 	r.settle()
-	tok := r.crew.took()[0]
+	tok := r.workers.dispatched()[0]
 	for range 3 {
 		r.p.Report(id, succeed(tok), r.now)
 	}
@@ -266,7 +266,7 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
 	r.settle()
-	r.p.Report(id, succeed(r.crew.took()[0]), r.now)
+	r.p.Report(id, succeed(r.workers.dispatched()[0]), r.now)
 	w := NewWaiter()
 	r.call(&Call{Op: CallResult, Run: id, Waiter: w, Done: func(c *Call) { t.Errorf("told at once: %+v", c.Outcome) }})
 	b := r.p.Cut(r.now)
@@ -361,7 +361,7 @@ func heapBytes() uint64 {
 // definition carries it on.
 func TestUnknownDefinition(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	strange := flow("strange", nap(time.Second), task())
 	a := r.start(strange)
 	b := r.start(flow("known", nap(time.Second), task()))
@@ -385,7 +385,7 @@ func TestUnknownDefinition(t *testing.T) {
 // A process that knows the kind carries it on.
 func TestUnknownKind(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	a := r.start(flow("strange", nap(time.Second), task()))
 	b := r.start(flow("other", nap(2*time.Second), task()))
 	r.commit()
@@ -393,7 +393,7 @@ func TestUnknownKind(t *testing.T) {
 	r.restart()
 	r.pass(time.Minute)
 	c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}})
-	const says = `is of kind "plan", which this process cannot carry on (it knows: renamed)`
+	const says = `is of kind "plan", which this process cannot run (it knows: renamed)`
 	if !errors.Is(c.Err, ErrConflict) || !strings.Contains(c.Err.Error(), says) {
 		t.Fatalf("an input for a run of an unknown kind: %v", c.Err)
 	}

@@ -220,7 +220,7 @@ func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
 
 // eachBehind calls fn with each run whose current row is not durable in the view.
 func (l *pipeline) eachBehind(fn func(*run)) {
-	for _, b := range l.flight.all() {
+	for _, b := range l.inFlight.all() {
 		for _, r := range b.viewed {
 			if r.firstPending == 0 {
 				fn(r)

@@ -47,11 +47,11 @@ func newFaultRun(t *testing.T, seed uint64) *faultRun {
 	}
 	s.journal = s.journal.Reopen() // with the fault
 	s.restart()
-	s.crew.act = func(k core.Task) core.Input {
+	s.workers.act = func(k core.Task) core.Input {
 		s.busy = append(s.busy, k)
 		return nil
 	}
-	s.crew.report = func(id core.RunID, in core.Input) {
+	s.workers.report = func(id core.RunID, in core.Input) {
 		s.inbox = append(s.inbox, report{id, in})
 		if stop, ok := in.(core.TaskStopped); ok {
 			s.busy = slices.DeleteFunc(s.busy, func(k core.Task) bool {

@@ -41,7 +41,7 @@ type part struct {
 func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
 	e = e.of(id)
 	if id == (core.RunID{}) {
-		return part{}, unnamed("read")
+		return part{}, emptyID("read")
 	}
 	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
@@ -147,7 +147,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 		ended = more.closed
 		return nil
 	}
-	defer func() { e.inbox.put(item{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
+	defer func() { e.requests.put(request{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
 	err := reread()
 	for err == nil && !ended {
 		select {
@@ -173,7 +173,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 // one. Errors: CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	if name == "" {
-		return core.RunID{}, unnamed("find")
+		return core.RunID{}, emptyID("find")
 	}
 	e = e.ofKey(core.KeyOfWorkflowID(name))
 	c := e.call(CallFind)

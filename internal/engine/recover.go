@@ -26,7 +26,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	}
 	p.pipeline.epoch, p.pipeline.term, p.pipeline.durable = lease.Epoch, lease.Term, lease.Last
 	p.pipeline.begin(lease.Last + 1)
-	p.mail.open(lease.Taken, now)
+	p.messages.open(lease.Taken, now)
 	p.feeds.load(lease, now)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()
@@ -47,7 +47,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
-	p.tellAgain()
+	p.notifyAfterFailure()
 	return nil
 }
 
@@ -247,12 +247,12 @@ func (p *Partition) Failed(err error) {
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // revokeAgain skips other effects
 		for i := range b.posted {
-			if to := b.posted[i].To; !slices.Contains(p.pipeline.untold, to) {
-				p.pipeline.untold = append(p.pipeline.untold, to)
+			if to := b.posted[i].To; !slices.Contains(p.pipeline.unnotified, to) {
+				p.pipeline.unnotified = append(p.pipeline.unnotified, to)
 			}
 		}
 		for _, c := range b.calls {
-			c.Err, c.void = failure(c.op(), "", err), true
+			c.Err, c.batchFailed = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}
@@ -261,7 +261,7 @@ func (p *Partition) Failed(err error) {
 	for _, b := range p.defs.bodies() {
 		b.Reset(p.generation, p.owns)
 	}
-	p.tasks.dropUngiven()
+	p.tasks.dropUndispatched()
 	p.forget()
 	p.audience.askAgain(nil)
 }

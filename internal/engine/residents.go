@@ -13,12 +13,12 @@ import (
 // residents are the runs in memory, with the indexes that find them and the window of wake times that is in memory.
 // They know nothing of batches, tasks or callers.
 type residents struct {
-	runs   map[core.RunID]*run
-	aside  map[core.RunID]*aside   // runs that are set aside, and why
-	heard  map[core.RunID]struct{} // runs that are known not to stand still; see unheard
-	byName map[string]core.RunID   // open runs in memory by workflow id
-	byKey  map[startKey]core.RunID // runs in memory by workflow and idempotency key
-	wakes  wakes
+	runs     map[core.RunID]*run
+	aside    map[core.RunID]*aside   // runs that are set aside, and why
+	runsHere map[core.RunID]struct{} // runs that are known not to be set aside; see checkRunsHere
+	byName   map[string]core.RunID   // open runs in memory by workflow id
+	byKey    map[startKey]core.RunID // runs in memory by workflow and idempotency key
+	wakes    wakes
 
 	toEvict  []*run     // loaded for the input at hand; they may leave memory after it
 	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
@@ -33,8 +33,8 @@ type residents struct {
 func (s *residents) forget() {
 	*s = residents{
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
-		heard:  make(map[core.RunID]struct{}),
-		byName: make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
+		runsHere: make(map[core.RunID]struct{}),
+		byName:   make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
 		window: Window{gen: s.window.gen + 1},
 	}
 }
@@ -150,7 +150,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	if r == nil {
 		if !p.owns(id) {
 			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d",
-				journal.ErrNotFound, id, p.mail.home(core.PartitionKey(id)), p.cfg.Partition)
+				journal.ErrNotFound, id, p.messages.home(core.PartitionKey(id)), p.cfg.Partition)
 		}
 		h, err := p.cfg.Journal.History(p.ctx, id)
 		if err != nil {
@@ -200,7 +200,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w",
 			id, created.Definition, created.Workflow, err)
 	}
-	if err := p.unheard(&created, tail); err != nil {
+	if err := p.checkWaitingRun(&created, tail); err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
@@ -227,7 +227,7 @@ func (p *Partition) recover(r *run) {
 	for _, e := range offers {
 		p.handleEffect(r, e, nil)
 	}
-	if r.state.Live() > 0 || r.state.Owed() {
+	if r.state.Live() > 0 || r.state.WaitsForBody() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})
 	}
 }

@@ -20,7 +20,7 @@ func TestWatchAfterALostAnswer(t *testing.T) {
 		j := memory.New()
 		var lose atomic.Bool
 		j.Fault = func(op memory.Op, _ *journal.Batch) error {
-			return only(op == memory.OpAck && lose.CompareAndSwap(true, false), errBroken)
+			return errorIf(op == memory.OpAck && lose.CompareAndSwap(true, false), errBroken)
 		}
 		e, c := open(t, j, -1, nil)
 		c.arrived = make(chan core.Task, 1)
@@ -51,9 +51,9 @@ func TestReadersAreAnsweredAfterAStall(t *testing.T) {
 		j := memory.New()
 		var full atomic.Bool
 		j.Fault = func(op memory.Op, _ *journal.Batch) error {
-			return only(op == memory.OpAppend && full.Load(), journal.ErrFull)
+			return errorIf(op == memory.OpAppend && full.Load(), journal.ErrFull)
 		}
-		e, _ := open(t, &syncing{Journal: j, latency: time.Second}, -1, succeed)
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed)
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("one", task()))
 		if _, err := e.Result(t.Context(), id); err != nil {
@@ -96,8 +96,8 @@ func TestReadersAreAnsweredAfterAStall(t *testing.T) {
 func TestFullDiskRefusesWaitingStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		j.Fault = func(op memory.Op, _ *journal.Batch) error { return only(op == memory.OpAppend, journal.ErrFull) }
-		e, _ := open(t, &syncing{Journal: j, latency: time.Second}, -1, succeed, func(c *Config) { c.Inflight = 4 })
+		j.Fault = func(op memory.Op, _ *journal.Batch) error { return errorIf(op == memory.OpAppend, journal.ErrFull) }
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed, func(c *Config) { c.Inflight = 4 })
 		started := make(chan error, 4)
 		for range cap(started) {
 			go func() {
@@ -144,7 +144,7 @@ func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 				opening <- true
 				<-opened
 			}
-			return only(op == memory.OpAppend && full.Load(), journal.ErrFull)
+			return errorIf(op == memory.OpAppend && full.Load(), journal.ErrFull)
 		}
 		e, c := open(t, j, -1, nil)
 		c.arrived = make(chan core.Task, 1)

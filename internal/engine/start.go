@@ -14,7 +14,7 @@ func (p *Partition) start(c *Call) {
 }
 
 func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
-	if home, named, err := Home(req, p.mail.count); err != nil {
+	if home, named, err := Home(req, p.messages.partitions); err != nil {
 		return Started{}, err
 	} else if named && home != p.cfg.Partition {
 		return Started{}, invalid("start", req.Definition.Name,

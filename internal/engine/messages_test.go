@@ -259,7 +259,7 @@ func TestMessagesTwice(t *testing.T) {
 	w.open(1)
 	before := w.p[1].pipeline.open.seq
 	again(all)
-	if w.p[1].pipeline.open.full() || w.p[1].pipeline.open.seq != before {
+	if w.p[1].pipeline.open.mustSave() || w.p[1].pipeline.open.seq != before {
 		t.Error("messages that were taken before the restart changed something")
 	}
 }
