@@ -68,7 +68,7 @@ func (f *feeds) load(l journal.Lease, now core.Time) {
 	}
 	f.sizes, f.bytes = ring[batchSize]{}, l.FeedBytes
 	if l.FeedBytes > 0 {
-		// The batches of before count as one: they are released when every feed has seen the last of them.
+		// The earlier batches count as one: they are released when every feed has seen the last of them.
 		f.sizes.push(batchSize{l.Last, l.FeedBytes})
 	}
 }
@@ -125,21 +125,20 @@ func (f *feeds) committed(b *batch, limit int64, now core.Time) {
 			one.wake()
 		}
 	}
-	oldest := f.oldest()
-	if oldest == nil {
-		f.sizes, f.bytes = ring[batchSize]{}, 0
-		return
-	}
 	f.sizes.push(batchSize{b.seq, int64(len(b.blob))})
 	f.bytes += int64(len(b.blob))
-	for f.release(oldest.Seq); f.bytes > limit; f.release(oldest.Seq) {
-		oldest.Lapsed = true
-		f.markChanged(oldest, now)
-		oldest.wake()
-		if oldest = f.oldest(); oldest == nil {
+	for {
+		oldest := f.oldest()
+		if oldest == nil { // nothing has to be kept
 			f.sizes, f.bytes = ring[batchSize]{}, 0
 			return
 		}
+		if f.release(oldest.Seq); f.bytes <= limit {
+			return
+		}
+		oldest.Lapsed = true
+		f.markChanged(oldest, now)
+		oldest.wake()
 	}
 }
 

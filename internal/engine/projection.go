@@ -35,7 +35,7 @@ const (
 // projection decides which rows of the view are written with which batch.
 type projection struct {
 	behind   behindList        // runs of which the view does not have everything
-	settled  ring[*run]        // those of them to which nothing will happen for a while, so they are written first
+	settled  ring[*run]        // those of them to which nothing will happen soon: they are written first
 	urgent   []*run            // runs whose rows the next batch must take
 	joining  bool              // rows join the batches until none is left
 	flushing bool              // every batch takes rows until none is left, because the engine ends

@@ -244,8 +244,8 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 			slices.SortFunc(rows, newestFirst)
 			return cutPage(rows, q.Limit, false), nil
 		}
-		// A run in memory may be older than the last row of the view's page. Then it belongs on a later page, unless
-		// the rows before it do not fill this one.
+		// A run in memory may be older than the last row of the view's page. It belongs on a later page, unless too few
+		// rows come before it to fill this page.
 		last := page.Runs[len(page.Runs)-1]
 		slices.SortFunc(rows, newestFirst)
 		if n, _ := slices.BinarySearchFunc(rows, last, newestFirst); n >= q.Limit-1 {

@@ -35,7 +35,7 @@ func Rows(id core.RunID, partition int, def *core.Definition, h journal.History)
 	return v, nil
 }
 
-// manyAttempts is the number of attempts from which on an index is faster than a search.
+// manyAttempts is how many attempts there must be before an index is faster than a search.
 const manyAttempts = 16
 
 // note adds an entry that is already in the state s.
