@@ -59,7 +59,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 		r := startTrip(t, e, w)
 		e.Skip(2 * time.Minute)
 		d.wantSorted(t, "stopped undo") // a step that was told to stop has ended before its work has
-		e.Crash() // the body is called again, and finds the same
+		e.Crash()                       // the body is called again, and finds the same
 		if err := r.Send(t.Context(), "outside", "fine"); err != nil {
 			t.Fatal(err)
 		}

@@ -234,7 +234,7 @@ func (b *book) alive(n *node, a *account) {
 			b.u.violate(NoHang, a.id, "step %s was begun in a scope that is cancelled, and goes on", k.spec.Name)
 		}
 	}
-	if a.shadow.Owed() {
+	if a.shadow.WaitsForBody() {
 		if !b.comes(n, a) {
 			b.u.violate(NoHang, a.id, "the run waits for its body, and no body is coming")
 		}
