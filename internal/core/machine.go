@@ -185,7 +185,11 @@ func (m *machine) command(cmd Command) {
 		m.effect(cmd)
 	case Close:
 		if m.r.Compensating() {
-			m.endCompensation(cmd.Failure)
+			output := cmd.Output
+			if cmd.Phase == RunContinued {
+				output = nil // it is the input of a run that does not follow
+			}
+			m.endCompensation(output, cmd.Failure)
 			return
 		}
 		m.close(cmd.Phase, cmd.Output, cmd.Failure)

@@ -100,12 +100,12 @@ func (m *machine) expireCompensation() {
 			m.stop(s, StepTimedOut, policy.ReasonTimeoutNotRetryable, late)
 		}
 	}
-	m.endCompensation(late)
+	m.endCompensation(nil, late)
 }
 
-// endCompensation settles the outcome of a run whose body has ended, with what went wrong in its compensation; nil:
-// nothing did.
-func (m *machine) endCompensation(wrong *policy.Failure) {
+// endCompensation settles the outcome of a run whose body has ended, with what the body returned and with what went
+// wrong in its compensation; nil: nothing did.
+func (m *machine) endCompensation(output []byte, wrong *policy.Failure) {
 	stop := m.r.Stop
 	m.stopOpen("the run has " + stop.Phase.String())
 	f := stop.Failure
@@ -115,7 +115,7 @@ func (m *machine) endCompensation(wrong *policy.Failure) {
 		failed.Cause = wrong
 		f = &failed
 	}
-	m.settle(stop.Phase, nil, f)
+	m.settle(stop.Phase, output, f)
 }
 
 // cancelStopping cancels a run that stops already because a limit has expired: no other run follows it in its chain.
