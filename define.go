@@ -221,7 +221,8 @@ func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, o
 	return hook(body.HookFailure, fn, opts)
 }
 
-// OnCancel runs fn once when a run is about to end as cancelled. cause matches ErrCancelled.
+// OnCancel runs fn once when a run is about to end as cancelled, after what its body did about that; see [Detached].
+// cause matches ErrCancelled.
 func OnCancel[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookCancel, fn, opts)
 }

@@ -42,7 +42,7 @@ var drivers = []string{
 }
 
 // mayLinkDriver are the rooms that choose a journal or are one.
-var mayLinkDriver = []string{"journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest"}
+var mayLinkDriver = []string{"journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest", "examples"}
 
 // adapters never import each other: what two of them share lives in a package beside them.
 var adapters = []string{"journal/memory", "journal/sqlite"}
