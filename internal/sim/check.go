@@ -211,6 +211,10 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			ch.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body is not running",
 				tokenText(tok))
 		}
+		if wt := n.workers.tasks[tok]; wt != nil && wt.taken && !ch.bodyInTransit(n, a) {
+			ch.u.violate(NoHang, a.id, "the body has taken the end of attempt %s, and the engine never gets it",
+				tokenText(tok))
+		}
 		if s.kind == core.KindChild && s.stopping && ch.openEnd(s.last) == nil && !ch.messageBetween(a.id, s.last) {
 			ch.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and the child run has ended",
 				m.name(i))

@@ -320,6 +320,9 @@ func (h hostedBodies) Consult(n engine.News) {
 		}
 	}
 	h.real.Consult(n)
+	if !n.Held {
+		h.n.u.operator.afterNews(n.Run)
+	}
 }
 
 // Begins implements engine.Bodies.
@@ -348,6 +351,8 @@ func (h *host) takeEnd(run core.RunID, in core.Input) bool {
 		h.n.u.clients.interfere(run, core.NoStep)
 	}
 	h.n.workers.endTogether(run)
+	h.n.u.operator.afterEnd(run)
+	h.n.workers.noteTaken(run, end)
 	return true
 }
 
@@ -355,7 +360,9 @@ func (h *host) takeEnd(run core.RunID, in core.Input) bool {
 // body waits for something else, the attempt is given back.
 func (h *host) findFunction(wt *workerTask) {
 	run := wt.task.Token.Run
-	wt.search = h.real.Search(wt.task, func(a body.Answer, _ body.Func) {
+	answered := false
+	answer := func(a body.Answer, _ body.Func) {
+		answered = true
 		switch {
 		case wt.over || wt.revoked:
 		case a == body.Found:
@@ -373,5 +380,12 @@ func (h *host) findFunction(wt *workerTask) {
 				}
 			})
 		}
-	})
+	}
+	if h.n.u.opt.Search != nil {
+		answer = h.n.u.opt.Search(answer)
+	}
+	wt.search = h.real.Search(wt.task, answer)
+	if !answered {
+		h.n.u.operator.whileSearching(h.n, run)
+	}
 }

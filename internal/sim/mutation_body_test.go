@@ -52,6 +52,12 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"a body may compute without a limit", Options{Shell: func(s body.Shell) body.Shell {
 			return &silentTimer{Shell: s, timer: body.TimerTask}
 		}}, []Invariant{NoHang, Liveness}},
+		{"an end that waits is lost with its session", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &lossyCalls{EngineCalls: c, reports: true}
+		}}, []Invariant{NoHang}},
+		{"a body does not say again after whole news that it waits", Options{Decide: withoutRepeats()},
+			[]Invariant{NoHang}},
+		{"a search is not answered when its session is gone", Options{Search: onlyOfLiveSessions}, []Invariant{NoHang}},
 	} {
 		m.opt.Partitions = 1 // so that there are many bodies in one partition
 		t.Run(m.name, func(t *testing.T) { expectViolation(t, m.opt, m.see) })
@@ -132,7 +138,7 @@ func (d *lossyBodies) Consult(n engine.News) {
 // lossyCalls loses calls of the engine or their answers.
 type lossyCalls struct {
 	body.EngineCalls
-	answers, begins bool
+	answers, begins, reports bool
 }
 
 func (c *lossyCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
@@ -146,6 +152,41 @@ func (c *lossyCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, don
 func (c *lossyCalls) Begin(run core.RunID, step core.StepID) {
 	if !c.begins {
 		c.EngineCalls.Begin(run, step)
+	}
+}
+
+func (c *lossyCalls) Report(run core.RunID, in core.Input) {
+	if !c.reports {
+		c.EngineCalls.Report(run, in)
+	}
+}
+
+// withoutRepeats drops a body's message that it waits if the number of closed steps is the same as in its last one. A
+// session sends it again only after whole news.
+func withoutRepeats() func(Decision) {
+	last := map[*engine.Body]int{}
+	return func(d Decision) {
+		commands, ok := d.Call.Inputs[len(d.Call.Inputs)-1].(core.Commands)
+		if !ok || !commands.Waits {
+			d.take()
+			return
+		}
+		closed, said := last[d.Call.Body]
+		last[d.Call.Body] = commands.Closed
+		if said && closed == commands.Closed && len(commands.Commands) == 0 && len(d.Call.Inputs) == 1 {
+			d.Call.Done(d.Call)
+			return
+		}
+		d.take()
+	}
+}
+
+// onlyOfLiveSessions drops the answer to an attempt that it must look for its function again.
+func onlyOfLiveSessions(answer func(body.Answer, body.Func)) func(body.Answer, body.Func) {
+	return func(a body.Answer, fn body.Func) {
+		if a != body.LookAgain {
+			answer(a, fn)
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ type Options struct {
 	Calls  func(body.EngineCalls) body.EngineCalls
 	Shell  func(body.Shell) body.Shell
 	Decide func(d Decision)
+	// Search wraps the function that takes the answer when an attempt looks for its function.
+	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
 }
 
 // Decision is what a body decided, before the engine gets it.

@@ -45,6 +45,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	clients   *clients
+	operator  *operator
 	crashes   int
 	violation *Violation
 }
@@ -89,6 +90,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.checker = newChecker(u)
 	u.bug = newPlantedBug(u)
 	u.drawProfile()
+	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
 	u.disk.Fault = u.fault
 	// A lease ends only when the universe ends it.

@@ -24,6 +24,7 @@ type workerTask struct {
 	w         *workers
 	task      core.Task
 	begun     bool // its function was found, and it executes
+	taken     bool // the run's body has taken its end, to report it
 	over      bool // it does not execute any more
 	revoked   bool
 	silent    bool         // it does not report its end by itself
@@ -286,6 +287,13 @@ func (w *workers) forget(run core.RunID, in core.Input) {
 	if wt != nil {
 		delete(w.tasks, tok)
 		w.busy[wt.task.Type]--
+	}
+}
+
+// noteTaken notes that a run's body has taken the end of an attempt. It must give that end to the engine.
+func (w *workers) noteTaken(run core.RunID, end core.TaskEnded) {
+	if wt := w.tasks[core.Token{Run: run, Step: end.Step, Attempt: end.Attempt}]; wt != nil {
+		wt.taken = true
 	}
 }
 
