@@ -64,10 +64,11 @@ func (o *operator) afterEnd(run core.RunID) {
 		return
 	}
 	o.u.after(o.between(0, body.AnswerTime), "an operator retries a step while an end waits", func() {
-		failed := func(s *stepModel) bool {
-			return s.closed && (s.phase == core.StepFailed || s.phase == core.StepTimedOut || s.phase == core.StepCancelled)
+		retryable := func(s *stepModel) bool {
+			failed := s.phase == core.StepFailed || s.phase == core.StepTimedOut || s.phase == core.StepCancelled
+			return s.closed && failed
 		}
-		if step, ok := o.someStep(run, failed); ok {
+		if step, ok := o.someStep(run, retryable); ok {
 			o.u.clients.operate(run, core.Operation{Op: core.OpRetryStep, Step: step})
 		}
 	})
