@@ -243,7 +243,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			"the run's body cannot go on, though no operator changed the steps it depends on: %v",
 			stuck)
 	}
-	if a.state.Owed() {
+	if a.state.WaitsForBody() {
 		if !ch.bodyMayContinue(n, a) {
 			ch.u.violate(NoHang, a.id, "the run waits for its body, and nothing makes the body continue")
 		}

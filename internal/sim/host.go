@@ -325,9 +325,9 @@ func (h hostedBodies) Consult(n engine.News) {
 	}
 }
 
-// Begins implements engine.Bodies.
-func (h hostedBodies) Begins(run core.RunID, workflow, step, taskType string) bool {
-	return h.real.Begins(run, workflow, step, taskType)
+// CanBegin implements engine.Bodies.
+func (h hostedBodies) CanBegin(run core.RunID, workflow, step, taskType string) bool {
+	return h.real.CanBegin(run, workflow, step, taskType)
 }
 
 // Forget implements engine.Bodies.

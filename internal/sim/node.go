@@ -149,7 +149,7 @@ func (n *node) turn() {
 // cut cuts batches while the pipeline has room.
 func (n *node) cut() {
 	for !n.dead && !n.needsOpen && len(n.inFlight) < n.u.profile.pipelineDepth {
-		if err := n.p.Unread(); err != nil {
+		if err := n.p.ReadError(); err != nil {
 			if len(n.inFlight) == 0 {
 				n.failed(err)
 			}
