@@ -55,8 +55,11 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"an end that waits is lost with its session", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
 			return &lossyCalls{EngineCalls: c, reports: true}
 		}}, []Invariant{NoHang}},
-		{"a body does not say again after whole news that it waits", Options{Decide: withoutRepeats()},
-			[]Invariant{NoHang}},
+		{
+			"a body does not say again after whole news that it waits",
+			Options{Decide: withoutRepeats()},
+			[]Invariant{NoHang},
+		},
 		{"a search is not answered when its session is gone", Options{Search: onlyOfLiveSessions}, []Invariant{NoHang}},
 	} {
 		m.opt.Partitions = 1 // so that there are many bodies in one partition

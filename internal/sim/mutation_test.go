@@ -49,8 +49,11 @@ func TestChecksFindMistakes(t *testing.T) {
 		opt  Options
 		see  []Invariant
 	}{
-		{"an acknowledged batch is dropped", Options{WrapJournal: dropFifthBatch()},
-			[]Invariant{Acknowledged, Replay, NoHang, DueOrder}},
+		{
+			"an acknowledged batch is dropped",
+			Options{WrapJournal: dropFifthBatch()},
+			[]Invariant{Acknowledged, Replay, NoHang, DueOrder},
+		},
 		{"a deadline moves in memory", Options{ChangeMemory: func(r *core.Run) {
 			if r.Execution.At != 0 {
 				r.Execution.At = r.Execution.At.Add(time.Second)
