@@ -21,8 +21,9 @@ type Config struct {
 	// Database names where runs are kept: "sqlite:shop.db", "memory:". The scheme's package must be imported, as with
 	// database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
 	Database string
-	// Journal is a journal that is open already, instead of Database. The engine does not close it, and cannot end the
-	// processes of flows' steps that outlive a killed program: with Database they are ended before any step runs again.
+	// Journal is a journal that is open already, instead of Database: what New of journal/memory or Open of
+	// journal/sqlite returned. The engine does not close it, and cannot end the processes of flows' steps that outlive
+	// a killed program: with Database they are ended before any step runs again.
 	Journal journal.Journal
 	// Workflows are known from the start, so that open runs of theirs go on.
 	Workflows []Definition

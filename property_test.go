@@ -124,7 +124,7 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 
 // brittle is a journal whose appends fail now and then: the engine forgets what was not durable and reads it again.
 type brittle struct {
-	*memory.Journal
+	journal.Journal
 	mu  sync.Mutex
 	rng *rand.Rand // nil: it holds
 }

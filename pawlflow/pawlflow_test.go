@@ -374,7 +374,7 @@ func TestFlowLeftovers(t *testing.T) {
 }
 
 // slow is a journal whose disk takes a second.
-type slow struct{ *memory.Journal }
+type slow struct{ journal.Journal }
 
 func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 	<-time.After(time.Second)

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/service"
-	"github.com/pawl-dev/pawl/journal/memory"
-	"github.com/pawl-dev/pawl/journal/sqlite"
 	"github.com/pawl-dev/pawl/policy"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 // diagnosis is what programs get.

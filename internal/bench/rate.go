@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/journal/sqlite"
 )
 
 func oneStep(ctx context.Context, s *session) (Row, error) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 // TestEngineOfPartitions runs spread families on an engine of four partitions: what is asked of it finds its run, lists and

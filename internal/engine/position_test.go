@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 // Whoever has seen the beginning of a history gets the rest of it, wherever the engine keeps it: in memory, in the view, or in both.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 // storm drives a partition as the engine does, two batches on their way at a time, in an order that a seed draws, while

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 // Whoever watches a run hears of its end also where the append that held it was on disk and only its answer was lost.

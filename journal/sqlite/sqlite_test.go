@@ -1,98 +1,51 @@
-package sqlite
+package sqlite_test
 
 import (
-	"context"
 	"errors"
-	"io"
-	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/journal/sqlite"
 )
 
-func TestMain(m *testing.M) {
-	if path := os.Getenv("PAWL_TEST_HOLD"); path != "" {
-		hold(path)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// opened opens a database that the test's end closes.
-func opened(t testing.TB, path string) *Journal { return openedWith(t, path, 0) }
-
-func openedWith(t testing.TB, path string, partitions int) *Journal {
-	t.Helper()
-	j, err := Open(path, Options{Partitions: partitions})
+// TestOpen: an engine works with a file that the program opened, and nobody else gets the file meanwhile.
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shop.db")
+	j, err := sqlite.Open(path, sqlite.Options{Command: "shop --serve", Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	defer func() {
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-	})
-	return j
-}
-
-// copyFiles copies the database's files as they are on the disk at this moment, as a crash would leave them.
-func copyFiles(t testing.TB, from, to string) {
-	t.Helper()
-	for _, suffix := range []string{"", "-wal"} {
-		src, err := os.Open(from + suffix)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		dst, err := os.Create(to + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(dst, src); err != nil {
-			t.Fatal(err)
-		}
-		src.Close()
-		dst.Close()
+	}()
+	if n := j.PartitionCount(); n != 2 {
+		t.Errorf("%d partitions, want 2", n)
 	}
-}
+	second, err := sqlite.Open(path, sqlite.Options{})
+	if second != nil || !errors.Is(err, sqlite.ErrHeld) || !strings.Contains(err.Error(), "shop --serve") {
+		t.Errorf("a second one: %v, %v", second, err)
+	}
+	if _, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + path}); !errors.Is(err, sqlite.ErrHeld) {
+		t.Errorf("an engine that opens the file itself: %v", err)
+	}
 
-func TestJournal(t *testing.T) {
-	journaltest.Run(t, func(t *testing.T) journaltest.Store {
-		path := filepath.Join(t.TempDir(), "pawl.db")
-		j := openedWith(t, path, 3)
-		return journaltest.Store{
-			Journal: j,
-			Reopen: func() journal.Journal {
-				if err := j.Close(); err != nil {
-					t.Fatal(err)
-				}
-				j = opened(t, path)
-				return j
-			},
-			Crash: func() journal.Journal {
-				copyFiles(t, path, path+".crashed")
-				path += ".crashed"
-				j = opened(t, path)
-				return j
-			},
-			Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) {
-				steps, err := j.Steps(context.Background(), run)
-				if err != nil {
-					t.Error(err)
-				}
-				attempts, err := j.Attempts(context.Background(), run)
-				if err != nil {
-					t.Error(err)
-				}
-				return steps, attempts
-			},
-		}
-	})
+	double := pawl.Define("double", func(_ pawl.Context, n int) (int, error) { return 2 * n, nil })
+	e, err := pawl.Open(t.Context(), pawl.Config{Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := double.Start(t.Context(), e, "", 21)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := run.Result(t.Context()); n != 42 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
 }

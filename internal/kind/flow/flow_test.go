@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
-	"github.com/pawl-dev/pawl/journal/memory"
 )
 
 // TestChildTakesWhatItStarts: with a child flow go those that it can start in its turn, not all that lay beside it; else a
