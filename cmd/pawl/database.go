@@ -100,7 +100,7 @@ func (a *app) openToRead() (*service.File, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return service.NewFile(j, readWorkflow, clockNow), func() { _ = j.Close() }, nil
+	return service.NewFile(j, a.readWorkflow, clockNow), func() { _ = j.Close() }, nil
 }
 
 // openToWrite opens the database and holds it.

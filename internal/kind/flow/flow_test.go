@@ -198,3 +198,26 @@ func TestNeedsProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestFlowsCompileOnce: whoever shares Flows gets the same flow, which was compiled once.
+func TestFlowsCompileOnce(t *testing.T) {
+	d, err := flowkind.Bundle{Flow: flowkind.Source{File: "a.yaml", Text: text("a", "noop: {}")}}.Definition("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flows flowkind.Flows
+	f, err := flows.Get(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := flows.Plugin().Kinds(memory.New(), nil)
+	if def, err := kinds[d.Kind].Compile(d); def != f.Definition || err != nil {
+		t.Errorf("the engine compiles the flow again: %v", err)
+	}
+	if again, err := flows.Get(d); again != f || err != nil {
+		t.Errorf("the next one gets another flow: %v", err)
+	}
+	if def, err := flowkind.Kinds(memory.New(), nil)[d.Kind].Compile(d); def == f.Definition || err != nil {
+		t.Errorf("an engine with flows of its own has the same one: %v", err)
+	}
+}
