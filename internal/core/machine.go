@@ -161,13 +161,15 @@ func (m *machine) command(cmd Command) {
 		m.schedule(cmd)
 	case Skip:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream, Phase: StepSkipped,
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream,
+			Phase: StepSkipped,
 		})
 	case Finish:
 		m.finishGroup(cmd)
 	case Mark:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output,
+			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
+			Output: cmd.Output,
 		})
 	case Consult:
 		m.effect(cmd)

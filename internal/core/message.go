@@ -9,8 +9,8 @@ type Message struct {
 	Content Content
 }
 
-// Content is what a message does to the run it is for. Three inputs are contents as they are: ChildEnded and TaskStopped, for a
-// child's parent, and SignalReceived.
+// Content is what a message does to the run it is for. Three inputs are contents as they are: ChildEnded and
+// TaskStopped, for a child's parent, and SignalReceived.
 //
 //sumtype:decl
 type Content interface{ content() }

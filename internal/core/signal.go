@@ -29,7 +29,8 @@ func (m *machine) signal(in SignalReceived) error {
 		return m.refuse(CodeClosed, "event send", "the run is %s", m.r.Phase)
 	}
 	if kept >= signalsKept || bytes+len(in.Payload) > signalBytes {
-		return m.refuse(CodeFull, "event send", "the run keeps %d events (%d bytes) that nothing has waited for", kept, bytes)
+		return m.refuse(CodeFull, "event send", "the run keeps %d events (%d bytes) that nothing has waited for", kept,
+			bytes)
 	}
 	m.expireWaits()
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})

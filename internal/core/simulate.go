@@ -177,7 +177,8 @@ func (s *simulation) reports(st *Step) []simulatedReport {
 	sign(act.Heartbeat, st.BeatAt, false)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].at < out[j].at })
 	if act.End != "hang" {
-		out = append(out, simulatedReport{st.Started.Add(act.Run), TaskEnded{Step: 0, Attempt: n, Failure: act.failure()}})
+		ended := TaskEnded{Step: 0, Attempt: n, Failure: act.failure()}
+		out = append(out, simulatedReport{st.Started.Add(act.Run), ended})
 	}
 	return out
 }

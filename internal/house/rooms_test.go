@@ -43,7 +43,8 @@ var drivers = []string{
 
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
-	"internal/journal/sqlite", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest",
+	"internal/journal/sqlite", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance",
+	"internal/pgtest",
 }
 
 // adapters never import each other: what two of them share lives in a package beside them.

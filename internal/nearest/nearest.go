@@ -19,8 +19,8 @@ func Hint(word string, known []string) string {
 	return ""
 }
 
-// Word returns the known word that a misspelt one was most likely meant to be, or "" if none is near. A word that is known
-// itself is not misspelt. Word looks, in this order, for a known word
+// Word returns the known word that a misspelt one was most likely meant to be, or "" if none is near. A word that is
+// known itself is not misspelt. Word looks, in this order, for a known word
 //   - that begins with the misspelt one (concur: concurrency),
 //   - with the fewest changes, at most a third of the letters and one more (exce: exec),
 //   - that ends with the misspelt one (runTimeout: workflowRunTimeout),
@@ -61,7 +61,8 @@ func fewestChanges(word string, known []string) string {
 	return best
 }
 
-// longestStart returns the known word that shares the longest start with the word: all of it but a letter or two at most.
+// longestStart returns the known word that shares the longest start with the word: all of it but a letter or two at
+// most.
 func longestStart(word string, known []string) string {
 	best, longest := "", max(len(word)-2, 3) // the common start must be longer than this
 	for _, candidate := range known {

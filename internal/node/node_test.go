@@ -102,13 +102,14 @@ func TestCloses(t *testing.T) {
 	if want := []string{"attempt", "worker", "journal"}; !slices.Equal(order, want) {
 		t.Errorf("closed in the order %v, want %v", order, want)
 	}
-	if err := n.Serve(worker.PoolConfig{Executors: map[string]worker.Executor{"U": x}}); !errors.Is(err, engine.ErrClosed) {
+	err = n.Serve(worker.PoolConfig{Executors: map[string]worker.Executor{"U": x}})
+	if !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("workers of a closed node: %v", err)
 	}
 }
 
-// TestOpenFails: leftovers of a killed process end before anything is tried again; where they cannot be ended, or somebody
-// else has the journal, nothing starts, and nothing stays behind.
+// TestOpenFails: leftovers of a killed process end before anything is tried again; where they cannot be ended, or
+// somebody else has the journal, nothing starts, and nothing stays behind.
 func TestOpenFails(t *testing.T) {
 	for what, c := range map[string]struct {
 		mark string
@@ -167,7 +168,8 @@ func TestNewFails(t *testing.T) {
 	var order []string
 	j := journalOf{Journal: memory.New(), closing: closing{&order, "journal"}}
 	cfg := engine.Config{Journal: j, Kinds: map[string]engine.Kind{"odd": {}}}
-	if _, err := node.New(node.Config{Engine: cfg, CloseJournal: true}); err == nil || !strings.Contains(err.Error(), `Kinds["odd"]`) {
+	_, err := node.New(node.Config{Engine: cfg, CloseJournal: true})
+	if err == nil || !strings.Contains(err.Error(), `Kinds["odd"]`) {
 		t.Errorf("%v", err)
 	}
 	if len(order) != 1 {

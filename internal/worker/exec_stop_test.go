@@ -218,7 +218,8 @@ func TestExecTellsTheProcess(t *testing.T) {
 	res := begin(t, ExecConfig{Owner: "me"}, task).wait(t)
 	got := workertest.Field(t, res.Output, "stdout")
 	for _, want := range []string{
-		"PAWL_RUN_ID=" + workertest.Run.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1", "HOME=/h",
+		"PAWL_RUN_ID=" + workertest.Run.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1",
+		"HOME=/h",
 		"PAWL_IDEMPOTENCY_KEY=" + workertest.Run.String() + "-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
 	} {
 		if !strings.Contains(got, want) {

@@ -160,8 +160,8 @@ func TestExecFailures(t *testing.T) {
 		"relative to dir": {"command": []string{"./hello"}, "dir": dir},
 		"in its own PATH": {"command": []string{"hello"}, "env": map[string]string{"PATH": dir}},
 	} {
-		if res := begin(t, ExecConfig{}, workertest.Task("exec", workertest.JSON(t, payload))).wait(t); workertest.Field(t,
-			res.Output, "stdout") != `"hello\n"` {
+		res := begin(t, ExecConfig{}, workertest.Task("exec", workertest.JSON(t, payload))).wait(t)
+		if workertest.Field(t, res.Output, "stdout") != `"hello\n"` {
 			t.Errorf("%s: %s, %v", name, res.Output, res.Failure)
 		}
 	}
@@ -202,7 +202,8 @@ func TestExecLog(t *testing.T) {
 		!strings.Contains(log, "left out") {
 		t.Errorf("the log is %q", log)
 	}
-	if workertest.Field(t, res.Output, "log") != workertest.JSON(t, path) || workertest.Field(t, res.Failure.Details, "stderr") != `"problem\n"` {
+	if workertest.Field(t, res.Output, "log") != workertest.JSON(t, path) ||
+		workertest.Field(t, res.Failure.Details, "stderr") != `"problem\n"` {
 		t.Errorf("output %s, details %s", res.Output, res.Failure.Details)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
@@ -222,7 +223,8 @@ func TestExecWithoutItsLog(t *testing.T) {
 		t.Error("a log below a file was opened")
 	}
 	res := begin(t, ExecConfig{LogDir: file}, shellTask(t, "echo fine", nil)).wait(t)
-	if res.Failure != nil || workertest.Field(t, res.Output, "stdout") != `"fine\n"` || workertest.Field(t, res.Output, "log") != "" {
+	if res.Failure != nil || workertest.Field(t, res.Output, "stdout") != `"fine\n"` ||
+		workertest.Field(t, res.Output, "log") != "" {
 		t.Errorf("%s, %v", res.Output, res.Failure)
 	}
 }

@@ -74,8 +74,10 @@ func TestFail(t *testing.T) {
 			t.Errorf("%s gave %s, want %s", payload, got, want)
 		}
 	}
-	workertest.WantFailure(t, Fail{}.Do(workertest.Task("fail", `{"kind":"lost"}`)).Failure, policy.KindFailed, "invalid_payload")
-	workertest.WantFailure(t, Fail{}.Do(workertest.Task("fail", `[`)).Failure, policy.KindFailed, "invalid_payload")
+	for _, payload := range []string{`{"kind":"lost"}`, `[`} {
+		res := Fail{}.Do(workertest.Task("fail", payload))
+		workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_payload")
+	}
 }
 
 func TestPoolRevoke(t *testing.T) {

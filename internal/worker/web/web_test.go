@@ -65,7 +65,8 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 			t.Errorf("%s is %s, want %s", key, got, want)
 		}
 	}
-	if got := workertest.Field(t, []byte(workertest.Field(t, res.Output, "headers")), "content-type"); got != `"application/json"` {
+	headers := []byte(workertest.Field(t, res.Output, "headers"))
+	if got := workertest.Field(t, headers, "content-type"); got != `"application/json"` {
 		t.Errorf("content-type is %s", got)
 	}
 	task.Token.Attempt = 3
@@ -339,7 +340,8 @@ func TestHTTPBodies(t *testing.T) {
 	if len(res.Failure.Details) > bodyDetails+200 || len(res.Failure.Message) > 400 {
 		t.Errorf("details of %d bytes, message of %d", len(res.Failure.Details), len(res.Failure.Message))
 	}
-	if res, _ = get("/raw"); workertest.Field(t, res.Output, "body") != "\"a\uFFFDb\"" || workertest.Field(t, res.Output, "json") != "" {
+	if res, _ = get("/raw"); workertest.Field(t, res.Output, "body") != "\"a\uFFFDb\"" ||
+		workertest.Field(t, res.Output, "json") != "" {
 		t.Errorf("%s", res.Output)
 	}
 	if res, _ = get("/list"); workertest.Field(t, res.Output, "json") != "[1,2]" {
@@ -357,7 +359,8 @@ func TestHTTPFollowsRedirects(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	})
 	h := newTestHTTP(t)
-	res := h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + "/10", "body": "kept"}), workertest.NewSigns())
+	task := httpTask(t, map[string]any{"url": s.URL + "/10", "body": "kept"})
+	res := h.Execute(t.Context(), task, workertest.NewSigns())
 	if res.Failure != nil || workertest.Field(t, res.Output, "body") != `"kept"` {
 		t.Errorf("%s, %v", res.Output, res.Failure)
 	}
