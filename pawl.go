@@ -54,7 +54,7 @@ type Interceptor func(
 ) ([]byte, error)
 
 // Observer is told what metrics and traces need. Its methods are called from many goroutines, one of which is the
-// engine's own: they must neither block nor call the engine.
+// engine's own: they must not block, and must not call the engine.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
@@ -105,7 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// begin gives the node its workflows and what executes their steps, and lets it work.
+// begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
 	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {

@@ -38,7 +38,7 @@ func parsed(t *testing.T, name, rest string) *flow.Document {
 }
 
 // TestDefine runs a flow with a process, a function on a queue, a child flow and a child that is a function; closes the
-// engine while it sleeps, and lets it go on in one that was never told of the flow.
+// engine while it sleeps, and goes on in one that was never told of the flow.
 func TestDefine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -191,7 +191,7 @@ func TestFlowFake(t *testing.T) {
 		})
 }
 
-// TestFlowFakeStays: what stands in for a process and does not heed its context is abandoned, as a step's function is.
+// TestFlowFakeStays: what stands in for a process and ignores its context is abandoned, as a step's function is.
 func TestFlowFakeStays(t *testing.T) {
 	w := pawlflow.Define[any, int](parsed(t, "w",
 		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\n"+

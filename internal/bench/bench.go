@@ -177,7 +177,7 @@ func (s *session) logf(format string, args ...any) {
 	fmt.Fprintf(s.Log, "%-9s "+format+"\n", append([]any{s.name}, args...)...)
 }
 
-// lockedWriter lets child processes write beside the rows.
+// lockedWriter is shared by the rows and by child processes that write.
 type lockedWriter struct {
 	mu sync.Mutex
 	to io.Writer

@@ -8,10 +8,10 @@ import (
 
 // Errors of ReadEntry and ReadHistory.
 var (
-	// ErrBroken says that bytes are no entry: truncated, or damaged.
+	// ErrBroken is the error for bytes that are no entry: truncated, or damaged.
 	ErrBroken = errors.New("core: broken entry")
-	// ErrNewerEntry says that an entry holds something that only a newer version of Pawl knows. Folding a run without
-	// it would give a wrong state, so it is refused rather than skipped.
+	// ErrNewerEntry is the error for an entry with something that only a newer version of Pawl knows. Folding a run
+	// without it would give a wrong state, so it is refused rather than skipped.
 	ErrNewerEntry = errors.New("core: entry written by a newer version of Pawl")
 )
 

@@ -136,7 +136,7 @@ func (m *machine) commands(in Commands) error {
 	return nil
 }
 
-// repeated looks for a step that a body decides a second time, as one does that was made anew in the meantime.
+// repeated looks for a step that a body decides a second time, because the body was called again in the meantime.
 func (m *machine) repeated(cmds []Command) (string, bool) {
 	for _, cmd := range cmds {
 		var key string

@@ -28,7 +28,7 @@ type (
 	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.
 	ChildStop struct{ Op Op }
 
-	// ChildBound says that the deadline which a child run has from its parent was one and is another now; zero: none.
+	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero: none.
 	ChildBound struct{ Was, Is Time }
 
 	// ChildAsk has a child run that has ended tell its parent again.

@@ -89,7 +89,7 @@ func (m *machine) pause(stopClock bool) {
 	m.emit(PauseBegan{StopClock: stopClock})
 }
 
-// resume lets a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
+// resume makes a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
 func (m *machine) resume() {
 	end := PauseEnded{Execution: m.r.Execution, Deadline: m.r.Deadline}
 	if m.r.StopClock {
@@ -99,7 +99,7 @@ func (m *machine) resume() {
 		}
 	}
 	m.emit(end)
-	if m.r.Owed() {
+	if m.r.WaitsForBody() {
 		m.r.asked = false // what the body decided meanwhile was refused
 	}
 	for i := range m.r.Steps {

@@ -13,7 +13,7 @@ const (
 	signalBytes = 64 << 20
 )
 
-// signal keeps an event, and lets a wait have it where one is open.
+// signal keeps an event, and gives it to an open wait of its name if there is one.
 func (m *machine) signal(in SignalReceived) error {
 	kept, bytes := 0, 0
 	for i := range m.r.Signals { // before the phase: the event that ended the run may be the one whose answer got lost
@@ -44,7 +44,7 @@ func (m *machine) signal(in SignalReceived) error {
 	return nil
 }
 
-// inherit lets a run begin with what the run before it in the chain knew of events.
+// inherit records the events that the run before it in the chain had, and which of them were taken.
 func (m *machine) inherit(signals []Signal) {
 	for _, s := range signals {
 		m.emit(SignalKept{Name: s.Name, ID: s.ID, Payload: s.Payload, Carried: true, Taken: s.Taken})

@@ -126,7 +126,7 @@ func (s *simulation) over() bool {
 	return st.Phase.Closed() || (st.Phase == StepBackingOff && st.Attempt >= s.sc.MaxAttempts)
 }
 
-// next lets the next thing happen: a report of the attempt, then an expiry, then a start, in this order at one
+// next does what happens next: a report of the attempt, then an expiry, then a start, in this order at one
 // instant.
 func (s *simulation) next() (bool, error) {
 	st := s.step()

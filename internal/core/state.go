@@ -22,7 +22,7 @@ func (r *Run) Attach(def *Definition) { r.def = def }
 // Attached returns the run's definition.
 func (r *Run) Attached() *Definition { return r.def }
 
-// Fold applies a recorded entry to a run that is being restored. Its decider is made anew when it is next needed,
+// Fold applies a recorded entry to a run that is being restored. Its decider is made again when it is next needed,
 // since only Advance keeps one up to date.
 func (r *Run) Fold(e Entry) {
 	for _, rec := range e.Records {
@@ -128,11 +128,11 @@ func (r *Run) limitWake() Time {
 }
 
 // Idle reports whether nothing of the run is in a worker's or its body's hands or waits for one.
-func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.Owed() }
+func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.WaitsForBody() }
 
-// Owed reports whether the run waits for its body: something has changed, and the body has not said yet what comes
-// next.
-func (r *Run) Owed() bool {
+// WaitsForBody reports whether the run waits for its body: something changed, and the body has not decided yet what
+// comes next.
+func (r *Run) WaitsForBody() bool {
 	if !r.bodyPending || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
 		return false
 	}

@@ -205,7 +205,7 @@ func (p *Partition) tellAll(r *run) {
 	switch {
 	case r.kind.Bodies == nil:
 	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
-		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
+		s.PausedAt != 0 && s.WaitsForBody(): // it would decide what is refused; it is asked when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
 		p.tell(r, nil)

@@ -289,7 +289,7 @@ func (p *Partition) carryOut(e *effect) {
 		p.tasks.revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
 		e.kind.Bodies.Forget(e.run)
-		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.Owed() {
+		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.WaitsForBody() {
 			p.tellAll(r) // it was opened again before its end was durable
 		}
 	default:

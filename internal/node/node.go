@@ -163,7 +163,7 @@ func (n *Node) Executes(queue, taskType string) bool {
 }
 
 // Open ends what a killed node left running, recovers the runs and starts to work. ctx bounds the opening; the node
-// works until Close, which is to be called after an error, too.
+// works until Close. Call Close after an error, too.
 func (n *Node) Open(ctx context.Context) error { return n.Engine.Open(ctx) }
 
 // Close stops the workers, then the engine, and then closes the journal if it is the node's. Attempts that it

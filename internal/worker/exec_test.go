@@ -134,11 +134,11 @@ func TestExecFailures(t *testing.T) {
 			shellOf(`echo '{"pawl":{"message":"disk is full"}}'; exit 4`),
 			policy.KindError, "exit", 4, "disk is full",
 		},
-		"its own words with a wish": {
+		"its own words with a delay": {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`),
 			policy.KindError, "failed", 1, "exit code 1",
 		},
-		"its own words with a bad wish": {
+		"its own words with a bad delay": {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
 			policy.KindError, "failed", 0, "retryAfter was ignored",
 		},
@@ -150,7 +150,7 @@ func TestExecFailures(t *testing.T) {
 				t.Errorf("code %d, message %q; want code %d and %q", res.Failure.Code,
 					res.Failure.Message, c.code, c.mentions)
 			}
-			if name == "its own words with a wish" &&
+			if name == "its own words with a delay" &&
 				(res.Failure.RetryAfter == nil || res.Failure.RetryAfter.String() != "5s") {
 				t.Errorf("retryAfter is %v", res.Failure.RetryAfter)
 			}
