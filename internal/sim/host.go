@@ -318,8 +318,8 @@ func (h listener) Consult(n engine.News) {
 }
 
 // Begins implements engine.Bodies.
-func (h listener) Begins(run core.RunID, workflow, step, taskType string) bool {
-	return h.real.Begins(run, workflow, step, taskType)
+func (h listener) CanBegin(run core.RunID, workflow, step, taskType string) bool {
+	return h.real.CanBegin(run, workflow, step, taskType)
 }
 
 // Forget implements engine.Bodies.

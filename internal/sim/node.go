@@ -146,7 +146,7 @@ func (n *node) turn() {
 // cut takes batches as far as the pipeline has room.
 func (n *node) cut() {
 	for !n.dead && !n.down && len(n.flight) < n.u.mood.depth {
-		if err := n.p.Unread(); err != nil {
+		if err := n.p.ReadError(); err != nil {
 			if len(n.flight) == 0 {
 				n.failed(err)
 			}

@@ -13,13 +13,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// Whoever watches a run hears of its end also where the append that held it was on disk and only its answer was lost.
+// The batch with a run's end is on disk, but the journal's answer is lost. Whoever watches the run still gets its
+// end.
 func TestWatchAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		var lose atomic.Bool
 		j.Fault = func(op memory.Op, _ *journal.Batch) error {
-			return only(op == memory.OpAck && lose.CompareAndSwap(true, false), errBroken)
+			return errorIf(op == memory.OpAck && lose.CompareAndSwap(true, false), errBroken)
 		}
 		e, c := open(t, j, -1, nil)
 		c.arrived = make(chan core.Task, 1)
@@ -43,16 +44,16 @@ func TestWatchAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// What was asked while a batch was on its way that then failed is answered when the journal takes writes again: it wrote nothing,
-// so there is nothing in doubt.
-func TestReadersOutlastAStall(t *testing.T) {
+// A batch is on its way and then fails. Callers that only read meanwhile are answered when the journal takes writes
+// again.
+func TestReadersAreAnsweredAfterAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		var full atomic.Bool
 		j.Fault = func(op memory.Op, _ *journal.Batch) error {
-			return only(op == memory.OpAppend && full.Load(), journal.ErrFull)
+			return errorIf(op == memory.OpAppend && full.Load(), journal.ErrFull)
 		}
-		e, _ := open(t, &syncing{Journal: j, latency: time.Second}, -1, succeed)
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed)
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("one", task()))
 		if _, err := e.Result(t.Context(), id); err != nil {
@@ -91,16 +92,17 @@ func TestReadersOutlastAStall(t *testing.T) {
 	})
 }
 
-// Requests that the loop had taken in when the disk was full, and had no room for, are refused like those that come later.
-func TestAFullDiskRefusesThoseThatWait(t *testing.T) {
+// The disk is full. Starts that wait for room in the partition are refused, as later ones are.
+func TestFullDiskRefusesWaitingStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		j.Fault = func(op memory.Op, _ *journal.Batch) error { return only(op == memory.OpAppend, journal.ErrFull) }
-		e, _ := open(t, &syncing{Journal: j, latency: time.Second}, -1, succeed, func(c *Config) { c.Inflight = 4 })
+		j.Fault = func(op memory.Op, _ *journal.Batch) error { return errorIf(op == memory.OpAppend, journal.ErrFull) }
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed, func(c *Config) { c.Inflight = 4 })
 		started := make(chan error, 4)
 		for range cap(started) {
 			go func() {
-				_, err := e.Start(t.Context(), StartRequest{Definition: flow("three", task(), task(), task()).definition()})
+				three := flow("three", task(), task(), task())
+				_, err := e.Start(t.Context(), StartRequest{Definition: three.definition()})
 				started <- err
 			}()
 		}
@@ -119,8 +121,9 @@ func TestAFullDiskRefusesThoseThatWait(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// It does not go on by itself any more.
-		if _, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()}); !errors.Is(err, ErrClosed) {
+		// It stays closed.
+		_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
+		if !errors.Is(err, ErrClosed) {
 			t.Fatal(err)
 		}
 		if err := e.Err(); !errors.Is(err, ErrClosed) {
@@ -129,8 +132,9 @@ func TestAFullDiskRefusesThoseThatWait(t *testing.T) {
 	})
 }
 
-// What was reported before Close is recorded, also where the journal only then takes writes again.
-func TestCloseRecordsWhatCameDuringAReopening(t *testing.T) {
+// A worker reports while the partition is being opened again. Close is called before the journal takes writes again.
+// The report is recorded.
+func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		var full atomic.Bool
@@ -140,13 +144,13 @@ func TestCloseRecordsWhatCameDuringAReopening(t *testing.T) {
 				opening <- true
 				<-opened
 			}
-			return only(op == memory.OpAppend && full.Load(), journal.ErrFull)
+			return errorIf(op == memory.OpAppend && full.Load(), journal.ErrFull)
 		}
 		e, c := open(t, j, -1, nil)
 		c.arrived = make(chan core.Task, 1)
 		id := mustStart(t, e, flow("two", task(), task()))
 		k := <-c.arrived
-		<-time.After(time.Minute) // the view knows it all
+		<-time.After(time.Minute) // by now the view has everything
 		full.Store(true)
 		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}); !errors.Is(err, ErrStalled) {
 			t.Fatal(err)

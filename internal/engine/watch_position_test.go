@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// Whoever has seen the beginning of a history gets the rest of it, wherever the engine keeps it: in memory, in the view, or in both.
+// A caller that has seen the beginning of a history gets the rest of it, whether the engine has that in memory, in
+// the view, or in both.
 func TestWatchFromAPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -49,7 +50,7 @@ func TestWatchFromAPosition(t *testing.T) {
 	})
 }
 
-// Who follows a run that is in memory costs no read of its history.
+// Following a run that is in memory reads nothing from the journal.
 func TestPositionInMemoryReadsNoHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -65,7 +66,7 @@ func TestPositionInMemoryReadsNoHistory(t *testing.T) {
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("one", task()))
 		k := <-c.arrived
-		<-time.After(10 * time.Second) // the view has all of it
+		<-time.After(10 * time.Second) // by now the view has everything
 		all, err := e.Entries(t.Context(), id, 0)
 		if err != nil || reads.Load() != 1 {
 			t.Fatalf("%d reads: %v", reads.Load(), err)

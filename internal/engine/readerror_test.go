@@ -13,47 +13,49 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-var errBlind = errors.New("input/output error")
+var errRead = errors.New("input/output error")
 
-// blind is a journal in which some runs cannot be read a few times.
-type blind struct {
+// unreliableReads is a journal in which reading some runs fails a few times.
+type unreliableReads struct {
 	journal.Journal
 
-	mu   sync.Mutex
-	left map[core.RunID]int
+	mu       sync.Mutex
+	failures map[core.RunID]int
 }
 
-func (j *blind) hide(id core.RunID, times int) {
+// failReads makes the next reads of a run fail.
+func (j *unreliableReads) failReads(id core.RunID, times int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.left = map[core.RunID]int{id: times}
+	j.failures = map[core.RunID]int{id: times}
 }
 
-// hidden returns how often the run was looked for in vain, and may yet be.
-func (j *blind) hidden(id core.RunID) int {
+// failuresLeft returns how many more times reading the run will fail.
+func (j *unreliableReads) failuresLeft(id core.RunID) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.left[id]
+	return j.failures[id]
 }
 
-func (j *blind) History(ctx context.Context, id core.RunID) (journal.History, error) {
+func (j *unreliableReads) History(ctx context.Context, id core.RunID) (journal.History, error) {
 	j.mu.Lock()
-	n := j.left[id]
+	n := j.failures[id]
 	if n > 0 {
-		j.left[id] = n - 1
+		j.failures[id] = n - 1
 	}
 	j.mu.Unlock()
 	if n > 0 {
-		return journal.History{}, errBlind
+		return journal.History{}, errRead
 	}
 	return j.Journal.History(ctx, id)
 }
 
-// TestNothingIsLostOnARunThatCannotBeRead: what happens to a run that is not in memory happens once it can be read.
-func TestNothingIsLostOnARunThatCannotBeRead(t *testing.T) {
+// TestInputWaitsForARunThatCannotBeRead: a child ends, but its parent is not in memory and cannot be read. The
+// parent is told as soon as it can be read.
+func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := flow("inner", nap(time.Hour))
-		j := &blind{Journal: memory.New()}
+		j := &unreliableReads{Journal: memory.New()}
 		e, _ := open(t, j, -1, succeed, func(c *Config) {
 			c.Kinds = map[string]Kind{"plan": {
 				Compile: compilePlan,
@@ -66,10 +68,10 @@ func TestNothingIsLostOnARunThatCannotBeRead(t *testing.T) {
 		if s := e.Stats(); s.Loaded != 0 {
 			t.Fatalf("%d runs are in memory", s.Loaded)
 		}
-		j.hide(id, 3)
+		j.failReads(id, 3)
 		<-time.After(45 * time.Minute)
-		if n := j.hidden(id); n != 0 {
-			t.Fatalf("the parent was looked for %d times", 3-n)
+		if n := j.failuresLeft(id); n != 0 {
+			t.Fatalf("the parent was read %d times, want 3 at least", 3-n)
 		}
 		if s := e.Stats(); s.Stalled != "" {
 			t.Fatal(s.Stalled)

@@ -13,24 +13,27 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// storm drives a partition as the engine does, two batches on their way at a time, in an order that a seed draws, while
-// appends fail, acknowledgements get lost and the process dies.
-type storm struct {
+// faultRun drives a partition as the engine does, with up to two batches on their way. A seed chooses the order.
+// Meanwhile appends fail, acknowledgements are lost and the process crashes.
+type faultRun struct {
 	*rig
-	random *rand.Rand
-	cut    []*journal.Batch
-	begun  map[core.RunID]bool // acknowledged
-	calm   bool
-	busy   []core.Task // in the workers' hands
+	random       *rand.Rand
+	cut          []*journal.Batch    // batches that are not appended yet
+	acknowledged map[core.RunID]bool // runs whose caller knows that they were started
+	faultsOff    bool
+	busy         []core.Task // tasks that a worker has
 }
 
-const stormSlots = 4
+const faultRunSlots = 4
 
-func newStorm(t *testing.T, seed uint64) *storm {
-	s := &storm{rig: newRig(t, stormSlots), random: rand.New(rand.NewPCG(seed, 1)), begun: map[core.RunID]bool{}}
+func newFaultRun(t *testing.T, seed uint64) *faultRun {
+	s := &faultRun{
+		rig: newRig(t, faultRunSlots), random: rand.New(rand.NewPCG(seed, 1)),
+		acknowledged: map[core.RunID]bool{},
+	}
 	s.plans["inner"] = flow("inner", task(), nap(time.Second), task()).definition()
 	s.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
-		if s.calm || s.random.IntN(25) > 0 {
+		if s.faultsOff || s.random.IntN(25) > 0 {
 			return nil
 		}
 		switch op {
@@ -44,11 +47,11 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	}
 	s.journal = s.journal.Reopen() // with the fault
 	s.restart()
-	s.crew.act = func(k core.Task) core.Input {
+	s.workers.act = func(k core.Task) core.Input {
 		s.busy = append(s.busy, k)
 		return nil
 	}
-	s.crew.report = func(id core.RunID, in core.Input) {
+	s.workers.report = func(id core.RunID, in core.Input) {
 		s.inbox = append(s.inbox, report{id, in})
 		if stop, ok := in.(core.TaskStopped); ok {
 			s.busy = slices.DeleteFunc(s.busy, func(k core.Task) bool {
@@ -59,25 +62,21 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	return s
 }
 
-func (s *storm) crashNow() {
+func (s *faultRun) crashNow() {
 	s.cut, s.busy = nil, nil
 	s.restart()
 }
 
-func (s *storm) reload(err error) {
+func (s *faultRun) reload(err error) {
 	s.cut = nil
 	s.p.Failed(err)
-	for {
-		err := s.p.Open(context.Background(), s.now)
-		if err == nil {
-			return
-		}
+	if err := s.p.Open(context.Background(), s.now); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// land gives the oldest batch to the journal.
-func (s *storm) land() {
+// appendOldest appends the oldest batch to the journal.
+func (s *faultRun) appendOldest() {
 	if len(s.cut) == 0 {
 		return
 	}
@@ -90,25 +89,28 @@ func (s *storm) land() {
 	s.p.Committed(s.now)
 }
 
-func (s *storm) begin() {
+func (s *faultRun) begin() {
 	plans := []plan{
-		flow("one", task()), flow("nap", task(), nap(3*time.Second), task()), flow("flaky", failing(3, time.Second), task()),
+		flow("one", task()),
+		flow("nap", task(), nap(3*time.Second), task()),
+		flow("flaky", failing(3, time.Second), task()),
 		flow("parent", child(payload("inner")), task()), flow("long", nap(20*time.Second), task()),
 	}
 	timed := task().tries(3, 100*time.Millisecond)
 	timed.Timeout = 700 * time.Millisecond
 	plans = append(plans, flow("timed", timed))
-	c := &Call{Op: CallStart, Start: StartRequest{Definition: plans[s.random.IntN(len(plans))].definition(), Input: []byte("1")}}
+	p := plans[s.random.IntN(len(plans))]
+	c := &Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: []byte("1")}}
 	c.Done = func(c *Call) {
 		if c.Err == nil {
-			s.begun[c.Started.Run] = true
+			s.acknowledged[c.Started.Run] = true
 		}
 	}
 	s.call(c)
 }
 
-// deliver takes one worker's result, or one of the reports on their way.
-func (s *storm) deliver() {
+// deliver finishes one task, and reports the oldest result to the partition.
+func (s *faultRun) deliver() {
 	if n := len(s.busy); n > 0 {
 		i := s.random.IntN(n)
 		k := s.busy[i]
@@ -124,12 +126,13 @@ func (s *storm) deliver() {
 		s.inbox = s.inbox[1:]
 		s.p.Report(rep.run, rep.in, s.now)
 		if s.random.IntN(10) == 0 {
-			s.p.Report(rep.run, rep.in, s.now) // again
+			s.p.Report(rep.run, rep.in, s.now) // a worker may report twice
 		}
 	}
 }
 
-func (s *storm) step() {
+// step does one thing that the seed chooses.
+func (s *faultRun) step() {
 	switch k := s.random.IntN(20); {
 	case k < 3:
 		s.begin()
@@ -142,7 +145,7 @@ func (s *storm) step() {
 			}
 		}
 	case k < 17:
-		s.land()
+		s.appendOldest()
 	case k < 19 || s.random.IntN(20) > 0:
 		s.now = s.now.Add(time.Duration(s.random.IntN(400)) * time.Millisecond)
 		s.p.Refill(s.now)
@@ -152,23 +155,24 @@ func (s *storm) step() {
 	}
 	count := map[string]int{}
 	for _, k := range s.busy {
-		if count[k.Type]++; count[k.Type] > stormSlots {
-			s.t.Fatalf("more than %d tasks of type %s at once", stormSlots, k.Type)
+		if count[k.Type]++; count[k.Type] > faultRunSlots {
+			s.t.Fatalf("more than %d tasks of type %s at once", faultRunSlots, k.Type)
 		}
 	}
 }
 
-func TestStorm(t *testing.T) {
+// TestRandomFaults: after many faults, every acknowledged run ends and nothing is left in memory.
+func TestRandomFaults(t *testing.T) {
 	seeds := uint64(100)
 	if testing.Short() {
 		seeds = 30
 	}
 	for seed := range seeds {
-		s := newStorm(t, seed)
+		s := newFaultRun(t, seed)
 		for range 600 {
 			s.step()
 		}
-		s.calm = true
+		s.faultsOff = true
 		for range 3000 {
 			for len(s.busy)+len(s.inbox) > 0 {
 				s.deliver()
@@ -176,7 +180,7 @@ func TestStorm(t *testing.T) {
 			if b := s.p.Cut(s.now); b != nil {
 				s.cut = append(s.cut, b)
 			}
-			s.land()
+			s.appendOldest()
 			s.now = s.now.Add(50 * time.Millisecond)
 			s.p.Refill(s.now)
 			s.p.Tick(s.now)
@@ -184,7 +188,7 @@ func TestStorm(t *testing.T) {
 		if st := s.p.Stats(); st.Loaded != 0 || st.Live != 0 || st.Queued != 0 || st.Behind != 0 {
 			t.Fatalf("seed %d: left over: %+v", seed, st)
 		}
-		for id := range s.begun {
+		for id := range s.acknowledged {
 			h, err := s.journal.History(context.Background(), id)
 			if errors.Is(err, journal.ErrNotFound) {
 				t.Fatalf("seed %d: run %s was acknowledged and is lost", seed, id)

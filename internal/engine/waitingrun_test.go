@@ -9,9 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestNobodyEndsUnheard: where runs of a kind are refused, a run whose end one of them waits for stands still, too, and goes
-// on where both are carried on. Without that the end would be lost, and the run that waits for it would hang.
-func TestNobodyEndsUnheard(t *testing.T) {
+// TestRunWaitedForByARefusedRun: a run whose kind this process refuses waits for the end of another run. Then the other
+// run is set aside too. Otherwise nobody could tell the first one about the end, and it would wait for ever. A process
+// that accepts both kinds carries both on.
+func TestRunWaitedForByARefusedRun(t *testing.T) {
 	for _, view := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in the view: %t", view), func(t *testing.T) {
 			r := newRig(t, -1)
@@ -23,12 +24,14 @@ func TestNobodyEndsUnheard(t *testing.T) {
 			r.plans["inner"] = flow("inner", nap(time.Hour)).definition()
 
 			outer := r.start(flow("outer", child(payload("middle"))), theirs)
-			boss := r.start(flow("boss", event(core.SignalEnded("job"))), theirs, func(s *StartRequest) { s.WorkflowID = "boss" })
-			job := r.start(flow("job", nap(time.Hour)), func(s *StartRequest) { s.WorkflowID, s.Notify = "job", "boss" })
+			named := func(s *StartRequest) { s.WorkflowID = "waiting" }
+			notifies := func(s *StartRequest) { s.WorkflowID, s.Notify = "job", "waiting" }
+			waiting := r.start(flow("waiting", event(core.SignalEnded("job"))), theirs, named)
+			job := r.start(flow("job", nap(time.Hour)), notifies)
 			own := r.start(flow("own", child(payload("inner"))))
 			r.settle()
 			if view {
-				r.pass(10 * time.Minute) // the view has everything by now, and the tail nothing
+				r.pass(10 * time.Minute) // by now everything is in the view and nothing in the tail
 			}
 
 			r.kinds = map[string]Kind{
@@ -38,7 +41,7 @@ func TestNobodyEndsUnheard(t *testing.T) {
 			r.restart()
 			r.pass(2 * time.Hour)
 			r.wantPhase(own, core.RunSucceeded)
-			for _, id := range []core.RunID{outer, boss, job} {
+			for _, id := range []core.RunID{outer, waiting, job} {
 				if _, err := r.p.get(id); err == nil {
 					t.Errorf("run %s is carried on", id)
 				}
@@ -47,7 +50,7 @@ func TestNobodyEndsUnheard(t *testing.T) {
 			r.kinds = all
 			r.restart()
 			r.pass(time.Second)
-			for _, id := range []core.RunID{outer, boss, job} {
+			for _, id := range []core.RunID{outer, waiting, job} {
 				r.wantPhase(id, core.RunSucceeded)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// twins are the two partitions of a journal, driven in virtual time.
-type twins struct {
+// partitionPair has the two partitions of one journal. They run in virtual time.
+type partitionPair struct {
 	t       *testing.T
 	journal *memory.Journal
 	p       [2]*Partition
@@ -25,8 +25,8 @@ type twins struct {
 	sent    []int
 }
 
-func newTwins(t *testing.T) *twins {
-	w := &twins{t: t, journal: memory.NewPartitions(2), plans: map[string]journal.Definition{}, now: epoch}
+func newPartitionPair(t *testing.T) *partitionPair {
+	w := &partitionPair{t: t, journal: memory.NewPartitions(2), plans: map[string]journal.Definition{}, now: epoch}
 	for n := range w.p {
 		w.p[n] = NewPartition(w.config(n))
 		w.open(n)
@@ -34,30 +34,32 @@ func newTwins(t *testing.T) *twins {
 	return w
 }
 
-func (w *twins) config(n int) Config {
+func (w *partitionPair) config(n int) Config {
 	return Config{
-		Journal: w.journal, Partition: n, Owner: fmt.Sprint("twin ", n),
+		Journal: w.journal, Partition: n, Owner: fmt.Sprint("owner ", n),
 		Random: func() uint64 { w.seed++; return w.seed * 0x9e3779b97f4a7c15 },
 		Sent:   func(to int) { w.sent = append(w.sent, to) },
-		Kinds: map[string]Kind{"plan": {Compile: compilePlan, Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) {
-			d, ok := w.plans[name]
-			if !ok {
-				return d, errors.New("unknown")
-			}
-			return d, nil
-		}}},
+		Kinds:  map[string]Kind{"plan": {Compile: compilePlan, Resolve: w.resolve}},
 	}
 }
 
-func (w *twins) open(n int) {
+func (w *partitionPair) resolve(_ core.DefinitionID, name string) (journal.Definition, error) {
+	d, ok := w.plans[name]
+	if !ok {
+		return d, errors.New("unknown")
+	}
+	return d, nil
+}
+
+func (w *partitionPair) open(n int) {
 	w.t.Helper()
 	if err := w.p[n].Open(context.Background(), w.now); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// settle goes on until nothing is to be done at the instant.
-func (w *twins) settle() {
+// settle runs both partitions until nothing is left to do at this instant.
+func (w *partitionPair) settle() {
 	w.t.Helper()
 	for range 1000 {
 		idle := true
@@ -88,18 +90,18 @@ func (w *twins) settle() {
 			return
 		}
 	}
-	w.t.Fatal("the partitions do not come to rest")
+	w.t.Fatal("after 1000 rounds the partitions still have something to do")
 }
 
-// pass lets time pass.
-func (w *twins) pass(d time.Duration) {
+// pass moves the time on in steps of 100 ms.
+func (w *partitionPair) pass(d time.Duration) {
 	w.t.Helper()
 	for end := w.now.Add(d); w.now < end; w.now = w.now.Add(100 * time.Millisecond) {
 		w.settle()
 	}
 }
 
-func (w *twins) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
+func (w *partitionPair) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
 	w.t.Helper()
 	req := StartRequest{Definition: p.definition(), Input: []byte("null")}
 	for _, m := range more {
@@ -113,7 +115,7 @@ func (w *twins) start(n int, p plan, more ...func(*StartRequest)) core.RunID {
 	return c.Started.Run
 }
 
-func (w *twins) wantPhase(id core.RunID, want core.RunPhase) {
+func (w *partitionPair) wantPhase(id core.RunID, want core.RunPhase) {
 	w.t.Helper()
 	page, err := w.journal.List(context.Background(), journal.Query{})
 	if err != nil {
@@ -126,8 +128,8 @@ func (w *twins) wantPhase(id core.RunID, want core.RunPhase) {
 	}
 }
 
-// children returns the child runs, by partition.
-func (w *twins) children(phase core.RunPhase) (n [2]int) {
+// children counts the child runs in a phase, by partition.
+func (w *partitionPair) children(phase core.RunPhase) (n [2]int) {
 	w.t.Helper()
 	page, err := w.journal.List(context.Background(), journal.Query{Limit: 100})
 	if err != nil {
@@ -141,15 +143,16 @@ func (w *twins) children(phase core.RunPhase) (n [2]int) {
 	return n
 }
 
+// spread is a step that starts a child run in any partition.
 func spread(payload string) planStep {
 	s := child(payload)
 	s.Spread = true
 	return s
 }
 
-// family is a plan of spread children, one after the other.
-func family(children int, payload string) plan {
-	p := flow("family")
+// parentOf is a plan that starts child runs in any partition, one after the other.
+func parentOf(children int, payload string) plan {
+	p := flow("parent")
 	for range children {
 		p.Steps = append(p.Steps, spread(payload))
 	}
@@ -157,9 +160,9 @@ func family(children int, payload string) plan {
 }
 
 func TestSpreadChildren(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
-	id := w.start(0, family(8, `{"name":"kid"}`))
+	id := w.start(0, parentOf(8, `{"name":"kid"}`))
 	w.pass(30 * time.Second)
 	w.wantPhase(id, core.RunSucceeded)
 	if n := w.children(core.RunSucceeded); n[0] == 0 || n[1] == 0 || n[0]+n[1] != 8 {
@@ -172,9 +175,9 @@ func TestSpreadChildren(t *testing.T) {
 	}
 }
 
-// TestChildThatCannotStart: where the definition cannot be used in the other partition, the parent hears of it.
+// TestChildThatCannotStart: the other partition cannot use the child's definition. The parent is told.
 func TestChildThatCannotStart(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
 	cfg := w.config(1)
 	cfg.Kinds = map[string]Kind{"plan": {Compile: func(d journal.Definition) (*core.Definition, error) {
@@ -185,7 +188,7 @@ func TestChildThatCannotStart(t *testing.T) {
 	}
 	w.p[1] = NewPartition(cfg)
 	w.open(1)
-	id := w.start(0, family(8, `{"name":"kid"}`))
+	id := w.start(0, parentOf(8, `{"name":"kid"}`))
 	w.pass(30 * time.Second)
 	w.wantPhase(id, core.RunFailed)
 	h, err := w.journal.History(t.Context(), id)
@@ -198,9 +201,10 @@ func TestChildThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestUncertainSend: a batch is stored, and its sender does not hear so. The receiver is told of the messages all the same.
+// TestUncertainSend: a batch with messages is stored, but the sender gets an error. The receiver is still told about
+// the messages.
 func TestUncertainSend(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Second)).definition()
 	lost := 0
 	w.journal.Fault = func(op memory.Op, b *journal.Batch) error {
@@ -210,7 +214,7 @@ func TestUncertainSend(t *testing.T) {
 		}
 		return nil
 	}
-	id := w.start(0, family(8, `{"name":"kid"}`))
+	id := w.start(0, parentOf(8, `{"name":"kid"}`))
 	w.pass(30 * time.Second)
 	w.wantPhase(id, core.RunSucceeded)
 	if n := w.children(core.RunSucceeded); n[0]+n[1] != 8 || lost == 0 {
@@ -218,12 +222,13 @@ func TestUncertainSend(t *testing.T) {
 	}
 }
 
-// TestMessagesTwice delivers each page of messages a second time, and after a restart of the receiver all there ever were.
+// TestMessagesTwice delivers all messages again, many times and also after a restart of the receiver. They are taken
+// once.
 func TestMessagesTwice(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Minute)).definition()
-	w.start(0, family(8, `{"name":"kid"}`))
-	w.p[0].Handle(&Call{Op: CallStart, Start: StartRequest{Definition: family(1, `{"name":"kid"}`).definition()}}, w.now)
+	w.start(0, parentOf(8, `{"name":"kid"}`))
+	w.start(0, parentOf(1, `{"name":"kid"}`))
 	var all []journal.Message
 	again := func(messages []journal.Message) {
 		p := w.p[1]
@@ -254,16 +259,17 @@ func TestMessagesTwice(t *testing.T) {
 	w.open(1)
 	before := w.p[1].pipeline.open.seq
 	again(all)
-	if w.p[1].pipeline.open.full() || w.p[1].pipeline.open.seq != before {
+	if w.p[1].pipeline.open.mustSave() || w.p[1].pipeline.open.seq != before {
 		t.Error("messages that were taken before the restart changed something")
 	}
 }
 
-// TestUnreadableMessage: one that only a newer version can read is left, with those that follow it.
+// TestUnreadableMessage: a message that only a newer version can read stays in the inbox, with those after it.
 func TestUnreadableMessage(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	b := &journal.Batch{Epoch: 1, Seq: 1}
-	for n, encoded := range [][]byte{{0xf0}, core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})} {
+	unknown, readable := []byte{0xf0}, core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})
+	for n, encoded := range [][]byte{unknown, readable} {
 		b.Out = append(b.Out, journal.Message{To: 1, Seq: journal.MessageSeq(1, n), Encoded: encoded})
 	}
 	if err := w.journal.Append(t.Context(), b); err != nil {
@@ -278,9 +284,9 @@ func TestUnreadableMessage(t *testing.T) {
 	}
 }
 
-// TestHomes: a start goes where its names belong, and nowhere else.
+// TestHomes: a start is accepted only by the partition that its workflow id or key belongs to.
 func TestHomes(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	p := flow("one", nap(time.Second))
 	for n := range 20 {
 		req := StartRequest{Definition: p.definition(), WorkflowID: fmt.Sprint("order-", n)}
@@ -300,7 +306,8 @@ func TestHomes(t *testing.T) {
 		if id := w.start(home, p); !w.p[home].owns(id) {
 			t.Errorf("a run without a name, started in partition %d, has the id %s", home, id)
 		}
-		other := StartRequest{WorkflowID: "order-1", RunID: core.NewRunID(w.now, core.KeyOfWorkflowID("order-1")+1, 1, 1)}
+		otherKey := core.KeyOfWorkflowID("order-1") + 1
+		other := StartRequest{WorkflowID: "order-1", RunID: core.NewRunID(w.now, otherKey, 1, 1)}
 		if _, _, err := Home(&other, 2); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a run id and a workflow id of different partitions: %v", err)
 		}
@@ -311,13 +318,14 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// TestDeadlineThatHasPassed: a parent's new deadline is over when its child hears of it. The child ends all the same.
+// TestDeadlineThatHasPassed: a parent's deadline is moved, and the new one has passed when the child is told. The
+// child still times out.
 func TestDeadlineThatHasPassed(t *testing.T) {
-	w := newTwins(t)
+	w := newPartitionPair(t)
 	w.plans["kid"] = flow("kid", nap(time.Hour)).definition()
 	far := policy.Limit{After: time.Minute}
 	for range 20 { // some of the children are in the other partition
-		w.start(0, family(1, `{"name":"kid","close":"abandon"}`), func(s *StartRequest) { s.Execution = &far })
+		w.start(0, parentOf(1, `{"name":"kid","close":"abandon"}`), func(s *StartRequest) { s.Execution = &far })
 	}
 	w.pass(time.Second)
 	page, err := w.journal.List(t.Context(), journal.Query{Limit: 100})
@@ -326,7 +334,10 @@ func TestDeadlineThatHasPassed(t *testing.T) {
 	}
 	for _, r := range page.Runs {
 		if r.Parent == (core.RunID{}) {
-			op := core.Operation{Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: w.now.Add(50 * time.Millisecond)}
+			op := core.Operation{
+				Op: core.OpExtend, Step: core.NoStep,
+				Limit: policy.LimitExecution, To: w.now.Add(50 * time.Millisecond),
+			}
 			w.p[0].Handle(&Call{Op: CallInput, Run: r.ID, Input: op}, w.now)
 		}
 	}
