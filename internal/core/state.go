@@ -59,6 +59,9 @@ func (r *Run) resolve(spec *StepSpec) *StepSpec {
 
 // add appends a step.
 func (r *Run) add(s Step) {
+	if r.Steps == nil {
+		r.Steps = make([]Step, 0, r.expectedSteps())
+	}
 	r.Steps = append(r.Steps, s)
 	last := &r.Steps[s.ID]
 	r.tally(last, 1)
@@ -66,6 +69,16 @@ func (r *Run) add(s Step) {
 	if r.byKey != nil {
 		r.byKey[last.Key()] = s.ID
 	}
+}
+
+// expectedSteps returns for how many steps to make room when the first one begins. Growing step by step would copy all of
+// them again and again. A long flow may stop early, so no more than a few are expected.
+func (r *Run) expectedSteps() int {
+	const most = 16
+	if r.def == nil || len(r.def.Specs) == 0 {
+		return 1
+	}
+	return min(len(r.def.Specs), most)
 }
 
 // change applies f to a step and keeps what is derived from the step up to date.
