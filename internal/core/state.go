@@ -71,8 +71,8 @@ func (r *Run) add(s Step) {
 	}
 }
 
-// expectedSteps returns for how many steps to make room when the first one begins. Growing step by step would copy all of
-// them again and again. A long flow may stop early, so no more than a few are expected.
+// expectedSteps returns for how many steps to make room when the first one begins. Growing step by step would copy
+// all of them again and again. A long flow may stop early, so no more than a few are expected.
 func (r *Run) expectedSteps() int {
 	const most = 16
 	if r.def == nil || len(r.def.Specs) == 0 {
