@@ -174,8 +174,8 @@ func (j *Journal) open(partitions int) error {
 	if empty {
 		j.count = max(partitions, 1)
 	} else if partitions != 0 && partitions != j.count {
-		return fmt.Errorf("journal: open %s: it has %d partitions, not %d, and keeps them: leave the number out,"+
-			" or start with a new file", j.path, j.count, partitions)
+		return fmt.Errorf("it has %d partitions, not %d, and keeps them: leave the number out,"+
+			" or start with a new file", j.count, partitions)
 	}
 	if err := makeDurable(conn); err != nil {
 		return err

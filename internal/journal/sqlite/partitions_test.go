@@ -40,7 +40,7 @@ func TestPartitionsStay(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || want == "" || !strings.Contains(err.Error(), want) {
+		if err == nil || want == "" || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
 			t.Errorf("%d partitions: %v", n, err)
 		}
 	}
