@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// TestChecksBiteStops does the same to bodies that cancel parts of themselves or are asked to stop.
-func TestChecksBiteStops(t *testing.T) {
+// TestChecksFindMistakesOfStops does the same to bodies that cancel parts of themselves or are asked to stop.
+func TestChecksFindMistakesOfStops(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		opt  Options
@@ -31,7 +31,7 @@ func TestChecksBiteStops(t *testing.T) {
 		})}, []Invariant{Decided}},
 	} {
 		m.opt.Partitions = 1 // where bodies are many
-		t.Run(m.name, func(t *testing.T) { bites(t, m.opt, m.see) })
+		t.Run(m.name, func(t *testing.T) { expectViolation(t, m.opt, m.see) })
 	}
 }
 

@@ -10,52 +10,52 @@ import (
 
 // This file holds what the simulation knows of bodies that cancel parts of themselves, and that are asked to stop.
 
-// stopper gives a program scopes, detached steps and what it undoes. It draws from numbers of its own, so that the rest
+// stopGenerator gives a program scopes, detached steps and what it undoes. It draws from numbers of its own, so that the rest
 // of the program stays as it is.
-type stopper struct{ composer }
+type stopGenerator struct{ programGenerator }
 
-func newStopper(n, count int) *stopper {
-	return &stopper{composer{random: newRandom(uint64(n), 0x5709), parent: n%3 == 0, count: count}}
+func newStopGenerator(n, count int) *stopGenerator {
+	return &stopGenerator{programGenerator{random: newRandom(uint64(n), 0x5709), parent: n%3 == 0, count: count}}
 }
 
-func (s *stopper) amend(p *program) {
-	if s.chance(0.7) {
-		p.undo = s.deeds(1)
+func (g *stopGenerator) amend(p *program) {
+	if g.chance(0.7) {
+		p.undo = g.actions(1)
 	}
-	if s.chance(0.5) {
-		p.limit = s.span(time.Second, 10*time.Minute).Truncate(time.Millisecond)
+	if g.chance(0.5) {
+		p.limit = g.span(time.Second, 10*time.Minute).Truncate(time.Millisecond)
 	}
-	s.change(p.main)
-	s.change(p.undo)
+	g.change(p.main)
+	g.change(p.undo)
 }
 
-func (s *stopper) change(deeds []deed) {
-	for i := range deeds {
-		d := &deeds[i]
+func (g *stopGenerator) change(actions []action) {
+	for i := range actions {
+		act := &actions[i]
 		switch {
-		case d.kind == doRace:
-			d.cancels = s.chance(0.5)
-		case d.kind == doBranches && len(d.parts) == 2 && s.chance(0.6):
-			d.kind = doScope
-		case d.kind == doStep || d.kind == doBegin:
-			d.detached = s.chance(0.15)
+		case act.kind == doRace:
+			act.cancelsLoser = g.chance(0.5)
+		case act.kind == doBranches && len(act.parts) == 2 && g.chance(0.6):
+			act.kind = doScope
+		case act.kind == doStep || act.kind == doBegin:
+			act.detached = g.chance(0.15)
 		}
-		s.change(d.then)
-		for _, part := range d.parts {
-			s.change(part)
+		g.change(act.then)
+		for _, part := range act.parts {
+			g.change(part)
 		}
 	}
 }
 
 // scope has its first part in a scope, in a branch, does its second part itself, cancels the scope and waits for the
 // branch.
-func (pl *player) scope(d *deed) progress {
-	in, cancel := pl.WithCancel()
-	beside := pl.begin(in, d, 0)
-	at := pl.do(d.parts[1])
+func (r *branchRunner) scope(act *action) progress {
+	in, cancel := r.WithCancel()
+	beside := r.begin(in, act, 0)
+	at := r.do(act.parts[1])
 	cancel()
-	must(pl.Await("scope", beside.result))
-	pl.seen = pl.seen*31 + beside.seen
+	must(r.Await("scope", beside.result))
+	r.seen = r.seen*31 + beside.seen
 	return at
 }
 
@@ -96,15 +96,15 @@ func (w *walk) scopeOf(key string, parent *scopeModel) *scopeModel {
 }
 
 func (w *walk) cancel(in *scopeModel) {
-	w.mark(in.key, func() int { return 1 })
+	w.recordValue(in.key, func() int { return 1 })
 	in.cancelled = true
 }
 
 // refusal returns a step that does not begin, because its scope or the run has ended before the branch asked for it.
-func (w *walk) refusal(st *line, in *scopeModel, spec *core.StepSpec) *known {
+func (w *walk) refusal(br *branchWalk, in *scopeModel, spec *core.StepSpec) *known {
 	next := -1 // the branch asks for something new
-	if n := w.followed[st.prefix]; n < len(w.recorded[st.prefix]) {
-		next = w.recorded[st.prefix][n].id
+	if n := w.followed[br.prefix]; n < len(w.recorded[br.prefix]) {
+		next = w.recorded[br.prefix][n].id
 	}
 	refused := &known{spec: spec, closed: true}
 	stopped := w.stop != nil && (next < 0 || next >= w.stop.from) && !in.outlives()
@@ -127,7 +127,7 @@ func (w *walk) refusal(st *line, in *scopeModel, spec *core.StepSpec) *known {
 }
 
 // whole is the program's main line: what it does, and what it undoes where that has failed.
-func (w *walk) whole(root *line, p *program) progress {
+func (w *walk) whole(root *branchWalk, p *program) progress {
 	at := w.do(root, p.main)
 	if at == fails {
 		root.in = detachedScope
@@ -135,14 +135,14 @@ func (w *walk) whole(root *line, p *program) progress {
 			return waits
 		}
 	}
-	return w.ends(root, at)
+	return w.checkEnd(root, at)
 }
 
-func (w *walk) scope(st *line, d *deed) progress {
-	st.scopes++
-	in := w.scopeOf(st.prefix+"scope["+strconv.Itoa(st.scopes)+"]", st.in)
-	beside, besideAt := w.part(st, in, d, 0)
-	at := w.do(st, d.parts[1])
+func (w *walk) scope(br *branchWalk, act *action) progress {
+	br.scopes++
+	in := w.scopeOf(br.prefix+"scope["+strconv.Itoa(br.scopes)+"]", br.in)
+	beside, besideAt := w.part(br, in, act, 0)
+	at := w.do(br, act.parts[1])
 	if at == waits {
 		return waits
 	}
@@ -150,7 +150,7 @@ func (w *walk) scope(st *line, d *deed) progress {
 	if besideAt == waits {
 		return waits
 	}
-	st.seen = st.seen*31 + beside.seen
+	br.seen = br.seen*31 + beside.seen
 	return at
 }
 
@@ -159,12 +159,12 @@ func (w *walk) scope(st *line, d *deed) progress {
 func (m *runModel) stops(rec core.RunStopping) {
 	switch {
 	case m.closing || m.until != 0:
-		m.bad(Recorded, "the run's body is asked to stop a second time, or too late")
+		m.fail(Recorded, "the run's body is asked to stop a second time, or too late")
 	case m.stopping:
 	case rec.Phase == core.RunCancelled && !m.cancelled:
-		m.bad(Recorded, "the run is stopped as cancelled, and nobody asked for that")
+		m.fail(Recorded, "the run is stopped as cancelled, and nobody asked for that")
 	case rec.Phase == core.RunTimedOut:
-		m.timer(m.runLimit(), "a limit of the run expires")
+		m.checkTimer(m.runLimit(), "a limit of the run expires")
 	}
 	m.stopping, m.paused, m.stopClock = true, 0, false
 	for i := range m.steps {
@@ -172,9 +172,9 @@ func (m *runModel) stops(rec core.RunStopping) {
 		switch {
 		case s.spec.Detached:
 		case !s.closed:
-			m.bad(Recorded, "the run stops while step %s is open", m.name(i))
+			m.fail(Recorded, "the run stops while step %s is open", m.name(i))
 		case (s.live || s.stopping) && rec.Until != 0:
-			m.bad(Recorded, "the body is asked to stop while an attempt of step %s runs", m.name(i))
+			m.fail(Recorded, "the body is asked to stop while an attempt of step %s runs", m.name(i))
 		}
 	}
 	if rec.Until == 0 {
@@ -185,19 +185,19 @@ func (m *runModel) stops(rec core.RunStopping) {
 		after = m.a.body.program.limit
 	}
 	if m.until = rec.Until; m.until != m.at.Add(after) {
-		m.bad(FixedDeadline, "the body may undo until %s, not %s", offset(m.until), offset(m.at.Add(after)))
+		m.fail(FixedDeadline, "the body may undo until %s, not %s", offset(m.until), offset(m.at.Add(after)))
 	}
 }
 
-// closesAsked checks that a run whose body had decided something was not cancelled or timed out without the body.
-func (m *runModel) closesAsked(rec core.RunClosing) {
+// checkAsked checks that a run whose body had decided something was not cancelled or timed out without the body.
+func (m *runModel) checkAsked(rec core.RunClosing) {
 	if rec.Phase != core.RunCancelled && rec.Phase != core.RunTimedOut || m.a.body == nil || m.until != 0 || m.closing {
 		return
 	}
 	for i := range m.steps {
-		s := &m.a.shadow.Steps[i]
+		s := &m.a.state.Steps[i]
 		if s.Spec.Type != body.TypeHook && !s.Spec.Hook && !s.Kept && !s.Dropped {
-			m.bad(Decided, "the run ends as %s, and its body, which has decided step %s, was not asked", rec.Phase, s.Key())
+			m.fail(Decided, "the run ends as %s, and its body, which has decided step %s, was not asked", rec.Phase, s.Key())
 			return
 		}
 	}
@@ -216,5 +216,5 @@ func (m *runModel) outlives(step core.StepID) bool {
 	return int(step) < len(m.steps) && m.steps[step].spec.Detached
 }
 
-// unasked reports whether the run is to stop, and its body waits until the work that is to end has gone.
-func (m *runModel) unasked() bool { return (m.cancelled || m.stopping) && m.until == 0 && !m.closing }
+// notAsked reports whether the run is to stop, and its body waits until the work that is to end has gone.
+func (m *runModel) notAsked() bool { return (m.cancelled || m.stopping) && m.until == 0 && !m.closing }
