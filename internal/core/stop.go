@@ -16,7 +16,7 @@ type Stop struct {
 	Phase   RunPhase        // how the run ends, whatever the body does: RunCancelled or RunTimedOut
 	Failure *policy.Failure // why
 	From    StepID          // this step and later ones were decided by a body that had been asked
-	Until   Time            // the run ends then at the latest; zero: work is still being stopped, and the body not asked
+	Until   Time            // the run ends then at the latest; zero: work still stops, and the body is not asked yet
 }
 
 // Compensating reports whether the run's body was asked to stop and may still decide.

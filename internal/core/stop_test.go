@@ -16,8 +16,8 @@ var stoppable = func() *Definition {
 	return &d
 }()
 
-// stopping is a run whose body has decided a task and a sleep, and a detached task if that is asked for. The attempts of
-// the tasks run.
+// stopping is a run whose body has decided a task and a sleep, and a detached task if that is asked for. The attempts
+// of the tasks run.
 func stopping(t *testing.T, detached bool) *Run {
 	t.Helper()
 	r := NewRun(RunID{6: 0x70, 15: 9})

@@ -10,8 +10,8 @@ import (
 
 // This file holds what the simulation knows of bodies that cancel parts of themselves, and that are asked to stop.
 
-// stopGenerator gives a program scopes, detached steps and what it undoes. It draws from numbers of its own, so that the rest
-// of the program stays as it is.
+// stopGenerator gives a program scopes, detached steps and what it undoes. It draws from numbers of its own, so
+// that the rest of the program stays as it is.
 type stopGenerator struct{ programGenerator }
 
 func newStopGenerator(n, count int) *stopGenerator {
@@ -197,7 +197,8 @@ func (m *runModel) checkAsked(rec core.RunClosing) {
 	for i := range m.steps {
 		s := &m.a.state.Steps[i]
 		if s.Spec.Type != body.TypeHook && !s.Spec.Hook && !s.Kept && !s.Dropped {
-			m.fail(Decided, "the run ends as %s, and its body, which has decided step %s, was not asked", rec.Phase, s.Key())
+			m.fail(Decided, "the run ends as %s, and its body, which has decided step %s, was not asked",
+				rec.Phase, s.Key())
 			return
 		}
 	}
