@@ -33,10 +33,10 @@ type pulse struct {
 	beat, output   time.Time   // the last signs
 	reportedBeat   time.Time   // the last heartbeat that the engine knows
 	reportedSign   time.Time   // the last sign of either kind that the engine knows
-	details        []byte    // the last ones
-	reported       []byte    // the last details that the engine knows
-	detailsPending bool      // details differ from reported
-	detailsAt      time.Time // when details were last reported, or the attempt's start
+	details        []byte      // the last ones
+	reported       []byte      // the last details that the engine knows
+	detailsPending bool        // details differ from reported
+	detailsAt      time.Time   // when details were last reported, or the attempt's start
 }
 
 func newPulse(p *Pool, t core.Task) *pulse {
