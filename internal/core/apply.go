@@ -269,7 +269,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		return
 	}
 	s.Phase, s.Reason, s.EndedAt = StepSuspended, policy.ReasonNone, 0
-	s.Output, s.Failure = nil, nil
+	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
 	}

@@ -70,6 +70,7 @@ type Step struct {
 	Failure     *policy.Failure
 	Dropped     bool
 	Kept        bool // taken over from an earlier run
+	Restarted   bool // by an operator, after it had closed
 }
 
 // NewsOf reads from a run's state what its body is to know: of the steps that closed, or with nil of all there is.
@@ -98,6 +99,7 @@ func stepNews(s *core.Step) Step {
 	return Step{
 		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
 		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped, Kept: s.Kept,
+		Restarted: s.Restarted,
 	}
 }
 
