@@ -36,7 +36,7 @@ func (m *bodyModel) closes(a *account, e core.Entry) {
 	kn := newKnowledge(engine.NewsOf(a.shadow, nil).Steps)
 	for _, rec := range e.Records {
 		if rec, mark := rec.(core.StepOmitted); mark {
-			kn.steps[rec.Spec.Name] = &known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+			kn.add(&known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
 		}
 	}
 	w := m.program.walkThrough(kn, a.shadow.Input)

@@ -32,14 +32,18 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		k := &known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
-		kn.steps[s.Spec.Name] = k
-		if s.Spec.Type != body.TypeMark {
-			prefix := branchOf(s.Spec.Name)
-			kn.recorded[prefix] = append(kn.recorded[prefix], k)
-		}
+		kn.add(&known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()})
 	}
 	return kn
+}
+
+// add takes in what is recorded after all the rest.
+func (kn *knowledge) add(k *known) {
+	kn.steps[k.spec.Name] = k
+	if k.spec.Type != body.TypeMark {
+		prefix := branchOf(k.spec.Name)
+		kn.recorded[prefix] = append(kn.recorded[prefix], k)
+	}
 }
 
 // branchOf is the part of a step's key that names its branch.
@@ -136,14 +140,7 @@ func (w *walk) one(st *line, d *deed) progress {
 func (w *walk) ask(st *line, d *deed) *known {
 	spec := d.spec
 	spec.Name = st.prefix + d.stepName(st.seen)
-	if n := w.followed[st.prefix]; n < len(w.recorded[st.prefix]) {
-		k := w.recorded[st.prefix][n]
-		if !sameStep(k.spec, &spec) {
-			w.changes(k.spec, specText(&spec))
-			return nil
-		}
-		w.followed[st.prefix]++
-		k.asked = true
+	if k, recorded := w.follow(st, &spec); recorded {
 		return k
 	}
 	k := w.steps[spec.Name]
@@ -154,6 +151,22 @@ func (w *walk) ask(st *line, d *deed) *known {
 	}
 	k.asked = true
 	return k
+}
+
+// follow finds the branch's next recorded decision; nil: it is another one. recorded is false if there is none.
+func (w *walk) follow(st *line, spec *core.StepSpec) (k *known, recorded bool) {
+	n := w.followed[st.prefix]
+	if n >= len(w.recorded[st.prefix]) {
+		return nil, false
+	}
+	k = w.recorded[st.prefix][n]
+	if !sameStep(k.spec, spec) {
+		w.changes(k.spec, specText(spec))
+		return nil, true
+	}
+	w.followed[st.prefix]++
+	k.asked = true
+	return k, true
 }
 
 // sameStep reports whether two steps are the same, as far as changed code is told by it.
@@ -177,8 +190,15 @@ func (w *walk) outcome(st *line, d *deed, k *known) progress {
 	return w.do(st, d.then)
 }
 
+// part begins a branch, which the branch beside it decides, and lets it do its deeds.
 func (w *walk) part(st *line, d *deed, i int) (*line, progress) {
-	part := &line{prefix: st.prefix + d.partName(i) + "/", seen: st.seen, begun: map[string]*known{}}
+	spec := &core.StepSpec{Name: st.prefix + d.partName(i), Def: -1, Type: body.TypeBranch}
+	part := &line{prefix: spec.Name + "/", seen: st.seen, begun: map[string]*known{}}
+	if k, recorded := w.follow(st, spec); recorded && k == nil {
+		return part, waits
+	} else if !recorded {
+		w.decided = append(w.decided, core.Mark{Spec: spec})
+	}
 	at := w.run(part, d.parts[i])
 	return part, at
 }
