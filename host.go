@@ -64,6 +64,10 @@ func stuckError(s *body.Stuck) error {
 	switch s.Why {
 	case body.Changed:
 		return &ChangedError{Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked}
+	case body.Unreadable:
+		return &ChangedError{
+			Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked, Err: s.Err,
+		}
 	case body.Overdue:
 		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
 	default:

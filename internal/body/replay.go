@@ -167,7 +167,7 @@ func (g *items) room() int {
 	if g.failed {
 		return 0
 	}
-	return min(g.count, g.ended+g.atOnce) - g.begun
+	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // less may run at once than the code allowed before
 }
 
 // newItems returns the branches of a pawl.Map, none of which has begun.
@@ -222,7 +222,7 @@ func (s *Session) oldRound(parent *Branch, g *items) int {
 	if s.branchKnown(key) {
 		return 1
 	}
-	if g.room() <= 0 || s.Replays(parent) && s.running > 1 {
+	if g.room() == 0 || s.Replays(parent) && s.running > 1 {
 		return 0
 	}
 	s.noteStray(key)

@@ -330,6 +330,14 @@ func (t *Thread) Replays() bool {
 	return t.live.session.over() || t.live.session.Replays(t.branch)
 }
 
+// Unreadable ends the call of the body because its code cannot read a recorded value as what it asks for. It does not
+// return. The body is called again, by code that can read it, perhaps.
+func (t *Thread) Unreadable(recorded, asked string, err error) {
+	t.live.lock()
+	t.live.session.Stop(Stuck{Why: Unreadable, Recorded: recorded, Asked: asked, Err: err})
+	t.leave()
+}
+
 // NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether
 // it is the first.
 func (t *Thread) NoteInvalid(err error) bool {
