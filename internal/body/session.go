@@ -261,7 +261,7 @@ func (s *Session) settle() {
 	}
 }
 
-// flush sends what was decided. Where all branches wait, it says so: the run then owes no decision any more. While
+// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. While
 // decisions are held back it sends the ends alone.
 func (s *Session) flush() {
 	if s.holds() {
@@ -371,7 +371,7 @@ func (s *Session) Retry() {
 
 // Discard ends a session whose body must not go on. Decisions that the engine has not applied yet are refused.
 func (s *Session) Discard() {
-	s.decider.Void()
+	s.decider.Invalidate()
 	s.End()
 }
 
