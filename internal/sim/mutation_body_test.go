@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,14 +216,17 @@ func (b *silentTimer) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f
 	return b.Shell.AfterFunc(run, t, d, f)
 }
 
-// earlyBodies are told of each open step that an operator has restarted it. They do not hold back their decisions then,
-// while what is recorded has not been asked for.
+// earlyBodies do not know of the branches that code of before has begun. So they hold nothing back for them.
 type earlyBodies struct{ engine.Bodies }
 
 func (b earlyBodies) Consult(n engine.News) {
-	n.Steps = slices.Clone(n.Steps)
-	for i := range n.Steps {
-		n.Steps[i].Restarted = true
+	if hosted, ok := b.Bodies.(hostedBodies); ok && hosted.codeIsChanged {
+		n.Steps = slices.Clone(n.Steps)
+		for i := range n.Steps {
+			s := &n.Steps[i]
+			old := s.Spec.Type == body.TypeBranch && !isRenamed(s.Spec)
+			s.Dropped = s.Dropped || old || (branchOf(s.Spec.Name) != "" && !strings.Contains(s.Spec.Name, renamedPart))
+		}
 	}
 	b.Bodies.Consult(n)
 }
