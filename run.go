@@ -102,7 +102,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 
 // ownOf is the body's own error; a timeout or a cancel has none.
 func ownOf(f *Failure) error {
-	if f == nil || (f.Kind == policy.KindTimeout && f.Cause == nil) {
+	if f == nil || f.Kind == policy.KindCancelled || (f.Kind == policy.KindTimeout && f.Cause == nil) {
 		return nil
 	}
 	if f.Kind == policy.KindTimeout {

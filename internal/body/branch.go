@@ -329,6 +329,14 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	s.branches[b.index].index = b.index
 	s.branches[last] = nil
 	s.branches = s.branches[:last]
+	if b.state == branchWaits { // another goroutine waits in the branch's name: it leaves
+		s.enterUserCode()
+		s.wake(b)
+		if s.invalid == nil {
+			s.invalid = fmt.Errorf("pawl: the %s returned while %s was waited for by another goroutine: begin it with "+
+				"pawl.Go instead of go: %w", what, b.busy(), ErrNested)
+		}
+	}
 	b.state = branchEnded
 	if !s.over() && s.Replays(b) {
 		asked := "the end of the " + what

@@ -203,6 +203,9 @@ func (c *coroutine) Park() {
 	}
 }
 
+// Own implements body.Goroutine.
+func (c *coroutine) Own() bool { return true }
+
 // Exit implements body.Goroutine.
 func (c *coroutine) Exit() { panic(coroutineEnded{}) }
 
