@@ -33,8 +33,8 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 // start. It is the same each time the body is called, and changes only when the body waits.
 func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
 
-// Random returns a source of random numbers that gives the same ones each time the body is called. It panics in a step's
-// function, where it would not.
+// Random returns a source of random numbers that gives the same ones each time the body is called. It panics in a
+// step's function, where it would not.
 func Random(ctx Context) *rand.Rand {
 	seed := ctx.of().Draw("pawl.Random")
 	// The generator must give the same numbers each time, so it cannot be a cryptographic one.

@@ -224,9 +224,9 @@ func (e *RunError) Is(target error) bool {
 // Unwrap returns the body's own error.
 func (e *RunError) Unwrap() error { return e.own }
 
-// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a value
-// in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code that fits; use
-// [Version] if old and new runs have to go on.
+// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a
+// value in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code
+// that fits; use [Version] if old and new runs have to go on.
 type ChangedError struct {
 	Run, Workflow, Recorded, Asked string
 	Err                            error // what the codec says; nil where no value is the reason
@@ -237,8 +237,8 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 
 func (e *ChangedError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code that "+
-			"reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
+		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code "+
+			"that reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
 	}
 	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the "+
 		"order of steps, or branch by pawl.Version)",

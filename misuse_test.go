@@ -125,8 +125,8 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 	}, w)
 }
 
-// TestMisuseBesideTheBody: a step that uses its body's context while the body goes on is told so, and the run fails even
-// where the step ignores it.
+// TestMisuseBesideTheBody: a step that uses its body's context while the body goes on is told so, and the run fails
+// even where the step ignores it.
 func TestMisuseBesideTheBody(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		nested := pawl.Async(ctx, "nested", func(context.Context) (bool, error) {

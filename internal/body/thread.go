@@ -28,7 +28,8 @@ func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Mess
 type Thread struct {
 	live      *liveSession
 	branch    *Branch
-	goroutine Goroutine
+	scope     *Scope
+	goroutine Goroutine // of the branch's own thread; those that are in a scope of their own have none
 }
 
 // Done is closed when the body is unwound.
@@ -68,7 +69,7 @@ func (t *Thread) enter(what func() string) error {
 		t.leave()
 	case t.branch.busy != nil:
 		return t.misused(fmt.Errorf("pawl: %s while %s is waited for: %w", what(), t.branch.busy(), ErrNested))
-	case !t.goroutine.Own():
+	case !t.branch.thread.goroutine.Own():
 		return t.misused(fmt.Errorf("pawl: %s is called by another goroutine than the branch's: begin it with pawl.Go "+
 			"instead of go, and use the context that it gets: %w", what(), ErrNested))
 	}
@@ -88,8 +89,9 @@ func (t *Thread) exit() { t.live.unlock() }
 
 // leave ends the branch's goroutine. The session is locked, and unlocked by it.
 func (t *Thread) leave() {
+	g := t.branch.thread.goroutine
 	t.live.unlock()
-	t.goroutine.Exit()
+	g.Exit()
 }
 
 // wait blocks the branch until something holds, which is asked with the session locked. It does not return where the
@@ -97,8 +99,9 @@ func (t *Thread) leave() {
 func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
 	s := t.live.session
 	if s.Wait(t.branch, what, until, on...) {
+		g := t.branch.thread.goroutine
 		t.live.unlock()
-		t.goroutine.Park()
+		g.Park()
 		t.live.lock()
 		t.branch.busy = nil
 	}
@@ -153,7 +156,7 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 		return nil, err
 	}
 	cmd.Spec.Name = t.branch.Key(name)
-	st := t.live.session.Ask(t.branch, cmd, fn)
+	st := t.live.session.Ask(t.branch, t.scope, cmd, fn)
 	if st == nil {
 		t.leave()
 	}
@@ -177,7 +180,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 	var record engine.Step
 	if r.step != nil {
 		record = r.step.record // copied, since news of its end may still come
-		if seen {
+		if seen && !r.step.refused {
 			t.branch.last = r.step
 		}
 	}
@@ -233,10 +236,12 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if err := t.enter(Named("branch", name)); err != nil {
 		return nil, err
 	}
-	child := t.live.session.BeginBranch(t.branch, t.branch.Key(name))
+	key := t.branch.Key(name)
+	child := t.live.session.BeginBranch(t.branch, key)
 	if child == nil {
 		t.leave()
 	}
+	child.scope = t.live.session.newScope(t.scope, key+"/scope[0]")
 	t.live.launch(child, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
@@ -279,7 +284,7 @@ func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
 		for range n {
 			item := g.begun
 			child := t.live.session.Spawn(t.branch, g.item(item))
-			child.group = g
+			child.scope, child.group = t.scope, g
 			g.begun++
 			t.live.launch(child, func(t *Thread) { f(t, item) })
 		}
