@@ -349,7 +349,7 @@ func (s *Session) Retry() {
 
 // Discard ends a session whose body must not go on. Decisions that the engine has not applied yet are refused.
 func (s *Session) Discard() {
-	s.decider.Void()
+	s.decider.Invalidate()
 	s.End()
 }
 

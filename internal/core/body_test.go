@@ -49,7 +49,7 @@ func asksAll(t *testing.T, r *Run, out Output) {
 			return
 		}
 	}
-	t.Errorf("the body is not asked; it owes an answer: %t", r.Owed())
+	t.Errorf("the body is not asked; the run waits for it: %t", r.WaitsForBody())
 }
 
 // TestBodyIsAskedAfterARetry: also where what is retried is a child run, whose start asks the definition for its

@@ -99,7 +99,7 @@ func (m *machine) resume() {
 		}
 	}
 	m.emit(end)
-	if m.r.Owed() {
+	if m.r.WaitsForBody() {
 		m.r.asked = false // what the body decided meanwhile was refused
 	}
 	for i := range m.r.Steps {

@@ -128,11 +128,11 @@ func (r *Run) limitWake() Time {
 }
 
 // Idle reports whether nothing of the run is in a worker's or its body's hands or waits for one.
-func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.Owed() }
+func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.WaitsForBody() }
 
-// Owed reports whether the run waits for its body: something has changed, and the body has not said yet what comes
-// next.
-func (r *Run) Owed() bool {
+// WaitsForBody reports whether the run waits for its body: something changed, and the body has not decided yet what
+// comes next.
+func (r *Run) WaitsForBody() bool {
 	if !r.bodyPending || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
 		return false
 	}

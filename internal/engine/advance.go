@@ -114,11 +114,11 @@ func (p *Partition) settle() {
 		if p.ticking {
 			break
 		}
-		q := p.tasks.nextMatch()
+		q := p.tasks.nextToMatch()
 		if q == nil {
 			break
 		}
-		p.handOut(q)
+		p.startNext(q)
 	}
 	p.residents.endVisits()
 }

@@ -29,14 +29,14 @@ type Bodies interface {
 // nothing more is taken.
 type Body struct {
 	generation int
-	void       atomic.Bool
+	stale      atomic.Bool
 }
 
 // NewBody returns a body of the generation that Bodies.Reset named last, or of the first one, 0.
 func NewBody(generation int) *Body { return &Body{generation: generation} }
 
-// Void says that a body has seen what is no longer so: decisions of its that have not been taken yet are refused.
-func (b *Body) Void() { b.void.Store(true) }
+// Invalidate marks a body as stale: it has acted on a result that was changed. Its pending decisions are refused.
+func (b *Body) Invalidate() { b.stale.Store(true) }
 
 // News is what a run's body has to know.
 type News struct {
@@ -169,7 +169,7 @@ func (p *Partition) body(c *Call) {
 		}
 	}
 	if c.Err != nil && c.Body != nil {
-		c.Body.Void()
+		c.Body.Invalidate()
 	}
 	p.reply(c)
 }
@@ -179,7 +179,7 @@ func (p *Partition) void(c *Call) error {
 	switch {
 	case c.Body.generation < p.generation:
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
-	case c.Body.void.Load():
+	case c.Body.stale.Load():
 		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body has seen what is no longer so")}
 	default:
 		return nil
@@ -205,7 +205,7 @@ func (p *Partition) tellAll(r *run) {
 	switch {
 	case r.kind.Bodies == nil:
 	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
-		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
+		s.PausedAt != 0 && s.WaitsForBody(): // it would decide what is refused; it is asked when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
 		p.tell(r, nil)

@@ -274,11 +274,11 @@ func (e *Engine) leave() { <-e.gate }
 
 // loop is the goroutine that owns the partition.
 type loop struct {
-	e     *Engine
-	p     *Partition
-	clock clock
-	timer *time.Timer
-	armed core.Time // what the timer is set for; 0: nothing
+	e       *Engine
+	p       *Partition
+	clock   clock
+	timer   *time.Timer
+	timerAt core.Time // the instant that the timer is set to; 0: it is not set
 
 	items   []item // taken from the inbox, not yet handled
 	next    int

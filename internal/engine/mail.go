@@ -121,7 +121,7 @@ type Fetch struct {
 func (p *Partition) Fetch(now core.Time) (Fetch, bool) {
 	p.at(now)
 	m := &p.mail
-	if m.reading || m.readAt == 0 || m.readAt > p.now || p.pipeline.open == nil || !p.room(p.cfg.Inflight) {
+	if m.reading || m.readAt == 0 || m.readAt > p.now || p.pipeline.open == nil || !p.hasRoom(p.cfg.Inflight) {
 		return Fetch{}, false
 	}
 	m.reading, m.readAt = true, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// TestSlotsAreCountedOnce: two partitions of a process share its workers' slots, and get them in turn.
+// TestSlotsAreCountedOnce: two partitions of a process share the slots of its workers and get them in turn.
 func TestSlotsAreCountedOnce(t *testing.T) {
 	workers := newCrew(2)
 	m := NewMatcher()
@@ -22,7 +22,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 		cfg.Kinds, cfg.Workers, cfg.Matcher = plans, nil, m
 		cfg.Wake = func(queue, taskType string) {
 			if queue != "" || taskType != "noop" {
-				t.Errorf("partition %d is called for %q, %q", i, queue, taskType)
+				t.Errorf("partition %d is woken for queue %q, type %q", i, queue, taskType)
 			}
 			woken = append(woken, i)
 		}
@@ -69,37 +69,39 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestSlotsOfAPartitionThatEnds: what it held and waited for is there for the others.
-func TestSlotsOfAPartitionThatEnds(t *testing.T) {
+// TestClosedPartitionGivesSlotsBack: the slot that a closed partition held, and its place among those that wait, are
+// free for another partition.
+func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := NewMatcher()
 	m.Add("w", newCrew(1))
 	var woken int
-	a, b := &seat{wake: func(string, string) {}}, &seat{wake: func(string, string) { woken++ }}
+	a, b := &matcherClient{wake: func(string, string) {}}, &matcherClient{wake: func(string, string) { woken++ }}
 	first, second := newTasks(m, a.wake), newTasks(m, b.wake)
 	key := queueKey{"q", "t"}
 	q := first.queue(key)
-	if !first.take(q) {
+	if !first.reserve(q) {
 		t.Fatal("the only slot is not free")
 	}
 	tok := core.Token{Attempt: 1}
 	first.hold(tok)
-	if second.take(second.queue(key)) {
-		t.Fatal("a slot was given twice")
+	if second.reserve(second.queue(key)) {
+		t.Fatal("two partitions got the same slot")
 	}
-	if first.take(q) {
-		t.Fatal("a slot was given twice")
+	if first.reserve(q) {
+		t.Fatal("one partition got the same slot twice")
 	}
 	first.close()
 	if woken != 1 {
-		t.Fatalf("the partition that waits was called %d times", woken)
+		t.Fatalf("the waiting partition was woken %d times, want once", woken)
 	}
-	if !second.take(second.queue(key)) {
-		t.Fatal("the slot is not free")
+	if !second.reserve(second.queue(key)) {
+		t.Fatal("the slot of the closed partition is not free")
 	}
 }
 
-// TestNewEngineWaits: what is asked and reported before Open is done after it, and an engine that is never opened ends.
-func TestNewEngineWaits(t *testing.T) {
+// TestCallsWaitForOpen: a start that comes before Open happens after Open. If the engine is closed without having been
+// opened, the start fails.
+func TestCallsWaitForOpen(t *testing.T) {
 	e, err := New(Config{Journal: memory.New(), Kinds: plans})
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +131,6 @@ func TestNewEngineWaits(t *testing.T) {
 	}()
 	closeEngine(t, e)
 	if err := <-got; err == nil {
-		t.Error("a run was started by an engine that was never opened")
+		t.Error("an engine that was never opened started a run")
 	}
 }

@@ -253,7 +253,7 @@ func (p *Partition) Failed(err error) {
 	for _, b := range p.defs.bodies() {
 		b.Reset(p.generation, p.owns)
 	}
-	p.tasks.dropUngiven()
+	p.tasks.dropUndispatched()
 	p.forget()
 	p.audience.again(nil)
 }

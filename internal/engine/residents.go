@@ -208,7 +208,7 @@ func (p *Partition) recover(r *run) {
 	for _, e := range offers {
 		p.effect(r, e, nil)
 	}
-	if r.state.Live() > 0 || r.state.Owed() {
+	if r.state.Live() > 0 || r.state.WaitsForBody() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})
 	}
 }

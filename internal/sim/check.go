@@ -228,7 +228,7 @@ func (b *book) alive(n *node, a *account) {
 	if stuck := n.host.changed(a.id); stuck != nil && !a.body.rewritten {
 		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on: %v", stuck)
 	}
-	if a.shadow.Owed() {
+	if a.shadow.WaitsForBody() {
 		if !b.comes(n, a) {
 			b.u.violate(NoHang, a.id, "the run waits for its body, and no body is coming")
 		}
