@@ -28,6 +28,7 @@ const (
 	tagDeadlineMoved
 	tagOperated
 	tagBodyWaits
+	tagAttemptHeld
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -82,6 +83,8 @@ func tagOf(r Record) byte {
 		return tagOperated
 	case BodyWaits:
 		return tagBodyWaits
+	case AttemptHeld:
+		return tagAttemptHeld
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -137,6 +140,8 @@ func (c *coder) write(r Record) {
 	case Operated:
 		r.fields(c)
 	case BodyWaits:
+	case AttemptHeld:
+		r.fields(c)
 	}
 	c.close(outer)
 }
@@ -149,7 +154,7 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagBodyWaits:
+	case tag > tagAttemptHeld:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -264,6 +269,10 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r Operated
 		r.fields(c)
 		return r
+	case tagAttemptHeld:
+		var r AttemptHeld
+		r.fields(c)
+		return r
 	default:
 		return BodyWaits{}
 	}
@@ -332,6 +341,7 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.NextAt)
 	c.time(&r.Deadline)
 	c.flag(&r.Until)
+	c.text(&r.ShareKey)
 }
 
 func (r *StepOmitted) fields(c *coder) {
@@ -345,6 +355,16 @@ func (r *StepOmitted) fields(c *coder) {
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
+
+func (r *AttemptHeld) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Held.Reason)
+	c.flag(&r.Held.Service)
+	c.text(&r.Held.Name)
+	c.text(&r.Held.Key)
+	c.time(&r.Held.Until)
+	optional(c, &r.Held.Probes)
+}
 
 func (r *AttemptStarted) fields(c *coder) {
 	c.step(&r.Step)
