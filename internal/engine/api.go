@@ -58,6 +58,9 @@ type Config struct {
 	Inflight int
 	// Random draws the random part of run ids; default math/rand/v2. The simulation gives it a seed.
 	Random func() uint64
+	// Queues and Services limit what shares a queue or a service, by its name, in all runs of the process together. They
+	// replace what definitions say about the same name. Default: no limits.
+	Queues, Services map[string]policy.QueueLimits
 	// generations counts how often a partition of the process has forgotten its memory.
 	generations *atomic.Int64
 	Log         *slog.Logger // default discards
