@@ -58,6 +58,8 @@ type planStep struct {
 	Backoff  time.Duration `json:"backoff,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // startToClose
 	Queued   time.Duration `json:"queued,omitempty"`  // scheduleToStart
+	Service  string        `json:"service,omitempty"`
+	Key      string        `json:"key,omitempty"`
 
 	spec core.StepSpec
 }
@@ -103,6 +105,9 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 		}
 		if s.Timeout > 0 {
 			s.spec.Policy.StartToClose = &policy.Limit{After: s.Timeout, Retry: true}
+		}
+		if s.Service != "" {
+			s.spec.Share = &core.Share{Service: s.Service, Key: s.Key}
 		}
 		if s.Queued > 0 {
 			s.spec.Policy.ScheduleToStart = &policy.Limit{After: s.Queued}
@@ -165,7 +170,8 @@ func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 // crew is a fake of the workers. With act set it answers each task by itself.
 type crew struct {
 	mu      sync.Mutex
-	slots   int // -1: unbounded
+	slots   int    // -1: unbounded
+	none    string // a task type that it does not take
 	act     func(core.Task) core.Input
 	report  func(core.RunID, core.Input)
 	tasks   []core.Task
@@ -176,7 +182,12 @@ type crew struct {
 
 func newCrew(slots int) *crew { return &crew{slots: slots, begun: make(map[core.Token]int)} }
 
-func (c *crew) Slots(string, string) int { return c.slots }
+func (c *crew) Slots(_, taskType string) int {
+	if c.none == taskType {
+		return 0
+	}
+	return c.slots
+}
 
 func (c *crew) Dispatch(t core.Task) {
 	c.mu.Lock()
@@ -249,6 +260,8 @@ type rig struct {
 	crash   bool   // a failed append is a crash of the process
 	trap    func(plan, place string)
 	log     *slog.Logger
+
+	services map[string]policy.QueueLimits
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -266,7 +279,7 @@ func (r *rig) config() Config {
 		Journal: r.journal, Workers: r.crew, Owner: "test",
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
-		Log:    r.log,
+		Log:    r.log, Services: r.services,
 	}
 }
 
