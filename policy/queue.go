@@ -57,10 +57,7 @@ func (l *QueueLimits) Zero() bool { return l == nil || *l == QueueLimits{Fair: l
 
 // PauseAfter is how long the breaker stays open after so many probes have failed.
 func (b Breaker) PauseAfter(probes int) time.Duration {
-	pause, most := b.Pause, b.MaxPause
-	if pause == 0 {
-		pause = DefaultBreakerPause
-	}
+	pause, most := b.first(), b.MaxPause
 	if most == 0 {
 		most = max(DefaultBreakerMaxPause, pause)
 	}
@@ -68,6 +65,14 @@ func (b Breaker) PauseAfter(probes int) time.Duration {
 		pause *= 2
 	}
 	return min(pause, most)
+}
+
+// first is the pause after the breaker has opened.
+func (b Breaker) first() time.Duration {
+	if b.Pause == 0 {
+		return DefaultBreakerPause
+	}
+	return b.Pause
 }
 
 // Window is how many of the last attempts the breaker looks at.
@@ -128,9 +133,9 @@ func (b Breaker) check() error {
 		return queueError("breaker.pause", "%s is negative", b.Pause)
 	case b.MaxPause < 0:
 		return queueError("breaker.maxPause", "%s is negative", b.MaxPause)
-	case b.MaxPause != 0 && b.MaxPause < b.PauseAfter(0):
+	case b.MaxPause != 0 && b.MaxPause < b.first():
 		return queueError("breaker.maxPause", "%s is shorter than the pause, %s", duration.Format(b.MaxPause),
-			duration.Format(b.PauseAfter(0)))
+			duration.Format(b.first()))
 	default:
 		return nil
 	}
