@@ -35,11 +35,11 @@ func (p *parsing) readQueues(n *tree.Node) []*Queue {
 // queueLimits reads the limits of a queue or a service.
 func (p *parsing) queueLimits(n *tree.Node) *policy.QueueLimits {
 	before := len(p.Errors)
-	if !p.object(n, "limits", policy.QueueKeys) {
+	if !p.object(n, "limits", queueKeys) {
 		return nil
 	}
 	if b := n.Get("breaker"); b != nil {
-		p.object(b, "breaker", policy.BreakerKeys)
+		p.object(b, "breaker", breakerKeys)
 	}
 	if len(p.Errors) > before {
 		return nil
@@ -120,7 +120,7 @@ func encodeQueueLimits(l *policy.QueueLimits) tree.Value {
 		return tree.Value{}
 	}
 	out := object{}
-	for _, key := range policy.QueueKeys {
+	for _, key := range queueKeys {
 		if v, ok := fields[key]; ok {
 			out.put(key, encodeLimitField(v))
 		}
@@ -135,7 +135,7 @@ func encodeLimitField(v any) tree.Value {
 		return V(int(v))
 	case map[string]any:
 		out := object{}
-		for _, key := range policy.BreakerKeys {
+		for _, key := range breakerKeys {
 			if field, ok := v[key]; ok {
 				out.put(key, encodeLimitField(field))
 			}

@@ -35,14 +35,14 @@ type Rate struct {
 type Breaker struct {
 	Failures int           // that open it; 0: there is no breaker
 	Of       int           // the last attempts that are looked at; 0: as many as Failures, so those in a row
-	Pause    time.Duration // until the first probe; 0: DefaultBreakerPause
-	MaxPause time.Duration // the doubled pause is no longer than that; 0: DefaultBreakerMaxPause, or the pause where that is longer
+	Pause    time.Duration // until the first probe; 0: 10s
+	MaxPause time.Duration // the doubled pause is no longer than that; 0: 5m, or Pause where that is longer
 }
 
-// The pauses of breakers that have none.
+// The pauses of breakers that name none.
 const (
-	DefaultBreakerPause    = 10 * time.Second
-	DefaultBreakerMaxPause = 5 * time.Minute
+	firstPause   = 10 * time.Second
+	longestPause = 5 * time.Minute
 )
 
 // What limits may be at most. A rate's starts are remembered one by one, and so are a breaker's attempts.
@@ -59,7 +59,7 @@ func (l *QueueLimits) Zero() bool { return l == nil || *l == QueueLimits{Fair: l
 func (b Breaker) PauseAfter(probes int) time.Duration {
 	pause, most := b.first(), b.MaxPause
 	if most == 0 {
-		most = max(DefaultBreakerMaxPause, pause)
+		most = max(longestPause, pause)
 	}
 	for ; probes > 0 && pause < most; probes-- {
 		pause *= 2
@@ -70,7 +70,7 @@ func (b Breaker) PauseAfter(probes int) time.Duration {
 // first is the pause after the breaker has opened.
 func (b Breaker) first() time.Duration {
 	if b.Pause == 0 {
-		return DefaultBreakerPause
+		return firstPause
 	}
 	return b.Pause
 }
@@ -145,8 +145,8 @@ func queueError(field, format string, args ...any) error {
 	return Under(fmt.Errorf(format, args...), strings.Split(field, ".")...)
 }
 
-// ParseRate reads a rate as a text: 10/1s, 100/1m, 5/s.
-func ParseRate(text string) (Rate, error) {
+// parseRate reads a rate as a text: 10/1s, 100/1m, 5/s.
+func parseRate(text string) (Rate, error) {
 	count, per, ok := strings.Cut(text, "/")
 	n, err := strconv.Atoi(strings.TrimSpace(count))
 	if !ok || err != nil {
@@ -163,7 +163,7 @@ func ParseRate(text string) (Rate, error) {
 	return r, r.check()
 }
 
-// String writes the rate as ParseRate reads it; "" where there is none.
+// String writes the rate as parseRate reads it; "" where there is none.
 func (r Rate) String() string {
 	if r == (Rate{}) {
 		return ""
@@ -173,8 +173,8 @@ func (r Rate) String() string {
 
 // The keys of the mappings that DecodeQueueLimits reads.
 var (
-	QueueKeys   = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
-	BreakerKeys = []string{"failures", "of", "pause", "maxPause"}
+	queueKeys   = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
+	breakerKeys = []string{"failures", "of", "pause", "maxPause"}
 )
 
 // DecodeQueueLimits reads the limits of a queue or a service from a mapping that a YAML or JSON decoder returned. For nil it
@@ -183,13 +183,13 @@ func DecodeQueueLimits(v any) (*QueueLimits, error) {
 	if v == nil {
 		return nil, nil
 	}
-	f := ReadFields(v, QueueKeys...)
+	f := ReadFields(v, queueKeys...)
 	l := &QueueLimits{
 		Concurrency: f.Int("concurrency", 0, 1, maxQueue), PerKey: f.Int("perKey", 0, 1, maxQueue),
 		Rate: f.rate("rate"), KeyRate: f.rate("keyRate"), Retries: f.rate("retries"), Fair: f.Bool("fair", false),
 	}
 	if f.Has("breaker") {
-		b := ReadFields(f.Value("breaker"), BreakerKeys...)
+		b := ReadFields(f.Value("breaker"), breakerKeys...)
 		l.Breaker = Breaker{
 			Failures: b.Int("failures", 0, 1, maxOf), Of: b.Int("of", 0, 1, maxOf),
 			Pause: b.Duration("pause", 0), MaxPause: b.Duration("maxPause", 0),
@@ -213,7 +213,7 @@ func (f *Fields) rate(key string) Rate {
 	if !f.Has(key) || f.err != nil {
 		return Rate{}
 	}
-	r, err := ParseRate(text)
+	r, err := parseRate(text)
 	f.Keep(key, err)
 	return r
 }
