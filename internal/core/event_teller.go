@@ -185,7 +185,7 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 			return out
 		}
 		ev := t.attempt(at, EventAttemptHeld, rec.Step)
-		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Sentence()
+		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
 		return append(out, ev)
 	case AttemptStarted:
 		ev := t.attempt(at, EventAttemptStarted, rec.Step)

@@ -60,6 +60,14 @@ func (h Held) Place() string {
 
 // Sentence says for people why it is held and until when; "" where it is not.
 func (h Held) Sentence() string {
+	if h.Until == 0 {
+		return h.Why()
+	}
+	return h.Why() + ", until " + h.Until.String()
+}
+
+// Why says for people why it is held; "" where it is not.
+func (h Held) Why() string {
 	why := ""
 	switch h.Reason {
 	case HeldNone:
@@ -80,11 +88,7 @@ func (h Held) Sentence() string {
 			why += fmt.Sprintf(" (%d failed so far)", h.Probes)
 		}
 	}
-	text := "held by " + h.Place() + ": " + why
-	if h.Until != 0 {
-		text += ", until " + h.Until.String()
-	}
-	return text
+	return "held by " + h.Place() + ": " + why
 }
 
 // ShareKey is the key under which limits for each key count the step's attempts.
