@@ -60,7 +60,10 @@ func newBook(u *universe) *book {
 }
 
 // acquired takes note of a new owner.
-func (b *book) acquired(n *node) { n.seat.owner = n }
+func (b *book) acquired(n *node) {
+	n.seat.owner = n
+	b.findOpen(n)
+}
 
 // stored takes a batch that the disk has.
 func (b *book) stored(batch *journal.Batch) {
@@ -106,6 +109,7 @@ func (b *book) enter(e core.Entry, encoded []byte, seq uint64) {
 	a.shadow.Fold(e)
 	b.entries++
 	due := a.model.fold(b, a, e)
+	b.limited(b.writer, a, e)
 	if a.body != nil {
 		a.body.fold(a, e)
 	}

@@ -58,6 +58,7 @@ type stepModel struct {
 	child, last        core.RunID // the run of the live attempt, of the last one
 	attempts           []attemptModel
 	endedNow, resetNow bool // in the entry at hand
+	held               core.Held
 }
 
 type attemptModel struct{ ready, started, ended core.Time }

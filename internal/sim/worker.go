@@ -58,6 +58,7 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	j := &job{w: w, task: t}
 	w.jobs[t.Token], u.executing[at] = j, j
+	u.book.together(w.n, t.Token)
 	if t.Type == body.TypeLocal {
 		w.n.host.function(j)
 	} else {

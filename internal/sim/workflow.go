@@ -89,6 +89,8 @@ type author struct {
 	n     int
 	steps int
 	again bool // it has a run retry policy
+
+	shared *random // of the services that its tasks use; nil: they use none
 }
 
 func newSource(n int) journal.Definition {
@@ -122,6 +124,10 @@ func (a *author) write() {
 	}
 	if a.chance(0.15) {
 		a.line(0, "defaults: {retry: %s}", a.retry())
+	}
+	if own := newRandom(uint64(a.n), 0x5e41); own.chance(0.3) {
+		a.shared = &own
+		a.WriteString(serviceText)
 	}
 	a.line(0, "steps:")
 	a.steps = 1 + a.IntN(6)
@@ -198,6 +204,7 @@ func (a *author) step(i int) {
 }
 
 func (a *author) task(indent int) {
+	a.service(indent)
 	if a.chance(0.1) {
 		a.line(indent, "priority: %d", a.IntN(5)-2)
 	}
