@@ -245,18 +245,16 @@ func (l *limiter) undo(t *ticket) {
 	l.end(t)
 }
 
-// pass gives up the turn of a ticket that finds no worker. It stands in no line until it asks again. It reports whether it
-// had a turn.
-func (l *limiter) pass(t *ticket) bool {
+// pass gives up the turn of a ticket that finds no worker, if it has one. It stands in no line until it asks again.
+func (l *limiter) pass(t *ticket) {
 	defer l.lock(t.client, 0)()
 	if !t.offered {
-		return false
+		return
 	}
 	p := t.in.limited
 	l.takeBack(t)
 	t.held = core.Held{}
 	l.look(p)
-	return true
 }
 
 // ended takes in how an attempt ended; only the first word counts.

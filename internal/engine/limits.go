@@ -68,6 +68,9 @@ func (p *Partition) bind(o *offer, bounds []bound) {
 	}
 	p.tasks.tickets++
 	p.tasks.matcher.limiter.ticket(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since)
+	if s.HeldNow().Reason != core.HeldNone {
+		o.queue.turns = append(o.queue.turns, o) // held when its run was last in memory: where no worker is, no longer
+	}
 }
 
 // admit asks the limiter to let an attempt start, for which a slot is reserved. If it is held, that is recorded.
@@ -113,9 +116,14 @@ func (p *Partition) passTurns(q *taskQueue) {
 	}
 }
 
-// pass gives up the turn of an attempt, if it has one. Only a worker is what it waits for then.
+// pass gives up the turn of an attempt, if it has one. A worker or its function is what it waits for then. That a breaker
+// holds it stays recorded until its instant, for the next process to find.
 func (p *Partition) pass(o *offer) {
-	if o.ticket != nil && p.tasks.matcher.limiter.pass(o.ticket) {
+	if o.ticket == nil || o.heldBack || p.tasks.offers[o.token()] != o {
+		return
+	}
+	p.tasks.matcher.limiter.pass(o.ticket)
+	if h := o.run.state.Steps[o.step].HeldNow(); h.Reason != core.HeldBreaker || h.Until <= p.now {
 		p.recordHeld(o, core.Held{})
 	}
 }

@@ -216,7 +216,7 @@ func (b *book) alive(n *node, a *account) {
 		switch {
 		case s.closed:
 		case s.held.Reason != core.HeldNone:
-			if !b.freed(n, s) {
+			if slots := b.u.mood.slots[s.spec.Type]; (slots < 0 || n.workers.busy[s.spec.Type] < slots) && !b.freed(n, s) {
 				b.u.violate(NoHang, a.id, "attempt %s is held, and nothing is to come that may let it go: %s", tokenText(tok), s.held.Sentence())
 			}
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.comes(n, a)):

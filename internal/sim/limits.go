@@ -11,7 +11,8 @@ import (
 
 // serviceLimits are the services that flows use, the same ones in every universe.
 var serviceLimits = map[string]policy.QueueLimits{
-	"mail": {Concurrency: 2, PerKey: 1, Fair: true},
+	"mail": {Concurrency: 1},
+	"fax":  {PerKey: 1, Fair: true},
 	"bank": {Rate: policy.Rate{N: 3, Per: 20 * time.Second}, KeyRate: policy.Rate{N: 1, Per: 10 * time.Second}},
 	"shop": {
 		Retries: policy.Rate{N: 2, Per: 30 * time.Second},
@@ -24,7 +25,8 @@ var serviceLimits = map[string]policy.QueueLimits{
 
 // serviceText is how flow files say the same.
 const serviceText = `services:
-  mail: {limits: {concurrency: 2, perKey: 1, fair: true}}
+  mail: {limits: {concurrency: 1}}
+  fax: {limits: {perKey: 1, fair: true}}
   bank: {limits: {rate: 3/20s, keyRate: 1/10s}}
   shop: {limits: {retries: 2/30s, breaker: {failures: 2, of: 4, pause: 5s, maxPause: 1m}}}
   ship: {limits: {concurrency: 3, rate: 5/1m, breaker: {failures: 3, pause: 2s}}}
@@ -35,7 +37,7 @@ func (a *author) service(indent int) {
 	if a.shared == nil || !a.shared.chance(0.7) {
 		return
 	}
-	a.line(indent, "service: %s", pick(*a.shared, []string{"mail", "bank", "shop", "shop", "ship"}))
+	a.line(indent, "service: %s", pick(*a.shared, []string{"mail", "fax", "bank", "shop", "shop", "ship"}))
 	if a.shared.chance(0.5) {
 		a.line(indent, `key: "k${{ input.n }}"`)
 	}

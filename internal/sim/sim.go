@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Options shape universes. Zero values are useful.
@@ -32,6 +33,8 @@ type Options struct {
 	Calls  func(body.EngineCalls) body.EngineCalls
 	Shell  func(body.Shell) body.Shell
 	Decide func(d Decision)
+	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
+	Services map[string]policy.QueueLimits
 }
 
 // Decision is what a body has decided, on its way to the engine.

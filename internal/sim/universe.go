@@ -303,6 +303,7 @@ func (u *universe) config(n *node) engine.Config {
 	}
 	return engine.Config{
 		Journal: u.store, Partition: n.seat.partition, Sent: u.hint, Workers: n.workers, Owner: n.name, Horizon: u.mood.horizon, Random: u.Uint64,
+		Services: u.opt.Services,
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
