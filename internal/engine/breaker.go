@@ -68,10 +68,12 @@ func (b *breaker) note(failed bool, window int) {
 	}
 }
 
-// restore opens the breaker as an attempt's record says it was, unless more is known since.
-func (b *breaker) restore(h core.Held, since core.Time) {
-	if since <= b.since || (b.open && b.until >= h.Until) {
+// restore opens the breaker as an attempt's record says it was, unless more is known since. It stays open no longer than
+// it could if it had opened now: the clock of the process before may have been ahead.
+func (b *breaker) restore(h core.Held, since core.Time, rule policy.Breaker, now core.Time) {
+	until := min(h.Until, now.Add(rule.PauseAfter(h.Probes)))
+	if since <= b.since || (b.open && b.until >= until) {
 		return
 	}
-	*b = breaker{open: true, until: h.Until, probes: h.Probes, since: since}
+	*b = breaker{open: true, until: until, probes: h.Probes, since: since}
 }

@@ -169,9 +169,10 @@ type bound struct {
 }
 
 // ticket makes an attempt known. before is why it was held when its run was last in memory.
-func (l *limiter) ticket(t *ticket, key string, bounds []bound, before core.Held, since core.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *limiter) ticket(
+	t *ticket, key string, bounds []bound, before core.Held, since, now core.Time,
+) {
+	defer l.lock(t.client, now)()
 	l.order++
 	t.order, t.index = l.order, heap.Gone
 	for _, b := range bounds {
@@ -196,7 +197,7 @@ func (l *limiter) ticket(t *ticket, key string, bounds []bound, before core.Held
 		}
 		t.shares = append(t.shares, share)
 		if p.limits.Breaker.Failures > 0 && before.Reason == core.HeldBreaker && before.Service == p.service && before.Name == p.name {
-			p.breaker.restore(before, since)
+			p.breaker.restore(before, since, p.limits.Breaker, l.now)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (p *Partition) bind(o *offer, bounds []bound) {
 		since = s.Shared.Since
 	}
 	p.tasks.tickets++
-	p.tasks.matcher.limiter.ticket(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since)
+	p.tasks.matcher.limiter.ticket(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since, p.now)
 	if s.HeldNow().Reason != core.HeldNone {
 		o.queue.turns = append(o.queue.turns, o) // held when its run was last in memory: where no worker is, no longer
 	}

@@ -54,7 +54,7 @@ type serviceModel struct {
 	until   core.Time
 	probes  int // that have failed
 	probe   core.Token
-	unknown bool // the process has found the breaker open, and the model has not seen since when
+	unknown bool // the process knows more of the breaker than the model
 }
 
 type serviceStart struct {
@@ -78,6 +78,13 @@ func (n *node) serviceOf(s *stepModel) *serviceModel {
 		}
 	}
 	return n.services[name]
+}
+
+// ahead notes that the process knows how attempts ended which the journal says later: the append was refused.
+func (n *node) ahead() {
+	for _, m := range n.services {
+		m.unknown = true
+	}
 }
 
 // findOpen notes the services whose breakers a process finds open.
@@ -125,8 +132,11 @@ func (b *book) limited(n *node, a *account, e core.Entry) {
 
 // start checks a start against the rates and the breaker.
 func (m *serviceModel) start(b *book, tok core.Token, s serviceStart) {
-	m.starts = append(m.starts, s)
 	m.running[tok] = true
+	if s.at > b.u.clock() {
+		return // an earlier process had its clock ahead, and instants never run backwards within a run
+	}
+	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {
 		n := 0
 		for _, other := range m.starts {

@@ -227,6 +227,7 @@ func (n *node) acknowledged(b *journal.Batch) {
 func (n *node) failed(err error) {
 	n.flight, n.acking, n.more = nil, false, false
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
+	n.ahead()
 	n.p.Failed(err)
 	if errors.Is(err, journal.ErrFenced) {
 		n.p.Shut(err)
