@@ -34,6 +34,12 @@ func (o *stepOptions) share(spec *core.StepSpec) {
 	}
 }
 
+// knows reports whether a queue is in the configuration.
+func (h *host) knows(queue string) bool {
+	_, known := h.queues[queue]
+	return known
+}
+
 // checkLimits refuses limits that make no sense.
 func checkLimits(field string, all map[string]QueueLimits) error {
 	var errs []error
