@@ -61,6 +61,7 @@ type serviceStart struct {
 	at    core.Time
 	key   string
 	retry bool
+	moved bool // it is not known when exactly
 }
 
 // serviceOf is the node's model of the service that a step uses; nil: it uses none.
@@ -133,14 +134,14 @@ func (b *book) limited(n *node, a *account, e core.Entry) {
 // start checks a start against the rates and the breaker.
 func (m *serviceModel) start(b *book, tok core.Token, s serviceStart) {
 	m.running[tok] = true
-	if s.at > b.u.clock() {
-		return // an earlier process had its clock ahead, and instants never run backwards within a run
+	if now := b.u.clock(); s.at > now { // an earlier process had its clock ahead, and a run's instants never run backwards
+		s.at, s.moved = now, true
 	}
 	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {
 		n := 0
 		for _, other := range m.starts {
-			if other.at > s.at.Add(-r.Per) && counts(other) {
+			if !other.moved && other.at > s.at.Add(-r.Per) && counts(other) {
 				n++
 			}
 		}
