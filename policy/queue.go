@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/decode"
 )
 
 // QueueLimits hold back what shares a queue or a service. Zero values hold back nothing. They are counted in each
@@ -142,7 +143,7 @@ func (b Breaker) check() error {
 }
 
 func queueError(field, format string, args ...any) error {
-	return Under(fmt.Errorf(format, args...), strings.Split(field, ".")...)
+	return decode.Under(fmt.Errorf(format, args...), strings.Split(field, ".")...)
 }
 
 // parseRate reads a rate as a text: 10/1s, 100/1m, 5/s.
@@ -183,13 +184,13 @@ func DecodeQueueLimits(v any) (*QueueLimits, error) {
 	if v == nil {
 		return nil, nil
 	}
-	f := ReadFields(v, queueKeys...)
+	f := decode.Read(v, queueKeys...)
 	l := &QueueLimits{
 		Concurrency: f.Int("concurrency", 0, 1, maxQueue), PerKey: f.Int("perKey", 0, 1, maxQueue),
-		Rate: f.rate("rate"), KeyRate: f.rate("keyRate"), Retries: f.rate("retries"), Fair: f.Bool("fair", false),
+		Rate: readRate(f, "rate"), KeyRate: readRate(f, "keyRate"), Retries: readRate(f, "retries"), Fair: f.Bool("fair", false),
 	}
 	if f.Has("breaker") {
-		b := ReadFields(f.Value("breaker"), breakerKeys...)
+		b := decode.Read(f.Value("breaker"), breakerKeys...)
 		l.Breaker = Breaker{
 			Failures: b.Int("failures", 0, 1, maxOf), Of: b.Int("of", 0, 1, maxOf),
 			Pause: b.Duration("pause", 0), MaxPause: b.Duration("maxPause", 0),
@@ -208,9 +209,9 @@ func DecodeQueueLimits(v any) (*QueueLimits, error) {
 	return l, nil
 }
 
-func (f *Fields) rate(key string) Rate {
+func readRate(f *decode.Fields, key string) Rate {
 	text := f.Text(key)
-	if !f.Has(key) || f.err != nil {
+	if !f.Has(key) || f.Err() != nil {
 		return Rate{}
 	}
 	r, err := parseRate(text)

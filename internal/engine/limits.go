@@ -161,7 +161,7 @@ func (p *Partition) limitsDue() core.Time {
 }
 
 // judge tells the limiter how attempts ended that it let start.
-func (p *Partition) judge(t *turn) {
+func (p *Partition) judge(t *transition) {
 	for _, rec := range t.out.Entry.Records {
 		ended, ok := rec.(core.AttemptEnded)
 		if !ok {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -38,7 +38,7 @@ func (r *rig) startAll(keys ...string) (ids []core.RunID) {
 
 // began returns the runs whose attempts workers got since it was last asked.
 func (r *rig) began() (ids []core.RunID) {
-	for _, task := range r.crew.took() {
+	for _, task := range r.workers.dispatched() {
 		ids = append(ids, task.Token.Run)
 	}
 	return ids
@@ -80,7 +80,7 @@ func wantRuns(t *testing.T, got []core.RunID, want ...core.RunID) {
 func TestConcurrencyOfAService(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Concurrency: 2})
 	ids := r.startAll("", "", "", "")
-	tasks := r.crew.took()
+	tasks := r.workers.dispatched()
 	if len(tasks) != 2 {
 		t.Fatalf("%d attempts run", len(tasks))
 	}
@@ -106,7 +106,7 @@ func TestHeldAttemptExpires(t *testing.T) {
 	waiter := r.start(flow("late", late))
 	r.settle()
 	last := r.startAll("")[0]
-	task := r.crew.took()[0]
+	task := r.workers.dispatched()[0]
 	r.pass(2 * time.Minute)
 	r.wantPhase(waiter, core.RunFailed)
 	r.end(task, succeed)
@@ -133,7 +133,7 @@ func TestKeysTakeTurns(t *testing.T) {
 	want := []core.RunID{ids[0], ids[1], ids[4], ids[5], ids[2], ids[6], ids[3]}
 	var got []core.RunID
 	for range ids {
-		tasks := r.crew.took()
+		tasks := r.workers.dispatched()
 		if len(tasks) != 1 {
 			t.Fatalf("%d attempts at once", len(tasks))
 		}
@@ -148,7 +148,7 @@ func TestLimitsOfAKey(t *testing.T) {
 		Concurrency: 3, PerKey: 1, KeyRate: policy.Rate{N: 1, Per: time.Minute},
 	})
 	ids := r.startAll("a", "a", "b", "b", "c", "d")
-	tasks := r.crew.took()
+	tasks := r.workers.dispatched()
 	if len(tasks) != 3 {
 		t.Fatalf("%d attempts run", len(tasks))
 	}
@@ -171,7 +171,7 @@ func TestPriorityOfHeldAttempts(t *testing.T) {
 	r.settle()
 	var got []core.RunID
 	for range ids {
-		task := r.crew.took()[0]
+		task := r.workers.dispatched()[0]
 		got = append(got, task.Token.Run)
 		r.end(task, succeed)
 	}
@@ -186,7 +186,7 @@ func TestBreaker(t *testing.T) {
 	r.startAll("", "", "", "", "", "", "", "")
 	reached := 0
 	fail := func() {
-		for _, task := range r.crew.took() {
+		for _, task := range r.workers.dispatched() {
 			reached++
 			r.end(task, failTask)
 		}
@@ -199,11 +199,11 @@ func TestBreaker(t *testing.T) {
 	}
 	for i, pause := range []time.Duration{10, 15, 15} {
 		r.pass(pause*time.Second - time.Microsecond)
-		if tasks := r.crew.took(); len(tasks) != 0 {
+		if tasks := r.workers.dispatched(); len(tasks) != 0 {
 			t.Fatalf("pause %d: attempts began while the breaker was open: %v", i, tasks)
 		}
 		r.pass(time.Microsecond)
-		probe := r.crew.took()
+		probe := r.workers.dispatched()
 		if len(probe) != 1 {
 			t.Fatalf("pause %d: %d probes", i, len(probe))
 		}
@@ -220,22 +220,22 @@ func TestBreaker(t *testing.T) {
 		t.Fatalf("%d attempts are held by the breaker", held)
 	}
 	r.pass(15 * time.Second)
-	probe := r.crew.took()
+	probe := r.workers.dispatched()
 	if len(probe) != 1 {
 		t.Fatalf("%d probes", len(probe))
 	}
 	r.end(probe[0], succeed)
 	for n := 1; n < 8; n++ {
-		tasks := r.crew.took()
+		tasks := r.workers.dispatched()
 		if len(tasks) == 0 {
 			r.pass(time.Minute) // the last probe but one backs off
-			tasks = r.crew.took()
+			tasks = r.workers.dispatched()
 		}
 		if len(tasks) == 0 || len(tasks) > 2 {
 			t.Fatalf("%d attempts at once", len(tasks))
 		}
 		for _, task := range tasks[1:] {
-			r.crew.tasks = append(r.crew.tasks, task)
+			r.workers.tasks = append(r.workers.tasks, task)
 		}
 		r.end(tasks[0], succeed)
 	}
@@ -245,16 +245,16 @@ func TestBreaker(t *testing.T) {
 func TestProbeVanishes(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Breaker: policy.Breaker{Failures: 1, Pause: time.Second}})
 	ids := r.startAll("")
-	r.end(r.crew.took()[0], failTask)
+	r.end(r.workers.dispatched()[0], failTask)
 	ids = append(ids, r.startAll("", "")...)
 	r.pass(time.Second)
-	probe := r.crew.took()
+	probe := r.workers.dispatched()
 	if len(probe) != 1 {
 		t.Fatalf("%d probes", len(probe))
 	}
 	r.call(&Call{Op: CallInput, Run: probe[0].Token.Run, Input: core.Operation{Op: core.OpInterrupt}})
 	r.settle()
-	next := r.crew.took()
+	next := r.workers.dispatched()
 	if len(next) != 1 || next[0].Token.Run == probe[0].Token.Run || !slices.Contains(ids, next[0].Token.Run) {
 		t.Fatalf("after the probe was cancelled: %v", next)
 	}
@@ -264,7 +264,7 @@ func TestProbeVanishes(t *testing.T) {
 func TestBreakerAfterRestart(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Breaker: policy.Breaker{Failures: 1, Pause: 10 * time.Second}})
 	r.startAll("")
-	r.end(r.crew.took()[0], failTask)
+	r.end(r.workers.dispatched()[0], failTask)
 	ids := r.startAll("", "")
 	until := r.now.Add(10 * time.Second)
 	for _, id := range ids {
@@ -274,7 +274,7 @@ func TestBreakerAfterRestart(t *testing.T) {
 	r.pass(10*time.Second - time.Microsecond)
 	wantRuns(t, r.began())
 	r.pass(time.Microsecond)
-	if tasks := r.crew.took(); len(tasks) != 1 {
+	if tasks := r.workers.dispatched(); len(tasks) != 1 {
 		t.Fatalf("%d probes after a restart", len(tasks))
 	}
 }
@@ -282,11 +282,11 @@ func TestBreakerAfterRestart(t *testing.T) {
 func TestRetriesShareABudget(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Retries: policy.Rate{N: 2, Per: time.Minute}})
 	ids := r.startAll("", "", "", "", "")
-	for _, task := range r.crew.took() {
+	for _, task := range r.workers.dispatched() {
 		r.end(task, failTask)
 	}
 	r.pass(2 * time.Second)
-	if n := len(r.crew.took()); n != 2 {
+	if n := len(r.workers.dispatched()); n != 2 {
 		t.Fatalf("%d retries began", n)
 	}
 	held := 0
@@ -301,7 +301,7 @@ func TestRetriesShareABudget(t *testing.T) {
 	}
 	wantRuns(t, r.startAll(""), r.began()...) // first attempts are no retries
 	r.pass(time.Minute)
-	if n := len(r.crew.took()); n != 2 {
+	if n := len(r.workers.dispatched()); n != 2 {
 		t.Fatalf("%d retries began a minute later", n)
 	}
 }
@@ -310,7 +310,7 @@ func TestRetriesShareABudget(t *testing.T) {
 func TestTurnsPassWhereNoWorkerIs(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Concurrency: 1})
 	r.startAll("")
-	task := r.crew.took()[0]
+	task := r.workers.dispatched()[0]
 	ids := r.startAll("", "")
 	fax := shop("")
 	fax.Type = "fax"
@@ -319,13 +319,13 @@ func TestTurnsPassWhereNoWorkerIs(t *testing.T) {
 	for _, id := range append(ids, other) {
 		r.wantHeld(id, core.Held{Reason: core.HeldConcurrency})
 	}
-	r.crew.none = "noop"
+	r.workers.none = "noop"
 	r.end(task, succeed)
 	wantRuns(t, r.began(), other)
 	for _, id := range ids {
 		r.wantHeld(id, core.Held{}) // a worker is what they wait for
 	}
-	r.crew.none = ""
+	r.workers.none = ""
 	r.p.Rematch(r.now)
 	r.settle()
 	r.wantHeld(ids[0], core.Held{Reason: core.HeldConcurrency})
@@ -335,7 +335,7 @@ func TestTurnsPassWhereNoWorkerIs(t *testing.T) {
 func TestLimitsAfterAFailedAppend(t *testing.T) {
 	r := newLimitedRig(t, policy.QueueLimits{Concurrency: 2})
 	r.startAll("", "", "", "")
-	running := r.crew.took()
+	running := r.workers.dispatched()
 	failures := 1
 	r.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
 		if op != memory.OpAppend || failures == 0 {
@@ -346,7 +346,7 @@ func TestLimitsAfterAFailedAppend(t *testing.T) {
 	}
 	r.end(running[0], succeed) // the start of the third one is not saved, and comes again
 	r.end(running[1], succeed)
-	running = r.crew.took()
+	running = r.workers.dispatched()
 	if failures != 0 || len(running) != 2 {
 		t.Fatalf("%d failures left, %d attempts run", failures, len(running))
 	}

@@ -42,7 +42,7 @@ func (l *loop) open(ctx context.Context) error {
 	if err := l.p.Open(ctx, l.clock.read()); err != nil {
 		return errors.Join(err, l.p.Release(ctx))
 	}
-	l.renewAt(l.clock.read())
+	l.scheduleRenewal(l.clock.read())
 	l.p.ctx = l.e.ctx // ctx bounds only the opening
 	return nil
 }
@@ -64,7 +64,7 @@ func (l *loop) run() {
 	committed := make(chan struct{})
 	go l.commit(committed)
 	l.timer = time.NewTimer(time.Hour)
-	for l.turn() {
+	for l.round() {
 	}
 	l.timer.Stop()
 	l.e.cancel()
@@ -74,8 +74,8 @@ func (l *loop) run() {
 	close(l.e.done)
 }
 
-// turn is one round of the loop. It reports whether the loop goes on.
-func (l *loop) turn() bool {
+// round is one round of the loop. It reports whether the loop goes on.
+func (l *loop) round() bool {
 	now := l.clock.read()
 	more := false
 	switch {
@@ -110,30 +110,30 @@ func (l *loop) turn() bool {
 	return true
 }
 
-// handle handles the items of the inbox while there is room. It reports whether more items may be waiting.
+// handle handles the requests in the queue while there is room. It reports whether more requests may be waiting.
 func (l *loop) handle(now core.Time) (more bool) {
-	leftOver := l.next < len(l.items) // from a round that ran out of room
+	leftOver := l.next < len(l.taken) // from a round that ran out of room
 	if !leftOver {
-		clear(l.items)
-		l.items, l.next = l.e.inbox.take(l.items), 0
+		clear(l.taken)
+		l.taken, l.next = l.e.requests.take(l.taken), 0
 	}
-	for l.next < len(l.items) && l.hasRoom() {
-		it := &l.items[l.next]
+	for l.next < len(l.taken) && l.hasRoom() {
+		req := &l.taken[l.next]
 		l.next++
 		switch {
-		case it.call != nil:
-			l.p.Handle(it.call, now)
-		case it.rep.in != nil:
-			l.p.Report(it.rep.run, it.rep.in, now)
-		case it.match != nil:
-			l.p.Match(it.match.queue, it.match.taskType, now)
-		case it.expect:
+		case req.call != nil:
+			l.p.Handle(req.call, now)
+		case req.rep.in != nil:
+			l.p.Report(req.rep.run, req.rep.in, now)
+		case req.match != nil:
+			l.p.Match(req.match.queue, req.match.taskType, now)
+		case req.expect:
 			l.p.Expect()
 		default:
 			l.p.Rematch(now)
 		}
 	}
-	return leftOver || l.next < len(l.items)
+	return leftOver || l.next < len(l.taken)
 }
 
 // hasRoom reports whether more inputs may be taken before the journal has caught up.
@@ -147,7 +147,7 @@ func (l *loop) dispatch(now core.Time) {
 	if l.busy {
 		return
 	}
-	if err := l.p.Unread(); err != nil {
+	if err := l.p.ReadError(); err != nil {
 		l.fail(err, now)
 		return
 	}
@@ -166,12 +166,12 @@ func (l *loop) dispatch(now core.Time) {
 	}
 }
 
-// sleep waits until something happens. It handles it, except for items of the inbox, which the next turn handles.
+// sleep waits until something happens. It handles it, except for requests, which the next round handles.
 func (l *loop) sleep(now core.Time) {
 	l.setTimer(now)
-	ready := l.e.inbox.ready
+	ready := l.e.requests.ready
 	if !l.stalled() && !l.hasRoom() {
-		ready = nil // items must wait until a batch is durable
+		ready = nil // requests must wait until a batch is durable
 	}
 	select {
 	case <-ready:
@@ -253,16 +253,16 @@ func (l *loop) jobDone(r result) {
 	case r.err != nil:
 		l.fail(r.err, now)
 	default:
-		if l.p.Unread() == nil {
+		if l.p.ReadError() == nil {
 			l.dispatch(now)
 		}
-		l.renewAt(now)
+		l.scheduleRenewal(now)
 		l.p.Committed(now)
 	}
 }
 
-// renewAt schedules the next renewal of the ownership: when a third of its term has passed without an append.
-func (l *loop) renewAt(now core.Time) {
+// scheduleRenewal schedules the next renewal of the ownership: when a third of its term has passed without an append.
+func (l *loop) scheduleRenewal(now core.Time) {
 	if term := l.p.pipeline.term; term > 0 {
 		l.renew = now.Add(term / 3)
 	}
@@ -271,7 +271,7 @@ func (l *loop) renewAt(now core.Time) {
 // renewed handles the result of a renewal. If the renewal failed, but not because there is a new owner, the loop goes
 // on and renews again later. That is safe: the journal refuses appends of an engine that is no longer the owner.
 func (l *loop) renewed(err error, now core.Time) {
-	l.renewAt(now)
+	l.scheduleRenewal(now)
 	switch {
 	case err == nil:
 		l.p.Expect() // look for messages whose sender could not tell this partition, for example because it crashed
@@ -421,19 +421,19 @@ func (l *loop) reopen(now core.Time) {
 // refuse answers starts and inputs with an error while nothing can be saved. Reports of workers and calls that only
 // read wait until the journal takes writes again.
 func (l *loop) refuse() {
-	var kept []item
+	var kept []request
 	err := l.e.Err()
-	for _, items := range [][]item{l.items[l.next:], l.e.inbox.take(nil)} {
-		for _, it := range items {
-			if it.call != nil && it.call.Op <= CallInput {
-				it.call.Err = err
-				it.call.answer()
+	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
+		for _, req := range requests {
+			if req.call != nil && req.call.Op <= CallInput {
+				req.call.Err = err
+				req.call.answer()
 				continue
 			}
-			kept = append(kept, it)
+			kept = append(kept, req)
 		}
 	}
-	l.items, l.next = kept, 0
+	l.taken, l.next = kept, 0
 }
 
 // publish stores the counts that Engine.Stats returns.
@@ -447,8 +447,8 @@ func (l *loop) publish() {
 	l.e.stats.Unlock()
 }
 
-// finish ends the work after Close: it handles the rest of the inbox, appends all batches, and completes the view. Then
-// it releases the partition.
+// finish ends the work after Close: it handles the rest of the requests, appends all batches, and completes the view.
+// Then it releases the partition.
 func (l *loop) finish() {
 	l.e.state.CompareAndSwap(nil, closedStatus())
 	now := l.clock.read()
@@ -484,10 +484,10 @@ func (l *loop) finish() {
 	}
 }
 
-// drain answers all calls that are still in the inbox after the loop has ended. It tells no waiters: a caller that is
+// drain answers all calls that are still in the queue after the loop has ended. It tells no waiters: a caller that is
 // woken by both its answer and its waiter could put its call back into the pool too early.
 func (l *loop) drain() {
-	l.e.inbox.close()
+	l.e.requests.close()
 	go func() { // readers may be blocked in sendPart; the loop below lets them go on
 		l.readers.Wait()
 		close(l.windows)
@@ -495,13 +495,13 @@ func (l *loop) drain() {
 	for range l.windows {
 	}
 	err := l.e.Err()
-	for _, items := range [][]item{l.items[l.next:], l.e.inbox.take(nil)} {
-		for _, it := range items {
-			if it.call == nil {
+	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
+		for _, req := range requests {
+			if req.call == nil {
 				continue
 			}
-			it.call.Err = err
-			it.call.answer()
+			req.call.Err = err
+			req.call.answer()
 		}
 	}
 }

@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 // TestSlotsAreCountedOnce: two partitions of a process share the slots of its workers and get them in turn.
 func TestSlotsAreCountedOnce(t *testing.T) {
-	workers := newCrew(2)
+	workers := newFakeWorkers(2)
 	m := NewMatcher()
 	m.Add("w", workers)
 	rigs := make([]*rig, 2)
 	var woken []int
 	for i := range rigs {
-		r := &rig{t: t, crew: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
+		r := &rig{t: t, workers: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
 		cfg := r.config()
 		cfg.Kinds, cfg.Workers, cfg.Matcher = plans, nil, m
 		cfg.Wake = func(queue, taskType string) {
@@ -39,7 +39,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 			r.settle()
 		}
 	}
-	executing := workers.took()
+	executing := workers.dispatched()
 	var order []int
 	for len(executing) > 0 {
 		if len(executing) > 2 {
@@ -56,7 +56,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 			rigs[next].p.Match("", "noop", epoch)
 			rigs[next].settle()
 		}
-		executing = append(executing[1:], workers.took()...)
+		executing = append(executing[1:], workers.dispatched()...)
 	}
 	if want := []int{0, 1, 0, 1, 0, 1, 0, 1}; !slices.Equal(order, want) {
 		t.Errorf("attempts of partitions executed in the order %v, want %v", order, want)
@@ -73,7 +73,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 // free for another partition.
 func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := NewMatcher()
-	m.Add("w", newCrew(1))
+	m.Add("w", newFakeWorkers(1))
 	var woken int
 	a, b := &matcherClient{wake: func(string, string) {}}, &matcherClient{wake: func(string, string) { woken++ }}
 	first, second := newTasks(m, a.wake), newTasks(m, b.wake)

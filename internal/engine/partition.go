@@ -28,13 +28,13 @@ type Partition struct {
 	tasks     tasks     // attempts that wait for a worker, and those that a worker executes
 	pipeline  pipeline  // the batches that are not durable yet
 	audience  audience  // who waits for runs and who watches them
-	mail      mail      // messages from and to other partitions
+	messages  messages  // messages from and to other partitions
 	feeds     feeds     // the named consumers of all entries
 
-	todo       ring[errand] // effects inside the partition that must still join the open batch
-	unread     error        // why the open batch must not be saved; see temporary
-	ticking    bool         // during Tick no waiting attempt starts: what is due comes first
-	generation int          // of the bodies; it grows whenever the partition forgets its memory
+	todo       ring[localEffect] // effects inside the partition that must still join the open batch
+	readErr    error             // why the open batch must not be saved; see noteTemporary
+	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
+	generation int               // of the bodies; it grows whenever the partition forgets its memory
 }
 
 // NewPartition returns a partition. It is ready after Open.
@@ -45,8 +45,8 @@ func NewPartition(cfg Config) *Partition {
 
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
-	p.mail.count = cfg.Journal.PartitionCount()
-	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
+	p.messages.partitions = cfg.Journal.PartitionCount()
+	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
 	return p
 }
@@ -57,8 +57,8 @@ func (p *Partition) forget() {
 	p.residents.forget()
 	p.tasks.forget()
 	p.pipeline.forget()
-	p.mail.forget()
-	p.todo, p.unread = ring[errand]{}, nil
+	p.messages.forget()
+	p.todo, p.readErr = ring[localEffect]{}, nil
 }
 
 // at moves the partition's time forward. If the clock went back, the time stays.
@@ -102,18 +102,18 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	rep := report{id, in}
 	tok, over := rep.token()
 	if over {
-		p.pipeline.remember(rep)
+		p.pipeline.keepReport(rep)
 	}
 	if r, err := p.get(id); err == nil {
 		_ = p.advance(r, nil, in)
-	} else if !p.temporary(err) {
+	} else if !p.noteTemporary(err) {
 		p.cfg.Log.Warn("a worker's report is ignored, because its run cannot be read", "run", id.String(), "error", err)
 	}
 	if over {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.unread == nil {
+	if p.pipeline.last() == nil && p.readErr == nil {
 		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
 		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
@@ -135,7 +135,7 @@ func (p *Partition) input(c *Call) {
 	} else if err := p.advance(r, nil, c.Input); err != nil {
 		c.Err = refused(c.op(), c.Run, err)
 	} else {
-		p.residents.name(r) // if the input opened the run again, it must be found by its workflow id again
+		p.residents.addNames(r) // if the input opened the run again, it must be found by its workflow id again
 	}
 	p.reply(c)
 }
@@ -214,7 +214,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 }
 
 func (p *Partition) fire(r *run) {
-	if r.lost {
+	if r.unrecovered {
 		p.recover(r)
 	}
 	before := r.state.Seq
@@ -244,7 +244,7 @@ func (p *Partition) Pending() int { return p.pipeline.pending() }
 // hasRoom reports whether more inputs may be taken before the journal has caught up.
 func (p *Partition) hasRoom(inflight int) bool {
 	l := &p.pipeline
-	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.mail) < batchBytes)
+	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.encodedMessages) < batchBytes)
 }
 
 // Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
@@ -252,7 +252,7 @@ func (p *Partition) Next() core.Time {
 	if p.residents.restored.len() > 0 {
 		return p.now
 	}
-	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.mail.due()))
+	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
@@ -276,12 +276,12 @@ func (p *Partition) Committed(now core.Time) {
 	for _, c := range b.calls {
 		c.answer()
 	}
-	p.tellReceivers(b)
+	p.notifyReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
-		r.written()
+		r.rowsWritten()
 		p.residents.evict(r)
 	}
 	p.pipeline.recycle(b)
@@ -297,7 +297,7 @@ func (p *Partition) carryOut(e *effect) {
 	case core.Closed:
 		e.kind.Bodies.Forget(e.run)
 		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.WaitsForBody() {
-			p.tellAll(r) // the run was opened again before its end was durable, so its body is needed again
+			p.sendAllNews(r) // the run was opened again before its end was durable, so its body is needed again
 		}
 	default:
 	}

@@ -314,7 +314,7 @@ func (p *Partition) hasFunction(r *run, step core.StepID) bool {
 		return true
 	}
 	s := &r.state.Steps[step]
-	return r.kind.Bodies.Begins(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
+	return r.kind.Bodies.CanBegin(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
 }
 
 // functionReady puts the attempt of a step into its queue, because its body has reached the function.

@@ -33,13 +33,13 @@ const serviceText = `services:
 `
 
 // service has a task use a service, in some flows. It draws from numbers of its own, so that the other flows stay as they are.
-func (a *author) service(indent int) {
-	if a.shared == nil || !a.shared.chance(0.7) {
+func (g *flowGenerator) service(indent int) {
+	if g.shared == nil || !g.shared.chance(0.7) {
 		return
 	}
-	a.line(indent, "service: %s", pick(*a.shared, []string{"mail", "fax", "bank", "shop", "shop", "ship"}))
-	if a.shared.chance(0.5) {
-		a.line(indent, `key: "k${{ input.n }}"`)
+	g.line(indent, "service: %s", pick(*g.shared, []string{"mail", "fax", "bank", "shop", "shop", "ship"}))
+	if g.shared.chance(0.5) {
+		g.line(indent, `key: "k${{ input.n }}"`)
 	}
 }
 
@@ -89,13 +89,13 @@ func (n *node) ahead() {
 }
 
 // findOpen notes the services whose breakers a process finds open.
-func (b *book) findOpen(n *node) {
+func (ch *checker) findOpen(n *node) {
 	if n.foundOpen != nil {
 		return
 	}
 	n.foundOpen = map[string]bool{}
-	for _, a := range b.order {
-		if b.u.seatOf(a.id) != n.seat || a.model.closed {
+	for _, a := range ch.order {
+		if ch.u.partitionOf(a.id) != n.home || a.model.closed {
 			continue
 		}
 		for i := range a.model.steps {
@@ -107,14 +107,16 @@ func (b *book) findOpen(n *node) {
 }
 
 // limited checks the starts and ends of an entry against the limits of services.
-func (b *book) limited(n *node, a *account, e core.Entry) {
+func (ch *checker) limited(n *node, a *account, e core.Entry) {
 	for _, rec := range e.Records {
 		switch rec := rec.(type) {
 		case core.AttemptStarted:
 			s := &a.model.steps[rec.Step]
 			if m := n.serviceOf(s); m != nil {
 				tok := core.Token{Run: a.id, Step: rec.Step, Attempt: s.attempt}
-				m.start(b, tok, serviceStart{e.At, a.shadow.Steps[rec.Step].ShareKey(), s.counted > 1})
+				m.start(ch, tok, serviceStart{
+					at: e.At, key: a.state.Steps[rec.Step].ShareKey(), retry: s.counted > 1,
+				})
 			}
 		case core.AttemptEnded:
 			m := n.serviceOf(&a.model.steps[rec.Step])
@@ -132,9 +134,9 @@ func (b *book) limited(n *node, a *account, e core.Entry) {
 }
 
 // start checks a start against the rates and the breaker.
-func (m *serviceModel) start(b *book, tok core.Token, s serviceStart) {
+func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 	m.running[tok] = true
-	if now := b.u.clock(); s.at > now { // an earlier process had its clock ahead, and a run's instants never run backwards
+	if now := ch.u.clock(); s.at > now { // an earlier process had its clock ahead, and a run's instants never run backwards
 		s.at, s.moved = now, true
 	}
 	m.starts = append(m.starts, s)
@@ -146,7 +148,7 @@ func (m *serviceModel) start(b *book, tok core.Token, s serviceStart) {
 			}
 		}
 		if r.N > 0 && n > r.N {
-			b.u.violate(Limited, tok.Run, "attempt %s is the %dth %s of service %s in %s, its rate is %s", tokenText(tok), n, what,
+			ch.u.violate(Limited, tok.Run, "attempt %s is the %dth %s of service %s in %s, its rate is %s", tokenText(tok), n, what,
 				m.name, r.Per, r)
 		}
 	}
@@ -159,11 +161,11 @@ func (m *serviceModel) start(b *book, tok core.Token, s serviceStart) {
 		return
 	}
 	if s.at < m.until {
-		b.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s", tokenText(tok), m.name,
+		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s", tokenText(tok), m.name,
 			offset(m.until))
 	}
 	if m.running[m.probe] {
-		b.u.violate(Limited, tok.Run, "attempt %s starts beside the probe %s of service %s", tokenText(tok),
+		ch.u.violate(Limited, tok.Run, "attempt %s starts beside the probe %s of service %s", tokenText(tok),
 			tokenText(m.probe), m.name)
 	}
 	m.probe = tok
@@ -214,8 +216,8 @@ func (m *serviceModel) end(tok core.Token, f *policy.Failure, at core.Time) {
 }
 
 // together checks how many attempts of a service a process executes, when it begins another one.
-func (b *book) together(n *node, tok core.Token) {
-	a := b.accounts[tok.Run]
+func (ch *checker) together(n *node, tok core.Token) {
+	a := ch.accounts[tok.Run]
 	if a == nil || int(tok.Step) >= len(a.model.steps) {
 		return
 	}
@@ -224,29 +226,29 @@ func (b *book) together(n *node, tok core.Token) {
 		return
 	}
 	all, ofKey := 0, 0
-	key := a.shadow.Steps[tok.Step].ShareKey()
-	for other := range n.workers.jobs {
-		if oa := b.accounts[other.Run]; oa != nil && n.serviceOf(&oa.model.steps[other.Step]) == m {
+	key := a.state.Steps[tok.Step].ShareKey()
+	for other := range n.workers.tasks {
+		if oa := ch.accounts[other.Run]; oa != nil && n.serviceOf(&oa.model.steps[other.Step]) == m {
 			all++
-			if oa.shadow.Steps[other.Step].ShareKey() == key {
+			if oa.state.Steps[other.Step].ShareKey() == key {
 				ofKey++
 			}
 		}
 	}
 	if most := m.limits.Concurrency; most > 0 && all > most {
-		b.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s", tokenText(tok), all, m.name)
+		ch.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s", tokenText(tok), all, m.name)
 	}
 	if most := m.limits.PerKey; most > 0 && ofKey > most {
-		b.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s with key %q", tokenText(tok), ofKey, m.name, key)
+		ch.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s with key %q", tokenText(tok), ofKey, m.name, key)
 	}
 }
 
 // freed reports whether something will come that may let go what a service holds: the end of an attempt, or an instant.
-func (b *book) freed(n *node, s *stepModel) bool {
+func (ch *checker) freed(n *node, s *stepModel) bool {
 	m := n.serviceOf(s)
-	now := b.u.clock()
-	for tok := range n.workers.jobs {
-		if a := b.accounts[tok.Run]; a != nil && n.serviceOf(&a.model.steps[tok.Step]) == m {
+	now := ch.u.clock()
+	for tok := range n.workers.tasks {
+		if a := ch.accounts[tok.Run]; a != nil && n.serviceOf(&a.model.steps[tok.Step]) == m {
 			return true
 		}
 	}

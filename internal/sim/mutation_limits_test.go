@@ -26,7 +26,7 @@ func TestLimitChecksBite(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			l := serviceLimits[m.service]
 			m.change(&l)
-			bites(t, Options{Runs: 30, Services: map[string]policy.QueueLimits{m.service: l}}, []Invariant{Limited})
+			expectViolation(t, Options{Runs: 30, Services: map[string]policy.QueueLimits{m.service: l}}, []Invariant{Limited})
 		})
 	}
 }
