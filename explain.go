@@ -151,7 +151,8 @@ func stepOf(s *api.Step) StepExplanation {
 		Reason: s.Reason, Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
 		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
 		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,
-		Kept: s.Kept, Superseded: s.Superseded, Held: held, HeldUntil: until, Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
+		Kept: s.Kept, Superseded: s.Superseded, Held: held, HeldUntil: until,
+		Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
 		Attempts: each(s.Attempts, explainedAttempt),
 	}
 }

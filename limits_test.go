@@ -31,14 +31,15 @@ func (g *gauge) run(key string, takes time.Duration) {
 		g.most[k] = max(g.most[k], g.at[k])
 	}
 	g.mu.Unlock()
-	time.Sleep(takes) // virtual time
+	<-time.After(takes) // in virtual time
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.at[""]--
 	g.at[key]--
 }
 
-// TestQueueLimits: local steps and calls share the limits of their queue, whatever run they are of, and keys take turns.
+// TestQueueLimits: local steps and calls share the limits of their queue, whatever run they are of, and keys take
+// turns.
 func TestQueueLimits(t *testing.T) {
 	var g gauge
 	work := func(_ context.Context, key string) (string, error) {
@@ -138,8 +139,14 @@ func TestBadQueueLimits(t *testing.T) {
 		cfg  pawl.Config
 		want string
 	}{
-		{pawl.Config{Queues: map[string]pawl.QueueLimits{"a": {Concurrency: -1}}}, `Config.Queues["a"]: concurrency: -1`},
-		{pawl.Config{Services: map[string]pawl.QueueLimits{"b": {Rate: pawl.Rate{N: 5}}}}, `Config.Services["b"]: rate: the time`},
+		{
+			pawl.Config{Queues: map[string]pawl.QueueLimits{"a": {Concurrency: -1}}},
+			`Config.Queues["a"]: concurrency: -1`,
+		},
+		{
+			pawl.Config{Services: map[string]pawl.QueueLimits{"b": {Rate: pawl.Rate{N: 5}}}},
+			`Config.Services["b"]: rate: the time`,
+		},
 		{pawl.Config{Services: map[string]pawl.QueueLimits{"": {PerKey: 1}}}, `Config.Services[""]: the name is empty`},
 		{
 			pawl.Config{Services: map[string]pawl.QueueLimits{"c": {Breaker: pawl.Breaker{Pause: time.Second}}}},

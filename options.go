@@ -138,17 +138,17 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitWait, after, opts)
 }
 
-// Queue sets the task queue that a [Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's own,
-// which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the step takes its
-// turn among all that share the queue.
+// Queue sets the task queue that a [Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
+// own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the
+// step takes its turn among all that share the queue.
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
 
 // Service names the service that a step uses, whose limits bound it together with all other steps that use it; see
 // Config.Services.
 func Service(name string) StepOption { return func(o *stepOptions) { o.service = name } }
 
-// Key is what the limits for each key of the step's queue and service count by, such as a tenant. Steps without one have
-// the key "".
+// Key is what the limits for each key of the step's queue and service count by, such as a tenant. Steps without one
+// have the key "".
 func Key(key string) StepOption { return func(o *stepOptions) { o.key = key } }
 
 // Priority orders the attempts that wait for a worker: a higher number goes first. Default 0.

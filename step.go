@@ -50,8 +50,8 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	case err == nil && fn == nil:
 		err = errNoFunction
 	case err == nil && o.queue != "" && !ctx.of().host.knows(o.queue):
-		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q, or give the queue "+
-			"limits in Config.Queues", o.queue)
+		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q, or give "+
+			"the queue limits in Config.Queues", o.queue)
 	}
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},
 		core.Schedule{}, run, o, err)

@@ -235,8 +235,8 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "queues", "services",
-		"steps", "hooks", "output",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "queues",
+		"services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}

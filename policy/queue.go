@@ -129,7 +129,8 @@ func (b Breaker) check() error {
 	case b.Failures == 0:
 		return queueError("breaker.failures", "say how many failures open the breaker")
 	case b.Of != 0 && b.Of < b.Failures:
-		return queueError("breaker.of", "%d attempts cannot have %d failures: the breaker would never open", b.Of, b.Failures)
+		return queueError("breaker.of", "%d attempts cannot have %d failures: the breaker would never open",
+			b.Of, b.Failures)
 	case b.Pause < 0:
 		return queueError("breaker.pause", "%s is negative", b.Pause)
 	case b.MaxPause < 0:
@@ -178,8 +179,8 @@ var (
 	breakerKeys = []string{"failures", "of", "pause", "maxPause"}
 )
 
-// DecodeQueueLimits reads the limits of a queue or a service from a mapping that a YAML or JSON decoder returned. For nil it
-// returns nil: no limits.
+// DecodeQueueLimits reads the limits of a queue or a service from a mapping that a YAML or JSON decoder returned. For
+// nil it returns nil: no limits.
 func DecodeQueueLimits(v any) (*QueueLimits, error) {
 	if v == nil {
 		return nil, nil
@@ -187,7 +188,8 @@ func DecodeQueueLimits(v any) (*QueueLimits, error) {
 	f := decode.Read(v, queueKeys...)
 	l := &QueueLimits{
 		Concurrency: f.Int("concurrency", 0, 1, maxQueue), PerKey: f.Int("perKey", 0, 1, maxQueue),
-		Rate: readRate(f, "rate"), KeyRate: readRate(f, "keyRate"), Retries: readRate(f, "retries"), Fair: f.Bool("fair", false),
+		Rate: readRate(f, "rate"), KeyRate: readRate(f, "keyRate"), Retries: readRate(f, "retries"),
+		Fair: f.Bool("fair", false),
 	}
 	if f.Has("breaker") {
 		b := decode.Read(f.Value("breaker"), breakerKeys...)

@@ -57,9 +57,9 @@ func (s *shop) recover() {
 	s.well = true
 }
 
-// Many runs use a service that fails for a while. Few attempts reach it meanwhile: those that were on their way when its
-// breaker opened, and after each pause one probe. When it is well again all succeed. The record says why attempts were held
-// and until when.
+// Many runs use a service that fails for a while. Few attempts reach it meanwhile: those that were on their way when
+// its breaker opened, and after each pause one probe. When it is well again all succeed. The record says why attempts
+// were held and until when.
 func testBreakerOfService(t *testing.T) {
 	const runs, concurrency, failures = 40, 3, 3
 	s := &shop{failedTold: make(chan int, 1000)}
@@ -100,8 +100,8 @@ steps:
 		}
 		all = append(all, r)
 	}
-	// Before the breaker opens, failures attempts fail and concurrency-1 others are on their way. What fails after them is
-	// a probe.
+	// Before the breaker opens, failures attempts fail and concurrency-1 others are on their way. What fails after
+	// them is a probe.
 	const before, probes = failures + concurrency - 1, 3
 	for n := range s.failedTold {
 		if n >= before+probes {
@@ -140,8 +140,8 @@ func heldRuns(ctx context.Context, t *testing.T, e *pawl.Engine, all []pawl.Run[
 	return n
 }
 
-// checkProbes reads from the histories that while the service failed at most one attempt ran at a time, once its breaker was
-// open.
+// checkProbes reads from the histories that while the service failed at most one attempt ran at a time, once its
+// breaker was open.
 func checkProbes(ctx context.Context, t *testing.T, e *pawl.Engine, all []pawl.Run[any]) {
 	t.Helper()
 	type span struct{ from, to time.Time }

@@ -24,7 +24,8 @@ func (b *breaker) holds(t *ticket, now core.Time) bool {
 	return b.open && (now < b.until || (b.probe != nil && b.probe != t))
 }
 
-// ended takes in how an attempt ended. It reports whether the breaker has opened, closed or stays open for another pause.
+// ended takes in how an attempt ended. It reports whether the breaker has opened, closed or stays open for another
+// pause.
 func (b *breaker) ended(t *ticket, failed bool, rule policy.Breaker, now core.Time) (changed bool) {
 	switch {
 	case rule.Failures == 0:
@@ -68,8 +69,8 @@ func (b *breaker) note(failed bool, window int) {
 	}
 }
 
-// restore opens the breaker as an attempt's record says it was, unless more is known since. It stays open no longer than
-// it could if it had opened now: the clock of the process before may have been ahead.
+// restore opens the breaker as an attempt's record says it was, unless more is known since. It stays open no longer
+// than it could if it had opened now: the clock of the process before may have been ahead.
 func (b *breaker) restore(h core.Held, since core.Time, rule policy.Breaker, now core.Time) {
 	until := min(h.Until, now.Add(rule.PauseAfter(h.Probes)))
 	if since <= b.since || (b.open && b.until >= until) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// limiter counts what the limits of queues and services bound, once for the process, however many partitions there are. A
-// partition asks it when a worker could take an attempt:
+// limiter counts what the limits of queues and services bound, once for the process, however many partitions there
+// are. A partition asks it when a worker could take an attempt:
 //
 //	t := l.ticket(…)                    // nil: nothing bounds the attempt
 //	held, ok := l.start(t, now)         // not ok: t stands in a line, and its partition is called when its turn comes
@@ -17,8 +17,8 @@ import (
 //	l.ended(t, failed, now)             // what the breaker wants to know
 //	l.release(t, now)
 //
-// A turn is an offer and no more: the attempt may have gone, or may find no worker. Then its partition passes, and the next
-// one has its turn. All methods are safe for concurrent use.
+// A turn is an offer and no more: the attempt may have gone, or may find no worker. Then its partition passes, and the
+// next one has its turn. All methods are safe for concurrent use.
 type limiter struct {
 	mu     sync.Mutex
 	now    core.Time // the latest instant that any partition has come with
@@ -196,7 +196,8 @@ func (l *limiter) ticket(
 			share.round = k.round
 		}
 		t.shares = append(t.shares, share)
-		if p.limits.Breaker.Failures > 0 && before.Reason == core.HeldBreaker && before.Service == p.service && before.Name == p.name {
+		byBreaker := before.Reason == core.HeldBreaker && before.Service == p.service && before.Name == p.name
+		if byBreaker && p.limits.Breaker.Failures > 0 {
 			p.breaker.restore(before, since, p.limits.Breaker, l.now)
 		}
 	}
@@ -312,8 +313,8 @@ func (l *limiter) forgetKey(p *limited, k *limitedKey) {
 	}
 }
 
-// lock locks the limiter. What it returns unlocks it, and then wakes the clients that have to hear of something, but for the
-// one that asks: it looks by itself.
+// lock locks the limiter. What it returns unlocks it, and then wakes the clients that have to hear of something, but
+// for the one that asks: it looks by itself.
 func (l *limiter) lock(asks *matcherClient, now core.Time) (unlock func()) {
 	l.mu.Lock()
 	l.now = max(l.now, now)

@@ -48,7 +48,8 @@ func (s *ticketShare) refuses(t *ticket, now core.Time) core.Held {
 	return core.Held{}
 }
 
-// full returns which limit for each key leaves no room if so many of the key are about to start; HeldNone: there is room.
+// full returns which limit for each key leaves no room if so many of the key are about to start; HeldNone: there is
+// room.
 func (k *limitedKey) full(l *policy.QueueLimits, about int, now core.Time) (core.HeldReason, core.Time) {
 	if l.PerKey > 0 && k.running+about >= l.PerKey {
 		return core.HeldKeyConcurrency, 0

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// bounds are the limits that a step's attempts share with others: those of its queue and of its service. What the engine's
-// configuration says about one replaces what the definition says.
+// bounds are the limits that a step's attempts share with others: those of its queue and of its service. What the
+// engine's configuration says about one replaces what the definition says.
 func (p *Partition) bounds(r *run, step core.StepID) []bound {
 	spec, def := r.state.Steps[step].Spec, r.state.Attached()
 	var ofDef map[string]*policy.QueueLimits
@@ -42,7 +42,9 @@ func (p *Partition) bounds(r *run, step core.StepID) []bound {
 }
 
 // limitsOf returns the limits of a name; nil: there are none.
-func limitsOf(own map[string]policy.QueueLimits, ofDef map[string]*policy.QueueLimits, name string) *policy.QueueLimits {
+func limitsOf(
+	own map[string]policy.QueueLimits, ofDef map[string]*policy.QueueLimits, name string,
+) *policy.QueueLimits {
 	l, ok := own[name]
 	if !ok {
 		if ofDef[name].Zero() {
@@ -116,8 +118,8 @@ func (p *Partition) passTurns(q *taskQueue) {
 	}
 }
 
-// pass gives up the turn of an attempt, if it has one. A worker or its function is what it waits for then. That a breaker
-// holds it stays recorded until its instant, for the next process to find.
+// pass gives up the turn of an attempt, if it has one. A worker or its function is what it waits for then. That a
+// breaker holds it stays recorded until its instant, for the next process to find.
 func (p *Partition) pass(o *offer) {
 	if o.ticket == nil || o.heldBack || p.tasks.offers[o.token()] != o {
 		return
@@ -128,8 +130,8 @@ func (p *Partition) pass(o *offer) {
 	}
 }
 
-// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so many
-// at most. It reports whether there are more of them.
+// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so
+// many at most. It reports whether there are more of them.
 func (p *Partition) tickLimits(most int) (more bool) {
 	t := &p.tasks
 	if t.tickets == 0 {
@@ -180,7 +182,8 @@ func (p *Partition) judge(t *transition) {
 	}
 }
 
-// serviceFailed reports whether the end of an attempt shows that the service fails; known is false where it shows nothing.
+// serviceFailed reports whether the end of an attempt shows that the service fails; known is false where it shows
+// nothing.
 func serviceFailed(f *policy.Failure) (failed, known bool) {
 	if f == nil {
 		return false, true

@@ -36,7 +36,8 @@ func (s *starts) full(r policy.Rate, about int, now core.Time) (until core.Time,
 	if about >= r.N {
 		return 0, true
 	}
-	// So many of the oldest must be too old that one more fits. The limit may have become smaller than what has started.
+	// So many of the oldest must be too old that one more fits. The limit may have become smaller than what has
+	// started.
 	last := s.at[s.from+n+about-r.N]
 	return last.Add(r.Per), true
 }

@@ -104,7 +104,8 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 	return q
 }
 
-// add makes an attempt wait, unless it does already; then it returns nil. If it needs its function first, it stays outside its queue until enqueue puts it there.
+// add makes an attempt wait, unless it does already; then it returns nil. If it needs its function first, it stays
+// outside its queue until enqueue puts it there.
 func (t *tasks) add(r *run, e core.Offer, needsFunction bool) *offer {
 	t.lastOrder++
 	o := &offer{

@@ -19,7 +19,8 @@ var serviceLimits = map[string]policy.QueueLimits{
 		Breaker: policy.Breaker{Failures: 2, Of: 4, Pause: 5 * time.Second, MaxPause: time.Minute},
 	},
 	"ship": {
-		Concurrency: 3, Rate: policy.Rate{N: 5, Per: time.Minute}, Breaker: policy.Breaker{Failures: 3, Pause: 2 * time.Second},
+		Concurrency: 3, Rate: policy.Rate{N: 5, Per: time.Minute},
+		Breaker: policy.Breaker{Failures: 3, Pause: 2 * time.Second},
 	},
 }
 
@@ -32,15 +33,39 @@ const serviceText = `services:
   ship: {limits: {concurrency: 3, rate: 5/1m, breaker: {failures: 3, pause: 2s}}}
 `
 
-// service has a task use a service, in some flows. It draws from numbers of its own, so that the other flows stay as they are.
+// service has a task use a service, in some flows. It draws from numbers of its own, so that the other flows stay as
+// they are.
 func (g *flowGenerator) service(indent int) {
-	if g.shared == nil || !g.shared.chance(0.7) {
+	if g.shared == nil || !g.shared.chance(0.8) {
 		return
 	}
 	g.line(indent, "service: %s", pick(*g.shared, []string{"mail", "fax", "bank", "shop", "shop", "ship"}))
 	if g.shared.chance(0.5) {
 		g.line(indent, `key: "k${{ input.n }}"`)
 	}
+}
+
+// failingServices lets a service fail for a while in many universes. It draws from numbers of its own.
+func failingServices(u *universe) map[string]core.Time {
+	own := newRandom(u.seed, 0xfa11)
+	out := map[string]core.Time{}
+	for _, name := range []string{"shop", "ship"} {
+		if !u.opt.NoFaults && own.chance(0.6) {
+			out[name] = epoch.Add(own.span(30*time.Second, time.Hour))
+		}
+	}
+	return out
+}
+
+// serviceFails reports whether the service that the attempt uses fails now.
+func (wt *workerTask) serviceFails() bool {
+	u := wt.w.n.u
+	a := u.checker.accounts[wt.task.Token.Run]
+	if u.noFaults || a == nil || int(wt.task.Token.Step) >= len(a.model.steps) {
+		return false
+	}
+	share := a.model.steps[wt.task.Token.Step].spec.Share
+	return share != nil && u.now < u.failing[share.Service]
 }
 
 // serviceModel is the checker's own idea of a service, as one process counts it.
@@ -136,7 +161,8 @@ func (ch *checker) limited(n *node, a *account, e core.Entry) {
 // start checks a start against the rates and the breaker.
 func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 	m.running[tok] = true
-	if now := ch.u.clock(); s.at > now { // an earlier process had its clock ahead, and a run's instants never run backwards
+	if now := ch.u.clock(); s.at > now {
+		// An earlier process had its clock ahead, and a run's instants never run backwards.
 		s.at, s.moved = now, true
 	}
 	m.starts = append(m.starts, s)
@@ -148,12 +174,13 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 			}
 		}
 		if r.N > 0 && n > r.N {
-			ch.u.violate(Limited, tok.Run, "attempt %s is the %dth %s of service %s in %s, its rate is %s", tokenText(tok), n, what,
-				m.name, r.Per, r)
+			ch.u.violate(Limited, tok.Run, "attempt %s is the %dth %s of service %s in %s, its rate is %s",
+				tokenText(tok), n, what, m.name, r.Per, r)
 		}
 	}
 	count(m.limits.Rate, "start", func(serviceStart) bool { return true })
-	count(m.limits.KeyRate, fmt.Sprintf("start with key %q", s.key), func(o serviceStart) bool { return o.key == s.key })
+	ofKey := func(o serviceStart) bool { return o.key == s.key }
+	count(m.limits.KeyRate, fmt.Sprintf("start with key %q", s.key), ofKey)
 	if s.retry {
 		count(m.limits.Retries, "retry", func(o serviceStart) bool { return o.retry })
 	}
@@ -161,8 +188,8 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		return
 	}
 	if s.at < m.until {
-		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s", tokenText(tok), m.name,
-			offset(m.until))
+		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s",
+			tokenText(tok), m.name, offset(m.until))
 	}
 	if m.running[m.probe] {
 		ch.u.violate(Limited, tok.Run, "attempt %s starts beside the probe %s of service %s", tokenText(tok),
@@ -182,10 +209,11 @@ func (m *serviceModel) end(tok core.Token, f *policy.Failure, at core.Time) {
 			failed = true
 		case policy.KindFailed:
 		case policy.KindTimeout:
-			if f.Limit != policy.LimitStartToClose && f.Limit != policy.LimitHeartbeat && f.Limit != policy.LimitInactivity {
-				return
+			failed = f.Limit == policy.LimitStartToClose || f.Limit == policy.LimitHeartbeat ||
+				f.Limit == policy.LimitInactivity
+			if !failed {
+				return // it may have begun just before the deadline
 			}
-			failed = true
 		default:
 			return
 		}
@@ -239,7 +267,8 @@ func (ch *checker) together(n *node, tok core.Token) {
 		ch.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s", tokenText(tok), all, m.name)
 	}
 	if most := m.limits.PerKey; most > 0 && ofKey > most {
-		ch.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s with key %q", tokenText(tok), ofKey, m.name, key)
+		ch.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s with key %q",
+			tokenText(tok), ofKey, m.name, key)
 	}
 }
 

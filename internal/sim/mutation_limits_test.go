@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestLimitChecksBite gives the engine other limits than the flows have, one at a time, and expects that the checks see it.
+// TestLimitChecksBite gives the engine other limits than the flows have, one at a time, and expects that the checks
+// see it.
 func TestLimitChecksBite(t *testing.T) {
 	for _, m := range []struct {
 		name, service string
@@ -26,7 +27,8 @@ func TestLimitChecksBite(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			l := serviceLimits[m.service]
 			m.change(&l)
-			expectViolation(t, Options{Runs: 30, Services: map[string]policy.QueueLimits{m.service: l}}, []Invariant{Limited})
+			opt := Options{Runs: 60, Services: map[string]policy.QueueLimits{m.service: l}}
+			expectViolation(t, opt, []Invariant{Limited})
 		})
 	}
 }

@@ -44,6 +44,7 @@ type universe struct {
 	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
 	checker   *checker
 	bug       *plantedBug
+	failing   map[string]core.Time // services that fail until then
 	clients   *clients
 	operator  *operator
 	crashes   int
@@ -89,6 +90,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.checker = newChecker(u)
 	u.bug = newPlantedBug(u)
+	u.failing = failingServices(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)

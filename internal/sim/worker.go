@@ -152,9 +152,12 @@ func (wt *workerTask) finish() {
 	if u.noFaults {
 		bad = 0.02
 	}
-	if u.chance(bad) {
+	switch {
+	case wt.serviceFails():
+		in.Failure = &policy.Failure{Kind: policy.KindError, Message: "the service fails"}
+	case u.chance(bad):
 		in.Failure = wt.failure()
-	} else {
+	default:
 		in.Output = fmt.Appendf(nil, `{"attempt":%d}`, in.Attempt)
 	}
 	if u.chance(0.1) {

@@ -127,7 +127,7 @@ func (g *flowGenerator) write() {
 	if g.chance(0.15) {
 		g.line(0, "defaults: {retry: %s}", g.retry())
 	}
-	if own := newRandom(uint64(g.n), 0x5e41); own.chance(0.3) {
+	if own := newRandom(uint64(g.n), 0x5e41); own.chance(0.5) {
 		g.shared = &own
 		g.WriteString(serviceText)
 	}
