@@ -357,3 +357,46 @@ func TestLimitsAfterAFailedAppend(t *testing.T) {
 		t.Fatalf("%+v, %d tickets", n, r.p.tasks.tickets)
 	}
 }
+
+// TestLimitsAreCountedOnce: two partitions of a process share the limits of a service, and the first come is the first
+// served.
+func TestLimitsAreCountedOnce(t *testing.T) {
+	workers, m := newFakeWorkers(-1), NewMatcher()
+	m.Add("w", workers)
+	rigs := make([]*rig, 2)
+	var woken []int
+	for i := range rigs {
+		r := &rig{t: t, workers: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
+		r.services = map[string]policy.QueueLimits{"shop": {Concurrency: 2}}
+		cfg := r.config()
+		cfg.Kinds, cfg.Workers, cfg.Matcher = plans, nil, m
+		cfg.Wake = func(string, string) { woken = append(woken, i) }
+		r.p = NewPartition(cfg)
+		if err := r.p.Open(t.Context(), r.now); err != nil {
+			t.Fatal(err)
+		}
+		rigs[i] = r
+	}
+	owner := map[core.RunID]int{}
+	var started, began []core.RunID
+	for range 4 {
+		for i, r := range rigs {
+			id := r.startAll("")[0]
+			owner[id] = i
+			started = append(started, id)
+		}
+	}
+	for executing := workers.dispatched(); len(executing) > 0; {
+		if len(executing) > 2 {
+			t.Fatalf("%d attempts at once", len(executing))
+		}
+		began = append(began, executing[0].Token.Run)
+		rigs[owner[executing[0].Token.Run]].end(executing[0], succeed)
+		for ; len(woken) > 0; woken = woken[1:] {
+			rigs[woken[0]].p.Match("", "noop", epoch)
+			rigs[woken[0]].settle()
+		}
+		executing = append(executing[1:], workers.dispatched()...)
+	}
+	wantRuns(t, began, started...)
+}
