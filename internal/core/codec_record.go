@@ -28,6 +28,7 @@ const (
 	tagDeadlineMoved
 	tagOperated
 	tagBodyWaits
+	tagRunStopping
 	tagAttemptHeld
 )
 
@@ -83,6 +84,8 @@ func tagOf(r Record) byte {
 		return tagOperated
 	case BodyWaits:
 		return tagBodyWaits
+	case RunStopping:
+		return tagRunStopping
 	case AttemptHeld:
 		return tagAttemptHeld
 	}
@@ -140,6 +143,8 @@ func (c *coder) write(r Record) {
 	case Operated:
 		r.fields(c)
 	case BodyWaits:
+	case RunStopping:
+		r.fields(c)
 	case AttemptHeld:
 		r.fields(c)
 	}
@@ -269,6 +274,10 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r Operated
 		r.fields(c)
 		return r
+	case tagRunStopping:
+		var r RunStopping
+		r.fields(c)
+		return r
 	case tagAttemptHeld:
 		var r AttemptHeld
 		r.fields(c)
@@ -301,6 +310,12 @@ func (r *RunClosing) fields(c *coder) {
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
 	c.failure(&r.Failure)
+}
+
+func (r *RunStopping) fields(c *coder) {
+	small(c, &r.Phase)
+	c.failure(&r.Failure)
+	c.time(&r.Until)
 }
 
 func (r *RunHooks) fields(c *coder) { optional(c, &r.Stage) }

@@ -42,6 +42,7 @@ var recordTypes = []Record{
 	DeadlineMoved{},
 	Operated{},
 	BodyWaits{},
+	RunStopping{},
 	AttemptHeld{},
 }
 

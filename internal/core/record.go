@@ -58,6 +58,14 @@ type (
 		Failure *policy.Failure
 	}
 
+	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
+	// time, with Until, when that is done.
+	RunStopping struct {
+		Phase   RunPhase
+		Failure *policy.Failure
+		Until   Time // zero: work is still being stopped
+	}
+
 	// RunHooks: the decider was asked for a stage of hooks.
 	RunHooks struct{ Stage int }
 
@@ -209,6 +217,7 @@ type (
 func (RunCreated) record()     {}
 func (RunStarted) record()     {}
 func (RunClosing) record()     {}
+func (RunStopping) record()    {}
 func (RunHooks) record()       {}
 func (RunEnded) record()       {}
 func (RunReopened) record()    {}

@@ -187,7 +187,7 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 	if !m.open || m.unknown {
 		return
 	}
-	if s.at < m.until {
+	if s.at < m.until && !s.moved {
 		ch.u.violate(Limited, tok.Run, "attempt %s starts, the breaker of service %s is open until %s",
 			tokenText(tok), m.name, offset(m.until))
 	}
