@@ -274,6 +274,14 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r Operated
 		r.fields(c)
 		return r
+	default:
+		return c.readNewer(tag)
+	}
+}
+
+// readNewer reads the records that were added last.
+func (c *coder) readNewer(tag byte) Record {
+	switch tag {
 	case tagRunStopping:
 		var r RunStopping
 		r.fields(c)

@@ -234,9 +234,7 @@ func TestBreaker(t *testing.T) {
 		if len(tasks) == 0 || len(tasks) > 2 {
 			t.Fatalf("%d attempts at once", len(tasks))
 		}
-		for _, task := range tasks[1:] {
-			r.workers.tasks = append(r.workers.tasks, task)
-		}
+		r.workers.tasks = append(r.workers.tasks, tasks[1:]...)
 		r.end(tasks[0], succeed)
 	}
 }
