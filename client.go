@@ -221,7 +221,8 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
-	return Outcome{ID: out.Run.String(), Phase: out.Phase.String(), Output: out.Output, Failure: out.Failure}, nil
+	return Outcome{ID: out.Run.String(), Phase: out.Phase.String(), Output: out.Output,
+		Failure: opened(e.host.codec, out.Failure)}, nil
 }
 
 // find resolves a name. A run id needs no look-up.
@@ -308,11 +309,12 @@ func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
 		}
 		in.Step = s.ID
 	}
+	codec := h.codec
+	if r.Definition != definitionID(r.Workflow) {
+		codec = JSON{} // of a flow
+	}
+	in.Failure = sealFailure(codec, in.Failure)
 	if op.Output != nil {
-		codec := h.codec
-		if r.Definition != definitionID(r.Workflow) {
-			codec = JSON{} // of a flow
-		}
 		in.Output, err = encode(codec, "the result", op.Output)
 	}
 	return err
@@ -330,7 +332,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
 		},
-		Input: r.Input, Output: r.Output, Failure: r.Failure,
+		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure),
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -340,7 +342,8 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		d.Steps = append(d.Steps, StepDescription{
 			Name: s.Key(), Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
-			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output, Failure: s.Failure,
+			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
+			Failure: opened(e.host.codec, s.Failure),
 		})
 	}
 	return d, nil

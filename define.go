@@ -249,18 +249,19 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 				if err != nil {
 					return err
 				}
-				return fn(ctx, in, causeOf(p))
+				return fn(ctx, in, causeOf(c, p))
 			},
 		}
 	}
 }
 
 // causeOf is the error of a run that closes.
-func causeOf(p body.HookPayload) error {
+func causeOf(c Codec, p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	return &RunError{Phase: p.Phase.String(), Failure: p.Failure, own: ownOf(p.Failure)}
+	failure := opened(c, p.Failure)
+	return &RunError{Phase: p.Phase.String(), Failure: failure, own: ownOf(failure)}
 }
 
 func wrap(what string, err error) error {

@@ -199,6 +199,7 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 		if t.Stop() != nil && invalid == nil && isStop(err) {
 			end.Failure = nil
 		}
+		end.Failure = sealFailure(h.codec, end.Failure)
 		if t.Return(invalid, body.OutcomeOf(err), end) {
 			return
 		}
@@ -214,7 +215,7 @@ func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result 
 func (h *host) perform(at *attempt, fn stepFunc) (res worker.Result) {
 	defer func() {
 		if v := recover(); v != nil {
-			res = worker.Result{Failure: failureOf(newPanic(v, debug.Stack()))}
+			res = worker.Result{Failure: sealFailure(at.codec, failureOf(newPanic(v, debug.Stack())))}
 		}
 	}()
 	began := time.Now()
@@ -226,7 +227,7 @@ func (h *host) perform(at *attempt, fn stepFunc) (res worker.Result) {
 		h.observer.AttemptEnded(at.info(), time.Since(began), err)
 	}
 	if err != nil {
-		return worker.Result{Failure: failureOf(err)}
+		return worker.Result{Failure: sealFailure(at.codec, failureOf(err))}
 	}
 	return worker.Result{Output: out}
 }
