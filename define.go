@@ -212,7 +212,8 @@ func ForStep(name string, opts ...StepOption) Option {
 }
 
 // OnFailure runs fn once when a run is about to end as failed or timed out, before the end is recorded. cause is what
-// ended it. The hook is a step: it has attempts, by default one within a minute, and a place in the history.
+// ended it. The hook is a step: it has attempts, by default one, and a place in the history. It has a minute, unless
+// [Timeout], [AttemptTimeout] or [Deadline] say otherwise.
 func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookFailure, fn, opts)
 }
@@ -228,11 +229,14 @@ func OnExit[In any](fn func(ctx context.Context, in In, cause error) error, opts
 	return hook(body.HookExit, fn, opts)
 }
 
-// hookLimit bounds a hook whose options set no limit.
+// hookLimit bounds a hook whose options bound neither the hook nor its attempts.
 const hookLimit = time.Minute
 
 func hook[In any](name string, fn func(context.Context, In, error) error, opts []StepOption) Option {
-	o, err := stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
+	o, err := stepPolicy(opts)
+	if l := &o.policy.Limits; l.ScheduleToClose == nil && l.StartToClose == nil && l.Deadline == nil {
+		o, err = stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
+	}
 	return func(d *definition) {
 		d.note(wrap(name, err))
 		if fn == nil {

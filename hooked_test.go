@@ -171,3 +171,46 @@ func TestInterceptorThatPanicsBefore(t *testing.T) {
 		}
 	})
 }
+
+// TestHookLimits: a hook has a minute, unless its options bound it or its attempts.
+func TestHookLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []pawl.StepOption
+		ends time.Duration // when it is told to stop
+	}{
+		"no option":          {nil, time.Minute},
+		"no time limit":      {[]pawl.StepOption{pawl.HeartbeatTimeout("2h")}, time.Minute},
+		"attempt":            {[]pawl.StepOption{pawl.AttemptTimeout("1h")}, time.Hour},
+		"step":               {[]pawl.StepOption{pawl.Timeout("3h")}, 3 * time.Hour},
+		"deadline":           {[]pawl.StepOption{pawl.Deadline("2h")}, 2 * time.Hour},
+		"attempt and longer": {[]pawl.StepOption{pawl.AttemptTimeout("1h"), pawl.Timeout("3h")}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var took time.Duration
+				w := pawl.Define("hooked", func(pawl.Context, int) (int, error) { return 1, nil },
+					pawl.OnExit(func(ctx context.Context, _ int, _ error) error {
+						begin := time.Now()
+						<-ctx.Done()
+						took = time.Since(begin)
+						return ctx.Err()
+					}, c.opts...))
+				e, err := pawl.Open(t.Context(), pawl.Config{Journal: memory.New(), Workflows: []pawl.Definition{w}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = e.Close() }()
+				run, err := w.Start(t.Context(), e, "", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := run.Result(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if took != c.ends {
+					t.Errorf("the hook was told to stop after %s, want %s", took, c.ends)
+				}
+			})
+		})
+	}
+}
