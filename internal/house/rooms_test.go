@@ -42,10 +42,12 @@ var drivers = []string{
 }
 
 // mayLinkDriver are the rooms that choose a journal or are one.
-var mayLinkDriver = []string{"journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest"}
+var mayLinkDriver = []string{
+	"journal/postgres", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest",
+}
 
 // adapters never import each other: what two of them share lives in a package beside them.
-var adapters = []string{"journal/memory", "journal/sqlite"}
+var adapters = []string{"journal/memory", "journal/postgres", "journal/sqlite"}
 
 // A pkg is what `go list` tells about one package.
 type pkg struct {
