@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -45,6 +46,9 @@ func (s *storage) Acquire(ctx context.Context, n int, name string) (journal.Leas
 	}
 	if name == "" {
 		name = "somebody"
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += " on " + host // the others are on other machines
 	}
 	l := journal.Lease{Term: s.lease}
 	mark, got := s.nextMark(), false

@@ -55,7 +55,7 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 
 // OpenReadOnly opens the schema for looking. It changes nothing and waits for nobody. Acquire, Append and Prune return
 // journal.ErrReadOnly.
-func OpenReadOnly(ctx context.Context, dsn string) (journal.Journal, error) {
+func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
 	s, err := connect(ctx, dsn)
 	if err != nil {
 		return nil, err
