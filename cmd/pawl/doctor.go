@@ -286,8 +286,7 @@ func (a *app) tellServer(d *diagnosis) {
 		case p.Owner != "":
 			owner = "its owner gave no sign of life for too long: " + screen.Clean(p.Owner)
 		}
-		a.say("journal   partition %d: batches %d to %d, the view has all up to %d; %s", p.Partition, p.First, p.Last,
-			p.Through, owner)
+		a.say("journal   partition %d: last batch %d, the view has all up to %d; %s", p.Partition, p.Last, p.Through, owner)
 	}
 	a.say("compared  %s with what its history says", count(d.Runs, "run"))
 }
