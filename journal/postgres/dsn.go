@@ -43,7 +43,7 @@ type place struct {
 // parse reads an address. Its own parameters are taken out, and the rest is for pgx.
 func parse(dsn string) (p place, err error) {
 	u, err := url.Parse(dsn)
-	if err != nil || u.Opaque != "" || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+	if err != nil || u.Opaque != "" || u.Host+u.Path+u.RawQuery == "" || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return place{}, errors.New("journal: the database's address is not understood: " +
 			"write it like postgres://user:password@host:5432/database?schema=pawl")
 	}

@@ -43,11 +43,20 @@ type state struct {
 }
 
 // look reads the state of the schema.
-func (s *storage) look(ctx context.Context) (state, error) {
+func (s *storage) look(ctx context.Context) (st state, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		st, err = s.lookOnce(ctx)
+		return err
+	})
+	return st, err
+}
+
+func (s *storage) lookOnce(ctx context.Context) (state, error) {
 	var st state
-	var names int
+	var names int // of Pawl's, but for the table of versions: goose makes that before all others
 	err := s.query(ctx, "SELECT (SELECT count(*) > 0 FROM pg_catalog.pg_namespace WHERE nspname = $1),"+
-		" count(*) FILTER (WHERE c.relname IN ('meta', 'partitions', '"+versions+"')) = 3, count(*)"+
+		" count(*) FILTER (WHERE c.relname IN ('meta', 'partitions', '"+versions+"')) = 3,"+
+		" count(*) FILTER (WHERE c.relname <> '"+versions+"')"+
 		" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"+
 		" WHERE n.nspname = $1 AND c.relname IN ('"+versions+"', 'meta', 'partitions', 'journal', 'feeds', 'definitions',"+
 		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'runs', 'steps', 'attempts')",
@@ -57,7 +66,7 @@ func (s *storage) look(ctx context.Context) (state, error) {
 		return st, err
 	}
 	if !st.tables {
-		if names > 1 { // the table of versions alone: a migration is about to begin
+		if names > 0 {
 			return st, fmt.Errorf("%w: %s has tables with the names of Pawl's that are not Pawl's; "+
 				"name a schema for Pawl alone with ?schema=NAME", journal.ErrNoJournal, s.name)
 		}
