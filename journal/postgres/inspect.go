@@ -44,10 +44,11 @@ func (i *inspection) server(ctx context.Context) error {
 		return i.s.wrap("check", err)
 	}
 	i.Schema = st.version
-	return i.s.read(ctx, "check", "SELECT version(), (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM"+
-		" pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"+
-		" WHERE n.nspname = $1 AND c.relkind = 'r')", []any{i.s.schema}, func() {},
-		func(r pgx.Rows) error { return r.Scan(&i.Server, &i.Bytes) })
+	if i.Bytes, err = i.s.Bytes(ctx); err != nil {
+		return err
+	}
+	return i.s.read(ctx, "check", "SELECT version()", nil, func() {},
+		func(r pgx.Rows) error { return r.Scan(&i.Server) })
 }
 
 func (i *inspection) partitions(ctx context.Context) error {

@@ -106,6 +106,14 @@ func (s *storage) PartitionCount() int { return s.count }
 // Statements returns how many statements were sent to the database. It is for benchmarks.
 func (s *storage) Statements() int64 { return s.statements.Load() }
 
+// Bytes returns how large the tables and indexes are. It is for benchmarks, and for who examines a database.
+func (s *storage) Bytes(ctx context.Context) (n int64, err error) {
+	err = s.read(ctx, "size", "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c"+
+		" JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'",
+		[]any{s.schema}, func() {}, func(r pgx.Rows) error { return r.Scan(&n) })
+	return n, err
+}
+
 // Close implements journal.Journal. It gives back the partitions that this process still owns.
 func (s *storage) Close() error {
 	s.mu.Lock()
