@@ -109,7 +109,7 @@ func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 	j, err := p.openReadOnly(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, "+
-			"or name another one with --database", p.path)
+			"or name another one with --database", p.name())
 	}
 	if err != nil {
 		return nil, nil, err

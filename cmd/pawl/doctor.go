@@ -98,6 +98,9 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 // examine checks a database in PostgreSQL.
 func (d *diagnosis) examine(ctx context.Context, address string) {
 	j, err := postgres.OpenReadOnly(ctx, address)
+	if d.missing = errors.Is(err, fs.ErrNotExist); d.missing {
+		return
+	}
 	if err != nil {
 		d.Problems = append(d.Problems, err.Error())
 		return

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,7 +55,7 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 }
 
 // OpenReadOnly opens the schema for looking. It changes nothing and waits for nobody. Acquire, Append and Prune return
-// journal.ErrReadOnly.
+// journal.ErrReadOnly. Errors: fs.ErrNotExist where there are no tables yet, journal.ErrNoJournal, ErrNewer.
 func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
 	s, err := connect(ctx, dsn)
 	if err != nil {
@@ -68,7 +69,7 @@ func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
 	case err != nil:
 		err = s.wrap("open", err)
 	case !st.tables:
-		err = fmt.Errorf("%w: %s has no tables yet; starting a run with it creates them", journal.ErrNoJournal, s.name)
+		err = fmt.Errorf("journal: %s has no tables yet, starting a run with it creates them: %w", s.name, fs.ErrNotExist)
 	case st.version < newest:
 		err = fmt.Errorf("journal: open %s: the tables are of version %d, this code reads version %d: "+
 			"start a run or a server with it, which migrates them", s.name, st.version, newest)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
@@ -68,7 +69,7 @@ func TestRefused(t *testing.T) {
 	opens("wrong password", strings.Replace(dsn, "pawl:", "pawl:s3cret", 1), nil, "correct the user or the password")
 
 	_, err := OpenReadOnly(t.Context(), dsn)
-	refuses(t, "nothing there", err, journal.ErrNoJournal, "has no tables yet; starting a run with it creates them")
+	refuses(t, "nothing there", err, fs.ErrNotExist, "has no tables yet, starting a run with it creates them")
 	if j := opened(t, dsn); j.PartitionCount() != 3 {
 		t.Errorf("%d partitions", j.PartitionCount())
 	}
