@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/service"
-	"github.com/pawl-dev/pawl/journal/memory"
-	"github.com/pawl-dev/pawl/journal/postgres"
-	"github.com/pawl-dev/pawl/journal/sqlite"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -114,7 +114,7 @@ func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return service.NewFile(j, readWorkflow, clockNow), func() { _ = j.Close() }, nil
+	return service.NewFile(j, a.readWorkflow, clockNow), func() { _ = j.Close() }, nil
 }
 
 func (p place) openReadOnly(ctx context.Context) (journal.Journal, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/postgres"
-	"github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 // diagnosis is what programs get.
@@ -27,7 +27,7 @@ type diagnosis struct {
 	File     *sqlite.Report      `json:"file,omitempty"`   // nil: there is none
 	Server   *journal.Inspection `json:"server,omitempty"` // nil: it is a file, or it cannot be examined
 	Runs     int                 `json:"runsCompared"`     // rows held against their history
-	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to make a write durable; 0: it takes none
+	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0: it takes none
 	Version  string              `json:"version"`
 	Problems []string            `json:"problems"`
 
@@ -38,9 +38,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
 		Long: `Checks the database: that every batch and every history decodes, and that each run's rows say what its
-history says; of a file also SQLite's integrity check. Tells who holds the file, or owns the partitions in PostgreSQL, and
-how long this machine's disk takes to make a write durable. It only reads the database. Exit status 1 if something is
-wrong.`,
+history says; of a file also SQLite's integrity check. Tells who holds the file, or owns the partitions in
+PostgreSQL, and how long the disk of a file takes to make a write durable. It only reads the database. Exit status 1 if
+something is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := a.diagnose(cmd.Context())
 			if err != nil {
@@ -69,7 +69,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	}
 	d := &diagnosis{Database: p.name(), Version: buildVersion(), Problems: []string{}}
 	if p.server != "" {
-		d.examine(ctx, p.server)
+		a.examine(ctx, d, p.server)
 		return d, nil
 	}
 	if d.SyncP50, err = syncFloor(filepath.Dir(p.path)); err != nil {
@@ -91,12 +91,12 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 		return d, nil
 	}
 	defer func() { _ = j.Close() }() // it only read
-	d.compare(ctx, j)
+	a.compare(ctx, d, j)
 	return d, nil
 }
 
 // examine checks a database in PostgreSQL.
-func (d *diagnosis) examine(ctx context.Context, address string) {
+func (a *app) examine(ctx context.Context, d *diagnosis, address string) {
 	j, err := postgres.OpenReadOnly(ctx, address)
 	if d.missing = errors.Is(err, fs.ErrNotExist); d.missing {
 		return
@@ -112,7 +112,7 @@ func (d *diagnosis) examine(ctx context.Context, address string) {
 	}
 	d.Problems = append(d.Problems, d.Server.Problems...)
 	d.Server.Problems = nil
-	d.compare(ctx, j)
+	a.compare(ctx, d, j)
 }
 
 // stored is a journal whose runs can be read one after the other.
@@ -122,11 +122,10 @@ type stored interface {
 }
 
 // compare holds every run's row against the fold of its history.
-func (d *diagnosis) compare(ctx context.Context, j stored) {
-	flows := newShown()
+func (a *app) compare(ctx context.Context, d *diagnosis, j stored) {
 	err := j.EachRun(ctx, func(r journal.Stored) error {
 		if r.Broken == nil { // else the check of the file has said so
-			d.compareRun(ctx, j, flows, r)
+			a.compareRun(ctx, d, j, r)
 		}
 		return nil
 	})
@@ -135,11 +134,11 @@ func (d *diagnosis) compare(ctx context.Context, j stored) {
 	}
 }
 
-func (d *diagnosis) compareRun(ctx context.Context, j stored, flows *shown, r journal.Stored) {
+func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.Stored) {
 	def, err := j.Definition(ctx, r.Row.Definition)
 	var c *compiled
 	if err == nil {
-		c, err = flows.get(def)
+		c, err = a.stored(def)
 	}
 	if err != nil {
 		d.problem("run %s: its definition: %v", r.Row.ID, err)
@@ -280,7 +279,8 @@ func (a *app) tellServer(d *diagnosis) {
 	s := d.Server
 	a.say("server    %s", screen.Clean(s.Server))
 	a.say("tables    %s, version %d", fileSize(s.Bytes), s.Schema)
-	a.say("view      %s, %d of them open; %d steps, %d attempts", count(int(s.Runs), "run"), s.Open, s.Steps, s.Attempts)
+	a.say("view      %s, %d of them open; %d steps, %d"+
+		" attempts", count(int(s.Runs), "run"), s.Open, s.Steps, s.Attempts)
 	for _, p := range s.Partitions {
 		owner := "nobody owns it"
 		switch {
@@ -289,7 +289,8 @@ func (a *app) tellServer(d *diagnosis) {
 		case p.Owner != "":
 			owner = "its owner gave no sign of life for too long: " + screen.Clean(p.Owner)
 		}
-		a.say("journal   partition %d: last batch %d, the view has all up to %d; %s", p.Partition, p.Last, p.Through, owner)
+		a.say("journal   partition %d: last batch %d, the view has all up to %d;"+
+			" %s", p.Partition, p.Last, p.Through, owner)
 	}
 	a.say("compared  %s with what its history says", count(d.Runs, "run"))
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/pgtest"
-	"github.com/pawl-dev/pawl/journal/memory"
 )
 
 // TestMain also acts as the child process that some rows start, see Command.
@@ -39,7 +39,8 @@ func TestOnServer(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
-	if len(rows) != 2 || rows[0].Database != "" || rows[1].Database != "postgres" || rows[1].P50 <= 0 || rows[1].DB <= 0 {
+	if len(rows) != 2 || rows[0].Database != "" || rows[1].Database != "postgres" || rows[1].P50 <= 0 ||
+		rows[1].DB <= 0 {
 		t.Fatalf("%+v", rows)
 	}
 	for _, says := range []string{"x fdatasync p50", "SQL statements a step", "x SQLite"} {

@@ -31,7 +31,8 @@ func Command(usage func(error) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [NAME...]",
 		Short: "Measure this machine: rates, latency, sleepers, timers, recovery",
-		Long: "Measure Pawl on this machine, on a SQLite file that syncs every commit. With --database postgres://… also on\n" +
+		Long: "Measure Pawl on this machine, on a SQLite file that syncs every commit. With --database postgres://…" +
+			" also on\n" +
 			"that database, in schemas named pawl_bench_ROW.\n\n" + table(),
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: Names(),

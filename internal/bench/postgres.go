@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/journal/postgres"
 )
 
 // server is a PostgreSQL database that a row is measured on, in a schema of its own.
@@ -29,7 +29,8 @@ type counter interface {
 // onServer returns the target of a row on PostgreSQL; "": it is not measured there.
 func onServer(name string) string {
 	return map[string]string{
-		"onestep": ">= 10000 runs/s, <= 0.2 SQL statements a step", "tenstep": ">= 25000 steps/s, <= 0.2 SQL statements a step",
+		"onestep": ">= 10000 runs/s, <= 0.2 SQL statements a step", "tenstep": ">= 25000 steps/s, <= 0.2 SQL" +
+			" statements a step",
 		"latency": "p50 <= 5 x fdatasync p50", "retry": "–", "sleepers": "<= 600 B of database a run",
 		"timers": "lateness p99 <= 20ms",
 	}[name]

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// liveSession is a session with what it lacks: a lock, timers, and goroutines for its branches.
+// liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
 type liveSession struct {
 	host   *Host
 	ctx    context.Context // of the body; done when it is unwound
@@ -116,7 +116,7 @@ func (l *liveSession) start() {
 
 // launch executes a branch in a goroutine. The session is locked until the branch's thread is whole.
 func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
-	t := &Thread{live: l, branch: b}
+	t := &Thread{live: l, branch: b, scope: b.scope}
 	b.thread = t
 	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
 	return t

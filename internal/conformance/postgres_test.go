@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/pgtest"
-	"github.com/pawl-dev/pawl/journal/postgres"
 )
 
 // TestConformanceOnPostgres runs the Go rows again, on PostgreSQL.
@@ -62,7 +62,7 @@ type pending struct {
 
 func newRacer(t *testing.T, name int, server string, begun chan<- pending) *racer {
 	r := &racer{name: name, proxy: pgtest.NewProxy(t, server), ended: make(chan error, 100)}
-	r.address = within(r.proxy.DSN(), "partitions=1&lease=1s&statement_timeout=400ms")
+	r.address = within(r.proxy.DSN(), "partitions=1&lease=1s&statement_timeout=1s")
 	work := func(ctx context.Context) error {
 		p := pending{name, make(chan struct{})}
 		select {

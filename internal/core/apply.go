@@ -19,6 +19,8 @@ func Apply(r *Run, at Time, rec Record) {
 		}
 		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
+	case RunStopping:
+		r.applyStopping(rec)
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
@@ -39,7 +41,9 @@ func Apply(r *Run, at Time, rec Record) {
 	case CancelAsked:
 		r.CancelAsked = true
 	case SignalKept:
-		r.Signals = append(r.Signals, Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken})
+		r.Signals = append(r.Signals, Signal{
+			Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken,
+		})
 	case StepBegan:
 		r.applyBegan(at, rec)
 	case StepOmitted:
@@ -81,7 +85,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.Output, r.Failure = nil, nil
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
-	r.Closing = nil
+	r.Closing, r.Stop = nil, nil
 	r.CancelAsked, r.CancelReason = false, ""
 	r.bodyPending = true
 	for _, id := range rec.Drop {
@@ -90,11 +94,19 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.byKey = nil
 }
 
+func (r *Run) applyStopping(rec RunStopping) {
+	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: StepID(len(r.Steps)), Until: rec.Until}
+	r.PausedAt, r.StopClock = 0, false // nobody would end a pause for the sake of the compensation
+	r.bodyPending = true
+	r.retime()
+}
+
 func (r *Run) applyBegan(at Time, rec StepBegan) {
 	spec := r.resolve(rec.Spec)
 	s := Step{
 		ID: StepID(len(r.Steps)), Spec: spec, Item: rec.Item, Group: rec.Group, Phase: StepSuspended,
-		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt, Until: rec.Until,
+		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline,
+		NextAt: rec.NextAt, Until: rec.Until,
 	}
 	if spec.Kind == KindTask {
 		s.Phase, s.ReadyAt = StepScheduled, at

@@ -28,7 +28,7 @@ type (
 		Item   int32
 		Group  StepID
 		Reason string
-		// Upstream: what it needs did not succeed, so a retry of the run decides it anew.
+		// Upstream: what it needs did not succeed, so a retry of the run decides it again.
 		Upstream bool
 	}
 
@@ -45,6 +45,9 @@ type (
 		Output []byte
 	}
 
+	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
+	CancelStep struct{ Key string }
+
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
 	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
 	Consult struct{ Closed []StepID }
@@ -58,9 +61,10 @@ type (
 	}
 )
 
-func (Schedule) command() {}
-func (Skip) command()     {}
-func (Finish) command()   {}
-func (Mark) command()     {}
-func (Consult) command()  {}
-func (Close) command()    {}
+func (Schedule) command()   {}
+func (Skip) command()       {}
+func (Finish) command()     {}
+func (Mark) command()       {}
+func (CancelStep) command() {}
+func (Consult) command()    {}
+func (Close) command()      {}

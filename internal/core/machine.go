@@ -1,5 +1,7 @@
 package core
 
+import "github.com/pawl-dev/pawl/policy"
+
 // Output is what one input did. An entry without records means that nothing happened.
 type Output struct {
 	Entry   Entry
@@ -78,6 +80,10 @@ func (m *machine) proceed() {
 			if !m.hooks() {
 				return
 			}
+		case m.r.Stop != nil:
+			if !m.compensate() {
+				return
+			}
 		case m.r.CancelAsked:
 			if !m.settleCancel() {
 				return
@@ -119,8 +125,10 @@ func (m *machine) commands(in Commands) error {
 	switch {
 	case m.r.Phase.Closed():
 		return m.refuse(CodeClosed, "commands", "the run is %s", m.r.Phase)
-	case m.r.Closing != nil || m.r.CancelAsked:
+	case m.r.BodyHeld():
 		return m.refuse(CodeConflict, "commands", "the run is closing")
+	case in.Stopping != m.r.Compensating():
+		return m.refuse(CodeStale, "commands", "the body does not know whether its run stops")
 	case m.r.PausedAt != 0 && len(in.Commands) > 0:
 		return m.refuse(CodeConflict, "commands", "the run is paused, and its body is asked again when it goes on")
 	}
@@ -136,7 +144,7 @@ func (m *machine) commands(in Commands) error {
 	return nil
 }
 
-// repeated looks for a step that a body decides a second time, as one does that was made anew in the meantime.
+// repeated looks for a step that a body decides a second time, because the body was called again in the meantime.
 func (m *machine) repeated(cmds []Command) (string, bool) {
 	for _, cmd := range cmds {
 		var key string
@@ -161,17 +169,31 @@ func (m *machine) command(cmd Command) {
 		m.schedule(cmd)
 	case Skip:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream, Phase: StepSkipped,
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream,
+			Phase: StepSkipped,
 		})
 	case Finish:
 		m.finishGroup(cmd)
 	case Mark:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output,
+			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
+			Output: cmd.Output,
 		})
+	case CancelStep:
+		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("cancelled by the workflow"))
+		}
 	case Consult:
 		m.effect(cmd)
 	case Close:
+		if m.r.Compensating() {
+			output := cmd.Output
+			if cmd.Phase == RunContinued {
+				output = nil // it is the input of a run that does not follow
+			}
+			m.endCompensation(output, cmd.Failure)
+			return
+		}
 		m.close(cmd.Phase, cmd.Output, cmd.Failure)
 	}
 }

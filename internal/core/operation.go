@@ -43,6 +43,9 @@ func (m *machine) operateRun(in Operation) error {
 	switch in.Op {
 	case OpCancel, OpInterrupt:
 		c := m.r.Closing
+		if m.r.Stop != nil && c == nil {
+			return m.cancelStopping(in)
+		}
 		if in.Op == OpCancel && (m.r.CancelAsked || c != nil && m.next(c.Phase, c.Failure) == nil) {
 			return m.refuse(CodeConflict, in.Op.String(), "the run is being closed already")
 		}
@@ -56,7 +59,7 @@ func (m *machine) operateRun(in Operation) error {
 		m.audit(in, NoStep)
 		m.terminate(in.Reason)
 	case OpPause:
-		if m.r.PausedAt != 0 || m.r.Closing != nil || m.r.CancelAsked {
+		if m.r.PausedAt != 0 || m.r.Ending() {
 			return m.refuse(CodeConflict, "pause", "the run is %s", m.describe())
 		}
 		m.audit(in, NoStep)
@@ -74,7 +77,7 @@ func (m *machine) operateRun(in Operation) error {
 }
 
 func (m *machine) describe() string {
-	if m.r.Closing != nil || m.r.CancelAsked {
+	if m.r.Ending() {
 		return "closing"
 	}
 	return m.r.Phase.String()
@@ -89,7 +92,7 @@ func (m *machine) pause(stopClock bool) {
 	m.emit(PauseBegan{StopClock: stopClock})
 }
 
-// resume lets a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
+// resume makes a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
 func (m *machine) resume() {
 	end := PauseEnded{Execution: m.r.Execution, Deadline: m.r.Deadline}
 	if m.r.StopClock {
@@ -128,7 +131,8 @@ func (m *machine) freshStep(s *Step) StepReset {
 		return max(stored, m.now.Add(l.After))
 	}
 	rec := StepReset{
-		Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose), Deadline: fresh(s.Deadline, p.Deadline),
+		Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose),
+		Deadline: fresh(s.Deadline, p.Deadline),
 	}
 	if s.Spec.Kind == KindWait {
 		rec.NextAt = fresh(s.NextAt, p.Wait)
@@ -137,7 +141,7 @@ func (m *machine) freshStep(s *Step) StepReset {
 }
 
 func (m *machine) extendRun(in Operation) error {
-	if m.r.Closing != nil {
+	if m.r.Closing != nil || m.r.Stop != nil {
 		return m.refuse(CodeConflict, "extend", "the run is closing; its limits no longer count")
 	}
 	limit, at := in.Limit, m.r.Deadline.At
@@ -262,7 +266,9 @@ func (m *machine) setPolicy(s *Step, p *policy.Policy) {
 
 func (m *machine) extendStep(in Operation, s *Step) error {
 	limit := in.Limit
-	stored := map[policy.LimitKind]Time{policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline}
+	stored := map[policy.LimitKind]Time{
+		policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline,
+	}
 	if s.Spec.Kind == KindWait {
 		stored[policy.LimitWait] = s.NextAt
 	}

@@ -52,8 +52,8 @@ type Call struct {
 	Folded  int  // how many entries the run in memory has; 0: the run is not in memory
 	Closed  bool // the run in memory has ended
 	Rows    []journal.RunRow
-	Masked  map[core.RunID]bool   // runs whose row in the view is out of date: it is replaced by Rows
-	Aside   map[core.RunID]string // why runs are set aside whose row in the view does not say it
+	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
+	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
 
 	// Done is called once, in the goroutine that drives the partition. It must not block. It may be nil.
 	Done func(*Call)

@@ -70,7 +70,9 @@ func New(cfg Config) (*Engine, error) {
 
 // newEngine returns an engine for one partition.
 func newEngine(cfg Config, defs *definitions) *Engine {
-	e := &Engine{cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{})}
+	e := &Engine{
+		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	e.cfg.Wake = e.wake
 	e.gate = make(chan struct{}, e.cfg.Inflight)
 	e.ctx, e.cancel = context.WithCancel(context.Background())

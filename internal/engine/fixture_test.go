@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -260,7 +260,9 @@ type rig struct {
 const epoch core.Time = 1_700_000_000_000_000
 
 func newRig(t testing.TB, slots int) *rig {
-	r := &rig{t: t, workers: newFakeWorkers(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{}}
+	r := &rig{
+		t: t, workers: newFakeWorkers(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{},
+	}
 	r.workers.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
 	r.kinds = map[string]Kind{"plan": {Compile: r.compile, Resolve: r.resolve}}
 	r.restart()

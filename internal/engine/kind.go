@@ -22,8 +22,8 @@ type Kind struct {
 	// has its own Bodies.
 	Bodies Bodies
 	// Refuse is set if this process must not run this kind. Its error says which program can. The runs of the kind are
-	// set aside with that error. So is every run whose end one of them waits for, because that one could not be told
-	// here. Compile is not called.
+	// set aside with that error. A run whose end one of them waits for is set aside too, because nobody could tell the
+	// waiting run that it has ended. Compile is not called.
 	Refuse func(d journal.Definition) error
 }
 

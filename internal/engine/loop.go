@@ -42,7 +42,7 @@ func (l *loop) open(ctx context.Context) error {
 	if err := l.p.Open(ctx, l.clock.read()); err != nil {
 		return errors.Join(err, l.p.Release(ctx))
 	}
-	l.renewAt(l.clock.read())
+	l.scheduleRenewal(l.clock.read())
 	l.p.ctx = l.e.ctx // ctx bounds only the opening
 	return nil
 }
@@ -256,13 +256,13 @@ func (l *loop) jobDone(r result) {
 		if l.p.ReadError() == nil {
 			l.dispatch(now)
 		}
-		l.renewAt(now)
+		l.scheduleRenewal(now)
 		l.p.Committed(now)
 	}
 }
 
-// renewAt schedules the next renewal of the ownership: when a third of its term has passed without an append.
-func (l *loop) renewAt(now core.Time) {
+// scheduleRenewal schedules the next renewal of the ownership: when a third of its term has passed without an append.
+func (l *loop) scheduleRenewal(now core.Time) {
 	if term := l.p.pipeline.term; term > 0 {
 		l.renew = now.Add(term / 3)
 	}
@@ -271,7 +271,7 @@ func (l *loop) renewAt(now core.Time) {
 // renewed handles the result of a renewal. If the renewal failed, but not because there is a new owner, the loop goes
 // on and renews again later. That is safe: the journal refuses appends of an engine that is no longer the owner.
 func (l *loop) renewed(err error, now core.Time) {
-	l.renewAt(now)
+	l.scheduleRenewal(now)
 	switch {
 	case err == nil:
 		l.p.Expect() // look for messages whose sender could not tell this partition, for example because it crashed

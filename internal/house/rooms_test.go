@@ -26,7 +26,7 @@ type room struct {
 const root = "."
 
 // pure are the rooms that import a small part of the standard library and nothing from outside.
-var pure = []string{"duration", "policy", "internal/heap", "internal/core"}
+var pure = []string{"duration", "policy", "internal/nearest", "internal/decode", "internal/heap", "internal/core"}
 
 // notPure are the standard packages, with everything below them, that a pure room may not import: they hold a clock's
 // cousin, a goroutine's tool, a device or a dice.
@@ -43,11 +43,12 @@ var drivers = []string{
 
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
-	"journal/postgres", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest",
+	"internal/journal/sqlite", "internal/journal/postgres", "journal/sqlite", "journal/postgres", "cmd/pawl",
+	"internal/bench", "internal/conformance", "internal/pgtest", "examples",
 }
 
 // adapters never import each other: what two of them share lives in a package beside them.
-var adapters = []string{"journal/memory", "journal/postgres", "journal/sqlite"}
+var adapters = []string{"internal/journal/memory", "internal/journal/postgres", "internal/journal/sqlite"}
 
 // A pkg is what `go list` tells about one package.
 type pkg struct {

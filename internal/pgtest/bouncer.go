@@ -51,7 +51,8 @@ func StartBouncer(t testing.TB, dsn string) string {
 	config := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%s user=%s password=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"+
 		"listen_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 4\n"+
-		"server_round_robin = 1\nlog_connections = 0\nlog_disconnections = 0\n", u.Hostname(), u.Port(), u.User.Username(), password, port)
+		"server_round_robin = 1\nlog_connections = 0\nlog_disconnections ="+
+		" 0\n", u.Hostname(), u.Port(), u.User.Username(), password, port)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil { //nolint:gosec // the other user reads it
 		t.Fatal(err)
 	}
