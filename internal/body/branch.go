@@ -19,6 +19,7 @@ type Branch struct {
 	last   *Step          // the last step it has seen the end of
 	now    core.Time      // the instant of what it has seen last
 	draws  uint64         // random numbers so far
+	causes core.Causes    // of what it decides next; see causes.go
 
 	index  int // in Session.branches
 	state  branchState
@@ -41,7 +42,8 @@ const (
 // group is what the branches of one pawl.Map tell the branch that waits for them.
 type group struct {
 	ended   int
-	failed  bool // one of them has
+	failed  bool        // one of them has
+	causes  core.Causes // of what those that have ended would decide next
 	changed Signal
 }
 
@@ -57,7 +59,9 @@ func (s *Session) Start(limit time.Duration) *Branch {
 
 // Spawn begins a branch beside its parent.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
-	return s.begin(&Branch{prefix: key + "/", now: parent.now, last: parent.last})
+	return s.begin(&Branch{
+		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
+	})
 }
 
 func (s *Session) begin(b *Branch) *Branch {
@@ -100,7 +104,8 @@ func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
 		st := s.step(spec.Name)
 		st.record.Spec, st.asked = spec, true
 		s.offer(st, fn)
-		cmd.Item, cmd.Group = -1, core.NoStep
+		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
+		b.decided(st)
 		s.commands = append(s.commands, cmd)
 		return st
 	}
@@ -111,6 +116,7 @@ func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
 	}
 	b.cursor++
 	st.asked = true
+	b.decided(st)
 	s.offer(st, fn)
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
@@ -179,14 +185,14 @@ func (s *Session) Marked(key string) []byte {
 	return st.record.Output
 }
 
-// Mark records a decision.
-func (s *Session) Mark(key string, value []byte) {
+// Mark records a decision that follows from some steps.
+func (s *Session) Mark(key string, value []byte, causes core.Causes) {
 	spec := &core.StepSpec{Name: key, Def: -1, Type: TypeMark}
 	st := &Step{key: key, mark: true, closed: true, asked: true}
 	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value})
+	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value, Causes: causes})
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the
@@ -202,7 +208,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 		v = oldest
 	} else {
 		v = newest
-		s.Mark(key, []byte(strconv.Itoa(v)))
+		s.Mark(key, []byte(strconv.Itoa(v)), core.Causes{}) // all of the run goes by it, so no retry drops it
 	}
 	if s.versions == nil {
 		s.versions = map[string]int{}
@@ -294,6 +300,7 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if g := b.group; g != nil {
 		g.ended++
 		g.failed = g.failed || out.Failed
+		g.causes = joined(g.causes, b.causes)
 		s.fire(&g.changed)
 	}
 	s.running--

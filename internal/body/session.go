@@ -87,6 +87,7 @@ type Step struct {
 	closed    bool
 	confirmed bool // its end is durable: its instant is known
 	asked     bool // the body has come to it in this call
+	follows   bool // from a step that failed
 	fn        Func
 	changed   Signal
 }

@@ -163,6 +163,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 		return engine.Step{}, err
 	}
 	t.wait(what, r.settled, r.signal())
+	t.branch.saw(r)
 	var record engine.Step
 	if r.step != nil {
 		record = r.step.record // copied, since news of its end may still come
@@ -192,6 +193,7 @@ func (t *Thread) Any(results []*Result) (int, error) {
 		}
 		if r := results[n]; r != nil {
 			t.wait(what, r.settled, r.signal())
+			t.branch.saw(r)
 		}
 		t.exit()
 		return n, nil
@@ -212,7 +214,10 @@ func (t *Thread) Any(results []*Result) (int, error) {
 	}
 	t.wait(what, func() bool { return first() >= 0 }, signals...)
 	n := first()
-	t.live.session.Mark(key, []byte(strconv.Itoa(n)))
+	if r := results[n]; r != nil {
+		t.branch.saw(r)
+	}
+	t.live.session.Mark(key, []byte(strconv.Itoa(n)), copied(t.branch.causes))
 	t.exit()
 	return n, nil
 }
@@ -251,6 +256,7 @@ func (t *Thread) Map(name string, items, atOnce int, f func(t *Thread, item int)
 		seen := g.ended
 		t.wait(what, func() bool { return g.ended > seen }, &g.changed)
 	}
+	t.branch.causes = joined(t.branch.causes, g.causes)
 	t.exit()
 	return begun, nil
 }

@@ -17,7 +17,7 @@ func Apply(r *Run, at Time, rec Record) {
 		if r.Closing != nil {
 			stage = r.Closing.Hook // another outcome; the hooks that were asked for are not asked for again
 		}
-		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, Hook: stage}
+		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, From: rec.From, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
@@ -25,6 +25,7 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Phase, r.EndedAt, r.Failure = rec.Phase, at, rec.Failure
 		if c := r.Closing; c != nil && c.Phase == rec.Phase {
 			r.Output, r.Failure = c.Output, c.Failure
+			r.cameFrom(c.From)
 		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 	case RunReopened:
@@ -79,6 +80,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.Phase = RunRunning
 	r.EndedAt = 0
 	r.Output, r.Failure = nil, nil
+	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
 	r.Closing = nil
@@ -86,6 +88,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.bodyPending = true
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
+		r.unfollow(id)
 	}
 	r.byKey = nil
 }
@@ -101,6 +104,7 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 		s.Attempt, s.Counted = 1, 1
 	}
 	r.add(s)
+	r.follow(s.ID, causes{rec.Saw, rec.After})
 }
 
 func (r *Run) applyOmitted(at Time, rec StepOmitted) {
@@ -109,7 +113,9 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output,
 		Upstream: rec.Upstream, Kept: rec.Kept,
 	})
-	r.noteClosed(StepID(len(r.Steps) - 1))
+	id := StepID(len(r.Steps) - 1)
+	r.follow(id, causes{rec.Saw, rec.After})
+	r.noteClosed(id)
 }
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {

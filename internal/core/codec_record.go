@@ -292,6 +292,7 @@ func (r *RunClosing) fields(c *coder) {
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
 	c.failure(&r.Failure)
+	c.steps(&r.From)
 }
 
 func (r *RunHooks) fields(c *coder) { optional(c, &r.Stage) }
@@ -332,6 +333,8 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.NextAt)
 	c.time(&r.Deadline)
 	c.flag(&r.Until)
+	c.steps(&r.Saw)
+	c.steps(&r.After)
 }
 
 func (r *StepOmitted) fields(c *coder) {
@@ -342,6 +345,8 @@ func (r *StepOmitted) fields(c *coder) {
 	c.flag(&r.Kept)
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
+	c.steps(&r.Saw)
+	c.steps(&r.After)
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }

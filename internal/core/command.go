@@ -19,6 +19,7 @@ type (
 		Group   StepID          // the group the step is an item of, or NoStep
 		Until   Time            // KindSleep: its end, or
 		For     time.Duration   // KindSleep: its length, from its scheduling
+		Causes                  // what a body knew when it decided this
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 
@@ -43,6 +44,7 @@ type (
 	Mark struct {
 		Spec   *StepSpec
 		Output []byte
+		Causes
 	}
 
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
@@ -55,8 +57,15 @@ type (
 		Phase   RunPhase // RunSucceeded, RunFailed, RunTimedOut, RunCancelled or RunContinued
 		Output  []byte
 		Failure *policy.Failure
+		From    []string // keys of the failed steps that the failure came from; of a body
 	}
 )
+
+// Causes are what a decision of a body follows from, as far as a retry has to know it.
+type Causes struct {
+	Saw   []string // keys of the steps that the branch has seen fail since it last decided something
+	After []string // keys of the last decisions that follow from such failures, of this branch and of those it has joined
+}
 
 func (Schedule) command() {}
 func (Skip) command()     {}

@@ -168,11 +168,12 @@ func (m *machine) command(cmd Command) {
 	case Mark:
 		m.emit(StepOmitted{
 			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output,
+			Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
 		})
 	case Consult:
 		m.effect(cmd)
 	case Close:
-		m.close(cmd.Phase, cmd.Output, cmd.Failure)
+		m.close(cmd)
 	}
 }
 

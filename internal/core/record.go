@@ -56,6 +56,7 @@ type (
 		Phase   RunPhase
 		Output  []byte
 		Failure *policy.Failure
+		From    []StepID // of a body: the failed steps that the failure came from; none: the body's own
 	}
 
 	// RunHooks says that the decider was asked for a stage of hooks.
@@ -71,7 +72,7 @@ type (
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // skipped dependants and hooks, which are decided anew
+		Drop                []StepID // what is decided anew: skipped dependants, what a body made of the failure, hooks
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
@@ -96,9 +97,10 @@ type (
 		Item            int32
 		Group           StepID
 		ScheduleToClose Time
-		NextAt          Time // a sleep's end, a wait's deadline
-		Deadline        Time // one that is an instant; it binds from here on
-		Until           bool // of a sleep: NextAt is the instant it was to end at, not a length from now
+		NextAt          Time     // a sleep's end, a wait's deadline
+		Deadline        Time     // one that is an instant; it binds from here on
+		Until           bool     // of a sleep: NextAt is the instant it was to end at, not a length from now
+		Saw, After      []StepID // of a body; see Causes
 	}
 
 	// StepOmitted records a step that does not run.
@@ -111,6 +113,8 @@ type (
 		Kept     bool // its result was taken over from an earlier run
 		Phase    StepPhase
 		Output   []byte
+		Saw      []StepID // of a body; see Causes
+		After    []StepID
 	}
 
 	// AttemptReady says that a further attempt waits for a worker.

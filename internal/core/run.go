@@ -64,16 +64,17 @@ type Run struct {
 	Next         RunID // the chain's next run; zero: none
 	Seq          int   // entries folded so far
 
-	def     *Definition
-	decider Decider
-	asked   bool              // the decider has been asked about the state as a whole
-	wakes   wakes             // open steps by the instant each wants something
-	byKey   map[string]StepID // steps by key; built when first asked for
-	open    int               // steps that are not closed, hooks included
-	live    int               // steps with a running attempt, or one that is still stopping
-	queued  int               // steps whose attempt waits for a worker
-	changed []StepID          // closed since the decider was last asked
-	last    Time              // the instant of the last entry
+	def      *Definition
+	decider  Decider
+	asked    bool              // the decider has been asked about the state as a whole
+	wakes    wakes             // open steps by the instant each wants something
+	byKey    map[string]StepID // steps by key; built when first asked for
+	open     int               // steps that are not closed, hooks included
+	live     int               // steps with a running attempt, or one that is still stopping
+	queued   int               // steps whose attempt waits for a worker
+	changed  []StepID          // closed since the decider was last asked
+	last     Time              // the instant of the last entry
+	failures *failures         // of a body: what came from which failure; nil: nothing
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }
@@ -126,7 +127,8 @@ type Closing struct {
 	Phase   RunPhase
 	Output  []byte
 	Failure *policy.Failure
-	Hook    int // the stage of hooks the decider has been asked for
+	From    []StepID // as of RunClosing
+	Hook    int      // the stage of hooks the decider has been asked for
 }
 
 // Step is the state of one step.

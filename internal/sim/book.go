@@ -17,6 +17,7 @@ type book struct {
 	batches  int
 	entries  int
 	attempts int   // started
+	rewound  int   // steps that retries have dropped
 	writer   *node // whose append is under way
 	mailbox
 	hash hash.Hash64
@@ -101,6 +102,8 @@ func (b *book) enter(e core.Entry, encoded []byte, seq uint64) {
 	a.entries, a.encoded, a.seqs = append(a.entries, e), append(a.encoded, encoded), append(a.seqs, seq)
 	if a.body != nil {
 		a.body.closes(a, e)
+		a.body.retried(a, e)
+		a.body.ended(a, e)
 	}
 	wake := a.shadow.Wake() // warnings wake a run, too, and the model does not know them
 	a.shadow.Fold(e)
@@ -133,7 +136,7 @@ func (b *book) open1(e core.Entry) *account {
 	}
 	a := &account{id: e.Run, shadow: core.Restore(e.Run, w.compiled, nil)}
 	if w.program != nil {
-		a.body = &bodyModel{u: b.u, program: w.program, ended: map[core.StepID]int{}}
+		a.body = &bodyModel{u: b.u, program: w.program, stopped: map[core.StepID]bool{}}
 	}
 	b.accounts[e.Run] = a
 	b.order = append(b.order, a)

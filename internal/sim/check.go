@@ -215,7 +215,7 @@ func (b *book) alive(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
-		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.comes(n, a)):
+		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.busy(n, a)):
 			if slots := b.u.mood.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				b.u.violate(NoHang, a.id, "attempt %s waits in its queue, or for its function, while a worker is free and no body is coming", tokenText(tok))
 			}
@@ -225,11 +225,11 @@ func (b *book) alive(n *node, a *account) {
 			b.u.violate(NoHang, a.id, "group %s is open and none of its items is", m.name(i))
 		}
 	}
-	if stuck := n.host.changed(a.id); stuck != nil && !a.body.rewritten {
-		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on: %v", stuck)
+	if stuck := n.host.changed(a.id); stuck != nil {
+		b.u.violate(Decided, a.id, "the run's body cannot go on, though its code is the same: %v", stuck)
 	}
 	if a.shadow.Owed() {
-		if !b.comes(n, a) {
+		if !b.busy(n, a) {
 			b.u.violate(NoHang, a.id, "the run waits for its body, and no body is coming")
 		}
 		return
@@ -239,13 +239,7 @@ func (b *book) alive(n *node, a *account) {
 	}
 }
 
-// comes reports whether a run's body may yet come to what it has not come to: something is on its way to it or from it. Where its past
-// was rewritten it may stand before a step that comes again.
-func (b *book) comes(n *node, a *account) bool {
-	return b.busy(n, a) || a.body.rewritten
-}
-
-// busy reports whether something is on its way to a run's body, or from it.
+// busy reports whether something is on its way to a run's body, or from it: it may yet come to what it has not come to.
 func (b *book) busy(n *node, a *account) bool {
 	return n.host.coming[a.id] > 0 || n.host.pending[a.id] > 0
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -12,11 +13,8 @@ import (
 type bodyModel struct {
 	u       *universe
 	program *program
-	steps   int                 // recorded so far
-	ended   map[core.StepID]int // how many were when the step ended
-	// rewritten: an operator has restarted a step after more was decided. What that rested on is no more, and the program may well
-	// decide something else now.
-	rewritten bool
+	stopped map[core.StepID]bool // steps that ended badly because their run ended
+	from    []core.StepID        // the steps that the failure of a run that has ended came from
 }
 
 // closes checks, before an entry is folded in which a body closes its run, that the program comes to that end. The notes that were
@@ -26,7 +24,7 @@ func (m *bodyModel) closes(a *account, e core.Entry) {
 		_, closing := rec.(core.RunClosing)
 		return closing
 	})
-	if i < 0 || m.rewritten {
+	if i < 0 {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
@@ -43,6 +41,7 @@ func (m *bodyModel) closes(a *account, e core.Entry) {
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
 		if ok && c.Phase == end.Phase && bytes.Equal(c.Output, end.Output) && (c.Failure == nil || c.Failure.Message == end.Failure.Message) {
+			m.came(a, c.From, end.From)
 			return
 		}
 	}
@@ -51,36 +50,14 @@ func (m *bodyModel) closes(a *account, e core.Entry) {
 
 // fold takes an entry that the run's shadow has folded.
 func (m *bodyModel) fold(a *account, e core.Entry) {
-	decisive := false
 	for _, rec := range e.Records {
-		switch rec := rec.(type) {
-		case core.StepBegan, core.StepOmitted:
-			m.steps++
-			decisive = true
-		case core.StepEnded:
-			m.ended[rec.Step] = m.steps
-			decisive = true
-		case core.StepReset:
-			decisive = true
-			if rec.Restart && m.followed(a, rec.Step) {
-				m.rewritten = true
-			}
+		switch rec.(type) {
+		case core.StepBegan, core.StepOmitted, core.StepEnded, core.StepReset, core.RunReopened:
+			m.replay(a)
+			return
 		default:
 		}
 	}
-	if decisive && !m.rewritten {
-		m.replay(a)
-	}
-}
-
-// followed reports whether the body has decided something after a step's end.
-func (m *bodyModel) followed(a *account, id core.StepID) bool {
-	for _, s := range a.shadow.Steps[m.ended[id]:] {
-		if !s.Spec.Hook {
-			return true
-		}
-	}
-	return false
 }
 
 // replay calls the program with what is recorded: it asks for all of it, in the recorded order, and for nothing else before that.
@@ -98,7 +75,8 @@ func (m *bodyModel) replay(a *account) {
 		return
 	}
 	for _, k := range steps {
-		if !k.asked {
+		// The version that a run goes by stays, also where a retry has dropped the decision beside it.
+		if !k.asked && !strings.HasPrefix(k.spec.Name, "version/") {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not come to it", specText(k.spec))
 			return
 		}

@@ -21,6 +21,10 @@ func (c *clients) act() {
 		return
 	}
 	step := core.StepID(u.IntN(len(a.shadow.Steps) + 1))
+	retried := c.badStep(a.id)
+	if retried == core.NoStep || u.chance(0.2) {
+		retried = step
+	}
 	switch x := u.IntN(100); {
 	case x < 10:
 		c.operate(a.id, core.Operation{Op: core.OpCancel, Step: core.NoStep})
@@ -41,7 +45,7 @@ func (c *clients) act() {
 	case x < 48:
 		c.operate(a.id, core.Operation{Op: core.OpRetryRun, Step: core.NoStep})
 	case x < 56:
-		c.operate(a.id, core.Operation{Op: core.OpRetryStep, Step: step})
+		c.operate(a.id, core.Operation{Op: core.OpRetryStep, Step: retried})
 	case x < 61:
 		c.operate(a.id, core.Operation{Op: core.OpSkip, Step: step})
 	case x < 66:
@@ -68,14 +72,30 @@ func (c *clients) meddle(id core.RunID, step core.StepID) {
 		u.after(u.between(0, body.AnswerTime), "a client meddles", func() { c.operate(id, op) })
 		return
 	}
-	op := core.Operation{Op: core.OpRetryRun, Step: core.NoStep}
-	if u.chance(0.3) {
-		op.Op = core.OpPause
+	op := core.Operation{Op: core.OpRetryStep, Step: c.badStep(id)}
+	if op.Step == core.NoStep || u.chance(0.3) {
+		op.Op, op.Step = core.OpPause, core.NoStep
 		u.after(u.span(time.Millisecond, time.Minute), "a client resumes a run", func() {
 			c.operate(id, core.Operation{Op: core.OpResume, Step: core.NoStep})
 		})
 	}
 	u.after(u.between(0, max(u.mood.think, u.mood.lag, body.AnswerTime)), "a client meddles", func() { c.operate(id, op) })
+}
+
+// badStep draws one of the failed steps of a run; NoStep: it has none.
+func (c *clients) badStep(id core.RunID) core.StepID {
+	var all []core.StepID
+	if a := c.u.book.accounts[id]; a != nil {
+		for i := range a.shadow.Steps {
+			if s := &a.shadow.Steps[i]; bad(s.Phase) && !s.Dropped {
+				all = append(all, s.ID)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return core.NoStep
+	}
+	return pick(c.u.random, all)
 }
 
 func (c *clients) extend(a *account, step core.StepID) {
@@ -158,10 +178,6 @@ func (c *clients) nudge() {
 	u := c.u
 	for _, a := range u.book.order {
 		if a.model.closed {
-			continue
-		}
-		if u.seatOf(a.id).node.host.changed(a.id) != nil {
-			c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
 			continue
 		}
 		if a.model.paused != 0 {

@@ -18,6 +18,7 @@ type player struct {
 	*body.Thread
 	seen  uint32 // what it saw last
 	begun map[string]*body.Result
+	from  []string // the steps for which it fails
 }
 
 // play is the program as a body.
@@ -25,6 +26,7 @@ func (p *program) play(t *body.Thread) {
 	pl := &player{Thread: t, begun: map[string]*body.Result{}}
 	at := pl.do(p.main)
 	c := p.close(at, pl.seen, t.Head().Input)
+	c.From = pl.from
 	var err error
 	if c.Phase == core.RunFailed {
 		err = errFails
@@ -94,10 +96,15 @@ func (pl *player) ask(d *deed) *body.Result {
 func (pl *player) outcome(d *deed, r *body.Result) progress {
 	record := must(pl.Get(r))
 	pl.seen = see(pl.seen, record.Phase, record.Output)
-	if at := d.after(record.Phase); at != waits {
-		return at
+	at := d.after(record.Phase)
+	switch at {
+	case waits:
+		return pl.do(d.then)
+	case fails:
+		pl.from = append(pl.from, record.Spec.Name)
+	case goesOn:
 	}
-	return pl.do(d.then)
+	return at
 }
 
 // see is what a branch has seen when it has seen another step's end.
@@ -139,6 +146,7 @@ func (pl *player) branches(d *deed) progress {
 		seen = seen*31 + p.seen
 		if p.at == fails {
 			all = fails
+			pl.from = append(pl.from, p.from...)
 		}
 	}
 	pl.seen = seen

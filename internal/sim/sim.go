@@ -75,6 +75,7 @@ type Report struct {
 	Partitions int
 	Owners     int // how often a process took a partition over, the first owners included
 	Boundaries int // of commits: where CrashAt can kill the process
+	Rewound    int // steps that retries have dropped
 	Lasted     time.Duration
 	Hash       uint64 // of all that became durable, in order
 }
@@ -88,7 +89,7 @@ func Run(seed uint64, opt Options) (Report, error) {
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
 		Crashes: u.crashes, Messages: b.messages, Panics: u.bug.panics, Partitions: u.mood.partitions, Owners: u.nodes,
-		Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Boundaries: u.boundary, Rewound: b.rewound, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
 	}
 	if u.broken == nil {
 		return r, nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ type known struct {
 	output []byte
 	closed bool
 	asked  bool // by a walk
+	since  set  // the failed steps that the body had seen when it decided this one
 }
 
 // knowledge is what is recorded of a run.
@@ -70,6 +72,20 @@ type line struct {
 	seen   uint32 // what it saw last
 	begun  map[string]*known
 	races  int
+	bad    set      // the failed steps that it knows of
+	from   []string // the steps for which it fails
+}
+
+// set is one of keys. It is copied before it grows, so that several may share it.
+type set map[string]bool
+
+func (s set) with(others ...set) set {
+	out := set{}
+	maps.Copy(out, s)
+	for _, other := range others {
+		maps.Copy(out, other)
+	}
+	return out
 }
 
 // walkThrough walks through the program and closes the run where it comes to its end.
@@ -77,7 +93,9 @@ func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
 	w := &walk{knowledge: kn, followed: map[string]int{}}
 	root := &line{begun: map[string]*known{}}
 	if at := w.run(root, p.main); at != waits {
-		w.decided = append(w.decided, p.close(at, root.seen, input))
+		c := p.close(at, root.seen, input)
+		c.From = root.from
+		w.decided = append(w.decided, c)
 	}
 	return w
 }
@@ -143,7 +161,7 @@ func (w *walk) ask(st *line, d *deed) *known {
 			return nil
 		}
 		w.followed[st.prefix]++
-		k.asked = true
+		k.asked, k.since = true, st.bad
 		return k
 	}
 	k := w.steps[spec.Name]
@@ -152,7 +170,7 @@ func (w *walk) ask(st *line, d *deed) *known {
 		w.steps[spec.Name] = k
 		w.decided = append(w.decided, core.Schedule{Spec: &spec, Item: -1, Group: core.NoStep, For: d.length})
 	}
-	k.asked = true
+	k.asked, k.since = true, st.bad
 	return k
 }
 
@@ -171,29 +189,39 @@ func (w *walk) outcome(st *line, d *deed, k *known) progress {
 		return waits
 	}
 	st.seen = see(st.seen, k.phase, k.output)
-	if at := d.after(k.phase); at != waits {
+	st.bad = st.bad.with(k.since)
+	if k.phase == core.StepFailed || k.phase == core.StepTimedOut || k.phase == core.StepCancelled {
+		st.bad[k.spec.Name] = true
+	}
+	at := d.after(k.phase)
+	if at == fails {
+		st.from = append(st.from, k.spec.Name)
+	}
+	if at != waits {
 		return at
 	}
 	return w.do(st, d.then)
 }
 
 func (w *walk) part(st *line, d *deed, i int) (*line, progress) {
-	part := &line{prefix: st.prefix + d.partName(i) + "/", seen: st.seen, begun: map[string]*known{}}
+	part := &line{prefix: st.prefix + d.partName(i) + "/", seen: st.seen, begun: map[string]*known{}, bad: st.bad}
 	at := w.run(part, d.parts[i])
 	return part, at
 }
 
 func (w *walk) branches(st *line, d *deed) progress {
-	all, seen := goesOn, uint32(0)
+	all, seen, bad := goesOn, uint32(0), st.bad
+	var from []string
 	for i := range d.parts {
 		part, at := w.part(st, d, i)
+		bad, from = bad.with(part.bad), append(from, part.from...)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
 			all = at
 		}
 	}
 	if all != waits {
-		st.seen = seen
+		st.seen, st.bad, st.from = seen, bad, append(st.from, from...)
 	}
 	return all
 }
@@ -220,6 +248,8 @@ func (w *walk) race(st *line, d *deed) progress {
 	if !ok || at[first] == waits {
 		return waits
 	}
+	st.bad = st.bad.with(parts[first].bad)
+	w.steps[key].since = st.bad
 	st.seen = parts[first].seen + uint32(first)
 	return goesOn
 }
