@@ -136,7 +136,7 @@ const (
 	OpTerminate Op = "terminate" // closed at once
 	OpPause     Op = "pause"
 	OpResume    Op = "resume"
-	OpRetryRun  Op = "retry_run" // every failed step of a run that has ended
+	OpRetryRun  Op = "retry_run" // a run that has ended: the failed steps that its failure came from; see docs/adr/0033
 	OpRetryStep Op = "retry_step"
 	OpSkip      Op = "skip"
 	OpComplete  Op = "complete"

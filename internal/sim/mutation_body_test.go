@@ -45,6 +45,12 @@ func TestChecksBiteBodies(t *testing.T) {
 		{"a body that comes to a step does not say so", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
 			return &cut{EngineCalls: c, begins: true}
 		}}, []Invariant{NoHang}},
+		{"a decision does not say what it follows from", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &blind{EngineCalls: c, causes: true}
+		}}, []Invariant{Decided}},
+		{"the end of a run does not say where it came from", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &blind{EngineCalls: c}
+		}}, []Invariant{Decided}},
 		{"a stuck body is not called again", Options{Shell: func(s body.Shell) body.Shell {
 			return &broken{Shell: s, timer: body.TimerRetry}
 		}}, []Invariant{NoHang, Liveness}},
@@ -145,6 +151,34 @@ func (c *cut) Begin(run core.RunID, step core.StepID) {
 	if !c.begins {
 		c.EngineCalls.Begin(run, step)
 	}
+}
+
+// blind leaves the causes of decisions out, or the steps that a run's failure came from.
+type blind struct {
+	body.EngineCalls
+	causes bool
+}
+
+func (b *blind) Do(run core.RunID, by *engine.Body, inputs []core.Input, done func(error)) {
+	for _, in := range inputs {
+		c, _ := in.(core.Commands)
+		for i := range c.Commands {
+			switch cmd := c.Commands[i].(type) {
+			case core.Schedule:
+				if b.causes {
+					cmd.Causes = core.Causes{}
+				}
+				c.Commands[i] = cmd
+			case core.Close:
+				if !b.causes {
+					cmd.From = nil
+				}
+				c.Commands[i] = cmd
+			default:
+			}
+		}
+	}
+	b.EngineCalls.Do(run, by, inputs, done)
 }
 
 // broken is a shell with a timer that is set and never fires.
