@@ -56,7 +56,7 @@ type StepExplanation struct {
 	Child       string // id of the run that its last attempt started
 	Phase       string
 	Reason      string // why it was not tried again
-	Why         string // why it ended as it did, in a sentence
+	Why         string // in a sentence: why it ended as it did; of an open one, that it may be what kills its workers
 	Failure     *Failure
 	Output      []byte // JSON, as in Explanation
 	ScheduledAt time.Time

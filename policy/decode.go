@@ -15,7 +15,7 @@ var (
 	policyKeys = []string{"retry", "timeout"}
 	retryKeys  = []string{
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
-		"origin",
+		"maxLost", "origin",
 	}
 	limitKeys = []string{"after", "retry", "onExpire", "warn", "origin"}
 )
@@ -91,6 +91,9 @@ func decodeRetry(v map[string]any) (*Retry, error) {
 		if name == "" {
 			f.Keep("nonRetryable", &FieldError{Path: []string{fmt.Sprint(i)}, Msg: "empty failure type"})
 		}
+	}
+	if r.MaxLost = f.Attempts("maxLost", 0); f.Has("maxLost") && r.MaxLost == 0 {
+		f.Fail("maxLost", "zero: 1 or more, or unlimited")
 	}
 	r.Origin = f.Text("origin")
 	if f.Err() != nil {

@@ -189,6 +189,7 @@ func (s *Step) ready(at Time) {
 	s.Phase, s.ReadyAt = StepScheduled, at
 	s.Started, s.BeatAt, s.ByteAt = 0, 0, 0
 	s.NextAt = 0 // the backoff is over
+	s.resumed = hashed(s.Details)
 	s.Attempt++
 	s.Counted++
 }
@@ -236,8 +237,9 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 			s.Lost++
 		}
 		s.Counted--
+		s.Apart = rec.Apart
 	} else {
-		s.Lost = 0
+		s.Lost, s.Apart = 0, 0
 	}
 	s.Started = 0
 	s.Child = RunID{}
@@ -265,7 +267,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		s.NextAt = rec.NextAt
 	}
 	if rec.Budget {
-		s.Counted, s.Lost = 0, 0
+		s.Counted, s.Lost, s.Apart = 0, 0, 0
 		s.Delay, s.Began = 0, 0
 	}
 	if s.Phase == StepScheduled {

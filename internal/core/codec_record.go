@@ -373,6 +373,7 @@ func (r *AttemptEnded) fields(c *coder) {
 	c.flag(&r.Retry)
 	c.time(&r.NextAt)
 	c.text(&r.Note)
+	optional(c, &r.Apart)
 }
 
 func (r *AttemptStopped) fields(c *coder) {

@@ -145,6 +145,7 @@ type (
 		Retry    bool
 		NextAt   Time
 		Note     string // a broken When expression
+		Apart    int    // of a lost attempt: how many now count; see Step
 	}
 
 	// AttemptStopped says that the work of an ended attempt is gone or abandoned.

@@ -150,6 +150,7 @@ type Step struct {
 	Attempt  int   // number of the last attempt, 0 before the first
 	Counted  int   // attempts that use up the budget
 	Lost     int   // lost attempts in a row
+	Apart    int   // those of them that count: it ran apart from other suspects, and has made no progress since
 	Began    Time  // the first attempt's start; zero: not started
 	ReadyAt  Time  // the attempt became ready for a worker
 	Started  Time  // the attempt's start; zero: not started
@@ -166,6 +167,7 @@ type Step struct {
 	Dropped  bool  // forgotten by a retry of the run: another step took its place
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
+	resumed uint64          // a hash of them, as the attempt found them
 	Output  []byte          // JSON
 	Failure *policy.Failure // the last failure
 	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began

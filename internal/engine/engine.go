@@ -108,7 +108,7 @@ func (e *Engine) Serve(name string, w Workers) {
 func (e *Engine) Expect() { e.inbox.put(item{expect: true}) }
 
 // wake has the loop look whether a slot is free for an attempt that waits.
-func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKey{queue, taskType}}) }
+func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKey{queue, taskType, false}}) }
 
 // Close stops taking work, waits for what is on its way to the disk, writes the rest of the view and ends. Close the
 // workers before: a report that comes later is lost, and its attempt is made again after the next Open. The error is the journal's

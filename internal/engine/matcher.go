@@ -21,8 +21,17 @@ import (
 type Matcher struct {
 	members atomic.Pointer[[]*member] // read without the lock; replaced, never changed
 
-	mu     sync.Mutex
-	queues map[queueKey]*slots
+	mu       sync.Mutex
+	queues   map[queueKey]*slots
+	suspects []waiting // in the order in which they get the place of a suspect
+	apart    bool      // a suspect has it
+}
+
+// waiting is a partition in which a suspect waits. Only one suspect at a time runs in a process: what it then loses
+// with its worker, it has lost by itself or by chance, and not by another suspect.
+type waiting struct {
+	seat *seat
+	key  queueKey
 }
 
 // member is one of the Workers in a process.
@@ -83,11 +92,17 @@ func (m *Matcher) Slots(queue, taskType string) int {
 func (m *Matcher) take(s *seat, key queueKey) (slot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if key.apart {
+		return m.takeApart(waiting{s, key})
+	}
 	q := m.queue(key)
 	place := slices.Index(q.waiting, s)
 	before := place
 	if place < 0 {
 		before = len(q.waiting)
+	}
+	if m.nextSuspect(key) >= 0 {
+		before++
 	}
 	got, free := m.free(q, key, before)
 	switch {
@@ -100,6 +115,45 @@ func (m *Matcher) take(s *seat, key queueKey) (slot, bool) {
 		q.busy[got]++
 	}
 	return slot{got, key}, free
+}
+
+// takeApart takes a slot for a suspect.
+func (m *Matcher) takeApart(w waiting) (slot, bool) {
+	place := slices.Index(m.suspects, w)
+	if place < 0 {
+		place = len(m.suspects)
+		m.suspects = append(m.suspects, w)
+	}
+	if place != m.nextSuspect(w.key) {
+		return slot{}, false
+	}
+	key := w.key.ordinary()
+	q := m.queue(key)
+	got, free := m.free(q, key, 0)
+	if free {
+		m.suspects = slices.Delete(m.suspects, place, place+1)
+		m.apart = true
+		q.busy[got]++
+	}
+	return slot{got, w.key}, free
+}
+
+// nextSuspect returns which suspect may go on with a slot of a queue, as an index of those that wait; -1: none may.
+// It is the first one in the process for whose queue there are workers with a free slot.
+func (m *Matcher) nextSuspect(key queueKey) int {
+	if m.apart {
+		return -1
+	}
+	for i, w := range m.suspects {
+		own := w.key.ordinary()
+		if own == key.ordinary() {
+			return i
+		}
+		if _, free := m.free(m.queue(own), own, 0); free {
+			return -1
+		}
+	}
+	return -1
 }
 
 func (m *Matcher) queue(key queueKey) *slots {
@@ -129,25 +183,52 @@ func (m *Matcher) free(q *slots, key queueKey, before int) (*member, bool) {
 // release gives a slot back. The partition that gives it looks by itself whether it has more to do.
 func (m *Matcher) release(s *seat, got slot) {
 	m.mu.Lock()
-	q := m.queue(got.key)
+	key := got.key.ordinary()
+	q := m.queue(key)
 	q.busy[got.of]--
-	woken := m.woken(q, got.key, s)
+	m.apart = m.apart && !got.key.apart
+	suspect := m.wokenSuspect(s)
+	woken := m.woken(q, key, s)
 	m.mu.Unlock()
+	suspect.wake()
 	for _, other := range woken {
-		other.wake(got.key.queue, got.key.taskType)
+		other.wake(key.queue, key.taskType)
+	}
+}
+
+// wokenSuspect returns the partition, if it is not this one, whose suspect may go on; the zero value: none.
+func (m *Matcher) wokenSuspect(but *seat) waiting {
+	for i, w := range m.suspects {
+		own := w.key.ordinary()
+		if _, free := m.free(m.queue(own), own, 0); free && m.nextSuspect(own) == i && w.seat != but {
+			return w
+		}
+	}
+	return waiting{}
+}
+
+func (w waiting) wake() {
+	if w.seat != nil {
+		w.seat.wake(w.key.queue, w.key.taskType)
 	}
 }
 
 // leave takes a partition that has nothing to start any more from among those that wait.
 func (m *Matcher) leave(s *seat, key queueKey) {
 	m.mu.Lock()
-	q := m.queue(key)
+	var suspect waiting
+	if i := slices.Index(m.suspects, waiting{s, key}); i >= 0 {
+		m.suspects = slices.Delete(m.suspects, i, i+1)
+		suspect = m.wokenSuspect(nil)
+	}
+	q := m.queue(key.ordinary())
 	var woken []*seat
-	if i := slices.Index(q.waiting, s); i >= 0 {
+	if i := slices.Index(q.waiting, s); i >= 0 && !key.apart {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		woken = m.woken(q, key, s)
 	}
 	m.mu.Unlock()
+	suspect.wake()
 	for _, other := range woken {
 		other.wake(key.queue, key.taskType)
 	}

@@ -76,7 +76,7 @@ func TestSlotsOfAPartitionThatEnds(t *testing.T) {
 	var woken int
 	a, b := &seat{wake: func(string, string) {}}, &seat{wake: func(string, string) { woken++ }}
 	first, second := newTasks(m, a.wake), newTasks(m, b.wake)
-	key := queueKey{"q", "t"}
+	key := queueKey{queue: "q", taskType: "t"}
 	q := first.queue(key)
 	if !first.take(q) {
 		t.Fatal("the only slot is not free")

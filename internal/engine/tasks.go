@@ -15,6 +15,7 @@ import (
 // run does next.
 type tasks struct {
 	queues  map[queueKey]*taskQueue
+	apart   []*taskQueue            // those of suspects
 	offers  map[core.Token]*offered // waiting, those that wait for their function included
 	order   uint64                  // of the last offer
 	matches []*taskQueue            // whose waiting attempts may find a worker
@@ -27,7 +28,26 @@ type tasks struct {
 }
 
 // queueKey names a task queue: workers take attempts of one queue and one task type.
-type queueKey struct{ queue, taskType string }
+//
+// Suspects wait in a queue of their own. They need a slot as all others do, and of a process only one has one.
+type queueKey struct {
+	queue, taskType string
+	apart           bool
+}
+
+// ordinary returns the key of the queue whose slots the attempts need.
+func (k queueKey) ordinary() queueKey {
+	k.apart = false
+	return k
+}
+
+// rank orders the queue of suspects behind the ordinary one.
+func (k queueKey) rank() int {
+	if k.apart {
+		return 1
+	}
+	return 0
+}
 
 // taskQueue holds the attempts that wait for a worker.
 type taskQueue struct {
@@ -91,6 +111,9 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 	if q == nil {
 		q = &taskQueue{queueKey: key}
 		t.queues[key] = q
+		if key.apart {
+			t.apart = append(t.apart, q)
+		}
 	}
 	return q
 }
@@ -99,7 +122,7 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 func (t *tasks) add(r *run, e core.Offer, parked bool) {
 	t.order++
 	o := &offered{
-		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.order, queue: t.queue(queueKey{e.Queue, e.Type}),
+		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.order, queue: t.queue(queueKey{e.Queue, e.Type, e.Suspect}),
 		parked: parked,
 	}
 	if t.offers[o.token()] != nil {
@@ -162,8 +185,19 @@ func (t *tasks) take(q *taskQueue) bool {
 func (t *tasks) giveBack() {
 	if got := t.taken; got.of != nil {
 		t.taken = slot{}
-		t.matcher.release(t.seat, got)
-		t.match(t.queue(got.key))
+		t.freed(got)
+	}
+}
+
+// freed gives a slot back. The attempts that may have it now are those of its queue; where a suspect had it, all other
+// suspects may go on as well.
+func (t *tasks) freed(got slot) {
+	t.matcher.release(t.seat, got)
+	t.match(t.queue(got.key.ordinary()))
+	for _, q := range t.apart {
+		if got.key.apart || q.ordinary() == got.key {
+			t.match(q)
+		}
 	}
 }
 
@@ -252,8 +286,7 @@ func (t *tasks) release(tok core.Token) {
 		return
 	}
 	delete(t.held, tok)
-	t.matcher.release(t.seat, h.slot)
-	t.match(t.queue(h.slot.key))
+	t.freed(h.slot)
 }
 
 // dropUngiven forgets the attempts that no worker has got, after their starts were not saved.
@@ -274,7 +307,7 @@ func (t *tasks) rematch() {
 		t.unpark(o)
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType))
+		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()))
 	})
 	for _, k := range keys {
 		t.match(t.queues[k])
@@ -283,7 +316,7 @@ func (t *tasks) rematch() {
 
 // offer starts the attempt at once if nothing waits before it and a worker is free, else it queues it.
 func (p *Partition) offer(r *run, e core.Offer) {
-	q := p.tasks.queue(queueKey{e.Queue, e.Type})
+	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Suspect})
 	begins := p.begins(r, e.Step)
 	if begins && q.waiting.Len() == 0 && p.tasks.take(q) {
 		p.begin(r, e.Step, e.Attempt)
@@ -340,7 +373,8 @@ func (p *Partition) handOut(q *taskQueue) {
 // Match says that a slot of a task queue may be free; see Config.Wake.
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
-	p.tasks.wanted(queueKey{queue, taskType})
+	p.tasks.wanted(queueKey{queue, taskType, false})
+	p.tasks.wanted(queueKey{queue, taskType, true})
 	p.settle()
 }
 
