@@ -18,6 +18,7 @@ type book struct {
 	entries  int
 	attempts int   // started
 	rewound  int   // steps that retries have dropped
+	poisoned int   // poisonous steps that were stopped
 	writer   *node // whose append is under way
 	mailbox
 	hash hash.Hash64

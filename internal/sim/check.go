@@ -215,6 +215,7 @@ func (b *book) alive(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
+		case s.kind == core.KindTask && s.ready && s.losses.row >= 2 && n.workers.otherSuspect(tok):
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.busy(n, a)):
 			if slots := b.u.mood.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				b.u.violate(NoHang, a.id, "attempt %s waits in its queue, or for its function, while a worker is free and no body is coming", tokenText(tok))

@@ -58,6 +58,7 @@ type stepModel struct {
 	child, last        core.RunID // the run of the live attempt, of the last one
 	attempts           []attemptModel
 	endedNow, resetNow bool // in the entry at hand
+	losses             losses
 }
 
 type attemptModel struct{ ready, started, ended core.Time }
@@ -296,6 +297,10 @@ func (m *runModel) compare(i int, s *stepModel, f *core.Step) {
 	if f.ScheduleToClose != s.toClose || (s.kind != core.KindGroup && f.Deadline != s.deadline) {
 		m.bad(FixedDeadline, "step %s has the deadlines %s and %s in the fold, %s and %s in the records",
 			m.name(i), offset(f.ScheduleToClose), offset(f.Deadline), offset(s.toClose), offset(s.deadline))
+	}
+	if f.Lost != s.losses.row || f.Apart != s.losses.counts {
+		m.bad(Counted, "step %s has lost %d attempts, of which %d count, in the fold, %d and %d in the records",
+			m.name(i), f.Lost, f.Apart, s.losses.row, s.losses.counts)
 	}
 	if f.Attempt != s.attempt || f.Counted != s.counted || f.Stopping != s.stopping {
 		m.bad(OneAttempt, "step %s is in attempt %d (%d counted) in the fold, %d (%d) in the records",

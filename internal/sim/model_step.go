@@ -26,6 +26,9 @@ func (m *runModel) takeStep(rec core.Record) {
 			s.output = max(s.output, rec.At)
 		} else {
 			s.beat = max(s.beat, rec.At)
+			if rec.Details != nil {
+				s.losses.last = string(rec.Details)
+			}
 		}
 	case core.AttemptEnded:
 		m.endAttempt(&m.steps[rec.Step], int(rec.Step), rec)
@@ -134,6 +137,7 @@ func (m *runModel) ready(s *stepModel, i int) {
 		m.bad(OneAttempt, "an attempt of step %s is ready, and the step was not backing off", m.name(i))
 	}
 	m.number(s, i)
+	s.losses.found = s.losses.last
 	s.ready, s.readyAt, s.started, s.beat, s.output, s.next = true, m.at, 0, 0, 0, 0
 }
 
@@ -192,6 +196,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if f != nil && f.Kind == policy.KindLost {
 		s.counted--
 	}
+	m.lose(s, i, rec)
 	if n := len(s.attempts); n > 0 {
 		s.attempts[n-1].ended = m.at
 	}
@@ -236,6 +241,9 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	if rec.Signal != "" {
 		m.taken(rec)
 	}
+	if rec.Reason == policy.ReasonWorkerLost {
+		m.stoppedFor(s, i)
+	}
 	s.closed, s.phase, s.backing = true, rec.Phase, false
 	if s.kind != core.KindSleep {
 		s.next = 0
@@ -253,6 +261,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 	}
 	if rec.Budget {
 		s.counted, s.allowed = 0, 0
+		s.losses.row, s.losses.counts, s.losses.others = 0, 0, 0
 	}
 	if s.ready {
 		s.readyAt = m.at

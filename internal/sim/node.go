@@ -270,7 +270,7 @@ func (n *node) die(where string) {
 		return
 	}
 	u.say("%s dies %s", n.name, where)
-	n.dead = true
+	n.dead, n.seat.poisoned = true, false
 	n.flight = nil
 	u.silence()
 	n.workers.kill()

@@ -9,6 +9,7 @@ import (
 type seat struct {
 	partition int
 	node      *node // the current owner, or the last one
+	poisoned  bool  // its process died of the poisonous step
 	zombie    *node // a former owner that does not know it yet
 
 	// What the book knows of the partition.

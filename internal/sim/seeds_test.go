@@ -68,6 +68,8 @@ func TestSeeds(t *testing.T) {
 				total.Crashes += r.Crashes
 				total.Owners += r.Owners
 				total.Rewound += r.Rewound
+				total.Kills += r.Kills
+				total.Poisoned += r.Poisoned
 				total.Lasted += r.Lasted
 				mu.Unlock()
 			}
@@ -75,7 +77,7 @@ func TestSeeds(t *testing.T) {
 	}
 	group.Wait()
 	took := time.Since(start)
-	t.Logf("%d seeds in %s, %.0f a second: %d steps, %d batches, %d entries, %d runs, %d attempts, %d crashes, %d owners, %d steps dropped by retries, %s of virtual time",
+	t.Logf("%d seeds in %s, %.0f a second: %d steps, %d batches, %d entries, %d runs, %d attempts, %d crashes, %d owners, %d steps dropped by retries, %d kills by poisonous steps and %d of them stopped, %s of virtual time",
 		next.Load(), took.Round(time.Millisecond), float64(*seeds)/took.Seconds(), total.Steps, total.Batches, total.Entries,
-		total.Runs, total.Attempts, total.Crashes, total.Owners, total.Rewound, total.Lasted.Round(time.Hour))
+		total.Runs, total.Attempts, total.Crashes, total.Owners, total.Rewound, total.Kills, total.Poisoned, total.Lasted.Round(time.Hour))
 }

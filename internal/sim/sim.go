@@ -76,6 +76,8 @@ type Report struct {
 	Owners     int // how often a process took a partition over, the first owners included
 	Boundaries int // of commits: where CrashAt can kill the process
 	Rewound    int // steps that retries have dropped
+	Kills      int // of poisonous steps
+	Poisoned   int // poisonous steps that were stopped
 	Lasted     time.Duration
 	Hash       uint64 // of all that became durable, in order
 }
@@ -89,7 +91,7 @@ func Run(seed uint64, opt Options) (Report, error) {
 	r := Report{
 		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
 		Crashes: u.crashes, Messages: b.messages, Panics: u.bug.panics, Partitions: u.mood.partitions, Owners: u.nodes,
-		Boundaries: u.boundary, Rewound: b.rewound, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Boundaries: u.boundary, Rewound: b.rewound, Kills: u.poison.kills, Poisoned: b.poisoned, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
 	}
 	if u.broken == nil {
 		return r, nil

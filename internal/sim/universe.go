@@ -44,6 +44,7 @@ type universe struct {
 	executing map[place]*job // what workers really do, over all nodes
 	book      *book
 	bug       *bug
+	poison    *poison
 	clients   *clients
 	crashes   int
 	broken    *Violation
@@ -88,6 +89,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.book = newBook(u)
 	u.bug = newBug(u)
+	u.poison = newPoison(u)
 	u.setMood()
 	u.disk = memory.NewPartitions(u.mood.partitions)
 	u.disk.Fault = u.fault

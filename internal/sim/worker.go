@@ -29,6 +29,7 @@ type job struct {
 	silent  bool         // it will not report by itself
 	left    bool         // it was abandoned: it may go on for a while
 	search  *body.Search // for its function; nil: it needs none
+	suspect bool         // its step was, when it was dispatched
 }
 
 func newWorkers(n *node) *workers {
@@ -56,7 +57,10 @@ func (w *workers) Dispatch(t core.Task) {
 	if w.busy[t.Type]++; u.mood.slots[t.Type] >= 0 && w.busy[t.Type] > u.mood.slots[t.Type] {
 		u.violate(Slots, t.Token.Run, "attempt %s is the %dth of %d for %q", tokenText(t.Token), w.busy[t.Type], u.mood.slots[t.Type], t.Type)
 	}
-	j := &job{w: w, task: t}
+	j := &job{w: w, task: t, suspect: u.book.suspected(t.Token)}
+	if j.suspect {
+		w.alone(t)
+	}
 	w.jobs[t.Token], u.executing[at] = j, j
 	if t.Type == body.TypeLocal {
 		w.n.host.function(j)
@@ -69,6 +73,10 @@ func (w *workers) Dispatch(t core.Task) {
 func (j *job) begin() {
 	u := j.w.n.u
 	j.begun = true
+	if u.poison.is(j.task) {
+		u.poison.kill(j)
+		return
+	}
 	length := u.span(time.Millisecond, 2*time.Minute)
 	if u.chance(0.3) {
 		length = u.span(time.Microsecond, 10*time.Millisecond)
