@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Code classifies an error for programs. It is part of the API: codes are added, never renamed.
+// Code classifies an error for programs. Codes are part of the API: new ones may be added, but none is renamed.
 type Code string
 
 // The codes of requests that were not carried out.
@@ -29,7 +29,7 @@ const (
 	CodeLapsed    Code = "lapsed"     // a feed fell so far behind that entries it has not seen are gone
 )
 
-// The codes of how a run or a step ended, where its end is an error to the caller.
+// The codes for the end of a run or a step, when the caller gets that end as an error.
 const (
 	CodeFailed           Code = "failed"
 	CodeTimedOut         Code = "timed_out"
@@ -41,13 +41,13 @@ const (
 	CodeMisuse           Code = "misuse"            // a Go body used the engine in a way that cannot work
 )
 
-// row is what one code means elsewhere.
+// row is what one code means in other systems.
 type row struct {
 	code Code
 	exit int // status of the command line
 	http int
 	grpc int    // google.rpc.Code
-	text string // what the code says alone
+	text string // the message of an error that has only the code
 }
 
 // table is the one place where codes become statuses.
@@ -88,7 +88,7 @@ var byCode = func() map[Code]*row {
 	return rows
 }()
 
-// row returns what a code means; one that this version does not know is internal.
+// row returns what a code means. A code that this version does not know is treated as internal.
 func (c Code) row() *row {
 	if r := byCode[c]; r != nil {
 		return r
@@ -96,7 +96,7 @@ func (c Code) row() *row {
 	return byCode[CodeInternal]
 }
 
-// String is the code's name; an empty code is internal.
+// String returns the code's name. An empty code is internal.
 func (c Code) String() string {
 	if c == "" {
 		return string(CodeInternal)
@@ -104,13 +104,14 @@ func (c Code) String() string {
 	return string(c)
 }
 
-// ExitStatus is the command line's exit status: 2 a wrong request, 124 timed out, 130 cancelled, else 1.
+// ExitStatus returns the exit status of the command line: 2 for a wrong request, 124 for timed out, 130 for
+// cancelled, else 1.
 func (c Code) ExitStatus() int { return c.row().exit }
 
-// HTTPStatus is the status of an HTTP response.
+// HTTPStatus returns the status of an HTTP response.
 func (c Code) HTTPStatus() int { return c.row().http }
 
-// GRPC is the number of the google.rpc.Code.
+// GRPC returns the number of the google.rpc.Code.
 func (c Code) GRPC() int { return c.row().grpc }
 
 // Codes returns all codes, in the order of the table.
@@ -122,7 +123,7 @@ func Codes() []Code {
 	return codes
 }
 
-// CodeOf returns an error's code; an error that carries none is internal, nil has none.
+// CodeOf returns the code of an error: internal if it has none, and "" for nil.
 func CodeOf(err error) Code {
 	var own *Error
 	switch {
@@ -131,7 +132,7 @@ func CodeOf(err error) Code {
 	case errors.As(err, &own):
 		return own.Code
 	}
-	for _, s := range sentinels { // the ends of steps and runs are told by errors.Is alone
+	for _, s := range sentinels { // errors about the end of a step or run match by errors.Is only
 		if errors.Is(err, s) {
 			return s.Code
 		}
@@ -139,7 +140,7 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// sentinels are the errors that stand for a whole code.
+// sentinels has one error for each code. It stands for all errors of that code.
 var sentinels = func() map[Code]*Error {
 	all := make(map[Code]*Error, len(table))
 	for _, r := range table {
@@ -148,8 +149,8 @@ var sentinels = func() map[Code]*Error {
 	return all
 }()
 
-// Sentinel returns the error that stands for all errors of a code, to compare with by errors.Is. It is the same value
-// each time.
+// Sentinel returns the error that stands for all errors of a code: compare with it by errors.Is. It always returns
+// the same value.
 func Sentinel(c Code) *Error {
 	if s := sentinels[c]; s != nil {
 		return s
@@ -157,7 +158,8 @@ func Sentinel(c Code) *Error {
 	return sentinels[CodeInternal]
 }
 
-// Error is what a Service returns: a code, the operation, what it was about, what happened, and what to do.
+// Error is what a Service returns: a code, the operation, the run it was about, what happened, and what the user can
+// do.
 type Error struct {
 	Code    Code   `json:"code"`
 	Op      string `json:"operation,omitempty"`
@@ -167,7 +169,7 @@ type Error struct {
 	Err     error  `json:"-"`                 // the cause; may be nil
 }
 
-// Error says what happened in one sentence, with what to do in parentheses.
+// Error returns what happened in one sentence, and what the user can do in parentheses.
 func (e *Error) Error() string {
 	s := strings.TrimSpace(e.Op + " " + e.ID)
 	if s != "" {
@@ -180,7 +182,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Reason is what happened, without the operation and without what to do.
+// Reason returns what happened, without the operation and without what the user can do.
 func (e *Error) Reason() string {
 	switch {
 	case e.Message != "":
@@ -197,8 +199,8 @@ func (e *Error) Reason() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether the target stands for this error: one of the same code that says nothing more specific, or the
-// same message.
+// Is reports whether this error has the target's code and message. A target without a message matches every error of
+// its code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Op == "" && t.Err == nil && (t.Message == "" || t.Message == e.Message)

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 	inTable := map[string]bool{}
 	for _, c := range api.Codes() {
 		if inTable[string(c)] {
-			t.Errorf("code %s stands twice in the table", c)
+			t.Errorf("code %s is in the table twice", c)
 		}
 		inTable[string(c)] = true
 		if s := c.HTTPStatus(); s < 400 || s > 599 {
@@ -87,7 +87,7 @@ func TestErrorKeepsItsChain(t *testing.T) {
 	}
 }
 
-// RunPhases that are an error have the code with their exit status.
+// A run phase that is an error has the code with its exit status.
 func TestPhasesHaveCodes(t *testing.T) {
 	want := map[api.RunPhase]int{api.RunFailed: 1, api.RunTimedOut: 124, api.RunCancelled: 130, api.RunTerminated: 130}
 	for _, p := range api.RunPhases() {

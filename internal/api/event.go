@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Types of events that programs treat in a special way.
+// Types of events that programs treat specially.
 const (
 	EventAttemptStarted   = "attempt.started"   // Child names the run it started, if it did
 	EventAttemptHeartbeat = "attempt.heartbeat" // there may be many of them

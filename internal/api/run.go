@@ -42,7 +42,7 @@ func (p RunPhase) Closed() bool {
 	}
 }
 
-// Code is the code of how the run ended; empty where it has not, or ended well.
+// Code returns the code for how the run ended. It is empty if the run is open or has succeeded.
 func (p RunPhase) Code() Code {
 	switch p {
 	case RunFailed:
@@ -74,7 +74,7 @@ type RunSummary struct {
 	Definition string   `json:"definition,omitempty"`
 }
 
-// Run is a run with everything that explains it, as it was at one moment.
+// Run is a run at one moment, with everything that explains it.
 type Run struct {
 	RunSummary
 	Kind        string          `json:"kind,omitempty"` // of its definition: who can carry it on
@@ -105,13 +105,14 @@ type Run struct {
 	Plan        []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
 }
 
-// PlannedStep is what a definition says of a step, which may not have begun.
+// PlannedStep is what a definition says about a step. The step may not have begun yet.
 type PlannedStep struct {
 	Name  string   `json:"name"`
 	Needs []string `json:"needs,omitempty"`
 }
 
-// Words are what the system whose document a run was made of calls the run or a step.
+// Words are the words of another system for a run or a step. A run has them if it was made from a document of that
+// system.
 type Words struct {
 	System  string `json:"system,omitempty"`
 	Status  string `json:"status"`
@@ -119,7 +120,7 @@ type Words struct {
 	Retries *int   `json:"retries,omitempty"`
 }
 
-// Deadline is an instant that bounds something, and where it comes from.
+// Deadline is an instant that limits a run or a step, and where it comes from.
 type Deadline struct {
 	Limit  string   `json:"limit"`
 	At     Time     `json:"at"`

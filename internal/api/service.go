@@ -2,21 +2,23 @@ package api
 
 import "context"
 
-// Service is what callers do with runs. The embedded engine implements it, a reader of a database that another process
-// writes, and a client of a server. All methods are safe for concurrent use, and return an *[Error].
+// Service is what callers can do with runs. Three things implement it: the embedded engine, a reader of a database
+// that another process writes, and a client of a server. All methods are safe for concurrent use and return an
+// *[Error].
 //
-// Every method may return CodeClosed, CodeStorage and CodeCancelled, and every method that changes something
-// CodeStalled, CodeUncertain and CodeReadOnly; below stands what else.
+// Every method may return CodeClosed, CodeStorage and CodeCancelled. Every method that changes something may also
+// return CodeStalled, CodeUncertain and CodeReadOnly. Further codes stand at each method.
 type Service interface {
 	// Start makes a run. It returns when the start is durable.
 	// Errors: CodeInvalid, CodeTooLarge, CodeConflict (the workflow id has an open run).
 	Start(ctx context.Context, r StartRequest) (Started, error)
-	// Run returns a run with all that explains it. Errors: CodeNotFound, CodeInvalid (the name fits several runs).
+	// Run returns a run with everything that explains it. Errors: CodeNotFound, CodeInvalid (the name fits several
+	// runs).
 	Run(ctx context.Context, name string) (*Run, error)
-	// Runs lists runs, the newest first, those that began a moment ago included. Errors: CodeInvalid.
+	// Runs lists runs, the newest first. Runs that began a moment ago are included. Errors: CodeInvalid.
 	Runs(ctx context.Context, q Query) (Page, error)
-	// Wait waits until the run has ended, or where others follow it in its chain, the last of them.
-	// Errors: CodeNotFound.
+	// Wait waits until the run has ended. If others follow it in its chain, Wait waits for the last of them. Errors:
+	// CodeNotFound.
 	Wait(ctx context.Context, name string) (Outcome, error)
 	// Watch calls fn with each event of a run whose number is greater than after, in order and without gaps, until the
 	// run has ended, ctx is done or fn fails. after is 0, or the number of the last event that the caller has seen.
@@ -25,13 +27,13 @@ type Service interface {
 	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
 	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
 	Send(ctx context.Context, name string, s Signal) error
-	// Operate applies an operation. It returns when that is durable. What ends, holds or extends a run as a whole is
-	// for the last one of its chain.
-	// Errors: CodeInvalid, CodeNotFound, CodeConflict, CodeRunClosed, CodeTooLarge.
+	// Operate applies an operation. It returns when the operation is durable. An operation that ends, pauses or
+	// extends a whole run applies to the last run of its chain. Errors: CodeInvalid, CodeNotFound, CodeConflict,
+	// CodeRunClosed, CodeTooLarge.
 	Operate(ctx context.Context, name string, op Operation) error
-	// Restart starts a new run of the same workflow, as it was then, with the same input and fresh deadlines. It keeps
-	// the results of the steps that the request does not want again.
-	// Errors: CodeNotFound, CodeInvalid, CodeConflict (the run is open under a workflow id).
+	// Restart starts a new run of the same stored definition, with the same input and new deadlines. Steps that the
+	// request does not name keep their results. Errors: CodeNotFound, CodeInvalid, CodeConflict (the run is open
+	// under a workflow id).
 	Restart(ctx context.Context, name string, r RestartRequest) (Started, error)
 	// Definition returns a stored definition by its id. Errors: CodeNotFound.
 	Definition(ctx context.Context, id string) (Definition, error)

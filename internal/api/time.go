@@ -12,7 +12,7 @@ import (
 // Time is an instant in microseconds since the Unix epoch; 0 means none. As text it is RFC 3339 in UTC.
 type Time int64
 
-// At converts a wall clock reading; the zero time.Time gives 0.
+// At converts a time.Time. The zero time.Time gives 0.
 func At(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -20,13 +20,13 @@ func At(t time.Time) Time {
 	return Time(policy.At(t))
 }
 
-// Std returns the instant in UTC; none is the zero time.Time.
+// Std returns the instant in UTC. 0 gives the zero time.Time.
 func (t Time) Std() time.Time { return policy.Time(t).Std() }
 
 // Sub returns t-u.
 func (t Time) Sub(u Time) time.Duration { return policy.Time(t).Sub(policy.Time(u)) }
 
-// String is the instant in RFC 3339, "" where there is none.
+// String returns the instant in RFC 3339, and "" for 0.
 func (t Time) String() string {
 	if t == 0 {
 		return ""
@@ -37,7 +37,7 @@ func (t Time) String() string {
 // MarshalText writes RFC 3339 with microseconds, in UTC.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads RFC 3339 in any time zone; the empty text means none.
+// UnmarshalText reads RFC 3339 in any time zone. The empty text gives 0.
 func (t *Time) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*t = 0
@@ -54,10 +54,10 @@ func (t *Time) UnmarshalText(text []byte) error {
 // Duration is a length of time. As text it has the grammar of flow files: 90s, 1m30s, 250ms.
 type Duration = duration.Duration
 
-// Extension is a length of time that may be negative: as text -30s or 10m.
+// Extension is a length of time that may be negative. As text it is -30s or 10m.
 type Extension time.Duration
 
-// String writes the length, with a minus where it is negative.
+// String returns the length, with a minus if it is negative.
 func (e Extension) String() string {
 	if e < 0 {
 		return "-" + duration.Format(-time.Duration(e))
@@ -68,7 +68,7 @@ func (e Extension) String() string {
 // MarshalText writes the length.
 func (e Extension) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// UnmarshalText reads a length, with a leading minus where it is negative.
+// UnmarshalText reads a length, with a minus in front if it is negative.
 func (e *Extension) UnmarshalText(text []byte) error {
 	rest, negative := strings.CutPrefix(string(text), "-")
 	d, err := duration.Parse(rest)

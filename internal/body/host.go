@@ -145,10 +145,10 @@ func (h *Host) Consult(n engine.News) {
 	}
 }
 
-// Begins reports whether the function of a task is at hand: for a local step that its run's body has asked for it,
+// CanBegin reports whether the function of a task is at hand: for a local step that its run's body has asked for it,
 // for a hook that its workflow is registered. A body that is not there is called, and says when it comes to the
 // step.
-func (h *Host) Begins(run core.RunID, workflow, step, taskType string) bool {
+func (h *Host) CanBegin(run core.RunID, workflow, step, taskType string) bool {
 	switch taskType {
 	case TypeLocal:
 		l := h.session(run)

@@ -1,54 +1,48 @@
 package engine
 
 import (
-	"errors"
-
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// errand is an effect on other runs, or on the queues: it joins the batch of the input it follows from.
-type errand struct {
+// localEffect is an effect inside the partition: on other runs or on the task queues. It happens in the same batch
+// as the input that caused it.
+type localEffect struct {
 	run  *run
 	eff  core.Effect
-	next *turn // of Closed: the start of the chain's next run; nil: there is none
+	next *transition // with Closed: the start of the chain's next run; nil: there is none
 }
 
-// advance lets an input happen to a run and takes in what was recorded. The error is the machine's refusal, or that the
-// run is set aside.
+// advance gives an input to a run and keeps what was recorded. It returns an error if the machine refuses the input,
+// or if the run is set aside.
 func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	if r.aside != nil {
 		return r.aside
 	}
-	t := turn{run: r}
-	next, err := p.work(&t, def, in)
+	t := transition{run: r}
+	next, err := p.compute(&t, def, in)
 	if err == nil {
 		err = p.pipeline.add(&t, next, p.now)
 	}
-	if err != nil {
-		return p.refuse(r, err)
+	if isPanic(err) {
+		return p.setAsideAfterPanic(r, err)
 	}
-	p.watch(&t)
+	if err != nil {
+		return err
+	}
+	p.noteForWatchers(&t)
 	if next != nil {
 		p.residents.runs[next.run.id()] = next.run
-		p.watch(next)
+		p.noteForWatchers(next)
 	}
-	p.carryOn(&t, next)
+	p.handleEffects(&t, next)
 	return nil
 }
 
-// refuse returns why an input did not happen. After a panic the run is set aside.
-func (p *Partition) refuse(r *run, err error) error {
-	if bug := (*panicked)(nil); errors.As(err, &bug) {
-		return p.stop(r, err)
-	}
-	return err
-}
-
-// work asks the machine what an input makes of a run. Where the run ends and its chain goes on, it works out the start of
-// the next run as well: both are saved together or not at all.
-func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *turn, err error) {
-	defer caught("it took", in, &err)
+// compute asks the machine what an input changes in a run. If the run ends and its chain goes on, it also computes
+// the start of the next run: both are saved together, or neither is.
+func (p *Partition) compute(t *transition, def *core.Definition, in core.Input) (next *transition, err error) {
+	defer catchPanic("it took", in, &err) // a log says: its code panicked while it took core.Tick
 	r := t.run
 	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
 		return nil, err
@@ -58,7 +52,7 @@ func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *tu
 		if !ok || closed.Next == nil {
 			continue
 		}
-		next = &turn{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
+		next = &transition{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
 		if next.out, err = core.Advance(next.run.state, r.state.Attached(), *closed.Next, p.now); err != nil {
 			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
 			return nil, nil
@@ -68,10 +62,10 @@ func (p *Partition) work(t *turn, def *core.Definition, in core.Input) (next *tu
 	return next, nil
 }
 
-// carryOn sees to the effects of what is in the open batch, and to when the run wants attention again.
-func (p *Partition) carryOn(t, next *turn) {
+// handleEffects handles the effects of a transition that is in the open batch, and stores when the run must wake next.
+func (p *Partition) handleEffects(t, next *transition) {
 	for _, e := range t.out.Effects {
-		p.effect(t.run, e, next)
+		p.handleEffect(t.run, e, next)
 	}
 	if t.run.aside != nil {
 		return
@@ -80,16 +74,17 @@ func (p *Partition) carryOn(t, next *turn) {
 	p.pipeline.view.noteSettled(t.run, p.now)
 }
 
-// watch notes the entry for those who watch the run.
-func (p *Partition) watch(t *turn) {
+// noteForWatchers keeps the entry for those who watch the run. They get it when the batch is durable.
+func (p *Partition) noteForWatchers(t *transition) {
 	if e := &t.out.Entry; len(e.Records) > 0 && p.audience.watched(e.Run) {
 		b := p.pipeline.open
 		b.watched = append(b.watched, watched{entry: *e, number: t.run.state.Seq})
 	}
 }
 
-// effect carries out an effect, or has it wait for its turn or its batch.
-func (p *Partition) effect(r *run, e core.Effect, next *turn) {
+// handleEffect sorts an effect: one on the outside world waits until the batch is durable, one inside the partition
+// waits until the input at hand is done.
+func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch e := e.(type) {
 	case core.Dispatch:
 		p.tasks.hold(e.Task.Token)
@@ -99,31 +94,32 @@ func (p *Partition) effect(r *run, e core.Effect, next *turn) {
 	case core.Consult:
 		p.bodyEffect(r, e)
 	default:
-		p.todo.push(errand{r, e, next})
+		p.todo.push(localEffect{r, e, next})
 	}
 }
 
-// settle runs the errands of the input at hand and their errands, and matches waiting attempts with free workers, until
-// nothing is left. All of it joins one batch.
+// settle carries out the local effects of the input at hand, and the effects that these have in turn. Then it hands
+// waiting attempts to free workers, but not during a Tick: what is due comes first. It returns when nothing is left.
+// All of it joins one batch.
 func (p *Partition) settle() {
 	for {
 		if p.todo.len() > 0 {
-			p.perform(p.todo.pop())
+			p.performLocal(p.todo.pop())
 			continue
 		}
 		if p.ticking {
 			break
 		}
-		q := p.tasks.nextMatch()
+		q := p.tasks.nextToMatch()
 		if q == nil {
 			break
 		}
-		p.handOut(q)
+		p.startNext(q)
 	}
-	p.residents.endVisits()
+	p.residents.evictUnneeded()
 }
 
-func (p *Partition) perform(e errand) {
+func (p *Partition) performLocal(e localEffect) {
 	switch eff := e.eff.(type) {
 	case core.Offer:
 		if e.run.aside == nil {
@@ -139,22 +135,22 @@ func (p *Partition) perform(e errand) {
 		p.send(core.Message{To: eff.Child, Content: core.ChildBound{Was: eff.Was, Is: eff.Is}})
 	case core.Closed:
 		p.closed(e.run, eff, e.next)
-	default: // the others wait for their batch
+	default: // other effects wait for their batch
 	}
 }
 
-// closed follows the end of a run: its name is free, the chain goes on or the parent is told, callers wait no longer
-// than until the batch is durable.
-func (p *Partition) closed(r *run, e core.Closed, next *turn) {
-	p.residents.unname(r, false)
-	r.ended = p.pipeline.open.seq
+// closed handles the end of a run: its workflow id is free for others, the next run of the chain starts or the
+// parent is told, and those who wait for the result get it once the batch is durable.
+func (p *Partition) closed(r *run, e core.Closed, next *transition) {
+	p.residents.removeNames(r, false)
+	r.endBatch = p.pipeline.open.seq
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case next != nil:
-		p.carryOn(next, nil)
-		p.residents.name(next.run)
-	case e.Next != nil: // it cannot start; the log has said so
+		p.handleEffects(next, nil)
+		p.residents.addNames(next.run)
+	case e.Next != nil: // the next run cannot start; compute has logged why
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)
 	case r.state.Notify != "":
@@ -162,7 +158,7 @@ func (p *Partition) closed(r *run, e core.Closed, next *turn) {
 	}
 }
 
-// failed makes a failure of something that cannot work however often it is tried.
-func failed(kind, message string) *policy.Failure {
+// permanentFailure returns a failure that no further attempt can avoid.
+func permanentFailure(kind, message string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
 }

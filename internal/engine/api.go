@@ -11,87 +11,97 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Workers execute attempts for an engine. worker.Pool is one; the simulation is another.
+// Workers execute attempts for an engine. worker.Pool and the simulation implement it.
 type Workers interface {
-	// Slots returns how many tasks of the type may run at once here: 0 none (they wait in the queue), -1 unbounded.
+	// Slots returns how many tasks of the type may run at once. 0 means none: the tasks wait in the queue. -1 means any
+	// number.
 	Slots(queue, taskType string) int
 	// Dispatch hands over an attempt whose start is durable. It must not block.
 	Dispatch(t core.Task)
-	// Revoke stops an attempt that has ended; TaskStopped is reported when it is gone. Unknown tokens are reported at once.
+	// Revoke stops the work of an attempt that has ended. TaskStopped is reported when the work is gone. For an unknown
+	// token it is reported at once.
 	Revoke(tok core.Token, why policy.Kind)
 }
 
 // Config configures an engine. Zero values are useful.
 type Config struct {
 	Journal journal.Journal
-	// Workers execute attempts. Where they report to the engine they are made after it: add them by Engine.Serve.
+	// Workers execute attempts. Workers that report to the engine must be made after it; add them with Engine.Serve.
 	Workers Workers
-	// Matcher counts the slots of all workers of the process. Engines of one process share it; default one of its own.
+	// Matcher counts the slots of all workers of the process. Engines of one process share it. Default: a new one.
 	Matcher *Matcher
-	// Wake is called when a slot may be free for which the partition waits: its driver calls Partition.Match soon. It is
-	// called from any goroutine and must not block. An Engine sets its own; default: nobody is called.
+	// Wake is called when a slot may be free for which the partition waits. The driver of the partition then calls
+	// Partition.Match soon. Wake is called from any goroutine and must not block. An Engine sets its own. Default:
+	// none.
 	Wake func(queue, taskType string)
-	// Partition is which of the journal's partitions a Partition is. An Engine runs all of them.
+	// Partition is the number of the partition, for NewPartition. An Engine runs all partitions.
 	Partition int
-	// Sent is called when messages for another partition are durable: its driver calls Partition.Expect soon. It must not
-	// block. Default: nobody is called.
-	Sent  func(partition int)
-	Owner string // who holds the partition, for people; default "pid N"
-	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. Required: without
-	// one nothing can be started.
+	// Sent is called when messages to another partition are durable. The driver of that partition then calls
+	// Partition.Expect soon. Sent must not block. Default: none.
+	Sent func(partition int)
+	// Owner is shown to people as the owner of the partition. Default: "pid N".
+	Owner string
+	// Kinds are the kinds of workflows that the engine can run, by the name in journal.Definition.Kind. It is required:
+	// without a kind no run can be started.
 	Kinds map[string]Kind
-	// BeforeRecovery runs when the partition is held and before any attempt is given out again: what still executes of
-	// the previous owner's attempts is ended here. Default: nothing.
+	// BeforeRecovery is called when the engine owns the partition and has not started any attempt yet. It ends
+	// processes that the previous owner left behind. Default: none.
 	BeforeRecovery func(ctx context.Context) error
-	// Now is the clock; default the wall clock. It is read by Engine's loop alone.
+	// Now is the clock. Only the loop of an Engine reads it. Default: the wall clock.
 	Now func() core.Time
-	// MaxPayload bounds an input, output or event payload; default 2 MiB.
+	// MaxPayload bounds an input, an output or an event's payload, in bytes. Default: 2 MiB.
 	MaxPayload int
-	// FeedLimit bounds, in bytes of entries, how much of the journal is kept for consumers that are behind; default 256 MiB.
-	// Where it is reached, the feed that is furthest behind lapses.
+	// FeedLimit bounds how much of the journal is kept for consumers of feeds that are behind, in bytes of entries. At
+	// the limit the feed that is furthest behind lapses. Default: 256 MiB.
 	FeedLimit int64
-	// Retention is how long closed runs are kept; default 0: for ever.
+	// Retention is how long closed runs are kept. Default: 0, which means for ever.
 	Retention time.Duration
-	// Horizon is how far ahead of now runs are kept in memory for their timers; default 5s.
+	// Horizon is how long before their wake time runs are loaded into memory. Default: 5s.
 	Horizon time.Duration
-	// Inflight bounds the inputs computed and not yet durable; default 4096.
+	// Inflight bounds the number of entries that are not durable yet. Default: 4096.
 	Inflight int
-	// Random draws the random part of run ids; default math/rand/v2. The simulation gives it a seed.
+	// Random returns the random part of run ids. The simulation uses a seeded one. Default: rand.Uint64 of
+	// math/rand/v2.
 	Random func() uint64
-	// generations counts how often a partition of the process has forgotten its memory.
+	// Log is the log. Default: none.
+	Log *slog.Logger
+	// generations counts how often the partitions of the process have forgotten their memory.
 	generations *atomic.Int64
-	Log         *slog.Logger // default discards
 }
 
 // StartRequest starts a run.
 type StartRequest struct {
-	Definition         journal.Definition // the source; registered with its first run
-	Input              []byte             // JSON; empty: null
-	RunID              core.RunID         // zero: a new one; else made by core.NewRunID with the key that core.KeyOfStart says
-	WorkflowID         string
-	Key                string // idempotency key: of one workflow the same key with the same input returns the run it made
+	Definition journal.Definition // its source is stored with the workflow's first run
+	Input      []byte             // JSON; empty means null
+	// RunID is the id of the new run. Zero: the engine makes one. Otherwise it must be made by core.NewRunID with the
+	// partition key that core.KeyOfStart returns.
+	RunID      core.RunID
+	WorkflowID string
+	// Key is an idempotency key. A second start of the same workflow with the same key and the same input returns the
+	// run that the first one created.
+	Key                string
 	OnConflict         Conflict
-	At                 core.Time // zero: now
+	At                 core.Time // when the run begins; zero: now
 	Execution, Run     *policy.Limit
 	ExecutionAt, RunAt core.RunLimit
-	Keep               []core.Kept
-	Notify             string // workflow id of a run that gets the event core.SignalEnded when the chain has ended
-	Actor, Reason      string
+	Keep               []core.Kept // results of steps of an earlier run
+	Notify             string      // the workflow id of a run that gets core.SignalEnded at the end of the chain
+	Actor, Reason      string      // who starts the run, and why
 }
 
-// Conflict says what happens when a workflow id is taken by an open run.
+// Conflict says what a start does if an open run has the same workflow id.
 type Conflict uint8
 
 // The conflict policies.
 const (
-	ConflictFail Conflict = iota // ErrConflict
-	ConflictUse                  // the open run is returned, if it is of the same workflow
+	ConflictFail Conflict = iota // fails with ErrConflict
+	ConflictUse                  // returns the open run, if it is of the same workflow
 )
 
 // Started answers a start.
 type Started struct {
 	Run      core.RunID
-	Existing bool // the run was there before
+	Existing bool // the run existed before
 }
 
 // Outcome is how a run ended.
@@ -104,31 +114,32 @@ type Outcome struct {
 
 // API is what callers do with an engine; *Engine implements it.
 type API interface {
-	// Start makes a run. It returns when the start is durable.
+	// Start creates a run. It returns when the start is durable.
 	Start(ctx context.Context, r StartRequest) (Started, error)
-	// Result waits until the run has ended. Where a chain goes on it waits for the chain's end; Outcome.Run says which
-	// run that was.
+	// Result waits until the run has ended. If the chain goes on, it waits until the chain has ended. Outcome.Run is
+	// the last run of the chain.
 	Result(ctx context.Context, id core.RunID) (Outcome, error)
-	// Operate applies an operation to the run, or as a whole to the last one of its chain. It returns when it is durable.
+	// Operate applies an operation. It returns when the operation is durable. An operation on the whole run goes to the
+	// last run of its chain, unless it retries the run.
 	Operate(ctx context.Context, id core.RunID, op core.Operation) error
-	// Signal delivers an event to the run, or the last one of its chain.
+	// Signal delivers an event to the last run of the chain. It returns when the event is durable.
 	Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error
-	// Lookup resolves a run id or a workflow id.
+	// Lookup finds a run by its run id or its workflow id.
 	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
-	// Entries returns a run's history so far, committed entries only, without its first after entries.
+	// Entries returns the durable entries of a run, without the first ones, of which after says how many.
 	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
-	// Inspect folds the committed history into a private copy of the run's state.
+	// Inspect returns the run's state, computed from its durable entries. The caller may keep it.
 	Inspect(ctx context.Context, id core.RunID) (*core.Run, error)
-	// Watch calls fn with each committed entry of the run after its first after ones, until the run has ended, ctx is done or
-	// fn fails.
+	// Watch calls fn with each durable entry of the run, without the first ones, of which after says how many. It
+	// returns when the run has ended, ctx is done or fn fails.
 	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
-	// List lists runs, the newest first, those not yet in the view included.
+	// List lists runs, the newest first. It includes runs that the view does not have yet.
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
 	// Definition returns a stored definition.
 	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
 	// Stats counts what the engine holds.
 	Stats() Stats
-	// Feed calls fn with all committed entries, and DropFeed forgets a feed; see Engine.
+	// Feed calls fn with all durable entries. DropFeed forgets a feed. See Engine.
 	Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error
 	DropFeed(ctx context.Context, name string) error
 }
@@ -136,12 +147,12 @@ type API interface {
 // Stats counts what an engine holds and does.
 type Stats struct {
 	Loaded int    // runs in memory
-	Queued int    // attempts waiting for a worker
-	Live   int    // attempts in workers' hands
-	Seq    uint64 // last durable batch
-	Behind int    // runs whose view row is older than the journal
-	// SetAside counts runs that stand still because their code panicked, or their definition cannot be used. Their rows
-	// in lists say why; the next start tries again.
+	Queued int    // attempts that wait for a worker
+	Live   int    // attempts that workers execute
+	Seq    uint64 // the last durable batch; with several partitions the sum over them
+	Behind int    // runs whose rows in the view are out of date
+	// SetAside counts runs that cannot go on because their code panicked or their definition cannot be used. Lists show
+	// the reason. After a restart they are tried again.
 	SetAside int
-	Stalled  string // why no work is taken (a full disk); empty: none
+	Stalled  string // why the engine takes no requests, for example a full disk; empty: it takes them
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// A run is set aside where nobody can say what it would do next: its code (a definition's decider, an expression, the
-// fold, the codec) panicked, or its definition cannot be compiled. It stands still, its callers are told why, and the
-// others go on. What it did before is saved; of the input that panicked nothing is. The next owner of the partition,
+// A run is set aside when nobody can say what it would do next: its code (the decider, an expression, the fold, the
+// codec) panicked, or its definition cannot be compiled. The run then stands still and its callers are told why. The
+// other runs go on.
+//
+// What the run did before is saved. Nothing of the input that panicked is saved. The next owner of the partition,
 // perhaps a version without the bug, tries again.
 
-// panicked is a panic of one run's code.
+// panicked is the error that a panic in one run's code becomes.
 type panicked struct {
-	doing string // "it took core.TaskEnded of step 3, attempt 1"
+	doing string // completes "its code panicked while …", such as "it took core.TaskEnded of step 3, attempt 1"
 	value any
 	stack []byte
 }
@@ -26,23 +28,23 @@ func (p *panicked) Error() string {
 	return fmt.Sprintf("its code panicked while %s: %v", p.doing, p.value)
 }
 
-// guard calls fn, which does something with one run, and returns a panic of it as an error.
+// guard calls fn, which runs the code of one run. It returns a panic of that code as an error.
 func guard(doing string, fn func()) (err error) {
-	defer caught(doing, nil, &err)
+	defer catchPanic(doing, nil, &err)
 	fn()
 	return nil
 }
 
-// caught turns a panic into an error. It is to be deferred. in is the input that the run took; nil: it took none.
-func caught(doing string, in core.Input, err *error) {
+// catchPanic turns a panic into an error; use it with defer. in is the input that the run took; nil: it took none.
+func catchPanic(doing string, in core.Input, err *error) {
 	if v := recover(); v != nil {
-		*err = &panicked{doing: doing + described(in), value: v, stack: debug.Stack()}
+		*err = &panicked{doing: doing + describeInput(in), value: v, stack: debug.Stack()}
 	}
 }
 
-// described names an input without its payload, which belongs in no log. It must not keep the input: where it did, every
-// input would have to be put on the heap.
-func described(in core.Input) string {
+// describeInput names an input without its payload, because payloads do not belong in logs. It must not store the
+// input anywhere: then the compiler would put every input on the heap.
+func describeInput(in core.Input) string {
 	if in == nil {
 		return ""
 	}
@@ -67,19 +69,31 @@ func described(in core.Input) string {
 type aside struct {
 	run core.RunID
 	err error
-	// unseen is the row of a run that the view does not have; nil: it has one. told: that row says why it stands still,
-	// or will with the next batch.
-	unseen *journal.RunRow
-	told   bool
+
+	missingRow *journal.RunRow // shown in lists if the view has no row of the run; nil: it has one
+	explained  bool            // the row in the view says why the run stands still, or will say it with the next batch
 }
 
 func (a *aside) Error() string { return "the run is set aside: " + a.err.Error() }
 
 func (a *aside) Unwrap() error { return a.err }
 
+// SetAside returns why a run is set aside; nil: it is not.
+func (p *Partition) SetAside(id core.RunID) error {
+	if a := p.residents.aside[id]; a != nil {
+		return a
+	}
+	return nil
+}
+
 func isAside(err error) bool {
 	var a *aside
 	return errors.As(err, &a)
+}
+
+func isPanic(err error) bool {
+	var bug *panicked
+	return errors.As(err, &bug)
 }
 
 func isUnusable(err error) bool {
@@ -87,13 +101,12 @@ func isUnusable(err error) bool {
 	return errors.As(err, &u)
 }
 
-// permanent reports whether a run cannot be used as long as this process lives.
+// permanent reports whether the run stays unusable until this process ends.
 func permanent(err error) bool {
-	var bug *panicked
-	return isAside(err) || isUnusable(err) || errors.As(err, &bug)
+	return isAside(err) || isUnusable(err) || isPanic(err)
 }
 
-// setAside notes that a run stands still, and tells those who wait for it.
+// setAside sets a run aside and tells everyone who waits for it.
 func (p *Partition) setAside(id core.RunID, err error) *aside {
 	p.logAside("a run is set aside, the others go on", id, err)
 	a := &aside{run: id, err: err}
@@ -110,11 +123,13 @@ func (p *Partition) logAside(what string, id core.RunID, err error) {
 	p.cfg.Log.Error(what, args...)
 }
 
-// stop sets a run in memory aside after a panic. Its state may be half of what an input would have made of it, so it is
-// not used any more. What was recorded is written to the view with the next batch; that batch is the first one in which
-// another run's doings can pass the run by.
-func (p *Partition) stop(r *run, err error) error {
-	if !r.recorded { // it was about to begin, and does not exist
+// setAsideAfterPanic sets a run in memory aside. A panic may have left its state half changed, so the state is not
+// used any more.
+//
+// From the next batch on, messages of other runs can miss this run. So that batch also writes the run's row, which
+// says that the run is set aside: the next owner then asks for what the run missed (see resumeSetAside).
+func (p *Partition) setAsideAfterPanic(r *run, err error) error {
+	if !r.recorded { // its start panicked, so there is no run
 		p.logAside("a run cannot begin", r.id(), err)
 		return err
 	}
@@ -122,19 +137,19 @@ func (p *Partition) stop(r *run, err error) error {
 		return r.aside
 	}
 	r.aside = p.setAside(r.id(), err)
-	r.aside.told = true
-	r.lost = false
+	r.aside.explained = true
+	r.unrecovered = false
 	p.tasks.withdrawRun(r)
 	p.residents.wakes.remove(r)
-	p.pipeline.rewrite(r, p.now)
+	p.pipeline.rewriteRows(r, p.now)
 	return r.aside
 }
 
-// takeUp goes on with a run that a predecessor had set aside: its row is written again, and the children whose end it has
-// missed are asked for it.
-func (p *Partition) takeUp(r *run, entries []core.Entry) {
-	p.pipeline.rewrite(r, p.now)
-	children := make(map[core.StepID]core.RunID) // the last one of each step; the state forgets those that stop
+// resumeSetAside continues a run that an earlier owner had set aside. It writes the run's rows again. A child may
+// have ended while the run stood still, so it asks the last child of each open step whether it has ended.
+func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
+	p.pipeline.rewriteRows(r, p.now)
+	children := make(map[core.StepID]core.RunID) // the last child of each step; the state forgets a child that stops
 	for _, e := range entries {
 		for _, rec := range e.Records {
 			if began, ok := rec.(core.AttemptStarted); ok && began.Child != (core.RunID{}) {
@@ -152,13 +167,14 @@ func (p *Partition) takeUp(r *run, entries []core.Entry) {
 	}
 }
 
-// rewrite puts a run's rows into the next batch. Of a run that was set aside the steps' rows stay as they are.
-func (l *pipeline) rewrite(r *run, now core.Time) {
+// rewriteRows puts all rows of a run into the next batch. If the run is set aside, only its own row is written,
+// because its state cannot be trusted.
+func (l *pipeline) rewriteRows(r *run, now core.Time) {
 	if r.aside != nil {
 		r.rows.steps = nil
 	} else {
 		r.rows.touchAll(r.state)
 	}
-	l.view.lacks(r, l.open.seq, 0, now)
+	l.view.markBehind(r, l.open.seq, 0, now)
 	l.view.urgent = append(l.view.urgent, r)
 }

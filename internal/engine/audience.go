@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// audience are those who wait for runs, and those who watch them. What it tells them is durable.
+// audience holds those who wait for runs and those who watch them. They are told only what is durable.
 type audience struct {
 	waiters  map[core.RunID][]*Waiter
 	watchers map[core.RunID][]*Watcher
@@ -19,9 +19,11 @@ func newAudience() audience {
 	return audience{waiters: make(map[core.RunID][]*Waiter), watchers: make(map[core.RunID][]*Watcher)}
 }
 
-// result answers with a run's outcome, following its chain through what is in memory, or enrols the waiter. A call whose
-// waiter was enrolled is answered only where the run is not in memory: then it may have ended long ago, and the caller
-// looks into the view. Enrolled first, it misses nothing meanwhile.
+// result answers with the outcome of a run. It follows the chain through the runs in memory. If the outcome is not
+// known yet, it adds the waiter.
+//
+// A run that is not in memory may have ended long ago. So the call is answered at once, and the caller looks into
+// the view. The waiter is added before, so that it also gets an end which comes in between.
 func (p *Partition) result(c *Call) {
 	id := c.Run
 	for {
@@ -34,8 +36,8 @@ func (p *Partition) result(c *Call) {
 		if r == nil || !r.state.Phase.Closed() {
 			break
 		}
-		if r.ended > p.pipeline.durable {
-			p.audience.enrol(id, c.Waiter) // its end is on its way to the disk
+		if r.endBatch > p.pipeline.durable {
+			p.audience.addWaiter(id, c.Waiter) // its end is not durable yet
 			return
 		}
 		if r.state.Next == (core.RunID{}) {
@@ -45,20 +47,20 @@ func (p *Partition) result(c *Call) {
 		}
 		id = r.state.Next
 	}
-	p.audience.enrol(id, c.Waiter)
+	p.audience.addWaiter(id, c.Waiter)
 	if p.residents.runs[id] == nil {
 		c.Absent, c.Run = true, id
 		p.reply(c)
 	}
 }
 
-func (a *audience) enrol(id core.RunID, w *Waiter) {
+func (a *audience) addWaiter(id core.RunID, w *Waiter) {
 	w.run = id
 	a.waiters[id] = append(a.waiters[id], w)
 }
 
-// enrolWatcher adds a watcher, once.
-func (a *audience) enrolWatcher(id core.RunID, w *Watcher) {
+// addWatcher adds a watcher. A watcher that was added before is not added twice.
+func (a *audience) addWatcher(id core.RunID, w *Watcher) {
 	if !slices.Contains(a.watchers[id], w) {
 		a.watchers[id] = append(a.watchers[id], w)
 	}
@@ -68,12 +70,12 @@ func (a *audience) enrolWatcher(id core.RunID, w *Watcher) {
 func (a *audience) watched(id core.RunID) bool { return len(a.watchers) > 0 && a.watchers[id] != nil }
 
 func (p *Partition) leave(c *Call) {
-	leaveFrom(p.audience.waiters, c.Waiter.run, c.Waiter)
+	removeFrom(p.audience.waiters, c.Waiter.run, c.Waiter)
 	p.reply(c)
 }
 
-// leaveFrom takes one of those that wait for a run out.
-func leaveFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
+// removeFrom removes one of those who wait for a run, or who watch it.
+func removeFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
 	rest := m[id]
 	if i := slices.Index(rest, who); i >= 0 {
 		rest = slices.Delete(rest, i, i+1)
@@ -85,7 +87,8 @@ func leaveFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
 	}
 }
 
-// tellWaiters tells those who wait for runs that ended in a batch; where the chain goes on they wait for the next run.
+// tellWaiters tells those who wait for runs that ended in a batch. If the chain goes on, they now wait for the next
+// run.
 func (a *audience) tellWaiters(b *batch) {
 	for i := range b.ended {
 		e := &b.ended[i]
@@ -96,7 +99,7 @@ func (a *audience) tellWaiters(b *batch) {
 		delete(a.waiters, e.outcome.Run)
 		if e.next != (core.RunID{}) {
 			for _, w := range ws {
-				a.enrol(e.next, w)
+				a.addWaiter(e.next, w)
 			}
 			continue
 		}
@@ -106,21 +109,21 @@ func (a *audience) tellWaiters(b *batch) {
 	}
 }
 
-// Watcher follows a run's committed entries. Entries are numbered from 1; who finds a gap, because it was slow, reads the
-// history again.
+// Watcher receives a run's committed entries. Entries are numbered from 1. A watcher that was too slow finds a gap
+// in the numbers, and reads the history again.
 type Watcher struct {
 	ch     chan watched
-	behind atomic.Bool // an entry was dropped
+	behind atomic.Bool // an entry was dropped, so the history has to be read again
 }
 
-// watched is one committed entry, or news that there will be none.
+// watched is one committed entry, or the error that ends the watching.
 type watched struct {
 	entry  core.Entry
 	number int
 	err    error
 }
 
-// watchBuffer is how many entries a watcher may be late.
+// watchBuffer is how many entries wait for a slow watcher. Further ones are dropped.
 const watchBuffer = 256
 
 // NewWatcher returns a watcher for one CallEntries.
@@ -134,8 +137,8 @@ func (w *Watcher) tell(e watched) {
 	}
 }
 
-// reread has the watcher read the history again. It may have taken all there was by now, so it is woken by an empty entry;
-// where its channel is full, it finds out by what it takes next.
+// reread makes the watcher read the history again. A watcher that waits for an entry is woken by an empty one. If
+// its channel is full, it sees the flag with the next entry it takes.
 func (w *Watcher) reread() {
 	w.behind.Store(true)
 	select {
@@ -152,7 +155,7 @@ func (a *audience) tellWatchers(b *batch) {
 	}
 }
 
-// fail tells those who wait for a run that it cannot go on.
+// fail tells those who wait for a run that it is set aside.
 func (a *audience) fail(id core.RunID, err error) {
 	for _, w := range a.waiters[id] {
 		w.tell(waited{err: err})
@@ -160,9 +163,9 @@ func (a *audience) fail(id core.RunID, err error) {
 	delete(a.waiters, id)
 }
 
-// again has everyone who waits for a run or watches one ask again, or fails them: what was on its way may be on disk, and
-// nobody was told of it.
-func (a *audience) again(err error) {
+// askAgain makes everyone who waits for a run or watches one ask again, after an append failed: it may have stored
+// an end of which nobody was told. With an error, it fails them instead.
+func (a *audience) askAgain(err error) {
 	for _, ws := range a.waiters {
 		for _, w := range ws {
 			w.tell(waited{again: err == nil, err: err})
@@ -182,14 +185,14 @@ func (a *audience) again(err error) {
 	}
 }
 
-// entries answers with what the view may lack of a run's history.
+// entries answers with the part of a run's history that the view may not have yet.
 func (p *Partition) entries(c *Call) {
 	if c.Watcher != nil {
-		p.audience.enrolWatcher(c.Run, c.Watcher)
+		p.audience.addWatcher(c.Run, c.Watcher)
 	}
 	if r := p.residents.runs[c.Run]; r != nil {
 		c.Pieces = r.pieces()
-		if r.aside == nil { // else its state may be half of what an input would have made of it
+		if r.aside == nil { // a panic may have left the state of a run that is set aside half changed
 			c.Folded, c.Closed = r.state.Seq, r.state.Phase.Closed()
 		}
 	} else {
@@ -199,30 +202,30 @@ func (p *Partition) entries(c *Call) {
 }
 
 func (p *Partition) unwatch(c *Call) {
-	leaveFrom(p.audience.watchers, c.Run, c.Watcher)
+	removeFrom(p.audience.watchers, c.Run, c.Watcher)
 	p.reply(c)
 }
 
-// list answers with the rows that the view does not have up to date.
+// list answers with the rows that are newer than those of the view.
 func (p *Partition) list(c *Call) {
 	q := &c.Query
 	c.Masked = make(map[core.RunID]bool)
-	p.pipeline.unviewed(func(r *run) {
+	p.pipeline.eachBehind(func(r *run) {
 		if c.Masked[r.id()] {
 			return
 		}
 		c.Masked[r.id()] = true
-		if row := r.row(p.cfg.Partition, r.last); selects(q, &row) {
+		if row := r.row(p.cfg.Partition, r.lastBatch); selects(q, &row) {
 			c.Rows = append(c.Rows, row)
 		}
 	})
 	for id, a := range p.residents.aside {
 		switch {
-		case a.told:
-		case a.unseen == nil:
+		case a.explained:
+		case a.missingRow == nil:
 			c.note(id, a)
-		case selects(q, a.unseen):
-			c.Rows = append(c.Rows, *a.unseen)
+		case selects(q, a.missingRow):
+			c.Rows = append(c.Rows, *a.missingRow)
 		}
 	}
 	slices.SortFunc(c.Rows, newestFirst)
@@ -230,7 +233,7 @@ func (p *Partition) list(c *Call) {
 	p.reply(c)
 }
 
-// selects reports whether a row is among those that a query asks for.
+// selects reports whether a query asks for a row.
 func selects(q *journal.Query, row *journal.RunRow) bool {
 	return (q.Workflow == "" || q.Workflow == row.Workflow) &&
 		(q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&

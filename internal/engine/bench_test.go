@@ -10,19 +10,19 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// syncing is a journal whose appends take as long as a sync of a quiet disk.
-type syncing struct {
+// slowJournal is a journal whose appends take some time, like the sync of a disk.
+type slowJournal struct {
 	journal.Journal
 	appends atomic.Int64
-	count   bool
-	largest atomic.Int64 // entries of the largest batch, where they are counted
+	count   bool         // count the entries of batches
+	largest atomic.Int64 // entries of the largest batch
 	latency time.Duration
 }
 
-func (j *syncing) Append(ctx context.Context, b *journal.Batch) error {
+func (j *slowJournal) Append(ctx context.Context, b *journal.Batch) error {
 	j.appends.Add(1)
 	n := int64(0)
 	for rest := b.Encoded; j.count && len(rest) > 0; n++ {
@@ -37,9 +37,9 @@ func (j *syncing) Append(ctx context.Context, b *journal.Batch) error {
 	return err
 }
 
-func openBench(b *testing.B, latency time.Duration) (*Engine, *syncing) {
-	j := &syncing{Journal: memory.New(), latency: latency}
-	w := new(instant)
+func openBench(b *testing.B, latency time.Duration) (*Engine, *slowJournal) {
+	j := &slowJournal{Journal: memory.New(), latency: latency}
+	w := new(instantWorkers)
 	e, err := New(Config{Journal: j, Workers: w, Kinds: plans, Retention: time.Nanosecond})
 	if err != nil {
 		b.Fatal(err)
@@ -56,7 +56,7 @@ func openBench(b *testing.B, latency time.Duration) (*Engine, *syncing) {
 	return e, j
 }
 
-// closedLoop keeps n callers busy, each starting a run and waiting for its result.
+// closedLoop lets n callers start runs at the same time. Each starts its next run when the last one has ended.
 func closedLoop(b *testing.B, e *Engine, n int, p plan) []time.Duration {
 	def := p.definition()
 	var left atomic.Int64

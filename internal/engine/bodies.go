@@ -8,46 +8,48 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Bodies are workflows whose decisions are made by functions outside the machine. All methods are called by the loop:
-// they must not block, and must not call the engine but by Do, Consult, Begin and Report.
+// Bodies are the functions that decide for the runs of a kind, outside the machine. The loop calls all methods, so
+// they must not block. They may call only these methods of the engine: Do, Consult, Begin and Report.
 type Bodies interface {
-	// Consult brings news of a run whose body is to go on, at once: a body touches nothing outside, and what it decides
-	// has effects when that is durable.
+	// Consult gives a body news of its run, so that the body goes on. It is called before the news is durable. That
+	// is safe: a body touches nothing outside, and its decisions take effect only once they are durable.
 	Consult(n News)
-	// Begins reports whether a task could begin now: that the function it stands for is at hand. Where it is not, the attempt
-	// does not start, so that no clock of it runs; Engine.Begin says when it can.
-	Begins(run core.RunID, workflow, step, taskType string) bool
-	// Forget says that a run is closed durably: its body is of no more use.
+	// CanBegin reports whether a task could begin now. Example: the task is a function inside a body, and the body
+	// has not come to that step yet. Then the attempt does not start, so that none of its limits runs. Engine.Begin
+	// says when it can.
+	CanBegin(run core.RunID, workflow, step, taskType string) bool
+	// Forget says that a run's end is durable. Its body is not needed any more.
 	Forget(run core.RunID)
-	// Reset says that what was not durable of the runs that live in a partition is void: their bodies are of no more use, and
-	// what they have decided since is not taken. Those that have something to do are consulted again. All bodies that are
-	// made from now on belong to the generation, which is higher than any before.
+	// Reset says that everything that was not durable is gone, for the runs that live in a partition (see lives).
+	// Their bodies must be dropped: what these have decided since is rejected. Runs that have something to decide
+	// are consulted again. Bodies that are made from now on belong to the new generation, which is higher than any
+	// before.
 	Reset(generation int, lives func(core.RunID) bool)
 }
 
-// Body is one call of a run's body. What it decides rests on what it has seen and decided before: once something of it was refused,
-// nothing more is taken.
+// Body is one call of a run's body. Each decision builds on what the body saw and decided before. So once one of its
+// decisions is refused, all later ones are rejected.
 type Body struct {
 	generation int
-	void       atomic.Bool
+	stale      atomic.Bool
 }
 
-// NewBody returns a body of the generation that Bodies.Reset named last, or of the first one, 0.
+// NewBody returns a body of a generation: the one that Bodies.Reset named last, or 0 if there was no Reset yet.
 func NewBody(generation int) *Body { return &Body{generation: generation} }
 
-// Void says that a body has seen what is no longer so: decisions of its that have not been taken yet are refused.
-func (b *Body) Void() { b.void.Store(true) }
+// Invalidate marks the body as stale: it has acted on a result that was changed. Its pending decisions are rejected.
+func (b *Body) Invalidate() { b.stale.Store(true) }
 
-// News is what a run's body has to know.
+// News is what a body learns about its run.
 type News struct {
 	Run   core.RunID
-	Whole bool   // Steps are all of the run's; else those that closed since the last news
-	Head  *Head  // with Whole
-	Held  bool   // nothing else is told: the run is paused, closing or closed, and its body is not to go on for now
+	Whole bool   // Steps holds all steps of the run; else those that closed since the last news
+	Head  *Head  // set if Whole
+	Held  bool   // the body must not go on for now: the run is paused, closing or closed. No other field but Run is set
 	Steps []Step // their slices are shared and never changed
 }
 
-// Head is what a body may know of its run besides the steps.
+// Head is what a body may know about its run apart from the steps.
 type Head struct {
 	Workflow, WorkflowID, Key string
 	Input                     []byte
@@ -63,7 +65,7 @@ type Step struct {
 	Spec        *core.StepSpec
 	Phase       core.StepPhase
 	Reason      policy.Reason
-	Attempts    int // that used up the budget
+	Attempts    int // those that count towards maxAttempts
 	ScheduledAt core.Time
 	EndedAt     core.Time
 	Output      []byte
@@ -72,7 +74,7 @@ type Step struct {
 	Kept        bool // taken over from an earlier run
 }
 
-// NewsOf reads from a run's state what its body is to know: of the steps that closed, or with nil of all there is.
+// NewsOf makes news from a run's state: about the steps that closed, or about everything if closed is nil.
 func NewsOf(s *core.Run, closed []core.StepID) News {
 	n := News{Run: s.ID}
 	if closed == nil {
@@ -101,17 +103,17 @@ func stepNews(s *core.Step) Step {
 	}
 }
 
-// bodyEffect has a run's body consulted, or forgotten once the open batch is durable.
+// bodyEffect consults a run's body, or makes the body be forgotten once the open batch is durable.
 func (p *Partition) bodyEffect(r *run, e core.Effect) {
 	if r.kind.Bodies == nil {
 		return
 	}
 	if c, ok := e.(core.Consult); ok {
-		p.tell(r, c.Closed)
+		p.sendNews(r, c.Closed)
 		return
 	}
 	eff := effect{run: r.id(), kind: r.kind, eff: e}
-	// What recorded nothing waits for what is on its way to the disk, as every answer does.
+	// If this input recorded nothing, the effect waits for the batches that are on their way to the disk.
 	if b := p.pipeline.last(); b != nil {
 		b.after = append(b.after, eff)
 	} else {
@@ -119,32 +121,37 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 	}
 }
 
-// Do lets several inputs happen to one run in one commit, in order. After one that is refused only the ends of attempts are taken,
-// for those have happened. The attempts that the inputs end are over for their worker. done is called by the loop, with nil when
-// all of it is durable, else with the first refusal; it must not block. It may be nil. Decisions are refused where their body is
-// void or of an earlier generation; body is nil where there are none.
+// Do gives several inputs to one run, in order and in one commit. After the first refused input, only reports that
+// an attempt has ended are taken, because that has happened anyway. The slots of attempts that ended are free
+// afterwards.
+//
+// The loop calls done: with nil when everything is durable, else with the first refusal. done must not block; it may
+// be nil.
+//
+// Decisions are rejected if their body is stale or of an earlier generation. body is nil if the inputs are no
+// decisions.
 func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(error)) {
 	c := &Call{Op: CallBody, Run: run, Inputs: inputs, Body: body}
 	if done != nil {
 		c.Done = func(c *Call) { done(c.Err) }
 	}
 	e = e.of(run)
-	if !e.inbox.put(item{call: c}) && done != nil {
-		go done(e.closed()) // the caller may hold what done needs
+	if !e.requests.put(request{call: c}) && done != nil {
+		go done(e.closed()) // the caller may hold a lock that done needs
 	}
 }
 
-// Consult asks for whole news of a run, which come by Bodies.Consult if the run is open.
+// Consult asks for whole news of a run. It arrives through Bodies.Consult.
 func (e *Engine) Consult(run core.RunID) {
-	e.of(run).inbox.put(item{call: &Call{Op: CallConsult, Run: run}})
+	e.of(run).requests.put(request{call: &Call{Op: CallConsult, Run: run}})
 }
 
-// Begin says that a step's task, which had to wait for its function, can begin.
+// Begin says that a step's task, which waited for its function, can begin.
 func (e *Engine) Begin(run core.RunID, step core.StepID) {
-	e.of(run).inbox.put(item{call: &Call{Op: CallBegin, Run: run, Step: step}})
+	e.of(run).requests.put(request{call: &Call{Op: CallBegin, Run: run, Step: step}})
 }
 
-// body feeds the inputs of a body to its run.
+// body gives the inputs of a body to its run. See Engine.Do.
 func (p *Partition) body(c *Call) {
 	r, err := p.get(c.Run)
 	if err != nil {
@@ -154,10 +161,10 @@ func (p *Partition) body(c *Call) {
 		rep := report{c.Run, in}
 		tok, over := rep.token()
 		if over {
-			p.pipeline.remember(rep)
+			p.pipeline.keepReport(rep)
 		}
 		if _, decided := in.(core.Commands); decided && c.Err == nil {
-			c.Err = p.void(c)
+			c.Err = p.rejectStale(c)
 		}
 		if r != nil && (over || c.Err == nil) {
 			if err := p.advance(r, nil, in); err != nil && c.Err == nil {
@@ -169,54 +176,57 @@ func (p *Partition) body(c *Call) {
 		}
 	}
 	if c.Err != nil && c.Body != nil {
-		c.Body.Void()
+		c.Body.Invalidate()
 	}
 	p.reply(c)
 }
 
-// void returns why the decisions of a body are not taken.
-func (p *Partition) void(c *Call) error {
+// rejectStale returns an error if the decisions of a body must not be taken.
+func (p *Partition) rejectStale(c *Call) error {
+	var why string
 	switch {
 	case c.Body.generation < p.generation:
-		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body is of before the storage failed")}
-	case c.Body.void.Load():
-		return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New("the body has seen what is no longer so")}
+		why = "the body began before the storage failed"
+	case c.Body.stale.Load():
+		why = "the body has acted on a result that was changed"
 	default:
 		return nil
 	}
+	return &Error{Code: CodeStale, Op: c.op(), ID: c.Run.String(), Err: errors.New(why)}
 }
 
-// consult answers with whole news.
+// consult sends a body the whole news of its run.
 func (p *Partition) consult(c *Call) {
 	r, err := p.get(c.Run)
-	if p.temporary(err) {
+	if p.noteTemporary(err) {
 		return
 	}
 	if err != nil {
-		p.cfg.Log.Warn("a run whose body asks for it cannot be read", "run", c.Run.String(), "error", err)
+		p.cfg.Log.Warn("the run of a body cannot be read", "run", c.Run.String(), "error", err)
 		return
 	}
-	p.tellAll(r)
+	p.sendAllNews(r)
 }
 
-// tellAll gives a run's body all there is to know, at once: news of what follows must not pass it.
-func (p *Partition) tellAll(r *run) {
+// sendAllNews sends a body everything about its run. It is sent at once and does not wait for a batch: otherwise
+// later news could arrive first.
+func (p *Partition) sendAllNews(r *run) {
 	s := r.state
 	switch {
 	case r.kind.Bodies == nil:
 	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
-		s.PausedAt != 0 && s.Owed(): // it would decide what is refused; it is asked when the run goes on
+		s.PausedAt != 0 && s.WaitsForBody(): // the run would refuse its decisions; it is consulted when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:
-		p.tell(r, nil)
+		p.sendNews(r, nil)
 	}
 }
 
-// tell gives news to a run's body, of the steps that closed, or with nil of all there is.
-func (p *Partition) tell(r *run, closed []core.StepID) {
+// sendNews sends a body news of its run: about the steps that closed, or about everything if closed is nil.
+func (p *Partition) sendNews(r *run, closed []core.StepID) {
 	var news News
 	if err := guard("news for its body was made", func() { news = NewsOf(r.state, closed) }); err != nil {
-		_ = p.stop(r, err)
+		_ = p.setAsideAfterPanic(r, err)
 		return
 	}
 	r.kind.Bodies.Consult(news)

@@ -8,59 +8,59 @@ import (
 // CallOp says what a Call asks for.
 type CallOp uint8
 
-// The operations of a Call.
+// The operations of a Call. The fields before the arrow are the request, those after it are the answer.
 const (
 	CallStart    CallOp = iota // Start → Started
-	CallInput                  // Run, Input: an operation or a signal
+	CallInput                  // Run, Input: applies an operation or an event
 	CallResult                 // Run, Waiter → Outcome, or the Waiter is told later; see Absent
-	CallLeave                  // Run, Waiter: it no longer waits
-	CallEntries                // Run, and Watcher where it wants to follow → Pieces, Folded, Closed
-	CallUnwatch                // Run, Watcher
+	CallLeave                  // Waiter: stops waiting
+	CallEntries                // Run, Watcher (nil: only reads) → Pieces, Folded, Closed
+	CallUnwatch                // Run, Watcher: stops watching
 	CallFind                   // Name → Started.Run
-	CallList                   // Query → Rows, Masked
-	CallBody                   // Run, Inputs, Body: of its body
-	CallConsult                // Run → Bodies.Consult
-	CallBegin                  // Run, Step: its function is at hand
-	CallFeed                   // Name, Wake → Seq: a consumer begins to read
-	CallSeen                   // Name, Seq: it has seen the batches up to there → Err where its feed has lapsed
-	CallUnfeed                 // Name: it stops reading
-	CallDropFeed               // Name
+	CallList                   // Query → Rows, Masked, Aside
+	CallBody                   // Run, Inputs, Body: applies what the run's body and its tasks report
+	CallConsult                // Run: calls Bodies.Consult with all that the body must know
+	CallBegin                  // Run, Step: the step's function can be called now
+	CallFeed                   // Name, Wake → Seq: a consumer of a feed begins to read
+	CallSeen                   // Name, Seq: the consumer has seen all batches up to Seq → Err if its feed has lapsed
+	CallUnfeed                 // Name: the consumer stops reading
+	CallDropFeed               // Name: forgets the feed
 )
 
-// Call is one request to a partition and its answer. Who waits for the answer gets it through Done, once what it tells
-// is durable.
+// Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
+// based on is durable.
 type Call struct {
 	Op      CallOp
 	Run     core.RunID
 	Step    core.StepID
 	Input   core.Input
 	Inputs  []core.Input
-	Body    *Body // whose decisions are among the inputs; nil: none are
+	Body    *Body // the body that made the decisions among Inputs; nil: there are none
 	Start   StartRequest
 	Waiter  *Waiter
 	Watcher *Watcher
 	Name    string
-	Wake    chan struct{} // told when there is more to read
+	Wake    chan struct{} // receives a value when there is more to read
 	Seq     uint64
 	Query   journal.Query
 
 	Err     error
-	Absent  bool // the run is not in memory: the view tells all there is to know about it
+	Absent  bool // the run is not in memory, so the view has everything about it
 	Started Started
 	Outcome Outcome
 	Pieces  []Piece
-	Folded  int  // how many entries the run in memory has; 0: it is not in memory
+	Folded  int  // how many entries the run in memory has; 0: the run is not in memory
 	Closed  bool // the run in memory has ended
 	Rows    []journal.RunRow
-	Masked  map[core.RunID]bool   // runs whose row in the view is older than what the partition knows
-	Aside   map[core.RunID]string // runs that stand still though their row in the view does not say so, and why
+	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
+	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
 
-	// Done is called once, by whoever drives the partition. It must not block; nil: nobody waits.
+	// Done is called once, in the goroutine that drives the partition. It must not block. It may be nil.
 	Done func(*Call)
 
-	workflow *workflow     // of Start.Definition; nil: the partition compiles it
-	void     bool          // Err is that of a batch it waited for, which has failed
-	ch       chan struct{} // of the engine's own calls
+	workflow    *workflow     // of Start.Definition; nil: the partition compiles it
+	batchFailed bool          // Err is the error of the batch that the call waited for
+	ch          chan struct{} // Engine.do waits on it
 }
 
 // op names the operation in errors.
@@ -86,24 +86,24 @@ func (c *Call) op() string {
 	}
 }
 
-// lost reports whether a call that only asks failed with the batch that was to answer it: then it may be asked once more. Of what
-// was to be saved the caller has to know.
-func (c *Call) lost() bool {
+// canRepeat reports whether a call only reads, and failed because of the batch that it waited for. Then the engine
+// makes the call again. A caller that wanted to save something must learn that this failed.
+func (c *Call) canRepeat() bool {
 	switch c.Op {
 	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallDropFeed:
-		return c.void
+		return c.batchFailed
 	default:
 		return false
 	}
 }
 
-// forget makes a call ready to be asked once more.
-func (c *Call) forget() {
-	c.Err, c.void, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
+// clearAnswer makes a call ready to be made again.
+func (c *Call) clearAnswer() {
+	c.Err, c.batchFailed, c.Absent, c.Started, c.Outcome = nil, false, false, Started{}, Outcome{}
 	c.Pieces, c.Folded, c.Closed, c.Rows, c.Masked, c.Aside = nil, 0, false, nil, nil, nil
 }
 
-// note notes in a list why a run stands still.
+// note adds to the answer of a list why a run is set aside.
 func (c *Call) note(id core.RunID, a *aside) {
 	if c.Aside == nil {
 		c.Aside = make(map[core.RunID]string)
@@ -111,13 +111,13 @@ func (c *Call) note(id core.RunID, a *aside) {
 	c.Aside[id] = a.Error()
 }
 
-// overlay adds rows of the view to rows that the partition knows better.
+// overlay returns the rows of a list: those that the partition answered, and those of the view that are up to date.
 func (c *Call) overlay(rows, view []journal.RunRow) []journal.RunRow {
 	for _, row := range view {
 		if c.Masked[row.ID] {
 			continue
 		}
-		if why, stands := c.Aside[row.ID]; stands && !row.Phase.Closed() {
+		if why, aside := c.Aside[row.ID]; aside && !row.Phase.Closed() {
 			row.Message = why
 		}
 		rows = append(rows, row)
@@ -131,13 +131,13 @@ func (c *Call) answer() {
 	}
 }
 
-// Piece is a part of a run's history: encoded entries, and the batches they are from.
+// Piece is a part of a run's history: encoded entries, with marks that say which batch each entry is from.
 type Piece struct {
 	bytes []byte
 	marks []mark
 }
 
-// mark says that the bytes before end, back to the mark before, are of one batch.
+// mark says that the bytes from the end of the previous mark to end are from one batch.
 type mark struct {
 	seq uint64
 	end int
@@ -146,10 +146,10 @@ type mark struct {
 // Waiter waits for a run's outcome.
 type Waiter struct {
 	ch  chan waited
-	run core.RunID // the run it waits for now, which moves on along a chain; the partition's
+	run core.RunID // the run that it waits for, later the next one of the chain; only the partition uses it
 }
 
-// waited is what a Waiter is told: the outcome, or to ask again because the partition has forgotten what it held.
+// waited is what a Waiter is told: the outcome, an error, or to ask again because the partition forgot its memory.
 type waited struct {
 	outcome Outcome
 	again   bool
@@ -162,11 +162,11 @@ func NewWaiter() *Waiter { return &Waiter{ch: make(chan waited, 1)} }
 func (w *Waiter) tell(r waited) {
 	select {
 	case w.ch <- r:
-	default: // told already
+	default: // it was told before
 	}
 }
 
-// Ended returns the outcome if there is one by now.
+// Ended returns the outcome if the run has ended.
 func (w *Waiter) Ended() (Outcome, bool) {
 	select {
 	case r := <-w.ch:
@@ -176,13 +176,13 @@ func (w *Waiter) Ended() (Outcome, bool) {
 	}
 }
 
-// report is a worker's report, kept until what it did is durable.
+// report is a worker's report. It is kept until its entry is durable.
 type report struct {
 	run core.RunID
 	in  core.Input
 }
 
-// token returns the attempt a report is about, and whether the report ends the worker's hold on it.
+// token returns the attempt that a report is about, and whether the report says that the worker's task is over.
 func (r report) token() (core.Token, bool) {
 	switch in := r.in.(type) {
 	case core.TaskEnded:

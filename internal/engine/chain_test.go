@@ -12,15 +12,15 @@ import (
 
 func event(name string) planStep { return planStep{Kind: core.KindWait, Event: name} }
 
-// relay is a chain whose runs take an event each, and end so that the next one follows.
+// relay is a chain of runs. Each run takes one event and then fails, so that the next run follows.
 func relay(r *rig) plan {
-	r.crew.act = failTask
+	r.workers.act = failTask
 	p := flow("relay", event("go"), task())
 	p.Again = 100
 	return p
 }
 
-// send sends an event and returns what its sender is told.
+// send sends an event and returns the error that the sender gets.
 func (r *rig) send(id core.RunID, eventID, payload string) error {
 	r.t.Helper()
 	in := core.SignalReceived{Name: "go", ID: eventID, Payload: []byte(payload)}
@@ -29,8 +29,8 @@ func (r *rig) send(id core.RunID, eventID, payload string) error {
 	return c.Err
 }
 
-// took lists the events that waits have taken, along the chain that begins with the run.
-func (r *rig) took(id core.RunID) (out []string) {
+// eventsTaken returns the events that the runs of a chain have taken. id is the first run of the chain.
+func (r *rig) eventsTaken(id core.RunID) (out []string) {
 	r.t.Helper()
 	for id != (core.RunID{}) {
 		run, err := r.p.get(id)
@@ -47,7 +47,8 @@ func (r *rig) took(id core.RunID) (out []string) {
 	return out
 }
 
-// TestEventsFollowTheChain sends each event to the run that was first, twice.
+// TestEventsFollowTheChain sends each event twice to the first run of a chain. The runs of the chain take each event
+// once.
 func TestEventsFollowTheChain(t *testing.T) {
 	r := newRig(t, -1)
 	first := r.start(relay(r))
@@ -65,12 +66,13 @@ func TestEventsFollowTheChain(t *testing.T) {
 	if err := r.send(first, "e4", "4"); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(r.took(first)); got != "[0 1 2 3 4 5]" {
-		t.Errorf("taken were %s", got)
+	if got := fmt.Sprint(r.eventsTaken(first)); got != "[0 1 2 3 4 5]" {
+		t.Errorf("the chain took %s, want each event once", got)
 	}
 }
 
-// TestChainOutlivesItsFirstRuns prunes all but the last run of a chain. Events, the key and a parent find that one.
+// TestChainOutlivesItsFirstRuns removes all runs of a chain but the last one. Events, the idempotency key and the
+// parent still find that run.
 func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	r := newRig(t, -1)
 	inner := relay(r)
@@ -87,7 +89,7 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	}
 	r.pass(time.Minute)
 	if n, err := r.journal.Prune(context.Background(), 0, r.now, 100); err != nil || n != 6 {
-		t.Fatalf("%d runs went, %v; want three of each chain", n, err)
+		t.Fatalf("%d runs were removed, %v; want three of each chain", n, err)
 	}
 	if err := r.send(first, "", "3"); err != nil {
 		t.Errorf("an event: %v", err)
@@ -101,12 +103,12 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 	r.wantPhase(outer, core.RunCancelled)
 }
 
-// TestNotifyOfTheChainsEnd tells the run that asked for it once, at the end of the chain, also where an operator opens the last run
-// again; nobody is told where that run has ended.
-func TestNotifyOfTheChainsEnd(t *testing.T) {
+// TestNotifyAtTheEndOfTheChain: the run that a start asked to notify gets one event, at the end of the chain. It gets
+// no second one if an operator retries the last run. If the run to notify has ended, nothing happens.
+func TestNotifyAtTheEndOfTheChain(t *testing.T) {
 	r := newRig(t, -1)
 	fails := 2
-	r.crew.act = func(c core.Task) core.Input {
+	r.workers.act = func(c core.Task) core.Input {
 		if fails--; fails >= 0 {
 			return failTask(c)
 		}
@@ -121,19 +123,20 @@ func TestNotifyOfTheChainsEnd(t *testing.T) {
 	job.Again = 2
 	first := r.start(job, named("job", "boss"))
 	r.pass(90 * time.Minute)
-	if n := len(r.took(waiting)); n != 0 {
-		t.Fatalf("told %d times while the chain goes on", n)
+	if n := len(r.eventsTaken(waiting)); n != 0 {
+		t.Fatalf("notified %d times although the chain goes on", n)
 	}
 	r.pass(time.Hour)
 	last, err := r.p.current(first)
-	if err != nil || last.state.Phase != core.RunFailed || len(r.took(waiting)) != 1 {
-		t.Fatalf("the chain's last run is %s, told %d times, %v", last.state.Phase, len(r.took(waiting)), err)
+	if err != nil || last.state.Phase != core.RunFailed || len(r.eventsTaken(waiting)) != 1 {
+		t.Fatalf("the last run of the chain is %s, notified %d times, %v",
+			last.state.Phase, len(r.eventsTaken(waiting)), err)
 	}
 	r.call(&Call{Op: CallInput, Run: last.id(), Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
 	r.pass(time.Hour)
 	r.wantPhase(last.id(), core.RunSucceeded)
-	if n := len(r.took(waiting)); n != 1 {
-		t.Errorf("told %d times of one chain's end", n)
+	if n := len(r.eventsTaken(waiting)); n != 1 {
+		t.Errorf("notified %d times of the end of one chain", n)
 	}
 	r.call(&Call{Op: CallInput, Run: waiting, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
 	id := r.start(flow("job", task()), named("job", "boss"))
@@ -141,7 +144,8 @@ func TestNotifyOfTheChainsEnd(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// TestOperationsFollowTheChain: what is asked of the run that was first, as a whole, happens to the last one.
+// TestOperationsFollowTheChain: an operation on the whole first run goes to the last run of the chain. A retry, and an
+// operation on a step, does not.
 func TestOperationsFollowTheChain(t *testing.T) {
 	r := newRig(t, -1)
 	first := r.start(relay(r))
@@ -166,9 +170,11 @@ func TestOperationsFollowTheChain(t *testing.T) {
 		}
 	}
 	r.wantPhase(last.id(), core.RunCancelled)
-	for _, op := range []core.Operation{{Op: core.OpRetryRun, Step: core.NoStep}, {Op: core.OpRetryStep, Step: 1}, {Op: core.OpSkip, Step: 0}} {
+	for _, op := range []core.Operation{
+		{Op: core.OpRetryRun, Step: core.NoStep}, {Op: core.OpRetryStep, Step: 1}, {Op: core.OpSkip, Step: 0},
+	} {
 		if err := operate(op); err == nil {
-			t.Errorf("%s of the first run was taken", op.Op)
+			t.Errorf("%s of the first run was accepted", op.Op)
 		}
 	}
 }

@@ -11,13 +11,16 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// questions are what callers ask about a run that was started: none of it is saved, so a journal that stalls only makes them wait.
-var questions = map[string]func(ctx context.Context, e *Engine, id core.RunID) error{
-	"result":  func(ctx context.Context, e *Engine, id core.RunID) error { _, err := e.Result(ctx, id); return err },
-	"entries": func(ctx context.Context, e *Engine, id core.RunID) error { _, err := e.Entries(ctx, id, 0); return err },
+// readCalls are calls that only read about a run. While the journal takes no writes they wait, but they do not fail.
+var readCalls = map[string]func(ctx context.Context, e *Engine, id core.RunID) error{
+	"result": func(ctx context.Context, e *Engine, id core.RunID) error { _, err := e.Result(ctx, id); return err },
+	"entries": func(ctx context.Context, e *Engine, id core.RunID) error {
+		_, err := e.Entries(ctx, id, 0)
+		return err
+	},
 	"lookup": func(ctx context.Context, e *Engine, id core.RunID) error {
 		_, err := e.Lookup(ctx, id.String())
 		return err
@@ -31,23 +34,23 @@ var questions = map[string]func(ctx context.Context, e *Engine, id core.RunID) e
 	},
 }
 
-// Everybody gets an answer, and a true one, while appends fail, acknowledgements get lost and callers give up, until in the middle
-// of it the engine is closed or its partition is taken over.
-func TestEverybodyIsAnswered(t *testing.T) {
+// TestEveryCallIsAnswered: every call gets a correct answer while appends fail, acknowledgements are lost and callers
+// give up. In the middle of that the engine is closed, or another process takes the partition.
+func TestEveryCallIsAnswered(t *testing.T) {
 	for name, end := range map[string]error{"closed": ErrClosed, "fenced": journal.ErrFenced} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(2) {
-				answerEverybody(t, seed, end)
+				checkEveryCallIsAnswered(t, seed, end)
 			}
 		})
 	}
 }
 
-func answerEverybody(t *testing.T, seed uint64, end error) {
+func checkEveryCallIsAnswered(t *testing.T, seed uint64, end error) {
 	j := memory.New()
 	random, taken := rand.New(rand.NewPCG(seed, 7)), atomic.Bool{}
 	j.Fault = func(op memory.Op, _ *journal.Batch) error {
-		switch roll := random.IntN(100); { // one after the other, under the journal's lock
+		switch roll := random.IntN(100); { // the journal's lock protects random
 		case taken.Load() && (op == memory.OpAppend || op == memory.OpRenew):
 			return journal.ErrFenced
 		case op == memory.OpAppend && roll == 0:
@@ -60,12 +63,12 @@ func answerEverybody(t *testing.T, seed uint64, end error) {
 	e, _ := open(t, j, -1, succeed)
 	var callers sync.WaitGroup
 	var answers atomic.Int64
-	for name, ask := range questions {
+	for name, ask := range readCalls {
 		callers.Go(func() {
 			for n := 0; ; n++ {
 				ctx, cancel := context.WithCancel(context.Background())
-				impatient := n%7 == 6
-				if impatient {
+				givesUp := n%7 == 6
+				if givesUp {
 					time.AfterFunc(time.Duration(n%5)*100*time.Microsecond, cancel)
 				}
 				s, err := e.Start(ctx, StartRequest{Definition: flow("two", task(), task()).definition()})
@@ -80,7 +83,7 @@ func answerEverybody(t *testing.T, seed uint64, end error) {
 					answers.Add(1)
 				case errors.Is(err, end):
 					return
-				case impatient && errors.As(err, &own) && own.Code == CodeCancelled:
+				case givesUp && errors.As(err, &own) && own.Code == CodeCancelled:
 				case !started && (errors.Is(err, ErrStalled) || errors.Is(err, ErrUncertain)):
 				default:
 					t.Errorf("%s: %v", name, err)
@@ -95,7 +98,7 @@ func answerEverybody(t *testing.T, seed uint64, end error) {
 	if end == journal.ErrFenced {
 		taken.Store(true)
 	} else {
-		_ = e.Close() // it may be stalled
+		_ = e.Close() // it fails if the journal takes no writes at this moment
 	}
 	callers.Wait()
 	_ = e.Close()

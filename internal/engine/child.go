@@ -14,14 +14,14 @@ import (
 type childPayload struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
-	Close string          `json:"close"` // parent-close policy: cancel, terminate or abandon
+	Close string          `json:"close"` // what happens to the child when the step stops: cancel, terminate or abandon
 }
 
 var closePolicies = map[string]core.CloseChild{
 	"": core.ChildCancel, "cancel": core.ChildCancel, "terminate": core.ChildTerminate, "abandon": core.ChildAbandon,
 }
 
-// receive lets a message happen to the run it is for, which lives in this partition.
+// receive gives a message to the run it is for. That run lives in this partition.
 func (p *Partition) receive(to core.RunID, name string, content core.Content) {
 	switch c := content.(type) {
 	case core.ChildStart:
@@ -41,7 +41,7 @@ func (p *Partition) receive(to core.RunID, name string, content core.Content) {
 	}
 }
 
-// tellRun lets an input happen to a parent run. It refuses what is out of date.
+// tellRun gives an input to a parent run. The run refuses an input that is out of date.
 func (p *Partition) tellRun(parent core.RunID, in core.Input) {
 	r, err := p.get(parent)
 	if !p.unreadable(err, "the parent of a run cannot be read", "parent", parent.String()) {
@@ -49,12 +49,12 @@ func (p *Partition) tellRun(parent core.RunID, in core.Input) {
 	}
 }
 
-// startChild starts the run of a child step. What can be found wrong with it beforehand is: then there is no child, and the
-// attempt ends in the batch in which it began.
+// startChild starts the run of a child step. It first checks what can be checked here. If something is wrong, no
+// child is made, and the attempt ends in the batch in which it began.
 func (p *Partition) startChild(parent *run, e core.StartChild) {
 	start, f := p.prepareChild(parent, e)
 	switch {
-	case p.unread != nil:
+	case p.readErr != nil:
 	case f != nil:
 		_ = p.advance(parent, nil, core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f})
 	default:
@@ -62,38 +62,40 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 	}
 }
 
-// prepareChild makes the message that starts a child run. Its definition is stored with the open batch.
+// prepareChild makes the message that starts a child run. The open batch stores the child's definition.
 func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStart, *policy.Failure) {
 	var payload childPayload
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return core.ChildStart{}, failed("child", fmt.Sprintf("the child's payload is broken: %v", err))
+		return core.ChildStart{}, permanentFailure("child",
+			fmt.Sprintf("the payload of the child step cannot be read: %v", err))
 	}
 	if parent.kind.Resolve == nil {
-		return core.ChildStart{}, failed("child",
+		return core.ChildStart{}, permanentFailure("child",
 			fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
 	}
 	closing, ok := closePolicies[payload.Close]
 	if !ok {
-		return core.ChildStart{}, failed("child",
-			fmt.Sprintf("%q is no parent-close policy: cancel, terminate or abandon", payload.Close))
+		return core.ChildStart{}, permanentFailure("child",
+			fmt.Sprintf("unknown parent-close policy %q: use cancel, terminate or abandon", payload.Close))
 	}
 	src, err := parent.kind.Resolve(parent.state.Definition, payload.Name)
 	if err != nil {
-		return core.ChildStart{}, failed("child", fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
+		return core.ChildStart{}, permanentFailure("child",
+			fmt.Sprintf("there is no workflow %q: %v", payload.Name, err))
 	}
 	w, err := p.defs.use(p.ctx, &src)
-	if p.temporary(err) {
+	if p.noteTemporary(err) {
 		return core.ChildStart{}, nil
 	}
 	if err != nil {
 		return core.ChildStart{}, cannotUse(payload.Name, err)
 	}
 	input, err := checkInput(w.def, payload.Input)
-	if bug := (*panicked)(nil); errors.As(err, &bug) {
-		p.logAside("a child run cannot begin", e.Child, bug)
+	if isPanic(err) {
+		p.logAside("a child run cannot begin", e.Child, err)
 	}
 	if err != nil {
-		return core.ChildStart{}, failed("input", err.Error())
+		return core.ChildStart{}, permanentFailure("input", err.Error())
 	}
 	p.pipeline.define(&src)
 	return core.ChildStart{
@@ -103,10 +105,11 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 }
 
 func cannotUse(workflow string, err error) *policy.Failure {
-	return failed("child", fmt.Sprintf("workflow %q cannot be used: %v", workflow, err))
+	return permanentFailure("child", fmt.Sprintf("workflow %q cannot be used: %v", workflow, err))
 }
 
-// checkInput fills in the defaults of an input. The error says what is wrong with it, or is a panic of the check.
+// checkInput fills in the defaults of an input. It returns an error if the input is invalid, or if the check
+// panicked.
 func checkInput(def *core.Definition, input []byte) (out []byte, err error) {
 	if def.CheckInput == nil {
 		return input, nil
@@ -117,7 +120,7 @@ func checkInput(def *core.Definition, input []byte) (out []byte, err error) {
 	return out, err
 }
 
-// beginChild starts a child run here. One that exists is not started again.
+// beginChild starts a child run in this partition. If the child exists already, it is not started again.
 func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) {
 	child, err := p.get(id)
 	switch {
@@ -128,16 +131,18 @@ func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) {
 		p.unreadable(err, "a child run cannot be read", "run", id.String(), "parent", start.Parent.Run.String())
 		return
 	}
-	if f := p.launch(id, start); f != nil {
+	if f := p.createChild(id, start); f != nil {
 		p.send(core.Message{To: start.Parent.Run, Content: core.ChildEnded{
 			Step: start.Parent.Step, Attempt: start.Parent.Attempt, Child: id, Failure: f,
 		}})
 	}
 }
 
-func (p *Partition) launch(id core.RunID, start *core.ChildStart) *policy.Failure {
+// createChild makes a child run. It returns a failure if that is impossible. It returns nil if the child was made,
+// or if the batch is dropped and everything is tried again.
+func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.Failure {
 	w, err := p.defs.stored(p.ctx, start.Definition)
-	if p.temporary(err) {
+	if p.noteTemporary(err) {
 		return nil
 	}
 	if err != nil {
@@ -150,12 +155,12 @@ func (p *Partition) launch(id core.RunID, start *core.ChildStart) *policy.Failur
 	})
 	if err != nil {
 		delete(p.residents.runs, id)
-		return failed("child", err.Error())
+		return permanentFailure("child", err.Error())
 	}
 	return nil
 }
 
-// tellIfEnded tells a run's parent of its end, if it has ended and nothing follows it in its chain.
+// tellIfEnded tells a run's parent about its end, if it has ended and no run follows it in its chain.
 func (p *Partition) tellIfEnded(r *run) {
 	if r.state.Phase.Closed() && r.state.Next == (core.RunID{}) {
 		p.tellParent(r)
@@ -166,11 +171,13 @@ func (p *Partition) tellIfEnded(r *run) {
 func (p *Partition) tellParent(child *run) {
 	s := child.state
 	p.send(core.Message{To: s.Parent.Run, Content: core.ChildEnded{
-		Step: s.Parent.Step, Attempt: s.Parent.Attempt, Child: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure,
+		Step: s.Parent.Step, Attempt: s.Parent.Attempt, Child: s.ID,
+		Phase: s.Phase, Output: s.Output, Failure: s.Failure,
 	}})
 }
 
-// askChild has a child run, or the run that goes on for it in its chain, tell its parent of its end.
+// askChild makes a child run tell its parent about its end. If the child's chain has gone on, the last run of the
+// chain is asked.
 func (p *Partition) askChild(id core.RunID) {
 	child, err := p.current(id)
 	if !p.unreadable(err, "a child run cannot be read", "run", id.String()) {
@@ -178,7 +185,7 @@ func (p *Partition) askChild(id core.RunID) {
 	}
 }
 
-// notify tells the run that asked for it of the end of a chain.
+// notify sends an event to the run that asked to know about the end of a chain.
 func (p *Partition) notify(r *run) {
 	s := r.state
 	first := s.Chain.First
@@ -190,7 +197,8 @@ func (p *Partition) notify(r *run) {
 	}})
 }
 
-// signalNamed delivers an event to the open run of a workflow id. One that has ended does not care any more.
+// signalNamed delivers an event to the open run of a workflow id. If there is none, the event is dropped: nobody
+// waits for it.
 func (p *Partition) signalNamed(workflowID string, in core.SignalReceived) {
 	id, ok, err := p.openRun(workflowID)
 	if err == nil && !ok {
@@ -205,7 +213,7 @@ func (p *Partition) signalNamed(workflowID string, in core.SignalReceived) {
 	}
 }
 
-// stopChild applies an operation to a child run, or to the run that goes on for it in its chain.
+// stopChild applies an operation to a child run, or to the last run of its chain.
 func (p *Partition) stopChild(id core.RunID, op core.Op) {
 	child, err := p.current(id)
 	if p.unreadable(err, "a child run cannot be read", "run", id.String()) {
@@ -218,7 +226,7 @@ func (p *Partition) stopChild(id core.RunID, op core.Op) {
 	case core.ChildTerminate:
 		op = core.OpTerminate
 	case core.ChildAbandon:
-		// It goes on by itself; for the parent it is over.
+		// The child goes on alone. For the parent, the attempt has stopped.
 		parent := child.state.Parent
 		p.send(core.Message{To: parent.Run, Content: core.TaskStopped{
 			Step: parent.Step, Attempt: parent.Attempt, Abandoned: true,
@@ -226,10 +234,12 @@ func (p *Partition) stopChild(id core.RunID, op core.Op) {
 		return
 	case core.ChildCancel:
 	}
-	_ = p.advance(child, nil, core.Operation{Op: op, Step: core.NoStep, Actor: "parent", Reason: "the parent run stopped its step"})
+	_ = p.advance(child, nil, core.Operation{
+		Op: op, Step: core.NoStep, Actor: "parent", Reason: "the parent run stopped its step",
+	})
 }
 
-// boundChild moves the deadline that a child run has from its parent.
+// boundChild moves the deadline that a child run inherited from its parent.
 func (p *Partition) boundChild(id core.RunID, bound core.ChildBound) {
 	child, err := p.current(id)
 	if p.unreadable(err, "a child run cannot be read", "run", id.String()) {
@@ -242,8 +252,9 @@ func (p *Partition) boundChild(id core.RunID, bound core.ChildBound) {
 	if to == 0 {
 		to = policy.FarFuture
 	}
-	to = max(to, p.now+1) // it may have passed while the message was on its way: then it fires at once
+	to = max(to, p.now+1) // if it passed while the message was on its way, it expires at once
 	_ = p.advance(child, nil, core.Operation{
-		Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: to, Actor: "parent", Reason: "the parent run's deadline moved",
+		Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: to,
+		Actor: "parent", Reason: "the parent run's deadline moved",
 	})
 }

@@ -19,7 +19,7 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if len(r.Input) == 0 {
 		r.Input = null
 	}
-	if err := e.payload("start", r.Definition.Name, r.Input); err != nil {
+	if err := e.checkPayload("start", r.Definition.Name, r.Input); err != nil {
 		return Started{}, err
 	}
 	w, err := e.defs.use(ctx, &r.Definition)
@@ -29,7 +29,7 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	if e, err = e.home(&r); err != nil {
 		return Started{}, err
 	}
-	if err := e.pass(ctx, "start"); err != nil {
+	if err := e.enter(ctx, "start"); err != nil {
 		return Started{}, err
 	}
 	defer e.leave()
@@ -43,8 +43,8 @@ func (e *Engine) Start(ctx context.Context, r StartRequest) (Started, error) {
 	return started, err
 }
 
-// payload checks what a caller wants stored.
-func (e *Engine) payload(op, id string, b []byte) error {
+// checkPayload refuses a payload that is too large or is not JSON.
+func (e *Engine) checkPayload(op, id string, b []byte) error {
 	if len(b) > e.cfg.MaxPayload {
 		return &Error{
 			Code: CodeTooLarge, Op: op, ID: id, Err: errors.New(tooLarge(len(b), e.cfg.MaxPayload)),
@@ -57,23 +57,24 @@ func (e *Engine) payload(op, id string, b []byte) error {
 	return nil
 }
 
-// Operate applies an operation. It returns when the operation is durable. One on a run as a whole that others have followed in its
-// chain is for the last one, unless it retries the run.
-// Errors: CodeNotFound, CodeConflict, CodeRunClosed, CodeInvalid, and those of Start.
+// Operate applies an operation. It returns when the operation is durable. If the run's chain has gone on, an operation
+// on the whole run goes to the last run of the chain, unless it retries the run. Errors: CodeNotFound, CodeConflict,
+// CodeRunClosed, CodeInvalid, and those of Start.
 func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) error {
-	if err := e.payload(op.Op.String(), id.String(), op.Output); err != nil {
+	if err := e.checkPayload(op.Op.String(), id.String(), op.Output); err != nil {
 		return err
 	}
 	return e.input(ctx, id, op)
 }
 
-// Signal delivers an event. It returns when the event is durable. Where other runs have followed the run in its chain, it
-// is for the last one. Errors: those of Operate, CodeFull.
+// Signal delivers an event. It returns when the event is durable. If the run's chain has gone on, the event goes to the
+// last run of the chain.
+// Errors: those of Operate, CodeFull.
 func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error {
 	if len(s.Payload) == 0 {
 		s.Payload = null
 	}
-	if err := e.payload("event send", id.String(), s.Payload); err != nil {
+	if err := e.checkPayload("event send", id.String(), s.Payload); err != nil {
 		return err
 	}
 	return e.input(ctx, id, s)
@@ -83,10 +84,10 @@ func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error 
 	c := e.call(CallInput)
 	c.Run, c.Input = id, in
 	if id == (core.RunID{}) {
-		return unnamed(c.op())
+		return emptyID(c.op())
 	}
 	e = e.of(id)
-	if err := e.pass(ctx, c.op()); err != nil {
+	if err := e.enter(ctx, c.op()); err != nil {
 		return err
 	}
 	defer e.leave()
@@ -98,11 +99,11 @@ func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error 
 	return err
 }
 
-// Result waits until the run has ended. Where a chain goes on it waits for the chain's end.
+// Result waits until the run has ended. If the chain goes on, Result waits until the chain has ended.
 // Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled.
 func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 	if id == (core.RunID{}) {
-		return Outcome{}, unnamed("result")
+		return Outcome{}, emptyID("result")
 	}
 	e = e.of(id)
 	for {
@@ -110,11 +111,11 @@ func (e *Engine) Result(ctx context.Context, id core.RunID) (Outcome, error) {
 		if err != nil || next == (core.RunID{}) {
 			return out, err
 		}
-		id = next // the chain goes on, or ask again
+		id = next // the next run of the chain, or the same run if the call must be repeated
 	}
 }
 
-// result waits for the outcome of one run, or returns the run to go on with.
+// result waits for the outcome of one run. It may instead return a run whose outcome to wait for next.
 func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID, error) {
 	w := NewWaiter()
 	c := e.call(CallResult)
@@ -126,7 +127,7 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 		select {
 		case r := <-w.ch:
 			select {
-			case <-c.ch: // it was answered that the run is not in memory; enrolled silently it never is
+			case <-c.ch: // takes the answer out, if there was one: the call goes back into the pool
 			default:
 			}
 			e.free(c)
@@ -135,7 +136,7 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 			}
 			return r.outcome, core.RunID{}, r.err
 		case <-c.ch:
-			if c.lost() {
+			if c.canRepeat() {
 				e.free(c)
 				return Outcome{}, id, nil
 			}
@@ -146,27 +147,28 @@ func (e *Engine) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 			}
 			out, next, ended, err := e.ended(ctx, c.Run)
 			if err != nil || ended {
-				e.unwait(w)
+				e.stopWaiting(w)
 				return out, next, err
 			}
 			c.Absent = false
 		case <-ctx.Done():
-			e.unwait(w)
+			e.stopWaiting(w)
 			return Outcome{}, core.RunID{}, e.gaveUp(ctx, c)
 		}
 	}
 }
 
-// ended reads from the view whether a run that is not in memory has ended, and how.
+// ended reads the outcome of a run that is not in memory. It returns false if the run has not ended.
 func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID, bool, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
-	if errors.Is(err, journal.ErrNotFound) { // it may be pruned, and have lent its id to the chain that goes on
-		if heir, lookErr := e.Lookup(ctx, id.String()); lookErr == nil && heir != id {
-			return Outcome{}, heir, true, nil
+	if errors.Is(err, journal.ErrNotFound) {
+		// The run may have been removed because it was old. Its id then stands for the next run of its chain.
+		if next, lookErr := e.Lookup(ctx, id.String()); lookErr == nil && next != id {
+			return Outcome{}, next, true, nil
 		}
 	}
 	if err != nil {
-		return Outcome{}, core.RunID{}, false, e.unread("result", id.String(), err)
+		return Outcome{}, core.RunID{}, false, e.readError("result", id.String(), err)
 	}
 	r, err := e.fold(ctx, id, h.Entries)
 	if err != nil || !r.Phase.Closed() {
@@ -175,7 +177,7 @@ func (e *Engine) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID,
 	return outcomeOf(r), r.Next, true, nil
 }
 
-// unwait takes a waiter out; nobody waits for that.
-func (e *Engine) unwait(w *Waiter) {
-	e.inbox.put(item{call: &Call{Op: CallLeave, Waiter: w}})
+// stopWaiting removes a waiter. It does not wait until that is done.
+func (e *Engine) stopWaiting(w *Waiter) {
+	e.requests.put(request{call: &Call{Op: CallLeave, Waiter: w}})
 }

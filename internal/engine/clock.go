@@ -8,20 +8,21 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// clock gives instants that never run backwards and never stand still. They are the wall clock's; where that was set
-// back, they go on from the last instant by the monotonic clock until the wall has caught up. A wall clock set forward
-// is followed at once: deadlines are instants, and what they say has come.
+// clock returns instants that never go back. They follow the wall clock. If somebody sets the wall clock back, the
+// instants go on with the monotonic clock until the wall clock has caught up. If somebody sets the wall clock forward,
+// the clock follows at once, because deadlines are instants of the wall clock.
 type clock struct {
-	source func() core.Time // nil: the system's clocks
+	source func() core.Time // nil: the clocks of the system
 	log    *slog.Logger
 	wall   time.Time // the last reading, with its monotonic part
 	now    core.Time
-	skew   time.Duration // how far the wall was from where the monotonic clock had it, when last said
+	skew   time.Duration // the last difference between wall clock and instants that was logged; never above 0
 }
 
-// jump is how far the wall may stray from the monotonic clock before the log says so.
-const jump = time.Second
+// maxSkew is the largest difference between wall clock and monotonic clock that is not logged.
+const maxSkew = time.Second
 
+// read returns the current instant.
 func (c *clock) read() core.Time {
 	if c.source != nil {
 		c.now = max(c.now, c.source())
@@ -37,13 +38,14 @@ func (c *clock) read() core.Time {
 	return c.step(passed, policy.At(wall))
 }
 
-// step moves the clock on by what the monotonic clock counted, or to what the wall shows where that is later.
-func (c *clock) step(passed time.Duration, shown core.Time) core.Time {
+// step moves the clock forward by the time that has passed on the monotonic clock, or to the wall clock if that is
+// later.
+func (c *clock) step(passed time.Duration, wall core.Time) core.Time {
 	expected := c.now.Add(passed)
-	if skew := shown.Sub(expected); skew > jump || skew < c.skew-jump {
-		c.log.Warn("the wall clock was set; time goes on from the later of both", "by", skew.String())
+	if skew := wall.Sub(expected); skew > maxSkew || skew < c.skew-maxSkew {
+		c.log.Warn("the wall clock was changed; time goes on and does not go back", "by", skew.String())
 		c.skew = min(skew, 0)
 	}
-	c.now = max(expected, shown)
+	c.now = max(expected, wall)
 	return c.now
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-func TestClockThatJumps(t *testing.T) {
+// TestClockSteps: the instants follow a wall clock that is set forward, and do not go back with one that is set back.
+func TestClockSteps(t *testing.T) {
 	var out bytes.Buffer
 	c := clock{log: slog.New(slog.NewTextHandler(&out, nil)), now: epoch}
 	second := time.Second
@@ -39,35 +40,38 @@ func TestClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestClockJumps sets the clock while runs sleep, back off and work under a limit. Set forward, what the stored instants say
-// has come, and all of it once; set back, also with a restart in between, nothing comes early, and no instant moves.
-func TestClockJumps(t *testing.T) {
+// TestClockIsSet sets the clock while a run sleeps, one backs off and one has a limit. If it is set forward, everything
+// that is due happens once. If it is set back, nothing happens early and no stored instant changes, even after a
+// restart.
+func TestClockIsSet(t *testing.T) {
 	const amount = 10 * time.Minute
 	type run struct {
 		id core.RunID
-		at core.Time // its wake
+		at core.Time // its wake time
 	}
 	begin := func(r *rig) []run {
-		r.crew.act = func(c core.Task) core.Input {
+		r.workers.act = func(c core.Task) core.Input {
 			if c.Workflow == "backoff" && c.Token.Attempt == 1 {
 				return failTask(c)
 			}
 			if c.Workflow == "limit" {
-				return nil // it hangs
+				return nil // the task never ends
 			}
 			return succeed(c)
 		}
 		limited := task()
 		limited.Timeout = amount
 		var runs []run
-		for _, p := range []plan{flow("sleep", nap(amount)), flow("backoff", task().tries(2, amount)), flow("limit", limited)} {
+		for _, p := range []plan{
+			flow("sleep", nap(amount)), flow("backoff", task().tries(2, amount)), flow("limit", limited),
+		} {
 			runs = append(runs, run{id: r.start(p)})
 		}
 		r.pass(time.Second)
 		for i := range runs {
 			runs[i].at = r.state(runs[i].id).Wake()
 			if d := runs[i].at.Sub(epoch); d < amount || d > amount+time.Second {
-				t.Fatalf("run %d wants to be woken after %s", i, d)
+				t.Fatalf("the wake time of run %d is after %s", i, d)
 			}
 		}
 		return runs
@@ -77,12 +81,12 @@ func TestClockJumps(t *testing.T) {
 		r.wantPhase(runs[0].id, core.RunSucceeded)
 		r.wantPhase(runs[1].id, core.RunSucceeded)
 		r.wantPhase(runs[2].id, core.RunFailed)
-		if n := len(r.crew.revoked); n != 1 {
+		if n := len(r.workers.revoked); n != 1 {
 			t.Errorf("%d attempts were stopped, want 1", n)
 		}
-		for token, n := range r.crew.begun {
+		for token, n := range r.workers.begun {
 			if n != 1 {
-				t.Errorf("attempt %v was given out %d times", token, n)
+				t.Errorf("attempt %v was dispatched %d times", token, n)
 			}
 		}
 	}
@@ -99,26 +103,27 @@ func TestClockJumps(t *testing.T) {
 			runs := begin(r)
 			r.now = r.now.Add(-time.Hour)
 			if restarts {
-				r.crew.act = nil // so that the attempt that is repeated hangs as well
+				r.workers.act = nil // the attempt that runs again must not end either
 				r.restart()
-				r.crew.begun = map[core.Token]int{}
+				r.workers.begun = map[core.Token]int{}
 				runs = runs[:2]
 			}
 			r.start(flow("other", task()))
 			r.settle()
 			for _, was := range runs {
 				if s := r.state(was.id); s.Phase.Closed() || s.Wake() != was.at {
-					t.Errorf("the run of %s is %s and wants to be woken at %s, not %s", s.Workflow, s.Phase, s.Wake(), was.at)
+					t.Errorf("the run of %s is %s and its wake time is %s, want %s",
+						s.Workflow, s.Phase, s.Wake(), was.at)
 				}
 			}
-			r.now = epoch.Add(amount - time.Second) // the clock comes to where it was, and stops short of the instants
+			r.now = epoch.Add(amount - time.Second) // shortly before the stored instants
 			r.settle()
 			for _, was := range runs {
 				if s := r.state(was.id); s.Phase.Closed() {
-					t.Errorf("the run of %s has ended %s early", s.Workflow, time.Second)
+					t.Errorf("the run of %s ended %s too early", s.Workflow, time.Second)
 				}
 			}
-			r.crew.act = succeed
+			r.workers.act = succeed
 			r.pass(3 * time.Second)
 			if !restarts {
 				ended(r, runs)
@@ -130,7 +135,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// state is a run as its durable entries and those in memory tell it.
+// state returns the state of a run, which may be ahead of its durable entries.
 func (r *rig) state(id core.RunID) *core.Run {
 	r.t.Helper()
 	run, err := r.p.get(id)

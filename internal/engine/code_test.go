@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestEveryRefusalHasACode: no code of the machine is unknown to callers, and none loses its meaning on the way.
+// TestEveryRefusalHasACode: each code of the machine has a code for callers, and the error keeps its cause and its
+// text.
 func TestEveryRefusalHasACode(t *testing.T) {
 	for c := core.CodeInvalid; !strings.HasPrefix(c.String(), "unknown"); c++ {
 		refusal := &core.Error{Code: c, Op: "pause", Msg: "the run is closing"}
@@ -30,21 +31,21 @@ func TestEveryRefusalHasACode(t *testing.T) {
 			t.Errorf("code %s: %s", c, text)
 		}
 		if CodeOf(refusal) != CodeOf(err) {
-			t.Errorf("code %s: a bare refusal has another code", c)
+			t.Errorf("code %s: the refusal alone has another code", c)
 		}
 	}
 }
 
-// TestEveryJournalErrorHasACode: each error that the journal's package declares stands in the list.
+// TestEveryJournalErrorHasACode: each error that package journal declares is in translations.
 func TestEveryJournalErrorHasACode(t *testing.T) {
 	listed := 0
-	for _, m := range meanings {
-		if strings.HasPrefix(m.err.Error(), "journal:") {
+	for _, tr := range translations {
+		if strings.HasPrefix(tr.err.Error(), "journal:") {
 			listed++
 		}
-		err := failure("start", "order-42", fmt.Errorf("append: %w", m.err))
-		if code := CodeOf(err); code != m.code || CodeOf(m.err) != m.code || !errors.Is(err, m.err) {
-			t.Errorf("%v has code %s, want %s", m.err, code, m.code)
+		err := failure("start", "order-42", fmt.Errorf("append: %w", tr.err))
+		if code := CodeOf(err); code != tr.code || CodeOf(tr.err) != tr.code || !errors.Is(err, tr.err) {
+			t.Errorf("%v has code %s, want %s", tr.err, code, tr.code)
 		}
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "../journal/journal.go", nil, 0)
@@ -61,7 +62,8 @@ func TestEveryJournalErrorHasACode(t *testing.T) {
 	if declared == 0 || listed != declared {
 		t.Errorf("package journal declares %d errors, %d have a code", declared, listed)
 	}
-	if CodeOf(journal.ErrNotFound) != api.CodeNotFound || CodeOf(errors.New("?")) != api.CodeInternal || CodeOf(nil) != "" {
-		t.Error("a wrong code")
+	if CodeOf(journal.ErrNotFound) != api.CodeNotFound || CodeOf(errors.New("?")) != api.CodeInternal ||
+		CodeOf(nil) != "" {
+		t.Error("CodeOf returns a wrong code")
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// withDefaults fills in what was left zero, except the clock, which is the engine's.
+// withDefaults fills in the defaults, except for the clock, whose default is in clock.read.
 func (c Config) withDefaults() Config {
 	if c.Matcher == nil {
 		c.Matcher = NewMatcher()
 	}
 	if c.Workers != nil {
 		c.Matcher.Add("", c.Workers)
-		c.Workers = nil // it is the matcher's now
+		c.Workers = nil // the matcher has them now; a second call must not add them again
 	}
 	if c.generations == nil {
 		c.generations = new(atomic.Int64)

@@ -9,34 +9,39 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// mishap is what happens to one append.
-type mishap struct {
+// appendFault is a fault of one append.
+type appendFault struct {
 	name  string
-	crash bool // the process dies with it; else the engine reads the journal again
+	crash bool // the process crashes; otherwise the partition opens again
 	fault func(op memory.Op) error
 }
 
 var errBroken = errors.New("broken pipe")
 
-var mishaps = []mishap{
-	{name: "crash before", crash: true, fault: func(op memory.Op) error { return only(op == memory.OpAppend, errBroken) }},
-	{name: "crash after", crash: true, fault: func(op memory.Op) error { return only(op == memory.OpAck, errBroken) }},
-	{name: "disk full", fault: func(op memory.Op) error { return only(op == memory.OpAppend, journal.ErrFull) }},
-	{name: "failed", fault: func(op memory.Op) error { return only(op == memory.OpAppend, errBroken) }},
-	{name: "lost ack", fault: func(op memory.Op) error { return only(op == memory.OpAck, errBroken) }},
+var appendFaults = []appendFault{
+	{name: "crash before", crash: true, fault: failAt(memory.OpAppend, errBroken)},
+	{name: "crash after", crash: true, fault: failAt(memory.OpAck, errBroken)},
+	{name: "disk full", fault: failAt(memory.OpAppend, journal.ErrFull)},
+	{name: "failed", fault: failAt(memory.OpAppend, errBroken)},
+	{name: "lost ack", fault: failAt(memory.OpAck, errBroken)},
 }
 
-func only(when bool, err error) error {
-	if when {
+func failAt(at memory.Op, err error) func(memory.Op) error {
+	return func(op memory.Op) error { return errorIf(op == at, err) }
+}
+
+func errorIf(condition bool, err error) error {
+	if condition {
 		return err
 	}
 	return nil
 }
 
-// script is a day in the life of a partition; each of its starts names its run, so that it can be asked for again.
+// script starts several runs and returns the phase in which each must end. Each start has a key, so that it can be
+// repeated after a fault.
 func (r *rig) script() map[core.RunID]core.RunPhase {
 	r.plans["inner"] = flow("inner", task(), nap(2*time.Second)).definition()
 	chain := flow("chain", task().tries(1, 0))
@@ -47,7 +52,8 @@ func (r *rig) script() map[core.RunID]core.RunPhase {
 	begin := func(n byte, p plan, phase core.RunPhase) {
 		id := core.RunID{0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00, 0x70, n, 0x80, n}
 		for {
-			c := r.call(&Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), RunID: id, Key: fmt.Sprint("key", n)}})
+			req := StartRequest{Definition: p.definition(), RunID: id, Key: fmt.Sprint("key", n)}
+			c := r.call(&Call{Op: CallStart, Start: req})
 			if c.Err != nil {
 				r.t.Fatal(c.Err)
 			}
@@ -77,7 +83,7 @@ func failing(n int, backoff time.Duration) planStep {
 	return s
 }
 
-// work is a crew that remembers how often it did each step's attempt by count.
+// work executes the tasks of the script: one type never ends, one fails at its first attempt, the others succeed.
 func (r *rig) work(t core.Task) core.Input {
 	switch {
 	case t.Type == "hang":
@@ -89,12 +95,14 @@ func (r *rig) work(t core.Task) core.Input {
 	}
 }
 
-func TestMishapAtEveryCommit(t *testing.T) {
-	for _, m := range mishaps {
-		t.Run(m.name, func(t *testing.T) {
+// TestFaultAtEveryCommit runs the script with each fault at each of its commits. All runs end as they must, and no
+// attempt is lost or repeated that should not be.
+func TestFaultAtEveryCommit(t *testing.T) {
+	for _, f := range appendFaults {
+		t.Run(f.name, func(t *testing.T) {
 			for at := 1; ; at++ {
 				r := newRig(t, 3)
-				r.crew.act = r.work
+				r.workers.act = r.work
 				n, happened := 0, false
 				r.journal.Fault = func(op memory.Op, b *journal.Batch) error {
 					if op == memory.OpAppend {
@@ -103,23 +111,23 @@ func TestMishapAtEveryCommit(t *testing.T) {
 					if n != at {
 						return nil
 					}
-					err := m.fault(op)
+					err := f.fault(op)
 					happened = happened || err != nil
 					return err
 				}
-				r.crash = m.crash
+				r.crash = f.crash
 				want := r.script()
 				for id, phase := range want {
 					if out, ok := r.outcome(id); !ok || out.Phase != phase {
-						t.Fatalf("commit %d: run %s: ended %v %s, want %s", at, id, ok, out.Phase, phase)
+						t.Fatalf("commit %d: run %s: ended: %v, phase %s, want %s", at, id, ok, out.Phase, phase)
 					}
 					r.checkAttempts(id, at)
 				}
 				if s := r.p.Stats(); s.Loaded != 0 || s.Live != 0 || s.Queued != 0 || s.Behind != 0 {
-					t.Fatalf("commit %d: left over: %+v", at, s)
+					t.Fatalf("commit %d: something is left in memory: %+v", at, s)
 				}
-				if !m.crash && m.name != "lost ack" && r.crew.lost(r) > 0 {
-					t.Fatalf("commit %d: a failed append lost an attempt in a worker's hands", at)
+				if !f.crash && f.name != "lost ack" && r.lostAttempts() > 0 {
+					t.Fatalf("commit %d: an attempt that a worker executes was recorded as lost", at)
 				}
 				if !happened {
 					t.Logf("%d commits", at-1)
@@ -130,7 +138,8 @@ func TestMishapAtEveryCommit(t *testing.T) {
 	}
 }
 
-// checkAttempts looks at a run's history: attempts numbered without gaps, nothing after a step's end, one end.
+// checkAttempts checks a run's history: time does not go back, no attempt starts after its step has ended, and steps
+// and the run end once.
 func (r *rig) checkAttempts(id core.RunID, at int) {
 	r.t.Helper()
 	ended, last := false, core.Time(0)
@@ -161,8 +170,8 @@ func (r *rig) checkAttempts(id core.RunID, at int) {
 	}
 }
 
-// lost counts the attempts that were recorded as lost although the worker had them.
-func (c *crew) lost(r *rig) int {
+// lostAttempts counts the attempts that are recorded as lost.
+func (r *rig) lostAttempts() int {
 	n := 0
 	page, _ := r.journal.List(context.Background(), journal.Query{Limit: 1000})
 	for _, row := range page.Runs {

@@ -11,25 +11,27 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// workflow is a definition that is ready to run, and its kind.
+// workflow is a compiled definition with its kind.
 type workflow struct {
 	def  *core.Definition
 	kind *Kind
 }
 
-// definitions compiles each workflow definition once. Callers compile before they enter the partition, so that a large
-// flow does not hold up the others.
+// definitions compiles each workflow definition once. Callers compile in their own goroutine, before they give a call
+// to the loop, so that a large flow does not delay others.
 type definitions struct {
 	journal journal.Journal
 	kinds   map[string]*Kind
-	refuses bool // one of the kinds is refused
+	refuses bool // at least one kind has Refuse
 
 	mu   sync.RWMutex
 	byID map[core.DefinitionID]*workflow
 }
 
 func newDefinitions(j journal.Journal, kinds map[string]Kind) *definitions {
-	d := &definitions{journal: j, kinds: make(map[string]*Kind, len(kinds)), byID: make(map[core.DefinitionID]*workflow)}
+	d := &definitions{
+		journal: j, kinds: make(map[string]*Kind, len(kinds)), byID: make(map[core.DefinitionID]*workflow),
+	}
 	for name, kind := range kinds {
 		d.kinds[name] = &kind
 		d.refuses = d.refuses || kind.Refuse != nil
@@ -37,7 +39,7 @@ func newDefinitions(j journal.Journal, kinds map[string]Kind) *definitions {
 	return d
 }
 
-// bodies returns the bodies of all kinds, always in the same order.
+// bodies returns the Bodies of all kinds, ordered by the name of the kind.
 func (d *definitions) bodies() []Bodies {
 	var out []Bodies
 	for _, name := range slices.Sorted(maps.Keys(d.kinds)) {
@@ -48,7 +50,7 @@ func (d *definitions) bodies() []Bodies {
 	return out
 }
 
-// use returns the compiled form of a definition a caller brings.
+// use returns the compiled form of a definition that a caller gives. If it has no source, the stored source is used.
 func (d *definitions) use(ctx context.Context, src *journal.Definition) (*workflow, error) {
 	d.mu.RLock()
 	w, ok := d.byID[src.ID]
@@ -62,7 +64,7 @@ func (d *definitions) use(ctx context.Context, src *journal.Definition) (*workfl
 	return d.add(src)
 }
 
-// stored returns the compiled form of a definition that a run was started with.
+// stored returns the compiled form of a stored definition.
 func (d *definitions) stored(ctx context.Context, id core.DefinitionID) (*workflow, error) {
 	d.mu.RLock()
 	w, ok := d.byID[id]
@@ -75,11 +77,12 @@ func (d *definitions) stored(ctx context.Context, id core.DefinitionID) (*workfl
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrCorrupt):
 		return nil, &unusable{err}
 	case err != nil:
-		return nil, err // perhaps the next time
+		return nil, err // reading may succeed later
 	}
 	return d.add(&src)
 }
 
+// add compiles a definition, unless another goroutine did so meanwhile.
 func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 	kind := d.kinds[src.Kind]
 	if kind == nil {
@@ -99,7 +102,7 @@ func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if first, ok := d.byID[src.ID]; ok {
-		return first, nil // specs are compared by address: there is one compiled form of each
+		return first, nil // keep the first one: steps are compared by the address of their spec
 	}
 	w := &workflow{def, kind}
 	d.byID[src.ID] = w

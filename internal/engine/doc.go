@@ -1,19 +1,20 @@
-// Package engine runs workflows durably: it feeds inputs to the state machine of package core, makes what happened
-// durable in a journal, and only then lets it have effects.
+// Package engine runs workflows durably. It gives inputs to the state machine of package core, saves what happened in a
+// journal, and carries out the effects only after that.
 //
-//	callers, workers ──► inbox ──► Partition: core.Advance ──► open batch ──► Journal.Append
+//	callers, workers ──► queue ──► Partition: core.Advance ──► open batch ──► Journal.Append
 //	                                   ▲     (memory, ahead        │               │ durable
-//	             due timers ───────────┘      of the disk)         │               ▼
-//	             children, chains, matches ◄── same batch ─────────┘   dispatches, answers, watchers
+//	             due wake times ───────┘      of the disk)         │               ▼
+//	             children, chains, task starts ◄── same batch ─────┘   dispatches, answers, watchers
 //
-// [Partition] is all of that without goroutines and without a clock: given the same calls and instants it does the same,
-// so the simulation drives it in virtual time. [Engine] is a loop around one partition and alone reads a clock.
+// [Partition] does all of that without goroutines and without a clock. With the same calls and instants it always does
+// the same. So the simulation can drive it in virtual time. [Engine] is a loop around each partition. Only the loop
+// reads a clock.
 //
-// While one batch is being synced the next is computed. Everything that leaves the partition, an attempt handed to a
-// worker or an answer, waits until the batch it follows from is durable. If an append fails the partition forgets what
-// it holds in memory and reads it from the journal again.
+// While one batch is being synced, the partition computes the next one. Everything that leaves the partition, such as a
+// task for a worker or an answer, waits until the batches that it is based on are durable. If an append fails, the
+// partition forgets its memory and reads it from the journal again.
 //
-// The view (tables for people, and what runs are loaded from) is written behind: each batch carries rows of some runs
-// whose entries the view lacks. A run that is idle and whose row is written leaves memory; a sleeping run costs nothing
-// but its row. Runs that are due soon are loaded ahead of time.
+// The view consists of the tables for people, from which runs are also loaded. It is written later than the entries:
+// each batch carries rows of some runs whose rows are out of date. A run that is idle and whose rows are written leaves
+// memory. So a sleeping run costs nothing but its rows. Runs that are due soon are loaded ahead of time.
 package engine

@@ -11,45 +11,46 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Engine runs all partitions of a journal. For each there is a loop that feeds it, a committer that appends its batches, and
-// a reader for runs that come due. It is made by New and works from Open on. All methods are safe for concurrent use.
+// Engine runs all partitions of a journal. Each partition has a loop that gives it inputs, a committer that appends its
+// batches, and readers for runs that are due soon and for messages. New makes an engine, Open starts it. All methods
+// are safe for concurrent use.
 type Engine struct {
-	parts *parts // one engine for each partition, where there are several; nil: this one runs the only one
-	cfg   Config
-	defs  *definitions
-	inbox *inbox
-	gate  chan struct{} // bounds the callers in the partition
-	calls sync.Pool     // of *Call
-	state atomic.Pointer[status]
-	stats struct {
+	parts    *parts // the engines of several partitions; nil: there is one partition, and this engine runs it
+	cfg      Config
+	defs     *definitions
+	requests *requestQueue
+	gate     chan struct{} // bounds how many callers wait for the loop at once
+	calls    sync.Pool     // of *Call
+	state    atomic.Pointer[status]
+	stats    struct {
 		sync.Mutex
 		Stats
 	}
 
 	opening sync.Mutex
-	opened  bool // the loop runs; under opening
+	opened  bool // the loop runs; protected by opening
 
-	ctx     context.Context // ends when the engine is closed and its goroutines are to stop
+	ctx     context.Context // ends when the loop has ended, which stops the other goroutines
 	cancel  context.CancelFunc
 	stop    chan struct{} // closed by Close
-	unsaved error         // why what came last was not saved, where Close found the journal stalled
+	unsaved error         // why the last inputs were not saved, if the journal took no writes when Close came
 	once    sync.Once
 	done    chan struct{} // closed when all goroutines have ended
 }
 
-// status is what keeps the engine from taking requests; nil: nothing does.
+// status says why the engine takes no requests. A nil status means that it takes them.
 type status struct {
 	err   error
-	final bool
+	final bool // it does not go on by itself
 }
 
 func closedStatus() *status {
 	return &status{err: &Error{Code: CodeClosed, Op: "engine", Err: errors.New("it was closed")}, final: true}
 }
 
-// New returns an engine that does nothing yet: it has no goroutine and touches no storage. Workers, bodies and reporters can
-// be given it. What is asked of it and reported to it waits until Open. Close it in any case.
-// Errors: CodeInvalid, where the configuration cannot be used.
+// New returns an engine that does nothing yet: it has no goroutine and touches no storage. Workers and bodies can
+// already be made with it. Calls and reports wait until Open. Close the engine even if Open was not called. Errors:
+// CodeInvalid, if the configuration cannot be used.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Journal == nil {
 		return nil, invalid("open", "", "Config.Journal is not set")
@@ -67,19 +68,21 @@ func New(cfg Config) (*Engine, error) {
 	return newEngine(cfg, defs), nil
 }
 
-// newEngine returns an engine of one partition.
+// newEngine returns an engine for one partition.
 func newEngine(cfg Config, defs *definitions) *Engine {
-	e := &Engine{cfg: cfg, defs: defs, inbox: newInbox(), stop: make(chan struct{}), done: make(chan struct{})}
+	e := &Engine{
+		cfg: cfg, defs: defs, requests: newRequestQueue(), stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	e.cfg.Wake = e.wake
 	e.gate = make(chan struct{}, e.cfg.Inflight)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
 
-// Open takes the partition over, replays the journal's tail and starts to work. Runs that were active before are recovered
-// while the engine already takes requests. ctx bounds the opening; the engine works until Close, which leaves the journal
-// and the workers to the caller. After an error Open may be called again.
-// Errors: an *Error of CodeHeld (somebody else owns the partition: try again later), CodeStalled, CodeStorage, CodeInternal.
+// Open takes the partition over, replays the journal's tail and starts the loop. Runs that were active before are
+// recovered while the engine already takes requests. ctx bounds only the opening. The engine works until Close, which
+// closes neither the journal nor the workers. After an error, Open may be called again.
+// Errors: CodeHeld (another process owns the partition; try again later), CodeStalled, CodeStorage, CodeInternal.
 func (e *Engine) Open(ctx context.Context) error {
 	e.opening.Lock()
 	defer e.opening.Unlock()
@@ -98,27 +101,30 @@ func (e *Engine) Open(ctx context.Context) error {
 	return nil
 }
 
-// Serve adds workers, whose name is recorded with the attempts that they execute; empty: the owner of the partition is.
+// Serve adds workers. The name is recorded with the attempts that they execute. If it is empty, the name of the
+// partition's owner is recorded.
 func (e *Engine) Serve(name string, w Workers) {
 	e.cfg.Matcher.Add(name, w)
 	e.Rematch()
 }
 
-// Expect says that messages from other partitions may have come; see Config.Sent.
-func (e *Engine) Expect() { e.inbox.put(item{expect: true}) }
+// Expect says that messages of other partitions may have come; see Config.Sent.
+func (e *Engine) Expect() { e.requests.put(request{expect: true}) }
 
-// wake has the loop look whether a slot is free for an attempt that waits.
-func (e *Engine) wake(queue, taskType string) { e.inbox.put(item{match: &queueKey{queue, taskType, false}}) }
+// wake tells the loop that a slot may be free for an attempt that waits.
+func (e *Engine) wake(queue, taskType string) {
+	e.requests.put(request{match: &queueKey{queue: queue, taskType: taskType}})
+}
 
-// Close stops taking work, waits for what is on its way to the disk, writes the rest of the view and ends. Close the
-// workers before: a report that comes later is lost, and its attempt is made again after the next Open. The error is the journal's
-// where it took no writes at the end.
+// Close takes no more requests, saves all that has happened, completes the view, and ends. Close the workers first: a
+// report that comes later is lost, and its attempt runs again after the next Open. If the journal took no writes at the
+// end, Close returns its error.
 func (e *Engine) Close() error {
 	if e.parts != nil {
 		return e.parts.close(e)
 	}
 	e.once.Do(func() {
-		e.inbox.close()
+		e.requests.close()
 		e.state.CompareAndSwap(nil, closedStatus())
 		close(e.stop)
 		e.opening.Lock()
@@ -136,11 +142,12 @@ func (e *Engine) Close() error {
 	return e.unsaved
 }
 
-// Done is closed when the engine has ended, by Close or by an error that Err then returns: of CodeFenced, where another engine
-// owns the partition and others of this process go on, or of CodeStorage, where the journal cannot be used any more.
+// Done is closed when the engine has ended, by Close or by an error. Err then returns the error. CodeFenced means that
+// another engine owns the partition; other engines of this process go on. CodeStorage means that the journal cannot be
+// used any more.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
-// Err returns why the engine takes no requests; nil while it does.
+// Err returns why the engine takes no requests. It returns nil while it takes them.
 func (e *Engine) Err() error {
 	if e.parts != nil {
 		return e.parts.err()
@@ -151,17 +158,19 @@ func (e *Engine) Err() error {
 	return nil
 }
 
-// Report implements worker.Reporter: it takes a worker's TaskEnded, TaskStopped or Beat.
+// Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
+// makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
 	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
-		end.Failure = failed("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
+		end.Failure = permanentFailure("output_too_large", tooLarge(len(end.Output), e.cfg.MaxPayload))
 		end.Output = nil
 		in = end
 	}
-	e.of(run).inbox.put(item{rep: report{run, in}})
+	e.of(run).requests.put(request{rep: report{run, in}})
 }
 
-// Confirm implements worker.Confirmer: it reports, and says when that is durable, or that the attempt has ended before.
+// Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the
+// attempt had ended before.
 func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	e.Do(run, nil, []core.Input{in}, func(err error) {
 		var own *Error
@@ -169,10 +178,10 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	})
 }
 
-// Rematch says that workers, or bodies, take more or other attempts than when they were last asked.
+// Rematch says that workers or bodies may take attempts now that they could not take before.
 func (e *Engine) Rematch() {
 	for _, part := range e.all() {
-		part.inbox.put(item{})
+		part.requests.put(request{})
 	}
 }
 
@@ -190,7 +199,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// call takes a call from the pool. One that its caller gave up is not put back: the loop may answer it yet.
+// call takes a call from the pool. A caller that gives up does not put its call back, because the loop may still answer
+// it.
 func (e *Engine) call(op CallOp) *Call {
 	c, ok := e.calls.Get().(*Call)
 	if !ok {
@@ -200,12 +210,14 @@ func (e *Engine) call(op CallOp) *Call {
 	return c
 }
 
+// free puts a call back into the pool.
 func (e *Engine) free(c *Call) {
 	*c = Call{ch: c.ch, Done: c.Done}
 	e.calls.Put(c)
 }
 
-// do passes a call to the loop and waits for its answer. An error leaves the call to the loop.
+// do gives a call to the loop and waits for its answer. After an error the caller must not use the call any more,
+// because the loop may still use it.
 func (e *Engine) do(ctx context.Context, c *Call) error {
 	for {
 		if err := e.send(ctx, c); err != nil {
@@ -216,14 +228,14 @@ func (e *Engine) do(ctx context.Context, c *Call) error {
 		case <-ctx.Done():
 			return e.gaveUp(ctx, c)
 		}
-		if !c.lost() {
+		if !c.canRepeat() {
 			return nil
 		}
-		c.forget()
+		c.clearAnswer()
 	}
 }
 
-// send passes a call to the loop.
+// send gives a call to the loop.
 func (e *Engine) send(ctx context.Context, c *Call) error {
 	if s := e.state.Load(); s != nil && (s.final || c.Op <= CallInput) {
 		return s.err
@@ -231,13 +243,14 @@ func (e *Engine) send(ctx context.Context, c *Call) error {
 	if err := ctx.Err(); err != nil {
 		return failure(c.op(), c.Run.String(), err)
 	}
-	if !e.inbox.put(item{call: c}) {
+	if !e.requests.put(request{call: c}) {
 		return e.closed()
 	}
 	return nil
 }
 
-// closed returns why the inbox is closed. What closed it may have come after the caller looked at the state; a stall did not.
+// closed returns why the queue of requests is closed. The reason is always final: while the journal only takes no
+// writes for a time, it stays open.
 func (e *Engine) closed() error {
 	if s := e.state.Load(); s != nil && s.final {
 		return s.err
@@ -245,16 +258,18 @@ func (e *Engine) closed() error {
 	return closedStatus().err
 }
 
+// gaveUp returns the error of a call whose caller stopped waiting.
 func (e *Engine) gaveUp(ctx context.Context, c *Call) error {
 	err := &Error{Code: CodeCancelled, Op: c.op(), Err: ctx.Err()}
 	if c.Op <= CallInput {
-		err.Hint = "it may have been saved nevertheless; asking again with the same run id or key is safe"
+		err.Hint = "the request may still be saved; it is safe to repeat it with the same run id or key"
 	}
 	return err
 }
 
-// pass takes a place among the callers in the partition, so that the inbox stays short.
-func (e *Engine) pass(ctx context.Context, op string) error {
+// enter waits until fewer than Config.Inflight callers wait for the loop, so that the queue of requests stays short.
+// The caller calls leave when it has its answer.
+func (e *Engine) enter(ctx context.Context, op string) error {
 	select {
 	case e.gate <- struct{}{}:
 		return nil
@@ -274,47 +289,48 @@ func (e *Engine) leave() { <-e.gate }
 
 // loop is the goroutine that owns the partition.
 type loop struct {
-	e     *Engine
-	p     *Partition
-	clock clock
-	timer *time.Timer
-	armed core.Time // what the timer is set for; 0: nothing
+	e       *Engine
+	p       *Partition
+	clock   clock
+	timer   *time.Timer
+	timerAt core.Time // the instant that the timer is set to; 0: it is not set
 
-	items   []item // taken from the inbox, not yet handled
+	taken   []request // from the queue; those from next on are not handled yet
 	next    int
 	jobs    chan job
 	results chan result
-	busy    bool // the committer has a job
-	retry   core.Time
-	backoff time.Duration
-	prune   core.Time
-	renew   core.Time // when the ownership is to be renewed; 0: never
+	busy    bool          // the committer has a job
+	retry   core.Time     // when to open the partition again, while the journal takes no writes
+	backoff time.Duration // the delay before retry
+	prune   core.Time     // when to remove old runs; 0: never
+	renew   core.Time     // when to renew the ownership; 0: never
 	windows chan windowPart
 	fetches chan fetched
 	readers sync.WaitGroup
 }
 
-// job is what the committer does: it appends a batch, renews the ownership of the partition, or prunes.
+// job is one thing that the committer does: it appends a batch, or renews the ownership, or removes old runs.
 type job struct {
-	batch *journal.Batch
-	renew uint64 // the owner's epoch
-	prune core.Time
+	batch *journal.Batch // to append; nil: nothing
+	renew uint64         // the owner's epoch; 0: nothing to renew
+	prune core.Time      // removes runs that closed before
 }
 
+// result is the result of a job.
 type result struct {
 	job    job
-	pruned int
+	pruned int // how many runs were removed
 	err    error
 }
 
-// fetched is what a reader found in the inbox.
+// fetched is what a reader found in the inbox for messages of other partitions.
 type fetched struct {
 	fetch    Fetch
 	messages []journal.Message
 	err      error
 }
 
-// windowPart is what a reader found, or its end.
+// windowPart is some of the runs of a window, or the end of the window with the arguments of Partition.WindowDone.
 type windowPart struct {
 	window Window
 	runs   []Loaded

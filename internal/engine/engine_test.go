@@ -15,15 +15,17 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open starts an engine with a crew that does what act says.
-func open(t *testing.T, j journal.Journal, slots int, act func(core.Task) core.Input, more ...func(*Config)) (*Engine, *crew) {
+// open opens an engine with workers that execute tasks by calling act.
+func open(
+	t *testing.T, j journal.Journal, slots int, act func(core.Task) core.Input, more ...func(*Config),
+) (*Engine, *fakeWorkers) {
 	t.Helper()
-	c := newCrew(slots)
+	c := newFakeWorkers(slots)
 	c.act = act
 	cfg := Config{Journal: j, Workers: c, Kinds: plans, Owner: "test"}
 	for _, m := range more {
@@ -56,7 +58,9 @@ func mustStart(t *testing.T, e *Engine, p plan) core.RunID {
 	return s.Run
 }
 
-func TestEngineRunsAndAnswers(t *testing.T) {
+// TestResultAfterASleep: Result waits until a run that sleeps has ended. Later it returns the same again, also after
+// the run has left memory.
+func TestResultAfterASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
 		defer closeEngine(t, e)
@@ -67,14 +71,14 @@ func TestEngineRunsAndAnswers(t *testing.T) {
 			t.Fatalf("%+v %v", out, err)
 		}
 		if took := time.Since(began); took < time.Hour || took > time.Hour+5*time.Millisecond {
-			t.Fatalf("it took %s", took)
+			t.Fatalf("the run took %s, want an hour", took)
 		}
 		if again, err := e.Result(t.Context(), id); err != nil || again.Phase != out.Phase {
-			t.Fatalf("asked again: %+v %v", again, err)
+			t.Fatalf("the second Result: %+v %v", again, err)
 		}
 		<-time.After(time.Minute)
 		if again, err := e.Result(t.Context(), id); err != nil || again.Phase != out.Phase {
-			t.Fatalf("asked when it has left memory: %+v %v", again, err)
+			t.Fatalf("Result after the run has left memory: %+v %v", again, err)
 		}
 		if s := e.Stats(); s.Loaded != 0 {
 			t.Fatalf("%+v", s)
@@ -82,8 +86,8 @@ func TestEngineRunsAndAnswers(t *testing.T) {
 	})
 }
 
-// A waiter who comes while the run sleeps in the view only is told when it ends.
-func TestResultOfARunThatSleeps(t *testing.T) {
+// TestResultOfARunOutsideMemory: Result of a run that sleeps and is not in memory waits until the run has ended.
+func TestResultOfARunOutsideMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
 		defer closeEngine(t, e)
@@ -97,11 +101,12 @@ func TestResultOfARunThatSleeps(t *testing.T) {
 		}
 		_, err := e.Result(t.Context(), core.RunID{7})
 		if !errors.Is(err, ErrNotFound) {
-			t.Fatalf("an unknown run: %v", err)
+			t.Fatalf("Result of an unknown run: %v", err)
 		}
 	})
 }
 
+// TestResultStopsWithItsContext: Result returns when its context ends.
 func TestResultStopsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -115,6 +120,7 @@ func TestResultStopsWithItsContext(t *testing.T) {
 	})
 }
 
+// TestIdleEngineDoesNothing: while all runs sleep, the engine does not call the journal.
 func TestIdleEngineDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -134,6 +140,7 @@ func TestIdleEngineDoesNothing(t *testing.T) {
 	})
 }
 
+// TestBadRequests: a request that cannot be carried out gets an error with the right code.
 func TestBadRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, func(c core.Task) core.Input {
@@ -145,16 +152,19 @@ func TestBadRequests(t *testing.T) {
 			t.Error(err)
 		}
 		var own *Error
-		if _, err := e.Start(t.Context(), StartRequest{Definition: def, Input: []byte("{")}); !errors.As(err, &own) || own.Code != CodeInvalid {
+		_, err := e.Start(t.Context(), StartRequest{Definition: def, Input: []byte("{")})
+		if !errors.As(err, &own) || own.Code != CodeInvalid {
 			t.Error(err)
 		}
 		bad := def
 		bad.ID, bad.Source = core.DefinitionID{1}, []byte("{")
-		if _, err := e.Start(t.Context(), StartRequest{Definition: bad}); !errors.As(err, &own) || own.Code != CodeInvalid {
+		_, err = e.Start(t.Context(), StartRequest{Definition: bad})
+		if !errors.As(err, &own) || own.Code != CodeInvalid {
 			t.Error(err)
 		}
 		id := mustStart(t, e, flow("one", task()))
-		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x", Payload: big}); !errors.Is(err, ErrTooLarge) {
+		err = e.Signal(t.Context(), id, core.SignalReceived{Name: "x", Payload: big})
+		if !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		out, err := e.Result(t.Context(), id)
@@ -164,7 +174,8 @@ func TestBadRequests(t *testing.T) {
 		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}); !errors.Is(err, ErrRunClosed) {
 			t.Error(err)
 		}
-		if err := e.Operate(t.Context(), core.RunID{3}, core.Operation{Op: core.OpPause, Step: core.NoStep}); !errors.Is(err, ErrNotFound) {
+		pause := core.Operation{Op: core.OpPause, Step: core.NoStep}
+		if err := e.Operate(t.Context(), core.RunID{3}, pause); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
 		closeEngine(t, e)
@@ -177,13 +188,14 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// While the disk is full requests are refused at once, what workers finish is kept, and when there is room all goes on.
+// TestFullDisk: while the disk is full, starts are refused at once and reports of workers are kept. When the disk has
+// room again, all runs go on.
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		var full atomic.Bool
 		j.Fault = func(op memory.Op, _ *journal.Batch) error {
-			return only(op == memory.OpAppend && full.Load(), fmt.Errorf("disk: %w", journal.ErrFull))
+			return errorIf(op == memory.OpAppend && full.Load(), fmt.Errorf("disk: %w", journal.ErrFull))
 		}
 		e, c := open(t, j, -1, nil)
 		c.arrived = make(chan core.Task, 100)
@@ -199,31 +211,35 @@ func TestFullDisk(t *testing.T) {
 		for _, id := range ids {
 			go func() {
 				out, err := e.Result(context.Background(), id)
-				waits <- errors.Join(err, only(err == nil && out.Phase != core.RunSucceeded, errors.New("not succeeded")))
+				if err == nil && out.Phase != core.RunSucceeded {
+					err = fmt.Errorf("the run is %s", out.Phase)
+				}
+				waits <- err
 			}()
 		}
 		synctest.Wait()
 		full.Store(true)
 		if _, err := e.Start(t.Context(), StartRequest{Definition: p.definition()}); !errors.Is(err, ErrStalled) {
-			t.Fatalf("the start that found the disk full: %v", err)
+			t.Fatalf("the first start on a full disk: %v", err)
 		}
 		for _, k := range tasks {
 			e.Report(k.Token.Run, succeed(k))
 		}
 		<-time.After(time.Minute)
 		began := time.Now()
-		if _, err := e.Start(t.Context(), StartRequest{Definition: p.definition()}); !errors.Is(err, ErrStalled) || time.Since(began) > 0 {
-			t.Fatalf("a start while it is full: %v after %s", err, time.Since(began))
+		_, err := e.Start(t.Context(), StartRequest{Definition: p.definition()})
+		if !errors.Is(err, ErrStalled) || time.Since(began) > 0 {
+			t.Fatalf("a later start on a full disk: %v after %s", err, time.Since(began))
 		}
 		if s := e.Stats(); s.Stalled == "" {
-			t.Fatal("the engine does not say that it is stalled")
+			t.Fatal("Stats does not say that the engine is stalled")
 		}
 		full.Store(false)
 		<-time.After(10 * time.Second)
 		for range ids {
 			k := <-c.arrived
 			if k.StepName != "s1" || k.Token.Attempt != 1 {
-				t.Fatalf("finished work is repeated: %+v", k.Token)
+				t.Fatalf("a task that was finished runs again: %+v", k.Token)
 			}
 			e.Report(k.Token.Run, succeed(k))
 		}
@@ -242,7 +258,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// Close leaves a view that lacks nothing, and the next engine goes on where this one stopped.
+// TestCloseAndReopen: after Close the view is complete, and the next engine goes on where this one stopped.
 func TestCloseAndReopen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -257,7 +273,7 @@ func TestCloseAndReopen(t *testing.T) {
 		closeEngine(t, e)
 		lease, err := j.Acquire(t.Context(), 0, "test")
 		if err != nil || lease.Through != lease.Last {
-			t.Fatalf("the view ends at batch %d of %d, %v", lease.Through, lease.Last, err)
+			t.Fatalf("the view has batch %d of %d, %v", lease.Through, lease.Last, err)
 		}
 		if err := j.Release(t.Context(), 0, lease.Epoch); err != nil {
 			t.Fatal(err)
@@ -283,10 +299,10 @@ func TestCloseAndReopen(t *testing.T) {
 	})
 }
 
-// Callers wait while more is computed than the disk has taken; nothing is refused.
+// TestBackpressure: if the disk is slow, callers wait. None is refused.
 func TestBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := &syncing{Journal: memory.New(), latency: 10 * time.Millisecond, count: true}
+		j := &slowJournal{Journal: memory.New(), latency: 10 * time.Millisecond, count: true}
 		e, _ := open(t, j, -1, succeed, func(c *Config) { c.Inflight = 8 })
 		defer closeEngine(t, e)
 		var wg sync.WaitGroup
@@ -300,11 +316,12 @@ func TestBackpressure(t *testing.T) {
 		}
 		wg.Wait()
 		if n := j.largest.Load(); n > 64 {
-			t.Errorf("a batch of %d entries", n)
+			t.Errorf("a batch has %d entries, want at most 64", n)
 		}
 	})
 }
 
+// TestRetention: a closed run is removed after Config.Retention, an open one is not.
 func TestRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Retention = time.Hour })
@@ -317,7 +334,7 @@ func TestRetention(t *testing.T) {
 		}
 		<-time.After(20 * time.Minute)
 		if _, err := e.Entries(t.Context(), old, 0); !errors.Is(err, ErrNotFound) {
-			t.Fatal("a run outlived its retention", err)
+			t.Fatal("a run exists longer than Config.Retention:", err)
 		}
 		if _, err := e.Entries(t.Context(), sleeper, 0); err != nil {
 			t.Fatal(err)
@@ -325,6 +342,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
+// TestCloseWhileBusy: callers who are at work when the engine is closed get ErrClosed.
 func TestCloseWhileBusy(t *testing.T) {
 	e, _ := open(t, memory.New(), -1, succeed)
 	var wg sync.WaitGroup

@@ -33,7 +33,7 @@ const (
 	CodeLapsed    = api.CodeLapsed
 )
 
-// Errors to compare with by errors.Is: any *Error with the same code matches.
+// Errors for errors.Is. They match every *Error with the same code.
 var (
 	ErrInvalid   = api.Sentinel(CodeInvalid)
 	ErrNotFound  = api.Sentinel(CodeNotFound)
@@ -47,10 +47,11 @@ var (
 	ErrLapsed    = api.Sentinel(CodeLapsed)
 )
 
-// Error is what an engine's methods return: a code, the operation, what it was about, the cause, and what to do.
+// Error is the error that an engine's methods return: a code, the operation, its run or workflow, the cause, and a hint
+// what to do.
 type Error = api.Error
 
-// codeOfRefusal is what the machine's codes mean to a caller.
+// codeOfRefusal translates the codes of the machine.
 var codeOfRefusal = map[core.Code]Code{
 	core.CodeInvalid:  CodeInvalid,
 	core.CodeNotFound: CodeNotFound,
@@ -60,21 +61,24 @@ var codeOfRefusal = map[core.Code]Code{
 	core.CodeFull:     CodeFull,
 }
 
-// meaning is what an error of the journal means to a caller.
-type meaning struct {
+// translation says which code and hint a caller gets for an error of the journal.
+type translation struct {
 	err  error
 	code Code
 	hint string
 }
 
-// meanings lists all errors of a journal.
-var meanings = []meaning{
+// translations lists all errors of a journal.
+var translations = []translation{
 	{journal.ErrNotFound, CodeNotFound, ""},
-	{journal.ErrFull, CodeStalled, "nothing was saved; free some space, the engine goes on by itself"},
-	{journal.ErrReadOnly, CodeStalled, "nothing was saved; make the database writable, the engine goes on by itself"},
-	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other owner is gone"},
-	{journal.ErrFenced, CodeFenced, "another engine has taken over; ask that one"},
-	{journal.ErrLost, CodeStorage, "restart the process; what was acknowledged is safe"},
+	{journal.ErrFull, CodeStalled, "nothing was saved; free some disk space, and the engine goes on by itself"},
+	{
+		journal.ErrReadOnly, CodeStalled,
+		"nothing was saved; make the database writable, and the engine goes on by itself",
+	},
+	{journal.ErrHeld, CodeHeld, "nothing was changed; try again when the other process has ended"},
+	{journal.ErrFenced, CodeFenced, "another engine has taken over; send the request to that one"},
+	{journal.ErrLost, CodeStorage, "restart the process; everything that was acknowledged is saved"},
 	{journal.ErrCorrupt, CodeStorage, ""},
 	{journal.ErrNewer, CodeStorage, ""},
 	{journal.ErrNoJournal, CodeStorage, ""},
@@ -83,8 +87,8 @@ var meanings = []meaning{
 	{context.DeadlineExceeded, CodeCancelled, ""},
 }
 
-// CodeOf returns the code of any error that the engine, the machine or a journal makes. An error of none of them is
-// internal; nil has no code.
+// CodeOf returns the code of an error of the engine, the machine or a journal. Other errors are CodeInternal. nil has
+// no code.
 func CodeOf(err error) Code {
 	var own *Error
 	var refusal *core.Error
@@ -94,15 +98,15 @@ func CodeOf(err error) Code {
 	case errors.As(err, &refusal) && codeOfRefusal[refusal.Code] != "":
 		return codeOfRefusal[refusal.Code]
 	}
-	for _, m := range meanings {
-		if errors.Is(err, m.err) {
-			return m.code
+	for _, t := range translations {
+		if errors.Is(err, t.err) {
+			return t.code
 		}
 	}
 	return api.CodeOf(err)
 }
 
-// refused turns the machine's refusal into the caller's error.
+// refused returns the error for a caller whose input the machine refused.
 func refused(op string, id core.RunID, err error) error {
 	var c *core.Error
 	if !errors.As(err, &c) {
@@ -111,58 +115,60 @@ func refused(op string, id core.RunID, err error) error {
 	return &Error{Code: CodeOf(c), Op: op, ID: id.String(), Message: c.Msg, Err: err}
 }
 
-// failure wraps an error of the journal, or of the caller's context.
+// failure returns the error for a caller when the journal failed, the run is set aside, or the caller's context ended.
 func failure(op, id string, err error) error {
 	var own *Error
 	if err == nil || errors.As(err, &own) {
 		return err
 	}
 	switch {
-	case isUnusable(err): // nothing was tried: the run stays as it is
+	case isUnusable(err): // the run is as before, because its code did not run
 		return &Error{Code: CodeConflict, Op: op, ID: id, Err: err}
 	case isAside(err):
 		return &Error{
 			Code: CodeInternal, Op: op, ID: id, Err: err,
-			Hint: "the other runs go on; the log has the details. The next start tries again, so use a version without this bug",
+			Hint: "the other runs go on; the log has the details. " +
+				"After a restart the run is tried again, so start a version without this bug",
 		}
 	case permanent(err):
 		return &Error{Code: CodeInternal, Op: op, ID: id, Err: err, Hint: "nothing was saved; the log has the details"}
 	}
-	for _, m := range meanings {
-		if errors.Is(err, m.err) {
-			return &Error{Code: m.code, Op: op, ID: id, Err: err, Hint: m.hint}
+	for _, t := range translations {
+		if errors.Is(err, t.err) {
+			return &Error{Code: t.code, Op: op, ID: id, Err: err, Hint: t.hint}
 		}
 	}
 	return &Error{
 		Code: CodeUncertain, Op: op, ID: id, Err: err,
-		Hint: "it is not known whether this was saved; asking again with the same run id or key is safe",
+		Hint: "it is not known whether this was saved; it is safe to repeat the request with the same run id or key",
 	}
 }
 
-// partitionLost reports whether an error says that somebody else owns the partition. This engine ends; those of other
-// partitions in the same process go on.
+// partitionLost reports whether an error says that another process owns the partition. Then this engine ends. The
+// engines of other partitions in the same process go on.
 func partitionLost(err error) bool { return errors.Is(err, journal.ErrFenced) }
 
-// journalLost reports whether an error ends the use of the journal: no engine of the process can go on with it.
+// journalLost reports whether an error means that no engine of this process can use the journal any more.
 func journalLost(err error) bool {
-	for _, f := range []error{journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal} {
-		if errors.Is(err, f) {
+	lost := []error{journal.ErrLost, journal.ErrGone, journal.ErrCorrupt, journal.ErrNewer, journal.ErrNoJournal}
+	for _, e := range lost {
+		if errors.Is(err, e) {
 			return true
 		}
 	}
 	return false
 }
 
-// final reports whether an error ends the engine for good: waiting will not help.
+// final reports whether an error ends the engine, because waiting would not help.
 func final(err error) bool { return partitionLost(err) || journalLost(err) }
 
 func notFound(op, id string) error {
 	return &Error{Code: CodeNotFound, Op: op, ID: id, Err: errors.New("there is no such run")}
 }
 
-// unnamed refuses an empty id: it names nothing, and must not find a run by chance.
-func unnamed(op string) error {
-	return &Error{Code: CodeInvalid, Op: op, Err: errors.New("an empty id names no run"), Hint: "give a run id or a workflow id"}
+// emptyID refuses an empty id, so that it cannot find a run by chance.
+func emptyID(op string) error {
+	return &Error{Code: CodeInvalid, Op: op, Err: errors.New("the id is empty"), Hint: "give a run id or a workflow id"}
 }
 
 func invalid(op, id, format string, args ...any) error {

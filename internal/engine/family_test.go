@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// TestNames: a second start with the same workflow id, key or run id finds the run, wherever the run is stored.
 func TestNames(t *testing.T) {
 	r := newRig(t, -1)
 	p := flow("wait", nap(time.Hour))
@@ -28,16 +29,16 @@ func TestNames(t *testing.T) {
 	check := func(where string) {
 		t.Helper()
 		if c := try(wid); !errors.Is(c.Err, ErrConflict) {
-			t.Fatalf("%s: same workflow id: %v", where, c.Err)
+			t.Fatalf("run %s: a start with the same workflow id: %v", where, c.Err)
 		}
 		if c := try(wid, func(s *StartRequest) { s.OnConflict = ConflictUse }); c.Started != (Started{id, true}) {
-			t.Fatalf("%s: use existing: %+v %v", where, c.Started, c.Err)
+			t.Fatalf("run %s: a start with ConflictUse: %+v %v", where, c.Started, c.Err)
 		}
 		if c := try(key); c.Started != (Started{id, true}) {
-			t.Fatalf("%s: same key: %+v %v", where, c.Started, c.Err)
+			t.Fatalf("run %s: a start with the same key: %+v %v", where, c.Started, c.Err)
 		}
 		if c := try(func(s *StartRequest) { s.RunID = id }); c.Started != (Started{id, true}) {
-			t.Fatalf("%s: same run id: %+v %v", where, c.Started, c.Err)
+			t.Fatalf("run %s: a start with the same run id: %+v %v", where, c.Started, c.Err)
 		}
 	}
 	check("not durable")
@@ -47,22 +48,23 @@ func TestNames(t *testing.T) {
 	check("in the tail")
 	r.pass(10 * time.Second)
 	if r.p.Stats().Loaded != 0 {
-		t.Fatal("still in memory")
+		t.Fatal("the run is still in memory")
 	}
 	check("in the view")
 	r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpTerminate, Step: core.NoStep}})
 	if c := try(wid); c.Err != nil || c.Started.Existing {
-		t.Fatalf("the name of an ended run is not free: %+v %v", c.Started, c.Err)
+		t.Fatalf("the workflow id of an ended run is not free: %+v %v", c.Started, c.Err)
 	}
 	if c := try(key); !c.Started.Existing {
 		t.Fatalf("the key of an ended run was forgotten: %+v", c.Started)
 	}
 }
 
-func TestChain(t *testing.T) {
+// TestResultOfAChain: the result of a chain is that of its last run, for a caller who waits and for one who asks later.
+func TestResultOfAChain(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = func(c core.Task) core.Input {
-		if len(r.crew.begun) < 3 {
+	r.workers.act = func(c core.Task) core.Input {
+		if len(r.workers.begun) < 3 {
 			return failTask(c)
 		}
 		return succeed(c)
@@ -75,10 +77,10 @@ func TestChain(t *testing.T) {
 	r.settle()
 	out, ok := w.Ended()
 	if !ok || out.Phase != core.RunSucceeded || out.Run == id {
-		t.Fatalf("the chain: %v %+v", ok, out)
+		t.Fatalf("a caller who waited: ended %v, %+v", ok, out)
 	}
 	if out2, ok := r.outcome(id); !ok || out2.Run != out.Run {
-		t.Fatalf("asked in memory: %v %+v", ok, out2)
+		t.Fatalf("a caller who asked later: ended %v, %+v", ok, out2)
 	}
 }
 
@@ -87,9 +89,11 @@ func payload(name string) string {
 	return string(b)
 }
 
+// TestChildren: a parent that waits for its child leaves memory, and goes on when the child has ended, after a restart
+// too.
 func TestChildren(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	inner := flow("inner", nap(time.Hour), task())
 	r.plans["inner"] = inner.definition()
 	id := r.start(flow("outer", child(payload("inner")), task()))
@@ -100,11 +104,12 @@ func TestChildren(t *testing.T) {
 	r.restart()
 	r.pass(2 * time.Hour)
 	r.wantPhase(id, core.RunSucceeded)
-	if n := len(r.crew.begun); n != 2 {
+	if n := len(r.workers.begun); n != 2 {
 		t.Fatalf("%d tasks, want 2", n)
 	}
 }
 
+// TestChildOfUnknownName: a child step that names no workflow, or whose payload is not JSON, fails.
 func TestChildOfUnknownName(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("outer", child(payload("nobody"))))
@@ -115,7 +120,7 @@ func TestChildOfUnknownName(t *testing.T) {
 	r.wantPhase(id, core.RunFailed)
 }
 
-// TestChildInputIsChecked: a child run begins with a checked input like any other, or its step fails without a run.
+// TestChildInputIsChecked: the input of a child run is checked. If it is wrong, the step fails and no run is created.
 func TestChildInputIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		payload string
@@ -140,6 +145,7 @@ func TestChildInputIsChecked(t *testing.T) {
 	}
 }
 
+// TestCancelReachesChildren: if a parent is cancelled or terminated, its child ends too.
 func TestCancelReachesChildren(t *testing.T) {
 	for _, op := range []core.Op{core.OpInterrupt, core.OpTerminate} {
 		t.Run(op.String(), func(t *testing.T) {
@@ -162,7 +168,8 @@ func TestCancelReachesChildren(t *testing.T) {
 	}
 }
 
-// TestChildrenFollowTheirParentsDeadline: a child run has what is left of its parent's time, also when an operator gives it more.
+// TestChildrenFollowTheirParentsDeadline: if an operator extends the deadline of a parent, the deadlines of its
+// children move as well.
 func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
 	r := newRig(t, -1)
 	r.plans["inner"] = flow("inner", nap(90*time.Minute)).definition()

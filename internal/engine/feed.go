@@ -13,37 +13,41 @@ import (
 )
 
 const (
-	// markAge is how long a feed's new position may wait for a batch to ride in before it gets one of its own.
-	markAge = time.Second
-	// markEvery is after how many batches a consumer that has much to read says how far it is.
-	markEvery = 256
+	// positionAge is how long a feed's new position waits for a batch that is cut anyway. After that it gets a batch
+	// of its own.
+	positionAge = time.Second
+	// reportEvery is after how many batches a consumer that has much to read reports its position.
+	reportEvery = 256
 )
 
-// feeds are the named consumers of all entries of a partition: how far each is, and how much is kept for them.
+// feeds are the named consumers of all entries of a partition: what position each has, and how much the journal
+// keeps for them.
 type feeds struct {
-	byName map[string]*feed
-	marks  []journal.Feed // removals that no batch has taken yet
-	since  core.Time      // when the oldest change came that no batch has taken; 0: there is none
-	now    bool           // somebody waits for the changes
+	byName       map[string]*feed
+	removed      []journal.Feed // removals that are not in a batch yet
+	changedSince core.Time      // when the oldest change came that is not in a batch yet; 0: there is none
+	urgent       bool           // a caller waits until the changes are durable
 
-	sizes ring[batchSize] // of the durable batches that are kept for a feed
-	bytes int64           // their sum
+	sizes ring[batchSize] // the durable batches that some feed has not seen
+	bytes int64           // the sum of sizes
 }
 
 // feed is one consumer.
 type feed struct {
 	journal.Feed
-	changed bool          // no batch has taken its position yet
-	reader  chan struct{} // of the call that reads it; nil: nobody does
+	changed bool          // its position is not in a batch yet
+	reader  chan struct{} // wakes the call that reads it; nil: nobody reads it
 }
 
+// batchSize is the size of a durable batch that is kept for a feed.
 type batchSize struct {
 	seq   uint64
 	bytes int64
 }
 
-// opened takes the positions that a journal holds. Where the partition knows a later one, that one is stored again.
-func (f *feeds) opened(l journal.Lease, now core.Time) {
+// load takes the positions from the journal. If the partition knows a later position of a feed, that one is stored
+// again.
+func (f *feeds) load(l journal.Lease, now core.Time) {
 	before := f.byName
 	f.byName = make(map[string]*feed, len(l.Feeds))
 	for _, stored := range l.Feeds {
@@ -52,99 +56,100 @@ func (f *feeds) opened(l journal.Lease, now core.Time) {
 			one.reader = old.reader
 			if old.Seq > stored.Seq && old.Seq <= l.Last && !stored.Lapsed {
 				one.Seq = old.Seq
-				f.change(one, now)
+				f.markChanged(one, now)
 			}
 		}
 		f.byName[stored.Name] = one
 	}
 	for name, old := range before {
 		if f.byName[name] == nil {
-			old.poke() // it reads on, and is told that the feed is gone
+			old.wake() // its consumer asks for more, and is told that the feed is gone
 		}
 	}
 	f.sizes, f.bytes = ring[batchSize]{}, l.FeedBytes
 	if l.FeedBytes > 0 {
-		f.sizes.push(batchSize{l.Last, l.FeedBytes}) // what is stored counts until all of it was seen
+		// The earlier batches count as one: they are released when every feed has seen the last of them.
+		f.sizes.push(batchSize{l.Last, l.FeedBytes})
 	}
 }
 
-// change notes that a feed has a position to be stored.
-func (f *feeds) change(one *feed, now core.Time) {
+// markChanged notes that a feed has a new position to be stored.
+func (f *feeds) markChanged(one *feed, now core.Time) {
 	one.changed = true
-	if f.since == 0 {
-		f.since = max(now, 1)
+	if f.changedSince == 0 {
+		f.changedSince = max(now, 1)
 	}
 }
 
-// dueAt is when a batch is cut for the positions alone; 0: there is none to store.
+// dueAt returns when a batch must be cut only to store positions; 0: there is none to store.
 func (f *feeds) dueAt() core.Time {
 	switch {
-	case f.since == 0:
+	case f.changedSince == 0:
 		return 0
-	case f.now:
-		return f.since
+	case f.urgent:
+		return f.changedSince
 	default:
-		return f.since.Add(markAge)
+		return f.changedSince.Add(positionAge)
 	}
 }
 
 func (f *feeds) due(now core.Time, flushing bool) bool {
-	return f.since != 0 && (flushing || f.dueAt() <= now)
+	return f.changedSince != 0 && (flushing || f.dueAt() <= now)
 }
 
-// cut takes the positions that the next batch stores.
+// cut returns the changes that the next batch stores.
 func (f *feeds) cut() []journal.Feed {
-	if f.since == 0 {
+	if f.changedSince == 0 {
 		return nil
 	}
-	out := f.marks
+	out := f.removed
 	for _, name := range slices.Sorted(maps.Keys(f.byName)) {
 		if one := f.byName[name]; one.changed {
 			one.changed = false
 			out = append(out, one.Feed)
 		}
 	}
-	f.marks, f.since, f.now = nil, 0, false
+	f.removed, f.changedSince, f.urgent = nil, 0, false
 	return out
 }
 
-// committed wakes the consumers for a batch that is durable, and counts what is kept for them. Where that is too much,
-// the feed that is furthest behind lapses: a consumer that is gone must not fill the disk.
+// committed wakes the consumers when a batch is durable, and counts what the journal keeps for them. If that exceeds
+// the limit, the feed that is furthest behind lapses. Otherwise a consumer that never comes back would fill the
+// disk.
 func (f *feeds) committed(b *batch, limit int64, now core.Time) {
 	if len(f.byName) == 0 {
 		return
 	}
 	if b.entries > 0 {
 		for _, one := range f.byName {
-			one.poke()
+			one.wake()
 		}
-	}
-	oldest := f.oldest()
-	if oldest == nil {
-		f.sizes, f.bytes = ring[batchSize]{}, 0
-		return
 	}
 	f.sizes.push(batchSize{b.seq, int64(len(b.blob))})
 	f.bytes += int64(len(b.blob))
-	for f.release(oldest.Seq); f.bytes > limit; f.release(oldest.Seq) {
-		oldest.Lapsed = true
-		f.change(oldest, now)
-		oldest.poke()
-		if oldest = f.oldest(); oldest == nil {
+	for {
+		oldest := f.oldest()
+		if oldest == nil { // nothing has to be kept
 			f.sizes, f.bytes = ring[batchSize]{}, 0
 			return
 		}
+		if f.release(oldest.Seq); f.bytes <= limit {
+			return
+		}
+		oldest.Lapsed = true
+		f.markChanged(oldest, now)
+		oldest.wake()
 	}
 }
 
-// release stops counting the batches that every feed has seen.
+// release stops counting the batches up to seen, which every feed has seen.
 func (f *feeds) release(seen uint64) {
 	for f.sizes.len() > 0 && f.sizes.first().seq <= seen {
 		f.bytes -= f.sizes.pop().bytes
 	}
 }
 
-// oldest is the feed that is furthest behind; nil: there is none.
+// oldest returns the feed that is furthest behind; nil: there is none.
 func (f *feeds) oldest() *feed {
 	var oldest *feed
 	for _, one := range f.byName {
@@ -155,11 +160,11 @@ func (f *feeds) oldest() *feed {
 	return oldest
 }
 
-// poke wakes whoever reads a feed.
-func (f *feed) poke() {
+// wake wakes the consumer that reads the feed.
+func (f *feed) wake() {
 	select {
 	case f.reader <- struct{}{}:
-	default: // it is awake, or nobody reads
+	default: // it is awake already, or nobody reads the feed
 	}
 }
 
@@ -169,16 +174,16 @@ func (p *Partition) feed(c *Call) {
 	one := f.byName[c.Name]
 	switch c.Op {
 	case CallFeed:
-		if one == nil { // it begins with what happens from now on
+		if one == nil { // a new feed begins with what happens from now on
 			one = &feed{Feed: journal.Feed{Name: c.Name, Seq: p.pipeline.open.seq - 1}}
 			f.byName[c.Name] = one
-			f.change(one, p.now)
-			f.now = true
+			f.markChanged(one, p.now)
+			f.urgent = true
 		}
-		if c.Err = one.take(c); c.Err != nil {
+		if c.Err = one.attach(c); c.Err != nil {
 			break
 		}
-		if one.changed && f.now {
+		if one.changed && f.urgent {
 			p.pipeline.open.calls = append(p.pipeline.open.calls, c) // answered with the batch that stores it
 		} else {
 			p.reply(c)
@@ -192,7 +197,7 @@ func (p *Partition) feed(c *Call) {
 			c.Err = lapsed(c.Name)
 		case c.Seq > one.Seq:
 			one.Seq = c.Seq
-			f.change(one, p.now)
+			f.markChanged(one, p.now)
 		}
 	case CallUnfeed:
 		if one != nil && one.reader == c.Wake {
@@ -200,10 +205,10 @@ func (p *Partition) feed(c *Call) {
 		}
 	case CallDropFeed:
 		if one != nil {
-			one.poke()
+			one.wake()
 			delete(f.byName, c.Name)
-			f.marks = append(f.marks, journal.Feed{Name: c.Name, Removed: true})
-			f.since, f.now = max(p.now, 1), true
+			f.removed = append(f.removed, journal.Feed{Name: c.Name, Removed: true})
+			f.changedSince, f.urgent = max(p.now, 1), true
 			p.pipeline.open.calls = append(p.pipeline.open.calls, c)
 			return
 		}
@@ -212,8 +217,8 @@ func (p *Partition) feed(c *Call) {
 	c.answer()
 }
 
-// take gives a feed to a consumer.
-func (f *feed) take(c *Call) error {
+// attach makes the caller the reader of the feed and returns the position to it.
+func (f *feed) attach(c *Call) error {
 	switch {
 	case f.Lapsed:
 		return lapsed(c.Name)
@@ -226,20 +231,25 @@ func (f *feed) take(c *Call) error {
 
 func lapsed(name string) error {
 	return &Error{
-		Code: CodeLapsed, Op: "feed", ID: name, Err: errors.New("entries that its consumer has not seen are no longer kept"),
-		Hint: "drop the feed, begin it again, and read afresh what you keep of the runs",
+		Code: CodeLapsed, Op: "feed", ID: name,
+		Err:  errors.New("entries that its consumer has not seen are no longer kept"),
+		Hint: "drop the feed, begin it again, and read again the state of the runs that you follow",
 	}
 }
 
-// Feed calls fn with every batch of committed entries after the position of the feed of that name, in order and without
-// gaps within a partition, until ctx is done or fn fails. A feed that is new begins with what happens from now on. When fn has returned nil
-// the position moves on; it is durable soon after. So after a crash fn may get batches again, and misses none: at least
-// once. One call at a time reads a feed.
+// Feed calls fn with every batch of committed entries after the position of the named feed. Within a partition the
+// batches come in order and without gaps. Feed returns when ctx is done or fn fails. A new feed begins with what
+// happens from now on.
 //
-// The journal keeps what a feed has not seen, at most Config.FeedLimit bytes of entries. Where there is more, the feed
-// that is furthest behind lapses, and its consumer gets CodeLapsed. It may drop the feed and begin it again.
-// Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what fn
-// returned.
+// When fn has returned nil, the position moves on; it is durable soon after. So after a crash fn may get some
+// batches a second time, but it misses none. Only one call at a time can read a feed.
+//
+// The journal keeps what a feed has not seen, at most Config.FeedLimit bytes of entries. If there is more, the feed
+// that is furthest behind lapses, and its consumer gets CodeLapsed. The consumer may drop the feed and begin it
+// again.
+//
+// Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what
+// fn returned.
 func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
@@ -251,7 +261,7 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 	c := e.call(CallFeed)
 	c.Name, c.Wake = name, r.wake
 	if err := e.do(ctx, c); err != nil {
-		e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}})
+		e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}})
 		return err
 	}
 	seq, err := c.Seq, c.Err
@@ -259,12 +269,13 @@ func (e *Engine) Feed(ctx context.Context, name string, fn func(seq uint64, entr
 	if err != nil {
 		return err
 	}
-	r.seen, r.told = seq, seq
-	defer func() { e.inbox.put(item{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
+	r.seen, r.reported = seq, seq
+	defer func() { e.requests.put(request{call: &Call{Op: CallUnfeed, Name: name, Wake: r.wake}}) }()
 	return r.run(ctx)
 }
 
-// DropFeed forgets a feed: nothing is kept for it any more. One that does not exist is no error.
+// DropFeed removes a feed. The journal keeps nothing for it any more. If there is no such feed, DropFeed does
+// nothing.
 func (e *Engine) DropFeed(ctx context.Context, name string) error {
 	if e.parts != nil {
 		return e.parts.dropFeed(ctx, name)
@@ -286,16 +297,16 @@ type feedReader struct {
 	fn   func(seq uint64, entries []core.Entry) error
 	wake chan struct{}
 
-	seen   uint64 // the last batch that was read
-	told   uint64 // the position that the partition knows
-	handed uint64 // the last batch that fn has taken
-	failed error  // what fn returned
+	seen      uint64 // the last batch that was read
+	reported  uint64 // the position that the partition knows
+	delivered uint64 // the last batch that fn has taken
+	failed    error  // what fn returned
 }
 
 func (r *feedReader) run(ctx context.Context) error {
 	for {
 		err := r.read(ctx)
-		if tellErr := r.tell(ctx); err == nil {
+		if tellErr := r.report(ctx); err == nil {
 			err = tellErr
 		}
 		if err != nil {
@@ -311,7 +322,7 @@ func (r *feedReader) run(ctx context.Context) error {
 	}
 }
 
-// read passes on what the journal holds after the position.
+// read gives fn what the journal holds after the position.
 func (r *feedReader) read(ctx context.Context) error {
 	err := r.e.cfg.Journal.Tail(ctx, r.e.cfg.Partition, r.seen, func(seq uint64, entries []core.Entry) error {
 		if seq != r.seen+1 {
@@ -321,11 +332,11 @@ func (r *feedReader) read(ctx context.Context) error {
 			if r.failed = r.fn(seq, entries); r.failed != nil {
 				return r.failed
 			}
-			r.handed = seq
+			r.delivered = seq
 		}
 		r.seen = seq
-		if r.handed >= r.told+markEvery {
-			return r.tell(ctx)
+		if r.delivered >= r.reported+reportEvery {
+			return r.report(ctx)
 		}
 		return nil
 	})
@@ -333,21 +344,23 @@ func (r *feedReader) read(ctx context.Context) error {
 	if err == nil || r.failed != nil || errors.As(err, &own) {
 		return err
 	}
-	return r.e.unread("feed", r.name, err)
+	return r.e.readError("feed", r.name, err)
 }
 
-// tell has the partition know how far the consumer is, and hears whether the feed is still kept. Batches without entries,
-// such as the one that stores this very position, do not count: they would give each other work for ever.
-func (r *feedReader) tell(ctx context.Context) error {
+// report tells the partition the consumer's position, and returns an error if the feed is not kept any more.
+//
+// A batch without entries does not count as a new position. Storing a position makes such a batch. If it counted, it
+// would be a new position to store, and so on for ever.
+func (r *feedReader) report(ctx context.Context) error {
 	c := r.e.call(CallSeen)
-	c.Name, c.Seq = r.name, r.handed
+	c.Name, c.Seq = r.name, r.delivered
 	if err := r.e.do(context.WithoutCancel(ctx), c); err != nil {
 		return err
 	}
 	err := c.Err
 	r.e.free(c)
 	if err == nil {
-		r.told = max(r.told, r.handed)
+		r.reported = max(r.reported, r.delivered)
 	}
 	return err
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// consumer reads a feed and remembers what it got.
+// consumer reads a feed and keeps the entries that it got.
 type consumer struct {
 	mu      sync.Mutex
 	entries []core.Entry
@@ -41,8 +41,8 @@ func consume(t *testing.T, e *Engine, name string) *consumer {
 
 func (c *consumer) stop() { c.cancel(); <-c.done }
 
-// of returns how many entries of a run it got.
-func (c *consumer) of(id core.RunID) int {
+// count returns how many entries of a run the consumer got.
+func (c *consumer) count(id core.RunID) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
@@ -54,19 +54,21 @@ func (c *consumer) of(id core.RunID) int {
 	return n
 }
 
-func (c *consumer) wants(t *testing.T, e *Engine, ids ...core.RunID) {
+// wantAll checks that the consumer got each entry of the runs once.
+func (c *consumer) wantAll(t *testing.T, e *Engine, ids ...core.RunID) {
 	t.Helper()
 	for _, id := range ids {
 		all, err := e.Entries(t.Context(), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.of(id); got != len(all) {
+		if got := c.count(id); got != len(all) {
 			t.Errorf("got %d of %d entries of run %s", got, len(all), id)
 		}
 	}
 }
 
+// mustEnd starts a run and waits until it has ended.
 func mustEnd(t *testing.T, e *Engine, p plan) core.RunID {
 	t.Helper()
 	id := mustStart(t, e, p)
@@ -76,7 +78,8 @@ func mustEnd(t *testing.T, e *Engine, p plan) core.RunID {
 	return id
 }
 
-// A feed gets everything that is committed after it began, once each, also what happened while nobody read it.
+// TestFeed: a consumer gets each entry that is committed after its feed began once, including those that were committed
+// while it did not read.
 func TestFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -85,27 +88,28 @@ func TestFeed(t *testing.T) {
 		c := consume(t, e, "hooks")
 		first := mustEnd(t, e, flow("first", task(), nap(time.Minute), task()))
 		synctest.Wait()
-		c.wants(t, e, first)
-		if n := c.of(before); n != 0 {
-			t.Errorf("%d entries from before the feed began", n)
+		c.wantAll(t, e, first)
+		if n := c.count(before); n != 0 {
+			t.Errorf("the consumer got %d entries from before the feed began", n)
 		}
 		if err := e.Feed(t.Context(), "hooks", nil); !errors.Is(err, ErrConflict) {
-			t.Errorf("a second reader: %v", err)
+			t.Errorf("a second reader of the same feed: %v", err)
 		}
 		c.stop()
 		away := mustEnd(t, e, flow("away", task(), nap(time.Hour), task()))
 		<-time.After(time.Minute) // the view has all of it
 		again := consume(t, e, "hooks")
 		defer again.stop()
-		again.wants(t, e, away)
-		if n := again.of(first); n != 0 {
-			t.Errorf("%d entries for the second time", n)
+		again.wantAll(t, e, away)
+		if n := again.count(first); n != 0 {
+			t.Errorf("the consumer got %d entries twice", n)
 		}
 	})
 }
 
-// A killed engine gives a consumer again what it got last, at most, and nothing is missing.
-func TestFeedOutlastsAKill(t *testing.T) {
+// TestFeedAfterAKill: after the process was killed, a consumer misses no entry. It gets those again whose position was
+// not stored.
+func TestFeedAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
 		e, _ := open(t, j, -1, succeed)
@@ -133,18 +137,18 @@ func TestFeedOutlastsAKill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.of(id) + again.of(id); got < len(all) {
+			if got := c.count(id) + again.count(id); got < len(all) {
 				t.Errorf("got %d of %d entries of run %s", got, len(all), id)
 			}
 		}
-		if doubled := again.of(ids[0]); doubled != 0 {
-			t.Errorf("%d entries came again though their position was stored long before", doubled)
+		if doubled := again.count(ids[0]); doubled != 0 {
+			t.Errorf("the consumer got %d entries again although their position was stored", doubled)
 		}
-		again.wants(t, second, ids[len(ids)-1])
+		again.wantAll(t, second, ids[len(ids)-1])
 	})
 }
 
-// What a consumer fails on comes again.
+// TestFeedRepeatsWhatFailed: a consumer gets the entries again on which it failed.
 func TestFeedRepeatsWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -153,19 +157,21 @@ func TestFeedRepeatsWhatFailed(t *testing.T) {
 		c.stop()
 		id := mustEnd(t, e, flow("run", task()))
 		boom := errors.New("boom")
-		if err := e.Feed(t.Context(), "hooks", func(uint64, []core.Entry) error { return boom }); !errors.Is(err, boom) {
+		err := e.Feed(t.Context(), "hooks", func(uint64, []core.Entry) error { return boom })
+		if !errors.Is(err, boom) {
 			t.Fatal(err)
 		}
 		again := consume(t, e, "hooks")
-		again.wants(t, e, id)
+		again.wantAll(t, e, id)
 		again.stop()
 		if !slices.IsSorted(again.seqs) {
-			t.Errorf("out of order: %v", again.seqs)
+			t.Errorf("the batches came out of order: %v", again.seqs)
 		}
 	})
 }
 
-// A consumer that is gone does not fill the disk: its feed lapses, the others go on, and it can begin again.
+// TestFeedLapses: a consumer that does not come back does not fill the disk. Its feed lapses, the others go on, and the
+// consumer can begin again.
 func TestFeedLapses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
@@ -181,16 +187,17 @@ func TestFeedLapses(t *testing.T) {
 			synctest.Wait() // the live one keeps up
 		}
 		<-time.After(time.Minute)
-		live.wants(t, e, ids...)
+		live.wantAll(t, e, ids...)
 		if err := e.Feed(t.Context(), "dead", nil); !errors.Is(err, ErrLapsed) {
-			t.Fatalf("a consumer that missed entries was told %v", err)
+			t.Fatalf("the error for a consumer that missed entries: %v", err)
 		}
 		spans, err := j.Partitions(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		kept := 0
-		if err := j.Tail(t.Context(), 0, 0, func(_ uint64, entries []core.Entry) error { kept += len(entries); return nil }); err != nil {
+		err = j.Tail(t.Context(), 0, 0, func(_ uint64, entries []core.Entry) error { kept += len(entries); return nil })
+		if err != nil {
 			t.Fatal(err)
 		}
 		if kept > 300 {
@@ -203,11 +210,12 @@ func TestFeedLapses(t *testing.T) {
 		defer fresh.stop()
 		id := mustEnd(t, e, flow("after", task()))
 		synctest.Wait()
-		fresh.wants(t, e, id)
+		fresh.wantAll(t, e, id)
 	})
 }
 
-// Positions cost a quiet engine nothing: storing one is nothing that a consumer has to see.
+// TestFeedComesToRest: while nothing happens, an engine with a feed appends nothing. In particular, a batch that only
+// stores a feed's position is not followed by another one.
 func TestFeedComesToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -224,7 +232,7 @@ func TestFeedComesToRest(t *testing.T) {
 	})
 }
 
-// Whoever reads a feed that is dropped hears it.
+// TestDroppedFeedEnds: the reader of a feed that is dropped gets an error.
 func TestDroppedFeedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -234,7 +242,7 @@ func TestDroppedFeedEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-c.done; !errors.Is(err, ErrNotFound) {
-			t.Errorf("its reader was told %v", err)
+			t.Errorf("the error for its reader: %v", err)
 		}
 		if err := e.DropFeed(t.Context(), "never"); err != nil {
 			t.Error(err)

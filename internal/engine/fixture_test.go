@@ -12,30 +12,30 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// plan is the tests' kind of workflow: steps, one after the other. A step that does not succeed fails the run.
+// plan is the kind of workflow that the tests use: steps that run one after the other. If a step fails, the run fails.
 type plan struct {
 	Name  string     `json:"name"`
 	Steps []planStep `json:"steps"`
-	Again int        `json:"again,omitempty"` // attempts of the run
-	Wants string     `json:"wants,omitempty"` // the only input it takes
+	Again int        `json:"again,omitempty"` // how many runs a chain of failing runs has
+	Wants string     `json:"wants,omitempty"` // the only valid input; empty: any
 
-	trap func(place string) // called at each place where the plan's code runs; it may panic
+	trap func(place string) // called wherever the plan's code runs, so that a test can panic there; may be nil
 }
 
-// spring calls the trap, where there is one.
-func (p *plan) spring(place string) {
+// callTrap calls the trap if there is one.
+func (p *plan) callTrap(place string) {
 	if p.trap != nil {
 		p.trap(place)
 	}
 }
 
-// checkInput fills an input that is left out, and refuses any but the one the plan wants.
+// checkInput fills in a missing input and refuses an input that the plan does not want.
 func (p *plan) checkInput(input []byte) ([]byte, error) {
-	p.spring("check")
+	p.callTrap("check")
 	if len(input) == 0 {
 		return []byte(p.Wants), nil
 	}
@@ -95,8 +95,11 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		s.spec = core.StepSpec{
-			Name: fmt.Sprintf("s%d", i), Def: int32(i), Kind: s.Kind, Queue: s.Queue, Type: s.Type, Priority: s.Priority, Event: s.Event, Spread: s.Spread,
-			Policy: policy.Policy{Retry: &policy.Retry{MaxAttempts: s.Attempts, InitialInterval: s.Backoff, BackoffCoefficient: 1}},
+			Name: fmt.Sprintf("s%d", i), Def: int32(i), Kind: s.Kind, Queue: s.Queue, Type: s.Type,
+			Priority: s.Priority, Event: s.Event, Spread: s.Spread,
+			Policy: policy.Policy{
+				Retry: &policy.Retry{MaxAttempts: s.Attempts, InitialInterval: s.Backoff, BackoffCoefficient: 1},
+			},
 		}
 		if s.Kind != core.KindTask && s.Kind != core.KindChild {
 			s.spec.Policy.Retry = nil
@@ -108,11 +111,11 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 			s.spec.Policy.ScheduleToStart = &policy.Limit{After: s.Queued}
 		}
 	}
-	return p.asMachine(), nil
+	return p.coreDefinition(), nil
 }
 
-// asMachine is the plan as the machine sees it.
-func (p *plan) asMachine() *core.Definition {
+// coreDefinition returns the plan in the form that core runs.
+func (p *plan) coreDefinition() *core.Definition {
 	def := &core.Definition{NewDecider: func(*core.Run) core.Decider { return p }, CheckInput: p.checkInput}
 	for i := range p.Steps {
 		def.Specs = append(def.Specs, &p.Steps[i].spec)
@@ -129,7 +132,7 @@ func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) 
 }
 
 func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
-	p.spring("task")
+	p.callTrap("task")
 	if s.Spec.Kind == core.KindChild {
 		return []byte(p.Steps[s.Spec.Def].Child), nil
 	}
@@ -137,7 +140,7 @@ func (p *plan) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Fai
 }
 
 func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Command {
-	p.spring("decide")
+	p.callTrap("decide")
 	if r.Closing != nil {
 		return nil
 	}
@@ -162,50 +165,52 @@ func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 	return []core.Command{cmd}
 }
 
-// crew is a fake of the workers. With act set it answers each task by itself.
-type crew struct {
+// fakeWorkers is a fake of Workers. It answers each task with what act returns.
+type fakeWorkers struct {
 	mu      sync.Mutex
-	slots   int // -1: unbounded
-	act     func(core.Task) core.Input
+	slots   int                        // -1: unbounded
+	act     func(core.Task) core.Input // nil, or a nil result: the task goes on
 	report  func(core.RunID, core.Input)
 	tasks   []core.Task
 	revoked []core.Token
-	begun   map[core.Token]int
-	arrived chan core.Task // where set, each task is sent there, too
+	begun   map[core.Token]int // how often each attempt was dispatched
+	arrived chan core.Task     // receives each task; nil: none
 }
 
-func newCrew(slots int) *crew { return &crew{slots: slots, begun: make(map[core.Token]int)} }
+func newFakeWorkers(slots int) *fakeWorkers {
+	return &fakeWorkers{slots: slots, begun: make(map[core.Token]int)}
+}
 
-func (c *crew) Slots(string, string) int { return c.slots }
+func (w *fakeWorkers) Slots(string, string) int { return w.slots }
 
-func (c *crew) Dispatch(t core.Task) {
-	c.mu.Lock()
-	c.tasks = append(c.tasks, t)
-	c.begun[t.Token]++
-	c.mu.Unlock()
-	if c.arrived != nil {
-		c.arrived <- t
+func (w *fakeWorkers) Dispatch(t core.Task) {
+	w.mu.Lock()
+	w.tasks = append(w.tasks, t)
+	w.begun[t.Token]++
+	w.mu.Unlock()
+	if w.arrived != nil {
+		w.arrived <- t
 	}
-	if c.act != nil {
-		if in := c.act(t); in != nil {
-			c.report(t.Token.Run, in)
+	if w.act != nil {
+		if in := w.act(t); in != nil {
+			w.report(t.Token.Run, in)
 		}
 	}
 }
 
-func (c *crew) Revoke(tok core.Token, _ policy.Kind) {
-	c.mu.Lock()
-	c.revoked = append(c.revoked, tok)
-	c.mu.Unlock()
-	c.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
+func (w *fakeWorkers) Revoke(tok core.Token, _ policy.Kind) {
+	w.mu.Lock()
+	w.revoked = append(w.revoked, tok)
+	w.mu.Unlock()
+	w.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
 }
 
-// took returns the tasks handed over since it was last asked.
-func (c *crew) took() []core.Task {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.tasks
-	c.tasks = nil
+// dispatched returns the tasks that were dispatched since the last call.
+func (w *fakeWorkers) dispatched() []core.Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.tasks
+	w.tasks = nil
 	return t
 }
 
@@ -214,39 +219,40 @@ func succeed(t core.Task) core.Input {
 }
 
 func failTask(t core.Task) core.Input {
-	return core.TaskEnded{Step: t.Token.Step, Attempt: t.Token.Attempt, Failure: &policy.Failure{Kind: policy.KindError, Type: "x", Message: "broken"}}
+	failure := &policy.Failure{Kind: policy.KindError, Type: "x", Message: "broken"}
+	return core.TaskEnded{Step: t.Token.Step, Attempt: t.Token.Attempt, Failure: failure}
 }
 
-// instant is a crew that does each task at once.
-type instant struct {
+// instantWorkers are Workers that report the end of each task at once.
+type instantWorkers struct {
 	e *Engine
 }
 
-func (w *instant) Slots(string, string) int { return -1 }
+func (w *instantWorkers) Slots(string, string) int { return -1 }
 
-func (w *instant) Dispatch(t core.Task) {
+func (w *instantWorkers) Dispatch(t core.Task) {
 	w.e.Report(t.Token.Run, core.TaskEnded{Step: t.Token.Step, Attempt: t.Token.Attempt})
 }
 
-func (w *instant) Revoke(tok core.Token, _ policy.Kind) {
+func (w *instantWorkers) Revoke(tok core.Token, _ policy.Kind) {
 	w.e.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
 }
 
-// rig drives a partition in virtual time, as the engine would, one thing after the other.
+// rig drives a partition in virtual time, as the loop of an engine does.
 type rig struct {
 	t       testing.TB
 	p       *Partition
-	crew    *crew
+	workers *fakeWorkers
 	journal *memory.Journal
 	now     core.Time
 	seed    uint64
-	inbox   []report
+	inbox   []report // reports of the workers, which are not handled yet
 	plans   map[string]journal.Definition
 	kinds   map[string]Kind
-	failed  error  // what the last append said
+	failed  error  // the error of the last failed append
 	unknown string // the name of a plan that cannot be compiled
-	hollow  string // the name of a plan whose definition lacks its steps, so that entries cannot be folded
-	crash   bool   // a failed append is a crash of the process
+	noSteps string // the name of a plan whose definition has no steps, so that its entries cannot be folded
+	crash   bool   // a failed append crashes the process
 	trap    func(plan, place string)
 	log     *slog.Logger
 }
@@ -254,8 +260,10 @@ type rig struct {
 const epoch core.Time = 1_700_000_000_000_000
 
 func newRig(t testing.TB, slots int) *rig {
-	r := &rig{t: t, crew: newCrew(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{}}
-	r.crew.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
+	r := &rig{
+		t: t, workers: newFakeWorkers(slots), journal: memory.New(), now: epoch, plans: map[string]journal.Definition{},
+	}
+	r.workers.report = func(id core.RunID, in core.Input) { r.inbox = append(r.inbox, report{id, in}) }
 	r.kinds = map[string]Kind{"plan": {Compile: r.compile, Resolve: r.resolve}}
 	r.restart()
 	return r
@@ -263,7 +271,7 @@ func newRig(t testing.TB, slots int) *rig {
 
 func (r *rig) config() Config {
 	return Config{
-		Journal: r.journal, Workers: r.crew, Owner: "test",
+		Journal: r.journal, Workers: r.workers, Owner: "test",
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
 		Log:    r.log,
@@ -275,13 +283,13 @@ func (r *rig) compile(d journal.Definition) (*core.Definition, error) {
 		return nil, fmt.Errorf("plan %q is not registered here", d.Name)
 	}
 	def, err := compileTrapped(d, r.trap)
-	if d.Name == r.hollow {
+	if d.Name == r.noSteps {
 		def.Specs = nil
 	}
 	return def, err
 }
 
-// compileTrapped compiles a plan whose code calls the trap, where there is one.
+// compileTrapped compiles a plan whose code calls the trap, if there is one.
 func compileTrapped(d journal.Definition, trap func(plan, place string)) (*core.Definition, error) {
 	def, err := compilePlan(d)
 	if err == nil && trap != nil {
@@ -299,19 +307,19 @@ func (r *rig) resolve(_ core.DefinitionID, name string) (journal.Definition, err
 	return d, nil
 }
 
-// restart is a crash of the process and its next start: what was not durable is gone, and so are the workers' tasks.
+// restart crashes the process and starts it again. What was not durable is lost, and so are the tasks of the workers.
 func (r *rig) restart() {
 	r.t.Helper()
 	r.journal = r.journal.Reopen()
 	r.inbox = nil
-	r.crew.took()
+	r.workers.dispatched()
 	r.p = NewPartition(r.config())
 	if err := r.p.Open(context.Background(), r.now); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-// call handles a call and returns it; it is answered once a commit has followed.
+// call handles a call and returns it. If the call changes something, its answer comes with the next commit.
 func (r *rig) call(c *Call) *Call {
 	r.p.Handle(c, r.now)
 	return c
@@ -353,8 +361,8 @@ func (r *rig) commit() bool {
 	return true
 }
 
-// turn does what is to be done at the instant and reports whether there was anything.
-func (r *rig) turn() bool {
+// round does one round of the loop. It reports whether anything happened.
+func (r *rig) round() bool {
 	before := r.p.now
 	n := len(r.inbox)
 	reports := r.inbox
@@ -367,17 +375,17 @@ func (r *rig) turn() bool {
 	return r.commit() || more || n > 0 || before != r.p.now
 }
 
-// settle goes on until nothing is to be done at the instant.
+// settle does rounds until nothing happens any more without time passing.
 func (r *rig) settle() {
 	r.t.Helper()
-	for i := 0; r.turn(); i++ {
+	for i := 0; r.round(); i++ {
 		if i > 100_000 {
 			r.t.Fatal("the partition does not come to rest")
 		}
 	}
 }
 
-// pass lets time pass, stopping at each instant at which the partition wants something.
+// pass lets time pass. It does rounds at each instant at which the partition has something to do.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
 	end := r.now.Add(d)
@@ -393,6 +401,7 @@ func (r *rig) pass(d time.Duration) {
 	r.settle()
 }
 
+// outcome returns the outcome of a run, and whether the run has ended.
 func (r *rig) outcome(id core.RunID) (Outcome, bool) {
 	r.t.Helper()
 	w := NewWaiter()
@@ -426,6 +435,6 @@ func (r *rig) definition(entries []core.Entry) *core.Definition {
 func (r *rig) wantPhase(id core.RunID, phase core.RunPhase) {
 	r.t.Helper()
 	if out, ok := r.outcome(id); !ok || out.Phase != phase {
-		r.t.Fatalf("run %s: ended %v, %s, want %s", id, ok, out.Phase, phase)
+		r.t.Fatalf("run %s: ended: %v, phase %s, want %s", id, ok, out.Phase, phase)
 	}
 }

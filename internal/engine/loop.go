@@ -10,26 +10,29 @@ import (
 )
 
 const (
-	batchBytes   = 1 << 20 // a batch this large is cut before more is computed
+	batchBytes = 1 << 20 // no more inputs are taken while the open batch is this large
+
+	// While the journal takes no writes, the loop tries again after these delays.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
-	prunePage    = 200
-	pruneEvery   = time.Minute
+
+	prunePage  = 200 // how many old runs are removed at once
+	pruneEvery = time.Minute
 )
 
 func newLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, p: newPartition(e.cfg, e.defs), clock: clock{source: e.cfg.Now, log: e.cfg.Log},
 		jobs: make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
-		fetches: make(chan fetched, 1), // one at a time, so that its reader never waits
+		fetches: make(chan fetched, 1), // there is one fetch at a time, so its reader never blocks
 	}
 	if e.cfg.Retention > 0 {
-		l.prune = 1
+		l.prune = 1 // at once
 	}
 	return l
 }
 
-// open makes the partition ready. What still executes of the previous owner's attempts is ended before.
+// open makes the partition ready. Before that, it ends the work of the previous owner that still executes.
 func (l *loop) open(ctx context.Context) error {
 	if before := l.e.cfg.BeforeRecovery; before != nil {
 		if err := endLeftovers(ctx, before); err != nil {
@@ -39,27 +42,29 @@ func (l *loop) open(ctx context.Context) error {
 	if err := l.p.Open(ctx, l.clock.read()); err != nil {
 		return errors.Join(err, l.p.Release(ctx))
 	}
-	l.renewAt(l.clock.read())
-	l.p.ctx = l.e.ctx // what is read from here on is not bounded by the opening
+	l.scheduleRenewal(l.clock.read())
+	l.p.ctx = l.e.ctx // ctx bounds only the opening
 	return nil
 }
 
-// endLeftovers ends what still executes of the previous owner's attempts.
+// endLeftovers ends processes that the previous owner started and that still run.
 func endLeftovers(ctx context.Context, end func(context.Context) error) error {
 	if err := end(ctx); err != nil {
 		return &Error{
-			Code: CodeInternal, Op: "open", Err: err, Hint: "what still runs of earlier attempts could not be ended",
+			Code: CodeInternal, Op: "open", Err: err,
+			Hint: "processes of earlier attempts still run and could not be ended",
 		}
 	}
 	return nil
 }
 
-// run is the loop: handle what there is, cut a batch when the committer is free, sleep until something comes.
+// run is the loop: it handles what has come, cuts a batch when the committer is free, and sleeps until something
+// happens.
 func (l *loop) run() {
 	committed := make(chan struct{})
 	go l.commit(committed)
 	l.timer = time.NewTimer(time.Hour)
-	for l.turn() {
+	for l.round() {
 	}
 	l.timer.Stop()
 	l.e.cancel()
@@ -69,8 +74,8 @@ func (l *loop) run() {
 	close(l.e.done)
 }
 
-// turn is one round of the loop; it reports whether to go on.
-func (l *loop) turn() bool {
+// round is one round of the loop. It reports whether the loop goes on.
+func (l *loop) round() bool {
 	now := l.clock.read()
 	more := false
 	switch {
@@ -86,8 +91,8 @@ func (l *loop) turn() bool {
 	default:
 		more = l.handle(now)
 		more = l.p.Tick(now) || more
-		l.read(now)
-		l.fetch(now)
+		l.startWindowReader(now)
+		l.startInboxReader(now)
 		l.dispatch(now)
 	}
 	l.publish()
@@ -97,7 +102,7 @@ func (l *loop) turn() bool {
 		return false
 	default:
 	}
-	if more && l.room() {
+	if more && l.hasRoom() {
 		l.poll()
 		return true
 	}
@@ -105,43 +110,44 @@ func (l *loop) turn() bool {
 	return true
 }
 
-// handle takes what the inbox holds, as far as there is room for it. What came while there was none is more.
+// handle handles the requests in the queue while there is room. It reports whether more requests may be waiting.
 func (l *loop) handle(now core.Time) (more bool) {
-	late := l.next < len(l.items)
-	if !late {
-		clear(l.items)
-		l.items, l.next = l.e.inbox.take(l.items), 0
+	leftOver := l.next < len(l.taken) // from a round that ran out of room
+	if !leftOver {
+		clear(l.taken)
+		l.taken, l.next = l.e.requests.take(l.taken), 0
 	}
-	for l.next < len(l.items) && l.room() {
-		it := &l.items[l.next]
+	for l.next < len(l.taken) && l.hasRoom() {
+		req := &l.taken[l.next]
 		l.next++
 		switch {
-		case it.call != nil:
-			l.p.Handle(it.call, now)
-		case it.rep.in != nil:
-			l.p.Report(it.rep.run, it.rep.in, now)
-		case it.match != nil:
-			l.p.Match(it.match.queue, it.match.taskType, now)
-		case it.expect:
+		case req.call != nil:
+			l.p.Handle(req.call, now)
+		case req.rep.in != nil:
+			l.p.Report(req.rep.run, req.rep.in, now)
+		case req.match != nil:
+			l.p.Match(req.match.queue, req.match.taskType, now)
+		case req.expect:
 			l.p.Expect()
 		default:
 			l.p.Rematch(now)
 		}
 	}
-	return late || l.next < len(l.items)
+	return leftOver || l.next < len(l.taken)
 }
 
-// room reports whether more may be computed before something is durable.
-func (l *loop) room() bool {
-	return l.p.room(l.e.cfg.Inflight)
+// hasRoom reports whether more inputs may be taken before the journal has caught up.
+func (l *loop) hasRoom() bool {
+	return l.p.hasRoom(l.e.cfg.Inflight)
 }
 
-// dispatch gives the committer something to do, if it is free.
+// dispatch gives the committer its next job, if it is free: a batch, else a renewal of the ownership, else a removal of
+// old runs.
 func (l *loop) dispatch(now core.Time) {
 	if l.busy {
 		return
 	}
-	if err := l.p.Unread(); err != nil {
+	if err := l.p.ReadError(); err != nil {
 		l.fail(err, now)
 		return
 	}
@@ -160,32 +166,32 @@ func (l *loop) dispatch(now core.Time) {
 	}
 }
 
-// sleep waits for the next thing to happen and takes it in, but for what the inbox holds.
+// sleep waits until something happens. It handles it, except for requests, which the next round handles.
 func (l *loop) sleep(now core.Time) {
-	l.arm(now)
-	ready := l.e.inbox.ready
-	if !l.stalled() && !l.room() {
-		ready = nil // the disk is what everyone waits for
+	l.setTimer(now)
+	ready := l.e.requests.ready
+	if !l.stalled() && !l.hasRoom() {
+		ready = nil // requests must wait until a batch is durable
 	}
 	select {
 	case <-ready:
 	case r := <-l.results:
-		l.landed(r)
+		l.jobDone(r)
 	case w := <-l.windows:
 		l.loaded(w)
 	case f := <-l.fetches:
 		l.fetched(f)
 	case <-l.timer.C:
-		l.armed = 0
+		l.timerAt = 0
 	case <-l.e.stop:
 	}
 }
 
-// poll is sleep without waiting.
+// poll does the same as sleep without waiting.
 func (l *loop) poll() {
 	select {
 	case r := <-l.results:
-		l.landed(r)
+		l.jobDone(r)
 	case w := <-l.windows:
 		l.loaded(w)
 	case f := <-l.fetches:
@@ -194,8 +200,8 @@ func (l *loop) poll() {
 	}
 }
 
-// arm sets the timer for the next instant at which something is to happen.
-func (l *loop) arm(now core.Time) {
+// setTimer sets the timer to the next instant at which the loop has something to do.
+func (l *loop) setTimer(now core.Time) {
 	var at core.Time
 	switch {
 	case l.stalled():
@@ -204,19 +210,19 @@ func (l *loop) arm(now core.Time) {
 		at = l.p.Next()
 		at = earliest(earliest(at, l.prune), l.renew)
 	}
-	if at == 0 || at == l.armed {
+	if at == 0 || at == l.timerAt {
 		return
 	}
-	l.armed = at
-	// A busy committer answers soon; a due batch waits for it, not for the timer.
+	l.timerAt = at
 	wait := at.Sub(now)
 	if wait <= 0 && l.busy {
-		wait, l.armed = 10*time.Millisecond, 0
+		// What is due may need the committer. Its result ends the sleep, so the timer need not fire at once.
+		wait, l.timerAt = 10*time.Millisecond, 0
 	}
 	l.timer.Reset(max(wait, 0))
 }
 
-// commit is the committer: it alone appends, one batch after the other.
+// commit is the committer. It carries out one job after the other, so batches reach the journal in order.
 func (l *loop) commit(done chan<- struct{}) {
 	defer close(done)
 	j := l.e.cfg.Journal
@@ -234,8 +240,9 @@ func (l *loop) commit(done chan<- struct{}) {
 	}
 }
 
-// landed takes a result of the committer. The next batch goes to the disk before the effects of this one are seen to.
-func (l *loop) landed(r result) {
+// jobDone handles a result of the committer. It starts the next append first and carries out the effects of this batch
+// after that, so that the disk is never idle.
+func (l *loop) jobDone(r result) {
 	l.busy = false
 	now := l.clock.read()
 	switch {
@@ -246,47 +253,48 @@ func (l *loop) landed(r result) {
 	case r.err != nil:
 		l.fail(r.err, now)
 	default:
-		if l.p.Unread() == nil {
+		if l.p.ReadError() == nil {
 			l.dispatch(now)
 		}
-		l.renewAt(now)
+		l.scheduleRenewal(now)
 		l.p.Committed(now)
 	}
 }
 
-// renewAt has the ownership renewed when a third of its term is over without an append.
-func (l *loop) renewAt(now core.Time) {
+// scheduleRenewal schedules the next renewal of the ownership: when a third of its term has passed without an append.
+func (l *loop) scheduleRenewal(now core.Time) {
 	if term := l.p.pipeline.term; term > 0 {
 		l.renew = now.Add(term / 3)
 	}
 }
 
-// renewed takes the result of a renewal. What fails for another reason than a new owner is tried again: what is appended
-// meanwhile tells whether the partition is still this engine's.
+// renewed handles the result of a renewal. If the renewal failed, but not because there is a new owner, the loop goes
+// on and renews again later. That is safe: the journal refuses appends of an engine that is no longer the owner.
 func (l *loop) renewed(err error, now core.Time) {
-	l.renewAt(now)
+	l.scheduleRenewal(now)
 	switch {
 	case err == nil:
-		l.p.Expect() // should nobody have been able to say that a message came
+		l.p.Expect() // look for messages whose sender could not tell this partition, for example because it crashed
 	case final(err):
 		l.fail(err, now)
 	default:
-		l.e.cfg.Log.Warn("the ownership of the partition cannot be renewed, trying again", "error", err)
+		l.e.cfg.Log.Warn("the ownership of the partition could not be renewed, trying again", "error", err)
 	}
 }
 
+// pruned handles the result of a removal of old runs.
 func (l *loop) pruned(r result, now core.Time) {
 	l.prune = now.Add(min(pruneEvery, max(l.e.cfg.Retention/10, time.Second)))
 	switch {
 	case r.err != nil:
-		l.e.cfg.Log.Warn("old runs cannot be removed", "error", r.err)
+		l.e.cfg.Log.Warn("old runs could not be removed, trying again", "error", r.err)
 	case r.pruned == prunePage:
-		l.prune = now.Add(100 * time.Millisecond) // more of them, a little at a time
+		l.prune = now.Add(100 * time.Millisecond) // there are more; small steps leave time for appends
 	}
 }
 
-// read starts a reader for the runs of the next window, if it is time.
-func (l *loop) read(now core.Time) {
+// startWindowReader starts a goroutine that reads the runs of the next window, if it is time for that.
+func (l *loop) startWindowReader(now core.Time) {
 	w, ok := l.p.Window(now)
 	if !ok {
 		return
@@ -295,13 +303,14 @@ func (l *loop) read(now core.Time) {
 	go func() {
 		defer l.readers.Done()
 		far, err := ReadWindow(l.e.ctx, l.e.cfg.Journal, l.e.cfg.Partition, w, func(runs []Loaded) error {
-			return l.hand(windowPart{window: w, runs: runs})
+			return l.sendPart(windowPart{window: w, runs: runs})
 		})
-		_ = l.hand(windowPart{window: w, end: true, far: far, err: err})
+		_ = l.sendPart(windowPart{window: w, end: true, far: far, err: err})
 	}()
 }
 
-func (l *loop) hand(w windowPart) error {
+// sendPart gives a part of a window to the loop.
+func (l *loop) sendPart(w windowPart) error {
 	select {
 	case l.windows <- w:
 		return nil
@@ -310,9 +319,10 @@ func (l *loop) hand(w windowPart) error {
 	}
 }
 
+// loaded handles a part of a window that was read.
 func (l *loop) loaded(w windowPart) {
 	if l.stalled() || l.failed() {
-		return // what was read belongs to a memory that is forgotten
+		return // the partition has forgotten its memory since the reader started
 	}
 	if w.end {
 		l.p.WindowDone(w.window, w.far, w.err)
@@ -321,8 +331,8 @@ func (l *loop) loaded(w windowPart) {
 	l.p.Loaded(w.window, w.runs, l.clock.read())
 }
 
-// fetch starts a reader for what other partitions have sent, if it is time.
-func (l *loop) fetch(now core.Time) {
+// startInboxReader starts a goroutine that reads the messages of other partitions, if it is time for that.
+func (l *loop) startInboxReader(now core.Time) {
 	f, ok := l.p.Fetch(now)
 	if !ok {
 		return
@@ -336,32 +346,37 @@ func (l *loop) fetch(now core.Time) {
 	})
 }
 
+// fetched handles the messages that were read.
 func (l *loop) fetched(f fetched) {
 	if !l.stalled() && !l.failed() {
 		l.p.Fetched(f.fetch, f.messages, f.err, l.clock.read())
 	}
 }
 
+// stalled reports whether the journal takes no writes for now.
 func (l *loop) stalled() bool {
 	s := l.e.state.Load()
 	return s != nil && !s.final
 }
 
+// failed reports whether an error ended the engine.
 func (l *loop) failed() bool {
 	s := l.e.state.Load()
 	return s != nil && s.final && !errors.Is(s.err, ErrClosed)
 }
 
-// fail takes a failed append, or a failed read without which there is nothing to append. The partition forgets what it holds; unless the error is final, it is opened again.
+// fail handles a failed append, or a failed read without which the open batch must not be saved. The partition forgets
+// its memory. If the error is not final, the loop opens the partition again later.
 func (l *loop) fail(err error, now core.Time) {
 	if partitionLost(err) {
-		l.e.cfg.Log.Error("another engine owns the partition, this one ends", "partition", l.e.cfg.Partition, "error", err)
+		l.e.cfg.Log.Error("another engine owns the partition now, this one ends",
+			"partition", l.e.cfg.Partition, "error", err)
 	} else {
-		l.e.cfg.Log.Error("what happened cannot be saved", "error", err)
+		l.e.cfg.Log.Error("the journal cannot be read or written, new requests are refused until it can", "error", err)
 	}
 	l.p.Failed(err)
 	s := &status{err: failure("engine", "", err), final: final(err)}
-	// Close may have been called: its state gives way, so that it returns what happened.
+	// If Close was called meanwhile, this replaces its state, so that Close returns the error.
 	l.e.state.Store(s)
 	l.backoff = firstBackoff
 	l.retry = now.Add(l.backoff)
@@ -370,7 +385,8 @@ func (l *loop) fail(err error, now core.Time) {
 	}
 }
 
-// end leaves the partition for good. Where another engine owns it, the attempts in workers' hands are that one's to make.
+// end gives the partition up. If another engine owns it, that engine starts the attempts again, so the workers here
+// stop theirs.
 func (l *loop) end(err error) {
 	if partitionLost(err) {
 		l.p.RevokeAll()
@@ -378,7 +394,7 @@ func (l *loop) end(err error) {
 	l.p.Shut(err)
 }
 
-// reopen tries whether the journal takes writes again.
+// reopen opens the partition again if the journal takes writes again. To find out, it appends a batch.
 func (l *loop) reopen(now core.Time) {
 	err := l.p.Open(l.e.ctx, now)
 	if err == nil {
@@ -402,23 +418,25 @@ func (l *loop) reopen(now core.Time) {
 	}
 }
 
-// refuse answers the requests that came while nothing can be saved. Reports and readers wait for better times.
+// refuse answers starts and inputs with an error while nothing can be saved. Reports of workers and calls that only
+// read wait until the journal takes writes again.
 func (l *loop) refuse() {
-	var kept []item
+	var kept []request
 	err := l.e.Err()
-	for _, items := range [][]item{l.items[l.next:], l.e.inbox.take(nil)} {
-		for _, it := range items {
-			if it.call != nil && it.call.Op <= CallInput {
-				it.call.Err = err
-				it.call.answer()
+	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
+		for _, req := range requests {
+			if req.call != nil && req.call.Op <= CallInput {
+				req.call.Err = err
+				req.call.answer()
 				continue
 			}
-			kept = append(kept, it)
+			kept = append(kept, req)
 		}
 	}
-	l.items, l.next = kept, 0
+	l.taken, l.next = kept, 0
 }
 
+// publish stores the counts that Engine.Stats returns.
 func (l *loop) publish() {
 	if l.stalled() || l.failed() {
 		return
@@ -429,8 +447,8 @@ func (l *loop) publish() {
 	l.e.stats.Unlock()
 }
 
-// finish ends the work after Close: what was reported and asked is recorded, what is recorded is written down, and the
-// view is brought up to date.
+// finish ends the work after Close: it handles the rest of the requests, appends all batches, and completes the view.
+// Then it releases the partition.
 func (l *loop) finish() {
 	l.e.state.CompareAndSwap(nil, closedStatus())
 	now := l.clock.read()
@@ -439,7 +457,7 @@ func (l *loop) finish() {
 		l.p.Flush()
 		l.dispatch(now)
 		if l.busy {
-			l.landed(<-l.results)
+			l.jobDone(<-l.results)
 			continue
 		}
 		if !more {
@@ -454,33 +472,36 @@ func (l *loop) finish() {
 	}
 	if !l.failed() {
 		if err := l.p.Release(context.WithoutCancel(l.e.ctx)); err != nil {
-			l.e.cfg.Log.Warn("the partition cannot be given back; it is free when its lease has ended", "error", err)
+			l.e.cfg.Log.Warn("the partition could not be released; another engine can take it when its lease has ended",
+				"error", err)
 		}
 	}
-	if l.stalled() { // who asks now is told that it is closed: it does not go on by itself
+	if l.stalled() {
+		// Callers are told from now on that the engine is closed, because it will not try again. Close returns the
+		// reason.
 		l.e.unsaved = l.e.Err()
 		l.e.state.Store(closedStatus())
 	}
 }
 
-// drain answers what is still in the inbox after the loop has ended. A caller who hears from the answer and from its waiter
-// could put its call back into the pool too early, so the answer is all there is.
+// drain answers all calls that are still in the queue after the loop has ended. It tells no waiters: a caller that is
+// woken by both its answer and its waiter could put its call back into the pool too early.
 func (l *loop) drain() {
-	l.e.inbox.close()
-	go func() { // readers may wait to hand over
+	l.e.requests.close()
+	go func() { // readers may be blocked in sendPart; the loop below lets them go on
 		l.readers.Wait()
 		close(l.windows)
 	}()
 	for range l.windows {
 	}
 	err := l.e.Err()
-	for _, items := range [][]item{l.items[l.next:], l.e.inbox.take(nil)} {
-		for _, it := range items {
-			if it.call == nil {
+	for _, requests := range [][]request{l.taken[l.next:], l.e.requests.take(nil)} {
+		for _, req := range requests {
+			if req.call == nil {
 				continue
 			}
-			it.call.Err = err
-			it.call.answer()
+			req.call.Err = err
+			req.call.answer()
 		}
 	}
 }

@@ -9,75 +9,76 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Matcher gives the slots of a process's workers to its partitions, so that a slot is counted once however many partitions
-// there are. One process has one Matcher. A partition takes a slot before it records that an attempt starts, and gives it
-// back when the worker has reported that the work is over:
+// Matcher shares the slots of a process's workers among its partitions. It counts each slot once, however many
+// partitions there are. One process has one Matcher. A partition takes a slot before it records that an attempt starts.
+// It releases the slot when the worker reports that the work is over:
 //
-//	slot, ok := m.take(seat, queue)   no slot is free: the seat's partition is called when one may be
+//	slot, ok := m.take(client, queue)   // if no slot is free, the client is woken when one may be free
 //	...
-//	m.release(seat, slot)
+//	m.release(client, slot)
 //
-// Where several partitions wait for the same slots they get them in turn. All methods are safe for concurrent use.
+// If several partitions wait for the same slots, they get them in turn. All methods are safe for concurrent use.
 type Matcher struct {
-	members atomic.Pointer[[]*member] // read without the lock; replaced, never changed
+	workers atomic.Pointer[[]*namedWorkers] // read without the lock: Add replaces the slice and never changes it
 
 	mu       sync.Mutex
-	queues   map[queueKey]*slots
-	suspects []waiting // in the order in which they get the place of a suspect
-	apart    bool      // a suspect has it
+	queues   map[queueKey]*queueSlots
+	suspects []suspects // partitions in which a suspect waits, in the order in which they came
+	apart    bool       // a suspect has a slot
 }
 
-// waiting is a partition in which a suspect waits. Only one suspect at a time runs in a process: what it then loses
-// with its worker, it has lost by itself or by chance, and not by another suspect.
-type waiting struct {
-	seat *seat
-	key  queueKey
+// suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only one has a slot.
+// What it then loses with its worker, it has lost by itself or by chance, and not by another suspect.
+type suspects struct {
+	client *matcherClient
+	key    queueKey
 }
 
-// member is one of the Workers in a process.
-type member struct {
+// namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
+// partition's owner is recorded.
+type namedWorkers struct {
 	workers Workers
-	name    string // recorded as the attempts' worker; empty: the partition's owner is
+	name    string
 }
 
-// slots counts those of one queue and task type.
-type slots struct {
-	busy    map[*member]int
-	waiting []*seat // in the order in which they get slots
+// queueSlots counts the slots of one queue and task type.
+type queueSlots struct {
+	busy    map[*namedWorkers]int // slots that are taken
+	waiting []*matcherClient      // in the order in which they get slots
 }
 
-// slot is one attempt's place at a worker.
+// slot is room for one attempt at a worker.
 type slot struct {
-	of  *member
+	of  *namedWorkers
 	key queueKey
 }
 
-// seat is a partition's place at the matcher.
-type seat struct {
-	// wake is called, from any goroutine and never under the matcher's lock, when a slot may be free for the partition.
+// matcherClient is a partition as the matcher sees it.
+type matcherClient struct {
+	// wake tells the partition that a slot may be free. The matcher calls it from any goroutine, without its lock.
 	wake func(queue, taskType string)
 }
 
 // NewMatcher returns a matcher without workers.
 func NewMatcher() *Matcher {
-	m := &Matcher{queues: make(map[queueKey]*slots)}
-	m.members.Store(new([]*member))
+	m := &Matcher{queues: make(map[queueKey]*queueSlots)}
+	m.workers.Store(new([]*namedWorkers))
 	return m
 }
 
-// Add adds workers. The name is recorded with each attempt that they execute; empty: the name of the partition's owner is.
-// Partitions that wait for slots are to be told, by Engine.Rematch.
+// Add adds workers. The name is recorded with each attempt that they execute; if it is empty, the name of the
+// partition's owner is recorded. The caller calls Engine.Rematch afterwards, so that waiting attempts find the workers.
 func (m *Matcher) Add(name string, w Workers) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := append(slices.Clone(*m.members.Load()), &member{workers: w, name: name})
-	m.members.Store(&all)
+	all := append(slices.Clone(*m.workers.Load()), &namedWorkers{workers: w, name: name})
+	m.workers.Store(&all)
 }
 
-// Slots returns how many tasks of the type may run at once in the process: 0 none, -1 unbounded.
+// Slots returns how many tasks of the type may run at once in the process. 0 means none, -1 means any number.
 func (m *Matcher) Slots(queue, taskType string) int {
 	n := 0
-	for _, w := range *m.members.Load() {
+	for _, w := range *m.workers.Load() {
 		s := w.workers.Slots(queue, taskType)
 		if s < 0 {
 			return -1
@@ -87,16 +88,16 @@ func (m *Matcher) Slots(queue, taskType string) int {
 	return n
 }
 
-// take takes a slot for a partition. Where none is free, or others wait before it, the partition waits, until it takes one
-// or leaves.
-func (m *Matcher) take(s *seat, key queueKey) (slot, bool) {
+// take takes a slot for a partition. If none is free, or if other partitions wait before this one, the partition waits
+// until it takes a slot or leaves.
+func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if key.apart {
-		return m.takeApart(waiting{s, key})
+		return m.takeApart(suspects{c, key})
 	}
 	q := m.queue(key)
-	place := slices.Index(q.waiting, s)
+	place := slices.Index(q.waiting, c)
 	before := place
 	if place < 0 {
 		before = len(q.waiting)
@@ -104,48 +105,48 @@ func (m *Matcher) take(s *seat, key queueKey) (slot, bool) {
 	if m.nextSuspect(key) >= 0 {
 		before++
 	}
-	got, free := m.free(q, key, before)
+	workers, free := m.free(q, key, before)
 	switch {
 	case free && place >= 0:
 		q.waiting = slices.Delete(q.waiting, place, place+1)
 	case !free && place < 0:
-		q.waiting = append(q.waiting, s)
+		q.waiting = append(q.waiting, c)
 	}
 	if free {
-		q.busy[got]++
+		q.busy[workers]++
 	}
-	return slot{got, key}, free
+	return slot{workers, key}, free
 }
 
 // takeApart takes a slot for a suspect.
-func (m *Matcher) takeApart(w waiting) (slot, bool) {
-	place := slices.Index(m.suspects, w)
+func (m *Matcher) takeApart(s suspects) (slot, bool) {
+	place := slices.Index(m.suspects, s)
 	if place < 0 {
 		place = len(m.suspects)
-		m.suspects = append(m.suspects, w)
+		m.suspects = append(m.suspects, s)
 	}
-	if place != m.nextSuspect(w.key) {
+	if place != m.nextSuspect(s.key) {
 		return slot{}, false
 	}
-	key := w.key.ordinary()
+	key := s.key.ordinary()
 	q := m.queue(key)
-	got, free := m.free(q, key, 0)
+	workers, free := m.free(q, key, 0)
 	if free {
 		m.suspects = slices.Delete(m.suspects, place, place+1)
 		m.apart = true
-		q.busy[got]++
+		q.busy[workers]++
 	}
-	return slot{got, w.key}, free
+	return slot{workers, s.key}, free
 }
 
-// nextSuspect returns which suspect may go on with a slot of a queue, as an index of those that wait; -1: none may.
-// It is the first one in the process for whose queue there are workers with a free slot.
+// nextSuspect returns which of the waiting suspects may take a slot of this queue, as an index; -1: none may. The next
+// one in the process is the first one for whose queue workers have a free slot.
 func (m *Matcher) nextSuspect(key queueKey) int {
 	if m.apart {
 		return -1
 	}
-	for i, w := range m.suspects {
-		own := w.key.ordinary()
+	for i, s := range m.suspects {
+		own := s.key.ordinary()
 		if own == key.ordinary() {
 			return i
 		}
@@ -156,18 +157,36 @@ func (m *Matcher) nextSuspect(key queueKey) int {
 	return -1
 }
 
-func (m *Matcher) queue(key queueKey) *slots {
+// whichSuspect returns the suspects of another partition than this one that can take a slot; the zero value: none can.
+func (m *Matcher) whichSuspect(except *matcherClient) suspects {
+	for i, s := range m.suspects {
+		own := s.key.ordinary()
+		if _, free := m.free(m.queue(own), own, 0); free && m.nextSuspect(own) == i && s.client != except {
+			return s
+		}
+	}
+	return suspects{}
+}
+
+func (s suspects) wake() {
+	if s.client != nil {
+		s.client.wake(s.key.queue, s.key.taskType)
+	}
+}
+
+func (m *Matcher) queue(key queueKey) *queueSlots {
 	q := m.queues[key]
 	if q == nil {
-		q = &slots{busy: make(map[*member]int)}
+		q = &queueSlots{busy: make(map[*namedWorkers]int)}
 		m.queues[key] = q
 	}
 	return q
 }
 
-// free returns who has a free slot, leaving so many for those who came before.
-func (m *Matcher) free(q *slots, key queueKey, before int) (*member, bool) {
-	for _, w := range *m.members.Load() {
+// free returns workers that have a free slot. It leaves one slot for each of the partitions that wait before.
+// For example, with 2 free slots and before = 2, there is none for the caller.
+func (m *Matcher) free(q *queueSlots, key queueKey, before int) (*namedWorkers, bool) {
+	for _, w := range *m.workers.Load() {
 		n := w.workers.Slots(key.queue, key.taskType)
 		if n < 0 {
 			return w, true
@@ -180,76 +199,61 @@ func (m *Matcher) free(q *slots, key queueKey, before int) (*member, bool) {
 	return nil, false
 }
 
-// release gives a slot back. The partition that gives it looks by itself whether it has more to do.
-func (m *Matcher) release(s *seat, got slot) {
+// release gives a slot back and wakes the partitions that can use it. It does not wake the partition that gives it
+// back: that one looks by itself whether an attempt waits.
+func (m *Matcher) release(c *matcherClient, s slot) {
 	m.mu.Lock()
-	key := got.key.ordinary()
+	key := s.key.ordinary()
 	q := m.queue(key)
-	q.busy[got.of]--
-	m.apart = m.apart && !got.key.apart
-	suspect := m.wokenSuspect(s)
-	woken := m.woken(q, key, s)
+	q.busy[s.of]--
+	m.apart = m.apart && !s.key.apart
+	suspect := m.whichSuspect(c)
+	next := m.whoCanTake(q, key, c)
 	m.mu.Unlock()
 	suspect.wake()
-	for _, other := range woken {
+	for _, other := range next {
 		other.wake(key.queue, key.taskType)
 	}
 }
 
-// wokenSuspect returns the partition, if it is not this one, whose suspect may go on; the zero value: none.
-func (m *Matcher) wokenSuspect(but *seat) waiting {
-	for i, w := range m.suspects {
-		own := w.key.ordinary()
-		if _, free := m.free(m.queue(own), own, 0); free && m.nextSuspect(own) == i && w.seat != but {
-			return w
-		}
-	}
-	return waiting{}
-}
-
-func (w waiting) wake() {
-	if w.seat != nil {
-		w.seat.wake(w.key.queue, w.key.taskType)
-	}
-}
-
-// leave takes a partition that has nothing to start any more from among those that wait.
-func (m *Matcher) leave(s *seat, key queueKey) {
+// leave removes a partition from those that wait, because it has nothing to start any more.
+func (m *Matcher) leave(c *matcherClient, key queueKey) {
 	m.mu.Lock()
-	var suspect waiting
-	if i := slices.Index(m.suspects, waiting{s, key}); i >= 0 {
+	var suspect suspects
+	var next []*matcherClient
+	if i := slices.Index(m.suspects, suspects{c, key}); i >= 0 {
 		m.suspects = slices.Delete(m.suspects, i, i+1)
-		suspect = m.wokenSuspect(nil)
+		suspect = m.whichSuspect(nil)
 	}
 	q := m.queue(key.ordinary())
-	var woken []*seat
-	if i := slices.Index(q.waiting, s); i >= 0 && !key.apart {
+	if i := slices.Index(q.waiting, c); i >= 0 && !key.apart {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
-		woken = m.woken(q, key, s)
+		next = m.whoCanTake(q, key, c)
 	}
 	m.mu.Unlock()
 	suspect.wake()
-	for _, other := range woken {
+	for _, other := range next {
 		other.wake(key.queue, key.taskType)
 	}
 }
 
-// woken returns the partitions, but for one, that a free slot awaits.
-func (m *Matcher) woken(q *slots, key queueKey, but *seat) (out []*seat) {
-	for i, s := range q.waiting {
+// whoCanTake returns the waiting partitions for which a slot is free, except one.
+func (m *Matcher) whoCanTake(q *queueSlots, key queueKey, except *matcherClient) (out []*matcherClient) {
+	for i, c := range q.waiting {
 		if _, free := m.free(q, key, i); !free {
 			break
 		}
-		if s != but {
-			out = append(out, s)
+		if c != except {
+			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// revoke stops an attempt that no partition holds any more. Whoever does not know it reports it as stopped.
+// revoke stops an attempt that has no slot in any partition. Workers report an attempt that they do not know as
+// stopped, so it does not matter which workers are asked.
 func (m *Matcher) revoke(tok core.Token, why policy.Kind) {
-	if all := *m.members.Load(); len(all) > 0 {
+	if all := *m.workers.Load(); len(all) > 0 {
 		all[0].workers.Revoke(tok, why)
 	}
 }

@@ -6,23 +6,23 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// TestSlotsAreCountedOnce: two partitions of a process share its workers' slots, and get them in turn.
+// TestSlotsAreCountedOnce: two partitions of a process share the slots of its workers and get them in turn.
 func TestSlotsAreCountedOnce(t *testing.T) {
-	workers := newCrew(2)
+	workers := newFakeWorkers(2)
 	m := NewMatcher()
 	m.Add("w", workers)
 	rigs := make([]*rig, 2)
 	var woken []int
 	for i := range rigs {
-		r := &rig{t: t, crew: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
+		r := &rig{t: t, workers: workers, journal: memory.New(), now: epoch, seed: uint64(i * 1000)}
 		cfg := r.config()
 		cfg.Kinds, cfg.Workers, cfg.Matcher = plans, nil, m
 		cfg.Wake = func(queue, taskType string) {
 			if queue != "" || taskType != "noop" {
-				t.Errorf("partition %d is called for %q, %q", i, queue, taskType)
+				t.Errorf("partition %d is woken for queue %q, type %q", i, queue, taskType)
 			}
 			woken = append(woken, i)
 		}
@@ -39,7 +39,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 			r.settle()
 		}
 	}
-	executing := workers.took()
+	executing := workers.dispatched()
 	var order []int
 	for len(executing) > 0 {
 		if len(executing) > 2 {
@@ -56,7 +56,7 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 			rigs[next].p.Match("", "noop", epoch)
 			rigs[next].settle()
 		}
-		executing = append(executing[1:], workers.took()...)
+		executing = append(executing[1:], workers.dispatched()...)
 	}
 	if want := []int{0, 1, 0, 1, 0, 1, 0, 1}; !slices.Equal(order, want) {
 		t.Errorf("attempts of partitions executed in the order %v, want %v", order, want)
@@ -69,37 +69,39 @@ func TestSlotsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// TestSlotsOfAPartitionThatEnds: what it held and waited for is there for the others.
-func TestSlotsOfAPartitionThatEnds(t *testing.T) {
+// TestClosedPartitionGivesSlotsBack: the slot that a closed partition held, and its place among those that wait, are
+// free for another partition.
+func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	m := NewMatcher()
-	m.Add("w", newCrew(1))
+	m.Add("w", newFakeWorkers(1))
 	var woken int
-	a, b := &seat{wake: func(string, string) {}}, &seat{wake: func(string, string) { woken++ }}
+	a, b := &matcherClient{wake: func(string, string) {}}, &matcherClient{wake: func(string, string) { woken++ }}
 	first, second := newTasks(m, a.wake), newTasks(m, b.wake)
 	key := queueKey{queue: "q", taskType: "t"}
 	q := first.queue(key)
-	if !first.take(q) {
+	if !first.reserve(q) {
 		t.Fatal("the only slot is not free")
 	}
 	tok := core.Token{Attempt: 1}
 	first.hold(tok)
-	if second.take(second.queue(key)) {
-		t.Fatal("a slot was given twice")
+	if second.reserve(second.queue(key)) {
+		t.Fatal("two partitions got the same slot")
 	}
-	if first.take(q) {
-		t.Fatal("a slot was given twice")
+	if first.reserve(q) {
+		t.Fatal("one partition got the same slot twice")
 	}
 	first.close()
 	if woken != 1 {
-		t.Fatalf("the partition that waits was called %d times", woken)
+		t.Fatalf("the waiting partition was woken %d times, want once", woken)
 	}
-	if !second.take(second.queue(key)) {
-		t.Fatal("the slot is not free")
+	if !second.reserve(second.queue(key)) {
+		t.Fatal("the slot of the closed partition is not free")
 	}
 }
 
-// TestNewEngineWaits: what is asked and reported before Open is done after it, and an engine that is never opened ends.
-func TestNewEngineWaits(t *testing.T) {
+// TestCallsWaitForOpen: a start that comes before Open happens after Open. If the engine is closed without having been
+// opened, the start fails.
+func TestCallsWaitForOpen(t *testing.T) {
 	e, err := New(Config{Journal: memory.New(), Kinds: plans})
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +131,6 @@ func TestNewEngineWaits(t *testing.T) {
 	}()
 	closeEngine(t, e)
 	if err := <-got; err == nil {
-		t.Error("a run was started by an engine that was never opened")
+		t.Error("an engine that was never opened started a run")
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// startKey is an idempotency key, which belongs to a workflow: another workflow may use the same one for its own runs.
+// startKey is an idempotency key. It belongs to a workflow: two workflows may use the same key for different runs.
 type startKey struct{ workflow, key string }
 
-// existing looks for the run that a start means. There is no look-up for a run that its caller gave no name.
+// existing looks for the run that a start asks for. If the caller gave no id, key or workflow id, there is nothing
+// to look for.
 func (p *Partition) existing(req *StartRequest) (Started, error) {
 	if req.RunID != (core.RunID{}) {
 		if _, err := p.get(req.RunID); err == nil {
@@ -29,7 +30,7 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 			return Started{}, failure("start", req.Key, err)
 		}
 		if found {
-			return p.repeated(req, id)
+			return p.existingByKey(req, id)
 		}
 	}
 	if req.WorkflowID == "" {
@@ -42,7 +43,7 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 	case !found:
 		return Started{}, nil
 	case req.OnConflict == ConflictUse:
-		return p.useOpen(req, id)
+		return p.existingOpen(req, id)
 	default:
 		return Started{}, &Error{
 			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
@@ -52,12 +53,13 @@ func (p *Partition) existing(req *StartRequest) (Started, error) {
 	}
 }
 
-// repeated answers a start whose key has made a run before. With the same input it is a repetition, and means that run or
-// the one that has followed it. With another input the caller has used a key twice for different things.
-func (p *Partition) repeated(req *StartRequest, id core.RunID) (Started, error) {
+// existingByKey answers a start whose key has started a run before. If the input is the same, the caller repeats
+// itself, and gets that run or the one that followed it. If the input differs, the caller uses one key for two
+// things, which is an error.
+func (p *Partition) existingByKey(req *StartRequest, id core.RunID) (Started, error) {
 	o, known, err := p.originOf(id)
 	if known && o.first != (core.RunID{}) {
-		o, known, err = p.originOf(o.first) // the input that came with the key is that of the chain's first run
+		o, known, err = p.originOf(o.first) // the caller's input is that of the first run of the chain
 	}
 	if err != nil {
 		return Started{}, failure("start", req.Key, err)
@@ -72,8 +74,8 @@ func (p *Partition) repeated(req *StartRequest, id core.RunID) (Started, error) 
 	return Started{Run: id, Existing: true}, nil
 }
 
-// useOpen answers a start that means the open run of its workflow id, if there is one.
-func (p *Partition) useOpen(req *StartRequest, id core.RunID) (Started, error) {
+// existingOpen answers a start with the open run that has its workflow id. The run must be of the same workflow.
+func (p *Partition) existingOpen(req *StartRequest, id core.RunID) (Started, error) {
 	o, known, err := p.originOf(id)
 	if err != nil {
 		return Started{}, failure("start", req.WorkflowID, err)
@@ -81,7 +83,8 @@ func (p *Partition) useOpen(req *StartRequest, id core.RunID) (Started, error) {
 	if known && o.workflow != req.Definition.Name {
 		return Started{}, &Error{
 			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
-			Err:  fmt.Errorf("the open run %s has this workflow id and is of workflow %q, not of %q", id, o.workflow, req.Definition.Name),
+			Err: fmt.Errorf("the open run %s has this workflow id and is of workflow %q, not of %q",
+				id, o.workflow, req.Definition.Name),
 			Hint: "choose another workflow id",
 		}
 	}
@@ -95,8 +98,9 @@ type origin struct {
 	first    core.RunID // of its chain; zero: the run itself
 }
 
-// originOf returns what a run was started with. It is not known of a run whose history cannot be read: one that was pruned
-// while its chain goes on, or one that is set aside. An error is one of storage that may be gone the next time.
+// originOf returns what a run was started with. known is false if the run's history cannot be read: it was deleted
+// while its chain goes on, or it is damaged. An error is a failure of the storage, which may be gone at the next
+// try.
 func (p *Partition) originOf(id core.RunID) (o origin, known bool, err error) {
 	if r := p.residents.runs[id]; r != nil {
 		return origin{r.state.Workflow, r.state.Input, r.state.Chain.First}, true, nil
@@ -112,7 +116,8 @@ func (p *Partition) originOf(id core.RunID) (o origin, known bool, err error) {
 	return origin{created.Workflow, created.Input, created.Chain.First}, ok, nil
 }
 
-// sameJSON reports whether two inputs mean the same: spaces and the order of fields do not matter. No input is null.
+// sameJSON reports whether two inputs mean the same. Spaces and the order of fields do not matter. An empty input
+// means null.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -122,7 +127,7 @@ func sameJSON(a, b []byte) bool {
 	return okX && okY && reflect.DeepEqual(x, y)
 }
 
-// jsonValue decodes JSON; numbers stay as they are written.
+// jsonValue decodes JSON. Numbers stay text, so that large ones are compared exactly.
 func jsonValue(text []byte) (v any, ok bool) {
 	if len(text) == 0 {
 		return nil, true
@@ -132,7 +137,7 @@ func jsonValue(text []byte) (v any, ok bool) {
 	return v, d.Decode(&v) == nil
 }
 
-// keyRun finds the run that an idempotency key has made, of its chain the newest.
+// keyRun finds the newest run of the chain that an idempotency key has started.
 func (p *Partition) keyRun(key startKey) (core.RunID, bool, error) {
 	if id, ok := p.residents.byKey[key]; ok {
 		return id, true, nil
@@ -149,7 +154,7 @@ func (p *Partition) openRun(workflowID string) (core.RunID, bool, error) {
 	if err != nil || !ok {
 		return core.RunID{}, false, err
 	}
-	// What is in memory is newer than the view: had the run still that name, it would have been found above.
+	// The view may be old. A run in memory that still had this workflow id would have been found above.
 	if p.residents.runs[id] != nil {
 		return core.RunID{}, false, nil
 	}

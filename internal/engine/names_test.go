@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// begin asks for a start and returns its answer.
+// begin starts a run. name sets the names by which the caller identifies it.
 func (r *rig) begin(p plan, name func(*StartRequest)) (Started, error) {
 	req := StartRequest{Definition: p.definition(), Input: []byte(`{"n": 1, "list": [1]}`)}
 	name(&req)
@@ -19,7 +19,7 @@ func (r *rig) begin(p plan, name func(*StartRequest)) (Started, error) {
 	return c.Started, c.Err
 }
 
-// everywhere asks while the runs are in memory, when they are in the view, and after a restart.
+// everywhere calls check while the runs are in memory, when they are only in the view, and after a restart.
 func (r *rig) everywhere(check func(where string)) {
 	r.t.Helper()
 	check("in memory")
@@ -32,7 +32,7 @@ func (r *rig) everywhere(check func(where string)) {
 	check("after a restart")
 }
 
-// TestKeysBelongToAWorkflow: one key may be used for a run of each workflow, and finds that workflow's run.
+// TestKeysBelongToAWorkflow: two workflows use the same key. Each finds its own run by it.
 func TestKeysBelongToAWorkflow(t *testing.T) {
 	r := newRig(t, -1)
 	charge, refund := flow("charge", nap(time.Hour)), flow("refund", nap(time.Hour))
@@ -54,7 +54,7 @@ func TestKeysBelongToAWorkflow(t *testing.T) {
 	})
 }
 
-// TestKeyWithAnotherInput: a key that is used again for something else is a mistake of the caller's, and no repetition.
+// TestKeyWithAnotherInput: a caller uses a key again with another input. That is refused as a mistake.
 func TestKeyWithAnotherInput(t *testing.T) {
 	r := newRig(t, -1)
 	charge := flow("charge", nap(time.Hour))
@@ -78,8 +78,8 @@ func TestKeyWithAnotherInput(t *testing.T) {
 	})
 }
 
-// TestUseExistingOfAnotherWorkflow: a workflow id that another workflow's run has is taken, also for a caller who would use
-// an open run.
+// TestUseExistingOfAnotherWorkflow: a run of another workflow has the workflow id. A start with ConflictUse does not
+// get that run.
 func TestUseExistingOfAnotherWorkflow(t *testing.T) {
 	r := newRig(t, -1)
 	charge, refund := flow("charge", nap(time.Hour)), flow("refund", nap(time.Hour))
@@ -92,13 +92,15 @@ func TestUseExistingOfAnotherWorkflow(t *testing.T) {
 		if again, err := r.begin(charge, use); err != nil || again.Run != first.Run {
 			t.Errorf("%s: %+v, %v", where, again, err)
 		}
-		if got, err := r.begin(refund, use); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), `"charge"`) {
+		got, err := r.begin(refund, use)
+		if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), `"charge"`) {
 			t.Errorf("%s: %+v, %v", where, got, err)
 		}
 	})
 }
 
-// TestNewRunsAreInTheirPartition: the id of a run has the partition key of the names that its caller chose, and of its parent.
+// TestNewRunsAreInTheirPartition: a run's id has the partition key of its workflow id or key. A child's id has that
+// of its parent.
 func TestNewRunsAreInTheirPartition(t *testing.T) {
 	r := newRig(t, -1)
 	inner := flow("inner", nap(time.Hour))
@@ -127,7 +129,7 @@ func TestNewRunsAreInTheirPartition(t *testing.T) {
 	}
 }
 
-// TestEmptyIDs: what names no run is refused, and finds none by chance.
+// TestEmptyIDs: calls without an id are refused. They do not find some run by chance.
 func TestEmptyIDs(t *testing.T) {
 	e, _ := open(t, memory.New(), -1, succeed)
 	defer closeEngine(t, e)

@@ -10,11 +10,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// leased is a journal whose leases last 30 seconds. cut: the owner's signs of life do not arrive.
+// leased returns a journal whose leases last 30 seconds. While cut has an error, renewals and appends fail with it.
 func leased() (j *memory.Journal, cut *atomic.Pointer[error]) {
 	j, cut = memory.New(), new(atomic.Pointer[error])
 	j.Term, j.Now = 30*time.Second, func() core.Time { return policy.At(time.Now()) }
@@ -27,21 +27,22 @@ func leased() (j *memory.Journal, cut *atomic.Pointer[error]) {
 	return j, cut
 }
 
-// TestOwnerIsNotPushedAside: an engine that lives keeps its partition though it appends nothing for long, and who tries to
-// take it is told who has it and may try again.
+// TestOwnerIsNotPushedAside: a living engine keeps its partition, although it appends nothing for hours. Another
+// engine that tries to open it gets CodeHeld, and may try again.
 func TestOwnerIsNotPushedAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _ := leased()
 		e, _ := open(t, j, -1, succeed, func(c *Config) { c.Owner = "the first" })
 		id := mustStart(t, e, flow("nap", nap(48*time.Hour)))
-		other, err := New(Config{Journal: j, Kinds: plans, Workers: newCrew(0)})
+		other, err := New(Config{Journal: j, Kinds: plans, Workers: newFakeWorkers(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
 			wait(time.Hour)
 			var own *Error
-			if err := other.Open(t.Context()); !errors.Is(err, journal.ErrHeld) || !errors.As(err, &own) || own.Code != CodeHeld {
+			err := other.Open(t.Context())
+			if !errors.Is(err, journal.ErrHeld) || !errors.As(err, &own) || own.Code != CodeHeld {
 				t.Fatalf("a second engine opened: %v", err)
 			}
 		}
@@ -56,8 +57,8 @@ func TestOwnerIsNotPushedAside(t *testing.T) {
 	})
 }
 
-// TestFencedEngineStops: an engine whose lease has ended finds out by its next append. It ends, tells its callers, stops its
-// workers, and takes nothing back.
+// TestFencedEngineStops: an engine loses its lease while the network is down. Its next append is refused. It then
+// ends: it tells its callers, stops its workers, and does not acquire the partition again.
 func TestFencedEngineStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, cut := leased()
@@ -96,8 +97,8 @@ func TestFencedEngineStops(t *testing.T) {
 	})
 }
 
-// TestStalledEngineTakesNothingBack: an engine whose journal takes no writes for a while goes on as the same owner, or, where
-// there is a newer one by then, not at all.
+// TestStalledEngineTakesNothingBack: the journal takes no writes for a while. Afterwards the engine goes on as the
+// same owner. But if there is a newer owner by then, the engine ends.
 func TestStalledEngineTakesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, cut := leased()
@@ -113,9 +114,10 @@ func TestStalledEngineTakesNothingBack(t *testing.T) {
 		stall()
 		cut.Store(nil)
 		wait(10 * time.Second)
-		epoch := e.Stats().Seq
+		before := e.Stats().Seq
 		id := mustStart(t, e, flow("one", task()))
-		if out, err := e.Result(t.Context(), id); err != nil || out.Phase != core.RunSucceeded || e.Stats().Seq <= epoch {
+		out, err := e.Result(t.Context(), id)
+		if err != nil || out.Phase != core.RunSucceeded || e.Stats().Seq <= before {
 			t.Fatal(out, err)
 		}
 		stall()

@@ -12,26 +12,27 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// planted is a plan whose code panics at one place, from the n-th time on.
-type planted struct {
+// plantedPanic makes the code of the plan "bad" panic at one place, from the n-th time on.
+type plantedPanic struct {
 	place string
 	from  int
 }
 
-func (p *planted) trap(plan, place string) {
+func (p *plantedPanic) trap(plan, place string) {
 	if plan != "bad" || place != p.place {
 		return
 	}
 	if p.from--; p.from <= 0 {
 		var steps []int
-		_ = steps[p.from+1_000_000] // what a bug looks like
+		_ = steps[p.from+1_000_000] // an index out of range, as in a real bug
 	}
 }
 
-// wantAside checks that exactly these runs are set aside, that lists and counters say so, and that calls for them fail.
+// wantAside checks that exactly these runs are set aside, that lists and counters show it, and that calls for them
+// fail.
 func (r *rig) wantAside(ids ...core.RunID) {
 	r.t.Helper()
 	if n := r.p.Stats().SetAside; n != len(ids) {
@@ -49,7 +50,8 @@ func (r *rig) wantAside(ids ...core.RunID) {
 		c := r.call(&Call{Op: CallInput, Run: id, Input: core.SignalReceived{Name: "x", ID: "x", Payload: null}})
 		r.settle()
 		var own *Error
-		if !errors.As(c.Err, &own) || own.Code != CodeInternal || own.Hint == "" || !strings.Contains(own.Error(), "set aside") {
+		if !errors.As(c.Err, &own) || own.Code != CodeInternal || own.Hint == "" ||
+			!strings.Contains(own.Error(), "set aside") {
 			r.t.Errorf("an input for run %s: %v", id, c.Err)
 		}
 	}
@@ -60,7 +62,7 @@ func (r *rig) wantAside(ids ...core.RunID) {
 	}
 }
 
-// rows lists all runs, as the engine does.
+// rows lists all runs as Engine.List does.
 func (r *rig) rows() []journal.RunRow {
 	r.t.Helper()
 	c := r.call(&Call{Op: CallList, Query: journal.Query{Limit: 1000}})
@@ -72,10 +74,10 @@ func (r *rig) rows() []journal.RunRow {
 	return c.overlay(c.Rows, page.Runs)
 }
 
-// TestPanicSetsOneRunAside: the run whose code panics stands still, all others go on, and a version without the bug
-// carries on with it.
+// TestPanicSetsOneRunAside: the run whose code panics is set aside, and all others go on. A version without the bug
+// then carries it on.
 func TestPanicSetsOneRunAside(t *testing.T) {
-	for _, at := range []planted{
+	for _, at := range []plantedPanic{
 		{"decide", 2}, {"decide", 3}, {"task", 1}, {"task", 2}, {"task", 3},
 	} {
 		t.Run(at.place, func(t *testing.T) {
@@ -84,7 +86,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 			r.log = slog.New(slog.NewTextHandler(&log, nil))
 			r.trap = at.trap
 			r.restart()
-			r.crew.act = succeed
+			r.workers.act = succeed
 			bad := r.start(flow("bad", task(), nap(time.Minute), task(), task()))
 			r.pass(30 * time.Second)
 			good := r.start(flow("good", task(), nap(time.Minute), task()))
@@ -95,7 +97,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 				t.Errorf("the log has no stack: %s", log.String())
 			}
 
-			// The bug is still there: the same happens again, at every start.
+			// The bug is still there, so every start sets the run aside again.
 			for range 3 {
 				r.restart()
 				r.pass(10 * time.Minute)
@@ -111,7 +113,7 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 	}
 }
 
-// wantRowsOfHistory checks that the view says of each run what its history says.
+// wantRowsOfHistory checks that the row of each run follows from its history.
 func (r *rig) wantRowsOfHistory() {
 	r.t.Helper()
 	page, err := r.journal.List(context.Background(), journal.Query{Limit: 1000})
@@ -130,13 +132,14 @@ func (r *rig) wantRowsOfHistory() {
 	}
 }
 
-// TestPanicAtTheStart: a run that cannot even begin does not exist, and its caller is told.
+// TestPanicAtTheStart: a run whose start panics is not made, and its caller is told.
 func TestPanicAtTheStart(t *testing.T) {
 	r := newRig(t, -1)
-	r.trap = (&planted{"decide", 1}).trap
+	r.trap = (&plantedPanic{"decide", 1}).trap
 	r.restart()
 	p := flow("bad", task())
-	c := r.call(&Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: null, Key: "k"}})
+	req := StartRequest{Definition: p.definition(), Input: null, Key: "k"}
+	c := r.call(&Call{Op: CallStart, Start: req})
 	r.settle()
 	if c.Err == nil || len(r.p.residents.runs) != 0 || len(r.rows()) != 0 {
 		t.Fatalf("started: %+v, %v", c.Started, c.Err)
@@ -144,17 +147,17 @@ func TestPanicAtTheStart(t *testing.T) {
 	r.wantAside()
 	r.trap = nil
 	r.restart()
-	if c = r.call(&Call{Op: CallStart, Start: StartRequest{Definition: p.definition(), Input: null, Key: "k"}}); c.Err != nil {
+	if c = r.call(&Call{Op: CallStart, Start: req}); c.Err != nil {
 		t.Fatal(c.Err)
 	}
 }
 
-// TestPanicWhileFolding: a run whose entries cannot be folded is set aside at open, be they in the view or in the tail,
-// and the journal keeps them.
+// TestPanicWhileFolding: a run whose entries cannot be folded is set aside when the partition opens, whether its
+// entries are in the view or in the tail. The journal keeps them.
 func TestPanicWhileFolding(t *testing.T) {
 	for _, viewed := range []bool{false, true} {
 		r := newRig(t, -1)
-		r.crew.act = succeed
+		r.workers.act = succeed
 		bad := r.start(flow("bad", nap(time.Second), task()))
 		good := r.start(flow("good", nap(time.Second), task()))
 		r.commit()
@@ -162,17 +165,17 @@ func TestPanicWhileFolding(t *testing.T) {
 			r.p.Flush()
 			r.commit()
 		}
-		r.hollow = "bad"
+		r.noSteps = "bad"
 		for range 3 {
 			r.restart()
 			r.pass(time.Minute)
 			r.wantPhase(good, core.RunSucceeded)
 			r.wantAside(bad)
 			if c := r.call(&Call{Op: CallResult, Run: bad, Waiter: NewWaiter()}); c.Err == nil {
-				t.Fatal("who waits for a run that stands still is not told")
+				t.Fatal("a caller waits for a run that is set aside, and is not told")
 			}
 		}
-		r.hollow = ""
+		r.noSteps = ""
 		r.restart()
 		r.pass(time.Minute)
 		r.wantAside()
@@ -181,11 +184,11 @@ func TestPanicWhileFolding(t *testing.T) {
 	}
 }
 
-// TestPanicWhileEncoding: what a run did is saved whole or not at all.
+// TestPanicWhileEncoding: what a run did is saved completely or not at all.
 func TestPanicWhileEncoding(t *testing.T) {
 	for n := 1; n < 8; n++ {
 		r := newRig(t, -1)
-		r.crew.act = succeed
+		r.workers.act = succeed
 		bad := r.start(flow("bad", task(), nap(time.Second), task()))
 		count := 0
 		r.p.pipeline.encoded = func(id core.RunID) {
@@ -211,12 +214,12 @@ func TestPanicWhileEncoding(t *testing.T) {
 	}
 }
 
-// TestPanicOfAChain: the next run of a chain and the end of the one before are saved together or not at all.
+// TestPanicOfAChain: the end of a run and the start of the next one in its chain are saved together or not at all.
 func TestPanicOfAChain(t *testing.T) {
 	r := newRig(t, -1)
-	r.trap = (&planted{"decide", 4}).trap // of the second run, at its start
+	r.trap = (&plantedPanic{"decide", 4}).trap // of the second run, at its start
 	r.restart()
-	r.crew.act = failTask
+	r.workers.act = failTask
 	p := flow("bad", task(), task())
 	p.Again = 2
 	first := r.start(p)
@@ -225,28 +228,28 @@ func TestPanicOfAChain(t *testing.T) {
 		t.Fatalf("%d runs are set aside", n)
 	}
 	r.trap = nil
-	r.crew.act = succeed
+	r.workers.act = succeed
 	r.restart()
 	r.pass(time.Minute)
 	r.wantAside()
 	r.wantPhase(first, core.RunSucceeded)
 }
 
-// TestPanicOfAChild: the parent's step fails where the child cannot begin, and a parent that stands still hears of its
-// child's end when it is taken up again.
+// TestPanicOfAChild: a child that panics at its start makes its parent's step fail. A parent that was set aside is
+// told about its child's end after it was resumed.
 func TestPanicOfAChild(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	inner := flow("bad", task())
 	r.plans["bad"] = inner.definition()
-	r.trap = (&planted{"decide", 1}).trap
+	r.trap = (&plantedPanic{"decide", 1}).trap
 	r.restart()
 	outer := r.start(flow("outer", child(`{"name":"bad"}`)))
 	r.pass(time.Minute)
 	r.wantPhase(outer, core.RunFailed)
 	r.wantAside()
 
-	r.trap = (&planted{"decide", 2}).trap // of the parent, when it hears of the child's end
+	r.trap = (&plantedPanic{"decide", 2}).trap // of the parent, when it is told about the child's end
 	r.plans["inner"] = flow("inner", task()).definition()
 	r.restart()
 	parent := r.start(flow("bad", child(`{"name":"inner"}`), task()))
@@ -259,11 +262,12 @@ func TestPanicOfAChild(t *testing.T) {
 	r.wantPhase(parent, core.RunSucceeded)
 }
 
-// TestPanicWhileServing: the engine serves the other runs, and tells those who wait for the one that panicked.
+// TestPanicWhileServing: a run panics in a running engine. The engine serves the other runs, and tells those who
+// wait for that one.
 func TestPanicWhileServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.New()
-		at := &planted{"decide", 3}
+		at := &plantedPanic{"decide", 3}
 		var e *Engine
 		start := func(trap func(plan, place string)) {
 			e, _ = open(t, j, -1, succeed, func(c *Config) {
@@ -324,18 +328,19 @@ func TestPanicWhileServing(t *testing.T) {
 	})
 }
 
-// TestPanicOfARunThatHasEnded: a run that panics when somebody opens it again has ended as before.
+// TestPanicOfARunThatHasEnded: a closed run panics when somebody retries it. Its row stays as it was.
 func TestPanicOfARunThatHasEnded(t *testing.T) {
 	r := newRig(t, -1)
-	at := &planted{"decide", 1_000}
+	at := &plantedPanic{"decide", 1_000}
 	r.trap = at.trap
 	r.restart()
-	r.crew.act = failTask
+	r.workers.act = failTask
 	id := r.start(flow("bad", task()))
 	r.pass(time.Minute)
 	before := r.rows()[0]
 	at.from = 1
-	c := r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep, Actor: "test"}})
+	retry := core.Operation{Op: core.OpRetryRun, Step: core.NoStep, Actor: "test"}
+	c := r.call(&Call{Op: CallInput, Run: id, Input: retry})
 	if c.Err == nil {
 		t.Fatal("a retry that panics was accepted")
 	}
@@ -345,9 +350,9 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	if after != before || after.Phase != core.RunFailed || after.EndedAt == 0 {
 		t.Errorf("the row was %+v and is %+v", before, after)
 	}
-	r.trap, r.crew.act = nil, succeed
+	r.trap, r.workers.act = nil, succeed
 	r.restart()
-	c = r.call(&Call{Op: CallInput, Run: id, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep, Actor: "test"}})
+	c = r.call(&Call{Op: CallInput, Run: id, Input: retry})
 	r.pass(time.Minute)
 	if c.Err != nil {
 		t.Fatal(c.Err)

@@ -10,33 +10,34 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Partition is the engine without goroutines and without a clock: the runs in memory, their timers and queues, and the
-// batches that are on their way to the journal. It is not safe for concurrent use. Whoever drives it
+// Partition is the engine without goroutines and without a clock. It holds the runs in memory, their wake times and
+// task queues, and the batches that are on their way to the journal. It is not safe for concurrent use. Its driver,
+// which is the loop of an Engine or the simulation,
 //
-//	calls Open, then, as things happen, Handle, Report and Tick,
-//	takes a batch by Cut, appends it to the journal, and says Committed or Failed, in the order of the batches,
-//	reads the runs that come due (Window, ReadWindow, Loaded, WindowDone), or lets Refill do it,
-//	reads what other partitions have sent (Expect, Fetch, Fetched).
+//   - calls Open, and after it Handle, Report and Tick when something happens;
+//   - takes a batch with Cut, appends it to the journal and calls Committed or Failed, one batch after the other;
+//   - reads the runs that are due soon (Window, ReadWindow, Loaded, WindowDone), or calls Refill, which does it all;
+//   - reads the messages of other partitions (Expect, Fetch, Fetched).
 type Partition struct {
 	cfg  Config
 	defs *definitions
-	ctx  context.Context // of reads of the journal
-	now  core.Time       // never runs backwards
+	ctx  context.Context // for reads of the journal
+	now  core.Time       // never goes back
 
 	residents residents // the runs in memory
-	tasks     tasks     // attempts that wait for a worker or are in a worker's hands
-	pipeline  pipeline  // what is on its way to the journal
-	audience  audience  // those who wait for runs and watch them
-	mail      mail      // what other partitions send, and which those are
+	tasks     tasks     // attempts that wait for a worker, and those that a worker executes
+	pipeline  pipeline  // the batches that are not durable yet
+	audience  audience  // who waits for runs and who watches them
+	messages  messages  // messages from and to other partitions
 	feeds     feeds     // the named consumers of all entries
 
-	todo       ring[errand] // effects within the partition, still to join the open batch
-	unread     error        // why the open batch must not be saved; see temporary
-	ticking    bool         // what is due comes before what waits for a worker
-	generation int          // of the bodies, as of when the memory was last forgotten
+	todo       ring[localEffect] // effects inside the partition that must still join the open batch
+	readErr    error             // why the open batch must not be saved; see noteTemporary
+	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
+	generation int               // of the bodies; it grows whenever the partition forgets its memory
 }
 
-// NewPartition returns a partition that Open makes ready.
+// NewPartition returns a partition. It is ready after Open.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
 	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
@@ -44,25 +45,26 @@ func NewPartition(cfg Config) *Partition {
 
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
-	p.mail.count = cfg.Journal.PartitionCount()
-	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.stop(r, err) }
+	p.messages.partitions = cfg.Journal.PartitionCount()
+	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
 	return p
 }
 
-// forget empties the memory. What workers hold, who waits and who watches stays.
+// forget empties the memory. It keeps the attempts that workers execute, and everyone who waits for a run or watches
+// one.
 func (p *Partition) forget() {
 	p.residents.forget()
 	p.tasks.forget()
 	p.pipeline.forget()
-	p.mail.forget()
-	p.todo, p.unread = ring[errand]{}, nil
+	p.messages.forget()
+	p.todo, p.readErr = ring[localEffect]{}, nil
 }
 
-// at moves the partition's time on. A clock that ran backwards is not followed.
+// at moves the partition's time forward. If the clock went back, the time stays.
 func (p *Partition) at(now core.Time) { p.now = max(p.now, now) }
 
-// Handle takes a call. Its answer comes through Call.Done, perhaps before Handle returns.
+// Handle carries out a call. The answer comes through Call.Done, which may be called before Handle returns.
 func (p *Partition) Handle(c *Call, now core.Time) {
 	p.at(now)
 	switch c.Op {
@@ -87,39 +89,40 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 	case CallConsult:
 		p.consult(c)
 	case CallBegin:
-		p.unpark(c)
+		p.functionReady(c)
 	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
 		p.feed(c)
 	}
 	p.settle()
 }
 
-// Report takes a worker's report. One that comes too late changes nothing.
+// Report takes a worker's report. A report that comes too late changes nothing.
 func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	p.at(now)
 	rep := report{id, in}
 	tok, over := rep.token()
 	if over {
-		p.pipeline.remember(rep)
+		p.pipeline.keepReport(rep)
 	}
 	if r, err := p.get(id); err == nil {
 		_ = p.advance(r, nil, in)
-	} else if !p.temporary(err) {
-		p.cfg.Log.Warn("a report for a run that cannot be read", "run", id.String(), "error", err)
+	} else if !p.noteTemporary(err) {
+		p.cfg.Log.Warn("a worker's report is ignored, because its run cannot be read", "run", id.String(), "error", err)
 	}
 	if over {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.unread == nil {
-		p.pipeline.open.reports = p.pipeline.open.reports[:0] // refused, and on what is durable
+	if p.pipeline.last() == nil && p.readErr == nil {
+		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
+		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
 }
 
-// input feeds a caller's input to a run.
+// input applies a caller's input to a run.
 func (p *Partition) input(c *Call) {
 	find := p.get
-	if followed(c.Input) {
+	if forLastOfChain(c.Input) {
 		find = p.current
 	}
 	r, err := find(c.Run)
@@ -127,19 +130,20 @@ func (p *Partition) input(c *Call) {
 		c.Err = notFound(c.op(), c.Run.String())
 	} else if err != nil {
 		c.Err = failure(c.op(), c.Run.String(), err)
-	} else if err := p.reopens(r, c.Input); err != nil {
+	} else if err := p.checkReopen(r, c.Input); err != nil {
 		c.Err = err
 	} else if err := p.advance(r, nil, c.Input); err != nil {
 		c.Err = refused(c.op(), c.Run, err)
 	} else {
-		p.residents.name(r) // it may have been opened again
+		p.residents.addNames(r) // if the input opened the run again, it must be found by its workflow id again
 	}
 	p.reply(c)
 }
 
-// followed reports whether an input for a run that others have followed is for the last one: events, and what ends or holds the
-// whole. What is about one step, or about a failure of that run, is not.
-func followed(in core.Input) bool {
+// forLastOfChain reports whether an input that names any run of a chain goes to the last run. Events do, and operations
+// on the whole run, such as cancel or pause. An operation on one step, or the retry of a failed run, goes to the named
+// run.
+func forLastOfChain(in core.Input) bool {
 	switch in := in.(type) {
 	case core.SignalReceived:
 		return true
@@ -150,8 +154,8 @@ func followed(in core.Input) bool {
 	}
 }
 
-// reopens refuses to open a run again whose workflow id another run has by now.
-func (p *Partition) reopens(r *run, in core.Input) error {
+// checkReopen refuses to open a closed run again if another open run has its workflow id.
+func (p *Partition) checkReopen(r *run, in core.Input) error {
 	op, ok := in.(core.Operation)
 	s := r.state
 	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) || s.WorkflowID == "" || !s.Phase.Closed() {
@@ -166,11 +170,11 @@ func (p *Partition) reopens(r *run, in core.Input) error {
 	}
 	return &Error{
 		Code: CodeConflict, Op: op.Op.String(), ID: s.ID.String(), Hint: "wait until that run has ended",
-		Err: fmt.Errorf("the open run %s has its workflow id %q by now", id, s.WorkflowID),
+		Err: fmt.Errorf("its workflow id %q is in use by the open run %s", s.WorkflowID, id),
 	}
 }
 
-// reply answers a call as soon as everything it may tell about is durable.
+// reply answers a call when everything that the answer may be based on is durable.
 func (p *Partition) reply(c *Call) {
 	if b := p.pipeline.last(); b != nil {
 		b.calls = append(b.calls, c)
@@ -179,10 +183,11 @@ func (p *Partition) reply(c *Call) {
 	}
 }
 
-// tickRuns bounds the runs one Tick advances, so that a batch does not grow without end.
+// tickRuns is how many runs one Tick advances at most, so that a batch does not become too large.
 const tickRuns = 512
 
-// Tick lets what is due by now happen, in due order, and reports whether there is more of it than one batch should hold.
+// Tick advances the runs that are due, in the order of their wake times. Then it recovers runs of the previous owner.
+// It reports whether it stopped early because of tickRuns.
 func (p *Partition) Tick(now core.Time) (more bool) {
 	p.at(now)
 	p.ticking = true
@@ -209,20 +214,21 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 }
 
 func (p *Partition) fire(r *run) {
-	if r.lost {
+	if r.unrecovered {
 		p.recover(r)
 	}
 	before := r.state.Seq
 	_ = p.advance(r, nil, core.Tick{})
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
-		// The machine wants attention and does nothing with it. Asking again at once would never end.
-		p.cfg.Log.Error("a run's timer changes nothing", "run", r.id().String(), "wake", r.wake.String())
+		// The run is due, but the tick changed nothing. Without a pause this would repeat without end.
+		p.cfg.Log.Error("a run is due, but nothing happens; trying again in a second",
+			"run", r.id().String(), "wake", r.wake.String())
 		p.residents.wakes.set(r, p.now.Add(time.Second))
 	}
 }
 
-// Cut takes the batch that is being filled, with a part of the view; nil: there is nothing to append. Batches are
-// appended one after the other; Committed or Failed follows for each.
+// Cut closes the open batch, adds a part of the view and returns it. It returns nil if there is nothing to append. The
+// driver appends one batch after the other and calls Committed or Failed for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
 	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
@@ -232,34 +238,35 @@ func (p *Partition) Cut(now core.Time) *journal.Batch {
 	return b
 }
 
-// Pending returns how many entries are computed and not durable.
+// Pending returns the number of entries that are not durable yet.
 func (p *Partition) Pending() int { return p.pipeline.pending() }
 
-// room reports whether more may be computed before something is durable.
-func (p *Partition) room(inflight int) bool {
+// hasRoom reports whether more inputs may be taken before the journal has caught up.
+func (p *Partition) hasRoom(inflight int) bool {
 	l := &p.pipeline
-	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.mail) < batchBytes)
+	return l.open == nil || (l.pending() < inflight && len(l.open.blob)+len(l.open.encodedMessages) < batchBytes)
 }
 
-// Next returns when the partition wants a Tick or a Cut though nothing else happens; zero: never.
+// Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
 func (p *Partition) Next() core.Time {
 	if p.residents.restored.len() > 0 {
 		return p.now
 	}
-	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.mail.due()))
+	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
 	return earliest(at, p.residents.windowDue(p.now, p.cfg.Horizon))
 }
 
-// Flush makes every following Cut write rows until the view lacks nothing.
+// Flush makes every following Cut write rows, until the view is complete.
 func (p *Partition) Flush() { p.pipeline.view.flushing = true }
 
-// Probe makes the next Cut return a batch even if it is empty: it shows whether the journal takes writes again.
+// Probe makes the next Cut return a batch even if it is empty. The driver appends it to find out whether the journal
+// takes writes again.
 func (p *Partition) Probe() { p.pipeline.probing = true }
 
-// Committed says that the oldest batch cut is durable: what waited for it happens.
+// Committed says that the oldest batch is durable. The partition carries out what waited for that batch.
 func (p *Partition) Committed(now core.Time) {
 	p.at(now)
 	b := p.pipeline.committed()
@@ -269,28 +276,28 @@ func (p *Partition) Committed(now core.Time) {
 	for _, c := range b.calls {
 		c.answer()
 	}
-	p.tellReceivers(b)
+	p.notifyReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
-		r.written()
+		r.rowsWritten()
 		p.residents.evict(r)
 	}
 	p.pipeline.recycle(b)
 }
 
-// carryOut does what waited for a batch.
+// carryOut carries out an effect whose batch is durable.
 func (p *Partition) carryOut(e *effect) {
 	switch eff := e.eff.(type) {
 	case core.Dispatch:
-		p.tasks.give(eff.Task)
+		p.tasks.dispatch(eff.Task)
 	case core.Revoke:
 		p.tasks.revoke(core.Token{Run: e.run, Step: eff.Step, Attempt: eff.Attempt}, eff.Reason)
 	case core.Closed:
 		e.kind.Bodies.Forget(e.run)
-		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.Owed() {
-			p.tellAll(r) // it was opened again before its end was durable
+		if r := p.residents.runs[e.run]; r != nil && r.aside == nil && r.state.WaitsForBody() {
+			p.sendAllNews(r) // the run was opened again before its end was durable, so its body is needed again
 		}
 	default:
 	}

@@ -16,7 +16,7 @@ import (
 
 func TestOneStep(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	id := r.start(flow("one", task()))
 	r.settle()
 	r.wantPhase(id, core.RunSucceeded)
@@ -27,10 +27,11 @@ func TestOneStep(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// A sequential workflow costs one commit per step: its start, each end with the next start, and its end.
+// A sequential workflow of n steps costs n+1 commits: the start with the first step, the end of each step with the
+// start of the next one, and the end.
 func TestCommitsOfASequence(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	r.start(flow("three", task(), task(), task()))
 	commits := 0
 	for r.p.pipeline.open.entries > 0 {
@@ -46,7 +47,7 @@ func TestCommitsOfASequence(t *testing.T) {
 	}
 }
 
-// Nothing leaves the partition before what it follows from is durable.
+// Nothing leaves the partition before the batch that caused it is durable.
 func TestEffectsWaitForTheirBatch(t *testing.T) {
 	r := newRig(t, -1)
 	answered := false
@@ -54,12 +55,15 @@ func TestEffectsWaitForTheirBatch(t *testing.T) {
 	if first != nil {
 		t.Fatalf("an empty partition has a batch: %+v", first)
 	}
-	r.call(&Call{Op: CallStart, Start: StartRequest{Definition: flow("one", task()).definition()}, Done: func(*Call) { answered = true }})
+	r.call(&Call{
+		Op: CallStart, Start: StartRequest{Definition: flow("one", task()).definition()},
+		Done: func(*Call) { answered = true },
+	})
 	b1 := r.p.Cut(r.now)
 	id2 := r.start(flow("one", task()))
 	b2 := r.p.Cut(r.now)
-	if answered || len(r.crew.tasks) > 0 {
-		t.Fatal("an effect before its commit")
+	if answered || len(r.workers.tasks) > 0 {
+		t.Fatal("an effect came before its commit")
 	}
 	for _, b := range []*journal.Batch{b1, b2} {
 		if err := r.journal.Append(context.Background(), b); err != nil {
@@ -67,18 +71,18 @@ func TestEffectsWaitForTheirBatch(t *testing.T) {
 		}
 	}
 	r.p.Committed(r.now)
-	if !answered || len(r.crew.tasks) != 1 || r.crew.tasks[0].Token.Run == id2 {
-		t.Fatalf("after the first commit: answered %v, tasks %v", answered, r.crew.tasks)
+	if !answered || len(r.workers.tasks) != 1 || r.workers.tasks[0].Token.Run == id2 {
+		t.Fatalf("after the first commit: answered %v, tasks %v", answered, r.workers.tasks)
 	}
 	r.p.Committed(r.now)
-	if len(r.crew.tasks) != 2 {
+	if len(r.workers.tasks) != 2 {
 		t.Fatal("the second task was not handed over")
 	}
 }
 
 func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	p := flow("sleeper", task(), nap(time.Hour), task())
 	var ids []core.RunID
 	for range 200 {
@@ -88,10 +92,10 @@ func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	if n := r.p.Stats(); n.Loaded != 0 {
 		t.Fatalf("%d sleeping runs in memory", n.Loaded)
 	}
-	r.crew.took()
+	r.workers.dispatched()
 	before := r.now
 	r.pass(time.Hour)
-	tasks := r.crew.took()
+	tasks := r.workers.dispatched()
 	if len(tasks) != len(ids) {
 		t.Fatalf("%d second steps, want %d", len(tasks), len(ids))
 	}
@@ -103,7 +107,7 @@ func TestSleepersLeaveMemoryAndWakeOnTime(t *testing.T) {
 	}
 }
 
-// history reads a run's entries from the journal, with what the partition has not written yet.
+// history reads a run's entries from the journal, and adds those that the view does not have yet.
 func (r *rig) history(id core.RunID) []core.Entry {
 	r.t.Helper()
 	c := r.call(&Call{Op: CallEntries, Run: id})
@@ -120,16 +124,16 @@ func (r *rig) history(id core.RunID) []core.Entry {
 
 func TestSleepersSurviveARestart(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	p := flow("sleeper", nap(time.Hour), task())
 	var ids []core.RunID
 	for range 20 {
 		ids = append(ids, r.start(p))
 	}
-	r.settle() // in the tail still
+	r.settle() // their entries are in the tail, not in the view
 	r.restart()
 	r.pass(time.Minute)
-	r.now += core.Time(2 * time.Hour / time.Microsecond) // down while they come due
+	r.now += core.Time(2 * time.Hour / time.Microsecond) // they come due while no process runs
 	r.restart()
 	r.settle()
 	for _, id := range ids {
@@ -137,10 +141,10 @@ func TestSleepersSurviveARestart(t *testing.T) {
 	}
 }
 
-// The view holds what the journal said: rows agree with the state that the history folds to.
+// The rows of the view agree with the state that follows from the history.
 func TestViewAgreesWithHistory(t *testing.T) {
 	r := newRig(t, 2)
-	r.crew.act = func(c core.Task) core.Input {
+	r.workers.act = func(c core.Task) core.Input {
 		if c.Count == 1 && c.StepName == "s0" {
 			return failTask(c)
 		}
@@ -178,13 +182,13 @@ func (r *rig) row(id core.RunID) journal.RunRow {
 	return page.Runs[i]
 }
 
-// The same calls at the same instants give the same batches.
+// The same calls at the same instants make the same batches.
 func TestDeterministic(t *testing.T) {
 	var runs [2][]string
 	for i := range runs {
 		r := newRig(t, 3)
 		r.journal.Fault = nil
-		r.crew.act = succeed
+		r.workers.act = succeed
 		r.plans["inner"] = flow("inner", nap(time.Second), task()).definition()
 		for n := range 40 {
 			r.start(flow("a", task(), nap(time.Duration(n%7)*time.Second), child(payload("inner")), task()))
@@ -201,7 +205,7 @@ func TestDeterministic(t *testing.T) {
 				}
 				r.p.Committed(r.now)
 			}
-			r.turn()
+			r.round()
 			r.now += 100_000
 		}
 	}
@@ -214,7 +218,7 @@ func TestStaleAndUnknownReports(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
 	r.settle()
-	tok := r.crew.took()[0]
+	tok := r.workers.dispatched()[0]
 	for range 3 {
 		r.p.Report(id, succeed(tok), r.now)
 	}
@@ -241,7 +245,7 @@ func TestInputsOfUnknownRuns(t *testing.T) {
 	}
 }
 
-// A clock that is set back does not take the partition back.
+// When the clock is set back, the partition's time does not go back.
 func TestClockSetBack(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("nap", nap(time.Minute)))
@@ -257,12 +261,12 @@ func TestClockSetBack(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 }
 
-// An outcome is told when it is durable, not when it is known.
+// A waiter is told an outcome when it is durable, not before.
 func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("one", task()))
 	r.settle()
-	r.p.Report(id, succeed(r.crew.took()[0]), r.now)
+	r.p.Report(id, succeed(r.workers.dispatched()[0]), r.now)
 	w := NewWaiter()
 	r.call(&Call{Op: CallResult, Run: id, Waiter: w, Done: func(c *Call) { t.Errorf("told at once: %+v", c.Outcome) }})
 	b := r.p.Cut(r.now)
@@ -278,8 +282,8 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	}
 }
 
-// What a reader read of a run is void once the run was in memory and left it again.
-func TestLateHandOver(t *testing.T) {
+// A reader reads a run from the view. Meanwhile the run is loaded, changes and leaves memory. What was read is ignored.
+func TestLoadedRunIsOutOfDate(t *testing.T) {
 	r := newRig(t, -1)
 	id := r.start(flow("wait", nap(time.Hour), nap(2*time.Hour)))
 	r.pass(time.Minute)
@@ -289,7 +293,10 @@ func TestLateHandOver(t *testing.T) {
 		t.Fatal("no window though a run comes due")
 	}
 	var read []Loaded
-	far, err := ReadWindow(context.Background(), r.journal, 0, w, func(l []Loaded) error { read = append(read, l...); return nil })
+	far, err := ReadWindow(context.Background(), r.journal, 0, w, func(l []Loaded) error {
+		read = append(read, l...)
+		return nil
+	})
 	if err != nil || len(read) != 1 {
 		t.Fatal(read, err)
 	}
@@ -299,18 +306,18 @@ func TestLateHandOver(t *testing.T) {
 		r.commit()
 	}
 	if r.p.Stats().Loaded != 0 {
-		t.Fatal("it has not left memory")
+		t.Fatal("the run has not left memory")
 	}
 	r.p.Loaded(w, read, r.now)
 	r.p.WindowDone(w, far, nil)
 	if r.p.Stats().Loaded != 0 {
-		t.Fatal("a run was taken in as it was, not as it is")
+		t.Fatal("the old state of a run was loaded")
 	}
 	r.pass(24 * time.Hour)
 	r.wantPhase(id, core.RunTerminated)
 }
 
-// A sleeping run holds no memory of the partition's.
+// A sleeping run uses no memory in the partition.
 func TestSleepersHoldNoMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 100,000 runs")
@@ -339,7 +346,7 @@ func TestSleepersHoldNoMemory(t *testing.T) {
 	if held := int64(with) - int64(heapBytes()); held > 64*n {
 		t.Fatalf("%d sleeping runs hold %d bytes of the partition's memory", n, held)
 	}
-	runtime.KeepAlive(r) // the journal is not the partition's
+	runtime.KeepAlive(r) // the journal's memory must not count
 }
 
 func heapBytes() uint64 {
@@ -350,11 +357,11 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// A run whose definition is unknown to this process stands still; the others go on, and a process that knows it goes on
-// with it.
+// A run whose definition this process does not know is set aside, and the others go on. A process that knows the
+// definition carries it on.
 func TestUnknownDefinition(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	strange := flow("strange", nap(time.Second), task())
 	a := r.start(strange)
 	b := r.start(flow("known", nap(time.Second), task()))
@@ -364,7 +371,7 @@ func TestUnknownDefinition(t *testing.T) {
 	r.pass(time.Minute)
 	r.wantPhase(b, core.RunSucceeded)
 	if c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}}); c.Err == nil {
-		t.Fatal("an input for a run that stands still")
+		t.Fatal("a run that is set aside took an input")
 	}
 	r.restart()
 	r.pass(time.Minute)
@@ -374,11 +381,11 @@ func TestUnknownDefinition(t *testing.T) {
 	r.wantPhase(a, core.RunSucceeded)
 }
 
-// A run of a kind that this process does not know stands still, and what is asked of it says which kind that is; a process that
-// knows the kind goes on with it.
+// A run of a kind that this process does not know is set aside. Calls for it fail with an error that names the kind.
+// A process that knows the kind carries it on.
 func TestUnknownKind(t *testing.T) {
 	r := newRig(t, -1)
-	r.crew.act = succeed
+	r.workers.act = succeed
 	a := r.start(flow("strange", nap(time.Second), task()))
 	b := r.start(flow("other", nap(2*time.Second), task()))
 	r.commit()
@@ -386,7 +393,7 @@ func TestUnknownKind(t *testing.T) {
 	r.restart()
 	r.pass(time.Minute)
 	c := r.call(&Call{Op: CallInput, Run: a, Input: core.SignalReceived{Name: "x"}})
-	const says = `is of kind "plan", which this process cannot carry on (it knows: renamed)`
+	const says = `is of kind "plan", which this process cannot run (it knows: renamed)`
 	if !errors.Is(c.Err, ErrConflict) || !strings.Contains(c.Err.Error(), says) {
 		t.Fatalf("an input for a run of an unknown kind: %v", c.Err)
 	}

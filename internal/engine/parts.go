@@ -9,16 +9,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// parts are the engines of a journal with several partitions, one each. They share definitions, workers and slots, and tell
-// each other when messages have come. What is asked about a run goes to the engine of its partition.
+// parts holds the engines of a journal with several partitions, one engine for each partition. They share definitions,
+// workers and slots, and tell each other when they have sent messages. The user sees one engine in front of them, which
+// passes each call to the engine of the run's partition.
 type parts struct {
 	engines []*Engine
-	next    atomic.Uint64 // for runs without a name, in turn
-	opened  int           // how many are open; under the front's opening
-	end     sync.Once
+	next    atomic.Uint64 // runs without a workflow id or key go to the partitions in turn
+	opened  int           // how many engines are open; protected by Engine.opening of the engine in front
+	end     sync.Once     // closes Engine.done of the engine in front
 }
 
-// newParts returns an engine that hands on to one engine for each partition.
+// newParts returns an engine in front of one engine for each partition.
 func newParts(cfg Config, defs *definitions, n int) *Engine {
 	front := &Engine{parts: &parts{}, cfg: cfg, defs: defs, done: make(chan struct{})}
 	for i := range n {
@@ -30,7 +31,7 @@ func newParts(cfg Config, defs *definitions, n int) *Engine {
 	return front
 }
 
-// all returns the engine of each partition.
+// all returns the engines of all partitions.
 func (e *Engine) all() []*Engine {
 	if e.parts == nil {
 		return []*Engine{e}
@@ -38,7 +39,7 @@ func (e *Engine) all() []*Engine {
 	return e.parts.engines
 }
 
-// of returns the engine of a run.
+// of returns the engine of a run's partition.
 func (e *Engine) of(run core.RunID) *Engine { return e.ofKey(core.PartitionKey(run)) }
 
 func (e *Engine) ofKey(key uint16) *Engine {
@@ -48,7 +49,7 @@ func (e *Engine) ofKey(key uint16) *Engine {
 	return e.parts.engines[int(key)%len(e.parts.engines)]
 }
 
-// home returns the engine in whose partition a start makes or finds its run.
+// home returns the engine in whose partition a start creates or finds its run.
 func (e *Engine) home(r *StartRequest) (*Engine, error) {
 	if e.parts == nil {
 		return e, nil
@@ -61,7 +62,7 @@ func (e *Engine) home(r *StartRequest) (*Engine, error) {
 	return e.parts.engines[home], err
 }
 
-// open opens the partitions that are not open yet.
+// open opens the partitions that are not open yet. The engine in front ends when one of them ends.
 func (p *parts) open(ctx context.Context, front *Engine) error {
 	if p.opened == 0 && front.cfg.BeforeRecovery != nil {
 		if err := endLeftovers(ctx, front.cfg.BeforeRecovery); err != nil {
@@ -81,7 +82,7 @@ func (p *parts) open(ctx context.Context, front *Engine) error {
 	return nil
 }
 
-// close closes all partitions at the same time.
+// close closes all partitions at the same time, so that they need not wait for one another.
 func (p *parts) close(front *Engine) error {
 	errs := make([]error, len(p.engines))
 	var all sync.WaitGroup
@@ -94,6 +95,7 @@ func (p *parts) close(front *Engine) error {
 	return errors.Join(errs...)
 }
 
+// err returns the first error of an engine that takes no requests.
 func (p *parts) err() error {
 	for _, e := range p.engines {
 		if err := e.Err(); err != nil {
@@ -103,6 +105,7 @@ func (p *parts) err() error {
 	return nil
 }
 
+// stats adds up the counts of all partitions.
 func (p *parts) stats() (sum Stats) {
 	for _, e := range p.engines {
 		s := e.Stats()
@@ -119,7 +122,7 @@ func (p *parts) stats() (sum Stats) {
 	return sum
 }
 
-// feed reads a feed of each partition, and hands their batches on one at a time. The first error ends all.
+// feed reads a feed of each partition and calls fn with one batch at a time. The first error ends all of them.
 func (p *parts) feed(ctx context.Context, name string, fn func(seq uint64, entries []core.Entry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// TestEngineOfPartitions runs spread families on an engine of four partitions: what is asked of it finds its run, lists and
-// counts show all, and a restart goes on.
+// TestEngineOfPartitions runs parents and children on an engine of four partitions. Calls find their run in any
+// partition, lists and counters include all of them, and after a restart all runs go on.
 func TestEngineOfPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.NewPartitions(4)
@@ -40,7 +40,7 @@ func TestEngineOfPartitions(t *testing.T) {
 		var ids []core.RunID
 		for n := range 20 {
 			s, err := e.Start(t.Context(), StartRequest{
-				Definition: family(3, `{"name":"kid"}`).definition(), WorkflowID: fmt.Sprint("order-", n),
+				Definition: parentOf(3, `{"name":"kid"}`).definition(), WorkflowID: fmt.Sprint("order-", n),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +58,8 @@ func TestEngineOfPartitions(t *testing.T) {
 		<-e.Done()
 		e, _ = open(t, j, 2, succeed, kinds)
 		watched := 0
-		if err := e.Watch(t.Context(), ids[0], 0, func(core.Entry) error { watched++; return nil }); err != nil || watched == 0 {
+		err := e.Watch(t.Context(), ids[0], 0, func(core.Entry) error { watched++; return nil })
+		if err != nil || watched == 0 {
 			t.Errorf("%d entries watched, %v", watched, err)
 		}
 		for _, id := range ids {
@@ -111,7 +112,8 @@ func TestEngineOfPartitions(t *testing.T) {
 	})
 }
 
-// TestPartitionsOpenAgain: where one partition cannot be taken, the others are kept, and a second Open goes on with it.
+// TestPartitionsOpenAgain: one partition cannot be opened, because somebody else owns it. The others stay open, and
+// a second Open opens only that one.
 func TestPartitionsOpenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := memory.NewPartitions(3)
@@ -120,7 +122,9 @@ func TestPartitionsOpenAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		recovered := 0
-		e, err := New(Config{Journal: j, Kinds: plans, BeforeRecovery: func(context.Context) error { recovered++; return nil }})
+		e, err := New(Config{
+			Journal: j, Kinds: plans, BeforeRecovery: func(context.Context) error { recovered++; return nil },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +138,8 @@ func TestPartitionsOpenAgain(t *testing.T) {
 			t.Fatalf("%v, recovered %d times", err, recovered)
 		}
 		for n := range 9 {
-			if _, err := e.Start(t.Context(), StartRequest{Definition: flow("one", nap(time.Second)).definition(), WorkflowID: fmt.Sprint(n)}); err != nil {
+			req := StartRequest{Definition: flow("one", nap(time.Second)).definition(), WorkflowID: fmt.Sprint(n)}
+			if _, err := e.Start(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,64 +7,67 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// pipeline is what is on its way to the journal: the batch that is being filled, those that were cut and are not durable
-// yet, and what waits for each of them. It knows nothing of what a run does.
+// pipeline holds what is on its way to the journal: the open batch, the batches that were cut and are not durable yet,
+// and what waits for each batch. It knows nothing about what a run does.
 type pipeline struct {
-	epoch   uint64        // of the partition's owner, carried by every batch; 0: the partition was never owned
-	term    time.Duration // how long the ownership lasts without a sign of life; 0: it does not end so
-	durable uint64        // the last batch known to be on disk
-	open    *batch        // is being filled; nil: the partition is not open
-	flight  ring[*batch]
-	spare   []*batch // used batches, whose memory the next ones take
-	probing bool     // the next cut returns a batch even where it is empty
+	epoch    uint64        // the owner's, carried by every batch; 0: this process does not own the partition
+	term     time.Duration // how long the ownership lasts without an append or a renewal; 0: without end
+	durable  uint64        // the last batch that is known to be durable
+	open     *batch        // collects new entries; nil: the partition is not open
+	inFlight ring[*batch]  // batches that were cut and are not durable yet, the oldest first
+	spare    []*batch      // used batches, whose memory is reused
+	probing  bool          // the next cut returns a batch even if it is empty
 
-	encoded   func(core.RunID)           // called after an entry was encoded; tests panic in it. nil: nobody is
+	encoded   func(core.RunID)           // a hook for tests, called after each entry that was encoded; else nil
 	stored    map[core.DefinitionID]bool // definitions that were sent to the journal
-	lastEntry core.Time
+	lastEntry core.Time                  // when the last entry was made
 	view      projection
 
-	// Of batches that failed, for the next Open.
-	reports []report // workers' reports, to be applied again
-	revokes []effect // what was to be stopped
-	untold  []int    // partitions that may have been sent messages, and were not told
+	// What failed batches leave for the next Open.
+	reports    []report // reports of workers, which are applied again
+	revokes    []effect // Open carries out the revokes among them whose batch is on disk after all
+	unnotified []int    // partitions to which messages may be on disk although they were not notified
 }
 
-// batch is an append with what waits for it.
+// batch is one append, with what waits until it is durable.
 type batch struct {
-	seq     uint64
-	blob    []byte
-	entries int
-	defs    []journal.Definition
-	view    journal.View
-	viewed  []*run
+	seq             uint64
+	blob            []byte // the encoded entries
+	entries         int
+	defs            []journal.Definition
+	posted          []journal.Message // to other partitions
+	encodedMessages []byte            // the bytes of the posted messages
+	taken           []journal.Taken   // from other partitions
+	view            journal.View
+	viewed          []*run // the runs that have rows in the view part
+	out             journal.Batch
 
+	// These wait until the batch is durable.
 	after   []effect
 	calls   []*Call
 	ended   []ended
 	watched []watched
-	reports []report
-	mail    []byte            // the messages that are posted, encoded
-	posted  []journal.Message // to other partitions
-	taken   []journal.Taken   // from other partitions
-	out     journal.Batch
+
+	reports []report // if the batch fails, these reports of workers are applied again
 }
 
-// full reports whether there is something that has to be saved.
-func (b *batch) full() bool { return b.entries+len(b.posted)+len(b.taken) > 0 }
+// mustSave reports whether the batch holds something that must be saved. Rows of the view could also wait.
+func (b *batch) mustSave() bool { return b.entries+len(b.posted)+len(b.taken) > 0 }
 
-// effect is a machine's effect on the world outside, and whose.
+// effect is an effect outside the partition, with the run that causes it.
 type effect struct {
 	run  core.RunID
 	kind *Kind // of the run's workflow
 	eff  core.Effect
 }
 
-// ended is a run that closed in a batch.
+// ended is a run that closed in a batch. next is the next run of its chain, if there is one.
 type ended struct {
 	outcome Outcome
 	next    core.RunID
 }
 
+// reset empties the batch and keeps its memory.
 func (b *batch) reset() {
 	clear(b.viewed)
 	clear(b.after)
@@ -80,14 +83,15 @@ func (b *batch) reset() {
 	v := b.view
 	*b = batch{
 		blob: b.blob[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
-		watched: b.watched[:0], reports: b.reports[:0], mail: b.mail[:0], posted: b.posted[:0], taken: b.taken[:0],
+		watched: b.watched[:0], reports: b.reports[:0],
+		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
 		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
 	}
 }
 
-// forget drops all batches. What failed batches leave for the next Open stays.
+// forget drops all batches. It keeps what failed batches leave for the next Open.
 func (l *pipeline) forget() {
-	l.open, l.flight = nil, ring[*batch]{}
+	l.open, l.inFlight = nil, ring[*batch]{}
 	l.stored = make(map[core.DefinitionID]bool)
 	l.view.forget()
 }
@@ -102,15 +106,16 @@ func (l *pipeline) begin(seq uint64) {
 	l.open.seq = seq
 }
 
-// turn is what one input made of a run: an entry, which may have no records, and its effects.
-type turn struct {
+// transition is what one input did to one run: an entry, which may have no records, and its effects.
+type transition struct {
 	run *run
 	out core.Output
 }
 
-// add puts the entry of a turn into the open batch, and that of the run which follows in the chain; nil: none does. It puts
-// in both or none: the error is a panic of the run's code.
-func (l *pipeline) add(t, next *turn, now core.Time) error {
+// add puts the entry of a transition into the open batch. If the transition ends a run whose chain goes on, next is the
+// start of the next run, whose entry is put in as well; else next is nil. The error is a panic of the run's code. Then
+// the batch has neither entry.
+func (l *pipeline) add(t, next *transition, now core.Time) error {
 	start := len(l.open.blob)
 	middle, err := l.encode(t)
 	if err == nil && next != nil {
@@ -127,9 +132,9 @@ func (l *pipeline) add(t, next *turn, now core.Time) error {
 	return nil
 }
 
-// encode appends a turn's entry to the open batch and returns where it ends.
-func (l *pipeline) encode(t *turn) (end int, err error) {
-	defer caught("its entry was encoded", nil, &err)
+// encode appends the entry of a transition to the open batch and returns where it ends.
+func (l *pipeline) encode(t *transition) (end int, err error) {
+	defer catchPanic("its entry was encoded", nil, &err)
 	if e := &t.out.Entry; len(e.Records) > 0 {
 		l.open.blob = core.AppendEntry(l.open.blob, e)
 		t.run.rows.note(t.run.state, e)
@@ -140,7 +145,8 @@ func (l *pipeline) encode(t *turn) (end int, err error) {
 	return len(l.open.blob), nil
 }
 
-// keep counts a run's entry, which stands in the open batch. It is encoded once: the same bytes become the run's history.
+// keep counts an entry of a run that was put into the open batch. The run keeps the same bytes for its history in the
+// view, so that an entry is encoded only once.
 func (l *pipeline) keep(r *run, start, end int, now core.Time) {
 	if start == end {
 		return // the input changed nothing
@@ -148,39 +154,39 @@ func (l *pipeline) keep(r *run, start, end int, now core.Time) {
 	b := l.open
 	b.entries++
 	l.lastEntry = now
-	l.view.lacks(r, b.seq, end-start, now)
-	r.keep(b.seq, b.blob[start:end])
+	l.view.markBehind(r, b.seq, end-start, now)
+	r.addPending(b.seq, b.blob[start:end])
 	r.noteRecorded()
 }
 
-// last returns the youngest batch that holds anything; nil: all there was is durable. What a caller is told, and what a
-// worker is to do, waits for it.
+// last returns the newest batch that holds an entry. It returns nil if all entries are durable. Answers to callers and
+// tasks for workers wait for this batch, because they may be based on any entry so far.
 func (l *pipeline) last() *batch {
 	switch {
 	case l.open.entries > 0:
 		return l.open
-	case l.flight.len() > 0:
-		return l.flight.last()
+	case l.inFlight.len() > 0:
+		return l.inFlight.last()
 	default:
 		return nil
 	}
 }
 
-// pending returns how many entries are computed and not durable.
+// pending returns the number of entries that are not durable yet.
 func (l *pipeline) pending() int {
 	n := l.open.entries
-	for _, b := range l.flight.all() {
+	for _, b := range l.inFlight.all() {
 		n += b.entries
 	}
 	return n
 }
 
-// batches returns those in flight and the open one, in order.
+// batches returns the batches that are not durable yet, the open one last.
 func (l *pipeline) batches() []*batch {
 	if l.open == nil {
 		return nil
 	}
-	return append(l.flight.all(), l.open)
+	return append(l.inFlight.all(), l.open)
 }
 
 // define stores a definition with the first batch that needs it.
@@ -192,27 +198,28 @@ func (l *pipeline) define(d *journal.Definition) {
 	l.open.defs = append(l.open.defs, *d)
 }
 
-// remember keeps a report until what it did is durable, so that finished work is not repeated after a failed append.
-func (l *pipeline) remember(rep report) { l.open.reports = append(l.open.reports, rep) }
+// keepReport keeps a report until its entry is durable. If the append fails, the report is applied again, so that
+// finished work is not repeated.
+func (l *pipeline) keepReport(rep report) { l.open.reports = append(l.open.reports, rep) }
 
-// idle reports whether there is nothing to append for now.
+// idle reports whether there is nothing to append now.
 func (l *pipeline) idle(now core.Time) bool {
-	if l.open.full() || l.probing || l.view.flushing {
+	if l.open.mustSave() || l.probing || l.view.flushing {
 		return false
 	}
 	due := l.view.dueAt(l.lastEntry)
 	return due == 0 || due > now
 }
 
-// cut takes the open batch with a part of the view; nil: there is nothing to append. marks says that positions of feeds are
-// to be stored, in an empty batch if need be.
-func (l *pipeline) cut(partition int, now core.Time, marks bool) *journal.Batch {
-	if l.idle(now) && !marks {
+// cut closes the open batch, adds a part of the view and returns it. It returns nil if there is nothing to append. If
+// positions of feeds must be stored, it returns a batch even if that is empty.
+func (l *pipeline) cut(partition int, now core.Time, feedPositions bool) *journal.Batch {
+	if l.idle(now) && !feedPositions {
 		return nil
 	}
 	b := l.open
 	l.view.attach(b, partition, l.view.quota(b.entries, now), now)
-	if !b.full() && len(b.viewed) == 0 && !l.probing && !marks {
+	if !b.mustSave() && len(b.viewed) == 0 && !l.probing && !feedPositions {
 		return nil
 	}
 	l.probing = false
@@ -223,19 +230,19 @@ func (l *pipeline) cut(partition int, now core.Time, marks bool) *journal.Batch 
 	if len(b.viewed) > 0 {
 		b.out.View = &b.view
 	}
-	l.flight.push(b)
+	l.inFlight.push(b)
 	l.begin(b.seq + 1)
 	return &b.out
 }
 
-// committed takes the oldest batch out of the flight: it is durable.
+// committed returns the oldest batch, which is durable now.
 func (l *pipeline) committed() *batch {
-	b := l.flight.pop()
+	b := l.inFlight.pop()
 	l.durable = b.seq
 	return b
 }
 
-// recycle keeps a batch's memory for a later one.
+// recycle keeps a batch's memory for a later batch.
 func (l *pipeline) recycle(b *batch) {
 	b.reset()
 	l.spare = append(l.spare, b)
@@ -249,7 +256,7 @@ type ring[T any] struct {
 
 func (q *ring[T]) len() int { return len(q.items) - q.head }
 
-// all returns what is in the queue, in order. Appending to it does not change the queue.
+// all returns the items in order. Appending to the result does not change the queue.
 func (q *ring[T]) all() []T { return q.items[q.head:len(q.items):len(q.items)] }
 
 func (q *ring[T]) first() T { return q.items[q.head] }

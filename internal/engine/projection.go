@@ -7,24 +7,25 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// What governs how the view follows the journal. It may lag, since recovery replays the journal's tail, but it must
-// keep up on average and never hold up a commit for long.
+// These constants say how the view follows the journal. The view may be late, since recovery replays the journal's
+// tail. But it must keep up on average, and it must never delay a commit for long.
 const (
-	// settleAge is how long an active run may be missing from the view: a run that ends before is written once.
+	// settleAge is how long the view waits for an active run. A run that ends within it is written only once.
 	settleAge = time.Second
-	// quietAge is how long the partition must have recorded nothing before rows are written on their own.
+	// quietAge is how long the partition must have recorded nothing before rows get a batch of their own.
 	quietAge = 20 * time.Millisecond
-	// gatherAge and gatherRuns say when rows begin to join the batches, until none is left: now and then rather than in
-	// every commit.
+	// Rows join the batches once gatherRuns runs wait, or once one has waited for gatherAge. They then join until
+	// none is left. So a few commits carry many rows, and most carry none.
 	gatherAge  = 200 * time.Millisecond
 	gatherRuns = 64
-	// fewRuns join a commit that is small itself, so that it stays quick.
+	// fewRuns is how many runs join a small commit, so that it stays quick.
 	fewRuns = 8
-	// idleRuns are written in a commit of their own. What arrives meanwhile waits for it.
+	// idleRuns is how many runs are written in a commit of their own. Inputs that arrive meanwhile wait for it.
 	idleRuns = 32
-	// flushRuns are written at once when the engine ends.
+	// flushRuns is how many runs one batch takes when the engine ends.
 	flushRuns = 1024
-	// tailSoft and tailHard are sizes of the journal that the view lacks, from which on it hurries.
+	// tailSoft and tailHard are sizes of the part of the journal that the view does not have. From each of them on,
+	// the view takes more rows per batch.
 	tailSoft = 8 << 20
 	tailHard = 32 << 20
 	// viewBytes bounds the histories in one batch.
@@ -33,45 +34,50 @@ const (
 
 // projection decides which rows of the view are written with which batch.
 type projection struct {
-	behind   behind            // runs the view lacks something of
-	settled  ring[*run]        // of those, the ones to which nothing will happen for a while: worth writing now
-	urgent   []*run            // whose rows are to be written with the next batch
+	behind   behindList        // runs of which the view does not have everything
+	settled  ring[*run]        // those of them to which nothing will happen soon: they are written first
+	urgent   []*run            // runs whose rows the next batch must take
 	joining  bool              // rows join the batches until none is left
-	flushing bool              // every batch takes rows until none is left
+	flushing bool              // every batch takes rows until none is left, because the engine ends
 	total    int64             // bytes of entries so far
 	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
-	hold     uint64            // the first batch with an entry of a run that stands still; the view does not pass it. 0: none
+
+	// keepFrom is the first batch with an entry of a run that was set aside; 0: there is none. The watermark stays
+	// below it, because the journal deletes batches up to the watermark.
+	keepFrom uint64
 }
 
-// forget drops what the view lacks, after a failed append.
+// forget drops all runs, after a failed append.
 func (v *projection) forget() {
 	*v = projection{joining: v.joining, flushing: v.flushing, onPanic: v.onPanic}
 }
 
-// lacks notes that the view lacks an entry of a run, of size bytes, in a batch.
-func (v *projection) lacks(r *run, seq uint64, size int, now core.Time) {
-	if r.first == 0 {
-		r.first, r.since, r.offset = seq, now, v.total
+// markBehind notes that a batch has an entry of a run, of size bytes, which the view does not have.
+func (v *projection) markBehind(r *run, seq uint64, size int, now core.Time) {
+	if r.firstPending == 0 {
+		r.firstPending, r.pendingSince, r.pendingOffset = seq, now, v.total
 		v.behind.push(r)
 	}
 	v.total += int64(size)
 }
 
-// holdFrom keeps the journal from a batch on, until a start that can carry on with a run that stands still.
-func (v *projection) holdFrom(seq uint64) {
-	if v.hold == 0 || seq < v.hold {
-		v.hold = seq
+// keepTailFrom keeps the journal from a batch on. A run that is set aside has an entry there, and a later start
+// needs it.
+func (v *projection) keepTailFrom(seq uint64) {
+	if v.keepFrom == 0 || seq < v.keepFrom {
+		v.keepFrom = seq
 	}
 }
 
-// noteSettled lists a run as worth writing if nothing will happen to it for a while.
+// noteSettled lists a run as ready to be written if nothing will happen to it for a while.
 func (v *projection) noteSettled(r *run, now core.Time) {
-	if !r.listed && settled(r, now) {
-		r.listed = true
+	if !r.inSettled && settled(r, now) {
+		r.inSettled = true
 		v.settled.push(r)
 	}
 }
 
+// settled reports whether nothing will happen to a run for a while, so that writing it now is not wasted.
 func settled(r *run, now core.Time) bool {
 	if r.aside != nil || r.state.Phase.Closed() {
 		return true
@@ -79,15 +85,15 @@ func settled(r *run, now core.Time) bool {
 	return r.state.Idle() && (r.wake == 0 || r.wake > now.Add(settleAge))
 }
 
-// quota is how many runs' rows a batch with that many entries carries.
+// quota returns how many runs' rows may join a batch that has so many entries.
 func (v *projection) quota(entries int, now core.Time) int {
 	head := v.behind.head
 	if head == nil {
 		return 0
 	}
-	gathered := v.settled.len() >= gatherRuns || now >= head.since.Add(gatherAge)
+	gathered := v.settled.len() >= gatherRuns || now >= head.pendingSince.Add(gatherAge)
 	v.joining = gathered || (v.joining && v.settled.len() > 0)
-	tail := v.total - head.offset
+	tail := v.total - head.pendingOffset
 	switch {
 	case v.flushing:
 		return flushRuns
@@ -104,29 +110,29 @@ func (v *projection) quota(entries int, now core.Time) int {
 	}
 }
 
-// dueAt returns when rows are to be written without waiting for another batch to join; zero: nothing to write.
+// dueAt returns when rows get a batch of their own if no other batch comes first; zero: there is nothing to write.
 func (v *projection) dueAt(lastEntry core.Time) core.Time {
 	head := v.behind.head
 	if head == nil {
 		return 0
 	}
 	if len(v.urgent) > 0 {
-		return head.since
+		return head.pendingSince
 	}
 	quiet := lastEntry.Add(quietAge)
 	if v.settled.len() > 0 {
 		return quiet
 	}
-	return max(quiet, head.since.Add(settleAge))
+	return max(quiet, head.pendingSince.Add(settleAge))
 }
 
-// attach puts up to n runs' rows into the batch.
+// attach puts the rows of up to n runs into the batch.
 func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	bytes := v.writeUrgent(b, partition)
 	aged := now.Add(-settleAge)
 	for n > 0 && bytes < viewBytes {
 		r := v.behind.head
-		hurry := r != nil && (r.since <= aged || v.total-r.offset > tailSoft || v.flushing)
+		hurry := r != nil && (r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
 		if !hurry {
 			if r = v.nextSettled(now); r == nil {
 				break
@@ -141,26 +147,27 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	}
 	b.view.Through = b.seq
 	if head := v.behind.head; head != nil {
-		b.view.Through = head.first - 1
+		b.view.Through = head.firstPending - 1
 	}
-	if v.hold != 0 {
-		b.view.Through = min(b.view.Through, v.hold-1)
+	if v.keepFrom != 0 {
+		b.view.Through = min(b.view.Through, v.keepFrom-1)
 	}
 }
 
-// trim drops runs from the front of the settled that were written out of turn, so that the list does not keep them alive.
+// trim removes runs from the front of the settled list that were written already. Otherwise the list would keep them
+// in memory.
 func (v *projection) trim() {
-	for v.settled.len() > 0 && v.settled.first().first == 0 {
-		v.settled.pop().listed = false
+	for v.settled.len() > 0 && v.settled.first().firstPending == 0 {
+		v.settled.pop().inSettled = false
 	}
 }
 
-// nextSettled takes the next run that is worth writing still; nil: none.
+// nextSettled takes the next run off the settled list that still has to be written; nil: there is none.
 func (v *projection) nextSettled(now core.Time) *run {
 	for v.settled.len() > 0 {
 		r := v.settled.pop()
-		r.listed = false
-		if r.first != 0 && settled(r, now) {
+		r.inSettled = false
+		if r.firstPending != 0 && settled(r, now) {
 			return r
 		}
 	}
@@ -170,7 +177,7 @@ func (v *projection) nextSettled(now core.Time) *run {
 // writeUrgent writes the runs whose rows cannot wait.
 func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
 	for _, r := range v.urgent {
-		if r.first != 0 {
+		if r.firstPending != 0 {
 			bytes += v.write(b, partition, r)
 		}
 	}
@@ -178,8 +185,8 @@ func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
 	return bytes
 }
 
-// write puts a run's rows and entries into the batch and returns the bytes of the entries. Where the rows cannot be made,
-// the run is set aside and only its own row says so.
+// write puts a run's rows and entries into the batch and returns the size of the entries. If making the rows panics,
+// the run is set aside, and only its own row is written, which says so.
 func (v *projection) write(b *batch, partition int, r *run) int {
 	to := &b.view
 	if r.aside == nil {
@@ -195,27 +202,27 @@ func (v *projection) write(b *batch, partition int, r *run) int {
 	}
 	size := len(r.pending.bytes)
 	if size > 0 {
-		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.first, Entries: r.pending.bytes})
+		to.History = append(to.History, journal.HistoryRow{Run: r.id(), Seq: r.firstPending, Entries: r.pending.bytes})
 	}
 	r.writing = append(r.writing, r.pending)
 	r.pending = Piece{}
-	r.first = 0
+	r.firstPending = 0
 	v.behind.remove(r)
 	b.viewed = append(b.viewed, r)
 	return size
 }
 
-// writeRows appends the run's row, and those of its steps and attempts that have changed.
+// writeRows appends the run's row and the rows of its steps and attempts that have changed.
 func (r *run) writeRows(to *journal.View, partition int, seq uint64) {
 	to.Runs = append(to.Runs, r.row(partition, seq))
-	r.rows.take(r.state, to)
+	r.rows.moveTo(r.state, to)
 }
 
-// unviewed calls fn with each run whose row in the view is not up to date, durably.
-func (l *pipeline) unviewed(fn func(*run)) {
-	for _, b := range l.flight.all() {
+// eachBehind calls fn with each run whose current row is not durable in the view.
+func (l *pipeline) eachBehind(fn func(*run)) {
+	for _, b := range l.inFlight.all() {
 		for _, r := range b.viewed {
-			if r.first == 0 {
+			if r.firstPending == 0 {
 				fn(r)
 			}
 		}
@@ -225,13 +232,14 @@ func (l *pipeline) unviewed(fn func(*run)) {
 	}
 }
 
-// behind is the list of runs the view lacks something of, in the order of the first batch it lacks.
-type behind struct {
+// behindList is the list of runs of which the view does not have everything, ordered by the first batch that it does
+// not have.
+type behindList struct {
 	head, tail *run
 	count      int
 }
 
-func (l *behind) push(r *run) {
+func (l *behindList) push(r *run) {
 	r.prev, r.next = l.tail, nil
 	if l.tail == nil {
 		l.head = r
@@ -242,7 +250,7 @@ func (l *behind) push(r *run) {
 	l.count++
 }
 
-func (l *behind) remove(r *run) {
+func (l *behindList) remove(r *run) {
 	if r.prev == nil {
 		l.head = r.next
 	} else {
@@ -257,6 +265,7 @@ func (l *behind) remove(r *run) {
 	l.count--
 }
 
+// earliest returns the earlier of two instants. Zero means never.
 func earliest(a, b core.Time) core.Time {
 	if a == 0 || (b != 0 && b < a) {
 		return b

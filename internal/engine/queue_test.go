@@ -22,7 +22,7 @@ func TestSlotsFirstComeFirstServed(t *testing.T) {
 	}
 	want := []core.RunID{ids[0], ids[3], ids[1], ids[2]}
 	for i, id := range want {
-		got := r.crew.took()
+		got := r.workers.dispatched()
 		if len(got) != 1 || got[0].Token.Run != id {
 			t.Fatalf("task %d: %v, want one of run %s", i, got, id)
 		}
@@ -37,7 +37,8 @@ func TestSlotsFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A step that backs off holds no slot; an attempt whose deadline comes while it waits is withdrawn and never executes.
+// A step that backs off uses no slot. An attempt whose deadline comes while it waits for a slot is withdrawn and
+// never executes.
 func TestSlotsAndDeadlines(t *testing.T) {
 	r := newRig(t, 1)
 	holder := r.start(flow("retry", task().tries(2, time.Hour)))
@@ -46,37 +47,37 @@ func TestSlotsAndDeadlines(t *testing.T) {
 	late.Queued = time.Minute
 	waiter := r.start(flow("late", late))
 	r.settle()
-	first := r.crew.took()[0]
+	first := r.workers.dispatched()[0]
 	r.pass(2 * time.Minute)
 	r.wantPhase(waiter, core.RunFailed)
-	if got := r.crew.took(); len(got) != 0 {
+	if got := r.workers.dispatched(); len(got) != 0 {
 		t.Fatalf("an attempt was picked up after its deadline: %v", got)
 	}
 	r.p.Report(holder, failTask(first), r.now)
 	third := r.start(flow("one", task()))
 	r.settle()
-	if got := r.crew.took(); len(got) != 1 || got[0].Token.Run != third {
+	if got := r.workers.dispatched(); len(got) != 1 || got[0].Token.Run != third {
 		t.Fatalf("the slot of a step that backs off is not free: %v", got)
 	}
 }
 
-// An expired attempt keeps its slot until its work is gone.
+// An expired attempt uses its slot until its work has stopped.
 func TestExpiredAttemptHoldsItsSlot(t *testing.T) {
 	r := newRig(t, 1)
 	slow := task()
 	slow.Timeout = time.Second
 	var stopped []report
-	r.crew.report = func(id core.RunID, in core.Input) { stopped = append(stopped, report{id, in}) }
+	r.workers.report = func(id core.RunID, in core.Input) { stopped = append(stopped, report{id, in}) }
 	id := r.start(flow("slow", slow))
 	next := r.start(flow("one", task()))
 	r.pass(10 * time.Second)
 	if len(stopped) != 1 || r.p.Stats().Live != 1 {
 		t.Fatalf("revoked %d, %+v", len(stopped), r.p.Stats())
 	}
-	r.crew.took()
+	r.workers.dispatched()
 	r.p.Report(id, stopped[0].in, r.now)
 	r.settle()
-	if got := r.crew.took(); len(got) != 1 || got[0].Token.Run != next {
+	if got := r.workers.dispatched(); len(got) != 1 || got[0].Token.Run != next {
 		t.Fatalf("after the stop: %v", got)
 	}
 	r.wantPhase(id, core.RunFailed)
@@ -89,10 +90,10 @@ func TestRematch(t *testing.T) {
 	if r.p.Stats().Queued != 1 {
 		t.Fatalf("%+v", r.p.Stats())
 	}
-	r.crew.slots = 1
+	r.workers.slots = 1
 	r.p.Rematch(r.now)
 	r.settle()
-	if len(r.crew.took()) != 1 {
+	if len(r.workers.dispatched()) != 1 {
 		t.Fatal("new workers were not asked")
 	}
 }

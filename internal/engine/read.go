@@ -10,8 +10,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// unread is the error of a read beside the loop. Where the engine has ended meanwhile, and the journal with it, that is why.
-func (e *Engine) unread(op, id string, err error) error {
+// readError is the error of a read that the caller's goroutine does itself. If the engine has ended meanwhile, the
+// journal is closed too, and that is the reason.
+func (e *Engine) readError(op, id string, err error) error {
 	if errors.Is(err, journal.ErrNotFound) {
 		return notFound(op, id)
 	}
@@ -21,8 +22,8 @@ func (e *Engine) unread(op, id string, err error) error {
 	return failure(op, id, err)
 }
 
-// Entries returns a run's history so far, committed entries only, without its first after entries.
-// Errors: CodeInvalid, CodeNotFound, CodeClosed.
+// Entries returns a run's history without its first after entries. It holds committed entries only. Errors:
+// CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
 	part, err := e.entries(ctx, id, after, nil)
 	return part.entries, err
@@ -31,15 +32,16 @@ func (e *Engine) Entries(ctx context.Context, id core.RunID, after int) ([]core.
 // part is what a history holds after a position.
 type part struct {
 	entries []core.Entry
-	closed  bool // the run has ended with the last of them
+	closed  bool // the run is closed after the last of them
 }
 
-// entries puts what the partition knows behind what the view knows. Where a watcher comes along it is enrolled first, so
-// that it misses nothing of what follows. Who has seen all but the last entries gets those from memory.
+// entries joins what the view has with what the partition has. If there is a watcher, it is added first, so that it
+// misses nothing that follows. A caller that has seen all but the last entries gets those from memory, without a
+// read.
 func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
 	e = e.of(id)
 	if id == (core.RunID{}) {
-		return part{}, unnamed("read")
+		return part{}, emptyID("read")
 	}
 	c := e.call(CallEntries)
 	c.Run, c.Watcher = id, w
@@ -62,7 +64,7 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	}
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && (len(pieces) == 0 || !errors.Is(err, journal.ErrNotFound)) {
-		return part{}, e.unread("read", id.String(), err)
+		return part{}, e.readError("read", id.String(), err)
 	}
 	all, err := join(h, pieces)
 	if err != nil {
@@ -74,7 +76,7 @@ func (e *Engine) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	return part{all[min(after, len(all)):], closed}, nil
 }
 
-// join appends to a history the entries of later batches.
+// join appends the entries of later batches to a history.
 func join(h journal.History, pieces []Piece) ([]core.Entry, error) {
 	entries := h.Entries
 	for _, p := range pieces {
@@ -95,8 +97,8 @@ func join(h journal.History, pieces []Piece) ([]core.Entry, error) {
 	return entries, nil
 }
 
-// Inspect folds the committed history into a private copy of the run's state. Errors: those of Entries, CodeInvalid where
-// the definition cannot be compiled any more.
+// Inspect computes a run's state from its committed history. The caller owns the result. Errors: those of Entries,
+// and CodeInvalid if the definition cannot be compiled any more.
 func (e *Engine) Inspect(ctx context.Context, id core.RunID) (*core.Run, error) {
 	entries, err := e.Entries(ctx, id, 0)
 	if err != nil {
@@ -122,8 +124,10 @@ func (e *Engine) fold(ctx context.Context, id core.RunID, entries []core.Entry) 
 	return nil, failure("read", id.String(), journal.ErrCorrupt)
 }
 
-// Watch calls fn with each committed entry of the run after its first after ones, in order and without gaps, until the
-// run has ended, ctx is done or fn fails. A slow fn holds up nobody: what it was too slow for is read again.
+// Watch calls fn with each committed entry of the run after its first after ones, in order and without gaps. It
+// returns when the run has ended, ctx is done or fn fails. A slow fn delays nobody else: entries that it was too
+// slow for are read again.
+//
 // Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
 func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
 	e = e.of(id)
@@ -143,7 +147,7 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 		ended = more.closed
 		return nil
 	}
-	defer func() { e.inbox.put(item{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
+	defer func() { e.requests.put(request{call: &Call{Op: CallUnwatch, Run: id, Watcher: w}}) }()
 	err := reread()
 	for err == nil && !ended {
 		select {
@@ -165,11 +169,11 @@ func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 	return err
 }
 
-// Lookup resolves a run id or a workflow id: the open run of that id, or else its newest one.
-// Errors: CodeInvalid, CodeNotFound, CodeClosed.
+// Lookup finds a run by a run id or a workflow id. For a workflow id it returns the open run, or else the newest
+// one. Errors: CodeInvalid, CodeNotFound, CodeClosed.
 func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	if name == "" {
-		return core.RunID{}, unnamed("find")
+		return core.RunID{}, emptyID("find")
 	}
 	e = e.ofKey(core.KeyOfWorkflowID(name))
 	c := e.call(CallFind)
@@ -193,13 +197,13 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	case err == nil && found != id && !e.masked(ctx, found):
 		return found, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
-		return core.RunID{}, e.unread("find", name, err)
+		return core.RunID{}, e.readError("find", name, err)
 	case id != (core.RunID{}):
-		return id, nil // ended, and newer than what the view knows
+		return id, nil // it has ended, and is newer than those the view knows
 	}
 	page, err := j.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {
-		return core.RunID{}, e.unread("find", name, err)
+		return core.RunID{}, e.readError("find", name, err)
 	}
 	if len(page.Runs) == 0 {
 		return core.RunID{}, notFound("find", name)
@@ -207,7 +211,7 @@ func (e *Engine) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	return page.Runs[0].ID, nil
 }
 
-// masked reports whether the partition knows a run better than the view.
+// masked reports whether the partition has newer rows of a run than the view. Then the view's row does not count.
 func (e *Engine) masked(ctx context.Context, id core.RunID) bool {
 	c := e.call(CallEntries)
 	c.Run = id
@@ -219,7 +223,8 @@ func (e *Engine) masked(ctx context.Context, id core.RunID) bool {
 	return known
 }
 
-// List lists runs, the newest first, those not yet in the view included. Errors: CodeClosed, CodeUncertain.
+// List lists runs, the newest first. It includes those that are not in the view yet. Errors: CodeClosed,
+// CodeUncertain.
 func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -232,15 +237,15 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	for {
 		page, err := e.cfg.Journal.List(ctx, q)
 		if err != nil {
-			return journal.Page{}, e.unread("list", "", err)
+			return journal.Page{}, e.readError("list", "", err)
 		}
 		rows = known.overlay(rows, page.Runs)
 		if !page.More || len(page.Runs) == 0 {
 			slices.SortFunc(rows, newestFirst)
 			return cutPage(rows, q.Limit, false), nil
 		}
-		// What lies in memory may be older than the page's last row: it belongs to a later page then, unless this one
-		// is filled up by rows before it.
+		// A run in memory may be older than the last row of the view's page. It belongs on a later page, unless too few
+		// rows come before it to fill this page.
 		last := page.Runs[len(page.Runs)-1]
 		slices.SortFunc(rows, newestFirst)
 		if n, _ := slices.BinarySearchFunc(rows, last, newestFirst); n >= q.Limit-1 {
@@ -250,7 +255,7 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 	}
 }
 
-// unlisted asks all partitions for what the view does not have up to date.
+// unlisted asks all partitions for the rows that are newer than those of the view.
 func (e *Engine) unlisted(ctx context.Context, q journal.Query) (known Call, err error) {
 	for i, part := range e.all() {
 		c := part.call(CallList)
@@ -288,7 +293,9 @@ func cutPage(rows []journal.RunRow, limit int, more bool) journal.Page {
 func (e *Engine) Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error) {
 	d, err := e.cfg.Journal.Definition(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
-		return d, &Error{Code: CodeNotFound, Op: "definition", ID: id.String(), Err: errors.New("there is no such definition")}
+		return d, &Error{
+			Code: CodeNotFound, Op: "definition", ID: id.String(), Err: errors.New("there is no such definition"),
+		}
 	}
 	return d, failure("definition", id.String(), err)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 func TestWatch(t *testing.T) {
@@ -23,7 +23,8 @@ func TestWatch(t *testing.T) {
 			wg.Go(func() {
 				<-time.After(delay)
 				var got []core.Entry
-				if err := e.Watch(t.Context(), id, 0, func(en core.Entry) error { got = append(got, en); return nil }); err != nil {
+				err := e.Watch(t.Context(), id, 0, func(en core.Entry) error { got = append(got, en); return nil })
+				if err != nil {
 					t.Error(err)
 				}
 				all, err := e.Entries(t.Context(), id, 0)
@@ -51,7 +52,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A watcher that is slower than its buffer sees everything nevertheless.
+// A watcher that is too slow for its buffer still sees every entry.
 func TestSlowWatcherMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed)
@@ -103,7 +104,8 @@ func TestListLookupInspect(t *testing.T) {
 		if len(got) != len(want) {
 			t.Fatalf("listed %d of %d", len(got), len(want))
 		}
-		started, err := e.Start(t.Context(), StartRequest{Definition: flow("x", nap(time.Hour)).definition(), WorkflowID: "order-7"})
+		req := StartRequest{Definition: flow("x", nap(time.Hour)).definition(), WorkflowID: "order-7"}
+		started, err := e.Start(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,53 +11,55 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Open takes the partition over and reads what the view lacks: the tail of the journal. Runs that were active, and those
-// that come due, are read by the first window. After Failed, Open is called again; where it fails the partition stays
-// empty and Open may be called once more. A partition that was owned already is never taken back from a newer owner: then
-// the error is CodeFenced, for good.
+// Open takes the partition over and reads the journal's tail, which is what the view does not have. Active runs that
+// are not in the tail, and runs that come due, are read with the first window.
+//
+// After Failed, Open is called again. If Open fails, the partition stays empty, and Open may be called once more. A
+// partition that was owned before is never taken back from a newer owner: then the error is CodeFenced, and it
+// stays.
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	p.forget()
 	p.ctx = ctx
-	lease, err := p.own(ctx)
+	lease, err := p.acquire(ctx)
 	if err != nil {
 		return failure("open", "", err)
 	}
 	p.pipeline.epoch, p.pipeline.term, p.pipeline.durable = lease.Epoch, lease.Term, lease.Last
 	p.pipeline.begin(lease.Last + 1)
-	p.mail.open(lease.Taken, now)
-	p.feeds.opened(lease, now)
+	p.messages.open(lease.Taken, now)
+	p.feeds.load(lease, now)
 	if err := p.replay(ctx, lease); err != nil {
 		p.forget()
 		return failure("open", "", err)
 	}
 	p.at(now)
-	if err := p.reload(); err != nil {
+	if err := p.loadReported(); err != nil {
 		p.forget()
 		return failure("open", "", err)
 	}
-	kept := p.pipeline.reports
+	reports := p.pipeline.reports
 	p.pipeline.reports = nil
-	for _, rep := range kept {
+	for _, rep := range reports {
 		p.Report(rep.run, rep.in, p.now)
 	}
 	p.revokeAgain()
-	if err := p.unread; err != nil {
+	if err := p.readErr; err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
-	p.tellAgain()
+	p.notifyAfterFailure()
 	return nil
 }
 
-// own acquires the partition, or goes on as its owner.
-func (p *Partition) own(ctx context.Context) (journal.Lease, error) {
+// acquire makes this process the owner of the partition, or lets it go on as the owner.
+func (p *Partition) acquire(ctx context.Context) (journal.Lease, error) {
 	if epoch := p.pipeline.epoch; epoch != 0 {
 		return p.cfg.Journal.Renew(ctx, p.cfg.Partition, epoch)
 	}
 	return p.cfg.Journal.Acquire(ctx, p.cfg.Partition, p.cfg.Owner)
 }
 
-// Release gives the partition back. It is of no more use, unless Open takes it again.
+// Release gives the partition back. Afterwards only Open may be called.
 func (p *Partition) Release(ctx context.Context) error {
 	epoch := p.pipeline.epoch
 	if epoch == 0 {
@@ -67,8 +69,9 @@ func (p *Partition) Release(ctx context.Context) error {
 	return p.cfg.Journal.Release(ctx, p.cfg.Partition, epoch)
 }
 
-// reload reads the runs that workers' reports and void revokes are about. Where one cannot be read now, both are kept.
-func (p *Partition) reload() error {
+// loadReported loads the runs that the kept reports and revokes are about. If one cannot be read now, it returns the
+// error and both stay kept.
+func (p *Partition) loadReported() error {
 	about := make([]core.RunID, 0, len(p.pipeline.reports)+len(p.pipeline.revokes))
 	for _, rep := range p.pipeline.reports {
 		about = append(about, rep.run)
@@ -84,8 +87,8 @@ func (p *Partition) reload() error {
 	return nil
 }
 
-// revokeAgain stops attempts whose end is on disk after all, though the append that said so seemed to fail: their workers
-// were not told.
+// revokeAgain stops attempts whose worker was not told to stop. Their end was in a batch whose append seemed to
+// fail, but it is on disk after all.
 func (p *Partition) revokeAgain() {
 	var later []effect
 	for _, e := range p.pipeline.revokes {
@@ -95,11 +98,11 @@ func (p *Partition) revokeAgain() {
 		}
 		r, err := p.get(e.run)
 		if permanent(err) {
-			later = append(later, e) // it is set aside, perhaps not by the next Open
+			later = append(later, e) // the run is set aside now, but perhaps not after the next Open
 			continue
 		}
 		if err != nil || int(eff.Step) >= len(r.state.Steps) {
-			continue // what it ended is as void as the end
+			continue // the run or its step was not saved, so nothing is to be stopped
 		}
 		if s := &r.state.Steps[eff.Step]; s.Stopping && s.Attempt == eff.Attempt {
 			p.carryOut(&e)
@@ -109,29 +112,29 @@ func (p *Partition) revokeAgain() {
 	p.settle()
 }
 
-// leaveInTail sets a run of the tail aside, as it is in the journal, which is kept from its first batch on.
-func (p *Partition) leaveInTail(t *tailRun, first uint64, err error) {
+// setTailRunAside sets a run of the tail aside. The journal keeps its entries, from the first batch that has one.
+func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
 	a := p.setAside(t.id, err)
 	if created, ok := t.entries[0].Records[0].(core.RunCreated); ok {
-		a.unseen = &journal.RunRow{
-			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID, Key: created.Key,
-			Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At, Wake: journal.WakeSetAside,
-			Parent: created.Parent.Run, Message: a.Error(),
+		a.missingRow = &journal.RunRow{
+			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID,
+			Key: created.Key, Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At,
+			Wake: journal.WakeSetAside, Parent: created.Parent.Run, Message: a.Error(),
 		}
 	}
-	p.pipeline.view.holdFrom(first)
+	p.pipeline.view.keepTailFrom(first)
 }
 
-// tailRun is what the tail holds of one run.
+// tailRun is what the tail has of one run.
 type tailRun struct {
 	id      core.RunID
 	created *core.RunCreated // nil: it was created before the tail
 	entries []core.Entry
-	seqs    []uint64
+	seqs    []uint64 // the batch of each entry
 }
 
-// replay restores the runs of the journal's tail. Time goes on from the tail's last instant at least, so that what
-// happens next is not before what happened last.
+// replay restores the runs of the journal's tail. It also moves the partition's time to the last instant in the
+// tail, so that time does not run backwards.
 func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	var order []*tailRun
 	byID := make(map[core.RunID]*tailRun)
@@ -152,24 +155,25 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	if err != nil {
 		return err
 	}
-	var dirty []*run
+	var restored []*run
 	for _, t := range order {
-		all := *t
+		all := *t // restoreTail removes entries from t
 		r, err := p.restoreTail(ctx, t, byID)
 		if permanent(err) {
-			p.leaveInTail(&all, all.seqs[0], err)
+			p.setTailRunAside(&all, all.seqs[0], err)
 		} else if err != nil {
 			return err
 		}
 		if r != nil {
-			dirty = append(dirty, r)
+			restored = append(restored, r)
 		}
 	}
-	p.trackRestored(dirty)
+	p.trackRestored(restored)
 	return nil
 }
 
-// restoreTail restores a run from what the view holds and what the tail adds; nil: the view holds it all.
+// restoreTail restores a run from what the view has and what the tail adds. It returns nil if the view has
+// everything.
 func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.RunID]*tailRun) (*run, error) {
 	h, err := p.cfg.Journal.History(ctx, t.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -179,7 +183,7 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 		t.entries, t.seqs = t.entries[1:], t.seqs[1:]
 	}
 	if len(t.entries) == 0 {
-		return nil, nil // idle or closed: should it be active, the first window finds it
+		return nil, nil // if the run is active, the first window loads it
 	}
 	entries := h.Entries
 	if len(entries) == 0 {
@@ -190,9 +194,9 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 		return nil, fmt.Errorf("the journal's tail: %w", err)
 	}
 	var encoded []byte
-	if len(h.Entries) == 0 { // its first entry is the tail's
+	if len(h.Entries) == 0 { // its first entry is in the tail
 		encoded = core.AppendEntry(encoded[:0], &entries[0])
-		r.keep(t.seqs[0], encoded)
+		r.addPending(t.seqs[0], encoded)
 		t.seqs = t.seqs[1:]
 	} else {
 		r.rows.forget()
@@ -202,31 +206,35 @@ func (p *Partition) restoreTail(ctx context.Context, t *tailRun, tail map[core.R
 			return nil, err
 		}
 		encoded = core.AppendEntry(encoded[:0], &t.entries[i])
-		r.keep(t.seqs[i], encoded)
+		r.addPending(t.seqs[i], encoded)
 	}
-	r.first = r.pending.marks[0].seq
-	p.residents.enter(r)
+	r.firstPending = r.pending.marks[0].seq
+	p.residents.addRestored(r)
 	return r, nil
 }
 
-// trackRestored lists the runs of the tail: the view lacks something of all, and those with attempts have to be recovered.
-func (p *Partition) trackRestored(dirty []*run) {
-	// They stand in the order of their first entry in the tail; of those partly applied a later one counts.
-	sortByFirst(dirty)
-	for _, r := range dirty {
-		first := r.first
-		r.first = 0
-		p.pipeline.view.lacks(r, first, len(r.pending.bytes), p.now)
+// trackRestored lists the restored runs. The view does not have everything of any of them. Those with attempts have
+// to be recovered.
+func (p *Partition) trackRestored(restored []*run) {
+	// The list of runs behind is ordered by the first batch that the view does not have. For a run that is partly in
+	// the view, that is not its first batch in the tail.
+	slices.SortStableFunc(restored, func(a, b *run) int { return cmp.Compare(a.firstPending, b.firstPending) })
+	for _, r := range restored {
+		first := r.firstPending
+		r.firstPending = 0
+		p.pipeline.view.markBehind(r, first, len(r.pending.bytes), p.now)
 		p.pipeline.view.noteSettled(r, p.now)
-		if r.lost {
+		if r.unrecovered {
 			p.residents.restored.push(r)
 		}
 	}
 }
 
-// Failed says that an append failed: with err nothing of it, or, where the journal could not tell, perhaps all of it is
-// on disk. Every batch after it is void. The partition forgets what it holds in memory, answers who waits for a batch,
-// and keeps the workers' reports. Open makes it ready again.
+// Failed says that an append failed with err. Either nothing of the batch is on disk, or the journal could not tell,
+// and all of it may be there. All later batches are dropped too.
+//
+// The partition forgets what it has in memory, answers those who wait for a batch, and keeps the workers' reports.
+// Open makes it ready again.
 func (p *Partition) Failed(err error) {
 	var kept []report
 	p.tasks.alive = make(map[core.Token]bool)
@@ -237,14 +245,14 @@ func (p *Partition) Failed(err error) {
 			}
 		}
 		kept = append(kept, b.reports...)
-		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // the dispatches among them are void
+		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // revokeAgain skips other effects
 		for i := range b.posted {
-			if to := b.posted[i].To; !slices.Contains(p.pipeline.untold, to) {
-				p.pipeline.untold = append(p.pipeline.untold, to)
+			if to := b.posted[i].To; !slices.Contains(p.pipeline.unnotified, to) {
+				p.pipeline.unnotified = append(p.pipeline.unnotified, to)
 			}
 		}
 		for _, c := range b.calls {
-			c.Err, c.void = failure(c.op(), "", err), true
+			c.Err, c.batchFailed = failure(c.op(), "", err), true
 			c.answer()
 		}
 	}
@@ -253,12 +261,12 @@ func (p *Partition) Failed(err error) {
 	for _, b := range p.defs.bodies() {
 		b.Reset(p.generation, p.owns)
 	}
-	p.tasks.dropUngiven()
+	p.tasks.dropUndispatched()
 	p.forget()
-	p.audience.again(nil)
+	p.audience.askAgain(nil)
 }
 
-// Shut answers everyone who waits with an error. The partition is of no more use.
+// Shut answers everyone who waits with an error. The partition cannot be used afterwards.
 func (p *Partition) Shut(err error) {
 	for _, b := range p.pipeline.batches() {
 		for _, c := range b.calls {
@@ -268,9 +276,5 @@ func (p *Partition) Shut(err error) {
 	}
 	p.forget()
 	p.tasks.close()
-	p.audience.again(err)
-}
-
-func sortByFirst(runs []*run) {
-	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.first, b.first) })
+	p.audience.askAgain(err)
 }

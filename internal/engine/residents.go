@@ -1,60 +1,62 @@
 package engine
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // residents are the runs in memory, with the indexes that find them and the window of wake times that is in memory.
-// Nothing here knows of batches, tasks or callers.
+// They know nothing of batches, tasks or callers.
 type residents struct {
-	runs   map[core.RunID]*run
-	aside  map[core.RunID]*aside   // runs that stand still, and why
-	heard  map[core.RunID]struct{} // runs that are known not to stand still; see unheard
-	byName map[string]core.RunID   // open runs in memory by the workflow id their caller chose
-	byKey  map[startKey]core.RunID // runs in memory by workflow and idempotency key
-	wakes  wakes
+	runs     map[core.RunID]*run
+	aside    map[core.RunID]*aside   // runs that are set aside, and why
+	runsHere map[core.RunID]struct{} // runs that are known not to be set aside; see checkRunsHere
+	byName   map[string]core.RunID   // open runs in memory by workflow id
+	byKey    map[startKey]core.RunID // runs in memory by workflow and idempotency key
+	wakes    wakes
 
-	visited  []*run     // loaded by the input at hand; they may leave again after it
-	restored ring[*run] // read at open with attempts that a predecessor gave out; still to be recovered
+	toEvict  []*run     // loaded for the input at hand; they may leave memory after it
+	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
 
-	window  Window
-	reading bool                    // a window is being read
-	left    map[core.RunID]struct{} // runs that left memory while it is read
-	beyond  core.Time               // the first wake known beyond the window; 0: none
+	window        Window
+	readingWindow bool                    // a reader reads the runs of the window now
+	evicted       map[core.RunID]struct{} // runs that left memory since that reader began
+	nextWake      core.Time               // the first known wake time after the window; 0: none is known
 }
 
 // forget empties the memory.
 func (s *residents) forget() {
 	*s = residents{
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
-		heard:  make(map[core.RunID]struct{}),
-		byName: make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
+		runsHere: make(map[core.RunID]struct{}),
+		byName:   make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
 		window: Window{gen: s.window.gen + 1},
 	}
 }
 
-// create puts a new run into memory.
+// create makes a new run and puts it into memory.
 func (s *residents) create(id core.RunID, kind *Kind) *run {
 	r := &run{state: core.NewRun(id), kind: kind}
 	s.runs[id] = r
 	return r
 }
 
-// enter puts a restored run into memory. One that was active is a predecessor's: this partition keeps its own active
-// runs in memory.
-func (s *residents) enter(r *run) {
+// addRestored puts a run that was read from the journal into memory. If it is active, its attempts are those of an
+// earlier owner, because this partition never evicts an active run.
+func (s *residents) addRestored(r *run) {
 	s.runs[r.id()] = r
-	s.name(r)
+	s.addNames(r)
 	s.retime(r)
-	r.lost = r.state.Active()
+	r.unrecovered = r.state.Active()
 	r.noteRecorded()
 }
 
-// retime puts the run where its wake time belongs.
+// retime moves the run to its wake time in the heap.
 func (s *residents) retime(r *run) {
 	if r.state.Phase.Closed() {
 		s.wakes.set(r, 0)
@@ -63,19 +65,20 @@ func (s *residents) retime(r *run) {
 	s.wakes.set(r, r.state.Wake())
 }
 
-// name makes an open run findable by the names its caller chose.
-func (s *residents) name(r *run) {
+// addNames makes an open run findable by its workflow id and its key.
+func (s *residents) addNames(r *run) {
 	st := r.state
 	if st.WorkflowID != "" && !st.Phase.Closed() {
 		s.byName[st.WorkflowID] = st.ID
 	}
-	if st.Key != "" && st.Next == (core.RunID{}) { // the key goes with the chain
+	if st.Key != "" && st.Next == (core.RunID{}) { // a key finds the last run of a chain
 		s.byKey[startKey{st.Workflow, st.Key}] = st.ID
 	}
 }
 
-// unname forgets a run's names: the workflow id when it ends, both when it leaves memory.
-func (s *residents) unname(r *run, leaves bool) {
+// removeNames removes a run from the indexes: from that of workflow ids when it ends, from both when it leaves
+// memory.
+func (s *residents) removeNames(r *run, leaves bool) {
 	st := r.state
 	if st.WorkflowID != "" && s.byName[st.WorkflowID] == st.ID {
 		delete(s.byName, st.WorkflowID)
@@ -85,22 +88,23 @@ func (s *residents) unname(r *run, leaves bool) {
 	}
 }
 
-// visit notes a run that was loaded for the input at hand.
-func (s *residents) visit(r *run) { s.visited = append(s.visited, r) }
+// evictLater remembers a run that was loaded for the input at hand.
+func (s *residents) evictLater(r *run) { s.toEvict = append(s.toEvict, r) }
 
-// endVisits lets the runs go that were loaded for one input and need no memory after it.
-func (s *residents) endVisits() {
-	for i, r := range s.visited {
+// evictUnneeded evicts the runs that were loaded for the input at hand and are not needed after it.
+func (s *residents) evictUnneeded() {
+	for i, r := range s.toEvict {
 		s.evict(r)
-		s.visited[i] = nil
+		s.toEvict[i] = nil
 	}
-	s.visited = s.visited[:0]
+	s.toEvict = s.toEvict[:0]
 }
 
-// evict drops a run from memory if the view knows all of it and nothing is due soon.
+// evict drops a run from memory if the view has all of it and nothing is due soon.
 func (s *residents) evict(r *run) {
-	// Work that still stops belongs to its run also after the run's end: a retry has to know of it.
-	if !r.clean() || r.lost || s.runs[r.id()] != r || (r.aside == nil && r.state.Live() > 0) {
+	// An attempt may still be stopping after the end of its run. The run stays until then: a retry has to know of
+	// that attempt.
+	if !r.viewed() || r.unrecovered || s.runs[r.id()] != r || (r.aside == nil && r.state.Live() > 0) {
 		return
 	}
 	if r.aside == nil && !r.state.Phase.Closed() {
@@ -108,23 +112,36 @@ func (s *residents) evict(r *run) {
 			return
 		}
 		if r.wake != 0 {
-			s.beyond = earliest(s.beyond, r.wake)
+			s.nextWake = earliest(s.nextWake, r.wake)
 		}
 	}
 	s.drop(r)
 }
 
-// drop takes a run out of memory.
+// drop removes a run from memory.
 func (s *residents) drop(r *run) {
-	if s.reading {
-		s.left[r.id()] = struct{}{}
+	if s.readingWindow {
+		s.evicted[r.id()] = struct{}{}
 	}
 	s.wakes.remove(r)
-	s.unname(r, true)
+	s.removeNames(r, true)
 	delete(s.runs, r.id())
 }
 
-// get returns a run, loading it where it is not in memory. What is not in memory is in the view, up to its last entry.
+// Each calls fn with the state of each run in memory, ordered by id. Runs that are set aside are left out. A state may
+// be ahead of what is durable, and fn must not change it.
+func (p *Partition) Each(fn func(*core.Run)) {
+	ids := slices.SortedFunc(maps.Keys(p.residents.runs), func(a, b core.RunID) int {
+		return bytes.Compare(a[:], b[:])
+	})
+	for _, id := range ids {
+		if r := p.residents.runs[id]; r.aside == nil {
+			fn(r.state)
+		}
+	}
+}
+
+// get returns a run. If it is not in memory, the view has all of it, and get loads it.
 func (p *Partition) get(id core.RunID) (*run, error) {
 	if a := p.residents.aside[id]; a != nil {
 		return nil, a
@@ -132,19 +149,19 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	r := p.residents.runs[id]
 	if r == nil {
 		if !p.owns(id) {
-			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d", journal.ErrNotFound, id,
-				p.mail.home(core.PartitionKey(id)), p.cfg.Partition)
+			return nil, fmt.Errorf("%w: run %s is in partition %d, this is partition %d",
+				journal.ErrNotFound, id, p.messages.home(core.PartitionKey(id)), p.cfg.Partition)
 		}
 		h, err := p.cfg.Journal.History(p.ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if r, err = p.adopt(id, h.Entries); err != nil {
+		if r, err = p.loadRun(id, h.Entries); err != nil {
 			return nil, err
 		}
-		p.residents.visit(r)
+		p.residents.evictLater(r)
 	}
-	if r.lost {
+	if r.unrecovered {
 		p.recover(r)
 	}
 	if r.aside != nil {
@@ -153,35 +170,37 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 	return r, nil
 }
 
-// adopt restores a run from its whole history and puts it into memory.
-func (p *Partition) adopt(id core.RunID, entries []core.Entry) (*run, error) {
+// loadRun restores a run from its whole history and puts it into memory.
+func (p *Partition) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
 	r, err := p.restore(id, entries, nil)
 	if err != nil {
-		if bug := (*panicked)(nil); errors.As(err, &bug) {
+		if isPanic(err) {
 			return nil, p.setAside(id, err)
 		}
 		return nil, err
 	}
 	r.rows.forget()
-	p.residents.enter(r)
+	p.residents.addRestored(r)
 	return r, nil
 }
 
-// restore folds entries into a run. tail is what the journal's tail holds while it is replayed, else nil.
+// restore makes a run from its entries. tail is the journal's tail while it is replayed, else nil.
 func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.RunID]*tailRun) (r *run, err error) {
-	defer caught("its history was folded", nil, &err)
+	defer catchPanic("its history was folded", nil, &err)
 	if len(entries) == 0 || len(entries[0].Records) == 0 {
-		return nil, fmt.Errorf("%w: run %s has no beginning", journal.ErrCorrupt, id)
+		return nil, fmt.Errorf("%w: the history of run %s is empty", journal.ErrCorrupt, id)
 	}
+
 	created, ok := entries[0].Records[0].(core.RunCreated)
 	if !ok {
-		return nil, fmt.Errorf("%w: run %s does not begin with its creation", journal.ErrCorrupt, id)
+		return nil, fmt.Errorf("%w: the history of run %s does not begin with its creation", journal.ErrCorrupt, id)
 	}
 	w, err := p.defs.stored(p.ctx, created.Definition)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w", id, created.Definition, created.Workflow, err)
+		return nil, fmt.Errorf("run %s: its definition %s (%s) cannot be used: %w",
+			id, created.Definition, created.Workflow, err)
 	}
-	if err := p.unheard(&created, tail); err != nil {
+	if err := p.checkWaitingRun(&created, tail); err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	r = &run{state: core.Restore(id, w.def, nil), kind: w.kind}
@@ -193,22 +212,22 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 	return r, nil
 }
 
-// recover takes over a run whose attempts a predecessor gave out: those that are not known to go on are lost, and tried
-// again at once.
+// recover takes over a run that an earlier owner left with attempts. Attempts that are not known to be alive are
+// lost; the machine starts others in their place.
 func (p *Partition) recover(r *run) {
-	if !r.lost {
+	if !r.unrecovered {
 		return
 	}
-	r.lost = false
+	r.unrecovered = false
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
-		_ = p.stop(r, err)
+		_ = p.setAsideAfterPanic(r, err)
 		return
 	}
 	for _, e := range offers {
-		p.effect(r, e, nil)
+		p.handleEffect(r, e, nil)
 	}
-	if r.state.Live() > 0 || r.state.Owed() {
+	if r.state.Live() > 0 || r.state.WaitsForBody() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})
 	}
 }

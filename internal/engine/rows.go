@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// rows follows a run's entries and remembers which rows of the view they change. Steps are written from the state; an
-// attempt's row is collected here, since the state keeps a step's last attempt only.
+// rows collects which rows of the view a run's entries change. Rows of steps are made from the state later. Rows of
+// attempts are collected here, because the state has only the last attempt of each step.
 type rows struct {
-	steps    []core.StepID // changed, with repeats
-	began    core.StepID   // steps recorded so far
-	attempts []attempt     // open, or changed since the view was written
-	places   map[core.StepID]int
+	steps    []core.StepID // that changed; a step may be listed twice
+	nextStep core.StepID   // the id of the next step that is recorded
+	attempts []attempt     // that are open, or changed since the view was written
+	index    map[core.StepID]int
 }
 
 type attempt struct {
@@ -21,45 +21,44 @@ type attempt struct {
 	changed bool
 }
 
-// Rows returns what the view has to say of a run with that history: its row, steps and attempts. Whoever checks a journal
-// compares them with what it says.
-// The error is a panic of the definition's code.
+// Rows returns what the view must have of a run with that history: its row, steps and attempts. A check of a journal
+// compares them with what the view has. The error is a panic of the definition's code.
 func Rows(id core.RunID, partition int, def *core.Definition, h journal.History) (v journal.View, err error) {
-	defer caught("its history was folded", nil, &err)
+	defer catchPanic("its history was folded", nil, &err)
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range h.Entries {
 		r.state.Fold(h.Entries[i])
 		r.rows.note(r.state, &h.Entries[i])
 	}
 	v.Runs = []journal.RunRow{r.row(partition, h.Applied)}
-	r.rows.take(r.state, &v)
+	r.rows.moveTo(r.state, &v)
 	return v, nil
 }
 
-// manyAttempts is from how many attempts on a search for one is worth an index.
+// manyAttempts is how many attempts there must be before an index is faster than a search.
 const manyAttempts = 16
 
-// note takes an entry that is folded into s already.
+// note adds an entry that is already in the state s.
 func (w *rows) note(s *core.Run, e *core.Entry) {
 	for i, rec := range e.Records {
 		switch rec := rec.(type) {
 		case core.StepBegan:
-			id := w.began
-			w.began++
+			id := w.nextStep
+			w.nextStep++
 			w.touch(id)
 			if s.Steps[id].Spec.Kind == core.KindTask {
 				w.open(s.ID, id, 1, e.At)
 			}
 		case core.StepOmitted:
-			w.touch(w.began)
-			w.began++
+			w.touch(w.nextStep)
+			w.nextStep++
 		case core.AttemptReady:
 			w.touch(rec.Step)
-			w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-later(e.Records[i+1:], rec.Step), e.At)
+			w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
 		case core.AttemptStarted:
 			w.touch(rec.Step)
 			if s.Steps[rec.Step].Spec.Kind != core.KindTask {
-				w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-later(e.Records[i+1:], rec.Step), e.At)
+				w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
 			}
 			if a := w.find(rec.Step); a != nil {
 				a.row.Started, a.row.Worker, a.changed = e.At, rec.Worker, true
@@ -91,9 +90,12 @@ func (a *attempt) end(at core.Time, rec core.AttemptEnded) {
 	}
 }
 
-// later counts the step's attempts that begin in the rest of an entry: the state's number is that of the last.
-func later(rest []core.Record, step core.StepID) int {
-	const near = 64 // what begins an attempt twice in one entry, a child that cannot start, does so in a row
+// laterAttempts counts the attempts of a step that begin in the rest of an entry. The state has the number of the
+// last one; the number of an earlier one follows from the count.
+func laterAttempts(rest []core.Record, step core.StepID) int {
+	// An attempt begins twice in one entry if a child cannot start and is tried again at once. Those records are
+	// next to each other, so a short look ahead is enough.
+	const near = 64
 	n := 0
 	for _, rec := range rest[:min(len(rest), near)] {
 		switch rec := rec.(type) {
@@ -111,6 +113,7 @@ func later(rest []core.Record, step core.StepID) int {
 	return n
 }
 
+// touch marks a step's row as changed.
 func (w *rows) touch(id core.StepID) {
 	if id == core.NoStep {
 		return
@@ -127,26 +130,28 @@ func (w *rows) touchAll(s *core.Run) {
 	}
 }
 
+// open adds the row of a new attempt.
 func (w *rows) open(run core.RunID, step core.StepID, number int, at core.Time) {
-	w.attempts = append(w.attempts, attempt{journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}, true})
-	if w.places != nil {
-		w.places[step] = len(w.attempts) - 1
+	row := journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}
+	w.attempts = append(w.attempts, attempt{row, true})
+	if w.index != nil {
+		w.index[step] = len(w.attempts) - 1
 	} else if len(w.attempts) > manyAttempts {
-		w.index()
+		w.buildIndex()
 	}
 }
 
-func (w *rows) index() {
-	w.places = make(map[core.StepID]int, len(w.attempts))
+func (w *rows) buildIndex() {
+	w.index = make(map[core.StepID]int, len(w.attempts))
 	for i := range w.attempts {
-		w.places[w.attempts[i].row.Step] = i
+		w.index[w.attempts[i].row.Step] = i
 	}
 }
 
-// find returns the step's last attempt if it is open.
+// find returns the last attempt of a step if it is open.
 func (w *rows) find(step core.StepID) *attempt {
-	if w.places != nil {
-		if i, ok := w.places[step]; ok && w.attempts[i].row.Ended == 0 {
+	if w.index != nil {
+		if i, ok := w.index[step]; ok && w.attempts[i].row.Ended == 0 {
 			return &w.attempts[i]
 		}
 		return nil
@@ -162,8 +167,8 @@ func (w *rows) find(step core.StepID) *attempt {
 	return nil
 }
 
-// take appends the changed rows to the view and keeps the attempts that are still open.
-func (w *rows) take(s *core.Run, v *journal.View) {
+// moveTo moves the changed rows to the view. Attempts that are still open are kept.
+func (w *rows) moveTo(s *core.Run, v *journal.View) {
 	slices.Sort(w.steps)
 	for _, id := range slices.Compact(w.steps) {
 		v.Steps = append(v.Steps, stepRow(s, &s.Steps[id]))
@@ -180,28 +185,29 @@ func (w *rows) take(s *core.Run, v *journal.View) {
 			kept = append(kept, a)
 		}
 	}
-	w.attempts, w.places = kept, nil
+	w.attempts, w.index = kept, nil
 	if len(kept) > manyAttempts {
-		w.index()
+		w.buildIndex()
 	}
 }
 
-// forget drops what the view knows already, after the history it holds was folded.
+// forget drops the rows that the view has already. It is called after the history that the view has was folded.
 func (w *rows) forget() {
 	w.steps = nil
 	w.attempts = slices.DeleteFunc(w.attempts, func(a attempt) bool { return a.row.Ended != 0 })
 	for i := range w.attempts {
 		w.attempts[i].changed = false
 	}
-	w.places = nil
+	w.index = nil
 	if len(w.attempts) > manyAttempts {
-		w.index()
+		w.buildIndex()
 	}
 }
 
 func stepRow(s *core.Run, st *core.Step) journal.StepRow {
 	row := journal.StepRow{
-		Run: s.ID, Step: st.ID, Name: st.Spec.Name, Kind: st.Spec.Kind, Phase: st.Phase, Reason: st.Reason, Attempt: st.Attempt,
+		Run: s.ID, Step: st.ID, Name: st.Spec.Name, Kind: st.Spec.Kind,
+		Phase: st.Phase, Reason: st.Reason, Attempt: st.Attempt,
 		ScheduledAt: st.ScheduledAt, EndedAt: st.EndedAt, NextAt: st.NextAt, Deadline: st.ScheduleToClose,
 	}
 	if st.Item >= 0 {

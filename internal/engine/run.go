@@ -8,53 +8,53 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// run is a run in memory: its state, and what the view does not know of it yet.
+// run is a run in memory: its state, and what the view does not have of it yet.
 type run struct {
-	state *core.Run
-	kind  *Kind
-	rows  rows
-	last  uint64 // the last batch that holds an entry of the run
-	ended uint64 // the batch of its end; entries of attempts that stop may follow
-	aside *aside // it stands still, and its state is not to be used; nil: it does not
-	lost  bool   // restored from a predecessor's batches, its attempts not yet looked at
+	state       *core.Run
+	kind        *Kind
+	rows        rows
+	lastBatch   uint64 // the last batch that has an entry of the run
+	endBatch    uint64 // the batch of its end; entries about attempts that still stop may follow
+	aside       *aside // set if the run is set aside: its state must not be used then
+	unrecovered bool   // an earlier owner left it with attempts, and recover has not run yet
 
-	// What the view lacks. first is 0 where it lacks nothing that is not on its way.
-	first   uint64    // the first batch with an entry in pending
-	since   core.Time // when that was
-	offset  int64     // bytes of the journal before that entry
-	pending Piece
-	writing []Piece // on their way in batches that are not durable yet
-	listed  bool    // among the settled: worth writing
+	// What the view does not have.
+	pending       Piece     // entries for which no batch has taken the rows
+	firstPending  uint64    // the first batch with an entry in pending; 0: pending is empty
+	pendingSince  core.Time // when the first entry in pending was recorded
+	pendingOffset int64     // bytes of entries before that one
+	writing       []Piece   // entries whose rows are in batches that are not durable yet
+	inSettled     bool      // it is in projection.settled
 
-	// As of the last entry that was recorded; the state may be ahead of it after a panic.
-	recorded bool // there is one
+	// As of the last recorded entry. After a panic the state may be ahead of it.
+	recorded bool // there is a recorded entry
 	phase    core.RunPhase
 	endedAt  core.Time
 	failure  *policy.Failure
 
-	wake       core.Time // its place among the timers; 0: none
-	place      int
-	prev, next *run // among the runs the view lacks something of
+	wake       core.Time // by which wakes orders it; 0: it is not there
+	place      int       // in the heap of wakes
+	prev, next *run      // in behindList
 }
 
 func (r *run) id() core.RunID { return r.state.ID }
 
-// fold takes in an entry that was recorded.
+// fold applies a recorded entry to the state.
 func (r *run) fold(e *core.Entry) (err error) {
-	defer caught("its history was folded", nil, &err)
+	defer catchPanic("its history was folded", nil, &err)
 	r.state.Fold(*e)
 	r.rows.note(r.state, e)
 	return nil
 }
 
-// noteRecorded notes that the state is what was recorded.
+// noteRecorded notes that the state has recorded entries only.
 func (r *run) noteRecorded() {
 	s := r.state
 	r.recorded, r.phase, r.endedAt, r.failure = true, s.Phase, s.EndedAt, s.Failure
 }
 
-// keep adds an entry's encoding to what the view lacks.
-func (r *run) keep(seq uint64, encoded []byte) {
+// addPending adds an encoded entry to those that the view does not have.
+func (r *run) addPending(seq uint64, encoded []byte) {
 	p := &r.pending
 	p.bytes = append(p.bytes, encoded...)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
@@ -62,21 +62,22 @@ func (r *run) keep(seq uint64, encoded []byte) {
 	} else {
 		p.marks = append(p.marks, mark{seq, len(p.bytes)})
 	}
-	r.last = seq
+	r.lastBatch = seq
 }
 
-// written notes that the oldest rows on their way are durable.
-func (r *run) written() {
+// rowsWritten notes that the oldest rows in writing are durable.
+func (r *run) rowsWritten() {
 	r.writing = r.writing[1:]
 	if len(r.writing) == 0 {
 		r.writing = nil
 	}
 }
 
-// clean reports whether the view knows all of the run, durably.
-func (r *run) clean() bool { return r.first == 0 && len(r.writing) == 0 }
+// viewed reports whether the view has everything of the run, durably.
+func (r *run) viewed() bool { return r.firstPending == 0 && len(r.writing) == 0 }
 
-// pieces copies what the view may lack. The bytes are shared: they are only ever appended to.
+// pieces returns the entries that the view may not have. It shares their bytes, which never change: new ones are
+// only appended.
 func (r *run) pieces() []Piece {
 	out := slices.Clone(r.writing)
 	if len(r.pending.marks) > 0 {
@@ -85,8 +86,9 @@ func (r *run) pieces() []Piece {
 	return out
 }
 
-// due says when the run wants attention, as its row in the view has it: 1 where attempts are in flight.
-func (r *run) due() core.Time {
+// viewWake is the wake time in the run's row. A run with attempts has journal.WakeActive, so that the next owner
+// loads it at once.
+func (r *run) viewWake() core.Time {
 	if r.state.Phase.Closed() {
 		return 0
 	}
@@ -96,12 +98,13 @@ func (r *run) due() core.Time {
 	return r.state.Wake()
 }
 
-// row is the run as lists show it.
+// row makes the run's row in the view.
 func (r *run) row(partition int, applied uint64) journal.RunRow {
 	s := r.state
 	row := journal.RunRow{
-		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Definition: s.Definition,
-		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.due(), Parent: s.Parent.Run,
+		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
+		Definition: s.Definition, Parent: s.Parent.Run,
+		Phase: s.Phase, CreatedAt: s.CreatedAt, EndedAt: s.EndedAt, Deadline: s.Execution.At, Wake: r.viewWake(),
 		Applied: applied,
 	}
 	if d := s.Deadline.At; d != 0 && (row.Deadline == 0 || d < row.Deadline) {
@@ -116,20 +119,21 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	return row
 }
 
-// outcome is how the run ended.
+// outcome returns how the run ended.
 func (r *run) outcome() Outcome { return outcomeOf(r.state) }
 
 func outcomeOf(s *core.Run) Outcome {
 	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Output, Failure: s.Failure}
 }
 
-// asideRow makes the row of an open run say that it is set aside. What the state says beyond the last record is not so.
+// asideRow changes the row of a run that is set aside. It shows what was recorded last, because the state may be
+// ahead of that.
 func (r *run) asideRow(row *journal.RunRow) {
 	row.Phase, row.EndedAt, row.Message, row.Wake = r.phase, r.endedAt, "", 0
 	switch {
 	case !r.phase.Closed():
 		row.Message, row.Wake = r.aside.Error(), journal.WakeSetAside
 	case r.failure != nil:
-		row.Message = r.failure.Message // it has ended as it had before something tried to open it again
+		row.Message = r.failure.Message // it panicked when somebody tried to retry it, so it stays closed as it was
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// start makes a run, or finds the one that the request's key, id or workflow id stands for.
+// start makes a run, or finds the one that has the request's key, id or workflow id.
 func (p *Partition) start(c *Call) {
 	c.Started, c.Err = p.startRun(&c.Start, c.workflow)
 	p.reply(c)
 }
 
 func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
-	if home, named, err := Home(req, p.mail.count); err != nil {
+	if home, named, err := Home(req, p.messages.partitions); err != nil {
 		return Started{}, err
 	} else if named && home != p.cfg.Partition {
-		return Started{}, invalid("start", req.Definition.Name, "it belongs to partition %d, this is partition %d", home, p.cfg.Partition)
+		return Started{}, invalid("start", req.Definition.Name,
+			"it belongs to partition %d, this is partition %d", home, p.cfg.Partition)
 	}
 	if found, err := p.existing(req); err != nil || found.Existing {
 		return found, err
@@ -36,19 +37,22 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 	r := p.residents.create(id, w.kind)
 	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
-		Input: req.Input, At: req.At, Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
+		Input: req.Input, At: req.At,
+		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
 	})
 	if err != nil {
 		delete(p.residents.runs, id)
 		return Started{}, refused("start", id, err)
 	}
-	p.residents.name(r)
+	p.residents.addNames(r)
 	return Started{Run: id}, nil
 }
 
-// current returns the run that an id stands for by now: where its chain has gone on, the last one of the chain. The first run
-// of a chain lends the chain its id as workflow id where it has none, so that the chain is found when that run is pruned.
+// current returns the last run of the chain that an id belongs to.
+//
+// The first run of a chain may be deleted while the chain goes on. A chain without a workflow id therefore uses the
+// id of its first run as workflow id, and is found by it.
 func (p *Partition) current(id core.RunID) (*run, error) {
 	r, err := p.get(id)
 	for err == nil && r.state.Phase.Closed() && r.state.Next != (core.RunID{}) {
@@ -67,6 +71,7 @@ func (p *Partition) current(id core.RunID) (*run, error) {
 	return p.get(open)
 }
 
+// lookup finds a run of this partition in the view.
 func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	by.Here, by.Partition = true, p.cfg.Partition
 	id, err := p.cfg.Journal.Find(p.ctx, by)
@@ -76,9 +81,9 @@ func (p *Partition) lookup(by journal.Lookup) (core.RunID, bool, error) {
 	return id, err == nil, err
 }
 
-// Home returns the partition of the run that a start makes or finds, where its caller has named it: by an id, a workflow id
-// or a key. A run that has no name may be made in any partition.
-// Errors: CodeInvalid, where the names do not belong together.
+// Home returns the partition of the run that a start makes or finds. named is false if the caller gave no id,
+// workflow id or key: then the run may be made in any partition. Errors: CodeInvalid, if the id belongs to another
+// partition than the workflow id or key.
 func Home(req *StartRequest, partitions int) (home int, named bool, err error) {
 	given := req.RunID != core.RunID{}
 	if named = req.WorkflowID != "" || req.Key != ""; !named && !given {
@@ -91,12 +96,14 @@ func Home(req *StartRequest, partitions int) (home int, named bool, err error) {
 	home = int(key) % partitions
 	if named && given && int(core.PartitionKey(req.RunID))%partitions != home {
 		return 0, false, invalid("start", req.RunID.String(),
-			"the run id belongs to another partition than the workflow id or key: make it with the key that these have, or leave it out")
+			"the run id belongs to another partition than the workflow id or key: "+
+				"leave it out, or make it with the partition key of these")
 	}
 	return home, true, nil
 }
 
-// newID makes the id of a new run; its partition is that of the names its caller chose, and else this one.
+// newID makes the id of a new run. The names that the caller chose give its partition key. A run without names gets
+// a random key of this partition.
 func (p *Partition) newID(req *StartRequest) core.RunID {
 	for {
 		high, low := p.cfg.Random(), p.cfg.Random()
@@ -108,7 +115,8 @@ func (p *Partition) newID(req *StartRequest) core.RunID {
 	}
 }
 
-// find resolves a workflow id among the runs in memory; what it does not find, the view knows.
+// find looks for a workflow id or run id among the runs in memory. If it is not there, the caller looks into the
+// view.
 func (p *Partition) find(c *Call) {
 	if id, ok := p.residents.byName[c.Name]; ok {
 		c.Started.Run = id
@@ -121,7 +129,7 @@ func (p *Partition) find(c *Call) {
 	p.reply(c)
 }
 
-// latest returns the newest closed run of the workflow id that the view may not know yet.
+// latest returns the newest closed run of the workflow id among those that the view may not have yet.
 func (p *Partition) latest(workflowID string) core.RunID {
 	var found *run
 	consider := func(r *run) {
@@ -129,7 +137,7 @@ func (p *Partition) latest(workflowID string) core.RunID {
 			found = r
 		}
 	}
-	p.pipeline.unviewed(consider)
+	p.pipeline.eachBehind(consider)
 	if found == nil {
 		return core.RunID{}
 	}

@@ -10,7 +10,7 @@ import (
 // partition and queue they are of. What is not suspected goes on beside them.
 func TestSuspectsRunApart(t *testing.T) {
 	m := NewMatcher()
-	m.Add("w", newCrew(3))
+	m.Add("w", newFakeWorkers(3))
 	var woken []string
 	parts := make([]tasks, 3)
 	for i := range parts {
@@ -21,7 +21,7 @@ func TestSuspectsRunApart(t *testing.T) {
 	take := func(i int, key queueKey, want bool) {
 		t.Helper()
 		p := &parts[i]
-		if got := p.take(p.queue(key)); got != want {
+		if got := p.reserve(p.queue(key)); got != want {
 			t.Fatalf("partition %d takes a slot for %v: %t", i, key, got)
 		}
 		p.hold(core.Token{Step: core.StepID(i), Attempt: len(key.queue)})
@@ -49,31 +49,31 @@ func TestSuspectsRunApart(t *testing.T) {
 // of the queue wait as well. A suspect for whose queue no slot is free holds up no other.
 func TestSuspectsHaveTheirTurn(t *testing.T) {
 	m := NewMatcher()
-	m.Add("w", newCrew(1))
+	m.Add("w", newFakeWorkers(1))
 	a, b := newTasks(m, func(string, string) {}), newTasks(m, func(string, string) {})
 	plain, apart, other := queueKey{"q", "t", false}, queueKey{"q", "t", true}, queueKey{"elsewhere", "t", true}
-	if !a.take(a.queue(plain)) {
+	if !a.reserve(a.queue(plain)) {
 		t.Fatal("the only slot is not free")
 	}
 	a.hold(core.Token{Attempt: 1})
-	if b.take(b.queue(apart)) || a.take(a.queue(plain)) {
+	if b.reserve(b.queue(apart)) || a.reserve(a.queue(plain)) {
 		t.Fatal("a slot was given twice")
 	}
-	if !b.take(b.queue(other)) {
+	if !b.reserve(b.queue(other)) {
 		t.Fatal("a suspect of another queue waits for one whose queue is busy")
 	}
 	b.hold(core.Token{Attempt: 2})
 	b.release(core.Token{Attempt: 2})
 	a.release(core.Token{Attempt: 1})
-	if a.take(a.queue(plain)) {
+	if a.reserve(a.queue(plain)) {
 		t.Fatal("the suspect, which waits, was passed over")
 	}
-	if !b.take(b.queue(apart)) {
+	if !b.reserve(b.queue(apart)) {
 		t.Fatal("the suspect does not get the free slot")
 	}
 	b.hold(core.Token{Attempt: 3})
 	b.release(core.Token{Attempt: 3})
-	if !a.take(a.queue(plain)) {
+	if !a.reserve(a.queue(plain)) {
 		t.Fatal("the slot is free, and no suspect waits")
 	}
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// tasks are the attempts that wait for a worker, and those in workers' hands. Nothing here knows of batches or of what a
-// run does next.
+// tasks holds the attempts that wait for a worker and those that a worker executes. It knows nothing about batches, and
+// nothing about what a run does next.
 type tasks struct {
-	queues  map[queueKey]*taskQueue
-	apart   []*taskQueue            // those of suspects
-	offers  map[core.Token]*offered // waiting, those that wait for their function included
-	order   uint64                  // of the last offer
-	matches []*taskQueue            // whose waiting attempts may find a worker
-	held    map[core.Token]hold
-	alive   map[core.Token]bool // attempts that went on while the partition forgot its memory
+	queues    map[queueKey]*taskQueue
+	apart     []*taskQueue          // those of suspects
+	offers    map[core.Token]*offer // attempts that wait for a worker or for their function
+	lastOrder uint64                // the order of the newest offer
+	toMatch   []*taskQueue          // queues whose first attempt may find a free slot now
+	held      map[core.Token]hold   // attempts that have a slot of a worker
+	alive     map[core.Token]bool   // attempts that workers went on with while the partition reloaded its memory
 
-	matcher *Matcher
-	seat    *seat
-	taken   slot // for the attempt that is about to start; zero: none is, or it has started
+	matcher  *Matcher
+	client   *matcherClient
+	reserved slot // for the attempt that is about to start; zero: no slot is reserved
 }
 
-// queueKey names a task queue: workers take attempts of one queue and one task type.
+// queueKey names a task queue. Workers take attempts of one queue and one task type.
 //
-// Suspects wait in a queue of their own. They need a slot as all others do, and of a process only one has one.
+// Suspects wait in a queue of their own. They need a slot as all others do, and only one suspect in a process has one.
 type queueKey struct {
 	queue, taskType string
-	apart           bool
+	apart           bool // of suspects
 }
 
 // ordinary returns the key of the queue whose slots the attempts need.
@@ -52,28 +52,28 @@ func (k queueKey) rank() int {
 // taskQueue holds the attempts that wait for a worker.
 type taskQueue struct {
 	queueKey
-	waiting heap.Heap[*offered]
-	listed  bool // among the queues to be matched
+	waiting heap.Heap[*offer]
+	listed  bool // it is in tasks.toMatch
 }
 
-// offered is an attempt that waits: higher priority first, then first come, first served.
-type offered struct {
-	run     *run
-	step    core.StepID
-	attempt int
-	prio    int32
-	order   uint64
-	queue   *taskQueue
-	place   int
-	parked  bool // it waits for its function, and is not in the queue
+// offer is an attempt that waits. Higher priority goes first, then first come, first served.
+type offer struct {
+	run           *run
+	step          core.StepID
+	attempt       int
+	prio          int32
+	order         uint64
+	queue         *taskQueue
+	place         int
+	needsFunction bool // it is not in the queue, because its body has not reached the function yet
 }
 
-func (o *offered) token() core.Token {
+func (o *offer) token() core.Token {
 	return core.Token{Run: o.run.id(), Step: o.step, Attempt: o.attempt}
 }
 
-// Before orders offers by priority, then by when they came.
-func (o *offered) Before(other *offered) bool {
+// Before orders offers by priority, then by age.
+func (o *offer) Before(other *offer) bool {
 	if o.prio != other.prio {
 		return o.prio > other.prio
 	}
@@ -81,28 +81,29 @@ func (o *offered) Before(other *offered) bool {
 }
 
 // Moved notes the offer's place in its queue.
-func (o *offered) Moved(to int) { o.place = to }
+func (o *offer) Moved(to int) { o.place = to }
 
-// hold is an attempt in a worker's hands. Its slot is taken from its recorded start until the worker reports that the
-// work is over, whatever became of the attempt meanwhile.
+// hold is an attempt that has a slot. The slot stays taken until the worker reports that the work is over, even if the
+// attempt ends earlier, for example because a limit expired.
 type hold struct {
-	slot  slot
-	given bool // the worker has it: its start is durable
+	slot       slot
+	dispatched bool // the start of the attempt is durable, and the worker has the task
 }
 
 func newTasks(m *Matcher, wake func(queue, taskType string)) tasks {
 	return tasks{
-		queues: make(map[queueKey]*taskQueue), held: make(map[core.Token]hold), matcher: m, seat: &seat{wake: wake},
+		queues: make(map[queueKey]*taskQueue), held: make(map[core.Token]hold), matcher: m,
+		client: &matcherClient{wake: wake},
 	}
 }
 
-// forget drops the attempts that wait. What workers hold stays.
+// forget drops the attempts that wait. It keeps those that workers execute.
 func (t *tasks) forget() {
-	t.offers = make(map[core.Token]*offered)
-	t.matches = nil
+	t.offers = make(map[core.Token]*offer)
+	t.toMatch = nil
 	for _, q := range t.queues {
-		q.waiting, q.listed = heap.Heap[*offered]{}, false
-		t.matcher.leave(t.seat, q.queueKey)
+		q.waiting, q.listed = heap.Heap[*offer]{}, false
+		t.matcher.leave(t.client, q.queueKey)
 	}
 }
 
@@ -118,165 +119,120 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 	return q
 }
 
-// add puts an attempt into its queue. One that has to wait for its function is parked.
-func (t *tasks) add(r *run, e core.Offer, parked bool) {
-	t.order++
-	o := &offered{
-		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.order, queue: t.queue(queueKey{e.Queue, e.Type, e.Suspect}),
-		parked: parked,
+// add makes an attempt wait. If it needs its function first, it stays outside its queue until enqueue puts it there.
+func (t *tasks) add(r *run, e core.Offer, needsFunction bool) {
+	t.lastOrder++
+	o := &offer{
+		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.lastOrder,
+		queue: t.queue(queueKey{e.Queue, e.Type, e.Suspect}), needsFunction: needsFunction,
 	}
 	if t.offers[o.token()] != nil {
 		return
 	}
 	t.offers[o.token()] = o
-	if o.parked {
+	if o.needsFunction {
 		return
 	}
 	o.queue.waiting.Push(o)
-	t.match(o.queue)
+	t.listForMatch(o.queue)
 }
 
-// requeue puts an attempt that waited for its function where it would have been.
-func (t *tasks) requeue(o *offered) {
-	if o == nil || !o.parked {
-		return
-	}
-	t.unpark(o)
-	t.match(o.queue)
-}
-
-func (t *tasks) unpark(o *offered) {
-	if o.parked {
-		o.parked = false
+// enqueue puts an attempt into its queue after it waited for its function. It gets the place that it would have had
+// without that wait.
+func (t *tasks) enqueue(o *offer) {
+	if o.needsFunction {
+		o.needsFunction = false
 		o.queue.waiting.Push(o)
 	}
 }
 
-// withdraw takes an attempt out of its queue.
+// withdraw removes an attempt: it no longer waits.
 func (t *tasks) withdraw(tok core.Token) {
 	o := t.offers[tok]
 	if o == nil {
 		return
 	}
 	delete(t.offers, tok)
-	if !o.parked {
-		t.unqueue(o)
+	if !o.needsFunction {
+		t.dequeue(o)
 	}
 }
 
-// unqueue takes an offer out of its queue. A queue in which nothing waits needs no slot.
-func (t *tasks) unqueue(o *offered) {
+// dequeue takes an offer out of its queue. If the queue is empty now, the partition stops asking for slots for it.
+func (t *tasks) dequeue(o *offer) {
 	o.queue.waiting.Remove(o.place)
 	if o.queue.waiting.Len() == 0 {
-		t.matcher.leave(t.seat, o.queue.queueKey)
+		t.matcher.leave(t.client, o.queue.queueKey)
 	}
 }
 
-// take takes a slot for the next attempt of a queue; false: none is free now.
-func (t *tasks) take(q *taskQueue) bool {
-	got, free := t.matcher.take(t.seat, q.queueKey)
-	if free {
-		t.taken = got
-	}
-	return free
-}
-
-// giveBack gives the slot back that was taken for an attempt which did not start.
-func (t *tasks) giveBack() {
-	if got := t.taken; got.of != nil {
-		t.taken = slot{}
-		t.freed(got)
-	}
-}
-
-// freed gives a slot back. The attempts that may have it now are those of its queue; where a suspect had it, all other
-// suspects may go on as well.
-func (t *tasks) freed(got slot) {
-	t.matcher.release(t.seat, got)
-	t.match(t.queue(got.key.ordinary()))
-	for _, q := range t.apart {
-		if got.key.apart || q.ordinary() == got.key {
-			t.match(q)
-		}
-	}
-}
-
-// withdrawRun takes all attempts of a run out of their queues.
+// withdrawRun removes all waiting attempts of a run, the oldest first.
 func (t *tasks) withdrawRun(r *run) {
-	var of []*offered
+	var offers []*offer
 	for _, o := range t.offers {
 		if o.run == r {
-			of = append(of, o)
+			offers = append(offers, o)
 		}
 	}
-	slices.SortFunc(of, func(a, b *offered) int { return cmp.Compare(a.order, b.order) })
-	for _, o := range of {
+	slices.SortFunc(offers, func(a, b *offer) int { return cmp.Compare(a.order, b.order) })
+	for _, o := range offers {
 		t.withdraw(o.token())
 	}
 }
 
-// match lists a queue whose waiting attempts may find a worker.
-func (t *tasks) match(q *taskQueue) {
-	if !q.listed && q.waiting.Len() > 0 {
-		q.listed = true
-		t.matches = append(t.matches, q)
+// reserve takes a slot for the next attempt of a queue. It returns false if no slot is free.
+func (t *tasks) reserve(q *taskQueue) bool {
+	s, free := t.matcher.take(t.client, q.queueKey)
+	if free {
+		t.reserved = s
+	}
+	return free
+}
+
+// unreserve gives the reserved slot back if the attempt that it was for did not start.
+func (t *tasks) unreserve() {
+	if s := t.reserved; s.of != nil {
+		t.reserved = slot{}
+		t.free(s)
 	}
 }
 
-// wanted lists a queue for which a slot may be free. Where nothing waits any more the slot is left to other partitions.
-func (t *tasks) wanted(key queueKey) {
-	q := t.queue(key)
-	if q.waiting.Len() == 0 {
-		t.matcher.leave(t.seat, key)
+// free gives a slot back. The attempts that can use it now are those of its queue. After a suspect's slot all other
+// suspects may go on as well.
+func (t *tasks) free(s slot) {
+	t.matcher.release(t.client, s)
+	t.listForMatch(t.queue(s.key.ordinary()))
+	for _, q := range t.apart {
+		if s.key.apart || q.ordinary() == s.key {
+			t.listForMatch(q)
+		}
 	}
-	t.match(q)
 }
 
-// nextMatch takes the first listed queue off the list; nil: there is none.
-func (t *tasks) nextMatch() *taskQueue {
-	n := len(t.matches)
-	if n == 0 {
-		return nil
-	}
-	q := t.matches[0]
-	copy(t.matches, t.matches[1:])
-	t.matches = t.matches[:n-1]
-	q.listed = false
-	return q
-}
-
-// hold notes an attempt whose start is recorded, with the slot that was taken for it.
+// hold gives the reserved slot to an attempt whose start was recorded.
 func (t *tasks) hold(tok core.Token) {
-	if t.taken.of != nil {
-		t.held[tok] = hold{slot: t.taken}
-		t.taken = slot{}
+	if t.reserved.of != nil {
+		t.held[tok] = hold{slot: t.reserved}
+		t.reserved = slot{}
 	}
 }
 
-// give gives an attempt to its worker, if it is still held.
-func (t *tasks) give(task core.Task) {
+// dispatch hands an attempt to its worker, unless its slot was released meanwhile.
+func (t *tasks) dispatch(task core.Task) {
 	if h, ok := t.held[task.Token]; ok {
-		h.given = true
+		h.dispatched = true
 		t.held[task.Token] = h
 		h.slot.of.workers.Dispatch(task)
 	}
 }
 
-// revoke has the worker of an attempt stop it.
+// revoke tells the worker of an attempt to stop it.
 func (t *tasks) revoke(tok core.Token, why policy.Kind) {
 	if h, ok := t.held[tok]; ok {
 		h.slot.of.workers.Revoke(tok, why)
 	} else {
 		t.matcher.revoke(tok, why)
 	}
-}
-
-// close gives all slots back, when the partition is of no more use.
-func (t *tasks) close() {
-	for _, h := range t.held {
-		t.matcher.release(t.seat, h.slot)
-	}
-	clear(t.held)
 }
 
 // release frees the slot of an attempt whose work is over.
@@ -286,113 +242,162 @@ func (t *tasks) release(tok core.Token) {
 		return
 	}
 	delete(t.held, tok)
-	t.freed(h.slot)
+	t.free(h.slot)
 }
 
-// dropUngiven forgets the attempts that no worker has got, after their starts were not saved.
-func (t *tasks) dropUngiven() {
+// close gives all slots back, because the partition ends.
+func (t *tasks) close() {
+	for _, h := range t.held {
+		t.matcher.release(t.client, h.slot)
+	}
+	clear(t.held)
+}
+
+// dropUndispatched forgets the attempts that no worker has, because their starts could not be saved. The others are
+// alive: their workers go on with them.
+func (t *tasks) dropUndispatched() {
 	for tok, h := range t.held {
-		if !h.given {
+		if !h.dispatched {
 			delete(t.held, tok)
-			t.matcher.release(t.seat, h.slot)
+			t.matcher.release(t.client, h.slot)
 			continue
 		}
 		t.alive[tok] = true
 	}
 }
 
-// rematch lists all queues again, and the attempts that waited for their function.
-func (t *tasks) rematch() {
+// listForMatch lists a queue whose first attempt may find a free slot now.
+func (t *tasks) listForMatch(q *taskQueue) {
+	if !q.listed && q.waiting.Len() > 0 {
+		q.listed = true
+		t.toMatch = append(t.toMatch, q)
+	}
+}
+
+// slotMayBeFree lists a queue after the matcher said that a slot may be free for it. If nothing waits in the queue any
+// more, the slot goes to other partitions.
+func (t *tasks) slotMayBeFree(key queueKey) {
+	q := t.queue(key)
+	if q.waiting.Len() == 0 {
+		t.matcher.leave(t.client, key)
+	}
+	t.listForMatch(q)
+}
+
+// nextToMatch takes the first queue off the list. It returns nil if the list is empty.
+func (t *tasks) nextToMatch() *taskQueue {
+	n := len(t.toMatch)
+	if n == 0 {
+		return nil
+	}
+	q := t.toMatch[0]
+	copy(t.toMatch, t.toMatch[1:])
+	t.toMatch = t.toMatch[:n-1]
+	q.listed = false
+	return q
+}
+
+// listAll lists all queues. Attempts that waited for their function go back into their queues, so that the bodies are
+// asked about them again.
+func (t *tasks) listAll() {
 	for _, o := range t.offers {
-		t.unpark(o)
+		t.enqueue(o)
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()))
 	})
 	for _, k := range keys {
-		t.match(t.queues[k])
+		t.listForMatch(t.queues[k])
 	}
 }
 
-// offer starts the attempt at once if nothing waits before it and a worker is free, else it queues it.
+// offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
 	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Suspect})
-	begins := p.begins(r, e.Step)
-	if begins && q.waiting.Len() == 0 && p.tasks.take(q) {
-		p.begin(r, e.Step, e.Attempt)
+	ready := p.hasFunction(r, e.Step)
+	if ready && q.waiting.Len() == 0 && p.tasks.reserve(q) {
+		p.startAttempt(r, e.Step, e.Attempt)
 		return
 	}
-	p.tasks.add(r, e, !begins)
+	p.tasks.add(r, e, !ready)
 }
 
-// begins reports whether the step's task could begin now: one whose function is in a body has to wait for the body.
-func (p *Partition) begins(r *run, step core.StepID) bool {
+// hasFunction reports whether the task's function can be called now. If the function is a closure in a Go body, the
+// body must first run up to it. Until then the attempt does not start, so that none of its limits run.
+func (p *Partition) hasFunction(r *run, step core.StepID) bool {
 	if r.kind.Bodies == nil {
 		return true
 	}
 	s := &r.state.Steps[step]
-	return r.kind.Bodies.Begins(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
+	return r.kind.Bodies.CanBegin(r.id(), r.state.Workflow, s.Spec.Name, s.Spec.Type)
 }
 
-// unpark queues an attempt whose function is at hand now.
-func (p *Partition) unpark(c *Call) {
+// functionReady puts the attempt of a step into its queue, because its body has reached the function.
+func (p *Partition) functionReady(c *Call) {
 	r := p.residents.runs[c.Run]
 	if r == nil || r.aside != nil || int(c.Step) >= len(r.state.Steps) {
 		return
 	}
-	p.tasks.requeue(p.tasks.offers[core.Token{Run: c.Run, Step: c.Step, Attempt: r.state.Steps[c.Step].Attempt}])
+	o := p.tasks.offers[core.Token{Run: c.Run, Step: c.Step, Attempt: r.state.Steps[c.Step].Attempt}]
+	if o != nil && o.needsFunction {
+		p.tasks.enqueue(o)
+		p.tasks.listForMatch(o.queue)
+	}
 }
 
-// begin records the start of an attempt for which a slot was taken. Where it comes too late (its deadline has passed, it was
-// withdrawn) the machine refuses it, and the slot is given back.
-func (p *Partition) begin(r *run, step core.StepID, attempt int) {
-	worker := p.tasks.taken.of.name
+// startAttempt records the start of an attempt, for which a slot is reserved. The machine refuses a start that comes
+// too late, for example after the deadline. Then the slot is given back.
+func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
+	worker := p.tasks.reserved.of.name
 	if worker == "" {
 		worker = p.cfg.Owner
 	}
 	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker})
-	p.tasks.giveBack()
+	p.tasks.unreserve()
 }
 
-// handOut gives the first waiting attempt of a queue to a free worker.
-func (p *Partition) handOut(q *taskQueue) {
-	if q.waiting.Len() == 0 || !p.tasks.take(q) {
+// startNext starts the first waiting attempt of a queue if a slot is free.
+func (p *Partition) startNext(q *taskQueue) {
+	if q.waiting.Len() == 0 || !p.tasks.reserve(q) {
 		return
 	}
 	o := q.waiting.First()
-	p.tasks.unqueue(o)
-	if o.parked = !p.begins(o.run, o.step); o.parked {
-		p.tasks.giveBack()
-	} else {
+	p.tasks.dequeue(o)
+	if p.hasFunction(o.run, o.step) {
 		delete(p.tasks.offers, o.token())
-		p.begin(o.run, o.step, o.attempt)
+		p.startAttempt(o.run, o.step, o.attempt)
+	} else {
+		o.needsFunction = true
+		p.tasks.unreserve()
 	}
-	p.tasks.match(q)
+	p.tasks.listForMatch(q)
 }
 
-// Match says that a slot of a task queue may be free; see Config.Wake.
+// Match starts waiting attempts of a task queue for which a slot may be free. The driver calls it after Config.Wake.
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
-	p.tasks.wanted(queueKey{queue, taskType, false})
-	p.tasks.wanted(queueKey{queue, taskType, true})
+	p.tasks.slotMayBeFree(queueKey{queue, taskType, false})
+	p.tasks.slotMayBeFree(queueKey{queue, taskType, true})
 	p.settle()
 }
 
-// RevokeAll has the workers stop all attempts, when somebody else owns the partition and makes them again.
+// Rematch looks at all waiting attempts again. The driver calls it when workers or bodies may take attempts that they
+// could not take before.
+func (p *Partition) Rematch(now core.Time) {
+	p.at(now)
+	p.tasks.listAll()
+	p.settle()
+}
+
+// RevokeAll tells the workers to stop all attempts of this partition. It is used when another engine owns the partition
+// and starts these attempts again.
 func (p *Partition) RevokeAll() {
 	toks := slices.SortedFunc(maps.Keys(p.tasks.held), func(a, b core.Token) int {
 		return cmp.Or(bytes.Compare(a.Run[:], b.Run[:]), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	for _, tok := range toks {
-		if p.tasks.held[tok].given {
+		if p.tasks.held[tok].dispatched {
 			p.tasks.revoke(tok, policy.KindLost)
 		}
 	}
-}
-
-// Rematch asks the workers again how much they take, and the bodies what they can begin, after that has changed.
-func (p *Partition) Rematch(now core.Time) {
-	p.at(now)
-	p.tasks.rematch()
-	p.settle()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/heap"
 )
 
-// wakes orders the runs in memory by wake time. Runs with the same wake time go by id, so that the same calls give the
-// same order.
+// wakes orders the runs in memory by wake time. Runs with the same wake time are ordered by id, so that the same
+// calls always give the same order.
 type wakes struct{ heap heap.Heap[*run] }
 
 // Before orders runs by wake time.
@@ -19,10 +19,10 @@ func (r *run) Before(o *run) bool {
 	return bytes.Compare(r.state.ID[:], o.state.ID[:]) < 0
 }
 
-// Moved notes the run's place among the wakes.
+// Moved notes the run's place in the heap.
 func (r *run) Moved(to int) { r.place = to }
 
-// set puts the run at the instant; zero takes it out.
+// set gives the run a wake time. Zero removes the run.
 func (w *wakes) set(r *run, at core.Time) {
 	switch {
 	case r.wake == at:
@@ -37,7 +37,7 @@ func (w *wakes) set(r *run, at core.Time) {
 	}
 }
 
-// first returns the run that is due first; nil: none.
+// first returns the run with the earliest wake time; nil: there is none.
 func (w *wakes) first() *run {
 	if w.heap.Len() == 0 {
 		return nil

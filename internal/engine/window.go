@@ -9,64 +9,68 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Window is a span of wake times whose runs are to be in memory. Runs that wake within it are not evicted.
+// Window is a span of wake times. Runs that wake within it are loaded into memory and stay there.
 type Window struct {
 	From, Before core.Time
-	gen          uint64 // tells a window from those of a memory that was forgotten
+	gen          uint64 // grows when the memory is forgotten; a window of an older one is ignored
 }
 
-// Loaded is a run that was read because it comes due.
+// Loaded is a run that a reader has read because it comes due.
 type Loaded struct {
 	Run     core.RunID
-	Wake    core.Time // as its row has it
+	Wake    core.Time // from its row
 	History journal.History
-	Err     error // why it cannot be read, now and later; nil: it was
+	Err     error // why it can never be read; nil: it was read
 }
 
-// windowDue returns when the next window is to be read; zero: not before something changes. Where nothing is known to
-// wake for long, nothing is read for long. The first window is read at once: it also finds the runs that were active
-// when a predecessor stopped.
+// windowDue returns when the next window must be read; zero: not before something changes. If no run is known to
+// wake soon, nothing is read for a long time.
+//
+// The first window is read at once. It also finds the runs that were active when an earlier owner stopped.
 func (s *residents) windowDue(now core.Time, horizon time.Duration) core.Time {
 	switch {
-	case s.reading:
+	case s.readingWindow:
 		return 0
 	case s.window.Before == 0:
 		return now
-	case s.beyond == 0:
+	case s.nextWake == 0:
 		return 0
 	default:
-		return max(s.window.Before, s.beyond).Add(-horizon / 2)
+		return max(s.window.Before, s.nextWake).Add(-horizon / 2)
 	}
 }
 
-// beginWindow begins the reading of the next window.
+// beginWindow notes that a reader begins with the next window, which ends at before.
 func (s *residents) beginWindow(before core.Time) Window {
-	s.reading, s.left, s.beyond = true, make(map[core.RunID]struct{}), 0
+	s.readingWindow, s.evicted, s.nextWake = true, make(map[core.RunID]struct{}), 0
 	s.window = Window{From: max(s.window.Before, 1), Before: before, gen: s.window.gen}
 	return s.window
 }
 
-// awaits reports whether the window is the one that is being read, not one of a memory that was forgotten.
-func (s *residents) awaits(w Window) bool { return s.reading && w.gen == s.window.gen }
+// isReading reports whether a reader reads this window now. It is false for a window from before the memory was
+// forgotten.
+func (s *residents) isReading(w Window) bool { return s.readingWindow && w.gen == s.window.gen }
 
-// stale reports whether what was read of a run is old by now: it is in memory, or was meanwhile.
-func (s *residents) stale(id core.RunID) bool {
-	_, left := s.left[id]
+// changedMeanwhile reports whether what was read of a run may be out of date, because the run is in memory, or was
+// there since the reader began.
+func (s *residents) changedMeanwhile(id core.RunID) bool {
+	_, left := s.evicted[id]
 	return left || s.runs[id] != nil || s.aside[id] != nil
 }
 
-// endWindow ends the reading of a window. far is the first wake beyond it, zero where there is none.
+// endWindow notes that the reader is done. far is the first wake time after the window, zero if there is none.
 func (s *residents) endWindow(far core.Time) {
-	s.reading, s.left = false, nil
-	s.beyond = earliest(s.beyond, far)
+	s.readingWindow, s.evicted = false, nil
+	s.nextWake = earliest(s.nextWake, far)
 }
 
-// readAgain has a window that could not be read be read again, soon but not at once.
-func (s *residents) readAgain(w Window, soon core.Time) {
-	s.window.Before, s.beyond = max(w.From, 1), soon
+// retryWindow makes a window that could not be read be read again, at soon.
+func (s *residents) retryWindow(w Window, soon core.Time) {
+	s.window.Before, s.nextWake = max(w.From, 1), soon
 }
 
-// Window returns the next window to be read, if it is time. WindowDone follows, with Loaded calls before it.
+// Window returns the next window if it must be read now. The caller then calls Loaded for the runs of the window,
+// and WindowDone at the end.
 func (p *Partition) Window(now core.Time) (Window, bool) {
 	p.at(now)
 	if due := p.residents.windowDue(p.now, p.cfg.Horizon); due == 0 || due > p.now {
@@ -75,65 +79,68 @@ func (p *Partition) Window(now core.Time) (Window, bool) {
 	return p.residents.beginWindow(p.now.Add(p.cfg.Horizon)), true
 }
 
-// Loaded takes runs in. What was read may be old by now: a run that is in memory, or was meanwhile, is left as it is.
+// Loaded takes runs that were read. A run that is in memory, or was there since the reader began, is left as it is,
+// because what was read of it may be out of date.
 func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 	p.at(now)
-	if !p.residents.awaits(w) {
+	if !p.residents.isReading(w) {
 		return
 	}
 	for i := range runs {
-		p.load(&runs[i])
+		p.loadDue(&runs[i])
 		p.settle()
 	}
 }
 
-// load takes in one run that comes due.
-func (p *Partition) load(l *Loaded) {
+// loadDue takes one run that comes due.
+func (p *Partition) loadDue(l *Loaded) {
 	r := p.residents.runs[l.Run]
 	switch {
-	case l.Err != nil && !p.residents.stale(l.Run):
+	case l.Err != nil && !p.residents.changedMeanwhile(l.Run):
 		_ = p.setAside(l.Run, l.Err)
 		return
 	case l.Err != nil:
 		return
-	case !p.residents.stale(l.Run):
+	case !p.residents.changedMeanwhile(l.Run):
 		var err error
-		r, err = p.adopt(l.Run, l.History.Entries)
+		r, err = p.loadRun(l.Run, l.History.Entries)
 		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
 			return
 		}
 		p.recover(r)
-		p.residents.visit(r)
+		p.residents.evictLater(r)
 	}
 	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
-		p.takeUp(r, l.History.Entries)
+		p.resumeSetAside(r, l.History.Entries)
 	}
 }
 
-// WindowDone ends the reading of a window. far is the first wake beyond it, zero where there is none. After an error the
-// window is read again.
+// WindowDone ends the reading of a window. far is the first wake time after it, zero if there is none. After an
+// error the window is read again.
 func (p *Partition) WindowDone(w Window, far core.Time, err error) {
-	if !p.residents.awaits(w) {
+	if !p.residents.isReading(w) {
 		return
 	}
 	p.residents.endWindow(far)
 	if err != nil {
-		p.cfg.Log.Error("runs that come due cannot be read, trying again", "error", err)
-		p.residents.readAgain(w, p.now.Add(p.cfg.Horizon))
+		p.cfg.Log.Error("runs that come due cannot be read; they are read again soon", "error", err)
+		p.residents.retryWindow(w, p.now.Add(p.cfg.Horizon))
 	}
 }
 
-// Sizes of what ReadWindow reads and hands over in one piece.
+// duePage is how many runs ReadWindow reads at a time, loadedPage how many it hands over at a time.
 const (
 	duePage    = 1024
 	loadedPage = 64
 )
 
-// ReadWindow reads the runs of a window from a journal and hands them to fn, in wake order. It returns the first wake
-// beyond the window. It does not touch the partition and may run beside it.
-func ReadWindow(ctx context.Context, j journal.Journal, partition int, w Window, fn func([]Loaded) error) (core.Time, error) {
+// ReadWindow reads the runs of a window from a journal and gives them to fn, in the order of their wake times. It
+// returns the first wake time after the window. It does not use the partition, so it may run at the same time.
+func ReadWindow(
+	ctx context.Context, j journal.Journal, partition int, w Window, fn func([]Loaded) error,
+) (core.Time, error) {
 	from, limit := w.From, duePage
-	var seen map[core.RunID]bool // of the page before, at its last wake time
+	var seen map[core.RunID]bool // runs of the previous page that are on the next one too: it begins with the same time
 	for {
 		page, err := j.Due(ctx, partition, from, w.Before, limit)
 		if err != nil {
@@ -147,7 +154,7 @@ func ReadWindow(ctx context.Context, j journal.Journal, partition int, w Window,
 		}
 		last := page[len(page)-1].Wake
 		if last == from && page[0].Wake == from {
-			limit *= 2 // all of one instant: only a larger page shows more
+			limit *= 2 // the page has one wake time only, so the next page must be larger to get past it
 		}
 		seen = make(map[core.RunID]bool)
 		for _, d := range page {
@@ -164,15 +171,18 @@ func ReadWindow(ctx context.Context, j journal.Journal, partition int, w Window,
 	return next[0].Wake, nil
 }
 
-func readRuns(ctx context.Context, j journal.Journal, page []journal.Due, seen map[core.RunID]bool, fn func([]Loaded) error) error {
+// readRuns reads the runs of a page, except those that were seen, and gives them to fn.
+func readRuns(
+	ctx context.Context, j journal.Journal, page []journal.Due, seen map[core.RunID]bool, fn func([]Loaded) error,
+) error {
 	var out []Loaded
 	for i, d := range page {
 		if !seen[d.Run] {
 			h, err := j.History(ctx, d.Run)
 			switch {
-			case errors.Is(err, journal.ErrNotFound): // it went while we read
+			case errors.Is(err, journal.ErrNotFound): // the run was deleted meanwhile
 			case errors.Is(err, journal.ErrCorrupt):
-				out = append(out, Loaded{Run: d.Run, Wake: d.Wake, Err: err}) // the others come due as well
+				out = append(out, Loaded{Run: d.Run, Wake: d.Wake, Err: err}) // only this run is set aside
 			case err != nil:
 				return err
 			default:
@@ -189,7 +199,7 @@ func readRuns(ctx context.Context, j journal.Journal, page []journal.Due, seen m
 	return nil
 }
 
-// Refill reads the next window, if it is time, in one go.
+// Refill reads the next window if it is time, in one call.
 func (p *Partition) Refill(now core.Time) {
 	w, ok := p.Window(now)
 	if !ok {

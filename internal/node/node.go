@@ -1,6 +1,6 @@
 // Package node assembles a process that carries runs on: a journal, the kinds of workflows, workers, and the engine
-// between them. A Go program, the command and a server all open one, so that what belongs together is started and
-// stopped in one order:
+// between them. A Go program, the command and a server all use it, so that all of them start and stop these parts in
+// the same order:
 //
 //	n, err := node.New(cfg)     // nothing runs yet; n.Engine can be given to what needs it
 //	err = n.Serve(pool)         // workers, before or after Open
@@ -26,16 +26,17 @@ import (
 
 // Config says what a node is made of.
 type Config struct {
-	// Engine configures the engine. Its Journal is needed; of its Kinds the plugins replace those that they know.
+	// Engine configures the engine. It needs a Journal. The plugins replace those of its Kinds that they know.
 	Engine engine.Config
-	// CloseJournal: the journal is the node's, and is closed with it, also where New fails.
+	// CloseJournal makes the node close the journal when it closes, and when New fails.
 	CloseJournal bool
 	// Plugins are kinds of workflows that bring what executes their steps.
 	Plugins []kind.Plugin
 	// Registered finds the workflows that the process knows by name; nil: it knows none.
 	Registered func(name string) (journal.Definition, error)
-	// Processes configures the executors of the plugins. Its Owner marks the processes of steps, so that those which
-	// outlive a killed node are ended before the next one tries anything again; empty: they are not looked for.
+	// Processes configures the executors of the plugins. Its Owner marks the processes of steps. When a node was
+	// killed, the next one finds its processes by this mark and ends them, before it makes another attempt. Empty:
+	// nobody looks for such processes.
 	Processes worker.ExecConfig
 	// CloseWithin is how long attempts may take to stop when the node closes. Default 30s.
 	CloseWithin time.Duration
@@ -54,7 +55,7 @@ type Node struct {
 	err    error // of Close
 }
 
-// New returns a node that does nothing yet. Close it in any case.
+// New returns a node that does nothing yet. Call Close even if Open was not called or has failed.
 func New(cfg Config) (*Node, error) {
 	if cfg.CloseWithin <= 0 {
 		cfg.CloseWithin = 30 * time.Second
@@ -85,8 +86,8 @@ func (n *Node) endLeftovers(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Compile makes a definition of a stored source, for whoever explains runs. What the node does not carry on is an
-// error.
+// Compile makes a definition from a stored source, to explain runs with it. It returns an error if this node cannot
+// carry on that kind of workflow.
 func (n *Node) Compile(d journal.Definition) (*core.Definition, error) {
 	k := n.kinds[d.Kind]
 	switch {
@@ -99,7 +100,7 @@ func (n *Node) Compile(d journal.Definition) (*core.Definition, error) {
 	}
 }
 
-// Executors returns what executes the steps of the plugins' workflows, by task type.
+// Executors returns, by task type, what executes the steps of the plugins' workflows.
 func (n *Node) Executors() map[string]worker.Executor {
 	out := map[string]worker.Executor{}
 	for _, p := range n.cfg.Plugins {
@@ -108,14 +109,14 @@ func (n *Node) Executors() map[string]worker.Executor {
 	return out
 }
 
-// TakenError is the error of workers for tasks that others of the node execute already.
+// TakenError is the error of workers for tasks that other workers of the node already execute.
 type TakenError struct{ Queue, Type string }
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("tasks of the type %q on the queue %q are executed here already", e.Type, e.Queue)
 }
 
-// Serve adds workers, which report to the engine where cfg names nobody else. They stop when the node closes.
+// Serve adds workers. They report to the engine if cfg names no other receiver, and stop when the node closes.
 // Errors: a *TakenError, engine.ErrClosed.
 func (n *Node) Serve(cfg worker.PoolConfig) error {
 	if cfg.Reporter == nil {
@@ -162,13 +163,13 @@ func (n *Node) Executes(queue, taskType string) bool {
 	return n.executes(queue, taskType)
 }
 
-// Open ends what a killed node left running, recovers the runs and starts to work. ctx bounds the opening; the node
-// works until Close, which is to be called after an error, too.
+// Open ends what a killed node left running, recovers the runs and starts to work. ctx applies to the opening only;
+// the node works until Close. Call Close after an error, too.
 func (n *Node) Open(ctx context.Context) error { return n.Engine.Open(ctx) }
 
-// Close stops the workers, then the engine, and then closes the journal if it is the node's. Attempts that it
-// interrupts are made again by whoever carries the runs on. It returns all errors; a second Close returns them
-// again.
+// Close stops the workers, then the engine, and then closes the journal if the node owns it. Attempts that it
+// interrupts are made again by the next process that carries the runs on. Close returns all errors; a second Close
+// returns them again.
 func (n *Node) Close() error {
 	n.once.Do(func() {
 		n.mu.Lock()

@@ -13,16 +13,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/kind"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/journal/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// closing notes the order in which things are closed, and fails to close.
+// closing is something to be closed. It notes the order of the closing and returns an error.
 type closing struct {
 	order *[]string
 	what  string
@@ -71,7 +71,7 @@ func definition(t *testing.T, text string) journal.Definition {
 	return d
 }
 
-// TestCloses: what executes stops first, then the engine, then the journal, and no error is lost.
+// TestCloses: the executors stop first, then the engine, then the journal. Close returns every error.
 func TestCloses(t *testing.T) {
 	var order []string
 	n, err := node.New(node.Config{
@@ -102,13 +102,14 @@ func TestCloses(t *testing.T) {
 	if want := []string{"attempt", "worker", "journal"}; !slices.Equal(order, want) {
 		t.Errorf("closed in the order %v, want %v", order, want)
 	}
-	if err := n.Serve(worker.PoolConfig{Executors: map[string]worker.Executor{"U": x}}); !errors.Is(err, engine.ErrClosed) {
+	late := worker.PoolConfig{Executors: map[string]worker.Executor{"U": x}}
+	if err := n.Serve(late); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("workers of a closed node: %v", err)
 	}
 }
 
-// TestOpenFails: leftovers of a killed process end before anything is tried again; where they cannot be ended, or somebody
-// else has the journal, nothing starts, and nothing stays behind.
+// TestOpenFails: leftovers of a killed process are ended before the first attempt. If they cannot be ended, or if
+// somebody else has the journal, nothing starts and nothing is left open.
 func TestOpenFails(t *testing.T) {
 	for what, c := range map[string]struct {
 		mark string
@@ -142,7 +143,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestServesATypeOnce: two pools for the tasks of one queue and type would count its slots twice.
+// TestServesATypeOnce: a second pool for the same queue and type is refused, because its slots would be counted
+// twice.
 func TestServesATypeOnce(t *testing.T) {
 	n, err := node.New(node.Config{Engine: engine.Config{Journal: memory.New()}})
 	if err != nil {
@@ -167,7 +169,8 @@ func TestNewFails(t *testing.T) {
 	var order []string
 	j := journalOf{Journal: memory.New(), closing: closing{&order, "journal"}}
 	cfg := engine.Config{Journal: j, Kinds: map[string]engine.Kind{"odd": {}}}
-	if _, err := node.New(node.Config{Engine: cfg, CloseJournal: true}); err == nil || !strings.Contains(err.Error(), `Kinds["odd"]`) {
+	_, err := node.New(node.Config{Engine: cfg, CloseJournal: true})
+	if err == nil || !strings.Contains(err.Error(), `Kinds["odd"]`) {
 		t.Errorf("%v", err)
 	}
 	if len(order) != 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// cursorVersion is the first byte of a cursor. What follows is the id of the last run of the page. Ids grow with time
-// and never change, so runs that begin or end meanwhile neither repeat nor hide what a cursor leads to.
+// cursorVersion is the first byte of a cursor. The id of the last run of the page follows. Ids grow with time and
+// never change. So the next page neither repeats nor misses a run, even if runs begin or end between the two pages.
 const cursorVersion = 1
 
 func cursor(last core.RunID) string {

@@ -18,8 +18,8 @@ type Embedded struct {
 
 var _ api.Service = (*Embedded)(nil)
 
-// NewEmbedded returns the service of an engine. read makes its stored definitions ready; now is the clock that the
-// engine has, too.
+// NewEmbedded returns the service of an engine. read makes its stored definitions ready to use. now must be the
+// engine's clock.
 func NewEmbedded(e engine.API, read Read, now func() core.Time) *Embedded {
 	return &Embedded{reads: newReads(e, read, now, false), engine: e}
 }
@@ -107,7 +107,8 @@ func (s *Embedded) Stats(context.Context) (api.Stats, error) {
 	}, nil
 }
 
-// refused makes the engine's refusal a sentence. Which run it is about the caller knows.
+// refused makes a sentence of the engine's refusal. It leaves out the run, because the caller knows which one it
+// asked about.
 func refused(err error) error {
 	var e *api.Error
 	if !errors.As(err, &e) {

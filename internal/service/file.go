@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// File is the service of a database that another process may be writing: it looks, and changes nothing.
+// File is the service of a database that another process may be writing. It only reads.
 type File struct{ *reads }
 
 var _ api.Service = (*File)(nil)
@@ -25,7 +25,7 @@ func NewFile(j journal.Journal, read Read, now func() time.Time) *File {
 	return f
 }
 
-// Wait implements api.Service. It looks at the run again and again.
+// Wait implements api.Service. It polls the run.
 func (f *File) Wait(ctx context.Context, name string) (api.Outcome, error) {
 	for {
 		if err := f.Watch(ctx, name, 0, func(api.Event) error { return nil }); err != nil {
@@ -47,40 +47,40 @@ func readOnly(what string) error {
 	return &api.Error{Code: api.CodeReadOnly, Message: what + ": the database is open for reading only"}
 }
 
-// Start implements api.Service: it refuses.
+// Start implements api.Service. It always returns an error.
 func (f *File) Start(context.Context, api.StartRequest) (api.Started, error) {
 	return api.Started{}, readOnly("start")
 }
 
-// Send implements api.Service: it refuses.
+// Send implements api.Service. It always returns an error.
 func (f *File) Send(context.Context, string, api.Signal) error { return readOnly("event send") }
 
-// Operate implements api.Service: it refuses.
+// Operate implements api.Service. It always returns an error.
 func (f *File) Operate(_ context.Context, _ string, op api.Operation) error {
 	return readOnly(op.Operation)
 }
 
-// Restart implements api.Service: it refuses.
+// Restart implements api.Service. It always returns an error.
 func (f *File) Restart(context.Context, string, api.RestartRequest) (api.Started, error) {
 	return api.Started{}, readOnly("restart")
 }
 
-// Stats implements api.Service: it refuses, for the engine is in another process.
+// Stats implements api.Service. It always returns an error, because the engine is in another process.
 func (f *File) Stats(context.Context) (api.Stats, error) { return api.Stats{}, readOnly("stats") }
 
-// reader reads a journal without an engine: nothing is started, nothing recovered. What the view does not have yet it
-// folds from the tails of all partitions.
+// reader reads a journal without an engine. It starts and recovers nothing. What the view does not have yet, it
+// reads from the tails of all partitions.
 type reader struct {
 	j         journal.Journal
 	now       func() time.Time
 	workflows *workflows
 }
 
-// pollEvery is how often a run that another process carries is looked at.
+// pollEvery is the time between two looks at a run that another process carries on.
 const pollEvery = 200 * time.Millisecond
 
-// Entries returns a run's history: what the view has, then what the tail adds. A writer may move batches from the one
-// to the other between the two reads; then they are read again.
+// Entries returns a run's history: what the view has, and then what the tail adds. Between the two reads, a writer
+// may move batches from the tail to the view. Then both are read again.
 func (r *reader) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
 	for {
 		h, err := r.j.History(ctx, id)
@@ -105,7 +105,7 @@ func (r *reader) Entries(ctx context.Context, id core.RunID, after int) ([]core.
 	}
 }
 
-// newest appends what the tails know of a run to its history. Its entries are in the tail of one partition only.
+// newest appends a run's entries in the tails to its history. They are all in the tail of one partition.
 func (r *reader) newest(ctx context.Context, id core.RunID, h journal.History) ([]core.Entry, error) {
 	spans, err := r.j.Partitions(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *reader) newest(ctx context.Context, id core.RunID, h journal.History) (
 	return entries, nil
 }
 
-// Watch looks at the run again and again until it has ended.
+// Watch polls the run until it has ended.
 func (r *reader) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
 	seen := after
 	for {
@@ -150,7 +150,7 @@ func (r *reader) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 		if ended {
 			return nil
 		}
-		// A long history takes a while to read; it is not to keep a core busy.
+		// A long history takes long to read. Then the pause is longer too, so that this does not keep a core busy.
 		timer := time.NewTimer(max(pollEvery, 5*r.now().Sub(from)))
 		select {
 		case <-ctx.Done():
@@ -161,7 +161,7 @@ func (r *reader) Watch(ctx context.Context, id core.RunID, after int, fn func(co
 	}
 }
 
-// Lookup resolves a workflow id, or the id of a chain's first run that was removed, to the chain's newest run.
+// Lookup finds the newest run of a chain by its workflow id, or by the id of its first run if that was deleted.
 func (r *reader) Lookup(ctx context.Context, name string) (core.RunID, error) {
 	page, err := r.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {

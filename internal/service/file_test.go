@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
 func testReader(j journal.Journal) *reader {
@@ -16,8 +16,8 @@ func testReader(j journal.Journal) *reader {
 	return NewFile(j, read, time.Now).src.(*reader)
 }
 
-// Watching ends with the run, also where work of its stopped later and both are read at once; and not with an end that
-// somebody took back.
+// Watching ends when the run ends, even if work of the run stops later. It does not end at an end that a retry took
+// back.
 func TestReaderWatchesToTheEnd(t *testing.T) {
 	ended := []core.Record{core.RunEnded{Phase: core.RunTerminated}}
 	stopped := []core.Record{core.AttemptStopped{}}
@@ -60,7 +60,7 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 	}
 }
 
-// moved is a journal whose runs go from its tail to its view after the first look at either.
+// moved is a journal whose runs move from the tail to the view after the first read of either.
 type moved struct {
 	journal.Journal
 	move  func()
@@ -85,7 +85,7 @@ func (m *moved) looked() {
 	}
 }
 
-// A run that a writer moves from the journal's tail to the view while both are read is listed once.
+// A writer moves a run from the tail to the view while both are read. The run is listed once.
 func TestReaderListsWhatMoves(t *testing.T) {
 	j, id := memory.New(), core.RunID{1}
 	lease, err := j.Acquire(t.Context(), 0, "test")
@@ -115,8 +115,7 @@ func TestReaderListsWhatMoves(t *testing.T) {
 	}
 }
 
-// However many runs the tail knows of, a page is made of one look at it; and each run is looked at for its own page
-// only.
+// A page reads the tail once, however many runs the tail has. Each run is read only for the page it is on.
 func TestReaderListsWithOneLook(t *testing.T) {
 	const runs = 40
 	j := memory.New()

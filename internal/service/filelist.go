@@ -25,12 +25,12 @@ func (t *tailed) since(seq uint64) []core.Entry {
 	return t.entries[n:]
 }
 
-// List lists runs, those not yet in the view included.
+// List lists runs. It includes those that are not in the view yet.
 func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	if q.Limit <= 0 {
 		q.Limit = journal.DefaultLimit
 	}
-	tail, err := r.tail(ctx) // first: what moves from it to the view meanwhile is met there
+	tail, err := r.tail(ctx) // before the view: an entry that moves to the view meanwhile is then seen twice, not never
 	if err != nil {
 		return journal.Page{}, err
 	}
@@ -55,7 +55,7 @@ func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error
 	return page, nil
 }
 
-// tail reads the tails of all partitions, from where the view ends.
+// tail reads the tails of all partitions. A tail begins where the view ends.
 func (r *reader) tail(ctx context.Context) (map[core.RunID]*tailed, error) {
 	tail := map[core.RunID]*tailed{}
 	spans, err := r.j.Partitions(ctx)
@@ -81,12 +81,12 @@ func (r *reader) tail(ctx context.Context) (map[core.RunID]*tailed, error) {
 	return tail, nil
 }
 
-// newer returns the rows, as the view will have them, of those runs of which the tail knows more than the page's rows
-// say.
+// newer returns the rows of the runs about which the tail knows more than the page's rows. The view will have the
+// same rows later.
 func (r *reader) newer(
 	ctx context.Context, page *journal.Page, tail map[core.RunID]*tailed, q journal.Query,
 ) (map[core.RunID]journal.RunRow, error) {
-	var oldest core.RunID // what is older than the page's last row belongs on a later page
+	var oldest core.RunID // runs that are older than the page's last row belong on a later page
 	if n := len(page.Runs); page.More && n > 0 {
 		oldest = page.Runs[n-1].ID
 	}
@@ -100,7 +100,7 @@ func (r *reader) newer(
 		through, listed := applied[id]
 		switch {
 		case slices.Compare(id[:], oldest[:]) < 0, q.After != (core.RunID{}) && slices.Compare(id[:], q.After[:]) >= 0:
-			continue // of another page
+			continue // it belongs on another page
 		case listed && len(t.since(through)) == 0, !listed && open && t.ended:
 			continue
 		}
@@ -110,7 +110,7 @@ func (r *reader) newer(
 		}
 		more := t.since(h.Applied)
 		if len(more) == 0 {
-			continue // the view has all of it
+			continue // the view has everything
 		}
 		h.Entries = append(h.Entries, more...)
 		if newer[id], err = r.row(ctx, id, t.partition, h); err != nil {
@@ -125,7 +125,7 @@ func selects(q journal.Query, row journal.RunRow) bool {
 		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase))
 }
 
-// row makes a run's row of its history.
+// row makes a run's row from its history.
 func (r *reader) row(ctx context.Context, id core.RunID, partition int, h journal.History) (journal.RunRow, error) {
 	k, err := r.workflows.of(ctx, h.Entries[0])
 	if err != nil {

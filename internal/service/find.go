@@ -11,15 +11,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// shortestPrefix is how much of a run id a person writes at least: what is shorter is a slip, and fits whatever there
-// is.
+// shortestPrefix is the least number of characters of a run id that a person must write. Less than that is probably
+// a mistake, and could match any run.
 const shortestPrefix = 6
 
-// sharedPrefix is how much of a run id is shown to people: run ids that are the same up to here began together.
+// sharedPrefix is how many characters of a run id people usually see. Runs whose ids agree so far began at the same
+// instant.
 const sharedPrefix = 18
 
-// find resolves what people call a run: its id, a workflow id, the unique beginning of its id, or @last. That a run of
-// a whole id exists is not checked.
+// find resolves a name of a run: its id, a workflow id, the unique beginning of its id, or @last. For a whole id it
+// does not check that the run exists.
 func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 	if name == "@last" {
 		return r.last(ctx)
@@ -51,7 +52,7 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 	return r.findPrefix(ctx, name, low, high)
 }
 
-// last is the newest run that somebody started: child runs are not meant.
+// last returns the newest run that somebody started, so not a child run.
 func (r *reads) last(ctx context.Context) (core.RunID, error) {
 	q := journal.Query{Limit: 100}
 	for {
@@ -91,7 +92,7 @@ func (r *reads) findPrefix(ctx context.Context, name string, low, high core.RunI
 		}
 	}
 	if len(roots) == 1 && found[0].String()[:sharedPrefix] == found[len(found)-1].String()[:sharedPrefix] {
-		return roots[0], nil // the others are child runs that began in the same instant as the run that is meant
+		return roots[0], nil // the others are child runs that began at the same instant
 	}
 	switch {
 	case len(found) == 0:
@@ -113,7 +114,7 @@ func noSuchRun(name string) error {
 
 func compact(prefix string) string { return strings.ToLower(strings.ReplaceAll(prefix, "-", "")) }
 
-// prefixRange are the first and the last id that begin so.
+// prefixRange returns the first and the last run id that begin with the prefix.
 func prefixRange(prefix string) (low, high core.RunID, ok bool) {
 	text := compact(prefix)
 	if text == "" || len(text) > 32 || strings.Trim(text, "0123456789abcdef") != "" {

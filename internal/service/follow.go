@@ -16,16 +16,16 @@ const (
 	// keptEvents is how many events of a followed run are kept. A watcher that is further behind reads the history
 	// again.
 	keptEvents = 1024
-	// keptRuns is how many runs that nobody uses at present stay followed.
+	// keptRuns is how many runs stay followed although nobody uses them at present.
 	keptRuns = 16
 )
 
-// followed is a run with its trail. Those that watch it share the trail: an entry is folded once, whoever sees it
-// first.
+// followed is a run with its trail. All who watch the run share the trail: the first of them who sees an entry folds
+// it.
 type followed struct {
 	id    core.RunID
 	users int    // calls that use it now
-	used  uint64 // when it was last let go; the oldest goes first
+	used  uint64 // when it was last released; the one with the lowest number is dropped first
 
 	mu       sync.Mutex // of the fields below
 	trail    *trail.Trail
@@ -35,14 +35,14 @@ type followed struct {
 	watchers int
 }
 
-// follows are the runs with a trail in memory.
+// follows has the runs whose trail is in memory.
 type follows struct {
 	mu    sync.Mutex
 	runs  map[core.RunID]*followed
 	clock uint64
 }
 
-// take returns a run's place in memory; release gives it back.
+// take returns a run's trail in memory and counts the caller as a user of it. Call release afterwards.
 func (fs *follows) take(id core.RunID) *followed {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -58,8 +58,8 @@ func (fs *follows) take(id core.RunID) *followed {
 	return f
 }
 
-// release gives a run's place back. Of the runs that nobody uses, the ones used last stay; one that could not be read
-// does not.
+// release ends a use. Of the runs that nobody uses, those used last stay in memory. A run that could not be read
+// does not stay.
 func (fs *follows) release(f *followed, read bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -82,7 +82,7 @@ func (fs *follows) release(f *followed, read bool) {
 	}
 }
 
-// with calls fn with a run whose trail is up to date. name is what the caller called it.
+// with calls fn with a run whose trail is up to date. name is how the caller named the run.
 func (r *reads) with(ctx context.Context, name string, id core.RunID, fn func(f *followed) error) error {
 	f := r.follows.take(id)
 	err := f.locked(func() error {
@@ -95,17 +95,17 @@ func (r *reads) with(ctx context.Context, name string, id core.RunID, fn func(f 
 	})
 	r.follows.release(f, err == nil)
 	if absent(err) {
-		// The run may be removed, and have lent its id to the chain that goes on.
-		if heir, lookErr := r.src.Lookup(ctx, id.String()); lookErr == nil && heir != id {
-			return r.with(ctx, name, heir, fn)
+		// The run may have been deleted. If it was the first of its chain, the chain still has its id as workflow id.
+		if newest, lookErr := r.src.Lookup(ctx, id.String()); lookErr == nil && newest != id {
+			return r.with(ctx, name, newest, fn)
 		}
 		return noSuchRun(name)
 	}
 	return wrap(err)
 }
 
-// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, is an error: it
-// says nothing about other runs. The trail is of no more use then.
+// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, becomes an
+// error, because it concerns no other run. The trail is dropped then.
 func (f *followed) locked(fn func() error) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *reads) catchUp(ctx context.Context, f *followed) error {
 	return nil
 }
 
-// begin makes the empty trail of a run whose history is about to be folded.
+// begin makes the empty trail of a run from its first entry.
 func (r *reads) begin(ctx context.Context, f *followed, entries []core.Entry) (*trail.Trail, error) {
 	if len(entries) == 0 {
 		return nil, noSuchRun(f.id.String())
@@ -179,7 +179,7 @@ func (f *followed) told(ev core.Event) api.Event {
 	return out
 }
 
-// since returns the events after a position; complete: none between is missing.
+// since returns the kept events after a position. complete is false if events in between are missing.
 func (f *followed) since(after int) (events []api.Event, complete bool) {
 	if len(f.recent) == 0 {
 		return nil, f.trail.Events() <= after
@@ -191,7 +191,7 @@ func (f *followed) since(after int) (events []api.Event, complete bool) {
 	return slices.Clone(f.recent[min(after+1-first, len(f.recent)):]), true
 }
 
-// eventsAfter returns the events after a position, of a run whose trail is up to date. Events that are not kept any
+// eventsAfter returns the events after a position. The run's trail must be up to date. Events that are not kept any
 // more are made again from the history.
 func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.Event, error) {
 	events, complete := f.since(after)
@@ -213,7 +213,8 @@ func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.
 	return events, nil
 }
 
-// childOf reads the run that the last attempt of a step of another run started, nil if it cannot be read.
+// childOf returns a function that reads the run started by the last attempt of a step. It returns nil if that run
+// cannot be read.
 func (r *reads) childOf(ctx context.Context) func(*trail.Trail, core.StepID) (*trail.Trail, *Workflow) {
 	return func(parent *trail.Trail, step core.StepID) (*trail.Trail, *Workflow) {
 		id := parent.LastChild(step)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// source is where histories are read from: an engine, or a file.
+// source is where histories are read from: an engine or a file.
 type source interface {
 	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
 	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
@@ -18,13 +18,13 @@ type source interface {
 	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
 }
 
-// reads is the half of a service that only reads.
+// reads is the part of a service that only reads.
 type reads struct {
 	src       source
 	now       func() core.Time
 	workflows *workflows
 	follows   follows
-	// lazy says that reading a history again is expensive: what a watcher of the run has seen is good enough.
+	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
 	lazy bool
 }
 
@@ -47,7 +47,7 @@ func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
 	return out, err
 }
 
-// snapshot is a followed run as it is now, with what the system it was made for calls it.
+// snapshot returns a followed run as it is now, with the words of the system it was made for.
 func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	out := f.trail.Snapshot(r.now())
 	out.Kind, out.Plan = f.kind, f.workflow.Plan
@@ -124,7 +124,7 @@ func (r *reads) Definition(ctx context.Context, id string) (api.Definition, erro
 
 func asError(err error, target **api.Error) bool { return errors.As(err, target) }
 
-// absent reports whether an error says that something is not there.
+// absent reports whether an error means that something does not exist.
 func absent(err error) bool {
 	return errors.Is(err, journal.ErrNotFound) || errors.Is(err, api.Sentinel(api.CodeNotFound))
 }

@@ -21,13 +21,13 @@ func noSuchStep(run core.RunID, step string) error {
 	}
 }
 
-// Definition is a definition as the journal stores it.
+// Definition converts a definition to the form that the journal stores.
 func Definition(d api.Definition) (journal.Definition, error) {
 	id, err := definitionID(d.ID)
 	return journal.Definition{ID: id, Kind: d.Kind, Name: d.Name, Source: []byte(d.Source)}, err
 }
 
-// startRequest is what the engine needs to start a run.
+// startRequest makes the engine's request from that of the API.
 func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error) {
 	d, err := Definition(r.Definition)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	return req, nil
 }
 
-// begin is the beginning of a run as its workflow has it.
+// begin makes the start of a run as its workflow defines it.
 func begin(w *Workflow, d journal.Definition, input []byte) (engine.StartRequest, error) {
 	if w.Begin == nil {
 		return engine.StartRequest{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
@@ -74,7 +74,7 @@ func begin(w *Workflow, d journal.Definition, input []byte) (engine.StartRequest
 	}, nil
 }
 
-// operation is an operation as the machine takes it, without its step.
+// operation converts an operation to one of the machine. The step is not set yet.
 func operation(op api.Operation) (core.Operation, error) {
 	in := core.Operation{
 		Step: core.NoStep, Output: op.Output, Failure: op.Failure, Policy: op.Policy, By: time.Duration(op.By),

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// GivenTimeout is the origin of a run limit that the caller gave at the start. A restart gives it again; other limits
-// come from the workflow anew.
+// GivenTimeout is the origin of a run limit that the caller gave at the start. A restart uses that limit again. All
+// other limits come from the workflow.
 const GivenTimeout = "--timeout"
 
 // Restart implements api.Service.
@@ -31,7 +31,7 @@ func (s *Embedded) Restart(ctx context.Context, name string, r api.RestartReques
 	return s.start(ctx, req)
 }
 
-// again makes the request for a run like an earlier one: the same workflow, the same input, fresh deadlines.
+// again makes the request for a run like an earlier one: the same workflow, the same input, new deadlines.
 func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest) (engine.StartRequest, error) {
 	run := f.trail.Run
 	if err := Repeatable(f.trail.Snapshot(s.now())); err != nil {
@@ -57,7 +57,7 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	return req, err
 }
 
-// kept chooses the results that the new run takes over.
+// kept chooses the results that the new run takes from the earlier one.
 func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 	steps := r.Steps
 	switch {
@@ -78,7 +78,7 @@ func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 	return keep, nil
 }
 
-// Repeatable reports why a new run like this one cannot be started now, nil if it can.
+// Repeatable returns why a new run like this one cannot be started now; nil: it can.
 func Repeatable(r *api.Run) error {
 	if r.Phase.Closed() || r.WorkflowID == "" {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -54,7 +54,7 @@ func readFlow(d journal.Definition) (*Workflow, error) {
 	return w, nil
 }
 
-// bed is an engine with both services: the embedded one, and one that reads the same journal beside it.
+// bed has an engine with both services: the embedded one, and one that reads the same journal.
 type bed struct {
 	*testing.T
 	journal *memory.Journal
@@ -94,7 +94,7 @@ func newBed(t *testing.T) *bed {
 	return &bed{t, j, e, NewEmbedded(e, readFlow, now), NewFile(j, readFlow, time.Now)}
 }
 
-// both calls fn with each of the services.
+// both calls fn with each of the two services.
 func (b *bed) both(fn func(name string, s api.Service)) {
 	fn("embedded", b.run)
 	fn("file", b.beside)
@@ -114,7 +114,7 @@ func (b *bed) start(r api.StartRequest) string {
 	return started.Run
 }
 
-// code fails the test unless the error has the code and is an *api.Error.
+// code checks that the error is an *api.Error with the code.
 func (b *bed) code(what string, err error, want api.Code) {
 	b.Helper()
 	var own *api.Error
@@ -143,7 +143,7 @@ func (b *bed) mustRun(s api.Service, name string) *api.Run {
 	return r
 }
 
-// A run explains itself alike, whoever is asked.
+// Both services explain a run in the same way.
 func TestRunIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -205,7 +205,7 @@ func TestRunIsExplained(t *testing.T) {
 	})
 }
 
-// Why a run ended is said in a sentence.
+// A run has a sentence that says why it ended as it did.
 func TestRunSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -228,7 +228,7 @@ func TestRunSaysWhy(t *testing.T) {
 	})
 }
 
-// Whoever has seen the events up to a position gets those after it, each once and in order, from any position on.
+// A watcher can begin after any event. It gets every later event once and in order.
 func TestWatchFromAPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -287,7 +287,7 @@ func TestWatchFromAPosition(t *testing.T) {
 	})
 }
 
-// A watcher that is further behind than the events that are kept gets the others from the history.
+// A watcher is further behind than the kept events. It gets the older ones from the history.
 func TestSlowWatcherGetsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -313,7 +313,7 @@ func TestSlowWatcherGetsAll(t *testing.T) {
 	})
 }
 
-// Lists go through all runs page by page, while more begin.
+// Page by page, a list shows every run, while more runs begin.
 func TestRunsByPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -356,7 +356,7 @@ func TestRunsByPages(t *testing.T) {
 	})
 }
 
-// Runs are found by what people call them; what names none or several is refused.
+// A run is found by each of its names. A name of no run or of several runs is refused.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -392,7 +392,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// What changes something works embedded; the reader of a file refuses it.
+// Methods that change something work with the embedded service. The service of a file refuses them.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -463,7 +463,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// The names of operations are the machine's.
+// The operations of the API have the machine's names.
 func TestOperations(t *testing.T) {
 	for op := core.Op(0); ; op++ {
 		if strings.HasPrefix(op.String(), "unknown") || op.String() == "" && op > 0 {
@@ -488,7 +488,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// A panic of a run's own code is an error of that run alone.
+// When a run's own code panics, only calls about that run fail.
 func TestPanicOfOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -513,7 +513,7 @@ func TestPanicOfOneRun(t *testing.T) {
 	})
 }
 
-// The file's service reads the runs of all partitions.
+// The service of a file reads the runs of all partitions.
 func TestFileReadsAllPartitions(t *testing.T) {
 	j := memory.New()
 	def := journal.Definition{

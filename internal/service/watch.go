@@ -15,7 +15,7 @@ type watching struct {
 	fn   func(api.Event) error
 	seen int // number of the last event that fn has got
 
-	failed error // what fn returned: it is passed on as it is
+	failed error // what fn returned; Watch returns it unchanged
 }
 
 // Watch implements api.Service.
@@ -61,11 +61,12 @@ type folding struct {
 	entry  core.Entry
 }
 
-// deliver passes on the events that have come, with the entry at hand if nobody has folded it yet.
+// deliver gives new events to fn. next is an entry that has just come; it is folded here if nobody else has folded
+// it yet.
 func (w *watching) deliver(ctx context.Context, next *folding) error {
 	var events []api.Event
 	err := w.f.locked(func() (err error) {
-		if w.f.trail == nil { // a panic of the run's code threw it away
+		if w.f.trail == nil { // it was dropped after a panic of the run's code
 			if err := w.catchUp(ctx, w.f); err != nil {
 				return err
 			}

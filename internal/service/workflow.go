@@ -12,24 +12,25 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// Workflow is a stored definition made ready to explain its runs and to start new ones.
+// Workflow is a stored definition that is ready to explain its runs and to start new ones.
 type Workflow struct {
 	Definition *core.Definition
 	Plan       []api.PlannedStep // its steps, without hooks
-	Words      Words             // of the system whose document it was made of; nil: none
-	// Begin checks the input of a run that somebody starts, and says what the workflow has to say of its beginning: its
-	// limits, and the input with its defaults. It is nil if only the program that holds the workflow's code can start
-	// it.
+	Words      Words             // of the system whose document it was made from; nil: it was not
+	// Begin checks the input of a run that somebody starts. It returns what the workflow defines about the start:
+	// its limits, and the input with its defaults. It is nil if only the program that has the workflow's code can
+	// start it.
 	Begin func(input []byte) (core.Start, error)
-	// Rerun chooses which results a run takes over from an earlier one in which the steps are to run again, with from
-	// those that depend on them as well. It is nil if no steps can be chosen.
+	// Rerun chooses which results a new run takes from an earlier one. steps run again; if from is set, the steps
+	// that depend on them run again too. It is nil if no steps can be chosen.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 }
 
-// Read makes a stored definition ready. It must be safe for concurrent use; the service keeps what it returns.
+// Read makes a stored definition ready to use. It must be safe for concurrent use. The service keeps what it
+// returns.
 type Read func(d journal.Definition) (*Workflow, error)
 
-// Words are what another system calls a run, its steps and what happens.
+// Words are the words of another system for a run, its steps and its events.
 type Words interface {
 	// Run returns the words for a run. child reads the run that the last attempt of a step of parent started; it
 	// returns nil if that run cannot be read.
@@ -54,10 +55,10 @@ type known struct {
 	workflow *Workflow
 }
 
-// maxKnown bounds the definitions that are kept.
+// maxKnown is how many definitions are kept in memory.
 const maxKnown = 1000
 
-// of returns the workflow of the run that an entry, its first one, creates.
+// of returns the workflow of a run. first is the run's first entry.
 func (w *workflows) of(ctx context.Context, first core.Entry) (*known, error) {
 	for _, rec := range first.Records {
 		created, ok := rec.(core.RunCreated)
@@ -87,7 +88,7 @@ func (w *workflows) get(ctx context.Context, id core.DefinitionID) (*known, erro
 	return w.keep(d)
 }
 
-// keep reads a definition and remembers it.
+// keep reads a definition and keeps it in memory.
 func (w *workflows) keep(d journal.Definition) (*known, error) {
 	made, err := w.read(d)
 	if err != nil {
@@ -103,7 +104,7 @@ func (w *workflows) keep(d journal.Definition) (*known, error) {
 	return k, nil
 }
 
-// wrap makes any error an *api.Error. Its text stays what it was.
+// wrap makes an *api.Error of any error. The text does not change.
 func wrap(err error) error {
 	var own *api.Error
 	if err == nil || asError(err, &own) {

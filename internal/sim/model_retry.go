@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// ended notes, before an entry is folded, the steps that end badly in it because their run ends or is to end.
-func (m *bodyModel) ended(a *account, e core.Entry) {
-	ending := a.shadow.CancelAsked || a.shadow.Closing != nil
+// noteStopped notes, before an entry is folded, the steps that end badly in it because their run ends or is to end.
+func (m *bodyModel) noteStopped(a *account, e core.Entry) {
+	ending := a.state.CancelAsked || a.state.Closing != nil
 	byHand := false
 	for _, rec := range e.Records {
 		switch rec := rec.(type) {
@@ -30,7 +30,7 @@ func (m *bodyModel) ended(a *account, e core.Entry) {
 				limit = rec.Failure.Limit
 			}
 			if ending && !byHand || limit == policy.LimitExecution || limit == policy.LimitRun {
-				m.stopped[rec.Step] = bad(rec.Phase)
+				m.stopped[rec.Step] = endedBadly(rec.Phase)
 			}
 		case core.StepReset:
 			if rec.Restart {
@@ -43,14 +43,15 @@ func (m *bodyModel) ended(a *account, e core.Entry) {
 	}
 }
 
-func bad(p core.StepPhase) bool {
+// endedBadly reports whether a step of that phase can be retried.
+func endedBadly(p core.StepPhase) bool {
 	return p == core.StepFailed || p == core.StepTimedOut || p == core.StepCancelled
 }
 
-// retried holds an operator's retry, before it is folded, against what it should do: the steps that the failure came
+// checkRetry holds an operator's retry, before it is folded, against what it should do: the steps that the failure came
 // from begin again, with those that only the run's end has stopped; and what the program decided when it had seen one
 // of those failures is dropped.
-func (m *bodyModel) retried(a *account, e core.Entry) {
+func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 	op, ok := e.Records[0].(core.Operated)
 	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) {
 		return
@@ -69,7 +70,7 @@ func (m *bodyModel) retried(a *account, e core.Entry) {
 	restart, drop := map[core.StepID]bool{}, map[core.StepID]bool{}
 	for id, s := range since {
 		for _, cause := range from {
-			if s[a.shadow.Steps[cause].Key()] {
+			if s[a.state.Steps[cause].Key()] {
 				drop[id] = true
 			}
 		}
@@ -78,12 +79,13 @@ func (m *bodyModel) retried(a *account, e core.Entry) {
 		restart[id] = !drop[id]
 	}
 	for id, is := range m.stopped {
-		if step := &a.shadow.Steps[id]; is && a.model.closed && !step.Spec.Hook && !step.Dropped && !seen[step.Key()] {
+		if step := &a.state.Steps[id]; is && a.model.closed && !step.Spec.Hook && !step.Dropped && !seen[step.Key()] {
 			restart[id] = !drop[id]
 		}
 	}
 	if !a.model.closed && len(drop) > 0 {
-		m.u.violate(Decided, a.id, "step %d of an open run is retried, and its body has gone on from its failure", op.Step)
+		m.u.violate(Decided, a.id, "step %d of an open run is retried, and its body has gone on from its failure",
+			op.Step)
 	}
 	m.compareRetry(a, e, chosen(restart), chosen(drop))
 }
@@ -101,7 +103,7 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 			restarted = append(restarted, rec.Step)
 		case core.RunReopened:
 			for _, id := range rec.Drop {
-				if !a.shadow.Steps[id].Spec.Hook {
+				if !a.state.Steps[id].Spec.Hook {
 					dropped = append(dropped, id)
 				}
 			}
@@ -111,29 +113,30 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 	slices.Sort(restarted)
 	slices.Sort(dropped)
 	if !slices.Equal(restarted, restart) || !slices.Equal(dropped, drop) {
-		m.u.violate(Decided, a.id, "a retry restarts the steps %v and drops %v; it should restart %v and drop %v", restarted, dropped, restart, drop)
+		m.u.violate(Decided, a.id, "a retry restarts the steps %v and drops %v; it should restart %v and drop %v",
+			restarted, dropped, restart, drop)
 	}
-	m.u.book.rewound += len(drop)
+	m.u.checker.rewound += len(drop)
 }
 
 // since returns, for each step that the program has decided, the failed steps that it had seen by then.
 func (m *bodyModel) since(a *account) map[core.StepID]set {
-	kn := newKnowledge(engine.NewsOf(a.shadow, nil).Steps)
-	m.program.walkThrough(kn, a.shadow.Input)
+	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
+	m.program.walkThrough(kn, a.state.Input)
 	out := map[core.StepID]set{}
-	for i := range a.shadow.Steps {
-		if s := &a.shadow.Steps[i]; !s.Dropped && !s.Spec.Hook {
+	for i := range a.state.Steps {
+		if s := &a.state.Steps[i]; !s.Dropped && !s.Spec.Hook {
 			out[s.ID] = kn.steps[s.Spec.Name].since
 		}
 	}
 	return out
 }
 
-// came checks where the failure of a run came from that its body closes.
-func (m *bodyModel) came(a *account, expected []string, from []core.StepID) {
+// checkFrom checks where the failure of a run came from that its body closes.
+func (m *bodyModel) checkFrom(a *account, expected []string, from []core.StepID) {
 	want := map[core.StepID]bool{}
-	for i := range a.shadow.Steps {
-		if s := &a.shadow.Steps[i]; !s.Dropped && slices.Contains(expected, s.Key()) {
+	for i := range a.state.Steps {
+		if s := &a.state.Steps[i]; !s.Dropped && slices.Contains(expected, s.Key()) {
 			want[s.ID] = true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// binding is the deadline that comes first for an open step, nil if it has no deadline.
+// binding returns the deadline of an open step that comes first, nil if it has no deadline.
 func (t *Trail) binding(s *core.Step) *api.Deadline {
 	limit, at := t.Run.Binding(s)
 	if at == 0 {
@@ -25,13 +25,13 @@ func (t *Trail) binding(s *core.Step) *api.Deadline {
 	if l := s.Effective().Get(limit); l != nil {
 		d.After, d.Origin = api.Duration(l.After), l.Origin
 		if l.At == 0 && l.After > 0 {
-			d.From = api.Time(at.Add(-l.After)) // it may have been moved since its clock started
+			d.From = api.Time(at.Add(-l.After)) // the deadline may have been moved, so its clock counts from here
 		}
 	}
 	return d
 }
 
-// runBinding is the run's own next deadline. Hooks are not bounded by it, and a stopped clock has none.
+// runBinding returns the run's own next deadline. There is none while hooks run or the clock is stopped.
 func (t *Trail) runBinding() *api.Deadline {
 	limit, at := t.Run.Limit()
 	if at == 0 {
@@ -46,7 +46,7 @@ func (t *Trail) runBinding() *api.Deadline {
 	return &d
 }
 
-// deadlines are the run's stored deadlines.
+// deadlines returns the run's stored deadlines.
 func (t *Trail) deadlines() []api.Deadline {
 	var all []api.Deadline
 	if l := t.Run.Execution; l.At != 0 {
@@ -62,7 +62,8 @@ func runDeadline(limit policy.LimitKind, l core.RunLimit, created core.Time) api
 	return deadline(limit, l.At, l.After, l.Origin, created)
 }
 
-// deadline is a stored deadline. Its clock started After before it, for it may have been moved; otherwise with from.
+// deadline makes a stored deadline. Its clock started at from. But if the limit has a length, its start is computed
+// back from the deadline, because the deadline may have been moved.
 func deadline(limit policy.LimitKind, at core.Time, after time.Duration, origin string, from core.Time) api.Deadline {
 	if after > 0 {
 		from = at.Add(-after)
@@ -72,7 +73,7 @@ func deadline(limit policy.LimitKind, at core.Time, after time.Duration, origin 
 	}
 }
 
-// stepDeadlines are a step's stored deadlines.
+// stepDeadlines returns a step's stored deadlines.
 func stepDeadlines(s *core.Step) []api.Deadline {
 	var all []api.Deadline
 	add := func(limit policy.LimitKind, at core.Time) {

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// closeNames are the words for what happens to a child run when its parent ends.
+// closeNames names what happens to a child run when its parent ends.
 var closeNames = map[core.CloseChild]string{
 	core.ChildCancel: "cancel", core.ChildTerminate: "terminate", core.ChildAbandon: "abandon",
 }
 
-// Snapshot returns the run as it is now. now is for what depends on it: when the next run of the chain would begin.
+// Snapshot returns the run as it is now. It needs now to say when the next run of the chain would begin.
 func (t *Trail) Snapshot(now core.Time) *api.Run {
 	r := t.Run
 	out := &api.Run{
@@ -62,8 +62,8 @@ func (t *Trail) summary() api.RunSummary {
 	return s
 }
 
-// steps returns the steps as they are now. Those that did not change since the last snapshot are the same values: there
-// may be many, and who follows a run takes many snapshots.
+// steps returns the steps as they are now. Steps that did not change since the last snapshot are the same values as
+// then: a run may have many steps, and a watcher takes many snapshots.
 func (t *Trail) steps() []*api.Step {
 	r := t.Run
 	if n := len(r.Steps) - len(t.views); n > 0 {
@@ -83,8 +83,8 @@ func (t *Trail) steps() []*api.Step {
 	return steps
 }
 
-// changed forgets the views of the steps that a record changes. What it changes of the run as a whole may show in every
-// step: a pause, for instance, takes their deadlines away.
+// changed drops the views of the steps that a record changes. A record about the whole run may change what every
+// step shows. Example: a pause removes their deadlines.
 func (t *Trail) changed(rec core.Record) {
 	step := core.NoStep
 	switch rec := rec.(type) {
@@ -165,7 +165,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	return out
 }
 
-// maxAttempts is how many attempts a step's policy allows, 0 for any number.
+// maxAttempts returns how many attempts a step's policy allows; 0: any number.
 func maxAttempts(s *core.Step) int {
 	r := s.Effective().Retry
 	switch {
@@ -178,7 +178,8 @@ func maxAttempts(s *core.Step) int {
 	}
 }
 
-// checked is a payload that was looked at once: it may be large, and snapshots are taken often.
+// checked is a payload that was checked to be JSON. It is kept because payloads may be large and snapshots are taken
+// often.
 type checked struct {
 	source []byte
 	json   json.RawMessage
@@ -192,7 +193,7 @@ func (c *checked) of(b []byte) json.RawMessage {
 	return c.json
 }
 
-// payload is a payload as it is; what is not JSON becomes a text.
+// payload returns a payload as JSON. If it is not JSON, it becomes a JSON string.
 func payload(b []byte) json.RawMessage {
 	if len(b) == 0 || (utf8.Valid(b) && json.Valid(b)) {
 		return b
@@ -204,7 +205,7 @@ func payload(b []byte) json.RawMessage {
 	return text
 }
 
-// Event is an event as the API has it.
+// Event converts an event of core to one of the API.
 func Event(e core.Event) api.Event {
 	return api.Event{
 		Seq: e.Seq, Time: api.Time(e.At), OffsetMs: e.Offset.Milliseconds(), Run: e.Run.String(),

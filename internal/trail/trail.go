@@ -1,5 +1,5 @@
-// Package trail explains a run: its state, every attempt and every operation, folded from the run's entries, and in
-// sentences why each step and the run ended as they did. It makes the values of package api.
+// Package trail explains a run. It computes from the run's entries its state, every attempt and every operation, and
+// says in sentences why each step and the run ended as they did. It makes the values of package api.
 package trail
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Trail is one run with everything that happened in it. It is not safe for concurrent use; what it returns does not
-// change.
+// Trail is one run with everything that happened in it. It is not safe for concurrent use. The values it returns do
+// not change.
 type Trail struct {
 	Run   *core.Run                  // the state; only to be read
 	Words func(*core.Step) api.Words // what another system calls a step; nil: nothing
@@ -26,13 +26,13 @@ type Trail struct {
 	views      []*api.Step // by step; nil: to be made
 }
 
-// New returns the trail of a run of which nothing is known yet.
+// New returns the trail of a run of which no entry was folded yet.
 func New(id core.RunID, def *core.Definition) *Trail {
 	teller := core.NewTeller(id, def)
 	return &Trail{Run: teller.Run(), teller: teller}
 }
 
-// Of folds a whole history.
+// Of returns the trail of a whole history.
 func Of(id core.RunID, def *core.Definition, entries []core.Entry) *Trail {
 	t := New(id, def)
 	for i := range entries {
@@ -47,7 +47,7 @@ func (t *Trail) Entries() int { return t.entries }
 // Events returns the number of the last event.
 func (t *Trail) Events() int { return t.events }
 
-// Fold takes the next entry and returns the events it is told as.
+// Fold takes the next entry and returns the events it stands for.
 func (t *Trail) Fold(e core.Entry) []core.Event {
 	events := t.teller.Events(e)
 	t.entries++
@@ -59,7 +59,7 @@ func (t *Trail) Fold(e core.Entry) []core.Event {
 	return events
 }
 
-// note keeps what the state forgets: attempts and operations.
+// note keeps what the state does not keep: earlier attempts, and operations.
 func (t *Trail) note(at api.Time, rec core.Record) {
 	switch rec := rec.(type) {
 	case core.StepBegan:
@@ -141,7 +141,7 @@ func (t *Trail) LastChild(id core.StepID) core.RunID {
 	return child
 }
 
-// itemsOf returns how many items a forEach has, also of those that have not begun, 0 if that is not known.
+// itemsOf returns how many items a forEach has, including those that have not begun; 0: that is not known.
 func (t *Trail) itemsOf(s *core.Step) int {
 	if s.Spec.Kind != core.KindGroup {
 		return 0
@@ -156,11 +156,12 @@ func (t *Trail) itemsOf(s *core.Step) int {
 	if t.items == nil {
 		t.items = map[core.StepID]int{}
 	}
-	t.items[s.ID] = n // its list stays what it was when the step began
+	t.items[s.ID] = n // the list does not change after the step began
 	return n
 }
 
-// superseded reports whether a step ran before the run was retried, which decided it anew: a hook of the earlier end.
+// superseded reports whether a step belongs to an end of the run that a retry has undone. Example: a hook that ran
+// before the retry.
 func (t *Trail) superseded(s *core.Step) bool { return s.Dropped && len(t.attempts[s.ID]) > 0 }
 
 func runText(id core.RunID) string {

@@ -22,8 +22,8 @@ steps:
 hooks: {onFailure: {exec: {command: [sorry]}}}
 `
 
-// player plays a run on the machine, and holds each snapshot of a followed trail against one that is made of the whole
-// history at once.
+// player drives a run on the machine. It compares each snapshot of a followed trail with one that is made from the
+// whole history at once.
 type player struct {
 	*testing.T
 	def     *core.Definition
@@ -91,7 +91,7 @@ func (p *player) operate(op core.Op, step string, change func(*core.Operation)) 
 	p.do(in)
 }
 
-// A trail that is followed keeps the steps that did not change; none of them is out of date.
+// A followed trail keeps the steps that did not change. None of them is out of date.
 func TestSnapshotsAreUpToDate(t *testing.T) {
 	doc, err := flow.Parse("order.yaml", []byte(document))
 	if err != nil {

@@ -17,7 +17,7 @@ func sentence(f *policy.Failure) string {
 	return core.Sentence(f)
 }
 
-// stepWhy says in a sentence why a closed step ended as it did; "" where there is nothing to explain.
+// stepWhy explains in a sentence why a closed step ended as it did; "": there is nothing to explain.
 func (t *Trail) stepWhy(s *core.Step) string {
 	last, n := s.Failure, len(t.attempts[s.ID])
 	switch s.Reason {
@@ -116,7 +116,8 @@ func suspicion(s *core.Step) string {
 	return text
 }
 
-// causes are the steps whose end explains the run's: those that did not succeed and that nothing tolerated.
+// causes returns the steps that explain the run's end: those that did not succeed and whose failure nothing
+// tolerated.
 func (t *Trail) causes() []*core.Step {
 	tolerates := func(*core.Step) bool { return false }
 	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
@@ -141,7 +142,7 @@ func ends(operation string) bool {
 		operation == core.OpTerminate.String()
 }
 
-// runWhy says in a sentence why a closed run ended as it did; "" where it succeeded.
+// runWhy explains in a sentence why a closed run ended as it did; "": it succeeded.
 func (t *Trail) runWhy() string {
 	r := t.Run
 	switch r.Phase {

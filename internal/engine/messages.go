@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// messages sends messages to other partitions and reads those that they sent. A core.Message is what a run does to
+// another run. If both live in the same partition, it is received at once, in the batch of its cause. Otherwise it is
+// stored with that batch, and the other partition reads it from its inbox. There it has its effect in the same batch
+// that records that it was taken. So it has its effect exactly once.
+type messages struct {
+	partitions int // how many the journal has
+	// taken is the number of the last message that was received from each sender. The batch may not be durable yet.
+	taken map[int]uint64
+	// blocked are senders whose next message this version cannot read. Their later messages must not come before it, so
+	// they wait until a version that can read it opens the partition.
+	blocked map[int]bool
+
+	readAt     core.Time // when to read the inbox; 0: when Expect says that messages may have come
+	reading    bool      // a read of the inbox is under way
+	generation int       // grows when the memory is forgotten; the result of an earlier read is then ignored
+}
+
+const (
+	inboxPage  = 256         // how many messages of the inbox are read at once
+	inboxRetry = time.Second // after how long a failed read of the inbox is repeated
+
+	// maxClockLead is how far a message moves the receiver's time forward, if the sender's clock is ahead.
+	maxClockLead = time.Second
+)
+
+// forget drops what was read, because the partition forgets its memory.
+func (m *messages) forget() {
+	*m = messages{partitions: m.partitions, blocked: make(map[int]bool), generation: m.generation + 1}
+}
+
+// open continues after the messages that were taken. It has the inbox read at once, for messages that came meanwhile.
+func (m *messages) open(taken map[int]uint64, now core.Time) {
+	m.taken = make(map[int]uint64)
+	maps.Copy(m.taken, taken)
+	if m.partitions > 1 {
+		m.readAt = now
+	}
+}
+
+// due returns when to read the inbox. Zero means not before a message comes.
+func (m *messages) due() core.Time {
+	if m.reading {
+		return 0
+	}
+	return m.readAt
+}
+
+// home returns the partition of a partition key.
+func (m *messages) home(key uint16) int { return int(key) % m.partitions }
+
+// ownKey returns a partition key of this partition, chosen by a random number.
+func (p *Partition) ownKey(random uint16) uint16 {
+	n := p.messages.partitions
+	return uint16(int(random)%(journal.MostPartitions/n)*n + p.cfg.Partition)
+}
+
+// owns reports whether a run lives in this partition.
+func (p *Partition) owns(id core.RunID) bool {
+	return p.messages.partitions == 1 || p.messages.home(core.PartitionKey(id)) == p.cfg.Partition
+}
+
+// send sends a message to another run. If that run lives in this partition, the message has its effect at once, in the
+// open batch. Otherwise the message is stored with the open batch.
+func (p *Partition) send(m core.Message) {
+	if p.messages.partitions > 1 {
+		if to := p.messages.home(m.PartitionKey()); to != p.cfg.Partition {
+			m.At = p.now
+			p.pipeline.post(p.cfg.Partition, to, &m)
+			return
+		}
+	}
+	p.receive(m.To, m.Name, m.Content)
+}
+
+// post puts a message to another partition into the open batch.
+func (l *pipeline) post(from, to int, m *core.Message) {
+	b := l.open
+	start := len(b.encodedMessages)
+	b.encodedMessages = core.AppendMessage(b.encodedMessages, m)
+	end := len(b.encodedMessages)
+	b.posted = append(b.posted, journal.Message{
+		From: from, To: to, Seq: journal.MessageSeq(b.seq, len(b.posted)), Encoded: b.encodedMessages[start:end:end],
+	})
+}
+
+// take records in the open batch that a message was taken.
+func (l *pipeline) take(from int, seq uint64) {
+	b := l.open
+	for i := range b.taken {
+		if b.taken[i].From == from {
+			b.taken[i].Through = seq
+			return
+		}
+	}
+	b.taken = append(b.taken, journal.Taken{From: from, Through: seq})
+}
+
+// Expect says that messages for the partition may have come. The driver then reads them; see Fetch. An unneeded call
+// does no harm. The driver also calls it from time to time, because a sender that crashes cannot say that it sent
+// something.
+func (p *Partition) Expect() {
+	if p.messages.partitions > 1 {
+		p.messages.readAt = max(p.now, 1)
+	}
+}
+
+// Fetch is one read of the inbox: at most Limit messages of each sender, after the one that was taken last.
+type Fetch struct {
+	After      map[int]uint64
+	Limit      int
+	generation int
+}
+
+// Fetch returns what to read from the inbox, or false if there is nothing to read now. The driver passes it to
+// Journal.Inbox and calls Fetched with the result.
+func (p *Partition) Fetch(now core.Time) (Fetch, bool) {
+	p.at(now)
+	m := &p.messages
+	if m.reading || m.readAt == 0 || m.readAt > p.now || p.pipeline.open == nil || !p.hasRoom(p.cfg.Inflight) {
+		return Fetch{}, false
+	}
+	m.reading, m.readAt = true, 0
+	return Fetch{After: maps.Clone(m.taken), Limit: inboxPage, generation: m.generation}, true
+}
+
+// Fetched receives the messages that were read. Their effects join the open batch. A failed read is repeated after a
+// while.
+func (p *Partition) Fetched(f Fetch, messages []journal.Message, err error, now core.Time) {
+	p.at(now)
+	m := &p.messages
+	if f.generation != m.generation {
+		return // the partition has forgotten its memory since the read began
+	}
+	m.reading = false
+	if err != nil {
+		p.cfg.Log.Error("messages from other partitions could not be read, trying again", "error", err)
+		m.readAt = p.now.Add(inboxRetry)
+		return
+	}
+	count := make(map[int]int)
+	for i := range messages {
+		msg := &messages[i]
+		if count[msg.From]++; count[msg.From] == f.Limit {
+			p.Expect() // there may be more
+		}
+		p.deliver(msg, now)
+		if p.readErr != nil {
+			return // the open batch will not be saved
+		}
+	}
+}
+
+// deliver receives a message unless it was received before.
+func (p *Partition) deliver(msg *journal.Message, now core.Time) {
+	m := &p.messages
+	if msg.Seq <= m.taken[msg.From] || m.blocked[msg.From] {
+		return
+	}
+	what, err := core.ReadMessage(msg.Encoded)
+	if err != nil {
+		m.blocked[msg.From] = true
+		p.cfg.Log.Error("a message from another partition has a form that this version cannot read; "+
+			"it and the later messages of that partition wait for a newer version",
+			"from", msg.From, "message", msg.Seq, "error", err)
+		return
+	}
+	m.taken[msg.From] = msg.Seq
+	p.pipeline.take(msg.From, msg.Seq)
+	p.at(min(what.At, now.Add(maxClockLead))) // the effect must not have an earlier time than its cause
+	p.receive(what.To, what.Name, what.Content)
+	p.settle()
+}
+
+// notifyAfterFailure notifies the partitions to which a failed append may have stored messages.
+func (p *Partition) notifyAfterFailure() {
+	for _, to := range p.pipeline.unnotified {
+		p.cfg.Sent(to)
+	}
+	p.pipeline.unnotified = nil
+}
+
+// notifyReceivers notifies the partitions to which a durable batch has messages.
+func (p *Partition) notifyReceivers(b *batch) {
+	last := -1
+	for i := range b.posted {
+		if to := b.posted[i].To; to != last {
+			last = to
+			p.cfg.Sent(to)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+)
+
+var errRead = errors.New("input/output error")
+
+// unreliableReads is a journal in which reading some runs fails a few times.
+type unreliableReads struct {
+	journal.Journal
+
+	mu       sync.Mutex
+	failures map[core.RunID]int
+}
+
+// failReads makes the next reads of a run fail.
+func (j *unreliableReads) failReads(id core.RunID, times int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failures = map[core.RunID]int{id: times}
+}
+
+// failuresLeft returns how many more times reading the run will fail.
+func (j *unreliableReads) failuresLeft(id core.RunID) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failures[id]
+}
+
+func (j *unreliableReads) History(ctx context.Context, id core.RunID) (journal.History, error) {
+	j.mu.Lock()
+	n := j.failures[id]
+	if n > 0 {
+		j.failures[id] = n - 1
+	}
+	j.mu.Unlock()
+	if n > 0 {
+		return journal.History{}, errRead
+	}
+	return j.Journal.History(ctx, id)
+}
+
+// TestInputWaitsForARunThatCannotBeRead: a child ends, but its parent is not in memory and cannot be read. The
+// parent is told as soon as it can be read.
+func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := flow("inner", nap(time.Hour))
+		j := &unreliableReads{Journal: memory.New()}
+		e, _ := open(t, j, -1, succeed, func(c *Config) {
+			c.Kinds = map[string]Kind{"plan": {
+				Compile: compilePlan,
+				Resolve: func(core.DefinitionID, string) (journal.Definition, error) { return inner.definition(), nil },
+			}}
+		})
+		defer closeEngine(t, e)
+		id := mustStart(t, e, flow("parent", child(payload("inner")), nap(time.Hour)))
+		<-time.After(30 * time.Minute)
+		if s := e.Stats(); s.Loaded != 0 {
+			t.Fatalf("%d runs are in memory", s.Loaded)
+		}
+		j.failReads(id, 3)
+		<-time.After(45 * time.Minute)
+		if n := j.failuresLeft(id); n != 0 {
+			t.Fatalf("the parent was read %d times, want 3 at least", 3-n)
+		}
+		if s := e.Stats(); s.Stalled != "" {
+			t.Fatal(s.Stalled)
+		}
+		began := time.Now()
+		out, err := e.Result(t.Context(), id)
+		if err != nil || out.Phase != core.RunSucceeded {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if took := time.Since(began); took > 50*time.Minute {
+			t.Fatalf("the parent went on %s late", took-45*time.Minute)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+)
+
+// The batch with a run's end is on disk, but the journal's answer is lost. Whoever watches the run still gets its
+// end.
+func TestWatchAfterALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		var lose atomic.Bool
+		j.Fault = func(op memory.Op, _ *journal.Batch) error {
+			return errorIf(op == memory.OpAck && lose.CompareAndSwap(true, false), errBroken)
+		}
+		e, c := open(t, j, -1, nil)
+		c.arrived = make(chan core.Task, 1)
+		defer closeEngine(t, e)
+		id := mustStart(t, e, flow("one", task()))
+		k := <-c.arrived
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		watched := make(chan error, 1)
+		n := 0
+		go func() { watched <- e.Watch(ctx, id, 0, func(core.Entry) error { n++; return nil }) }()
+		synctest.Wait()
+		lose.Store(true)
+		e.Report(id, succeed(k))
+		if err := <-watched; err != nil {
+			t.Fatalf("after %d entries: %v", n, err)
+		}
+		if entries, err := e.Entries(t.Context(), id, 0); err != nil || n != len(entries) {
+			t.Fatalf("%d of %d entries, %v", n, len(entries), err)
+		}
+	})
+}
+
+// A batch is on its way and then fails. Callers that only read meanwhile are answered when the journal takes writes
+// again.
+func TestReadersAreAnsweredAfterAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		var full atomic.Bool
+		j.Fault = func(op memory.Op, _ *journal.Batch) error {
+			return errorIf(op == memory.OpAppend && full.Load(), journal.ErrFull)
+		}
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed)
+		defer closeEngine(t, e)
+		id := mustStart(t, e, flow("one", task()))
+		if _, err := e.Result(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		full.Store(true)
+		started := make(chan error, 1)
+		go func() {
+			_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
+			started <- err
+		}()
+		synctest.Wait()
+		asked := make(chan error, 4)
+		ask := func(name string, fn func() error) {
+			go func() {
+				if err := fn(); err != nil {
+					asked <- errors.Join(errors.New(name), err)
+					return
+				}
+				asked <- nil
+			}()
+		}
+		ask("result", func() error { _, err := e.Result(t.Context(), id); return err })
+		ask("entries", func() error { _, err := e.Entries(t.Context(), id, 0); return err })
+		ask("list", func() error { _, err := e.List(t.Context(), journal.Query{}); return err })
+		ask("lookup", func() error { _, err := e.Lookup(t.Context(), id.String()); return err })
+		if err := <-started; !errors.Is(err, ErrStalled) {
+			t.Fatal(err)
+		}
+		full.Store(false)
+		for range 4 {
+			if err := <-asked; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The disk is full. Starts that wait for room in the partition are refused, as later ones are.
+func TestFullDiskRefusesWaitingStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		j.Fault = func(op memory.Op, _ *journal.Batch) error { return errorIf(op == memory.OpAppend, journal.ErrFull) }
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed, func(c *Config) { c.Inflight = 4 })
+		started := make(chan error, 4)
+		for range cap(started) {
+			go func() {
+				three := flow("three", task(), task(), task())
+				_, err := e.Start(t.Context(), StartRequest{Definition: three.definition()})
+				started <- err
+			}()
+		}
+		for range cap(started) {
+			select {
+			case err := <-started:
+				if !errors.Is(err, ErrStalled) {
+					t.Fatal(err)
+				}
+			case <-time.After(time.Minute):
+				t.Error("a request waits for the disk to have room")
+			}
+		}
+		for range 2 {
+			if err := e.Close(); !errors.Is(err, journal.ErrFull) {
+				t.Fatal(err)
+			}
+		}
+		// It stays closed.
+		_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
+		if !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		if err := e.Err(); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A worker reports while the partition is being opened again. Close is called before the journal takes writes again.
+// The report is recorded.
+func TestCloseRecordsReportsFromAReopening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := memory.New()
+		var full atomic.Bool
+		opening, opened := make(chan bool), make(chan bool)
+		j.Fault = func(op memory.Op, _ *journal.Batch) error {
+			if op == memory.OpRenew && full.Load() {
+				opening <- true
+				<-opened
+			}
+			return errorIf(op == memory.OpAppend && full.Load(), journal.ErrFull)
+		}
+		e, c := open(t, j, -1, nil)
+		c.arrived = make(chan core.Task, 1)
+		id := mustStart(t, e, flow("two", task(), task()))
+		k := <-c.arrived
+		<-time.After(time.Minute) // by now the view has everything
+		full.Store(true)
+		if err := e.Signal(t.Context(), id, core.SignalReceived{Name: "x"}); !errors.Is(err, ErrStalled) {
+			t.Fatal(err)
+		}
+		go func() { _, _ = e.List(context.Background(), journal.Query{}) }() // it waits for the journal
+		<-opening
+		e.Report(id, succeed(k))
+		closed := make(chan error)
+		go func() { closed <- e.Close() }()
+		synctest.Wait()
+		full.Store(false)
+		opened <- true
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+		h, err := j.History(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := false
+		for _, entry := range h.Entries {
+			for _, rec := range entry.Records {
+				_, now := rec.(core.StepEnded)
+				ended = ended || now
+			}
+		}
+		if !ended {
+			t.Fatalf("the report is not in the history: %+v", h.Entries)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// disk is what survives a crash. Entries are kept encoded, so that no memory is shared with a caller and every test
+// also tests the codec.
+type disk struct {
+	partitions  map[int]*partition
+	definitions map[core.DefinitionID]journal.Definition
+	runs        map[core.RunID]journal.RunRow
+	steps       map[core.RunID]map[core.StepID]journal.StepRow
+	attempts    map[core.RunID]map[attemptKey]journal.AttemptRow
+	history     map[core.RunID][]journal.HistoryRow
+	order       []core.RunID // the ids of runs, the newest first; nil: not sorted since runs changed
+}
+
+type partition struct {
+	epoch, last, through uint64
+	owner                string    // the owner of the epoch; empty: nobody holds the partition
+	until                core.Time // the end of the owner's lease, if it has a term
+	batches              []batch   // only those after through, and those that a feed needs
+	feeds                map[string]journal.Feed
+	inbox                map[int][]journal.Message // by sender
+	taken                map[int]uint64            // by sender
+}
+
+// oldestFeed returns the oldest position of the feeds for which batches are kept.
+func (p *partition) oldestFeed() (seq uint64, ok bool) {
+	for _, f := range p.feeds {
+		if !f.Lapsed && (!ok || f.Seq < seq) {
+			seq, ok = f.Seq, true
+		}
+	}
+	return seq, ok
+}
+
+// mark sets new positions of feeds.
+func (p *partition) mark(feeds []journal.Feed) {
+	for _, f := range feeds {
+		if p.feeds == nil {
+			p.feeds = map[string]journal.Feed{}
+		}
+		if f.Removed {
+			delete(p.feeds, f.Name)
+		} else {
+			p.feeds[f.Name] = f
+		}
+	}
+}
+
+type batch struct {
+	seq     uint64
+	entries []byte
+}
+
+type attemptKey struct {
+	step    core.StepID
+	attempt int
+}
+
+func newDisk() *disk {
+	return &disk{
+		partitions:  map[int]*partition{},
+		definitions: map[core.DefinitionID]journal.Definition{},
+		runs:        map[core.RunID]journal.RunRow{},
+		steps:       map[core.RunID]map[core.StepID]journal.StepRow{},
+		attempts:    map[core.RunID]map[attemptKey]journal.AttemptRow{},
+		history:     map[core.RunID][]journal.HistoryRow{},
+	}
+}
+
+func (d *disk) partition(n int) *partition {
+	p := d.partitions[n]
+	if p == nil {
+		p = &partition{inbox: map[int][]journal.Message{}, taken: map[int]uint64{}}
+		d.partitions[n] = p
+	}
+	return p
+}
+
+func (d *disk) append(p *partition, b *journal.Batch) error {
+	if b.View != nil {
+		if err := d.checkHistory(b.View.History); err != nil {
+			return err
+		}
+	}
+	encoded := slices.Clone(b.Encoded)
+	for i := range b.Entries {
+		encoded = core.AppendEntry(encoded, &b.Entries[i])
+	}
+	p.batches = append(p.batches, batch{b.Seq, encoded})
+	p.last = b.Seq
+	for _, def := range b.Definitions {
+		if _, ok := d.definitions[def.ID]; !ok {
+			def.Source = slices.Clone(def.Source)
+			d.definitions[def.ID] = def
+		}
+	}
+	p.mark(b.Feeds)
+	if b.View != nil {
+		d.view(p, b.View)
+	}
+	for _, t := range b.Taken {
+		p.taken[t.From] = max(p.taken[t.From], t.Through)
+		rest := slices.DeleteFunc(p.inbox[t.From], func(m journal.Message) bool { return m.Seq <= t.Through })
+		if p.inbox[t.From] = rest; len(rest) == 0 {
+			delete(p.inbox, t.From)
+		}
+	}
+	for _, m := range b.Out {
+		d.partition(m.To).put(m)
+	}
+	return nil
+}
+
+// put puts a message into the partition's inbox, unless it is there already.
+func (p *partition) put(m journal.Message) {
+	in := p.inbox[m.From]
+	if m.Seq <= p.taken[m.From] || (len(in) > 0 && m.Seq <= in[len(in)-1].Seq) {
+		return
+	}
+	m.Encoded = slices.Clone(m.Encoded)
+	p.inbox[m.From] = append(in, m)
+}
+
+// checkHistory refuses a piece of history that exists already. It is called before anything is changed.
+func (d *disk) checkHistory(rows []journal.HistoryRow) error {
+	for _, h := range rows {
+		for _, old := range d.history[h.Run] {
+			if old.Seq == h.Seq {
+				return fmt.Errorf("journal: the history of run %s has a piece of batch %d already", h.Run, h.Seq)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *disk) view(p *partition, v *journal.View) {
+	for _, r := range v.Runs {
+		if _, ok := d.runs[r.ID]; !ok {
+			d.order = nil
+		}
+		d.runs[r.ID] = r
+	}
+	for _, s := range v.Steps {
+		if d.steps[s.Run] == nil {
+			d.steps[s.Run] = map[core.StepID]journal.StepRow{}
+		}
+		d.steps[s.Run][s.Step] = s
+	}
+	for _, a := range v.Attempts {
+		if d.attempts[a.Run] == nil {
+			d.attempts[a.Run] = map[attemptKey]journal.AttemptRow{}
+		}
+		d.attempts[a.Run][attemptKey{a.Step, a.Attempt}] = a
+	}
+	for _, h := range v.History {
+		h.Entries = slices.Clone(h.Entries)
+		pieces := append(d.history[h.Run], h)
+		slices.SortFunc(pieces, func(a, b journal.HistoryRow) int { return cmp.Compare(a.Seq, b.Seq) })
+		d.history[h.Run] = pieces
+	}
+	if v.Through > p.through {
+		p.through = min(v.Through, p.last)
+		drop := p.through
+		if oldest, ok := p.oldestFeed(); ok {
+			drop = min(drop, oldest)
+		}
+		p.batches = slices.DeleteFunc(slices.Clone(p.batches), func(b batch) bool { return b.seq <= drop })
+	}
+}
+
+// newest returns the ids of all runs, the newest first.
+func (d *disk) newest() []core.RunID {
+	if d.order == nil {
+		d.order = slices.SortedFunc(maps.Keys(d.runs), func(a, b core.RunID) int { return bytes.Compare(b[:], a[:]) })
+	}
+	return d.order
+}
+
+func (d *disk) drop(id core.RunID) {
+	delete(d.runs, id)
+	delete(d.steps, id)
+	delete(d.attempts, id)
+	delete(d.history, id)
+	d.order = nil
+}
