@@ -64,7 +64,7 @@ func (o *operator) afterEnd(run core.RunID) {
 		return
 	}
 	o.u.after(o.between(0, body.AnswerTime), "an operator retries a step while an end waits", func() {
-		if step, ok := o.someStep(run, (*stepModel).retryable); ok {
+		for _, step := range o.stepsOf(run, (*stepModel).retryable) { // refused are those from which the body has gone on
 			o.u.clients.operate(run, core.Operation{Op: core.OpRetryStep, Step: step})
 		}
 	})
@@ -94,9 +94,18 @@ func (s *stepModel) retryable() bool { return s.closed && endedBadly(s.phase) }
 
 // someStep chooses one of a run's steps; false: none fits.
 func (o *operator) someStep(run core.RunID, fits func(*stepModel) bool) (core.StepID, bool) {
+	steps := o.stepsOf(run, fits)
+	if len(steps) == 0 {
+		return 0, false
+	}
+	return pick(o.random, steps), true
+}
+
+// stepsOf lists those of a run's steps that fit.
+func (o *operator) stepsOf(run core.RunID, fits func(*stepModel) bool) []core.StepID {
 	a := o.u.checker.accounts[run]
 	if a == nil {
-		return 0, false
+		return nil
 	}
 	var steps []core.StepID
 	for i := range a.model.steps {
@@ -104,8 +113,5 @@ func (o *operator) someStep(run core.RunID, fits func(*stepModel) bool) (core.St
 			steps = append(steps, core.StepID(i))
 		}
 	}
-	if len(steps) == 0 {
-		return 0, false
-	}
-	return pick(o.random, steps), true
+	return steps
 }
