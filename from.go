@@ -31,7 +31,7 @@ func firstOf(errs []error) error {
 func stepsOf(err error) []string {
 	var keys []string
 	for err != nil {
-		switch e := err.(type) { //nolint:errorlint // this walks what errors.As would walk, and does not stop at the first
+		switch e := err.(type) { //nolint:errorlint // as errors.As walks, but for all of them
 		case *StepError:
 			return append(keys, e.Step)
 		case *several:

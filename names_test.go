@@ -75,8 +75,8 @@ func TestEmptyID(t *testing.T) {
 	}, w)
 }
 
-// TestWorkflowIDLikeARunID: a workflow id may look like a run id, as an order number that is a UUID does. The run can be
-// described and operated by it. The id of a run stays that run's.
+// TestWorkflowIDLikeARunID: a workflow id may look like a run id, as an order number that is a UUID does. The run can
+// be described and operated by it. The id of a run stays that run's.
 func TestWorkflowIDLikeARunID(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) { return pawl.WaitEvent[int](ctx, "go") })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

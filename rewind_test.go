@@ -80,9 +80,9 @@ func refunds(ctx pawl.Context, s *shop) error {
 	return s.step(ctx, "tell")
 }
 
-// TestRetryRun: a retry of a run makes the failed step again that its failure came from. What the body had dealt with is
-// not made again, and what it did about the failure is dropped. Nothing that was decided before, or beside it, is done
-// twice.
+// TestRetryRun: a retry of a run makes the failed step again that its failure came from. What the body had dealt with
+// is not made again, and what it did about the failure is dropped. Nothing that was decided before, or beside it, is
+// done twice.
 func TestRetryRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -184,7 +184,7 @@ func TestRetryRun(t *testing.T) {
 		{"a success", "ship", func(ctx pawl.Context, s *shop) error {
 			_ = s.step(ctx, "ship")
 			return nil
-		}, "", `the run has succeeded: its body has dealt with all failures; retry one of its failed steps instead: "ship"`},
+		}, "", `the run has succeeded: its body has dealt with all failures; retry one of its failed steps`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &shop{broken: map[string]bool{}}
@@ -277,7 +277,8 @@ func TestRetryStepGoesBack(t *testing.T) {
 	}, w)
 }
 
-// TestRetryOfACancelledRun: what the end of a run has stopped goes on. What had failed before, and was dealt with, stays.
+// TestRetryOfACancelledRun: what the end of a run has stopped goes on. What had failed before, and was dealt
+// with, stays.
 func TestRetryOfACancelledRun(t *testing.T) {
 	s := &shop{broken: map[string]bool{"audit": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {

@@ -265,11 +265,18 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-time.After(time.Minute) // the first attempt has begun
-			for range 12 {
+			for crashes := range 12 {
 				j = j.Reopen() // as it was when the process died
 				_ = e.Close()
 				e = open()
 				<-time.After(c.life)
+				if crashes == 3 && name == "begins" {
+					const want = "it is a suspect: its last 4 attempts were lost with their worker, so it runs apart " +
+						"from other suspects; 2 of these losses count, 5 stop it"
+					if x, err := e.Explain(t.Context(), r.ID); err != nil || x.Steps[0].Why != want {
+						t.Errorf("%+v, %v; want %q", x.Steps, err, want)
+					}
+				}
 			}
 			out, err := pawl.RunOf[string](e, r.ID).Result(t.Context())
 			if err != nil || out != c.want || calls != c.calls {

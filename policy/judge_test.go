@@ -157,7 +157,10 @@ func TestJudgeOrder(t *testing.T) {
 		}{
 			{policy.ReasonCancelled, h.Closed},
 			{policy.ReasonWorkerLost, f.Kind == policy.KindLost && bound >= 0 && h.Apart >= bound},
-			{policy.ReasonNoTimeLeft, f.Kind == policy.KindLost && h.Deadline != 0 && epoch.Add(pauseOf(h)) >= h.Deadline},
+			{
+				policy.ReasonNoTimeLeft,
+				f.Kind == policy.KindLost && h.Deadline != 0 && epoch.Add(pauseOf(h)) >= h.Deadline,
+			},
 			{policy.ReasonNone, f.Kind == policy.KindLost},
 			{policy.ReasonTimeoutNotRetryable, f.Kind == policy.KindTimeout && isFinal(&p, f.Limit)},
 			{policy.ReasonNonRetryable, f.NonRetryable || (f.Type == "Bad" && len(r.NonRetryable) > 0)},

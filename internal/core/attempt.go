@@ -219,7 +219,8 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	v, note := m.judge(s, p, f, apart)
 	if v.Retry {
 		m.emit(AttemptEnded{
-			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note, Apart: apart,
+			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note,
+			Apart: apart,
 		})
 		m.readyAgain(s.ID)
 		return

@@ -64,7 +64,7 @@ type (
 // Causes are what a decision of a body follows from, as far as a retry has to know it.
 type Causes struct {
 	Saw   []string // keys of the steps that the branch has seen fail since it last decided something
-	After []string // keys of the last decisions that follow from such failures, of this branch and of those it has joined
+	After []string // keys of the last decisions that follow from such failures, also of branches that it has joined
 }
 
 func (Schedule) command() {}

@@ -138,11 +138,11 @@ func (m *machine) rewind() (restart, drop []StepID, err error) {
 	case !r.Phase.Closed() && len(candidates) == 0:
 		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", r.Phase)
 	case !r.Phase.Closed():
-		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s: its body deals with failures itself; %s", r.Phase,
-			choice(candidates))
+		return nil, nil, m.refuse(CodeConflict, "retry", "the run is %s: its body deals with failures itself; %s",
+			r.Phase, choice(candidates))
 	case r.Phase == RunSucceeded && len(candidates) > 0:
-		return nil, nil, m.refuse(CodeConflict, "retry", "the run has succeeded: its body has dealt with all failures; %s",
-			choice(candidates))
+		return nil, nil, m.refuse(CodeConflict, "retry", "the run has succeeded: its body has dealt with all "+
+			"failures; %s", choice(candidates))
 	case r.Phase == RunFailed && len(from) == 0 && len(candidates) > 0:
 		return nil, nil, m.refuse(CodeConflict, "retry", "the error that the body returned does not say which step it "+
 			"came from (wrap the step's error, with %%w); %s", choice(candidates))
@@ -174,8 +174,8 @@ func (m *machine) rewindTo(s *Step) (restart, drop []StepID, err error) {
 		return m.back(append(m.r.endedWithRun(), s.ID), drop)
 	}
 	if len(drop) > 0 {
-		return nil, nil, m.refuse(CodeConflict, "retry", "the body has seen the failure of step %q and has gone on with "+
-			"step %q; retry it when the run has ended", s.Key(), m.r.Steps[drop[0]].Key())
+		return nil, nil, m.refuse(CodeConflict, "retry", "the body has seen the failure of step %q and has gone on "+
+			"with step %q; retry it when the run has ended", s.Key(), m.r.Steps[drop[0]].Key())
 	}
 	return []StepID{s.ID}, nil, nil
 }

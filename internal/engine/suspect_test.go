@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TestSuspectsRunApart: of the suspects of a process one at a time has a slot, in the order in which they came, whatever
-// partition and queue they are of. What is not suspected goes on beside them.
+// TestSuspectsRunApart: of the suspects of a process one at a time has a slot, in the order in which they came,
+// whatever partition and queue they are of. What is not suspected goes on beside them.
 func TestSuspectsRunApart(t *testing.T) {
 	m := NewMatcher()
 	m.Add("w", newFakeWorkers(3))

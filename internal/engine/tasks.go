@@ -304,7 +304,9 @@ func (t *tasks) listAll() {
 		t.enqueue(o)
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()))
+		return cmp.Or(
+			cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()),
+		)
 	})
 	for _, k := range keys {
 		t.listForMatch(t.queues[k])

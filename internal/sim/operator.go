@@ -64,7 +64,8 @@ func (o *operator) afterEnd(run core.RunID) {
 		return
 	}
 	o.u.after(o.between(0, body.AnswerTime), "an operator retries a step while an end waits", func() {
-		for _, step := range o.stepsOf(run, (*stepModel).retryable) { // refused are those from which the body has gone on
+		for _, step := range o.stepsOf(run, (*stepModel).retryable) {
+			// Those from which the body has gone on are refused.
 			o.u.clients.operate(run, core.Operation{Op: core.OpRetryStep, Step: step})
 		}
 	})

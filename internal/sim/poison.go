@@ -105,8 +105,8 @@ func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
 	}
 }
 
-// checkStopped checks that a step which was stopped for its losses is the poisonous one, or had enough of its own. Twice
-// the poisonous one may kill what runs beside it before it is suspected.
+// checkStopped checks that a step which was stopped for its losses is the poisonous one, or had enough of its own.
+// Twice the poisonous one may kill what runs beside it before it is suspected.
 func (m *runModel) checkStopped(s *stepModel, i int) {
 	p := m.ch.u.poison
 	if s.losses.counts < 5 {

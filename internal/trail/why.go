@@ -48,8 +48,8 @@ func (t *Trail) stepWhy(s *core.Step) string {
 	case policy.ReasonExpressionError:
 		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:
-		return fmt.Sprintf("%d attempts in a row were lost with their worker, %d of them while it ran apart from other steps "+
-			"that may kill workers", s.Lost, s.Apart)
+		return fmt.Sprintf("%d attempts in a row were lost with their worker, %d of them while it ran apart "+
+			"from other steps that may kill workers", s.Lost, s.Apart)
 	case policy.ReasonSkipped:
 		if s.Kept {
 			return "its result was kept from an earlier run"
@@ -105,8 +105,8 @@ func suspicion(s *core.Step) string {
 	if bound := s.Effective().Retry.LostBound(); bound >= 0 {
 		counts += fmt.Sprintf(", %d stop it", bound)
 	}
-	text := fmt.Sprintf("it is a suspect: its last %d attempts were lost with their worker, so it runs apart from other "+
-		"suspects; %s", s.Lost, counts)
+	text := fmt.Sprintf("it is a suspect: its last %d attempts were lost with their worker, so it runs apart from "+
+		"other suspects; %s", s.Lost, counts)
 	switch {
 	case s.Phase == core.StepBackingOff && s.NextAt != 0:
 		text += "; it goes on at " + s.NextAt.Std().UTC().Format(time.RFC3339)
