@@ -32,6 +32,7 @@ type Explanation struct {
 	Deadlines                []DeadlineExplanation // its own, with where they were set
 	Binding                  *DeadlineExplanation  // the one that ends it first; nil: none, or its clock stands still
 	CancelAsked              bool
+	CompensateUntil          time.Time // it was cancelled or expired; its body undoes what it did, until then at most
 	Attempt                  int       // its number among the runs that its retry policy made, from 1
 	Parent                   string    // id of the run it is a child of
 	ParentClose              string    // what happens to it when its parent ends
@@ -131,7 +132,8 @@ func explanationOf(r *api.Run) *Explanation {
 		Closing: string(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
 		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
 		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
-		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked, Attempt: r.Attempt, Parent: r.Parent,
+		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
+		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
 		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}

@@ -156,6 +156,7 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 	w := &body.Workflow{
 		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
+		Compensation: d.compensation,
 	}
 	for name, hook := range d.hooks {
 		w.Hooks[name] = &body.Hook{
@@ -189,7 +190,11 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 			t.Return(invalid, body.Outcome{}, core.Close{})
 			return
 		}
-		if t.Return(invalid, body.OutcomeOf(err), h.closing(d, out, err, invalid)) {
+		end := h.closing(d, out, err, invalid)
+		if t.Stop() != nil && invalid == nil && isStop(err) {
+			end.Failure = nil
+		}
+		if t.Return(invalid, body.OutcomeOf(err), end) {
 			return
 		}
 	}

@@ -337,3 +337,39 @@ func TestRetryOfAChild(t *testing.T) {
 		}
 	}, w, child)
 }
+
+// TestRetryWithScopes: a body that cancels its scopes when it returns, as it does by defer, begins anew in them.
+// What was done in a scope before the failure stays.
+func TestRetryWithScopes(t *testing.T) {
+	s := &shop{broken: map[string]bool{"ship": true}}
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		inner, cancel := pawl.WithCancel(ctx)
+		defer cancel()
+		beside := pawl.EventAsync[none](inner, "packed", pawl.Within("1h"))
+		if err := s.step(inner, "charge"); err != nil {
+			return none{}, err
+		}
+		if err := s.step(inner, "ship"); err != nil {
+			return none{}, err
+		}
+		_, err := beside.Get(ctx)
+		return none{}, errors.Join(err, s.step(inner, "tell"))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.Result(t.Context())
+		s.mend("ship")
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Send(t.Context(), "packed", none{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship tell" {
+			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
+		}
+	}, w)
+}

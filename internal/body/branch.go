@@ -20,6 +20,8 @@ type Branch struct {
 	now    core.Time      // the instant of what it has seen last
 	draws  uint64         // random numbers so far
 	causes core.Causes    // of what it decides next; see causes.go
+	scope  *Scope         // that it was begun in
+	scopes int            // scopes it has made so far
 
 	index  int // in Session.branches
 	state  branchState
@@ -92,17 +94,22 @@ func (b *Branch) Key(name string) string {
 // Replays reports whether the branch is still in what is recorded.
 func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
 
-// Ask finds the branch's next recorded step, or decides a new one. It returns nil if something else is recorded; the
-// session is stuck then.
-func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
+// Ask finds the branch's next recorded step, or decides a new one, in a scope. It returns nil if something else is
+// recorded; the session is stuck then.
+func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	spec := cmd.Spec
+	spec.Detached = sc.isDetached()
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
 		st.asked = true // found by its key alone, for others of the run before are made again
 		return st
 	}
+	if st := s.refusal(b, sc, spec); st != nil {
+		st.scope = sc
+		return st
+	}
 	if !s.Replays(b) {
 		st := s.step(spec.Name)
-		st.record.Spec, st.asked = spec, true
+		st.record.Spec, st.asked, st.scope = spec, true, sc
 		s.offer(st, fn)
 		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
 		b.decided(st)
@@ -115,9 +122,12 @@ func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
 		return nil
 	}
 	b.cursor++
-	st.asked = true
+	st.asked, st.scope = true, sc
 	b.decided(st)
 	s.offer(st, fn)
+	if sc.isCancelled() { // by another branch, before this one came to the step again
+		s.CancelStep(st)
+	}
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
@@ -313,7 +323,7 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 		return
 	}
 	s.running--
-	s.send(append(s.ends, core.Commands{Commands: append(s.commands, c)}))
+	s.send(append(s.ends, s.decision(append(s.commands, c), false)))
 	s.phase, s.returned = phaseReturned, true
 	s.stopTimers()
 	s.wakeAll()

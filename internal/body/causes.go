@@ -23,7 +23,12 @@ func (b *Branch) saw(r *Result) {
 		b.causes = joined(b.causes, r.branch.causes)
 		return
 	}
-	if failed(st.record.Phase) {
+	for sc := st.scope; st.refused && sc != nil; sc = sc.parent {
+		if sc.cancelled {
+			b.causes = joined(b.causes, core.Causes{After: []string{sc.key}})
+		}
+	}
+	if failed(st.record.Phase) && !st.refused {
 		b.causes = joined(b.causes, core.Causes{Saw: []string{st.key}})
 	}
 	if st.follows && prefixOf(st.key) != b.prefix {

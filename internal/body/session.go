@@ -88,6 +88,9 @@ type Step struct {
 	confirmed bool // its end is durable: its instant is known
 	asked     bool // the body has come to it in this call
 	follows   bool // from a step that failed
+	cancelled bool // the body has cancelled it
+	refused   bool // it never began, because its scope or its run had ended; nothing is recorded of it
+	scope     *Scope
 	fn        Func
 	changed   Signal
 }
@@ -116,7 +119,7 @@ func (s *Session) News(n engine.News) {
 	case s.phase == phaseGone:
 		s.change().CallAgain = true // the next session has to hear of it
 		return
-	case s.contradicted(n):
+	case s.asksToStop(n), s.contradicted(n):
 		s.Retry()
 		return
 	case s.over():
@@ -139,6 +142,12 @@ func (s *Session) News(n engine.News) {
 		s.learn(st, record)
 	}
 	s.settle()
+}
+
+// asksToStop reports whether the news ask the body to stop, which this call of it does not know. It is called again:
+// then it learns of it where all that is recorded ends, as every later call does.
+func (s *Session) asksToStop(n engine.News) bool {
+	return s.head != nil && n.Head != nil && n.Head.Stop != nil && s.head.Stop == nil
 }
 
 // contradicted reports whether a step did not end as the body has seen it: an operator has restarted it, and it may
@@ -256,12 +265,17 @@ func (s *Session) flush() {
 	}
 	inputs := s.ends
 	if waits || len(s.commands) > 0 {
-		inputs = append(inputs, core.Commands{Commands: s.commands, Waits: waits, Closed: s.closed})
+		inputs = append(inputs, s.decision(s.commands, waits))
 	}
 	if waits {
 		s.announced = s.closed
 	}
 	s.send(inputs)
+}
+
+// decision is an input that carries decisions of the body.
+func (s *Session) decision(commands []core.Command, waits bool) core.Commands {
+	return core.Commands{Commands: commands, Waits: waits, Closed: s.closed, Stopping: s.head.Stop != nil}
 }
 
 // send gives the engine a commit. The decisions and ends are part of it.

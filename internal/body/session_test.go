@@ -178,7 +178,7 @@ func (p *player) ask(b *Branch, name, kind string) {
 	if spec.Type == TypeLocal {
 		fn = func(context.Context) ([]byte, error) { return nil, nil }
 	}
-	switch st := p.s.Ask(b, core.Schedule{Spec: spec}, fn); {
+	switch st := p.s.Ask(b, nil, core.Schedule{Spec: spec}, fn); {
 	case st == nil:
 		p.say("it has to leave")
 	case st.closed:

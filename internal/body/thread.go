@@ -27,7 +27,8 @@ func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Mess
 type Thread struct {
 	live      *liveSession
 	branch    *Branch
-	goroutine Goroutine
+	scope     *Scope
+	goroutine Goroutine // of the branch's own thread; those that are in a scope of their own have none
 }
 
 // Done is closed when the body is unwound.
@@ -77,8 +78,9 @@ func (t *Thread) exit() { t.live.unlock() }
 
 // leave ends the branch's goroutine. The session is locked, and unlocked by it.
 func (t *Thread) leave() {
+	g := t.branch.thread.goroutine
 	t.live.unlock()
-	t.goroutine.Exit()
+	g.Exit()
 }
 
 // wait blocks the branch until something holds, which is asked with the session locked. It does not return where the
@@ -86,8 +88,9 @@ func (t *Thread) leave() {
 func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
 	s := t.live.session
 	if s.Wait(t.branch, what, until, on...) {
+		g := t.branch.thread.goroutine
 		t.live.unlock()
-		t.goroutine.Park()
+		g.Park()
 		t.live.lock()
 		t.branch.busy = nil
 	}
@@ -142,7 +145,7 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 		return nil, err
 	}
 	cmd.Spec.Name = t.branch.Key(name)
-	st := t.live.session.Ask(t.branch, cmd, fn)
+	st := t.live.session.Ask(t.branch, t.scope, cmd, fn)
 	if st == nil {
 		t.leave()
 	}
@@ -167,7 +170,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 	var record engine.Step
 	if r.step != nil {
 		record = r.step.record // copied, since news of its end may still come
-		if seen {
+		if seen && !r.step.refused {
 			t.branch.last = r.step
 		}
 	}
@@ -227,15 +230,16 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if err := t.enter(Named("branch", name)); err != nil {
 		return nil, err
 	}
-	child := t.spawn(t.branch.Key(name), nil, f)
+	key := t.branch.Key(name)
+	child := t.spawn(key, t.live.session.newScope(t.branch, t.scope, key+"/scope[0]"), nil, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
 }
 
-// spawn begins a branch. The session is locked.
-func (t *Thread) spawn(key string, g *group, f func(*Thread)) *Branch {
+// spawn begins a branch in a scope. The session is locked.
+func (t *Thread) spawn(key string, sc *Scope, g *group, f func(*Thread)) *Branch {
 	b := t.live.session.Spawn(t.branch, key)
-	b.group = g
+	b.scope, b.group = sc, g
 	t.live.launch(b, f)
 	return b
 }
@@ -251,7 +255,7 @@ func (t *Thread) Map(name string, items, atOnce int, f func(t *Thread, item int)
 	for begun > g.ended || (begun < items && !g.failed) {
 		for ; !g.failed && begun < items && begun-g.ended < atOnce; begun++ {
 			item := begun
-			t.spawn(key+"["+strconv.Itoa(item)+"]", g, func(child *Thread) { f(child, item) })
+			t.spawn(key+"["+strconv.Itoa(item)+"]", t.scope, g, func(child *Thread) { f(child, item) })
 		}
 		seen := g.ended
 		t.wait(what, func() bool { return g.ended > seen }, &g.changed)

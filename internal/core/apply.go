@@ -19,6 +19,8 @@ func Apply(r *Run, at Time, rec Record) {
 		}
 		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, From: rec.From, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
+	case RunStopping:
+		r.applyStopping(rec)
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
@@ -85,7 +87,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
-	r.Closing = nil
+	r.Closing, r.Stop = nil, nil
 	r.CancelAsked, r.CancelReason = false, ""
 	r.bodyPending = true
 	for _, id := range rec.Drop {
@@ -93,6 +95,13 @@ func (r *Run) applyReopened(rec RunReopened) {
 		r.unfollow(id)
 	}
 	r.byKey = nil
+}
+
+func (r *Run) applyStopping(rec RunStopping) {
+	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: StepID(len(r.Steps)), Until: rec.Until}
+	r.PausedAt, r.StopClock = 0, false // nobody would end a pause for the sake of the compensation
+	r.bodyPending = true
+	r.retime()
 }
 
 func (r *Run) applyBegan(at Time, rec StepBegan) {

@@ -196,7 +196,7 @@ func (m *machine) childEnded(in ChildEnded) error {
 // expireWithChild fires a limit of this run, or of its step, that has ended the child run. The child inherits both
 // limits, so at their instant either run may be the first to act. It reports whether there was such a limit.
 func (m *machine) expireWithChild(s *Step, cause *policy.Failure) bool {
-	run, own := m.r.runLimit(), m.r.stepLimit(s)
+	run, own := m.r.outerLimit(s), m.r.stepLimit(s)
 	switch {
 	case run.at != 0 && run.at <= m.now && (own.at == 0 || run.at <= own.at):
 		f := m.r.timeout(s, run.limit, cause)
@@ -237,7 +237,7 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int) (policy.Verdict, string) {
 	h := policy.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
-		Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
+		Closed: m.r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || m.r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
 		h.Counted, h.Lost, h.Apart = s.Counted-1, s.Lost, apart
@@ -247,7 +247,7 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 	}
 	d := m.r.spanning(s)
 	if m.r.PausedAt != 0 {
-		d = m.r.runLimit() // the next attempt follows the pause, after which the step's own deadlines are fresh
+		d = m.r.outerLimit(s) // the next attempt follows the pause, after which the step's own deadlines are fresh
 	}
 	h.Deadline, h.Bound = d.at, d.limit
 	var match policy.Match

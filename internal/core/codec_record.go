@@ -28,6 +28,7 @@ const (
 	tagDeadlineMoved
 	tagOperated
 	tagBodyWaits
+	tagRunStopping
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -82,6 +83,8 @@ func tagOf(r Record) byte {
 		return tagOperated
 	case BodyWaits:
 		return tagBodyWaits
+	case RunStopping:
+		return tagRunStopping
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -137,6 +140,8 @@ func (c *coder) write(r Record) {
 	case Operated:
 		r.fields(c)
 	case BodyWaits:
+	case RunStopping:
+		r.fields(c)
 	}
 	c.close(outer)
 }
@@ -149,7 +154,7 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagBodyWaits:
+	case tag > tagRunStopping:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -264,6 +269,10 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r Operated
 		r.fields(c)
 		return r
+	case tagRunStopping:
+		var r RunStopping
+		r.fields(c)
+		return r
 	default:
 		return BodyWaits{}
 	}
@@ -293,6 +302,12 @@ func (r *RunClosing) fields(c *coder) {
 	c.bytes(&r.Output)
 	c.failure(&r.Failure)
 	c.steps(&r.From)
+}
+
+func (r *RunStopping) fields(c *coder) {
+	small(c, &r.Phase)
+	c.failure(&r.Failure)
+	c.time(&r.Until)
 }
 
 func (r *RunHooks) fields(c *coder) { optional(c, &r.Stage) }

@@ -42,6 +42,7 @@ var recordTypes = []Record{
 	DeadlineMoved{},
 	Operated{},
 	BodyWaits{},
+	RunStopping{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

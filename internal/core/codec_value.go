@@ -50,6 +50,7 @@ func (c *coder) spec(p **StepSpec) {
 	c.bytes(&s.Input)
 	optional(c, &s.Priority)
 	c.flag(&s.Spread)
+	c.flag(&s.Detached)
 	c.close(outer)
 }
 

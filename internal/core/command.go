@@ -47,6 +47,9 @@ type (
 		Causes
 	}
 
+	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
+	CancelStep struct{ Key string }
+
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
 	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
 	Consult struct{ Closed []StepID }
@@ -67,9 +70,10 @@ type Causes struct {
 	After []string // keys of the last decisions that follow from such failures, also of branches that it has joined
 }
 
-func (Schedule) command() {}
-func (Skip) command()     {}
-func (Finish) command()   {}
-func (Mark) command()     {}
-func (Consult) command()  {}
-func (Close) command()    {}
+func (Schedule) command()   {}
+func (Skip) command()       {}
+func (Finish) command()     {}
+func (Mark) command()       {}
+func (CancelStep) command() {}
+func (Consult) command()    {}
+func (Close) command()      {}

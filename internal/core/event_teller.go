@@ -97,6 +97,13 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	case RunReopened:
 		return append(out, t.bounded(t.event(at, EventRunResumed)))
+	case RunStopping:
+		if rec.Until == 0 {
+			return out // it is told when the body is asked
+		}
+		ev := t.event(at, EventRunCompensating)
+		ev.NextAt, ev.Failure = rec.Until, rec.Failure
+		return append(out, ev)
 	case PauseBegan:
 		return append(out, t.event(at, EventRunPaused))
 	case PauseEnded:

@@ -38,6 +38,7 @@ type (
 		Commands []Command
 		Waits    bool
 		Closed   int
+		Stopping bool // the body knows that its run stops
 	}
 
 	// TaskStarted: a worker takes the attempt that waits.

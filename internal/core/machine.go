@@ -1,5 +1,7 @@
 package core
 
+import "github.com/pawl-dev/pawl/policy"
+
 // Output is what one input did. An entry without records means that nothing happened.
 type Output struct {
 	Entry   Entry
@@ -78,6 +80,10 @@ func (m *machine) proceed() {
 			if !m.hooks() {
 				return
 			}
+		case m.r.Stop != nil:
+			if !m.compensate() {
+				return
+			}
 		case m.r.CancelAsked:
 			if !m.settleCancel() {
 				return
@@ -119,8 +125,10 @@ func (m *machine) commands(in Commands) error {
 	switch {
 	case m.r.Phase.Closed():
 		return m.refuse(CodeClosed, "commands", "the run is %s", m.r.Phase)
-	case m.r.Closing != nil || m.r.CancelAsked:
+	case m.r.BodyHeld():
 		return m.refuse(CodeConflict, "commands", "the run is closing")
+	case in.Stopping != m.r.Compensating():
+		return m.refuse(CodeStale, "commands", "the body does not know whether its run stops")
 	case m.r.PausedAt != 0 && len(in.Commands) > 0:
 		return m.refuse(CodeConflict, "commands", "the run is paused, and its body is asked again when it goes on")
 	}
@@ -171,9 +179,21 @@ func (m *machine) command(cmd Command) {
 			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
 			Output: cmd.Output, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
 		})
+	case CancelStep:
+		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))
+		}
 	case Consult:
 		m.effect(cmd)
 	case Close:
+		if m.r.Compensating() {
+			output := cmd.Output
+			if cmd.Phase == RunContinued {
+				output = nil // it is the input of a run that does not follow
+			}
+			m.endCompensation(output, cmd.Failure)
+			return
+		}
 		m.close(cmd)
 	}
 }

@@ -59,6 +59,14 @@ type (
 		From    []StepID // of a body: the failed steps that the failure came from; none: the body's own
 	}
 
+	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
+	// time, with Until, when that is done.
+	RunStopping struct {
+		Phase   RunPhase
+		Failure *policy.Failure
+		Until   Time // zero: work is still being stopped
+	}
+
 	// RunHooks: the decider was asked for a stage of hooks.
 	RunHooks struct{ Stage int }
 
@@ -207,6 +215,7 @@ type (
 func (RunCreated) record()     {}
 func (RunStarted) record()     {}
 func (RunClosing) record()     {}
+func (RunStopping) record()    {}
 func (RunHooks) record()       {}
 func (RunEnded) record()       {}
 func (RunReopened) record()    {}

@@ -16,6 +16,10 @@ func (m *machine) failedStep(s *Step) bool {
 
 // refuseFollowed refuses to open a run again that its chain has left behind.
 func (m *machine) refuseFollowed() error {
+	if m.r.Phase.Closed() && m.r.compensated() {
+		return m.refuse(CodeConflict, "retry",
+			"the run is %s, and its body has undone what it had done; restart it instead", m.r.Phase)
+	}
 	if m.r.Next == (RunID{}) {
 		return nil
 	}
@@ -29,7 +33,7 @@ func (m *machine) retryRun(in Operation) error {
 	if err := m.refuseFollowed(); err != nil {
 		return err
 	}
-	if !m.r.Phase.Closed() && (m.r.Closing != nil || m.r.CancelAsked) {
+	if !m.r.Phase.Closed() && m.r.Ending() {
 		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
 	}
 	if m.r.hasBody() {
@@ -84,7 +88,7 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 		return m.refuse(CodeConflict, "retry",
 			"the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
 	}
-	if !m.r.Phase.Closed() && (m.r.Closing != nil || m.r.CancelAsked) {
+	if !m.r.Phase.Closed() && m.r.Ending() {
 		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
 	}
 	if m.r.hasBody() {

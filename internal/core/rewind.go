@@ -85,6 +85,32 @@ func (r *Run) following(failed []StepID) []StepID {
 	return out
 }
 
+// byWorkflow is said of a step that its body has cancelled.
+const byWorkflow = "cancelled by the workflow"
+
+func (s *Step) cancelledByBody() bool {
+	return s.Phase == StepCancelled && s.Failure != nil && s.Failure.Message == byWorkflow
+}
+
+// undone returns the steps to go back to, with those that the body cancelled in the same decision as something that is
+// dropped, and all that is dropped then.
+func (r *Run) undone(from []StepID) (all, drop []StepID) {
+	for all = slices.Clone(from); ; {
+		drop = r.following(all)
+		before := len(all)
+		for i := range r.Steps {
+			s := &r.Steps[i]
+			with := func(id StepID) bool { return r.Steps[id].ScheduledAt == s.EndedAt }
+			if !s.Dropped && s.cancelledByBody() && slices.ContainsFunc(drop, with) && !slices.Contains(all, s.ID) {
+				all = append(all, s.ID)
+			}
+		}
+		if len(all) == before {
+			return all, drop
+		}
+	}
+}
+
 // failed reports whether the step is closed and did not succeed.
 func (s *Step) failed() bool {
 	return s.Phase == StepFailed || s.Phase == StepTimedOut || s.Phase == StepCancelled
@@ -104,7 +130,7 @@ func (r *Run) endedWithRun() []StepID {
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Hook || !s.failed() {
+		if s.Dropped || s.Spec.Hook || !s.failed() || s.cancelledByBody() {
 			continue
 		}
 		limit := policy.LimitNone
@@ -150,7 +176,8 @@ func (m *machine) rewind() (restart, drop []StepID, err error) {
 		return nil, nil, m.refuse(CodeConflict, "retry",
 			"the run is %s, and that came from no failed step; restart it instead", r.Phase)
 	}
-	return m.back(append(slices.Clone(from), stopped...), r.following(from))
+	from, drop = r.undone(from)
+	return m.back(append(from, stopped...), drop)
 }
 
 // back leaves out of the steps to restart those that are dropped. What is dropped must not execute any more.
@@ -169,9 +196,9 @@ func (m *machine) back(restart, drop []StepID) (_, _ []StepID, err error) {
 // rewindTo returns what a retry of one step restarts in a run with a body, and what it drops. In an open run the body
 // must not have gone on from the failure: what it has decided since may be under way.
 func (m *machine) rewindTo(s *Step) (restart, drop []StepID, err error) {
-	drop = m.r.following([]StepID{s.ID})
+	restart, drop = m.r.undone([]StepID{s.ID})
 	if m.r.Phase.Closed() {
-		return m.back(append(m.r.endedWithRun(), s.ID), drop)
+		return m.back(append(restart, m.r.endedWithRun()...), drop)
 	}
 	if len(drop) > 0 {
 		return nil, nil, m.refuse(CodeConflict, "retry", "the body has seen the failure of step %q and has gone on "+

@@ -57,6 +57,7 @@ type Run struct {
 	Failure *policy.Failure
 
 	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
+	Stop         *Stop    // the body was asked to stop, or is going to be; kept after the end
 	CancelAsked  bool     // nothing new is scheduled
 	CancelReason string   // the last one that was given
 	PausedAt     Time
@@ -187,6 +188,7 @@ type StepSpec struct {
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
+	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
 }
 
 // Key names the step within its run: its name, and its item where it has one.

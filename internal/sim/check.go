@@ -228,6 +228,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		switch {
 		case s.closed:
 		case s.kind == core.KindTask && s.ready && s.losses.row >= 2 && n.workers.otherSuspect(tok):
+		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyInTransit(n, a)):
 			if slots := ch.u.profile.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				ch.u.violate(NoHang, a.id, "attempt %s waits in its queue or for its function, a slot is free, "+
@@ -241,6 +242,11 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 	}
 	if stuck := n.host.codeChanged(a.id); stuck != nil {
 		ch.u.violate(Decided, a.id, "the run's body cannot go on, though its code is the same: %v", stuck)
+	}
+	if a.body != nil && !m.closing && !ch.bodyInTransit(n, a) {
+		for _, k := range a.body.remains {
+			ch.u.violate(NoHang, a.id, "step %s is open, and its scope is cancelled", k.spec.Name)
+		}
 	}
 	if a.state.WaitsForBody() {
 		if !ch.bodyInTransit(n, a) {

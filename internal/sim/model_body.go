@@ -13,8 +13,11 @@ import (
 type bodyModel struct {
 	u       *universe
 	program *program
+	steps   int                  // how many steps are recorded
 	stopped map[core.StepID]bool // steps that ended badly because their run ended
 	from    []core.StepID        // the steps that the failure of a run that has ended came from
+	remains []*known             // open steps in cancelled scopes
+	stop    *stopModel           // nil: the body was not asked to stop
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
@@ -28,18 +31,32 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
-	if end.Phase != core.RunSucceeded && end.Phase != core.RunFailed && end.Phase != core.RunContinued {
+	decided := end.Phase == core.RunSucceeded || end.Phase == core.RunFailed || end.Phase == core.RunContinued
+	switch {
+	case m.stop != nil && end.Phase != m.stop.phase:
+		m.u.violate(Decided, a.id, "the run is closed as %s, and its body was asked to stop because the run is %s",
+			end.Phase, m.stop.phase)
+	case m.stop != nil && e.At >= m.stop.until, m.stop == nil && !decided:
 		return // a limit or an operator closes the run
 	}
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
+	id := len(a.state.Steps)
 	for _, rec := range e.Records {
-		if rec, mark := rec.(core.StepOmitted); mark {
-			kn.steps[rec.Spec.Name] = &known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+		switch rec := rec.(type) {
+		case core.StepOmitted:
+			kn.steps[rec.Spec.Name] = &known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+			id++
+		case core.StepBegan:
+			id++
+		default:
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input)
+	w := m.program.walkThrough(kn, a.state.Input, m.stop)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
+		if ok && m.stop != nil {
+			return // the run ends in the phase of the stop
+		}
 		if !ok || c.Phase != end.Phase || !bytes.Equal(c.Output, end.Output) {
 			continue
 		}
@@ -55,13 +72,25 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 
 // applyEntry takes an entry that was applied to the run's state.
 func (m *bodyModel) applyEntry(a *account, e core.Entry) {
+	decisive := false
 	for _, rec := range e.Records {
-		switch rec.(type) {
-		case core.StepBegan, core.StepOmitted, core.StepEnded, core.StepReset, core.RunReopened:
-			m.replay(a)
-			return
+		switch rec := rec.(type) {
+		case core.StepBegan, core.StepOmitted:
+			m.steps++
+			decisive = true
+		case core.StepEnded, core.StepReset:
+			decisive = true
+		case core.RunStopping:
+			if rec.Until != 0 {
+				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
+			}
+		case core.RunReopened:
+			m.stop, decisive = nil, true
 		default:
 		}
+	}
+	if decisive {
+		m.replay(a)
 	}
 }
 
@@ -75,7 +104,8 @@ func (m *bodyModel) replay(a *account) {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input)
+	w := m.program.walkThrough(kn, a.state.Input, m.stop)
+	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
 		return

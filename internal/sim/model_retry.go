@@ -62,6 +62,9 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 	} else if !a.model.closed {
 		m.u.violate(Decided, a.id, "an open run is retried, and its body may have dealt with its failures")
 	}
+	if cancelsParts(m.program.main) || cancelsParts(m.program.undo) {
+		return // what a scope's cancel ends is restarted, too; that the program goes on as before is checked
+	}
 	since := m.since(a)
 	seen := set{}
 	for _, s := range since {
@@ -122,7 +125,7 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 // since returns, for each step that the program has decided, the failed steps that it had seen by then.
 func (m *bodyModel) since(a *account) map[core.StepID]set {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
-	m.program.walkThrough(kn, a.state.Input)
+	m.program.walkThrough(kn, a.state.Input, m.stop)
 	out := map[core.StepID]set{}
 	for i := range a.state.Steps {
 		if s := &a.state.Steps[i]; !s.Dropped && !s.Spec.Hook {
@@ -143,4 +146,12 @@ func (m *bodyModel) checkFrom(a *account, expected []string, from []core.StepID)
 	if got := slices.Sorted(slices.Values(from)); !slices.Equal(slices.Compact(got), chosen(want)) {
 		m.u.violate(Decided, a.id, "the run's failure came from the steps %v; %v is recorded", expected, from)
 	}
+}
+
+// cancelsParts reports whether a program cancels parts of itself.
+func cancelsParts(actions []action) bool {
+	return slices.ContainsFunc(actions, func(act action) bool {
+		inside := cancelsParts(act.then) || slices.ContainsFunc(act.parts, cancelsParts)
+		return inside || act.kind == doScope || act.cancelsLoser
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 // known is what is recorded of a step.
 type known struct {
+	id     int // among the recorded steps, in their order
 	spec   *core.StepSpec
 	phase  core.StepPhase
 	output []byte
@@ -34,7 +35,7 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		k := &known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
+		k := &known{id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
 		kn.steps[s.Spec.Name] = k
 		if s.Spec.Type != body.TypeMark {
 			prefix := branchOf(s.Spec.Name)
@@ -55,6 +56,8 @@ type walk struct {
 	decided  []core.Command
 	followed map[string]int // by branch: how many recorded steps it has asked for
 	changed  string         // what is recorded, and what the program asks for instead
+	stop     *stopModel     // nil: the body was not asked to stop
+	remains  []*known       // open steps in cancelled scopes
 }
 
 // progress is how far a branch has come.
@@ -72,8 +75,10 @@ type branchWalk struct {
 	seen   uint32 // a hash of the results that the branch has seen
 	begun  map[string]*known
 	races  int
-	failed set      // the failed steps that it has seen
-	from   []string // the steps because of which it fails
+	scopes int
+	in     *scopeModel // nil: the whole body
+	failed set         // the failed steps that it has seen
+	from   []string    // the steps because of which it fails
 }
 
 // set is a set of keys. It is never changed, so several may share it.
@@ -89,10 +94,10 @@ func (s set) with(others ...set) set {
 }
 
 // walkThrough walks through the program. If the program ends, the walk decides to close the run.
-func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
-	w := &walk{knowledge: kn, followed: map[string]int{}}
+func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
+	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
 	root := &branchWalk{begun: map[string]*known{}}
-	if at := w.run(root, p.main); at != waits {
+	if at := w.whole(root, p); at != waits {
 		c := p.close(at, root.seen, input)
 		c.From = root.from
 		w.decided = append(w.decided, c)
@@ -102,7 +107,10 @@ func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
 
 // run walks through the actions of a branch. A branch that ends must have asked for all its recorded steps.
 func (w *walk) run(br *branchWalk, actions []action) progress {
-	at := w.do(br, actions)
+	return w.checkEnd(br, w.do(br, actions))
+}
+
+func (w *walk) checkEnd(br *branchWalk, at progress) progress {
 	if n := w.followed[br.prefix]; at != waits && n < len(w.recorded[br.prefix]) {
 		w.noteChange(w.recorded[br.prefix][n].spec, "the end of the branch")
 		return waits
@@ -131,6 +139,8 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 		return w.branches(br, act)
 	case doRace:
 		return w.race(br, act)
+	case doScope:
+		return w.scope(br, act)
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
 		return goesOn
@@ -154,6 +164,14 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 func (w *walk) ask(br *branchWalk, act *action) *known {
 	spec := act.spec
 	spec.Name = br.prefix + act.stepName(br.seen)
+	in := br.in
+	if act.detached {
+		in = detachedScope
+	}
+	spec.Detached = in.outlives()
+	if k := w.refusal(br, in, &spec); k != nil {
+		return k
+	}
 	if n := w.followed[br.prefix]; n < len(w.recorded[br.prefix]) {
 		k := w.recorded[br.prefix][n]
 		if !sameStep(k.spec, &spec) {
@@ -162,6 +180,9 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 		}
 		w.followed[br.prefix]++
 		k.asked, k.since = true, br.failed
+		if in.ended() && !k.closed {
+			w.remains = append(w.remains, k)
+		}
 		return k
 	}
 	k := w.steps[spec.Name]
@@ -176,7 +197,8 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 
 // sameStep reports whether two steps are the same for a check of changed code.
 func sameStep(a, b *core.StepSpec) bool {
-	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue &&
+		a.Detached == b.Detached
 }
 
 func specText(s *core.StepSpec) string {
@@ -203,9 +225,11 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 	return w.do(br, act.then)
 }
 
-func (w *walk) part(br *branchWalk, act *action, i int) (*branchWalk, progress) {
+func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branchWalk, progress) {
+	prefix := br.prefix + act.partName(i) + "/"
 	part := &branchWalk{
-		prefix: br.prefix + act.partName(i) + "/", seen: br.seen, begun: map[string]*known{}, failed: br.failed,
+		prefix: prefix, seen: br.seen, begun: map[string]*known{}, in: w.scopeOf(prefix+"scope[0]", in),
+		failed: br.failed,
 	}
 	at := w.run(part, act.parts[i])
 	return part, at
@@ -215,7 +239,7 @@ func (w *walk) branches(br *branchWalk, act *action) progress {
 	all, seen, failed := goesOn, uint32(0), br.failed
 	var from []string
 	for i := range act.parts {
-		part, at := w.part(br, act, i)
+		part, at := w.part(br, br.in, act, i)
 		failed, from = failed.with(part.failed), append(from, part.from...)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
@@ -233,7 +257,7 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	var parts [2]*branchWalk
 	var at [2]progress
 	for i := range parts {
-		parts[i], at[i] = w.part(br, act, i)
+		parts[i], at[i] = w.part(br, br.in, act, i)
 	}
 	key := br.prefix + "any"
 	if br.races++; br.races > 1 {
@@ -252,6 +276,9 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	}
 	br.failed = br.failed.with(parts[first].failed)
 	w.steps[key].since = br.failed
+	if act.cancelsLoser {
+		w.cancel(parts[1-first].in)
+	}
 	br.seen = parts[first].seen + uint32(first)
 	return goesOn
 }

@@ -31,6 +31,12 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	if r.Closing != nil && !r.Phase.Closed() {
 		out.Closing = api.RunPhase(r.Closing.Phase.String())
 	}
+	if r.Stop != nil && !r.Phase.Closed() {
+		out.Closing = api.RunPhase(r.Stop.Phase.String())
+		if r.Compensating() {
+			out.CompensateUntil = api.Time(r.Stop.Until)
+		}
+	}
 	if r.Parent.Run != (core.RunID{}) {
 		out.ParentClose = closeNames[r.Parent.Close]
 	}
