@@ -64,7 +64,24 @@ func (m *machine) stopRun(phase RunPhase, f *policy.Failure) {
 		m.settle(phase, nil, f)
 		return
 	}
+	paused := m.r.PausedAt != 0
 	m.emit(RunStopping{Phase: phase, Failure: f})
+	if paused {
+		m.resumeDetached()
+	}
+}
+
+// resumeDetached lets the steps go on that outlive the stop of their run. The stop has ended the pause that held them.
+func (m *machine) resumeDetached() {
+	for i := range m.r.Steps {
+		switch s := &m.r.Steps[i]; {
+		case !s.Spec.Detached:
+		case s.Phase == StepScheduled:
+			m.effect(m.r.offer(s))
+		case s.Phase == StepBackingOff:
+			m.readyAgain(s.ID)
+		}
+	}
 }
 
 // compensate moves a run on that stops: its body is asked when no work that is to end runs any more, so that the body

@@ -144,3 +144,18 @@ func TestRetryAfterCompensation(t *testing.T) {
 		}
 	}
 }
+
+// TestDetachedGoesOnAfterAPause: a run is cancelled while it is paused. Its detached step, which the pause has taken
+// out of its queue, is offered again.
+func TestDetachedGoesOnAfterAPause(t *testing.T) {
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	spec := &StepSpec{Name: "aside", Def: -1, Detached: true}
+	begin := Commands{Commands: []Command{Schedule{Spec: spec, Item: -1, Group: NoStep}}, Waits: true}
+	out := stop(t, r, Start{}, begin, Operation{Op: OpPause, Step: NoStep}, Operation{Op: OpCancel, Step: NoStep})
+	for _, e := range out.Effects {
+		if o, ok := e.(Offer); ok && o.Step == 0 {
+			return
+		}
+	}
+	t.Errorf("it waits for ever: %+v", out.Effects)
+}
