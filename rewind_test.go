@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
-// shop notes which steps were executed. Those that are broken fail.
-type shop struct {
+// store notes which steps were executed. Those that are broken fail.
+type store struct {
 	mu     sync.Mutex
 	calls  []string
 	broken map[string]bool
@@ -22,7 +22,7 @@ type shop struct {
 
 var errBroken = errors.New("broken")
 
-func (s *shop) do(key string) func(context.Context) (string, error) {
+func (s *store) do(key string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		info, _ := pawl.Attempt(ctx)
 		s.mu.Lock()
@@ -35,13 +35,13 @@ func (s *shop) do(key string) func(context.Context) (string, error) {
 	}
 }
 
-func (s *shop) step(ctx pawl.Context, key string) error {
+func (s *store) step(ctx pawl.Context, key string) error {
 	_, err := pawl.Step(ctx, key, s.do(key))
 	return err
 }
 
 // mend lets steps succeed from now on, and forgets what was executed.
-func (s *shop) mend(keys ...string) {
+func (s *store) mend(keys ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = nil
@@ -50,7 +50,7 @@ func (s *shop) mend(keys ...string) {
 	}
 }
 
-func (s *shop) executed() string {
+func (s *store) executed() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.calls)
@@ -58,7 +58,7 @@ func (s *shop) executed() string {
 }
 
 // audited ignores the failure of one step, charges, and ships.
-func audited(ctx pawl.Context, s *shop) error {
+func audited(ctx pawl.Context, s *store) error {
 	_ = s.step(ctx, "audit")
 	if err := s.step(ctx, "charge"); err != nil {
 		return err
@@ -67,7 +67,7 @@ func audited(ctx pawl.Context, s *shop) error {
 }
 
 // refunds compensates a failure, and hands it on.
-func refunds(ctx pawl.Context, s *shop) error {
+func refunds(ctx pawl.Context, s *store) error {
 	if err := s.step(ctx, "charge"); err != nil {
 		return err
 	}
@@ -87,14 +87,14 @@ func TestRetryRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		broken string // that fails; what follows a bar stays so
-		body   func(ctx pawl.Context, s *shop) error
+		body   func(ctx pawl.Context, s *store) error
 		want   string // that is executed after the retry
 		refuse string // or what the refusal says
 	}{
 		{"a failure that was ignored", "ship|audit", audited, "ship", ""},
 		{"a compensation", "ship", refunds, "ship tell", ""},
 		{"a compensation that failed", "ship,refund", refunds, "refund", ""},
-		{"several providers", "a,b,c", func(ctx pawl.Context, s *shop) error {
+		{"several providers", "a,b,c", func(ctx pawl.Context, s *store) error {
 			var all []error
 			for _, name := range []string{"a", "b", "c"} {
 				err := s.step(ctx, name)
@@ -105,13 +105,13 @@ func TestRetryRun(t *testing.T) {
 			}
 			return errors.Join(all...)
 		}, "a tell", ""},
-		{"the last of several providers", "a,b", func(ctx pawl.Context, s *shop) error {
+		{"the last of several providers", "a,b", func(ctx pawl.Context, s *store) error {
 			if s.step(ctx, "a") == nil {
 				return nil
 			}
 			return s.step(ctx, "b")
 		}, "b", ""},
-		{"a step that was begun before", "ship", func(ctx pawl.Context, s *shop) error {
+		{"a step that was begun before", "ship", func(ctx pawl.Context, s *store) error {
 			ship := pawl.Async(ctx, "ship", s.do("ship"))
 			if err := s.step(ctx, "charge"); err != nil {
 				return err
@@ -121,7 +121,7 @@ func TestRetryRun(t *testing.T) {
 			}
 			return s.step(ctx, "tell")
 		}, "ship tell", ""},
-		{"some items of a map", "item 1,item 3", func(ctx pawl.Context, s *shop) error {
+		{"some items of a map", "item 1,item 3", func(ctx pawl.Context, s *store) error {
 			_, err := pawl.Map(ctx, "items", 0, []int{0, 1, 2, 3}, func(ctx pawl.Context, n int) (none, error) {
 				if err := s.step(ctx, fmt.Sprintf("item %d", n)); err != nil {
 					return none{}, err
@@ -133,7 +133,7 @@ func TestRetryRun(t *testing.T) {
 			}
 			return s.step(ctx, "tell")
 		}, "items[1]/done items[1]/item 1 items[3]/done items[3]/item 3 tell", ""},
-		{"branches", "left,right", func(ctx pawl.Context, s *shop) error {
+		{"branches", "left,right", func(ctx pawl.Context, s *store) error {
 			branch := func(name string) *pawl.Future[none] {
 				return pawl.Go(ctx, name, func(ctx pawl.Context) (none, error) {
 					if err := s.step(ctx, "charge"); err != nil {
@@ -147,7 +147,7 @@ func TestRetryRun(t *testing.T) {
 			}
 			return pawl.All(ctx, branch("left"), branch("right"), branch("middle"))
 		}, "left/left right/right", ""},
-		{"a race", "fast", func(ctx pawl.Context, s *shop) error {
+		{"a race", "fast", func(ctx pawl.Context, s *store) error {
 			fast := pawl.Async(ctx, "fast", s.do("fast"))
 			slow := pawl.EventAsync[none](ctx, "never", pawl.Within("1h"))
 			first, err := pawl.Any(ctx, fast, slow)
@@ -157,7 +157,7 @@ func TestRetryRun(t *testing.T) {
 			_, err = fast.Get(ctx)
 			return err
 		}, "fast", ""},
-		{"a branch that goes on from another's failure", "a", func(ctx pawl.Context, s *shop) error {
+		{"a branch that goes on from another's failure", "a", func(ctx pawl.Context, s *store) error {
 			a := pawl.Async(ctx, "a", s.do("a"))
 			b := pawl.Go(ctx, "b", func(ctx pawl.Context) (none, error) {
 				if _, err := a.Get(ctx); err != nil {
@@ -172,22 +172,22 @@ func TestRetryRun(t *testing.T) {
 			_, failed := a.Get(ctx)
 			return errors.Join(err, failed)
 		}, "a after", ""},
-		{"an error of the body's own", "ship", func(ctx pawl.Context, s *shop) error {
+		{"an error of the body's own", "ship", func(ctx pawl.Context, s *store) error {
 			if s.step(ctx, "ship") != nil {
 				return errors.Join(s.step(ctx, "refund"), errors.New("not shipped"))
 			}
 			return nil
 		}, "", `retry one of its failed steps instead: "ship"`},
-		{"an error of the body's own, and no failed step", "", func(ctx pawl.Context, s *shop) error {
+		{"an error of the body's own, and no failed step", "", func(ctx pawl.Context, s *store) error {
 			return errors.Join(s.step(ctx, "ship"), errors.New("no"))
 		}, "", "restart it instead"},
-		{"a success", "ship", func(ctx pawl.Context, s *shop) error {
+		{"a success", "ship", func(ctx pawl.Context, s *store) error {
 			_ = s.step(ctx, "ship")
 			return nil
 		}, "", `the run has succeeded: its body has dealt with all failures; retry one of its failed steps`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &shop{broken: map[string]bool{}}
+			s := &store{broken: map[string]bool{}}
 			mended, stays, _ := strings.Cut(c.broken, "|")
 			for _, key := range strings.Split(mended+","+stays, ",") {
 				s.broken[key] = true
@@ -222,7 +222,7 @@ func TestRetryRun(t *testing.T) {
 // TestRetryStepGoesBack: an operator who names a step goes back to it, once the run has ended. Until then what the body
 // decided after the failure may be under way.
 func TestRetryStepGoesBack(t *testing.T) {
-	s := &shop{broken: map[string]bool{"ship": true}}
+	s := &store{broken: map[string]bool{"ship": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		if err := s.step(ctx, "ship"); err == nil {
 			return none{}, s.step(ctx, "tell")
@@ -280,7 +280,7 @@ func TestRetryStepGoesBack(t *testing.T) {
 // TestRetryOfACancelledRun: what the end of a run has stopped goes on. What had failed before, and was dealt
 // with, stays.
 func TestRetryOfACancelledRun(t *testing.T) {
-	s := &shop{broken: map[string]bool{"audit": true}}
+	s := &store{broken: map[string]bool{"audit": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		_ = s.step(ctx, "audit")
 		if err := pawl.Sleep(ctx, "nap", "1h"); err != nil {
@@ -311,7 +311,7 @@ func TestRetryOfACancelledRun(t *testing.T) {
 // TestRetryOfAChild: the failure of a child run is the failure of its step, which starts another one. What the parent
 // did beside it stays.
 func TestRetryOfAChild(t *testing.T) {
-	s := &shop{broken: map[string]bool{"pack": true}}
+	s := &store{broken: map[string]bool{"pack": true}}
 	child := pawl.Define("child", func(ctx pawl.Context, _ none) (none, error) { return none{}, s.step(ctx, "pack") })
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		if err := s.step(ctx, "charge"); err != nil {
@@ -341,7 +341,7 @@ func TestRetryOfAChild(t *testing.T) {
 // TestRetryWithScopes: a body that cancels its scopes when it returns, as it does by defer, begins anew in them.
 // What was done in a scope before the failure stays.
 func TestRetryWithScopes(t *testing.T) {
-	s := &shop{broken: map[string]bool{"ship": true}}
+	s := &store{broken: map[string]bool{"ship": true}}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		inner, cancel := pawl.WithCancel(ctx)
 		defer cancel()

@@ -28,7 +28,7 @@ type Branch struct {
 	until  func() bool   // what it waits for
 	busy   func() string // names that, for errors; nil: it runs
 	ended  Signal
-	group  *group  // of pawl.Map; nil: none
+	group  *items  // of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
 }
 
@@ -41,14 +41,6 @@ const (
 	branchEnded
 )
 
-// group is what the branches of one pawl.Map tell the branch that waits for them.
-type group struct {
-	ended   int
-	failed  bool        // one of them has
-	causes  core.Causes // of what those that have ended would decide next
-	changed Signal
-}
-
 // Signal is what branches wait for: it is fired whenever that may have become true.
 type Signal struct{ waiting []*Branch }
 
@@ -59,7 +51,7 @@ func (s *Session) Start(limit time.Duration) *Branch {
 	return s.begin(&Branch{now: s.head.StartedAt})
 }
 
-// Spawn begins a branch beside its parent.
+// Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
 	return s.begin(&Branch{
 		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
@@ -116,18 +108,18 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		s.commands = append(s.commands, cmd)
 		return st
 	}
-	st := s.recorded[b.prefix][b.cursor]
+	st := s.next(b)
 	if !sameStep(st.record.Spec, spec) {
 		s.changed(Describe(st.record.Spec), Describe(spec))
 		return nil
 	}
-	b.cursor++
-	st.asked, st.scope = true, sc
+	st.scope = sc
 	b.decided(st)
 	s.offer(st, fn)
 	if sc.isCancelled() { // by another branch, before this one came to the step again
 		s.CancelStep(st)
 	}
+	s.follow(b)
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
@@ -173,6 +165,9 @@ func Describe(spec *core.StepSpec) string {
 	case core.KindChild:
 		return fmt.Sprintf("child %q of workflow %q", spec.Name, spec.Type)
 	default:
+		if spec.Type == TypeBranch {
+			return branchText(spec.Name)
+		}
 		if spec.Type == TypeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
 		}
@@ -195,10 +190,15 @@ func (s *Session) Marked(key string) []byte {
 	return st.record.Output
 }
 
-// Mark records a decision that follows from some steps.
+// Mark records a decision that stands in no order.
 func (s *Session) Mark(key string, value []byte, causes core.Causes) {
-	spec := &core.StepSpec{Name: key, Def: -1, Type: TypeMark}
-	st := &Step{key: key, mark: true, closed: true, asked: true}
+	s.note(TypeMark, key, value, causes)
+}
+
+// note records a decision that follows from some failures.
+func (s *Session) note(taskType, key string, value []byte, causes core.Causes) {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
+	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
 	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
@@ -214,7 +214,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 	}
 	if value := s.Marked(key); value != nil {
 		v, _ = strconv.Atoi(string(value))
-	} else if s.Replays(b) {
+	} else if s.beyond(b) {
 		v = oldest
 	} else {
 		v = newest
@@ -247,7 +247,7 @@ func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*
 	s.running--
 	s.settle()
 	// other branches compute: they may decide more before this goes out
-	if len(s.commands) > 0 && !s.armed[TimerFlush] {
+	if len(s.commands) > 0 && !s.armed[TimerFlush] && !s.holds() {
 		s.set(TimerFlush, AnswerTime)
 	}
 	return true
@@ -317,14 +317,24 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	s.settle()
 }
 
-// Return tells that the body has returned, and how that closes the run.
+// Return tells that the body has returned, and how that closes the run. While decisions are held back, so is this one.
 func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	if !s.takeOut(b, "body", out) {
 		return
 	}
 	s.running--
-	s.send(append(s.ends, s.decision(append(s.commands, c), false)))
-	s.phase, s.returned = phaseReturned, true
+	s.closing, s.commands = append(s.commands, c), nil
+	if s.holds() {
+		s.settle()
+	} else {
+		s.closeRun()
+	}
+}
+
+// closeRun sends how the body has returned, with what was decided before that.
+func (s *Session) closeRun() {
+	s.send(append(s.ends, s.decision(s.closing, false)))
+	s.closing, s.phase, s.returned = nil, phaseReturned, true
 	s.stopTimers()
 	s.wakeAll()
 	s.change().Returned = true
@@ -338,6 +348,14 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	s.branches[b.index].index = b.index
 	s.branches[last] = nil
 	s.branches = s.branches[:last]
+	if b.state == branchWaits { // another goroutine waits in the branch's name: it leaves
+		s.enterUserCode()
+		s.wake(b)
+		if s.invalid == nil {
+			s.invalid = fmt.Errorf("pawl: the %s returned while %s was waited for by another goroutine: begin it with "+
+				"pawl.Go instead of go: %w", what, b.busy(), ErrNested)
+		}
+	}
 	b.state = branchEnded
 	if !s.over() && s.Replays(b) {
 		asked := "the end of the " + what

@@ -29,6 +29,7 @@ const (
 	tagOperated
 	tagBodyWaits
 	tagRunStopping
+	tagAttemptHeld
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -85,6 +86,8 @@ func tagOf(r Record) byte {
 		return tagBodyWaits
 	case RunStopping:
 		return tagRunStopping
+	case AttemptHeld:
+		return tagAttemptHeld
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -142,6 +145,8 @@ func (c *coder) write(r Record) {
 	case BodyWaits:
 	case RunStopping:
 		r.fields(c)
+	case AttemptHeld:
+		r.fields(c)
 	}
 	c.close(outer)
 }
@@ -154,7 +159,7 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagRunStopping:
+	case tag > tagAttemptHeld:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -269,8 +274,20 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r Operated
 		r.fields(c)
 		return r
+	default:
+		return c.readNewer(tag)
+	}
+}
+
+// readNewer reads the records that were added last.
+func (c *coder) readNewer(tag byte) Record {
+	switch tag {
 	case tagRunStopping:
 		var r RunStopping
+		r.fields(c)
+		return r
+	case tagAttemptHeld:
+		var r AttemptHeld
 		r.fields(c)
 		return r
 	default:
@@ -348,6 +365,7 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.NextAt)
 	c.time(&r.Deadline)
 	c.flag(&r.Until)
+	c.text(&r.ShareKey)
 	c.steps(&r.Saw)
 	c.steps(&r.After)
 }
@@ -365,6 +383,16 @@ func (r *StepOmitted) fields(c *coder) {
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
+
+func (r *AttemptHeld) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Held.Reason)
+	c.flag(&r.Held.Service)
+	c.text(&r.Held.Name)
+	c.text(&r.Held.Key)
+	c.time(&r.Held.Until)
+	optional(c, &r.Held.Probes)
+}
 
 func (r *AttemptStarted) fields(c *coder) {
 	c.step(&r.Step)

@@ -166,6 +166,8 @@ type Step struct {
 	Kept     bool  // its result was taken over from an earlier run
 	items    int32 // of a group: its items that are open
 	Dropped  bool  // forgotten by a retry of the run: another step took its place
+	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
+	Restarted bool
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
 	resumed uint64          // a hash of them, as the attempt found them
@@ -173,6 +175,7 @@ type Step struct {
 	Failure *policy.Failure // the last failure
 	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began
 	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
+	Shared  *Shared         // its key and why it is held; nil: neither is there
 }
 
 // StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
@@ -189,6 +192,7 @@ type StepSpec struct {
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
 	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
+	Share    *Share // whose limits bound its attempts, besides those of its task queue; nil: nobody's
 }
 
 // Key names the step within its run: its name, and its item where it has one.

@@ -17,7 +17,8 @@ func (m *machine) schedule(cmd Schedule) {
 	rec := StepBegan{
 		Spec: spec, Item: cmd.Item, Group: cmd.Group,
 		ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), Deadline: stepDeadline(p.Deadline, 0),
-		NextAt: cmd.Until, Until: cmd.Until != 0, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
+		NextAt: cmd.Until, Until: cmd.Until != 0, ShareKey: cmd.Key,
+		Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
 	}
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)

@@ -66,20 +66,9 @@ func (m *machine) stopRun(phase RunPhase, f *policy.Failure) {
 	}
 	paused := m.r.PausedAt != 0
 	m.emit(RunStopping{Phase: phase, Failure: f})
-	if paused {
-		m.resumeDetached()
-	}
-}
-
-// resumeDetached lets the steps go on that outlive the stop of their run. The stop has ended the pause that held them.
-func (m *machine) resumeDetached() {
-	for i := range m.r.Steps {
-		switch s := &m.r.Steps[i]; {
-		case !s.Spec.Detached:
-		case s.Phase == StepScheduled:
+	for i := range m.r.Steps { // the stop ends the pause, during which no attempt was offered
+		if s := &m.r.Steps[i]; paused && s.Spec.Detached && s.Phase == StepScheduled {
 			m.effect(m.r.offer(s))
-		case s.Phase == StepBackingOff:
-			m.readyAgain(s.ID)
 		}
 	}
 }

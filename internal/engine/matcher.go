@@ -25,6 +25,8 @@ type Matcher struct {
 	queues   map[queueKey]*queueSlots
 	suspects []suspects // partitions in which a suspect waits, in the order in which they came
 	apart    bool       // a suspect has a slot
+
+	limiter *limiter // of queues and services; it has a lock of its own
 }
 
 // suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only one has a slot.
@@ -57,11 +59,16 @@ type slot struct {
 type matcherClient struct {
 	// wake tells the partition that a slot may be free. The matcher calls it from any goroutine, without its lock.
 	wake func(queue, taskType string)
+
+	called  atomic.Bool // there are turns
+	noted   atomic.Bool // there are notices
+	turns   []*ticket   // the limiter's: tickets whose turn it is
+	notices []*ticket   // the limiter's: tickets that are held for another reason now
 }
 
 // NewMatcher returns a matcher without workers.
 func NewMatcher() *Matcher {
-	m := &Matcher{queues: make(map[queueKey]*queueSlots)}
+	m := &Matcher{queues: make(map[queueKey]*queueSlots), limiter: newLimiter()}
 	m.workers.Store(new([]*namedWorkers))
 	return m
 }

@@ -16,14 +16,15 @@ import (
 // branchRunner executes the part of a program that belongs to one branch of a body.
 type branchRunner struct {
 	*body.Thread
-	seen  uint32 // a hash of the results that the branch has seen
-	begun map[string]*body.Result
-	from  []string // the steps because of which it fails
+	seen    uint32 // a hash of the results that the branch has seen
+	begun   map[string]*body.Result
+	from    []string // the steps because of which it fails
+	renamed bool     // the code has changed: branches have other names
 }
 
 // body executes the program as the body of a run.
-func (p *program) body(t *body.Thread) {
-	pl := &branchRunner{Thread: t, begun: map[string]*body.Result{}}
+func (p *program) body(t *body.Thread, renamed bool) {
+	pl := &branchRunner{Thread: t, begun: map[string]*body.Result{}, renamed: renamed}
 	at := pl.do(p.main)
 	if at == fails {
 		pl.Thread = t.Detached()
@@ -132,8 +133,8 @@ type part struct {
 }
 
 func (r *branchRunner) begin(in *body.Thread, act *action, i int) *part {
-	p := &part{branchRunner: branchRunner{seen: r.seen, begun: map[string]*body.Result{}}}
-	p.result = must(in.Go(act.partName(i), func(t *body.Thread) {
+	p := &part{branchRunner: branchRunner{seen: r.seen, begun: map[string]*body.Result{}, renamed: r.renamed}}
+	p.result = must(in.Go(act.partName(i, r.renamed), func(t *body.Thread) {
 		p.Thread = t
 		p.at = p.do(act.parts[i])
 		var err error

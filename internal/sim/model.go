@@ -61,6 +61,7 @@ type stepModel struct {
 	attempts             []attemptModel
 	endedNow, resetNow   bool // in the current entry
 	losses               losses
+	held                 core.Held
 }
 
 type attemptModel struct{ ready, started, ended core.Time }

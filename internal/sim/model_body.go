@@ -44,7 +44,7 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 	for _, rec := range e.Records {
 		switch rec := rec.(type) {
 		case core.StepOmitted:
-			kn.steps[rec.Spec.Name] = &known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+			kn.add(&known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
 			id++
 		case core.StepBegan:
 			id++

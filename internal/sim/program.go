@@ -73,8 +73,13 @@ func (act *action) stepName(seen uint32) string {
 	return act.name
 }
 
-// partName returns the name of the branch of a part.
-func (act *action) partName(i int) string { return act.name + "p" + strconv.Itoa(i) }
+// partName returns the name of the branch of a part, in the code as it was or as it was changed.
+func (act *action) partName(i int, renamed bool) string {
+	if renamed {
+		return act.name + renamedPart + strconv.Itoa(i)
+	}
+	return act.name + "p" + strconv.Itoa(i)
+}
 
 // after returns how a branch goes on after its step has closed with that phase; waits: it executes action.then first.
 func (act *action) after(phase core.StepPhase) progress {

@@ -26,6 +26,7 @@ type known struct {
 type knowledge struct {
 	steps    map[string]*known
 	recorded map[string][]*known // by branch, in the order of the decisions; without recorded values
+	renamed  bool                // the run was decided by the changed code, see codeChange
 }
 
 func newKnowledge(steps []engine.Step) *knowledge {
@@ -35,14 +36,21 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		k := &known{id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
-		kn.steps[s.Spec.Name] = k
-		if s.Spec.Type != body.TypeMark {
-			prefix := branchOf(s.Spec.Name)
-			kn.recorded[prefix] = append(kn.recorded[prefix], k)
-		}
+		kn.add(&known{
+			id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed(),
+		})
 	}
 	return kn
+}
+
+// add adds what is recorded after everything else.
+func (kn *knowledge) add(k *known) {
+	kn.steps[k.spec.Name] = k
+	if k.spec.Type != body.TypeMark {
+		prefix := branchOf(k.spec.Name)
+		kn.recorded[prefix] = append(kn.recorded[prefix], k)
+	}
+	kn.renamed = kn.renamed || isRenamed(k.spec)
 }
 
 // branchOf returns the part of a step's key that names its branch.
@@ -172,15 +180,8 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 	if k := w.refusal(br, in, &spec); k != nil {
 		return k
 	}
-	if n := w.followed[br.prefix]; n < len(w.recorded[br.prefix]) {
-		k := w.recorded[br.prefix][n]
-		if !sameStep(k.spec, &spec) {
-			w.noteChange(k.spec, specText(&spec))
-			return nil
-		}
-		w.followed[br.prefix]++
-		k.asked, k.since = true, br.failed
-		if in.ended() && !k.closed {
+	if k, recorded := w.follow(br, &spec); recorded {
+		if k != nil && in.ended() && !k.closed {
 			w.remains = append(w.remains, k)
 		}
 		return k
@@ -193,6 +194,22 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 	}
 	k.asked, k.since = true, br.failed
 	return k
+}
+
+// follow returns the branch's next recorded decision, nil if it is another one. recorded is false if there is none.
+func (w *walk) follow(br *branchWalk, spec *core.StepSpec) (k *known, recorded bool) {
+	n := w.followed[br.prefix]
+	if n >= len(w.recorded[br.prefix]) {
+		return nil, false
+	}
+	k = w.recorded[br.prefix][n]
+	if !sameStep(k.spec, spec) {
+		w.noteChange(k.spec, specText(spec))
+		return nil, true
+	}
+	w.followed[br.prefix]++
+	k.asked, k.since = true, br.failed
+	return k, true
 }
 
 // sameStep reports whether two steps are the same for a check of changed code.
@@ -225,11 +242,15 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 	return w.do(br, act.then)
 }
 
+// part begins a branch, which is a decision of the branch that begins it, and walks through its actions.
 func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branchWalk, progress) {
-	prefix := br.prefix + act.partName(i) + "/"
-	part := &branchWalk{
-		prefix: prefix, seen: br.seen, begun: map[string]*known{}, in: w.scopeOf(prefix+"scope[0]", in),
-		failed: br.failed,
+	spec := &core.StepSpec{Name: br.prefix + act.partName(i, w.renamed), Def: -1, Type: body.TypeBranch}
+	part := &branchWalk{prefix: spec.Name + "/", seen: br.seen, begun: map[string]*known{}, failed: br.failed}
+	part.in = w.scopeOf(part.prefix+"scope[0]", in)
+	if k, recorded := w.follow(br, spec); recorded && k == nil {
+		return part, waits
+	} else if !recorded {
+		w.decided = append(w.decided, core.Mark{Spec: spec})
 	}
 	at := w.run(part, act.parts[i])
 	return part, at
