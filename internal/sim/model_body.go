@@ -21,7 +21,7 @@ type bodyModel struct {
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
-// entry is applied, but it knows the values that the body records in the same entry.
+// entry is applied, but it knows what the body decides in the same entry before that.
 func (m *bodyModel) checkClose(a *account, e core.Entry) {
 	i := slices.IndexFunc(e.Records, func(rec core.Record) bool {
 		_, closing := rec.(core.RunClosing)
@@ -47,6 +47,9 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 			kn.add(&known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
 			id++
 		case core.StepBegan:
+			if !rec.Spec.Hook {
+				kn.add(&known{id: id, spec: rec.Spec})
+			}
 			id++
 		default:
 		}
