@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -198,7 +199,14 @@ func (e *Engine) Close() error {
 // Meanwhile no attempt of the run begins, and its body is called again after pauses that double from the task limit up
 // to ten minutes.
 func (e *Engine) Problem(id string) error {
-	run, err := e.find(context.Background(), id)
+	given, notID := core.ParseRunID(id)
+	if problem := e.host.bodies.Problem(given); notID == nil && problem != nil {
+		return problem
+	}
+	run, err := e.engine.Lookup(context.Background(), id)
+	if err != nil && notID == nil {
+		return nil // there is no such run, so nothing keeps it from going on
+	}
 	if err != nil {
 		return err
 	}
