@@ -18,8 +18,8 @@ import (
 // secret is what no journal may show.
 const secret = "4111-1111"
 
-// hiding is a codec that hides what it encodes. Once its key is lost, it cannot read the secret, and once it is mute, it
-// encodes nothing.
+// hiding is a codec that hides what it encodes. Once its key is lost, it cannot read the secret, and once it is mute,
+// it encodes nothing.
 type hiding struct{ lost, mute bool }
 
 func (c *hiding) Encode(v any) ([]byte, error) {
@@ -80,7 +80,7 @@ func TestFailuresPassTheCodec(t *testing.T) {
 		},
 		"a step that panics": {
 			func(ctx pawl.Context) (int, error) {
-				return pawl.Step(ctx, "charge", func(context.Context) (int, error) { panic(secret) }, pawl.Retry("none"))
+				return pawl.Step(ctx, "charge", func(context.Context) (int, error) { panic(secret) })
 			},
 			func(err error) bool {
 				var p *pawl.PanicError

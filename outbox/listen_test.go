@@ -141,8 +141,8 @@ func (c *tellsOfEvents) SendEvent(ctx context.Context, run string, e pawl.Event)
 	return err
 }
 
-// testPostgresListens: PostgreSQL tells the relay of commits, also after its connection was lost, and a message that was
-// committed meanwhile is found once it listens again. The relay looks once an hour otherwise.
+// testPostgresListens: PostgreSQL tells the relay of commits, also after its connection was lost, and a message that
+// was committed meanwhile is found once it listens again. The relay looks once an hour otherwise.
 func testPostgresListens(t *testing.T, dsn string) {
 	b := openPgShop(t, dsn, outbox.Config{})
 	e := openEngine(t, pawl.Config{}, purchase())

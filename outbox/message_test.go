@@ -163,7 +163,8 @@ func TestUnreadableMessages(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(got.starts) != 1 || !slices.Equal(got.runs, []string{"order-3"}) || s.waiting(t) != 5 {
-		t.Errorf("%d starts and events for %q were delivered, %d messages wait", len(got.starts), got.runs, s.waiting(t))
+		t.Errorf("%d starts and events for %q were delivered, %d messages wait", len(got.starts), got.runs,
+			s.waiting(t))
 	}
 	want := []string{"the message cannot be read", "neither a start nor an event"}
 	if failures := s.failures(t); !slices.EqualFunc(failures, want, strings.Contains) {
