@@ -44,6 +44,7 @@ var (
 	ErrNotFound  error = engine.ErrNotFound
 	ErrConflict  error = engine.ErrConflict
 	ErrClosed    error = engine.ErrClosed
+	ErrHeld      error = api.Sentinel(api.CodeHeld) // another engine works on the database
 	ErrTooLarge  error = engine.ErrTooLarge
 	ErrRunClosed error = engine.ErrRunClosed
 	ErrFull      error = engine.ErrFull // the run keeps 10,000 events, or 64 MiB of them, that it has not waited for
