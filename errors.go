@@ -75,7 +75,7 @@ func invalid(err error, format string, args ...any) error {
 // Failure is how a failure is recorded.
 type Failure = policy.Failure
 
-// StepError says that a step ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
+// StepError is the error of a step that ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
@@ -171,7 +171,7 @@ func kindsOf(r policy.Reason) []error {
 	}
 }
 
-// RunError says that a run ended without a result.
+// RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
 	Phase   string // failed, timed_out, cancelled or terminated
@@ -213,8 +213,8 @@ func (e *RunError) Is(target error) bool {
 // Unwrap returns the body's own error.
 func (e *RunError) Unwrap() error { return e.own }
 
-// ChangedError says that a workflow's code no longer decides what its run's history holds. The run stays open and its
-// body is called again. Deploy code that fits; use [Version] if old and new runs have to go on.
+// ChangedError is the error when a workflow's code no longer decides what its run's history holds. The run stays open
+// and its body is called again. Deploy code that fits; use [Version] if old and new runs have to go on.
 type ChangedError struct{ Run, Workflow, Recorded, Asked string }
 
 func (e *ChangedError) Error() string {
@@ -223,7 +223,7 @@ func (e *ChangedError) Error() string {
 		e.Run, e.Workflow, e.Recorded, e.Asked)
 }
 
-// TaskTimeoutError says that a body spent longer outside its steps than its task limit allows.
+// TaskTimeoutError is the error of a body that spent longer outside its steps than its task limit allows.
 type TaskTimeoutError struct {
 	Run, Workflow string
 	Limit         time.Duration
@@ -311,8 +311,9 @@ type namedError struct {
 	err  error
 }
 
-// RegisterError lets errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them again
-// after a restart, and retry policies can name them. It panics if the name is taken: call it when the program starts.
+// RegisterError makes errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them
+// again after a restart, and retry policies can name them. It panics if the name is taken: call it when the program
+// starts.
 func RegisterError[E error](name string) {
 	register(name, func(data []byte) (error, bool) {
 		var e E
@@ -481,7 +482,7 @@ func decodeOwn(f *policy.Failure) error {
 	return f
 }
 
-// tooLarge says that a payload is above the limit, which no further attempt would change.
+// tooLarge returns the error for a payload above the limit, which no further attempt would change.
 func (h *host) tooLarge(what string, payload []byte) error {
 	if len(payload) <= h.maxPayload {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -176,8 +176,8 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	}
 }
 
-// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, as an operator wishes, comes to
-// the later one when that has ended.
+// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, because an operator retried it,
+// comes to the later one when that has ended.
 func TestAttemptsWaitForStepsBefore(t *testing.T) {
 	p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(2, 1h)"), pawl.AttemptTimeout("1m")}}
 	w := pawl.Define("payment", func(ctx pawl.Context, _ none) (string, error) {
@@ -203,7 +203,7 @@ func TestAttemptsWaitForStepsBefore(t *testing.T) {
 }
 
 // TestAttemptsThatCannotBeginHoldNoSlot: an operator has an earlier step made again while the start of a later one is
-// on its way to the disk. The attempt of the later one comes to its worker, and the body that was called anew has not
+// on its way to the disk. The attempt of the later one comes to its worker, and the body that was called again has not
 // come to its function. It goes back, so that the earlier step, which the body waits for, has a slot.
 func TestAttemptsThatCannotBeginHoldNoSlot(t *testing.T) {
 	reserved, charged := 0, 0

@@ -13,6 +13,7 @@ func main() { os.Exit(run()) }
 
 // run is main with an exit status to return.
 func run() int {
+	growBeforeCollecting()
 	std := streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	return execute(context.Background(), std, os.Args[1:])
 }

@@ -247,7 +247,7 @@ func (s *Session) settle() {
 	}
 }
 
-// flush sends what was decided. Where all branches wait, it says so: the run then owes no decision any more.
+// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more.
 func (s *Session) flush() {
 	waits := s.running == 0
 	if len(s.commands) == 0 && len(s.ends) == 0 && (!waits || s.closed == s.announced) {

@@ -39,7 +39,9 @@ func Apply(r *Run, at Time, rec Record) {
 	case CancelAsked:
 		r.CancelAsked = true
 	case SignalKept:
-		r.Signals = append(r.Signals, Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken})
+		r.Signals = append(r.Signals, Signal{
+			Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken,
+		})
 	case StepBegan:
 		r.applyBegan(at, rec)
 	case StepOmitted:
@@ -94,7 +96,8 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 	spec := r.resolve(rec.Spec)
 	s := Step{
 		ID: StepID(len(r.Steps)), Spec: spec, Item: rec.Item, Group: rec.Group, Phase: StepSuspended,
-		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt, Until: rec.Until,
+		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline,
+		NextAt: rec.NextAt, Until: rec.Until,
 	}
 	if spec.Kind == KindTask {
 		s.Phase, s.ReadyAt = StepScheduled, at

@@ -171,7 +171,9 @@ func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match 
 // settleCancel closes a run that is asked to cancel, once no attempt runs any more. It reports whether it did.
 func (m *machine) settleCancel() bool {
 	for i := range m.r.Steps {
-		if s := &m.r.Steps[i]; !s.Phase.Closed() && (s.Phase == StepRunning || (s.Spec.Kind == KindChild && s.Started != 0)) {
+		s := &m.r.Steps[i]
+		childRuns := s.Spec.Kind == KindChild && s.Started != 0
+		if !s.Phase.Closed() && (s.Phase == StepRunning || childRuns) {
 			return false // a running attempt finishes; its report comes back here
 		}
 	}

@@ -22,7 +22,7 @@ func (r *Run) Attach(def *Definition) { r.def = def }
 // Attached returns the run's definition.
 func (r *Run) Attached() *Definition { return r.def }
 
-// Fold applies a recorded entry to a run that is being restored. Its decider is made anew when it is next needed,
+// Fold applies a recorded entry to a run that is being restored. Its decider is made again when it is next needed,
 // since only Advance keeps one up to date.
 func (r *Run) Fold(e Entry) {
 	for _, rec := range e.Records {
@@ -59,6 +59,9 @@ func (r *Run) resolve(spec *StepSpec) *StepSpec {
 
 // add appends a step.
 func (r *Run) add(s Step) {
+	if r.Steps == nil {
+		r.Steps = make([]Step, 0, r.expectedSteps())
+	}
 	r.Steps = append(r.Steps, s)
 	last := &r.Steps[s.ID]
 	r.tally(last, 1)
@@ -66,6 +69,16 @@ func (r *Run) add(s Step) {
 	if r.byKey != nil {
 		r.byKey[last.Key()] = s.ID
 	}
+}
+
+// expectedSteps returns for how many steps to make room when the first one begins. Growing step by step would copy
+// all of them again and again. A long flow may stop early, so no more than a few are expected.
+func (r *Run) expectedSteps() int {
+	const most = 16
+	if r.def == nil || len(r.def.Specs) == 0 {
+		return 1
+	}
+	return min(len(r.def.Specs), most)
 }
 
 // change applies f to a step and keeps what is derived from the step up to date.

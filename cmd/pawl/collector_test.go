@@ -1,0 +1,44 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+)
+
+func TestCollectAt(t *testing.T) {
+	for _, c := range []struct {
+		live uint64
+		want int
+	}{
+		{live: 0, want: maxPercent},
+		{live: 1 << 20, want: maxPercent},
+		{live: 16 << 20, want: 700},
+		{live: 20 << 20, want: 540},
+		{live: 64 << 20, want: usualPercent},
+		{live: 1 << 30, want: usualPercent},
+	} {
+		if got := collectAt(c.live, heapFloor); got != c.want {
+			t.Errorf("collectAt(%d MiB) = %d, want %d", c.live>>20, got, c.want)
+		}
+	}
+	if got := collectAt(8<<20, 16<<20); got != usualPercent {
+		t.Errorf("under a floor of 16 MiB, 8 MiB may grow by %d percent, want %d", got, usualPercent)
+	}
+}
+
+// TestAfterEachCollection waits for several collections, since the call is armed anew in each.
+func TestAfterEachCollection(t *testing.T) {
+	calls := make(chan struct{})
+	done := make(chan struct{})
+	defer close(done)
+	go afterEachCollection(func() {
+		select {
+		case calls <- struct{}{}:
+		case <-done:
+		}
+	})
+	for range 4 {
+		runtime.GC()
+		<-calls
+	}
+}
