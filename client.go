@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -57,6 +56,7 @@ type StartRequest struct {
 	At            time.Time // zero: now
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
+	Labels        map[string]string // what the run can be searched by
 
 	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
 	Steps []string
@@ -100,6 +100,10 @@ type Summary struct {
 	Phase                    string
 	CreatedAt, EndedAt       time.Time
 	Deadline                 time.Time // the earlier of the run's two deadlines
+	Labels                   map[string]string
+	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
+	// failed. Empty: it can.
+	Problem string
 }
 
 // StepDescription is a step as it stands.
@@ -122,8 +126,12 @@ type Query struct {
 	// Phases are pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated or continued;
 	// empty: all.
 	Phases []string
-	After  string // run id: the last of the page before
-	Limit  int    // default 50
+	Labels map[string]string // the runs that have all of them
+	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
+	CreatedFrom, CreatedBefore time.Time
+	Stuck                      bool   // only open runs that have a problem
+	After                      string // run id: the last of the page before
+	Limit                      int    // default 50
 }
 
 // Op names an operation.
@@ -180,8 +188,13 @@ func (e *Engine) startRun(
 		return Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),
 			"start")
 	}
+	labels, err := labelsOf(r.Labels, "start")
+	if err != nil {
+		return Started{}, err
+	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
+		Labels: labels,
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -328,9 +341,12 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		Summary: Summary{
 			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
-			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
+			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
 		Input: r.Input, Output: r.Output, Failure: r.Failure,
+	}
+	if problem := e.host.bodies.Problem(r.ID); problem != nil {
+		d.Problem = problem.Error()
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -344,36 +360,6 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		})
 	}
 	return d, nil
-}
-
-// ListRuns lists runs, the newest first.
-func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
-	query := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit}
-	for _, name := range q.Phases {
-		var phase core.RunPhase
-		if err := phase.UnmarshalText([]byte(name)); err != nil {
-			return nil, invalid(err, "list: phase")
-		}
-		query.Phases = append(query.Phases, phase)
-	}
-	if q.After != "" {
-		var err error
-		if query.After, err = core.ParseRunID(q.After); err != nil {
-			return nil, invalid(err, "list: after")
-		}
-	}
-	page, err := e.engine.List(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Summary, len(page.Runs))
-	for i, r := range page.Runs {
-		out[i] = Summary{
-			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
-			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(),
-		}
-	}
-	return out, nil
 }
 
 // History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later

@@ -38,6 +38,8 @@ type Explanation struct {
 	Previous, Next           string    // ids of the runs before and after it in its chain
 	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
 	Cron                     string
+	Labels                   map[string]string
+	Problem                  string // why it cannot go on until somebody acts; see Summary
 	Steps                    []StepExplanation
 	Operations               []OperationExplanation
 
@@ -126,7 +128,11 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 		return nil, err
 	}
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return s.Type == body.TypeMark })
-	return explanationOf(r), nil
+	out := explanationOf(r)
+	if problem := e.host.bodies.Problem(run); problem != nil {
+		out.Problem = problem.Error()
+	}
+	return out, nil
 }
 
 func explanationOf(r *api.Run) *Explanation {
@@ -136,7 +142,7 @@ func explanationOf(r *api.Run) *Explanation {
 		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
 		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
 		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked, Attempt: r.Attempt, Parent: r.Parent,
-		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
+		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron, Labels: r.Labels,
 		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }

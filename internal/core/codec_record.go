@@ -284,6 +284,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Actor)
 	c.text(&r.Reason)
 	c.text(&r.Notify)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }
@@ -342,6 +343,7 @@ func (r *StepOmitted) fields(c *coder) {
 	c.flag(&r.Kept)
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }

@@ -43,6 +43,7 @@ type (
 	Mark struct {
 		Spec   *StepSpec
 		Output []byte
+		Labels Labels // a change of the run's labels
 	}
 
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an

@@ -169,7 +169,7 @@ func (m *machine) command(cmd Command) {
 	case Mark:
 		m.emit(StepOmitted{
 			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
-			Output: cmd.Output,
+			Output: cmd.Output, Labels: cmd.Labels,
 		})
 	case Consult:
 		m.effect(cmd)
@@ -190,6 +190,7 @@ func (m *machine) start(def *Definition, in Start) error {
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
+		Labels:    Labels("").With(in.Labels),
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {

@@ -46,6 +46,7 @@ type (
 		Chain         Chain
 		Notify        string
 		Actor, Reason string
+		Labels        Labels
 	}
 
 	// RunStarted: a delayed run began; a run without delay has only RunCreated.
@@ -111,6 +112,7 @@ type (
 		Kept     bool // its result was taken over from an earlier run
 		Phase    StepPhase
 		Output   []byte
+		Labels   Labels // a change of the run's labels, which the body has decided
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
