@@ -113,7 +113,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
-	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
+	for _, w := range append([]Definition{scheduleWorkflow(e), backfillWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
 		}

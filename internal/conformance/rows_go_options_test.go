@@ -267,7 +267,7 @@ func temporalCronOption(t *testing.T) {
 		}
 	}, w)
 	wantRefused(t, pawl.Cron(pawl.Schedule{Cron: "@daily", Overlap: pawl.OverlapAllow}),
-		"overlap and catchUp are for CreateSchedule")
+		"overlap and catchUp are for EnsureSchedule")
 }
 
 func zartHandlerOption(t *testing.T) {

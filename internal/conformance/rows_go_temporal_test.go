@@ -370,7 +370,7 @@ func temporalCron(t *testing.T) {
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		s := pawl.Schedule{Cron: "*/10 * * * *"}
-		if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, nothing{},
+		if _, err := w.EnsureSchedule(t.Context(), e, "s", s, nothing{},
 			pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
 			t.Fatal(err)
 		}
