@@ -231,3 +231,11 @@ func BackfillID(name string, from, before time.Time) string {
 	return fmt.Sprintf("backfill:%s@%s..%s", name, from.UTC().Format(time.RFC3339Nano),
 		before.UTC().Format(time.RFC3339Nano))
 }
+
+// Read reads the state of a schedule: its run's input, or the output of the last state step, if there is one.
+func Read(input, lastOutput []byte) (s State, err error) {
+	if lastOutput != nil {
+		input = lastOutput
+	}
+	return s, json.Unmarshal(input, &s)
+}
