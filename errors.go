@@ -79,9 +79,9 @@ type Failure = policy.Failure
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
-	Phase    string // failed, timed_out or cancelled
-	Reason   string // why it was not tried again
-	Limit    string // the limit that fired, if one did
+	Phase    Phase            // failed, timed_out or cancelled
+	Reason   policy.Reason    // why it was not tried again
+	Limit    policy.LimitKind // the limit that fired; LimitNone: none did
 	Attempts int
 	Failure  *Failure // the last one
 	own      error
@@ -109,9 +109,9 @@ func (e *StepError) verb() string {
 		times += fmt.Sprintf(", for %d attempts in a row died with their process", policy.MaxLost)
 	}
 	switch e.Phase {
-	case core.StepTimedOut.String():
-		return "timed out (" + e.Limit + ")" + times
-	case core.StepCancelled.String():
+	case PhaseTimedOut:
+		return "timed out (" + e.Limit.String() + ")" + times
+	case PhaseCancelled:
 		return "was cancelled"
 	default:
 		return "failed" + times
@@ -135,7 +135,7 @@ func stepError(s *engine.Step) error {
 		return nil
 	}
 	out := &StepError{
-		Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts,
+		Step: s.Spec.Name, Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
 		Failure: s.Failure, reason: s.Reason,
 	}
 	if s.Phase == core.StepCancelled {
@@ -143,7 +143,7 @@ func stepError(s *engine.Step) error {
 	}
 	f := s.Failure
 	if f != nil && f.Kind == policy.KindTimeout {
-		out.Limit = f.Limit.String()
+		out.Limit = f.Limit
 		f = f.Cause
 	}
 	out.own = decodeFailure(f)
@@ -174,15 +174,15 @@ func kindsOf(r policy.Reason) []error {
 // RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
-	Phase   string // failed, timed_out, cancelled or terminated
+	Phase   Phase // failed, timed_out, cancelled or terminated
 	Failure *Failure
 	own     error
 }
 
 func (e *RunError) Error() string {
-	text := "the run " + e.Phase
+	text := "the run " + string(e.Phase)
 	if e.Run != "" {
-		text = "run " + e.Run + " " + e.Phase
+		text = "run " + e.Run + " " + string(e.Phase)
 	}
 	if e.own != nil {
 		return text + ": " + e.own.Error()
@@ -200,11 +200,11 @@ func (e *RunError) Error() string {
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrTimedOut:
-		return e.Phase == core.RunTimedOut.String()
+		return e.Phase == PhaseTimedOut
 	case ErrCancelled:
-		return e.Phase == core.RunCancelled.String()
+		return e.Phase == PhaseCancelled
 	case ErrTerminated:
-		return e.Phase == core.RunTerminated.String()
+		return e.Phase == PhaseTerminated
 	default:
 		return false
 	}

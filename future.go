@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync], [SleepAsync] or [Go].
+// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync], [SleepAsync] or
+// [Go].
 type Future[T any] struct {
 	result *body.Result // nil: err is there from the beginning
 	step   bool         // of a step; else of a branch
@@ -113,7 +114,8 @@ func (b *branch) present(what string, futures []Waitable) error {
 	return nil
 }
 
-// AllOf waits until all futures have a result, and returns the results in their order, or the first error in their order.
+// AllOf waits until all futures have a result, and returns the results in their order, or the first error in their
+// order.
 func AllOf[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
 	waited := make([]Waitable, len(futures))
 	for i, f := range futures {

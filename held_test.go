@@ -43,7 +43,7 @@ func TestOpenWaitsForTheHolder(t *testing.T) {
 				}
 				_ = second.Close()
 			}()
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			synctest.Wait()
 			if !strings.Contains(log.String(), fmt.Sprintf("pid %d", os.Getpid())) {
 				t.Errorf("%q: the log does not say who holds the database: %s", database, log.String())
@@ -129,7 +129,7 @@ func TestLogDefault(t *testing.T) {
 		if _, err := w.Start(t.Context(), e, "", 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		synctest.Wait()
 	})
 	if !strings.Contains(log.String(), "a workflow's body cannot go on") {

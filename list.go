@@ -63,7 +63,7 @@ func (q *Query) request() (journal.Query, error) {
 // summaryOf is a row of a list. The problem is that of the run's body, if it has one.
 func summaryOf(r *journal.RunRow, problem error) Summary {
 	s := Summary{
-		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
+		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: Phase(r.Phase.String()),
 		CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(), Labels: r.Labels.Map(),
 	}
 	switch {

@@ -54,7 +54,8 @@ func TestLabels(t *testing.T) {
 			{"a", "1", "eu"}, {"b", "2", "eu"}, {"c", "1", "us"},
 		} {
 			_, err := w.Start(t.Context(), e, r.id, "new",
-				pawl.Labels(map[string]string{"customer": r.customer}), pawl.Labels(map[string]string{"region": r.region}))
+				pawl.Labels(map[string]string{"customer": r.customer}),
+				pawl.Labels(map[string]string{"region": r.region}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,8 +177,8 @@ func TestListByTime(t *testing.T) {
 			"d c":     {CreatedFrom: at(2)},
 			"b a":     {CreatedBefore: at(2)},
 			"c b":     {CreatedFrom: at(1), CreatedBefore: at(3)},
-			"b":       {CreatedFrom: at(1), CreatedBefore: at(2), Phases: []string{"succeeded"}},
-			"":        {CreatedFrom: at(3), Phases: []string{"succeeded"}},
+			"b":       {CreatedFrom: at(1), CreatedBefore: at(2), Phases: []pawl.Phase{"succeeded"}},
+			"":        {CreatedFrom: at(3), Phases: []pawl.Phase{"succeeded"}},
 		} {
 			if got := ids(t, e, q); got != want {
 				t.Errorf("%+v: found %q, want %q", q, got, want)

@@ -185,8 +185,9 @@ func (e *Engine) Register(workflows ...Definition) error {
 }
 
 // Shutdown stops the engine when its work is done: no attempt begins any more, those that run may end, then the engine
-// closes. It is how a program ends before a deploy. If the context ends first, Shutdown closes at once, as [Engine.Close]
-// does, and returns the context's error. Callers are served until it closes; what they start begins after the next Open.
+// closes. It is how a program ends before a deploy. If the context ends first, Shutdown closes at once, as
+// [Engine.Close] does, and returns the context's error. Callers are served until it closes; what they start begins
+// after the next Open.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	drained := e.node.Drain(ctx)
 	if err := e.Close(); err != nil || errors.Is(drained, ErrClosed) {

@@ -41,13 +41,15 @@ type Schedule struct {
 
 func (s Schedule) spec() schedule.Spec {
 	return schedule.Spec{
-		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: string(s.Overlap), CatchUp: s.CatchUp,
+		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: string(s.Overlap),
+		CatchUp: s.CatchUp,
 	}
 }
 
 func scheduleOf(s schedule.Spec) Schedule {
 	return Schedule{
-		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: Overlap(s.Overlap), CatchUp: s.CatchUp,
+		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: Overlap(s.Overlap),
+		CatchUp: s.CatchUp,
 	}
 }
 
@@ -72,9 +74,9 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 // there where it has another timetable, workflow, input or labels. So a program calls it each time it starts. Each run
 // has the workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
 //
-// The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the workflow
-// id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule with all its
-// runs.
+// The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
+// workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
+// with all its runs.
 func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name string, s Schedule, in In,
 	opts ...StartOption,
 ) (ScheduleHandle, error) {
@@ -148,9 +150,9 @@ func checkLabels(name string, labels map[string]string) error {
 	return err
 }
 
-// ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program that
-// has the schedule's workflow runs; while the schedule waits for its turn, when that has come. Errors: ErrNotFound,
-// ErrInvalid, ErrClosed.
+// ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program
+// that has the schedule's workflow runs; while the schedule waits for its turn, when that has come. Errors:
+// ErrNotFound, ErrInvalid, ErrClosed.
 type ScheduleHandle struct {
 	Name   string
 	Actor  string // who changes the schedule, for its history
@@ -182,8 +184,8 @@ type ScheduleDescription struct {
 type MissedFirings struct {
 	From, To time.Time // the first and the last one
 	Count    int
-	// Reason is "late": nothing ran to start them within the catch-up window; "paused"; or "overlap": the run before had
-	// not ended.
+	// Reason is "late": nothing ran to start them within the catch-up window; "paused"; or "overlap": the run before
+	// had not ended.
 	Reason string
 }
 
@@ -221,7 +223,7 @@ func (h ScheduleHandle) state(ctx context.Context) (d Description, s schedule.St
 	}
 	stored := d.Input
 	for i := range d.Steps {
-		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == "succeeded" {
+		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == PhaseSucceeded {
 			stored = st.Output
 		}
 	}
@@ -275,8 +277,8 @@ func (h ScheduleHandle) Trigger(ctx context.Context, reason string) (string, err
 	return id, h.change(ctx, schedule.Change{Op: schedule.Trigger, Run: id, Reason: reason})
 }
 
-// Backfill starts runs for the firings of a span, from ≤ firing < before, that have started none yet: one after another,
-// or all at once if the schedule allows overlaps. It returns the workflow id of the run that does so.
+// Backfill starts runs for the firings of a span, from ≤ firing < before, that have started none yet: one after
+// another, or all at once if the schedule allows overlaps. It returns the workflow id of the run that does so.
 func (h ScheduleHandle) Backfill(ctx context.Context, from, before time.Time, reason string) (string, error) {
 	if !from.Before(before) {
 		return "", invalid(fmt.Errorf("from %s to %s is no span", from, before), "backfill schedule %q", h.Name)
@@ -301,7 +303,8 @@ func (h ScheduleHandle) Delete(ctx context.Context, reason string) error {
 // ListSchedules describes all schedules, the newest first.
 func ListSchedules(ctx context.Context, c Client) ([]ScheduleDescription, error) {
 	var out []ScheduleDescription
-	q := Query{Workflow: schedule.Workflow, Phases: []string{"pending", "running", "waiting", "paused"}, Limit: 100}
+	open := []Phase{PhasePending, PhaseRunning, PhaseWaiting, PhasePaused}
+	q := Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}
 	for {
 		runs, err := c.ListRuns(ctx, q)
 		if err != nil {

@@ -168,7 +168,8 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 // save records the state, for those who describe the schedule.
 func (s *scheduler) save(ctx Context) error {
 	state := *s.State
-	_, err := Step(ctx, schedule.StateStep, func(context.Context) (schedule.State, error) { return state, nil }, patient())
+	is := func(context.Context) (schedule.State, error) { return state, nil }
+	_, err := Step(ctx, schedule.StateStep, is, patient())
 	return err
 }
 

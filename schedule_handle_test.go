@@ -114,7 +114,8 @@ func TestSchedulePauses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h2(e, h).Update(t.Context(), pawl.Schedule{Cron: "5 * * * *", CatchUp: "1d"}, "less often"); err != nil {
+		rare := pawl.Schedule{Cron: "5 * * * *", CatchUp: "1d"}
+		if err := h2(e, h).Update(t.Context(), rare, "less often"); err != nil {
 			t.Fatal(err)
 		}
 		e.Settle()
@@ -244,7 +245,8 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		_, describeErr := none.Describe(ctx)
 		_, triggerErr := none.Trigger(ctx, "")
 		for name, err := range map[string]error{
-			"describe": describeErr, "pause": none.Pause(ctx, ""), "delete": none.Delete(ctx, ""), "trigger": triggerErr,
+			"describe": describeErr, "pause": none.Pause(ctx, ""), "delete": none.Delete(ctx, ""),
+			"trigger": triggerErr,
 		} {
 			if !errors.Is(err, pawl.ErrNotFound) || !strings.Contains(err.Error(), `no schedule "none"`) {
 				t.Errorf("%s: %v", name, err)
@@ -265,7 +267,8 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		}
 		// What makes no sense changes nothing, whoever sends it.
 		for _, text := range []string{`5`, `{"op":"update","spec":{"cron":"x"}}`, `{"op":"update","labels":{"=":""}}`} {
-			if err := e.SendEvent(ctx, "schedule:s", pawl.Event{Name: "pawl.schedule", Payload: []byte(text)}); err != nil {
+			ev := pawl.Event{Name: "pawl.schedule", Payload: []byte(text)}
+			if err := e.SendEvent(ctx, "schedule:s", ev); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TestOldSchedules: schedules of the time before they could be changed go on. The histories have firings, an outage, and
-// a sleep or a turn that is being waited for.
+// TestOldSchedules: schedules of the time before they could be changed go on. The histories have firings, an outage,
+// and a sleep or a turn that is being waited for.
 func TestOldSchedules(t *testing.T) {
 	files, err := filepath.Glob("testdata/schedule/*.history")
 	if err != nil || len(files) != 4 {
@@ -44,7 +44,8 @@ func TestOldSchedules(t *testing.T) {
 		for i := range entries {
 			other = core.AppendEntry(other, &entries[i])
 		}
-		if err := pawl.Replay(context.Background(), pawl.Config{}, pawl.ScheduleWorkflow(), other); err == nil || !changed {
+		err = pawl.Replay(context.Background(), pawl.Config{}, pawl.ScheduleWorkflow(), other)
+		if err == nil || !changed {
 			t.Errorf("%s: a history that other code made is taken", file)
 		}
 	}

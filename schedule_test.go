@@ -39,7 +39,7 @@ func times(t *testing.T, e *pawltest.Env) string {
 	}
 	var out []string
 	for i := len(runs) - 1; i >= 0; i-- {
-		out = append(out, runs[i].CreatedAt.Format("15:04:05")+" "+runs[i].Phase)
+		out = append(out, runs[i].CreatedAt.Format("15:04:05")+" "+string(runs[i].Phase))
 	}
 	return strings.Join(out, ", ")
 }

@@ -197,7 +197,9 @@ func readSchedule(ctx context.Context, svc api.Service, run string) (out shownSc
 		Name: s.Name, Run: r.Run, Workflow: s.Workflow, Spec: s.Spec, Labels: s.Labels, LastRun: s.Previous,
 		Deadline: r.Deadline, Missed: s.Missed, Recent: s.Recent,
 	}
-	for to, from := range map[*api.Time]time.Time{&out.Next: s.Next(clockNow()), &out.Last: s.Last, &out.Paused: s.Paused} {
+	for to, from := range map[*api.Time]time.Time{
+		&out.Next: s.Next(clockNow()), &out.Last: s.Last, &out.Paused: s.Paused,
+	} {
 		if !from.IsZero() {
 			*to = api.At(from)
 		}

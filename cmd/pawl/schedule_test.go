@@ -30,7 +30,8 @@ func TestSchedulesOfAProgram(t *testing.T) {
 	}
 	check(false, `(?s)NAME .*yearly +backup +30 2 1 1 \* Europe/Berlin +\d+-01-01 02:30:00, in .* +- +0`,
 		"schedule", "list")
-	check(false, `(?s)yearly starts runs of backup.*overlap +queue.*catch up +1h.*missed +0`, "schedule", "show", "yearly")
+	check(false, `(?s)yearly starts runs of backup.*overlap +queue.*catch up +1h.*missed +0`,
+		"schedule", "show", "yearly")
 	if _, err := h.Trigger(ctx, "at once"); err != nil {
 		t.Fatal(err)
 	}

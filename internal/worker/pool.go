@@ -99,7 +99,8 @@ func defaultSlots(name string, executor Executor) int {
 }
 
 // Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve
-// the queue or the type, or was drained or closed. It takes no lock, because an engine's loop calls it for each attempt.
+// the queue or the type, or was drained or closed. It takes no lock, because an engine's loop calls it for each
+// attempt.
 func (p *Pool) Slots(queue, taskType string) int {
 	n, known := p.slots[taskType]
 	if !known || !slices.Contains(p.cfg.Queues, queue) || p.drained.Load() || p.closing.Load() {
