@@ -39,11 +39,13 @@ type definition struct {
 	retry     *policy.Retry
 	execution *policy.Limit
 	runLimit  *policy.Limit
-	task      time.Duration   // 0: the engine's; a definition may be registered with several
-	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
-	defaults  []StepOption
-	byStep    map[string][]StepOption
-	document  *kind.Workflow // nil: run is the workflow
+
+	compensation time.Duration   // 0: a minute
+	task         time.Duration   // 0: the engine's; a definition may be registered with several
+	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
+	defaults     []StepOption
+	byStep       map[string][]StepOption
+	document     *kind.Workflow // nil: run is the workflow
 }
 
 // hookDefinition is a function that runs while a run closes.
@@ -75,11 +77,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		in, err := decode[In](codec, "the input of workflow "+name, input)
-		if err != nil {
-			return nil, err
-		}
-		out, err := fn(b, in)
+		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), input))
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +217,8 @@ func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, o
 	return hook(body.HookFailure, fn, opts)
 }
 
-// OnCancel runs fn once when a run is about to end as cancelled. cause matches ErrCancelled.
+// OnCancel runs fn once when a run is about to end as cancelled, after what its body did about that; see [Detached].
+// cause matches ErrCancelled.
 func OnCancel[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookCancel, fn, opts)
 }

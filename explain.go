@@ -31,6 +31,7 @@ type Explanation struct {
 	Deadlines                []DeadlineExplanation // its own, with where they were set
 	Binding                  *DeadlineExplanation  // the one that ends it first; nil: none, or its clock stands still
 	CancelAsked              bool
+	CompensateUntil          time.Time // it was cancelled or expired; its body undoes what it did, until then at most
 	Attempt                  int       // its number among the runs that its retry policy made, from 1
 	Parent                   string    // id of the run it is a child of
 	ParentClose              string    // what happens to it when its parent ends
@@ -72,6 +73,8 @@ type StepExplanation struct {
 	Stopping    bool                  // the function of an ended attempt has not returned yet
 	Kept        bool                  // its result comes from an earlier run
 	Superseded  bool                  // it was made before the run was retried
+	Held        string                // which limit of a queue or service its attempt waits for, in a sentence
+	HeldUntil   time.Time             // no sooner does it go on; zero: when another attempt ends
 	Deadlines   []DeadlineExplanation // with where they were set
 	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
 	Attempts    []AttemptExplanation
@@ -91,6 +94,7 @@ type AttemptExplanation struct {
 	Why       string // its failure in a sentence
 	Note      string // what was wrong with the retry condition
 	Abandoned bool   // its function did not return in time
+	Held      string // which limit of a queue or service held it last before it started, in a sentence
 	Failure   *Failure
 }
 
@@ -123,7 +127,7 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if err != nil {
 		return nil, missing(err, "explain", id)
 	}
-	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return s.Type == body.TypeMark })
+	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
 	out := explanationOf(r)
 	if problem := e.host.bodies.Problem(run); problem != nil {
 		out.Problem = problem.Error()
@@ -137,7 +141,8 @@ func explanationOf(r *api.Run) *Explanation {
 		Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
 		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
 		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
-		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked, Attempt: r.Attempt, Parent: r.Parent,
+		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
+		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
 		Labels: r.Labels,
 		Steps:  each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
@@ -145,22 +150,31 @@ func explanationOf(r *api.Run) *Explanation {
 }
 
 func stepOf(s *api.Step) StepExplanation {
+	held, until := heldOf(s.Held)
 	return StepExplanation{
 		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Child: s.Child, Phase: Phase(s.Phase),
 		Reason: reasonOf(s.Reason), Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
 		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
 		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,
-		Kept: s.Kept, Superseded: s.Superseded, Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
+		Kept: s.Kept, Superseded: s.Superseded, Held: held, HeldUntil: until,
+		Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
 		Attempts: each(s.Attempts, explainedAttempt),
 	}
 }
 
+func heldOf(h *api.Held) (why string, until time.Time) {
+	if h == nil {
+		return "", time.Time{}
+	}
+	return h.Why, h.Until.Std()
+}
+
 func explainedAttempt(a api.Attempt) AttemptExplanation {
+	held, _ := heldOf(a.Held)
 	return AttemptExplanation{
 		Number: a.Attempt, ReadyAt: a.ReadyAt.Std(), StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(),
 		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: limitNamed(a.Limit), Worker: a.Worker, Child: a.Child,
-		Why:  a.Why,
-		Note: a.Note, Abandoned: a.Abandoned, Failure: a.Failure,
+		Why: a.Why, Note: a.Note, Abandoned: a.Abandoned, Held: held, Failure: a.Failure,
 	}
 }
 

@@ -227,11 +227,11 @@ func TestScheduleMissed(t *testing.T) {
 func TestScheduleChangesOverlap(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *"}, w, "15m")
+		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *"}, w, "14m30s")
 		e.Skip(12 * time.Minute)
-		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", Overlap: pawl.OverlapQueue, CatchUp: "1d"}, w, "15m")
+		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", Overlap: pawl.OverlapQueue, CatchUp: "1d"}, w, "14m30s")
 		e.Skip(35 * time.Minute)
-		if got, want := times(t, e), "00:10:00 succeeded, 00:25:00 succeeded, 00:40:00 waiting"; got != want {
+		if got, want := times(t, e), "00:10:00 succeeded, 00:25:00 succeeded, 00:39:30 waiting"; got != want {
 			t.Errorf("the runs are %s, want %s", got, want)
 		}
 	}, w)

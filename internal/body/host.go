@@ -67,7 +67,7 @@ var (
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession]()}
 	if h.shell == nil {
-		h.shell = process{}
+		h.shell = &process{}
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return h

@@ -19,6 +19,8 @@ func Apply(r *Run, at Time, rec Record) {
 		}
 		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
+	case RunStopping:
+		r.applyStopping(rec)
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
@@ -83,13 +85,20 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.Output, r.Failure = nil, nil
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
-	r.Closing = nil
+	r.Closing, r.Stop = nil, nil
 	r.CancelAsked, r.CancelReason = false, ""
 	r.bodyPending = true
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
 	}
 	r.byKey = nil
+}
+
+func (r *Run) applyStopping(rec RunStopping) {
+	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: StepID(len(r.Steps)), Until: rec.Until}
+	r.PausedAt, r.StopClock = 0, false // nobody would end a pause for the sake of the compensation
+	r.bodyPending = true
+	r.retime()
 }
 
 func (r *Run) applyBegan(at Time, rec StepBegan) {
@@ -102,6 +111,9 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 	if spec.Kind == KindTask {
 		s.Phase, s.ReadyAt = StepScheduled, at
 		s.Attempt, s.Counted = 1, 1
+	}
+	if rec.ShareKey != "" {
+		s.Shared = &Shared{Key: rec.ShareKey}
 	}
 	r.add(s)
 }
@@ -153,6 +165,8 @@ func (r *Run) applyStep(at Time, rec Record) {
 	switch rec := rec.(type) {
 	case AttemptReady:
 		r.change(rec.Step, func(s *Step) { s.ready(at) })
+	case AttemptHeld:
+		r.Steps[rec.Step].hold(rec.Held, at)
 	case AttemptStarted:
 		r.change(rec.Step, func(s *Step) { s.start(at, rec) })
 	case AttemptBeat:
@@ -202,6 +216,7 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.Counted++
 		s.ReadyAt, s.NextAt = at, 0
 	}
+	s.release()
 	s.Started, s.Told = at, s.Effective()
 	if s.Began == 0 {
 		s.Began = at
@@ -225,6 +240,7 @@ func (s *Step) beat(rec AttemptBeat) {
 // endAttempt ends an attempt. A lost one gives back the attempt it took from the budget: it says nothing about the
 // step.
 func (s *Step) endAttempt(at Time, rec AttemptEnded) {
+	s.release()
 	s.Failure, s.Stopping = rec.Failure, rec.Stopping
 	if rec.Details != nil {
 		s.Details = rec.Details
@@ -273,7 +289,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		return
 	}
 	s.Phase, s.Reason, s.EndedAt = StepSuspended, policy.ReasonNone, 0
-	s.Output, s.Failure = nil, nil
+	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
 	}

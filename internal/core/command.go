@@ -19,6 +19,7 @@ type (
 		Group   StepID          // the group the step is an item of, or NoStep
 		Until   Time            // KindSleep: its end, or
 		For     time.Duration   // KindSleep: its length, from its scheduling
+		Key     string          // of limits for each key; empty: the spec's
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 
@@ -46,6 +47,9 @@ type (
 		Labels Labels // a change of the run's labels
 	}
 
+	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
+	CancelStep struct{ Key string }
+
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
 	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
 	Consult struct{ Closed []StepID }
@@ -59,9 +63,10 @@ type (
 	}
 )
 
-func (Schedule) command() {}
-func (Skip) command()     {}
-func (Finish) command()   {}
-func (Mark) command()     {}
-func (Consult) command()  {}
-func (Close) command()    {}
+func (Schedule) command()   {}
+func (Skip) command()       {}
+func (Finish) command()     {}
+func (Mark) command()       {}
+func (CancelStep) command() {}
+func (Consult) command()    {}
+func (Close) command()      {}

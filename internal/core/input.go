@@ -39,6 +39,7 @@ type (
 		Commands []Command
 		Waits    bool
 		Closed   int
+		Stopping bool // the body knows that its run stops
 	}
 
 	// TaskStarted: a worker takes the attempt that waits.
@@ -46,6 +47,13 @@ type (
 		Step    StepID
 		Attempt int
 		Worker  string
+	}
+
+	// TaskHeld says why an attempt that waits is not taken, though a worker could take it.
+	TaskHeld struct {
+		Step    StepID
+		Attempt int
+		Held    Held
 	}
 
 	// TaskEnded is a worker's report: Failure nil means success. A lost attempt has a failure of KindLost.
@@ -118,6 +126,7 @@ type (
 func (Start) input()          {}
 func (Commands) input()       {}
 func (TaskStarted) input()    {}
+func (TaskHeld) input()       {}
 func (TaskEnded) input()      {}
 func (TaskStopped) input()    {}
 func (Beat) input()           {}

@@ -59,6 +59,14 @@ type (
 		Failure *policy.Failure
 	}
 
+	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
+	// time, with Until, when that is done.
+	RunStopping struct {
+		Phase   RunPhase
+		Failure *policy.Failure
+		Until   Time // zero: work is still being stopped
+	}
+
 	// RunHooks: the decider was asked for a stage of hooks.
 	RunHooks struct{ Stage int }
 
@@ -97,9 +105,10 @@ type (
 		Item            int32
 		Group           StepID
 		ScheduleToClose Time
-		NextAt          Time // a sleep's end, a wait's deadline
-		Deadline        Time // one that is an instant; it binds from here on
-		Until           bool // of a sleep: NextAt is the instant it was to end at, not a length from now
+		NextAt          Time   // a sleep's end, a wait's deadline
+		Deadline        Time   // one that is an instant; it binds from here on
+		Until           bool   // of a sleep: NextAt is the instant it was to end at, not a length from now
+		ShareKey        string // of its queue's and service's limits for each key; empty: the spec's
 	}
 
 	// StepOmitted records a step that does not run.
@@ -117,6 +126,12 @@ type (
 
 	// AttemptReady: a further attempt waits for a worker.
 	AttemptReady struct{ Step StepID }
+
+	// AttemptHeld: the attempt waits for a limit of a queue or service; HeldNone: no longer.
+	AttemptHeld struct {
+		Step StepID
+		Held Held
+	}
 
 	// AttemptStarted: a worker took the attempt.
 	AttemptStarted struct {
@@ -204,6 +219,7 @@ type (
 func (RunCreated) record()     {}
 func (RunStarted) record()     {}
 func (RunClosing) record()     {}
+func (RunStopping) record()    {}
 func (RunHooks) record()       {}
 func (RunEnded) record()       {}
 func (RunReopened) record()    {}
@@ -214,6 +230,7 @@ func (SignalKept) record()     {}
 func (StepBegan) record()      {}
 func (StepOmitted) record()    {}
 func (AttemptReady) record()   {}
+func (AttemptHeld) record()    {}
 func (AttemptStarted) record() {}
 func (AttemptBeat) record()    {}
 func (AttemptEnded) record()   {}

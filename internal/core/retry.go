@@ -16,6 +16,10 @@ func (m *machine) failedStep(s *Step) bool {
 
 // refuseFollowed refuses to open a run again that its chain has left behind.
 func (m *machine) refuseFollowed() error {
+	if m.r.Phase.Closed() && m.r.compensated() {
+		return m.refuse(CodeConflict, "retry",
+			"the run is %s, and its body has undone what it had done; restart it instead", m.r.Phase)
+	}
 	if m.r.Next == (RunID{}) {
 		return nil
 	}
@@ -39,7 +43,7 @@ func (m *machine) retryRun(in Operation) error {
 		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; restart it instead", m.r.Phase)
 	case len(ids) == 0:
 		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
-	case m.r.Closing != nil || m.r.CancelAsked:
+	case m.r.Ending():
 		if !m.r.Phase.Closed() {
 			return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
 		}
@@ -66,7 +70,7 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 		return m.refuse(CodeConflict, "retry",
 			"the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
 	}
-	if !m.r.Phase.Closed() && (m.r.Closing != nil || m.r.CancelAsked) {
+	if !m.r.Phase.Closed() && m.r.Ending() {
 		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
 	}
 	ids := []StepID{s.ID}

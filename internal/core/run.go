@@ -58,6 +58,7 @@ type Run struct {
 	Failure *policy.Failure
 
 	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
+	Stop         *Stop    // the body was asked to stop, or is going to be; kept after the end
 	CancelAsked  bool     // nothing new is scheduled
 	CancelReason string   // the last one that was given
 	PausedAt     Time
@@ -163,12 +164,15 @@ type Step struct {
 	Kept     bool  // its result was taken over from an earlier run
 	items    int32 // of a group: its items that are open
 	Dropped  bool  // forgotten by a retry of the run: another step took its place
+	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
+	Restarted bool
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
 	Output  []byte          // JSON
 	Failure *policy.Failure // the last failure
 	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began
 	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
+	Shared  *Shared         // its key and why it is held; nil: neither is there
 }
 
 // StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
@@ -184,6 +188,8 @@ type StepSpec struct {
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
+	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
+	Share    *Share // whose limits bound its attempts, besides those of its task queue; nil: nobody's
 }
 
 // Key names the step within its run: its name, and its item where it has one.

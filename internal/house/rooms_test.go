@@ -44,7 +44,7 @@ var drivers = []string{
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
 	"internal/journal/sqlite", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance",
-	"internal/pgtest",
+	"internal/pgtest", "examples",
 }
 
 // adapters never import each other: what two of them share lives in a package beside them.

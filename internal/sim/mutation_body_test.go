@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +54,9 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"a body may compute without a limit", Options{Shell: func(s body.Shell) body.Shell {
 			return &silentTimer{Shell: s, timer: body.TimerTask}
 		}}, []Invariant{NoHang, Liveness}},
+		{"decisions are not held back beside branches that nobody began", Options{
+			Bodies: func(b engine.Bodies) engine.Bodies { return earlyBodies{b} },
+		}, []Invariant{Decided}},
 		{"an end that waits is lost with its session", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
 			return &lossyCalls{EngineCalls: c, reports: true}
 		}}, []Invariant{NoHang}},
@@ -209,4 +214,19 @@ func (b *silentTimer) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f
 		return noAlarm{}
 	}
 	return b.Shell.AfterFunc(run, t, d, f)
+}
+
+// earlyBodies do not know of the branches that code of before has begun. So they hold nothing back for them.
+type earlyBodies struct{ engine.Bodies }
+
+func (b earlyBodies) Consult(n engine.News) {
+	if hosted, ok := b.Bodies.(hostedBodies); ok && hosted.codeIsChanged {
+		n.Steps = slices.Clone(n.Steps)
+		for i := range n.Steps {
+			s := &n.Steps[i]
+			old := s.Spec.Type == body.TypeBranch && !isRenamed(s.Spec)
+			s.Dropped = s.Dropped || old || (branchOf(s.Spec.Name) != "" && !strings.Contains(s.Spec.Name, renamedPart))
+		}
+	}
+	b.Bodies.Consult(n)
 }

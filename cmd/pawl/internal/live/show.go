@@ -122,6 +122,9 @@ func (d *drawing) facts(r *api.Run) {
 	for _, l := range r.Deadlines {
 		fact(l.Limit, "until "+Local(l.At)+amountOf(l))
 	}
+	if r.CompensateUntil != 0 {
+		fact("undoing", "what it did, until "+Local(r.CompensateUntil)+" at the latest")
+	}
 	fact("parent", r.Parent)
 	fact("follows", r.Previous)
 	switch {
