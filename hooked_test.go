@@ -18,8 +18,13 @@ import (
 // panicky is an observer that panics.
 type panicky struct{}
 
-func (panicky) AttemptEnded(pawl.AttemptInfo, time.Duration, error) { panic("the metrics are broken") }
-func (panicky) BodyStopped(string, error)                           { panic("the traces are broken") }
+func (panicky) AttemptEnded(pawl.AttemptInfo, time.Duration, error) {
+	panic("the metrics are broken")
+}
+
+func (panicky) BodyStopped(string, error) {
+	panic("the traces are broken")
+}
 
 // brokenLog is a log handler that panics. broken names the method that does.
 type brokenLog struct {
