@@ -47,7 +47,7 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Heartbeat says that the step's attempt is alive, and keeps details that the next attempt reads with
+// Heartbeat reports that the step's attempt is alive, and keeps details that the next attempt reads with
 // [LastHeartbeat]. It is cheap: call it often. Details that cannot be encoded, or are above Config.MaxPayload, are
 // not kept, and the log says so. Outside of a step it does nothing.
 func Heartbeat(ctx context.Context, details any) {

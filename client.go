@@ -334,7 +334,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Type == body.TypeMark {
+		if s.Dropped || body.Notes(s.Spec.Type) {
 			continue
 		}
 		d.Steps = append(d.Steps, StepDescription{

@@ -77,11 +77,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		in, err := decode[In](codec, "the input of workflow "+name, input)
-		if err != nil {
-			return nil, err
-		}
-		out, err := fn(b, in)
+		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), input))
 		if err != nil {
 			return nil, err
 		}

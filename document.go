@@ -31,7 +31,7 @@ func WorkflowOf[In, Out any](name string, w *kind.Workflow, err error) *Workflow
 // checkTypes refuses tasks that would be taken for a function's own.
 func checkTypes(def *core.Definition) error {
 	for _, spec := range def.Specs {
-		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || spec.Type == body.TypeMark {
+		if spec.Type == body.TypeLocal || spec.Type == body.TypeHook || body.Notes(spec.Type) {
 			return fmt.Errorf("step %q: tasks of the type %q are what the engine does itself: "+
 				"give the type another name", spec.Name, spec.Type)
 		}

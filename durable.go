@@ -10,9 +10,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Version lets code change while runs are open. It returns the version of a change that this run goes by: the newest,
-// maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs that were beyond
-// this point before the change was known. If several goroutines of a body work at once, it waits until all others wait.
+// Version makes it possible to change code while runs are open. It returns the version of a change that this run goes
+// by: the newest, maxVersion, for runs that come here first with the new code, which is recorded; minVersion for runs
+// that were beyond this point before the change was known. If several goroutines of a body work at once, it waits
+// until all others wait.
 //
 //	if v, err := pawl.Version(ctx, "gift wrap", 1, 2); v >= 2 { … the new steps … }
 //

@@ -74,7 +74,7 @@ func invalid(err error, format string, args ...any) error {
 // Failure is how a failure is recorded.
 type Failure = policy.Failure
 
-// StepError says that a step ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
+// StepError is the error of a step that ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
@@ -170,7 +170,7 @@ func kindsOf(r policy.Reason) []error {
 	}
 }
 
-// RunError says that a run ended without a result.
+// RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
 	Phase   string // failed, timed_out, cancelled or terminated
@@ -212,17 +212,28 @@ func (e *RunError) Is(target error) bool {
 // Unwrap returns the body's own error.
 func (e *RunError) Unwrap() error { return e.own }
 
-// ChangedError says that a workflow's code no longer decides what its run's history holds. The run stays open and its
-// body is called again. Deploy code that fits; use [Version] if old and new runs have to go on.
-type ChangedError struct{ Run, Workflow, Recorded, Asked string }
+// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a value
+// in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code that fits; use
+// [Version] if old and new runs have to go on.
+type ChangedError struct {
+	Run, Workflow, Recorded, Asked string
+	Err                            error // what the codec says; nil where no value is the reason
+}
+
+// Unwrap returns what the codec says.
+func (e *ChangedError) Unwrap() error { return e.Err }
 
 func (e *ChangedError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code that "+
+			"reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
+	}
 	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the "+
 		"order of steps, or branch by pawl.Version)",
 		e.Run, e.Workflow, e.Recorded, e.Asked)
 }
 
-// TaskTimeoutError says that a body spent longer outside its steps than its task limit allows.
+// TaskTimeoutError is the error of a body that spent longer outside its steps than its task limit allows.
 type TaskTimeoutError struct {
 	Run, Workflow string
 	Limit         time.Duration
@@ -310,8 +321,9 @@ type namedError struct {
 	err  error
 }
 
-// RegisterError lets errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them again
-// after a restart, and retry policies can name them. It panics if the name is taken: call it when the program starts.
+// RegisterError makes errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them
+// again after a restart, and retry policies can name them. It panics if the name is taken: call it when the program
+// starts.
 func RegisterError[E error](name string) {
 	register(name, func(data []byte) (error, bool) {
 		var e E
@@ -480,7 +492,7 @@ func decodeOwn(f *policy.Failure) error {
 	return f
 }
 
-// tooLarge says that a payload is above the limit, which no further attempt would change.
+// tooLarge returns the error for a payload above the limit, which no further attempt would change.
 func (h *host) tooLarge(what string, payload []byte) error {
 	if len(payload) <= h.maxPayload {
 		return nil

@@ -126,7 +126,7 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return s.Type == body.TypeMark })
+	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
 	return explanationOf(r), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
@@ -56,7 +57,11 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if err := stepError(&record); err != nil {
 		return zero, err
 	}
-	return decode[T](f.codec, "the result of "+f.result.String(), record.Output)
+	what := "the result of " + f.result.String()
+	if record.Spec.Kind == core.KindWait {
+		return decode[T](f.codec, what, record.Output) // a mistake of who sent the event
+	}
+	return recorded[T](ctx.of(), f.codec, what, record.Output), nil
 }
 
 // Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name

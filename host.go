@@ -64,6 +64,10 @@ func stuckError(s *body.Stuck) error {
 	switch s.Why {
 	case body.Changed:
 		return &ChangedError{Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked}
+	case body.Unreadable:
+		return &ChangedError{
+			Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked, Err: s.Err,
+		}
 	case body.Overdue:
 		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
 	default:
@@ -200,7 +204,7 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 	}
 }
 
-// call runs an attempt of what is neither a local step nor a hook. What stops in its own time may be nil.
+// call runs an attempt of a task that is no local step and no hook. What stops in its own time may be nil.
 func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result {
 	return h.bodies.Call(at, own, func() worker.Result { return h.perform(at, fn) })
 }

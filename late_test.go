@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -64,7 +64,7 @@ func TestLateEnds(t *testing.T) {
 }
 
 // TestRetryBeforeWhatFollows: a step is retried by an operator while what the body makes of its failure is on its way:
-// another step, or its end. The body is called anew, and that is void.
+// another step, or its end. The body is called again, and that is void.
 func TestRetryBeforeWhatFollows(t *testing.T) {
 	for _, refunds := range []bool{true, false} {
 		calls := 0

@@ -116,7 +116,7 @@ func TestAbandonedStep(t *testing.T) {
 	w := pawl.Define("deaf", func(ctx pawl.Context, _ none) (string, error) {
 		_, err := pawl.Step(ctx, "s", func(ctx context.Context) (string, error) {
 			if pawl.AttemptNumber(ctx) == 1 {
-				<-release // it does not heed its context
+				<-release // it ignores its context
 			}
 			return "second", nil
 		}, pawl.AttemptTimeout("1m"), pawl.Retry("fixed(2, 1s)"))

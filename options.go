@@ -142,7 +142,7 @@ func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = nam
 // Priority orders the attempts that wait for a worker: a higher number goes first. Default 0.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
 
-// Spread lets a [Child] run live in another partition than its parent. Many children then use more than one processor
+// Spread allows a [Child] run in another partition than its parent's. Many children then use more than one processor
 // core, or machine; each costs a message there and one back. In a database with one partition it makes no difference.
 func Spread() StepOption { return func(o *stepOptions) { o.spread = true } }
 

@@ -21,8 +21,9 @@ type Config struct {
 	// Database names where runs are kept: "sqlite:shop.db", "memory:". The scheme's package must be imported, as with
 	// database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
 	Database string
-	// Journal is a journal that is open already, instead of Database. The engine does not close it, and cannot end the
-	// processes of flows' steps that outlive a killed program: with Database they are ended before any step runs again.
+	// Journal is a journal that is open already, instead of Database: what New of journal/memory or Open of
+	// journal/sqlite returned. The engine does not close it, and cannot end the processes of flows' steps that outlive
+	// a killed program: with Database they are ended before any step runs again.
 	Journal journal.Journal
 	// Workflows are known from the start, so that open runs of theirs go on.
 	Workflows []Definition
@@ -53,7 +54,7 @@ type Interceptor func(
 ) ([]byte, error)
 
 // Observer is told what metrics and traces need. Its methods are called from many goroutines, one of which is the
-// engine's own: they must neither block nor call the engine.
+// engine's own: they must not block, and must not call the engine.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
@@ -104,7 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// begin gives the node its workflows and what executes their steps, and lets it work.
+// begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
 	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {

@@ -124,7 +124,7 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 
 // brittle is a journal whose appends fail now and then: the engine forgets what was not durable and reads it again.
 type brittle struct {
-	*memory.Journal
+	journal.Journal
 	mu  sync.Mutex
 	rng *rand.Rand // nil: it holds
 }
@@ -148,7 +148,7 @@ func TestRandomBodies(t *testing.T) {
 	}
 	for seed := range seeds {
 		want := ""
-		for _, trouble := range []string{"none", "restarts", "crashes", "journal"} {
+		for _, fault := range []string{"none", "restarts", "crashes", "journal"} {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			list := randomPlan(rng, 2)
 			w := &world{calls: map[string]int{}}
@@ -158,7 +158,7 @@ func TestRandomBodies(t *testing.T) {
 			parent := pawl.Define("parent", body)
 			j := &brittle{Journal: memory.New()}
 			cfg := pawl.Config{Workflows: []pawl.Definition{parent, child}, Journal: j}
-			if trouble == "crashes" {
+			if fault == "crashes" {
 				cfg.Journal = memory.New()
 			}
 			pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
@@ -166,7 +166,7 @@ func TestRandomBodies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if trouble == "journal" {
+				if fault == "journal" {
 					j.mu.Lock()
 					j.rng = rand.New(rand.NewPCG(seed, 1))
 					j.mu.Unlock()
@@ -174,9 +174,9 @@ func TestRandomBodies(t *testing.T) {
 				for i := range 8 {
 					e.Skip(time.Duration(rng.IntN(20_000)) * time.Millisecond)
 					switch {
-					case trouble == "restarts":
+					case fault == "restarts":
 						e.Restart()
-					case trouble == "crashes" && i%2 == 0: // four: a fifth one may stop a step
+					case fault == "crashes" && i%2 == 0: // four: a fifth one may stop a step
 						e.Crash()
 					}
 				}
@@ -188,14 +188,14 @@ func TestRandomBodies(t *testing.T) {
 				got, err := pawl.RunOf[string](e, r.ID).Result(ctx)
 				if err != nil {
 					d, _ := e.DescribeRun(t.Context(), r.ID)
-					t.Fatalf("seed %d, %s: %v\n%+v\nproblem: %v\nplan: %+v", seed, trouble, err,
+					t.Fatalf("seed %d, %s: %v\n%+v\nproblem: %v\nplan: %+v", seed, fault, err,
 						d.Steps, e.Problem(r.ID), list)
 				}
-				if trouble == "none" {
+				if fault == "none" {
 					want = got
 				}
 				if got != want {
-					t.Fatalf("seed %d, %s: got %s\nwant %s\nplan: %+v", seed, trouble, got, want, list)
+					t.Fatalf("seed %d, %s: got %s\nwant %s\nplan: %+v", seed, fault, got, want, list)
 				}
 				history, err := e.History(t.Context(), "p")
 				if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -73,7 +74,7 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	var keep []core.Kept
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Hook {
+		if s.Dropped || s.Spec.Hook || s.Spec.Type == body.TypeBranch {
 			continue
 		}
 		base, _, _ := strings.Cut(s.Spec.Name[strings.LastIndexByte(s.Spec.Name, '/')+1:], "#")

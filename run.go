@@ -20,7 +20,7 @@ type Run[Out any] struct {
 // StartOption refines a start.
 type StartOption func(*StartRequest)
 
-// IdempotencyKey lets a repeated start with the same key and the same input return the run that the first one made, or
+// IdempotencyKey makes a repeated start with the same key and the same input return the run that the first one made, or
 // the one that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key
 // belongs to the workflow: another one may use the same. It is known for as long as that run is kept; see
 // [Config.Retention].

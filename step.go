@@ -109,7 +109,7 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	return f
 }
 
-// Sleep waits for d. The run holds neither memory nor a goroutine meanwhile.
+// Sleep waits for d. Meanwhile the run needs no memory and no goroutine.
 func Sleep[D Amount](ctx Context, name string, d D) error {
 	length, err := amount(d)
 	_, err = begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil,

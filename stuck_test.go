@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -176,8 +176,8 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	}
 }
 
-// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, as an operator wishes, comes to
-// the later one when that has ended.
+// TestAttemptsWaitForStepsBefore: a body that has to wait for an earlier step again, because an operator retried it,
+// comes to the later one when that has ended.
 func TestAttemptsWaitForStepsBefore(t *testing.T) {
 	p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(2, 1h)"), pawl.AttemptTimeout("1m")}}
 	w := pawl.Define("payment", func(ctx pawl.Context, _ none) (string, error) {
@@ -203,7 +203,7 @@ func TestAttemptsWaitForStepsBefore(t *testing.T) {
 }
 
 // TestAttemptsThatCannotBeginHoldNoSlot: an operator has an earlier step made again while the start of a later one is
-// on its way to the disk. The attempt of the later one comes to its worker, and the body that was called anew has not
+// on its way to the disk. The attempt of the later one comes to its worker, and the body that was called again has not
 // come to its function. It goes back, so that the earlier step, which the body waits for, has a slot.
 func TestAttemptsThatCannotBeginHoldNoSlot(t *testing.T) {
 	reserved, charged := 0, 0
@@ -417,9 +417,47 @@ func TestWaitingForWhatCannotGoOn(t *testing.T) {
 		if err := e.Problem("a"); !errors.As(err, &changed) {
 			t.Errorf("the problem of the workflow id is %v", err)
 		}
-		want := `the end of the body with the error "pawl: the result of step \"s\" cannot be read as int: `
-		if !strings.HasPrefix(changed.Asked, want) {
-			t.Errorf("asked for was %s, want %s", changed.Asked, want)
+		if changed.Recorded != `the result of step "s"` || changed.Asked != "int" || changed.Err == nil {
+			t.Errorf("got %v", changed)
+		}
+	}, before)
+}
+
+// TestInputThatCannotBeRead: a run whose input the code of today cannot read waits for code that can, even if it has
+// not begun.
+func TestInputThatCannotBeRead(t *testing.T) {
+	define := func(fn func(ctx pawl.Context) error) pawl.Definition {
+		return pawl.Define("w", func(ctx pawl.Context, in string) (string, error) { return in, fn(ctx) })
+	}
+	before := define(func(ctx pawl.Context) error { return pawl.Sleep(ctx, "rest", "1h") })
+	type order struct{ Goods []string }
+	after := pawl.Define("w", func(pawl.Context, order) (string, error) { return "never", nil })
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for id, delay := range map[string]time.Duration{"later": time.Hour, "begun": 0} {
+			req := pawl.StartRequest{Workflow: "w", ID: id, Input: []byte(`"tea"`)}
+			if delay > 0 {
+				req.At = time.Now().Add(delay)
+			}
+			if _, err := e.StartRun(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Restart(after)
+		e.Skip(3 * time.Hour)
+		for _, id := range []string{"later", "begun"} {
+			var changed *pawl.ChangedError
+			err := e.Problem(id)
+			if !errors.As(err, &changed) || changed.Recorded != `the input of workflow "w"` ||
+				changed.Asked != "pawl_test.order" || !strings.Contains(fmt.Sprint(err), "cannot unmarshal string") {
+				t.Errorf("%s: the problem is %v", id, err)
+			}
+		}
+		e.Restart(before)
+		e.Skip(3 * time.Hour)
+		for _, id := range []string{"later", "begun"} {
+			if got, err := pawl.RunOf[string](e, id).Result(t.Context()); err != nil || got != "tea" {
+				t.Errorf("%s: %q, %v", id, got, err)
+			}
 		}
 	}, before)
 }

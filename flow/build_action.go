@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -132,7 +133,7 @@ func (p *sleepPlan) end(s *scope) (until core.Time, length time.Duration, err er
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		v = int64(f)
 	}
-	d, err := policy.DecodeDuration(v)
+	d, err := decode.Duration(v)
 	if err != nil {
 		return 0, 0, p.amount.Wrong("%s", err)
 	}

@@ -283,7 +283,8 @@ func (t *turn) scope() *scope {
 	return &scope{decider: t.decider, run: t.run, now: t.now}
 }
 
-// outcome settles the run: all steps have ended. A run whose only trouble is that steps were cancelled is cancelled.
+// outcome settles the run: all steps have ended. A run in which steps were cancelled and nothing else went wrong is
+// cancelled.
 func (t *turn) outcome() core.Close {
 	var first *core.Step
 	phase := core.RunCancelled

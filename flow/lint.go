@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -276,7 +277,7 @@ func (l *linter) sleep(s *Step, p *plan) {
 	if err != nil {
 		return
 	}
-	d, err := policy.DecodeDuration(amount)
+	d, err := decode.Duration(amount)
 	if err != nil {
 		return
 	}

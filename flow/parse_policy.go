@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -147,7 +148,7 @@ func (p *parsing) duration(n *tree.Node, what string) *time.Duration {
 	if n == nil || n.Kind == tree.Null {
 		return nil
 	}
-	d, err := policy.DecodeDuration(n.Any())
+	d, err := decode.Duration(n.Any())
 	if err != nil {
 		p.field(n, what, err)
 		return nil

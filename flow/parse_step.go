@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
@@ -311,7 +312,7 @@ func (p *parsing) sleep(n *tree.Node) Action {
 	} else {
 		s.For = tree.ValueOf(n)
 	}
-	p.amount(tree.NodeOf(s.For), "sleep", func(v any) error { _, err := policy.DecodeDuration(v); return err })
+	p.amount(tree.NodeOf(s.For), "sleep", func(v any) error { _, err := decode.Duration(v); return err })
 	p.amount(tree.NodeOf(s.Until), "until", func(v any) error {
 		text, _ := v.(string)
 		_, err := time.Parse(time.RFC3339, text)

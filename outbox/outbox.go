@@ -131,9 +131,17 @@ func (o *Outbox) sql(query string) string {
 	return strings.Join(parts, "")
 }
 
+// outboxError is an error of the outbox. Its text says pawl once, although errors of the engine say it already.
+type outboxError struct{ err error }
+
+func (e *outboxError) Error() string {
+	return "pawl: outbox: " + strings.TrimPrefix(e.err.Error(), "pawl: ")
+}
+func (e *outboxError) Unwrap() error { return e.err }
+
 func wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("pawl: outbox: %w", err)
+	return &outboxError{err}
 }

@@ -277,8 +277,8 @@ func TestHoldsBackWhatFollows(t *testing.T) {
 				return err
 			})
 			err := s.box.RelayOnce(t.Context(), e)
-			reason := `workflow "later" is not registered`
-			if err == nil || !strings.Contains(err.Error(), reason) || s.waiting(t) != want {
+			reason := `pawl: outbox: start: workflow "later" is not registered`
+			if err == nil || !strings.HasPrefix(err.Error(), reason) || s.waiting(t) != want {
 				t.Fatalf("%d messages wait, want %d: %v", s.waiting(t), want, err)
 			}
 			if err := e.Register(later); err != nil {

@@ -204,7 +204,8 @@ func (p *pass) record(ctx context.Context) error {
 		}
 	}
 	for seq, reason := range p.refused {
-		o.log.Error("a message of the outbox can never be delivered: it stays in the table", "seq", seq, "error", reason)
+		o.log.Error("a message of the outbox can never be delivered: it stays in the table", "seq", seq,
+			"error", reason)
 		_, err := o.db.ExecContext(ctx, o.sql("UPDATE {table} SET failure = ? WHERE seq = ?"), reason.Error(), seq)
 		if err != nil {
 			return err

@@ -38,25 +38,33 @@ func parsed(t *testing.T, name, rest string) *flow.Document {
 }
 
 // TestDefine runs a flow with a process, a function on a queue, a child flow and a child that is a function; closes the
-// engine while it sleeps, and lets it go on in one that was never told of the flow.
+// engine while it sleeps, and goes on in one that was never told of the flow.
 func TestDefine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
 	ctx, dir := t.Context(), t.TempDir()
 	polite := pawlflow.Define[greeting, string](parsed(t, "polite",
-		"input: {type: object, properties: {who: {type: string}}}\nsteps: [{name: say, exec: {command: [echo, \"dear ${{ input.who }}\"]}}]\noutput: ${{ trim(steps.say.output.stdout) }}\n"))
-	loud := pawl.Define("loud", func(_ pawl.Context, in greeting) (string, error) { return strings.ToUpper(in.Who), nil })
+		"input: {type: object, properties: {who: {type: string}}}\n"+
+			"steps: [{name: say, exec: {command: [echo, \"dear ${{ input.who }}\"]}}]\n"+
+			"output: ${{ trim(steps.say.output.stdout) }}\n"))
+	loud := pawl.Define("loud", func(_ pawl.Context, in greeting) (string, error) {
+		return strings.ToUpper(in.Who), nil
+	})
 	w := pawlflow.Define[greeting, []string](parsed(t, "greet", `
 input: {type: object, required: [who], properties: {who: {type: string}, mark: {type: string, default: "!"}}}
 steps:
-  - {name: mark, task: {queue: words, type: Mark, input: {who: "${{ input.who + input.mark }}"}}, retry: "fixed(3, 1ms)"}
+  - name: mark
+    task: {queue: words, type: Mark, input: {who: "${{ input.who + input.mark }}"}}
+    retry: fixed(3, 1ms)
   - {name: nap, needs: mark, sleep: 300ms}
   - {name: polite, needs: nap, flow: {name: polite, input: {who: "${{ steps.mark.output.who }}"}}}
   - {name: loud, needs: nap, flow: {name: loud, input: {who: "${{ steps.mark.output.who }}"}}}
 output: ["${{ steps.polite.output }}", "${{ steps.loud.output }}"]
 `))
-	config := pawl.Config{Database: "sqlite:" + filepath.Join(dir, "g.db"), Workflows: []pawl.Definition{polite, loud, w}}
+	config := pawl.Config{
+		Database: "sqlite:" + filepath.Join(dir, "g.db"), Workflows: []pawl.Definition{polite, loud, w},
+	}
 	attempts := 0
 	mark := pawl.Handle("Mark", func(_ context.Context, in greeting) (greeting, error) {
 		if attempts++; attempts == 1 {
@@ -106,7 +114,10 @@ output: ["${{ steps.polite.output }}", "${{ steps.loud.output }}"]
 // TestFlowFromBody: a function's body calls a flow as a child and sees its failure as that of any step.
 func TestFlowFromBody(t *testing.T) {
 	nap := pawlflow.Define[map[string]string, string](parsed(t, "nap",
-		"steps:\n  - {name: nap, sleep: 30d}\n  - {name: end, needs: nap, when: input.end != 'well', fail: {message: badly, type: Nightmare}}\noutput: slept\n"))
+		"steps:\n"+
+			"  - {name: nap, sleep: 30d}\n"+
+			"  - {name: end, needs: nap, when: input.end != 'well', fail: {message: badly, type: Nightmare}}\n"+
+			"output: slept\n"))
 	w := pawl.Define("w", func(ctx pawl.Context, end string) (string, error) {
 		out, err := pawl.Child(ctx, "nap", nap, map[string]string{"end": end})
 		if failed := (*pawl.StepError)(nil); errors.As(err, &failed) {
@@ -126,7 +137,10 @@ func TestFlowFromBody(t *testing.T) {
 
 // TestFlowEvents: a flow's values are JSON under every codec, and its own deadline holds.
 func TestFlowEvents(t *testing.T) {
-	w := pawlflow.Define[any, greeting](parsed(t, "wait", "timeout: 2h\nsteps: [{name: hello, wait: hello}]\noutput: ${{ steps.hello.output }}\n"))
+	w := pawlflow.Define[any, greeting](parsed(t, "wait",
+		"timeout: 2h\n"+
+			"steps: [{name: hello, wait: hello}]\n"+
+			"output: ${{ steps.hello.output }}\n"))
 	pawltest.RunWith(t, pawl.Config{Codec: veiled{}}, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", nil)
 		if err != nil {
@@ -140,7 +154,8 @@ func TestFlowEvents(t *testing.T) {
 		}
 		from := time.Now()
 		_, err = run(t, e.Engine, w, nil)
-		if !errors.Is(err, pawl.ErrTimedOut) || time.Since(from) != 2*time.Hour || !strings.Contains(err.Error(), "set at wait.yaml:3:10") {
+		if !errors.Is(err, pawl.ErrTimedOut) || time.Since(from) != 2*time.Hour ||
+			!strings.Contains(err.Error(), "set at wait.yaml:3:10") {
 			t.Errorf("after %s: %v", time.Since(from), err)
 		}
 	})
@@ -150,7 +165,8 @@ func TestFlowEvents(t *testing.T) {
 func TestFlowFake(t *testing.T) {
 	var heard []string
 	w := pawlflow.Define[any, string](parsed(t, "report",
-		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\noutput: ${{ steps.render.output.page }}\n"))
+		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\n"+
+			"output: ${{ steps.render.output.page }}\n"))
 	pawltest.RunWith(t, pawl.Config{Observer: observed(func(a pawl.AttemptInfo, err error) {
 		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
 	})},
@@ -175,10 +191,11 @@ func TestFlowFake(t *testing.T) {
 		})
 }
 
-// TestFlowFakeStays: what stands in for a process and does not heed its context is abandoned, as a step's function is.
+// TestFlowFakeStays: what stands in for a process and ignores its context is abandoned, as a step's function is.
 func TestFlowFakeStays(t *testing.T) {
 	w := pawlflow.Define[any, int](parsed(t, "w",
-		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\noutput: ${{ steps.a.output }}\n"))
+		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\n"+
+			"output: ${{ steps.a.output }}\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		e.Fake("a", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
 			if a.Attempt == 1 {
@@ -196,11 +213,14 @@ func TestFlowFakeStays(t *testing.T) {
 
 // TestFlowInterceptedError: what an interceptor makes of a process's failure is what counts.
 func TestFlowInterceptedError(t *testing.T) {
-	w := pawlflow.Define[any, any](parsed(t, "w", "steps: [{name: a, http: \"http://127.0.0.1:1/\", retry: \"fixed(3, 1ms)\"}]\n"))
+	w := pawlflow.Define[any, any](parsed(t, "w",
+		"steps: [{name: a, http: \"http://127.0.0.1:1/\", retry: \"fixed(3, 1ms)\"}]\n"))
 	calls := 0
 	e, err := pawl.Open(t.Context(), pawl.Config{
 		Database: "sqlite:" + filepath.Join(t.TempDir(), "w.db"),
-		Intercept: func(ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error)) ([]byte, error) {
+		Intercept: func(
+			ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+		) ([]byte, error) {
 			calls++
 			_, err := next(ctx)
 			return nil, pawl.NonRetryable(fmt.Errorf("in short: %w", err))
@@ -222,7 +242,8 @@ func (o observed) BodyStopped(string, error)                                   {
 
 // TestFlowRerun: reruns keep what the flow's graph says.
 func TestFlowRerun(t *testing.T) {
-	w := pawlflow.Define[any, any](parsed(t, "w", "steps: [{name: a, noop: {}}, {name: b, needs: a, sleep: 1h}, {name: c, needs: b, noop: {}}]\n"))
+	w := pawlflow.Define[any, any](parsed(t, "w",
+		"steps: [{name: a, noop: {}}, {name: b, needs: a, sleep: 1h}, {name: c, needs: b, noop: {}}]\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", nil)
 		if err != nil {
@@ -241,7 +262,8 @@ func TestFlowRerun(t *testing.T) {
 				t.Errorf("from %s on: %v after %s, want %s", from, err, time.Since(began), want)
 			}
 		}
-		if _, err := e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("d")); !errors.Is(err, pawl.ErrNotFound) || !strings.HasSuffix(err.Error(), `no step "d": not_found`) {
+		_, err = e.RestartRun(t.Context(), r.ID, pawl.RerunSteps("d"))
+		if !errors.Is(err, pawl.ErrNotFound) || !strings.HasSuffix(err.Error(), `no step "d": not_found`) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -249,7 +271,13 @@ func TestFlowRerun(t *testing.T) {
 
 // TestFlowForms: a flow with words of another system is kept in native ones, which need no one to know that system.
 func TestFlowForms(t *testing.T) {
-	doc, err := flow.Parse("m.yaml", []byte("pawl: 1\nname: m\nsteps: [{name: a, exec: ./a, temporal: {startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 2, initialInterval: 1h}}}]\n"), dialect.Forms()...)
+	doc, err := flow.Parse("m.yaml", []byte(`pawl: 1
+name: m
+steps:
+  - name: a
+    exec: ./a
+    temporal: {startToCloseTimeout: 10s, retryPolicy: {maximumAttempts: 2, initialInterval: 1h}}
+`), dialect.Forms()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,9 +312,12 @@ func TestFlowChanged(t *testing.T) {
 	})
 }
 
-// TestFlowOperated: an operator's result of a flow's step is JSON, as its steps' own are; a function's passes the codec.
+// TestFlowOperated: an operator's result of a flow's step is JSON, as its steps' own are; a function's passes the
+// codec.
 func TestFlowOperated(t *testing.T) {
-	file := pawlflow.Define[any, greeting](parsed(t, "file", "steps: [{name: a, task: {type: T}}]\noutput: {who: \"${{ steps.a.output.who }}\"}\n"))
+	file := pawlflow.Define[any, greeting](parsed(t, "file",
+		"steps: [{name: a, task: {type: T}}]\n"+
+			"output: {who: \"${{ steps.a.output.who }}\"}\n"))
 	function := pawl.Define("function", func(ctx pawl.Context, _ any) (greeting, error) {
 		return pawl.Call[greeting](ctx, "a", "T", nil, pawl.Timeout("1h"))
 	})
@@ -299,7 +330,8 @@ func TestFlowOperated(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Settle()
-			if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpComplete, Step: "a", Output: greeting{"ada"}}); err != nil {
+			complete := pawl.Operation{Op: pawl.OpComplete, Step: "a", Output: greeting{"ada"}}
+			if err := e.Operate(t.Context(), r.ID, complete); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := r.Result(t.Context()); got.Who != "ada" || err != nil {
@@ -310,26 +342,33 @@ func TestFlowOperated(t *testing.T) {
 }
 
 func TestFlowRefused(t *testing.T) {
-	one := pawlflow.Define[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
+	one := pawlflow.Define[any, any](parsed(t, "one",
+		"input: {type: object, required: [who]}\n"+
+			"steps: [{name: a, noop: {}}]\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		_, missing := one.Start(t.Context(), e, "", map[string]string{})
+		register := func(doc *flow.Document) error { return e.Register(pawlflow.Define[any, any](doc)) }
+		taken := parsed(t, "own", "steps: [{name: a, task: {type: go-hook}}]\n")
+		nothing := func(context.Context, any) (any, error) { return nil, nil }
 		for what, c := range map[string]struct {
 			err  error
 			want string
 		}{
-			"no document":   {e.Register(pawlflow.Define[any, any](nil)), "there is no document"},
-			"its name":      {e.Register(pawlflow.Define[any, any](&flow.Document{Name: "a/b"})), `"a/b" contains one of`},
-			"nothing in it": {e.Register(pawlflow.Define[any, any](&flow.Document{Name: "empty"})), "steps"},
-			"a task's type": {e.Register(pawlflow.Define[any, any](parsed(t, "own", "steps: [{name: a, task: {type: go-hook}}]\n"))), `step "a": tasks of the type "go-hook"`},
+			"no document":   {register(nil), "there is no document"},
+			"its name":      {register(&flow.Document{Name: "a/b"}), `"a/b" contains one of`},
+			"nothing in it": {register(&flow.Document{Name: "empty"}), "steps"},
+			"a task's type": {register(taken), `step "a": tasks of the type "go-hook"`},
 			"its input":     {missing, "who"},
-			"a handler":     {e.Serve("q", 1, pawl.Handle("exec", func(context.Context, any) (any, error) { return nil, nil })), "another name"},
+			"a handler":     {e.Serve("q", 1, pawl.Handle("exec", nothing)), "another name"},
 			"replay":        {replayOf(t, e, one), "has no body"},
 		} {
 			if c.err == nil || !strings.Contains(c.err.Error(), c.want) || !errors.Is(c.err, pawl.ErrInvalid) {
 				t.Errorf("%s: %v; want %q", what, c.err, c.want)
 			}
 		}
-		again := pawlflow.Define[any, any](parsed(t, "one", "input: {type: object, required: [who]}\nsteps: [{name: a, noop: {}}]\n"))
+		again := pawlflow.Define[any, any](parsed(t, "one",
+			"input: {type: object, required: [who]}\n"+
+				"steps: [{name: a, noop: {}}]\n"))
 		if err := e.Register(again); err != nil {
 			t.Errorf("the same text again: %v", err)
 		}
@@ -361,7 +400,9 @@ func TestFlowLeftovers(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("there is no /proc here")
 	}
-	w := pawlflow.Define[any, string](parsed(t, "env", "steps: [{name: env, exec: {shell: \"echo $PAWL_OWNER\"}}]\noutput: ${{ trim(steps.env.output.stdout) }}\n"))
+	w := pawlflow.Define[any, string](parsed(t, "env",
+		"steps: [{name: env, exec: {shell: \"echo $PAWL_OWNER\"}}]\n"+
+			"output: ${{ trim(steps.env.output.stdout) }}\n"))
 	db := filepath.Join(t.TempDir(), "e.db")
 	e, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + db})
 	if err != nil {
@@ -374,7 +415,7 @@ func TestFlowLeftovers(t *testing.T) {
 }
 
 // slow is a journal whose disk takes a second.
-type slow struct{ *memory.Journal }
+type slow struct{ journal.Journal }
 
 func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 	<-time.After(time.Second)
@@ -383,7 +424,9 @@ func (s slow) Append(ctx context.Context, b *journal.Batch) error {
 
 // TestRetryOfAFlowBeforeItsEndIsDurable: a flow has no body to be called again.
 func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
-	w := pawlflow.Define[any, string](parsed(t, "w", "steps: [{name: paid, wait: paid, timeout: 10s}]\noutput: ${{ steps.paid.output }}\n"))
+	w := pawlflow.Define[any, string](parsed(t, "w",
+		"steps: [{name: paid, wait: paid, timeout: 10s}]\n"+
+			"output: ${{ steps.paid.output }}\n"))
 	synctest.Test(t, func(t *testing.T) {
 		e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{memory.New()}})
 		if err != nil {

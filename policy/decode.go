@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decode"
 )
 
 // none is the text that removes an inherited retry policy or limit.
@@ -28,11 +30,15 @@ func DefaultRetry() *Retry {
 	}
 }
 
+// FieldError tells what is wrong with one field of a decoded policy: Path leads to it from the decoded value, with list
+// items by their index from 0; Key is set if the field's name is wrong and not its value; Msg says what is wrong.
+type FieldError = decode.Error
+
 // DecodePolicy reads {retry, timeout} from a value that a YAML or JSON decoder returned. Every error of the Decode
 // functions is a [*FieldError].
 func DecodePolicy(v any) (Policy, error) {
 	var p Policy
-	f := ReadFields(v, policyKeys...)
+	f := decode.Read(v, policyKeys...)
 	retry, err := DecodeRetry(f.Value("retry"))
 	f.Keep("retry", err)
 	limits, err := DecodeLimits(f.Value("timeout"))
@@ -55,15 +61,15 @@ func DecodeRetry(v any) (*Retry, error) {
 		return decodeRetry(v)
 	default:
 		msg := fmt.Sprintf("%s where a retry policy is expected: write {maxAttempts: 3} or exponential(3, 1s)",
-			describe(v))
-		return nil, &FieldError{Msg: msg}
+			decode.Describe(v))
+		return nil, &decode.Error{Msg: msg}
 	}
 }
 
 func decodeRetry(v map[string]any) (*Retry, error) {
 	r := DefaultRetry()
-	f := ReadFields(v, retryKeys...)
-	r.MaxAttempts = f.Attempts("maxAttempts", r.MaxAttempts)
+	f := decode.Read(v, retryKeys...)
+	r.MaxAttempts = readAttempts(f, "maxAttempts", r.MaxAttempts)
 	r.InitialInterval = f.Duration("initialInterval", r.InitialInterval)
 	r.BackoffCoefficient = f.Number("backoffCoefficient", r.BackoffCoefficient, 1, math.MaxFloat64)
 	if f.Value("maxInterval") != none {
@@ -84,12 +90,12 @@ func decodeRetry(v map[string]any) (*Retry, error) {
 		f.Fail("when", "empty expression")
 	}
 	if f.Has("on") || r.When != "" {
-		r.On = f.kinds("on")
+		r.On = readKinds(f, "on")
 	}
 	r.NonRetryable = f.Texts("nonRetryable")
 	for i, name := range r.NonRetryable {
 		if name == "" {
-			f.Keep("nonRetryable", &FieldError{Path: []string{fmt.Sprint(i)}, Msg: "empty failure type"})
+			f.Keep("nonRetryable", &decode.Error{Path: []string{fmt.Sprint(i)}, Msg: "empty failure type"})
 		}
 	}
 	r.Origin = f.Text("origin")
@@ -99,9 +105,9 @@ func decodeRetry(v map[string]any) (*Retry, error) {
 	return r, nil
 }
 
-// Attempts reads a number of attempts: 0 or more, or -1 or unlimited for no bound.
-func (f *Fields) Attempts(key string, otherwise int) int {
-	text, ok := f.values[key].(string)
+// readAttempts reads a number of attempts: 0 or more, or -1 or unlimited for no bound.
+func readAttempts(f *decode.Fields, key string, otherwise int) int {
+	text, ok := f.Value(key).(string)
 	if !ok {
 		return f.Int(key, otherwise, Unlimited, math.MaxInt32)
 	}
@@ -111,7 +117,7 @@ func (f *Fields) Attempts(key string, otherwise int) int {
 	return Unlimited
 }
 
-func (f *Fields) kinds(key string) []Kind {
+func readKinds(f *decode.Fields, key string) []Kind {
 	texts := f.Texts(key)
 	if texts == nil {
 		return nil
@@ -120,8 +126,8 @@ func (f *Fields) kinds(key string) []Kind {
 	for i, text := range texts {
 		n := slices.Index(kindNames, text)
 		if n < 1 {
-			msg := unknownName("failure kind", text, kindNames)
-			f.Keep(key, &FieldError{Path: []string{fmt.Sprint(i)}, Msg: msg})
+			msg := decode.Unknown("failure kind", text, kindNames)
+			f.Keep(key, &decode.Error{Path: []string{fmt.Sprint(i)}, Msg: msg})
 			continue
 		}
 		kinds[i] = Kind(n)
@@ -149,9 +155,9 @@ func DecodeLimits(v any) (Limits, error) {
 	}
 	if _, ok := values["after"]; ok {
 		msg := "after belongs to one limit: write {scheduleToClose: {after: …}}"
-		return limits, &FieldError{Path: []string{"after"}, Msg: msg}
+		return limits, &decode.Error{Path: []string{"after"}, Msg: msg}
 	}
-	f := ReadFields(values, names...)
+	f := decode.Read(values, names...)
 	for _, kind := range StepLimits {
 		limit, err := DecodeLimit(kind, f.Value(kind.String()))
 		f.Keep(kind.String(), err)
@@ -189,7 +195,7 @@ func decodeLimit(kind LimitKind, v map[string]any) (*Limit, error) {
 	if mayBeInstant(kind) {
 		known = append([]string{"at"}, known...)
 	}
-	f := ReadFields(v, known...)
+	f := decode.Read(v, known...)
 	limit := &Limit{Retry: f.Bool("retry", kind.RetriesByDefault())}
 	if limit.Retry && kind != LimitNone && !kind.PerAttempt() {
 		f.Fail("retry", "no attempt can follow once %s has passed, for it spans all attempts", kind)
@@ -209,11 +215,11 @@ func decodeLimit(kind LimitKind, v map[string]any) (*Limit, error) {
 	if f.Has("onExpire") {
 		n := slices.Index(expireNames, f.Text("onExpire"))
 		if n < 0 {
-			f.Fail("onExpire", "%s where fail or cancel is expected", describe(f.Value("onExpire")))
+			f.Fail("onExpire", "%s where fail or cancel is expected", decode.Describe(f.Value("onExpire")))
 		}
 		limit.OnExpire = Expire(max(n, 0))
 	}
-	limit.Warn = f.percent("warn")
+	limit.Warn = readPercent(f, "warn")
 	if limit.Warn != 0 && limit.At != 0 {
 		f.Fail("warn", "a percentage needs after: an instant has no length")
 	}
@@ -234,12 +240,12 @@ func (l *Limit) set(kind LimitKind, v any) error {
 	if _, ok := v.(time.Time); ok || looksLikeInstant(text) {
 		return l.setInstant(kind, v)
 	}
-	after, err := DecodeDuration(v)
+	after, err := decode.Duration(v)
 	if err != nil {
 		return err
 	}
 	if after == 0 {
-		return &FieldError{Msg: "zero leaves no time at all; write none for no limit"}
+		return &decode.Error{Msg: "zero leaves no time at all; write none for no limit"}
 	}
 	l.After = after
 	return nil
@@ -249,21 +255,21 @@ func (l *Limit) set(kind LimitKind, v any) error {
 func (l *Limit) setInstant(kind LimitKind, v any) error {
 	if !mayBeInstant(kind) {
 		msg := fmt.Sprintf("%s is an amount of time; only a deadline can be an instant", kind)
-		return &FieldError{Msg: msg}
+		return &decode.Error{Msg: msg}
 	}
 	at, ok := v.(time.Time)
 	if !ok {
 		text, _ := v.(string)
 		parsed, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			msg := describe(v) + " is not an RFC 3339 instant such as 2030-01-31T18:00:00Z"
-			return &FieldError{Msg: msg}
+			msg := decode.Describe(v) + " is not an RFC 3339 instant such as 2030-01-31T18:00:00Z"
+			return &decode.Error{Msg: msg}
 		}
 		at = parsed
 	}
 	// Year 9999 is the last one that RFC 3339 can write.
 	if at.Unix() <= 0 || at.UTC().Year() > 9999 {
-		return &FieldError{Msg: at.Format(time.RFC3339) + " is not an instant between 1970 and 9999"}
+		return &decode.Error{Msg: at.Format(time.RFC3339) + " is not an instant between 1970 and 9999"}
 	}
 	l.At = At(at)
 	return nil
@@ -275,9 +281,9 @@ func looksLikeInstant(text string) bool {
 	return len(text) >= 10 && text[4] == '-' && text[7] == '-'
 }
 
-// percent reads 80% or 80.
-func (f *Fields) percent(key string) int {
-	text, ok := f.values[key].(string)
+// readPercent reads 80% or 80.
+func readPercent(f *decode.Fields, key string) int {
+	text, ok := f.Value(key).(string)
 	if !ok {
 		return f.Int(key, 0, 1, 99)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,14 +77,6 @@ func TestDecodeNumbers(t *testing.T) {
 			t.Errorf("maxAttempts %v (%T) was read as %v", n, n, r)
 		}
 	}
-	for _, v := range []any{
-		3.5, math.NaN(), uint64(math.MaxUint64), int64(math.MaxInt64), -1,
-		true, time.Duration(-1), nil,
-	} {
-		if d, err := policy.DecodeDuration(v); err == nil {
-			t.Errorf("duration %v (%T) was read as %v", v, v, d)
-		}
-	}
 }
 
 func TestDecodeInstant(t *testing.T) {
@@ -98,18 +89,6 @@ func TestDecodeInstant(t *testing.T) {
 	}
 	if limit, err := policy.DecodeLimit(policy.LimitStartToClose, instant); err == nil {
 		t.Errorf("startToClose at an instant: %+v", limit)
-	}
-}
-
-func TestUnder(t *testing.T) {
-	_, err := policy.DecodeRetry(map[string]any{"on": []any{"error", "fialed"}})
-	err = policy.Under(err, "steps", "charge", "retry")
-	var field *policy.FieldError
-	if !errors.As(err, &field) || !slices.Equal(field.Path, []string{"steps", "charge", "retry", "on", "1"}) {
-		t.Fatalf("got %#v", err)
-	}
-	if policy.Under(nil, "steps") != nil {
-		t.Error("nothing is wrong under steps")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/decode"
 )
 
 // ParsePreset reads a retry policy as a short text:
@@ -37,7 +38,7 @@ func ParsePreset(text string) (*Retry, error) {
 	case "exponential":
 		options = []string{"max", "factor", "jitter"}
 	default:
-		return nil, presetError(text, "%s", unknownName("preset", name, []string{"fixed", "exponential", none}))
+		return nil, presetError(text, "%s", decode.Unknown("preset", name, []string{"fixed", "exponential", none}))
 	}
 	if len(args) < 2 {
 		return nil, presetError(text, "%s needs the attempts in all and a delay, as in %s(3, 1s)", name, name)
@@ -54,7 +55,7 @@ func ParsePreset(text string) (*Retry, error) {
 			return nil, presetError(text, "unexpected %q; options are written as name=value", arg)
 		}
 		if !slices.Contains(options, option) {
-			return nil, presetError(text, "%s", unknownName("option", option, options))
+			return nil, presetError(text, "%s", decode.Unknown("option", option, options))
 		}
 		field := presetFields[option]
 		if _, ok := values[field]; ok {
@@ -107,7 +108,7 @@ func argument(text string) any {
 }
 
 func presetError(text, format string, args ...any) error {
-	return &FieldError{Msg: fmt.Sprintf("%q: %s", text, fmt.Sprintf(format, args...))}
+	return &decode.Error{Msg: fmt.Sprintf("%q: %s", text, fmt.Sprintf(format, args...))}
 }
 
 // String writes the policy for people: as a preset, followed by the settings that a preset cannot hold. ParsePreset

@@ -104,13 +104,13 @@ func (c *compiled) readOnly() error {
 	return &readOnlyError{err}
 }
 
-// readShown reads a stored definition to look at a run of it, which may be a Go program's.
-func readShown(d journal.Definition) (*compiled, error) {
+// stored reads a stored definition to look at a run of it, which may be a Go program's.
+func (a *app) stored(d journal.Definition) (*compiled, error) {
 	// its steps are known from its runs alone, and nothing is decided where runs are shown
 	if d.Kind == journal.KindGo {
 		return &compiled{doc: &flow.Document{Name: d.Name}, def: &core.Definition{}}, nil
 	}
-	f, err := flowkind.Read(d)
+	f, err := a.flows.Get(d)
 	if errors.Is(err, journal.ErrCorrupt) {
 		return nil, err
 	}

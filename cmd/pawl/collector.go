@@ -11,8 +11,9 @@ import (
 )
 
 // Go collects garbage when the heap has doubled. A small program that allocates fast, which is what pawl is while it
-// carries many short runs, then collects all the time: at 10 MiB of live memory it spends a quarter of its processor time
-// on it. So the heap may always grow to a floor before garbage is collected. Beyond the floor Go's own rule holds.
+// carries many short runs, then collects all the time: at 10 MiB of live memory it spends a quarter of its processor
+// time on it. So the heap may always grow to a floor before garbage is collected. Beyond the floor Go's own rule
+// holds.
 const (
 	heapFloor    = 128 << 20
 	memoryShares = 8 // the floor is at most this part of the memory limit
@@ -45,7 +46,8 @@ func collectAt(live, floor uint64) int {
 	return int(min(grow, maxPercent) / 10 * 10)
 }
 
-// afterEachCollection calls do now, and then once after each collection: it is the cleanup of an object that nothing uses.
+// afterEachCollection calls do now, and then once after each collection: it is the cleanup of an object that nothing
+// uses.
 func afterEachCollection(do func()) {
 	do()
 	type unused struct{ _ *byte } // a pointer keeps it apart from small objects that share a block

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	crashRounds = flag.Int("crash.rounds", 2, "rounds of TestCrash")
+	crashRounds = flag.Int("crash.rounds", 3, "rounds of TestCrash")
 	crashSeed   = flag.Uint64("crash.seed", 0, "seed of TestCrash; 0: a new one")
 )
 
@@ -71,20 +71,48 @@ var crashForms = strings.NewReplacer(
 	"timeout: {deadline: 4m}", `zart: {timeout: 4m, retry: "fixed(3, 1s)"}`,
 )
 
+// crashSpread gives crashFlow child runs in several partitions of the database, in place of its forEach of processes.
+// Their lines outside of Pawl name the parent's step.
+var crashSpread = strings.NewReplacer(
+	`    exec: {shell: 'echo "$PAWL_STEP" >> effects; sleep 0.04'}`,
+	`    flow: {name: child, spread: true, input: {step: "each[${{ index }}]"}}`,
+)
+
+const crashChild = `pawl: 1
+name: child
+input: {type: object, required: [step], properties: {step: {type: string}}}
+steps:
+  - name: first
+    sleep: 30ms
+  - name: second
+    needs: [first]
+    exec: {shell: 'echo "$STEP" >> effects; sleep 0.04', env: {STEP: "${{ input.step }}"}}
+`
+
+// crashChildren is how many child runs crashSpread makes.
+const crashChildren = 6
+
 // crashes is one round: a run that is killed with -9 again and again until it is left alone.
 type crashes struct {
 	t      *testing.T
 	dir    string
 	random *rand.Rand
+	spread bool // the database has several partitions, and the child runs are in all of them
 
-	told      map[int]string    // every event that was printed, by number
-	finished  map[string]int    // steps reported as finished: how often they had run by then
-	deadlines map[string]string // stored instants, by what they belong to
+	told      map[toldEvent]string // every event that was printed
+	finished  map[string]int       // steps reported as finished: how often they had run by then
+	deadlines map[string]string    // stored instants, by what they belong to
+}
+
+// toldEvent names an event: child runs are told of as well.
+type toldEvent struct {
+	run string
+	seq int
 }
 
 // TestCrash kills the real binary with -9 in the middle of a run, starts it again, and holds what comes of it against
 // what was told before: what was printed is in the history, no finished step runs again, no stored deadline moves, the
-// run ends.
+// run ends. Every third round has a database of several partitions.
 func TestCrash(t *testing.T) {
 	seed := *crashSeed
 	if seed == 0 {
@@ -95,14 +123,21 @@ func TestCrash(t *testing.T) {
 	for round := range *crashRounds {
 		c := &crashes{
 			t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, uint64(round))),
-			told: map[int]string{}, finished: map[string]int{}, deadlines: map[string]string{},
+			told: map[toldEvent]string{}, finished: map[string]int{}, deadlines: map[string]string{},
 		}
 		text := crashFlow
-		if round%2 == 1 {
+		switch round % 3 {
+		case 1:
 			if text = crashForms.Replace(text); strings.Contains(text, "retry: fixed") ||
 				strings.Contains(text, "timeout: {start") {
 				t.Fatal("crashForms leaves something of crashFlow in native words")
 			}
+		case 2:
+			if text = crashSpread.Replace(text); !strings.Contains(text, "spread: true") {
+				t.Fatal("crashSpread finds nothing to replace in crashFlow")
+			}
+			write(t, c.dir, "child.yaml", crashChild)
+			c.spread = true
 		}
 		write(t, c.dir, "flow.yaml", text)
 		kills += c.round()
@@ -128,9 +163,18 @@ func (c *crashes) round() (kills int) {
 	return kills
 }
 
+// command runs pawl with the round's database.
+func (c *crashes) command(args ...string) *exec.Cmd {
+	cmd := command(c.t, c.dir, args...)
+	if c.spread {
+		cmd.Env = append(cmd.Env, "PAWL_DATABASE=sqlite:crash.db?partitions=4")
+	}
+	return cmd
+}
+
 // args starts the run, or goes on with it. A start that was killed before it was durable is made again.
 func (c *crashes) args() []string {
-	out, err := command(c.t, c.dir, "run", "list", "-o", "json").Output()
+	out, err := c.command("run", "list", "-o", "json").Output()
 	if err != nil || strings.TrimSpace(string(out)) == "[]" {
 		return []string{"run", "flow.yaml", "--id", "crash", "--json"}
 	}
@@ -142,7 +186,7 @@ func (c *crashes) args() []string {
 func (c *crashes) work(kill bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := command(c.t, c.dir, c.args()...)
+	cmd := c.command(c.args()...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -177,6 +221,7 @@ func (c *crashes) work(kill bool) bool {
 
 // event is what the test reads of an event.
 type crashEvent struct {
+	Run  string `json:"run"`
 	Seq  int    `json:"seq"`
 	Type string `json:"type"`
 	Step string `json:"step"`
@@ -194,10 +239,11 @@ func (c *crashes) read(out io.Reader, events int, enough func()) {
 		if json.Unmarshal(lines.Bytes(), &ev) != nil {
 			continue // the line that the kill cut off
 		}
-		if before, known := c.told[ev.Seq]; known && before != lines.Text() {
-			c.t.Errorf("event %d was told as\n%s\nand is now\n%s", ev.Seq, before, lines.Text())
+		of := toldEvent{ev.Run, ev.Seq}
+		if before, known := c.told[of]; known && before != lines.Text() {
+			c.t.Errorf("event %v was told as\n%s\nand is now\n%s", of, before, lines.Text())
 		}
-		c.told[ev.Seq] = lines.Text()
+		c.told[of] = lines.Text()
 		if _, known := c.finished[ev.Step]; !known && ev.Type == "step.succeeded" {
 			c.finished[ev.Step] = c.effects()[ev.Step]
 		}
@@ -219,7 +265,7 @@ func (c *crashes) effects() map[string]int {
 
 // look reads the stored deadlines and compares them with those read before.
 func (c *crashes) look() {
-	out, err := command(c.t, c.dir, "run", "show", "@last", "-o", "json").Output()
+	out, err := c.command("run", "show", "crash", "-o", "json").Output()
 	if err != nil {
 		return // killed before the run was durable
 	}
@@ -248,25 +294,28 @@ func (c *crashes) look() {
 
 // compare holds the whole history against what was told on the way.
 func (c *crashes) compare() {
-	out, err := command(c.t, c.dir, "run", "events", "@last", "--json").Output()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	history := map[int]string{}
-	last := ""
-	for line := range strings.SplitSeq(strings.TrimSpace(string(out)), "\n") {
-		var ev crashEvent
-		if err := json.Unmarshal([]byte(line), &ev); err != nil {
+	history, ended := map[toldEvent]string{}, map[string]string{}
+	for _, run := range c.runs() {
+		out, err := c.command("run", "events", run, "--json").Output()
+		if err != nil {
 			c.t.Fatal(err)
 		}
-		history[ev.Seq], last = line, ev.Type
+		for line := range strings.SplitSeq(strings.TrimSpace(string(out)), "\n") {
+			var ev crashEvent
+			if err := json.Unmarshal([]byte(line), &ev); err != nil {
+				c.t.Fatal(err)
+			}
+			history[toldEvent{ev.Run, ev.Seq}], ended[ev.Run] = line, ev.Type
+		}
 	}
-	if last != "run.succeeded" {
-		c.t.Errorf("the run's last event is %s", last)
+	for run, last := range ended {
+		if last != "run.succeeded" {
+			c.t.Errorf("the last event of the run %s is %s", run, last)
+		}
 	}
-	for seq, line := range c.told {
-		if history[seq] != line {
-			c.t.Errorf("event %d was told as\n%s\nand the history has\n%s", seq, line, history[seq])
+	for of, line := range c.told {
+		if history[of] != line {
+			c.t.Errorf("event %v was told as\n%s\nand the history has\n%s", of, line, history[of])
 		}
 	}
 	now := c.effects()
@@ -279,7 +328,36 @@ func (c *crashes) compare() {
 	if now["end"] == 0 {
 		c.t.Error("the last step never ran")
 	}
-	if out, err := command(c.t, c.dir, "doctor").CombinedOutput(); err != nil {
+	out, err := c.command("doctor").CombinedOutput()
+	if err != nil {
 		c.t.Errorf("doctor: %v\n%s", err, out)
 	}
+	if n := strings.Count(string(out), ": batches "); c.spread && n != 4 {
+		c.t.Errorf("%d partitions have batches, want 4:\n%s", n, out)
+	}
+}
+
+// runs lists the runs of the database. Each child run was made once, whatever was lost on its way to another partition.
+func (c *crashes) runs() (ids []string) {
+	out, err := c.command("run", "list", "-o", "json").Output()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var list []struct {
+		Run string `json:"run"`
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, r := range list {
+		ids = append(ids, r.Run)
+	}
+	want := 1
+	if c.spread {
+		want += crashChildren
+	}
+	if len(ids) != want {
+		c.t.Errorf("there are %d runs, want %d:\n%s", len(ids), want, out)
+	}
+	return ids
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/service"
-	"github.com/pawl-dev/pawl/journal/memory"
-	"github.com/pawl-dev/pawl/journal/sqlite"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -100,7 +100,7 @@ func (a *app) openToRead() (*service.File, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return service.NewFile(j, readWorkflow, clockNow), func() { _ = j.Close() }, nil
+	return service.NewFile(j, a.readWorkflow, clockNow), func() { _ = j.Close() }, nil
 }
 
 // openToWrite opens the database and holds it.

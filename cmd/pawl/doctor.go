@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 // diagnosis is what programs get.
@@ -78,22 +78,21 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	}
 	d.Problems = append(d.Problems, d.File.Problems...)
 	d.File.Problems = nil
-	d.compare(ctx, p.path)
+	a.compare(ctx, d, p.path)
 	return d, nil
 }
 
 // compare holds every run's row against the fold of its history.
-func (d *diagnosis) compare(ctx context.Context, path string) {
+func (a *app) compare(ctx context.Context, d *diagnosis, path string) {
 	j, err := sqlite.OpenReadOnly(path)
 	if err != nil {
 		d.Problems = append(d.Problems, err.Error())
 		return
 	}
 	defer func() { _ = j.Close() }() // it only read
-	flows := newShown()
 	err = j.EachRun(ctx, func(r sqlite.Stored) error {
 		if r.Broken == nil { // else the check of the file has said so
-			d.compareRun(ctx, j, flows, r)
+			a.compareRun(ctx, d, j, r)
 		}
 		return nil
 	})
@@ -102,11 +101,11 @@ func (d *diagnosis) compare(ctx context.Context, path string) {
 	}
 }
 
-func (d *diagnosis) compareRun(ctx context.Context, j *sqlite.Journal, flows *shown, r sqlite.Stored) {
+func (a *app) compareRun(ctx context.Context, d *diagnosis, j *sqlite.Journal, r sqlite.Stored) {
 	def, err := j.Definition(ctx, r.Row.Definition)
 	var c *compiled
 	if err == nil {
-		c, err = flows.get(def)
+		c, err = a.stored(def)
 	}
 	if err != nil {
 		d.problem("run %s: its definition: %v", r.Row.ID, err)

@@ -48,7 +48,7 @@ func (a *app) operate(ctx context.Context, w operation) error {
 // find resolves the run and the step before anything is opened for writing: a mistyped name changes nothing.
 func (a *app) find(ctx context.Context, w operation) (id string, err error) {
 	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
-		r, err := findOperable(ctx, svc, w.run)
+		r, err := a.findOperable(ctx, svc, w.run)
 		if err != nil {
 			return err
 		}
@@ -62,12 +62,12 @@ func (a *app) find(ctx context.Context, w operation) (id string, err error) {
 }
 
 // findOperable reads a run that this command can carry on or operate on.
-func findOperable(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
+func (a *app) findOperable(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
 	r, err := svc.Run(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return r, carriedHere(ctx, svc, r)
+	return r, a.carriedHere(ctx, svc, r)
 }
 
 func (a *app) tellDone(w operation, r *api.Run) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/timeline"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -173,7 +174,7 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, timeline.Plot, er
 	attemptLimit := p.StartToClose != nil || p.Heartbeat != nil || p.Inactivity != nil
 	act := core.Act{End: "error"}
 	if sc.runs != "" {
-		d, err := policy.DecodeDuration(sc.runs)
+		d, err := decode.Duration(sc.runs)
 		if err != nil {
 			return explained{}, timeline.Plot{}, usage("--fails-after: %w", err)
 		}

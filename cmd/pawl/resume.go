@@ -76,11 +76,11 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 func (a *app) toResume(ctx context.Context, names []string) (ids []string, err error) {
 	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 		if len(names) == 0 {
-			ids, err = openRuns(ctx, svc)
+			ids, err = a.openRuns(ctx, svc)
 			return err
 		}
 		for _, name := range names {
-			r, err := findOperable(ctx, svc, name)
+			r, err := a.findOperable(ctx, svc, name)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
 // openRuns lists the runs to carry on, the oldest first. It leaves out child runs, which their parents stand for, runs
 // that only a Go program can carry on, and paused runs, which wait for their operator.
-func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
+func (a *app) openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 	var rows []api.RunSummary
 	known := map[string]carrier{} // by definition
 	functions := false
@@ -115,7 +115,7 @@ func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 		for _, row := range page.Runs {
 			by, ok := known[row.Definition]
 			if !ok {
-				by = carrierOf(ctx, svc, row.Definition)
+				by = a.carrierOf(ctx, svc, row.Definition)
 				known[row.Definition] = by
 			}
 			functions = functions || by.function
@@ -132,7 +132,7 @@ func openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 	var ids []string
 	for _, row := range slices.Backward(rows) {
 		if functions && row.WorkflowID != "" { // a schedule may wait for its end
-			if _, err := findOperable(ctx, svc, row.Run); errors.As(err, new(*readOnlyError)) {
+			if _, err := a.findOperable(ctx, svc, row.Run); errors.As(err, new(*readOnlyError)) {
 				continue
 			}
 		}
@@ -147,8 +147,8 @@ type carrier struct {
 	function bool // it is a Go function
 }
 
-func carrierOf(ctx context.Context, svc api.Service, definition string) carrier {
-	c, err := definitionOf(ctx, svc, definition)
+func (a *app) carrierOf(ctx context.Context, svc api.Service, definition string) carrier {
+	c, err := a.definitionOf(ctx, svc, definition)
 	if err != nil {
 		return carrier{here: true}
 	}

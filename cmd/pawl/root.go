@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/bench"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
 // streams are the command's input and outputs; tests give their own.
@@ -31,6 +32,8 @@ type app struct {
 	noColor  bool
 	actor    string
 	reason   string
+
+	flows flowkind.Flows // that were read so far
 }
 
 const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.

@@ -192,6 +192,7 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	if err != nil {
 		return req, err
 	}
+	a.flows.Keep(d.ID, c.flow)
 	req = api.StartRequest{
 		Definition: api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)},
 		Input:      input, WorkflowID: f.id, Key: f.key, Actor: a.who(), Reason: a.reason,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/journal/sqlite"
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 func (a *app) runEventsCommand() *cobra.Command {

@@ -14,8 +14,8 @@ import (
 )
 
 // readWorkflow makes a stored definition ready to be looked at, also one of a Go program.
-func readWorkflow(d journal.Definition) (*service.Workflow, error) {
-	c, err := readShown(d)
+func (a *app) readWorkflow(d journal.Definition) (*service.Workflow, error) {
+	c, err := a.stored(d)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func readWorkflow(d journal.Definition) (*service.Workflow, error) {
 
 // carriedHere refuses what only a Go program can carry on: its own runs, and those whose end one of these waits for, a
 // parent or a schedule. That one could not be told here, so the engine sets such a run aside as well.
-func carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
-	c, err := definitionOf(ctx, svc, r.Definition)
+func (a *app) carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
+	c, err := a.definitionOf(ctx, svc, r.Definition)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
 		}
 		waits, err := svc.Run(ctx, name)
 		if err == nil {
-			err = carriedHere(ctx, svc, waits)
+			err = a.carriedHere(ctx, svc, waits)
 		}
 		if errors.As(err, new(*readOnlyError)) {
 			return fmt.Errorf("run %s waits for the end of run %s: %w", live.Short(waits.Run), live.Short(r.Run), err)
@@ -56,7 +56,7 @@ func carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
 }
 
 // definitionOf reads a stored workflow.
-func definitionOf(ctx context.Context, svc api.Service, id string) (*compiled, error) {
+func (a *app) definitionOf(ctx context.Context, svc api.Service, id string) (*compiled, error) {
 	d, err := svc.Definition(ctx, id)
 	if err != nil {
 		return nil, err
@@ -65,5 +65,5 @@ func definitionOf(ctx context.Context, svc api.Service, id string) (*compiled, e
 	if err != nil {
 		return nil, err
 	}
-	return readShown(stored)
+	return a.stored(stored)
 }

@@ -7,15 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
-	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -51,14 +48,14 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
 			Kinds: map[string]engine.Kind{journal.KindGo: {Refuse: refuseGoProgram}},
 		},
-		CloseJournal: true, Plugins: []kind.Plugin{flowkind.Plugin()},
+		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
 		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
 		CloseWithin: closeWithin,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{Engine: n.Engine, svc: service.NewEmbedded(n.Engine, readWorkflow, now), node: n, place: p}
+	m := &machine{Engine: n.Engine, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()
@@ -111,29 +108,4 @@ func (p place) owner() string {
 func refuseGoProgram(d journal.Definition) error {
 	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on",
 		d.Name)
-}
-
-// shown reads stored definitions to look at their runs, each once.
-type shown struct {
-	mu    sync.Mutex
-	known map[core.DefinitionID]*compiled
-}
-
-func newShown() *shown { return &shown{known: map[core.DefinitionID]*compiled{}} }
-
-func (s *shown) get(d journal.Definition) (*compiled, error) {
-	s.mu.Lock()
-	c := s.known[d.ID]
-	s.mu.Unlock()
-	if c != nil {
-		return c, nil
-	}
-	c, err := readShown(d)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[d.ID] = c
-	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -21,7 +22,7 @@ import (
 // An expression replaces the filter of failure kinds. It becomes the policy's When, with the names of [Env]; only
 // names that an evaluator could not read are rewritten.
 func Policy(v any) (policy.Policy, error) {
-	f := policy.ReadFields(v, "retry", "timeout")
+	f := decode.Read(v, "retry", "timeout")
 	retry, err := readRetry(f.Value("retry"))
 	f.Keep("retry", err)
 	p := policy.Policy{Retry: retry}
@@ -35,7 +36,7 @@ func Policy(v any) (policy.Policy, error) {
 }
 
 func readRetry(v any) (*policy.Retry, error) {
-	f := policy.ReadFields(v, "limit", "expression")
+	f := decode.Read(v, "limit", "expression")
 	r := &policy.Retry{
 		MaxAttempts:        1 + f.Int("limit", 0, 0, math.MaxInt32-1),
 		BackoffCoefficient: 1,
@@ -110,7 +111,7 @@ var shortUnits = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
 
 // shortAmount reads a limit's duration where a system knows only the short units: 500ms, 30s, 5m, 2h, 1d, and sums of
 // them such as 1h30m. A number without a unit is refused, for the system would have refused or ignored it.
-func shortAmount(f *policy.Fields, key string) time.Duration {
+func shortAmount(f *decode.Fields, key string) time.Duration {
 	text := f.Text(key)
 	d, err := form.Amount(text)
 	f.Keep(key, err)

@@ -104,10 +104,13 @@ func (r *reader) workflow(root tree.Value) *workflow {
 	return w
 }
 
-func (w *workflow) nearest(name string) string {
+// nearest hints at the template that a misspelt name was meant to be, one of the kinds; without kinds, any.
+func (w *workflow) nearest(name string, kinds ...string) string {
 	var names []string
 	for _, t := range w.order {
-		names = append(names, t.name)
+		if kinds == nil || slices.Contains(kinds, t.kind) {
+			names = append(names, t.name)
+		}
 	}
 	return nearest.Hint(name, names)
 }

@@ -124,7 +124,7 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	case h.Flow != "":
 		inner := s.w.templates[h.Flow]
 		if inner == nil || inner.kind != "dag" {
-			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow),
+			s.file.Fail(executor.Get("type").Pos(), s.w.nearest(h.Flow, "dag"),
 				"the handler of %q runs %q, which is not a dag of the workflow", kind, h.Flow)
 			return
 		}
@@ -218,7 +218,7 @@ func (s *scope) hook(name string, v tree.Value) *flow.Step {
 	called := s.file.Need(v, "the hook", "template")
 	t := s.w.templates[called]
 	if t == nil || t.kind != "task" {
-		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called),
+		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called, "task"),
 			"the hook %s needs a task template, and %q is not one", name, called)
 		return step
 	}

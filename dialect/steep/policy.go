@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -15,7 +16,7 @@ import (
 // action replaces the field of the service as a whole. A nil value stands for Steep's defaults. Errors are
 // [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
-	f := policy.ReadFields(v, "service", "action")
+	f := decode.Read(v, "service", "action")
 	service, err := readPlace("service", f.Value("service"))
 	f.Keep("service", err)
 	action, err := readPlace("action", f.Value("action"))
@@ -42,7 +43,7 @@ var clocks = []struct {
 
 func readPlace(place string, v any) (policy.Policy, error) {
 	var p policy.Policy
-	f := policy.ReadFields(v, "retries", "maxInactivity", "maxRuntime", "deadline")
+	f := decode.Read(v, "retries", "maxInactivity", "maxRuntime", "deadline")
 	if f.Has("retries") {
 		retry, err := readRetry(f.Value("retries"))
 		f.Keep("retries", err)
@@ -69,7 +70,7 @@ func readLimit(v any) (*policy.Limit, error) {
 		limit.After, err = form.Amount(v)
 		return limit, err
 	}
-	f := policy.ReadFields(v, "timeout", "errorOnTimeout")
+	f := decode.Read(v, "timeout", "errorOnTimeout")
 	if f.Bool("errorOnTimeout", false) {
 		limit.OnExpire = policy.ExpireFail
 	}
@@ -92,7 +93,7 @@ func oneAttempt() *policy.Retry {
 }
 
 func readRetry(v any) (*policy.Retry, error) {
-	f := policy.ReadFields(v, "maxAttempts", "delay", "exponentialBackoff", "maxDelay")
+	f := decode.Read(v, "maxAttempts", "delay", "exponentialBackoff", "maxDelay")
 	r := oneAttempt()
 	r.MaxAttempts = f.Int("maxAttempts", r.MaxAttempts, policy.Unlimited, math.MaxInt32)
 	r.InitialInterval = f.Duration("delay", 0)

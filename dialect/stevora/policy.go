@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -18,7 +19,7 @@ const maxMilliseconds = int(math.MaxInt64 / int64(time.Millisecond))
 // delay from the upper quarter below the computed one. A nil value stands for the defaults. Errors are
 // [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
-	f := policy.ReadFields(v, "retry")
+	f := decode.Read(v, "retry")
 	retry, err := readRetry(f.Value("retry"))
 	f.Keep("retry", err)
 	if err := f.Err(); err != nil {
@@ -28,7 +29,7 @@ func Policy(v any) (policy.Policy, error) {
 }
 
 func readRetry(v any) (*policy.Retry, error) {
-	f := policy.ReadFields(v, "maxAttempts", "backoffMs", "backoffMultiplier", "maxBackoffMs")
+	f := decode.Read(v, "maxAttempts", "backoffMs", "backoffMultiplier", "maxBackoffMs")
 	r := &policy.Retry{
 		MaxAttempts:        f.Int("maxAttempts", 3, 1, 20),
 		InitialInterval:    time.Duration(f.Int("backoffMs", 1000, 100, maxMilliseconds)) * time.Millisecond,

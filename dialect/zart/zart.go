@@ -8,7 +8,7 @@ package zart
 import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/dialect/zart/zartform"
-	"github.com/pawl-dev/pawl/policy"
+	"github.com/pawl-dev/pawl/internal/decode"
 )
 
 // Scope is what a step's timeout spans.
@@ -55,7 +55,7 @@ func (a HandlerAttributes) options() ([]pawl.Option, error) {
 	if a.Timeout == "" {
 		return nil, nil
 	}
-	f := policy.ReadFields(map[string]any{"timeout": a.Timeout}, "timeout")
+	f := decode.Read(map[string]any{"timeout": a.Timeout}, "timeout")
 	limit := zartform.Timeout(f)
 	if f.Err() != nil {
 		return nil, f.Err()

@@ -45,7 +45,10 @@ type work struct {
 
 var works = []work{
 	{"onestep", "flows of one noop step, 256 in flight", ">= 8000 runs/s", oneStep},
-	{"partitions", "onestep on a database of four partitions", ">= 8000 runs/s, 1.5 x onestep on two free cores", partitioned},
+	{
+		"partitions", "onestep on a database of four partitions", ">= 8000 runs/s, 1.5 x onestep on two free cores",
+		partitioned,
+	},
 	{"tenstep", "flows of ten sequential noop steps", ">= 25000 steps/s", tenStep},
 	{"latency", "start to result of one noop step, one at a time", "p50 <= 4 x fdatasync p50", latency},
 	{"retry", "a step failing twice, 10ms backoff", ">= 4000 runs/s", retry},
@@ -174,7 +177,7 @@ func (s *session) logf(format string, args ...any) {
 	fmt.Fprintf(s.Log, "%-9s "+format+"\n", append([]any{s.name}, args...)...)
 }
 
-// lockedWriter lets child processes write beside the rows.
+// lockedWriter is shared by the rows and by child processes that write.
 type lockedWriter struct {
 	mu sync.Mutex
 	to io.Writer

@@ -146,7 +146,7 @@ func runChild(ctx context.Context, out io.Writer, mode, dir string, n int) error
 	return st.close()
 }
 
-// work starts the runs, lets their steps run, and waits to be killed.
+// work starts the runs, executes their steps, and waits until it is killed.
 func (st *stack) work(ctx context.Context, dir string, n int, l *liner, say func(string, time.Time)) error {
 	ids := make([]core.RunID, n)
 	def := definition(twoStepFlow)

@@ -78,7 +78,7 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	return w, context.Cause(ctx)
 }
 
-// rest lets time pass.
+// rest waits.
 func rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

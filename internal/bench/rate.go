@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/worker"
-	"github.com/pawl-dev/pawl/journal/sqlite"
 )
 
 func oneStep(ctx context.Context, s *session) (Row, error) {
@@ -16,7 +16,7 @@ func oneStep(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// partitioned is oneStep on a database that lets the engine use several cores.
+// partitioned is oneStep on a database with which the engine can use several cores.
 func partitioned(ctx context.Context, s *session) (Row, error) {
 	j, err := sqlite.Open(filepath.Join(s.dir, databaseFile), sqlite.Options{Partitions: 4})
 	if err == nil {
@@ -68,7 +68,7 @@ func (s *session) rate(ctx context.Context, source, unit string, steps, clients 
 // length is how long a closed loop is measured.
 func (s *session) length() time.Duration { return pick(s, 10*time.Second, 2*time.Second) }
 
-// loop lets clients start and await runs of a flow.
+// loop makes clients start runs of a flow and wait for them.
 func (st *stack) loop(ctx context.Context, s *session, source string, clients int,
 	length time.Duration,
 ) (window, error) {

@@ -35,7 +35,7 @@ func recovery(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// killed kills an engine at 55 % of the steps of its runs and lets another one finish them.
+// killed kills an engine at 55 % of the steps of its runs; another one finishes them.
 func (s *session) killed(ctx context.Context, dir string) (Row, error) {
 	first, err := s.child(ctx, "work", dir, recoveryRuns)
 	if err != nil {

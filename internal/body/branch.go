@@ -27,7 +27,7 @@ type Branch struct {
 	until  func() bool   // what it waits for
 	busy   func() string // names that, for errors; nil: it runs
 	ended  Signal
-	group  *group  // of pawl.Map; nil: none
+	group  *items  // of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
 }
 
@@ -40,13 +40,6 @@ const (
 	branchEnded
 )
 
-// group is what the branches of one pawl.Map tell the branch that waits for them.
-type group struct {
-	ended   int
-	failed  bool // one of them has
-	changed Signal
-}
-
 // Signal is what branches wait for: it is fired whenever that may have become true.
 type Signal struct{ waiting []*Branch }
 
@@ -57,7 +50,7 @@ func (s *Session) Start(limit time.Duration) *Branch {
 	return s.begin(&Branch{now: s.head.StartedAt})
 }
 
-// Spawn begins a branch beside its parent.
+// Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
 	return s.begin(&Branch{prefix: key + "/", now: parent.now, last: parent.last})
 }
@@ -110,14 +103,14 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		s.commands = append(s.commands, cmd)
 		return st
 	}
-	st := s.recorded[b.prefix][b.cursor]
+	st := s.next(b)
 	if !sameStep(st.record.Spec, spec) {
 		s.changed(Describe(st.record.Spec), Describe(spec))
 		return nil
 	}
-	b.cursor++
-	st.asked, st.scope = true, sc
+	st.scope = sc
 	s.offer(st, fn)
+	s.follow(b)
 	if sc.isCancelled() { // by another branch, before this one came to the step again
 		s.CancelStep(st)
 	}
@@ -166,6 +159,9 @@ func Describe(spec *core.StepSpec) string {
 	case core.KindChild:
 		return fmt.Sprintf("child %q of workflow %q", spec.Name, spec.Type)
 	default:
+		if spec.Type == TypeBranch {
+			return branchText(spec.Name)
+		}
 		if spec.Type == TypeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
 		}
@@ -188,10 +184,13 @@ func (s *Session) Marked(key string) []byte {
 	return st.record.Output
 }
 
-// Mark records a decision.
-func (s *Session) Mark(key string, value []byte) {
-	spec := &core.StepSpec{Name: key, Def: -1, Type: TypeMark}
-	st := &Step{key: key, mark: true, closed: true, asked: true}
+// Mark records a decision that stands in no order.
+func (s *Session) Mark(key string, value []byte) { s.note(TypeMark, key, value) }
+
+// note records a decision.
+func (s *Session) note(taskType, key string, value []byte) {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
+	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
 	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
@@ -207,7 +206,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 	}
 	if value := s.Marked(key); value != nil {
 		v, _ = strconv.Atoi(string(value))
-	} else if s.Replays(b) {
+	} else if s.beyond(b) {
 		v = oldest
 	} else {
 		v = newest
@@ -240,7 +239,7 @@ func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*
 	s.running--
 	s.settle()
 	// other branches compute: they may decide more before this goes out
-	if len(s.commands) > 0 && !s.armed[TimerFlush] {
+	if len(s.commands) > 0 && !s.armed[TimerFlush] && !s.holds() {
 		s.set(TimerFlush, AnswerTime)
 	}
 	return true
@@ -309,14 +308,25 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	s.settle()
 }
 
-// Return tells that the body has returned, and how that closes the run.
+// Return tells that the body has returned, and how that closes the run. While decisions are held back, so is this one.
 func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	if !s.takeOut(b, "body", out) {
 		return
 	}
 	s.running--
-	s.send(append(s.ends, s.decision(append(s.commands, c), false)))
-	s.phase, s.returned = phaseReturned, true
+	end := s.decision(append(s.commands, c), false)
+	s.closing, s.commands = &end, nil
+	if s.holds() {
+		s.settle()
+	} else {
+		s.closeRun()
+	}
+}
+
+// closeRun sends how the body has returned, with what was decided before that.
+func (s *Session) closeRun() {
+	s.send(append(s.ends, *s.closing))
+	s.closing, s.phase, s.returned = nil, phaseReturned, true
 	s.stopTimers()
 	s.wakeAll()
 	s.change().Returned = true

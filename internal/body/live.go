@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// liveSession is a session with what it lacks: a lock, timers, and goroutines for its branches.
+// liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
 type liveSession struct {
 	host   *Host
 	ctx    context.Context // of the body; done when it is unwound

@@ -11,10 +11,15 @@ import (
 
 // The task types of Go workflows.
 const (
-	TypeLocal = "go"      // a function in the body
-	TypeHook  = "go-hook" // a function of the definition
-	TypeMark  = "mark"    // recorded, never executed
+	TypeLocal  = "go"      // a function in the body
+	TypeHook   = "go-hook" // a function of the definition
+	TypeMark   = "mark"    // recorded, never executed
+	TypeBranch = "branch"  // recorded where the body begins branches, never executed
 )
+
+// Notes reports whether a step of that type only notes what a body has decided: it is nothing that people look for
+// among the steps.
+func Notes(taskType string) bool { return taskType == TypeMark || taskType == TypeBranch }
 
 // HandlerType returns the task type of a handler. The prefix keeps it apart from the built-in types.
 func HandlerType(name string) string { return handlerPrefix + name }
@@ -50,6 +55,10 @@ type Session struct {
 	steps    map[string]*Step
 	byID     map[core.StepID]*Step
 	recorded map[string][]*Step // by the branch's prefix, in the order in which they were decided; without marks
+	unread   int                // how many of those no branch has come to in this call
+	released bool               // decisions are not held back, although there are such: see allRead
+	stray    string             // the first branch that began without being recorded, for errors
+	closing  *core.Commands     // how the body has returned, while decisions are held back
 	versions map[string]int     // that this call goes by, by the key of the change
 
 	closed    int // steps known to be closed
@@ -83,7 +92,7 @@ const (
 type Step struct {
 	key       string
 	record    engine.Step
-	mark      bool // it only notes a decision of the body's
+	mark      bool // it only notes a decision of the body's, in no order
 	closed    bool
 	confirmed bool // its end is durable: its instant is known
 	asked     bool // the body has come to it in this call
@@ -215,6 +224,7 @@ func (s *Session) learnAll(n engine.News) {
 		if !st.mark && !record.Kept {
 			prefix := prefixOf(st.key)
 			s.recorded[prefix] = append(s.recorded[prefix], st)
+			s.unread++
 		}
 	}
 }
@@ -245,7 +255,11 @@ func (s *Session) settle() {
 	if s.over() || s.head == nil || s.running > 0 {
 		return
 	}
-	if s.fire(&s.quiet); s.running > 0 {
+	if s.fire(&s.quiet); s.running > 0 || !s.allRead() {
+		return
+	}
+	if s.closing != nil {
+		s.closeRun()
 		return
 	}
 	s.stop(TimerTask)
@@ -256,8 +270,16 @@ func (s *Session) settle() {
 	}
 }
 
-// flush sends what was decided. Where all branches wait, it says so: the run then owes no decision any more.
+// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. While
+// decisions are held back it sends the ends alone.
 func (s *Session) flush() {
+	if s.holds() {
+		if held := s.commands; len(s.ends) > 0 {
+			s.send(s.ends)
+			s.commands = held
+		}
+		return
+	}
 	waits := s.running == 0
 	if len(s.commands) == 0 && len(s.ends) == 0 && (!waits || s.closed == s.announced) {
 		return

@@ -226,37 +226,63 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 		return nil, err
 	}
 	key := t.branch.Key(name)
-	child := t.spawn(key, t.live.session.newScope(t.scope, key+"/scope[0]"), nil, f)
+	child := t.live.session.BeginBranch(t.branch, key)
+	if child == nil {
+		t.leave()
+	}
+	t.launch(child, t.live.session.newScope(t.scope, key+"/scope[0]"), f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
 }
 
-// spawn begins a branch in a scope. The session is locked.
-func (t *Thread) spawn(key string, sc *Scope, g *group, f func(*Thread)) *Branch {
-	b := t.live.session.Spawn(t.branch, key)
-	b.scope, b.group = sc, g
+// launch executes a branch that has begun, in a scope. The session is locked.
+func (t *Thread) launch(b *Branch, sc *Scope, f func(*Thread)) {
+	b.scope = sc
 	t.live.launch(b, f)
-	return b
 }
 
 // Map runs f in a branch for each item, at most so many at once, until one fails. It returns when all that have begun
 // have ended, and how many those were.
-func (t *Thread) Map(name string, items, atOnce int, f func(t *Thread, item int)) (int, error) {
+func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)) (int, error) {
 	what := Named("pawl.Map")
 	if err := t.enter(what); err != nil {
 		return 0, err
 	}
-	key, begun, g := t.branch.Key(name), 0, &group{}
-	for begun > g.ended || (begun < items && !g.failed) {
-		for ; !g.failed && begun < items && begun-g.ended < atOnce; begun++ {
-			item := begun
-			t.spawn(key+"["+strconv.Itoa(item)+"]", t.scope, g, func(child *Thread) { f(child, item) })
+	s := t.live.session
+	g := s.newItems(t.branch, t.branch.Key(name), count, atOnce)
+	for t.beginItems(g, f); g.begun > g.ended; t.beginItems(g, f) {
+		seen, signals := g.ended, []*Signal{&g.changed}
+		if g.old {
+			signals = append(signals, &s.quiet)
 		}
-		seen := g.ended
-		t.wait(what, func() bool { return g.ended > seen }, &g.changed)
+		more := func() bool { return g.ended > seen || (g.old && s.running == 0 && g.room() > 0) }
+		t.wait(what, more, signals...)
+	}
+	if s.missing(t.branch, g) {
+		t.leave()
 	}
 	t.exit()
-	return begun, nil
+	return g.begun, nil
+}
+
+// beginItems begins the branches of as many items as it is time for.
+func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
+	for {
+		n, ok := t.live.session.round(t.branch, g)
+		if !ok {
+			t.leave()
+		}
+		if n == 0 {
+			return
+		}
+		for range n {
+			item := g.begun
+			child := t.live.session.Spawn(t.branch, g.item(item))
+			child.group = g
+			g.begun++
+			t.launch(child, t.scope, func(t *Thread) { f(t, item) })
+		}
+	}
 }
 
 // Version returns the version of a change that the run goes by. A branch that was beyond this point may come to it
@@ -312,6 +338,14 @@ func (t *Thread) Replays() bool {
 	t.live.lock()
 	defer t.live.unlock()
 	return t.live.session.over() || t.live.session.Replays(t.branch)
+}
+
+// Unreadable ends the call of the body because its code cannot read a recorded value as what it asks for. It does not
+// return. The body is called again, by code that can read it, perhaps.
+func (t *Thread) Unreadable(recorded, asked string, err error) {
+	t.live.lock()
+	t.live.session.Stop(Stuck{Why: Unreadable, Recorded: recorded, Asked: asked, Err: err})
+	t.leave()
 }
 
 // NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -102,13 +103,13 @@ func (c Case) Run() (Result, error) {
 func (c Case) scenario() (core.Scenario, error) {
 	p, err := translate(c.Dialect, c.Policy)
 	if err != nil {
-		return core.Scenario{}, policy.Under(err, "policy")
+		return core.Scenario{}, decode.Under(err, "policy")
 	}
 	random := c.Random
 	sc := core.Scenario{Policy: p, Random: &random, MaxAttempts: c.MaxSteps, Match: c.match}
 	if c.RunDeadline != nil {
-		if sc.RunDeadline, err = policy.DecodeDuration(c.RunDeadline); err != nil {
-			return sc, policy.Under(err, "runDeadline")
+		if sc.RunDeadline, err = decode.Duration(c.RunDeadline); err != nil {
+			return sc, decode.Under(err, "runDeadline")
 		}
 	}
 	if len(c.Script) == 0 {
@@ -117,7 +118,7 @@ func (c Case) scenario() (core.Scenario, error) {
 	for i, m := range c.Script {
 		act, err := readAct(m)
 		if err != nil {
-			return sc, policy.Under(err, "script", fmt.Sprint(i))
+			return sc, decode.Under(err, "script", fmt.Sprint(i))
 		}
 		sc.Script = append(sc.Script, act)
 	}
@@ -125,12 +126,12 @@ func (c Case) scenario() (core.Scenario, error) {
 }
 
 func readAct(m map[string]any) (core.Act, error) {
-	f := policy.ReadFields(m, "queue", "run", "end", "type", "nonRetryable", "retryAfter", "output", "heartbeat")
+	f := decode.Read(m, "queue", "run", "end", "type", "nonRetryable", "retryAfter", "output", "heartbeat")
 	act := core.Act{End: f.Text("end"), Type: f.Text("type")}
 	duration := func(key string) (d time.Duration) {
 		if f.Has(key) {
 			var err error
-			d, err = policy.DecodeDuration(f.Value(key))
+			d, err = decode.Duration(f.Value(key))
 			f.Keep(key, err)
 		}
 		return d
@@ -144,7 +145,7 @@ func readAct(m map[string]any) (core.Act, error) {
 	offsets := func(key string) (out []time.Duration) {
 		list, _ := f.Value(key).([]any)
 		for _, v := range list {
-			d, err := policy.DecodeDuration(v)
+			d, err := decode.Duration(v)
 			f.Keep(key, err)
 			out = append(out, d)
 		}

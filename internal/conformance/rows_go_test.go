@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
-	_ "github.com/pawl-dev/pawl/journal/sqlite" // the database of these rows
+	_ "github.com/pawl-dev/pawl/internal/journal/sqlite" // the database of these rows
 	"github.com/pawl-dev/pawl/pawltest"
 )
 

@@ -41,7 +41,9 @@ func Apply(r *Run, at Time, rec Record) {
 	case CancelAsked:
 		r.CancelAsked = true
 	case SignalKept:
-		r.Signals = append(r.Signals, Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken})
+		r.Signals = append(r.Signals, Signal{
+			Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken,
+		})
 	case StepBegan:
 		r.applyBegan(at, rec)
 	case StepOmitted:
@@ -103,7 +105,8 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 	spec := r.resolve(rec.Spec)
 	s := Step{
 		ID: StepID(len(r.Steps)), Spec: spec, Item: rec.Item, Group: rec.Group, Phase: StepSuspended,
-		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline, NextAt: rec.NextAt, Until: rec.Until,
+		ScheduledAt: at, ScheduleToClose: rec.ScheduleToClose, Deadline: rec.Deadline,
+		NextAt: rec.NextAt, Until: rec.Until,
 	}
 	if spec.Kind == KindTask {
 		s.Phase, s.ReadyAt = StepScheduled, at
@@ -278,7 +281,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		return
 	}
 	s.Phase, s.Reason, s.EndedAt = StepSuspended, policy.ReasonNone, 0
-	s.Output, s.Failure = nil, nil
+	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
 	}

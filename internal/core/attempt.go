@@ -124,13 +124,15 @@ func (m *machine) taskEnded(in TaskEnded) error {
 }
 
 func (m *machine) taskStopped(in TaskStopped) error {
-	// Also of a run that has ended: one that was terminated may be retried, and then waits for the work that still runs.
+	// Also of a run that has ended: one that was terminated may be retried, and then waits for the work that still
+	// runs.
 	if int(in.Step) >= len(m.r.Steps) {
 		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
 	}
 	s := &m.r.Steps[in.Step]
 	if !s.Stopping || s.Attempt != in.Attempt {
-		return m.refuse(CodeStale, "stop of an attempt", "step %q has no attempt %d that is stopping", s.Key(), in.Attempt)
+		return m.refuse(CodeStale, "stop of an attempt", "step %q has no attempt %d that is stopping", s.Key(),
+			in.Attempt)
 	}
 	m.emit(AttemptStopped{Step: in.Step, Abandoned: in.Abandoned})
 	m.readyAgain(in.Step)

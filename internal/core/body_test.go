@@ -8,20 +8,20 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// bodied decides for runs whose bodies are outside the machine.
-type bodied struct{}
+// outside decides for runs whose bodies are outside the machine.
+type outside struct{}
 
-var withBody = &Definition{NewDecider: func(*Run) Decider { return bodied{} }, HasBody: true}
+var withBody = &Definition{NewDecider: func(*Run) Decider { return outside{} }, HasBody: true}
 
-func (bodied) Decide(_ *Run, closed []StepID, _ Time) []Command {
+func (outside) Decide(_ *Run, closed []StepID, _ Time) []Command {
 	return []Command{Consult{Closed: closed}}
 }
 
-func (bodied) Match(*Run, *Step, string, *policy.Failure, Time) policy.Match { return policy.Match{} }
+func (outside) Match(*Run, *Step, string, *policy.Failure, Time) policy.Match { return policy.Match{} }
 
-func (bodied) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
+func (outside) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
 
-// talk lets inputs happen to a run with a body, one second after the other, and returns what the last one did.
+// talk gives a run with a body its inputs, one second after the other, and returns what the last one did.
 func talk(t *testing.T, r *Run, inputs ...Input) Output {
 	t.Helper()
 	var out Output

@@ -8,10 +8,10 @@ import (
 
 // Errors of ReadEntry and ReadHistory.
 var (
-	// ErrBroken says that bytes are no entry: truncated, or damaged.
+	// ErrBroken is the error for bytes that are no entry: truncated, or damaged.
 	ErrBroken = errors.New("core: broken entry")
-	// ErrNewerEntry says that an entry holds something that only a newer version of Pawl knows. Folding a run without it
-	// would give a wrong state, so it is refused rather than skipped.
+	// ErrNewerEntry is the error for an entry with something that only a newer version of Pawl knows. Folding a run
+	// without it would give a wrong state, so it is refused rather than skipped.
 	ErrNewerEntry = errors.New("core: entry written by a newer version of Pawl")
 )
 
@@ -28,8 +28,8 @@ var (
 // instants are microseconds since the entry's At; text and bytes have their length in front.
 //
 // What may change without a new version:
-//   - A struct gains a field: it goes to the end of its method, with a presence bit. Old entries lack the bit and give the
-//     zero value; an old reader meets a bit it does not know and answers ErrNewerEntry.
+//   - A struct gains a field: it goes to the end of its method, with a presence bit. Old entries lack the bit and
+//     give the zero value; an old reader meets a bit it does not know and answers ErrNewerEntry.
 //   - A record type is added: it gets the next tag.
 //
 // A tag, a field's place and an enumeration's number are never given a new meaning. All else needs a new version,
@@ -91,8 +91,8 @@ func ReadHistory(run RunID, src []byte) (e Entry, rest []byte, err error) {
 	return readEntry(src, run, true)
 }
 
-// readEntry decodes one entry. A panic is a bug of the codec; it counts as an entry that cannot be read, so that it stops no
-// other run.
+// readEntry decodes one entry. A panic is a bug of the codec; it counts as an entry that cannot be read, so that it
+// stops no other run.
 func readEntry(src []byte, run RunID, known bool) (e Entry, rest []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -107,7 +107,8 @@ func decodeEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	header := c.byte()
 	if c.err == nil && header>>4 != codecVersion {
 		if header>>4 > codecVersion {
-			return Entry{}, nil, fmt.Errorf("%w: encoding version %d, this one knows %d", ErrNewerEntry, header>>4, codecVersion)
+			return Entry{}, nil, fmt.Errorf("%w: encoding version %d, this one knows %d", ErrNewerEntry, header>>4,
+				codecVersion)
 		}
 		return Entry{}, nil, fmt.Errorf("%w: it begins with %#x", ErrBroken, header)
 	}

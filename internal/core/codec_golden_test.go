@@ -85,7 +85,8 @@ func wantGolden(t *testing.T, covered seen) {
 		for _, what := range slices.Sorted(maps.Keys(records)) {
 			if _, ok := covered[what]; !ok {
 				e := Entry{Run: run, At: at, Records: []Record{records[what]}}
-				t.Errorf("%s is in no line of %s; add\n%x %s", what, goldenFile, AppendEntry(nil, &e), told(reflect.ValueOf(e)))
+				t.Errorf("%s is in no line of %s; add\n%x %s", what, goldenFile, AppendEntry(nil, &e),
+					told(reflect.ValueOf(e)))
 				covered.add(records[what])
 			}
 		}

@@ -43,7 +43,8 @@ func ReadMessage(src []byte) (m Message, err error) {
 	case c.err != nil:
 		return Message{}, c.err
 	case version > messageVersion:
-		return Message{}, fmt.Errorf("%w: message version %d, this one knows %d", ErrNewerEntry, version, messageVersion)
+		return Message{}, fmt.Errorf("%w: message version %d, this one knows %d", ErrNewerEntry, version,
+			messageVersion)
 	case version != messageVersion:
 		return Message{}, fmt.Errorf("%w: a message of version %d", ErrBroken, version)
 	}

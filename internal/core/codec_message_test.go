@@ -93,12 +93,14 @@ func TestGoldenMessages(t *testing.T) {
 	for i := range contents {
 		for name := range 2 {
 			turn := i
-			m := filler{full: true, draws: func(n int) int { turn++; return min(n-1, (name+turn)%max(n, 1)) }}.message(i)
+			draws := func(n int) int { turn++; return min(n-1, (name+turn)%max(n, 1)) }
+			m := filler{full: true, draws: draws}.message(i)
 			whole := seen{}
 			whole.cover(m)
 			for _, what := range slices.Sorted(maps.Keys(whole)) {
 				if _, ok := covered[what]; !ok && !strings.HasPrefix(what, "number ") {
-					t.Errorf("%s is in no line of %s; add\n%x %s", what, goldenMessages, AppendMessage(nil, &m), told(reflect.ValueOf(m)))
+					t.Errorf("%s is in no line of %s; add\n%x %s", what, goldenMessages,
+						AppendMessage(nil, &m), told(reflect.ValueOf(m)))
 					covered.cover(m)
 				}
 			}

@@ -297,7 +297,9 @@ func oneStep() []Entry {
 	run, at := born()
 	return []Entry{
 		{Run: run, At: at, Records: []Record{
-			RunCreated{Definition: DefinitionID(run), Workflow: "backup", Input: []byte(`{"n":1}`), Chain: Chain{Attempt: 1}},
+			RunCreated{
+				Definition: DefinitionID(run), Workflow: "backup", Input: []byte(`{"n":1}`), Chain: Chain{Attempt: 1},
+			},
 			StepBegan{Spec: stub(0), Item: -1, Group: NoStep},
 			AttemptStarted{Step: 0, Worker: "w1"},
 		}},

@@ -28,7 +28,7 @@ type (
 		Item   int32
 		Group  StepID
 		Reason string
-		// Upstream: what it needs did not succeed, so a retry of the run decides it anew.
+		// Upstream: what it needs did not succeed, so a retry of the run decides it again.
 		Upstream bool
 	}
 

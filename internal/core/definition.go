@@ -38,8 +38,8 @@ type Definition struct {
 	// once. It is not asked for a later run of a chain: that begins when the retry policy, or Follows, says.
 	Begins func(now Time) Time
 
-	// Follows returns when the next run of the chain begins, after one that began at an instant and ends now, however it
-	// ends, unless it is cancelled. Nil or zero: none follows.
+	// Follows returns when the next run of the chain begins, after one that began at an instant and ends now, however
+	// it ends, unless it is cancelled. Nil or zero: none follows.
 	Follows func(began, now Time) Time
 
 	// Timetable says for people when runs begin, such as "0 12 * * * UTC"; empty: when they are started.
@@ -49,8 +49,8 @@ type Definition struct {
 	// asks it for child runs, which nobody else starts; nil: any input will do.
 	CheckInput func(input []byte) ([]byte, error)
 
-	// Tolerates reports whether what needs the step goes on although the step did not succeed. A retry of the run leaves
-	// such a step as it is. Nil: no step is tolerated.
+	// Tolerates reports whether what needs the step goes on although the step did not succeed. A retry of the run
+	// leaves such a step as it is. Nil: no step is tolerated.
 	Tolerates func(s *Step) bool
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a
@@ -74,8 +74,8 @@ type RunRules struct {
 // Decider decides for one run. Its methods are pure functions of the run's state and of what the decider derived from
 // it.
 type Decider interface {
-	// Decide returns what the run does now. closed lists the steps that closed since the last call. While the run closes
-	// (r.Closing is set) it returns the hooks of that outcome's stage r.Closing.Hook and nothing else.
+	// Decide returns what the run does now. closed lists the steps that closed since the last call. While the run
+	// closes (r.Closing is set) it returns the hooks of that outcome's stage r.Closing.Hook and nothing else.
 	Decide(r *Run, closed []StepID, now Time) []Command
 	// Match evaluates the condition (When) of a retry policy: of the step's for the failure of its last attempt, or
 	// with a nil step of the run retry policy for the failure of the run.

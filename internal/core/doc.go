@@ -1,9 +1,9 @@
 // Package core is the engine's state machine: one run of a workflow, pure.
 //
 // [Advance] takes a run's state, one input and the current instant; it returns the records of what happened and the
-// effects the shell is to carry out. [Apply] folds one record into the state and is the only code that changes it, so
-// folding a run's recorded entries gives the state that was in memory. There is no clock, goroutine, channel, I/O or
-// randomness here: instants are arguments, random numbers are hashes of (run, step, attempt).
+// effects that the shell must carry out. [Apply] folds one record into the state and is the only code that changes
+// it, so folding a run's recorded entries gives the state that was in memory. There is no clock, goroutine, channel,
+// I/O or randomness here: instants are arguments, random numbers are hashes of (run, step, attempt).
 //
 // The life of a step:
 //

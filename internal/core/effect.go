@@ -2,7 +2,7 @@ package core
 
 import "github.com/pawl-dev/pawl/policy"
 
-// Effect is something the shell is to do because of what was recorded.
+// Effect is something that the shell must do because of what was recorded.
 //
 //sumtype:decl
 type Effect interface{ effect() }
@@ -50,13 +50,13 @@ type (
 		Op    Op
 	}
 
-	// BoundChild says that the deadline which a child run has from this one was one and is another now; zero: none.
+	// BoundChild changes the deadline that a child run has from this one, from one instant to another; zero: none.
 	BoundChild struct {
 		Child   RunID
 		Was, Is Time
 	}
 
-	// Closed says that the run ended: callers are answered, a parent is told, a chain goes on.
+	// Closed: the run has ended. Callers are answered, a parent is told, a chain goes on.
 	Closed struct {
 		Phase RunPhase
 		Next  *Start // the chain's next run, with its start instant

@@ -31,7 +31,7 @@ type (
 		Actor, Reason      string
 	}
 
-	// Commands are a body's decisions. Waits says that the body decides nothing more until another step closes. It
+	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It
 	// may be out of date when it arrives: Closed is how many closed steps the body knew of. If more steps have closed
 	// since, or a step was restarted, Waits is ignored: the body hears of that, and decides again.
 	Commands struct {
@@ -41,7 +41,7 @@ type (
 		Stopping bool // the body knows that its run stops
 	}
 
-	// TaskStarted says that a worker takes the attempt that waits.
+	// TaskStarted: a worker takes the attempt that waits.
 	TaskStarted struct {
 		Step    StepID
 		Attempt int
@@ -57,7 +57,7 @@ type (
 		Details []byte // of the last heartbeat, where it was not reported before
 	}
 
-	// TaskStopped says that the work of an attempt which had ended before (a limit, a cancel) is gone, or was abandoned
+	// TaskStopped: the work of an attempt which had ended before (a limit, a cancel) is gone, or was abandoned
 	// because it did not go.
 	TaskStopped struct {
 		Step      StepID
@@ -92,7 +92,7 @@ type (
 		Failure *policy.Failure
 	}
 
-	// Operation is an operator's or a client's wish; see Op.
+	// Operation is what an operator or a client does to a run; see Op.
 	Operation struct {
 		Op            Op
 		Step          StepID           // of operations on a step
@@ -106,10 +106,10 @@ type (
 		Actor, Reason string
 	}
 
-	// Tick says that time has passed: everything that is due happens.
+	// Tick: time has passed. Everything that is due happens.
 	Tick struct{}
 
-	// Recovered says that the engine that ran the run's attempts is gone: attempts without a surviving worker are lost.
+	// Recovered: the engine that ran the run's attempts is gone; attempts without a surviving worker are lost.
 	Recovered struct {
 		Alive map[Token]bool // attempts that a surviving worker still heartbeats
 	}

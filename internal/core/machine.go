@@ -144,7 +144,7 @@ func (m *machine) commands(in Commands) error {
 	return nil
 }
 
-// repeated looks for a step that a body decides a second time, as one does that was made anew in the meantime.
+// repeated looks for a step that a body decides a second time, because the body was called again in the meantime.
 func (m *machine) repeated(cmds []Command) (string, bool) {
 	for _, cmd := range cmds {
 		var key string
@@ -169,13 +169,15 @@ func (m *machine) command(cmd Command) {
 		m.schedule(cmd)
 	case Skip:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream, Phase: StepSkipped,
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: cmd.Reason, Upstream: cmd.Upstream,
+			Phase: StepSkipped,
 		})
 	case Finish:
 		m.finishGroup(cmd)
 	case Mark:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded, Output: cmd.Output,
+			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
+			Output: cmd.Output,
 		})
 	case CancelStep:
 		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {

@@ -196,8 +196,8 @@ func parseFailure(t *testing.T, d *datadriven.TestData) *policy.Failure {
 		fatal(t, f.Limit.UnmarshalText([]byte(v)))
 	}
 	if v := text(t, d, "after"); v != "" {
-		wish := mustDuration(v)
-		f.RetryAfter = &wish
+		delay := mustDuration(v)
+		f.RetryAfter = &delay
 	}
 	return f
 }
@@ -245,7 +245,7 @@ func (tr *transcript) input(b *strings.Builder, in Input, now Time) {
 	}
 }
 
-// checkReplay folds the entries anew: the state must be the one in memory.
+// checkReplay folds the entries again: the state must be the one in memory.
 func (tr *transcript) checkReplay(t *testing.T) {
 	if tr.run == nil || len(tr.entries) == 0 {
 		return

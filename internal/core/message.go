@@ -9,8 +9,8 @@ type Message struct {
 	Content Content
 }
 
-// Content is what a message does to the run it is for. Three inputs are contents as they are: ChildEnded and TaskStopped, for a
-// child's parent, and SignalReceived.
+// Content is what a message does to the run it is for. Three inputs are contents as they are: ChildEnded and
+// TaskStopped, for a child's parent, and SignalReceived.
 //
 //sumtype:decl
 type Content interface{ content() }
@@ -28,7 +28,7 @@ type (
 	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.
 	ChildStop struct{ Op Op }
 
-	// ChildBound says that the deadline which a child run has from its parent was one and is another now; zero: none.
+	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero: none.
 	ChildBound struct{ Was, Is Time }
 
 	// ChildAsk has a child run that has ended tell its parent again.

@@ -92,7 +92,7 @@ func (m *machine) pause(stopClock bool) {
 	m.emit(PauseBegan{StopClock: stopClock})
 }
 
-// resume lets a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
+// resume makes a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
 func (m *machine) resume() {
 	end := PauseEnded{Execution: m.r.Execution, Deadline: m.r.Deadline}
 	if m.r.StopClock {
@@ -131,7 +131,8 @@ func (m *machine) freshStep(s *Step) StepReset {
 		return max(stored, m.now.Add(l.After))
 	}
 	rec := StepReset{
-		Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose), Deadline: fresh(s.Deadline, p.Deadline),
+		Step: s.ID, ScheduleToClose: fresh(s.ScheduleToClose, p.ScheduleToClose),
+		Deadline: fresh(s.Deadline, p.Deadline),
 	}
 	if s.Spec.Kind == KindWait {
 		rec.NextAt = fresh(s.NextAt, p.Wait)
@@ -265,7 +266,9 @@ func (m *machine) setPolicy(s *Step, p *policy.Policy) {
 
 func (m *machine) extendStep(in Operation, s *Step) error {
 	limit := in.Limit
-	stored := map[policy.LimitKind]Time{policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline}
+	stored := map[policy.LimitKind]Time{
+		policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline,
+	}
 	if s.Spec.Kind == KindWait {
 		stored[policy.LimitWait] = s.NextAt
 	}

@@ -18,7 +18,8 @@ const (
 )
 
 var runPhaseNames = [...]string{
-	"pending", "running", "waiting", "paused", "succeeded", "failed", "timed_out", "cancelled", "terminated", "continued",
+	"pending", "running", "waiting", "paused", "succeeded", "failed", "timed_out", "cancelled", "terminated",
+	"continued",
 }
 
 // Closed reports whether the phase is terminal.

@@ -48,7 +48,7 @@ type (
 		Actor, Reason string
 	}
 
-	// RunStarted says that a delayed run began; a run without delay has only RunCreated.
+	// RunStarted: a delayed run began; a run without delay has only RunCreated.
 	RunStarted struct{ Deadline RunLimit }
 
 	// RunClosing settles the outcome.
@@ -66,7 +66,7 @@ type (
 		Until   Time // zero: work is still being stopped
 	}
 
-	// RunHooks says that the decider was asked for a stage of hooks.
+	// RunHooks: the decider was asked for a stage of hooks.
 	RunHooks struct{ Stage int }
 
 	// RunEnded writes the terminal phase; output and failure are those of RunClosing, where there was one.
@@ -79,7 +79,7 @@ type (
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // skipped dependants and hooks, which are decided anew
+		Drop                []StepID // skipped dependants and hooks, which are decided again
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
@@ -87,7 +87,7 @@ type (
 	// PauseEnded carries the run's deadlines, moved where the clock stood still.
 	PauseEnded struct{ Execution, Deadline RunLimit }
 
-	// CancelAsked says that nothing new is scheduled from here on.
+	// CancelAsked: nothing new is scheduled from here on.
 	CancelAsked struct{ Interrupt bool }
 
 	// SignalKept keeps an event; one that a wait takes is removed by StepEnded.
@@ -121,10 +121,10 @@ type (
 		Output   []byte
 	}
 
-	// AttemptReady says that a further attempt waits for a worker.
+	// AttemptReady: a further attempt waits for a worker.
 	AttemptReady struct{ Step StepID }
 
-	// AttemptStarted says that a worker took the attempt.
+	// AttemptStarted: a worker took the attempt.
 	AttemptStarted struct {
 		Step     StepID
 		Worker   string
@@ -151,7 +151,7 @@ type (
 		Note     string // a broken When expression
 	}
 
-	// AttemptStopped says that the work of an ended attempt is gone or abandoned.
+	// AttemptStopped: the work of an ended attempt is gone or abandoned.
 	AttemptStopped struct {
 		Step      StepID
 		Abandoned bool
@@ -167,7 +167,7 @@ type (
 		Signal  string // the kept event it took
 	}
 
-	// StepWarned says that the warning of a deadline was given.
+	// StepWarned: the warning of a deadline was given.
 	StepWarned struct {
 		Step  StepID // NoStep: the run's
 		Limit policy.LimitKind
@@ -196,7 +196,7 @@ type (
 		At    Time // zero: removed
 	}
 
-	// BodyWaits says that the run's body has seen all there is and waits.
+	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
 	// Operated is the audit of an operation; the records of what it did follow.

@@ -129,7 +129,7 @@ func (m *machine) restart(ids []StepID) {
 			Deadline: stepDeadline(s.Effective().Deadline, 0), NextAt: m.restartAt(s),
 		})
 	}
-	m.r.forgetDecider() // what was decided on the failure is decided anew
+	m.r.forgetDecider() // what was decided on the failure is decided again
 	for _, id := range ids {
 		s := &m.r.Steps[id]
 		switch s.Spec.Kind {

@@ -163,6 +163,8 @@ type Step struct {
 	Kept     bool  // its result was taken over from an earlier run
 	items    int32 // of a group: its items that are open
 	Dropped  bool  // forgotten by a retry of the run: another step took its place
+	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
+	Restarted bool
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
 	Output  []byte          // JSON

@@ -118,7 +118,8 @@ func TestKeysAreEven(t *testing.T) {
 func TestIDsSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(at Time) RunID {
-			key, high, low := rapid.Uint16().Draw(t, "key"), rapid.Uint64().Draw(t, "high"), rapid.Uint64().Draw(t, "low")
+			key := rapid.Uint16().Draw(t, "key")
+			high, low := rapid.Uint64().Draw(t, "high"), rapid.Uint64().Draw(t, "low")
 			return NewRunID(at, key, high, low)
 		}
 		at := Time(rapid.Int64Range(1, 1<<50).Draw(t, "at"))

@@ -8,7 +8,9 @@ import (
 func (m *machine) schedule(cmd Schedule) {
 	spec, p := cmd.Spec, &cmd.Spec.Policy
 	if p.Retry != nil && p.Retry.MaxAttempts == 0 {
-		m.emit(StepOmitted{Spec: spec, Item: cmd.Item, Group: cmd.Group, Reason: "maxAttempts is 0", Phase: StepSkipped})
+		m.emit(StepOmitted{
+			Spec: spec, Item: cmd.Item, Group: cmd.Group, Reason: "maxAttempts is 0", Phase: StepSkipped,
+		})
 		return
 	}
 	rec := StepBegan{

@@ -13,7 +13,7 @@ const (
 	signalBytes = 64 << 20
 )
 
-// signal keeps an event, and lets a wait have it where one is open.
+// signal keeps an event, and gives it to an open wait of its name if there is one.
 func (m *machine) signal(in SignalReceived) error {
 	kept, bytes := 0, 0
 	for i := range m.r.Signals { // before the phase: the event that ended the run may be the one whose answer got lost
@@ -29,7 +29,8 @@ func (m *machine) signal(in SignalReceived) error {
 		return m.refuse(CodeClosed, "event send", "the run is %s", m.r.Phase)
 	}
 	if kept >= signalsKept || bytes+len(in.Payload) > signalBytes {
-		return m.refuse(CodeFull, "event send", "the run keeps %d events (%d bytes) that nothing has waited for", kept, bytes)
+		return m.refuse(CodeFull, "event send", "the run keeps %d events (%d bytes) that nothing has waited for", kept,
+			bytes)
 	}
 	m.expireWaits()
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})
@@ -43,7 +44,7 @@ func (m *machine) signal(in SignalReceived) error {
 	return nil
 }
 
-// inherit lets a run begin with what the run before it in the chain knew of events.
+// inherit records the events that the run before it in the chain had, and which of them were taken.
 func (m *machine) inherit(signals []Signal) {
 	for _, s := range signals {
 		m.emit(SignalKept{Name: s.Name, ID: s.ID, Payload: s.Payload, Carried: true, Taken: s.Taken})

@@ -126,7 +126,7 @@ func (s *simulation) over() bool {
 	return st.Phase.Closed() || (st.Phase == StepBackingOff && st.Attempt >= s.sc.MaxAttempts)
 }
 
-// next lets the next thing happen: a report of the attempt, then an expiry, then a start, in this order at one
+// next does what happens next: a report of the attempt, then an expiry, then a start, in this order at one
 // instant.
 func (s *simulation) next() (bool, error) {
 	st := s.step()
@@ -177,7 +177,8 @@ func (s *simulation) reports(st *Step) []simulatedReport {
 	sign(act.Heartbeat, st.BeatAt, false)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].at < out[j].at })
 	if act.End != "hang" {
-		out = append(out, simulatedReport{st.Started.Add(act.Run), TaskEnded{Step: 0, Attempt: n, Failure: act.failure()}})
+		ended := TaskEnded{Step: 0, Attempt: n, Failure: act.failure()}
+		out = append(out, simulatedReport{st.Started.Add(act.Run), ended})
 	}
 	return out
 }

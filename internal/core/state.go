@@ -22,7 +22,7 @@ func (r *Run) Attach(def *Definition) { r.def = def }
 // Attached returns the run's definition.
 func (r *Run) Attached() *Definition { return r.def }
 
-// Fold applies a recorded entry to a run that is being restored. Its decider is made anew when it is next needed,
+// Fold applies a recorded entry to a run that is being restored. Its decider is made again when it is next needed,
 // since only Advance keeps one up to date.
 func (r *Run) Fold(e Entry) {
 	for _, rec := range e.Records {
@@ -71,8 +71,8 @@ func (r *Run) add(s Step) {
 	}
 }
 
-// expectedSteps returns for how many steps to make room when the first one begins. Growing step by step would copy all of
-// them again and again. A long flow may stop early, so no more than a few are expected.
+// expectedSteps returns for how many steps to make room when the first one begins. Growing step by step would copy
+// all of them again and again. A long flow may stop early, so no more than a few are expected.
 func (r *Run) expectedSteps() int {
 	const most = 16
 	if r.def == nil || len(r.def.Specs) == 0 {

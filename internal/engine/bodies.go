@@ -73,6 +73,7 @@ type Step struct {
 	Failure     *policy.Failure
 	Dropped     bool
 	Kept        bool // taken over from an earlier run
+	Restarted   bool // by an operator, after it had closed
 }
 
 // NewsOf makes news from a run's state: about the steps that closed, or about everything if closed is nil.
@@ -101,6 +102,7 @@ func stepNews(s *core.Step) Step {
 	return Step{
 		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
 		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped, Kept: s.Kept,
+		Restarted: s.Restarted,
 	}
 }
 

@@ -26,7 +26,7 @@ type room struct {
 const root = "."
 
 // pure are the rooms that import a small part of the standard library and nothing from outside.
-var pure = []string{"duration", "policy", "internal/heap", "internal/core"}
+var pure = []string{"duration", "policy", "internal/nearest", "internal/decode", "internal/heap", "internal/core"}
 
 // notPure are the standard packages, with everything below them, that a pure room may not import: they hold a clock's
 // cousin, a goroutine's tool, a device or a dice.
@@ -42,10 +42,13 @@ var drivers = []string{
 }
 
 // mayLinkDriver are the rooms that choose a journal or are one.
-var mayLinkDriver = []string{"journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance", "internal/pgtest", "examples"}
+var mayLinkDriver = []string{
+	"internal/journal/sqlite", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance",
+	"internal/pgtest", "examples",
+}
 
 // adapters never import each other: what two of them share lives in a package beside them.
-var adapters = []string{"journal/memory", "journal/sqlite"}
+var adapters = []string{"internal/journal/memory", "internal/journal/sqlite"}
 
 // A pkg is what `go list` tells about one package.
 type pkg struct {

@@ -1,8 +1,10 @@
-// Package journal is the storage seam. A journal is an append-only sequence of batches, the truth, and a view of it:
-// rows a person can read and searches can use, written behind in the batches' own commits.
+// Package journal is the interface between engine and storage. A journal is an append-only sequence of batches, and it
+// is the truth. Its view has rows that people and searches can read. The view is written later, in the commits of other
+// batches.
 //
-// A run's state is never stored: it is the fold of the run's entries, which the view keeps per run (history) once they
-// leave the journal's tail. So there is one encoding, of entries, and loading a run is the very replay the tests check.
+// A run's state is never stored. It is computed from the run's entries. The view keeps them in its history after they
+// leave the journal's tail. So only entries need an encoding, and loading a run is the same as the replay that the
+// tests check.
 package journal
 
 import (
@@ -15,165 +17,170 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Errors of a journal. Implementations wrap them with what the storage said and what to do.
+// Errors of a journal. Implementations wrap them with the storage's own error and with advice.
 var (
-	ErrFenced    = errors.New("journal: a newer owner has taken the partition")
-	ErrFull      = errors.New("journal: no space left on the storage")
-	ErrReadOnly  = errors.New("journal: the storage is read-only")
-	ErrCorrupt   = errors.New("journal: the storage is corrupt")
-	ErrNewer     = errors.New("journal: written by a newer version of Pawl")
-	ErrHeld      = errors.New("journal: held by somebody else") // who may go: a later try may succeed
-	ErrNotFound  = errors.New("journal: not found")
-	ErrLost      = errors.New("journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
+	ErrFenced   = errors.New("journal: a newer owner has taken the partition")
+	ErrFull     = errors.New("journal: no space left on the storage")
+	ErrReadOnly = errors.New("journal: the storage is read-only")
+	ErrCorrupt  = errors.New("journal: the storage is corrupt")
+	ErrNewer    = errors.New("journal: written by a newer version of Pawl")
+	ErrHeld     = errors.New("journal: held by somebody else") // a later try may succeed
+	ErrNotFound = errors.New("journal: not found")
+	ErrLost     = errors.New(
+		"journal: the storage failed to sync; what was acknowledged is safe, the process must restart")
 	ErrGone      = errors.New("journal: the storage was taken away while it was open")
 	ErrNoJournal = errors.New("journal: not a Pawl database")
 )
 
-// Ownership is who may append to a partition. The storage decides when an owner is gone: a lease ends with Release, when its
-// process or its connection ends, or when the owner has given no sign of life for Lease.Term. That is the one thing for which
-// a storage may read a clock of its own.
+// Ownership decides who may append to a partition. The storage decides when an owner is gone: after Release, when its
+// process or its connection ends, or when it has not given a sign of life for Lease.Term. Only for that a storage may
+// read a clock of its own.
 type Ownership interface {
-	// Acquire takes a partition that nobody holds. The appends of its earlier owners fail with ErrFenced from here on.
-	// Errors: ErrHeld while another owner is alive, whom the error names.
+	// Acquire takes a partition that has no owner. From now on the appends of its earlier owners fail with ErrFenced.
+	// Errors: ErrHeld while another owner is alive; the error names that owner.
 	Acquire(ctx context.Context, partition int, owner string) (Lease, error)
-	// Renew says that the owner with the epoch is alive, and returns where the partition stands now. An owner that lost an
-	// append goes on from there, under the same epoch. Errors: ErrFenced, where the partition is no longer its own.
+	// Renew is a sign of life of the owner with the epoch. It returns the partition's current state. After a failed
+	// append the owner goes on from that state, with the same epoch. Errors: ErrFenced if the partition has another
+	// owner now.
 	Renew(ctx context.Context, partition int, epoch uint64) (Lease, error)
-	// Release gives the partition back, so that the next owner need not wait. A lease that has ended is not an error.
+	// Release gives the partition back, so that the next owner need not wait. If the lease has ended already, that is
+	// no error.
 	Release(ctx context.Context, partition int, epoch uint64) error
 }
 
-// HeldBy returns the error of an Acquire that was refused, with the owner's name. It is ErrHeld.
+// HeldBy returns the error of a refused Acquire. It names the owner and is ErrHeld.
 func HeldBy(partition int, owner string) error {
 	return fmt.Errorf("%w: partition %d is owned by %s; stop it or wait until it is gone", ErrHeld, partition, owner)
 }
 
-// Journal stores one or more partitions. All methods are safe for concurrent use; Append calls of one partition come
-// one after the other. But for the end of a lease, every instant a journal needs is an argument: storage reads no clock.
+// Journal stores one or more partitions. All methods are safe for concurrent use. The Append calls of one partition
+// come one after the other. A storage reads no clock, except for the end of a lease: instants are arguments.
 type Journal interface {
 	Ownership
 	Messages
-	// Append makes a batch durable, with the part of the view that is in it: all of it or nothing. It is a sign of life.
-	// Errors: ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
+	// Append makes a batch durable, with its part of the view: all of it or nothing. It is a sign of life. Errors:
+	// ErrFenced, ErrFull (nothing was written, a later Append may succeed), ErrReadOnly, ErrLost, ErrGone.
 	Append(ctx context.Context, b *Batch) error
-	// Tail calls fn with the batches after seq, in order. fn's entries are its own. Batches that the view comes to contain while
-	// fn runs may be left out.
+	// Tail calls fn with the batches after seq, in order. fn may keep the entries. If the view gets some of these
+	// batches while fn runs, Tail may leave them out.
 	Tail(ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error) error
-	// History returns what the view holds of a run: its entries in order, through the journal sequence number it is
-	// folded to. Entries of later batches are in the tail. ErrNotFound where the view has never seen the run.
+	// History returns what the view has of a run: its entries in order, up to the batch History.Applied. Entries of
+	// later batches are in the tail. Errors: ErrNotFound if the view has never had the run.
 	History(ctx context.Context, id core.RunID) (History, error)
-	// Partitions returns the partitions that have had an owner, in order, as far as their batches are durable.
+	// Partitions returns the partitions that have ever had an owner, in order, with their durable batches.
 	Partitions(ctx context.Context) ([]Span, error)
 	// Due returns open runs of the partition with from ≤ wake < before, in wake order, at most limit.
 	Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]Due, error)
-	// Find returns the run that is open under a workflow id, or that an idempotency key made: of those of a chain, which
-	// share the key, the newest. An empty name finds nothing. ErrNotFound.
+	// Find returns the run that is open under a workflow id, or the run that was started with an idempotency key. The
+	// runs of a chain share a key; Find returns the newest. An empty name finds nothing. Errors: ErrNotFound.
 	Find(ctx context.Context, by Lookup) (core.RunID, error)
 	// List returns rows of the view, newest first.
 	List(ctx context.Context, q Query) (Page, error)
-	// Definition returns a workflow definition's stored source.
+	// Definition returns the stored source of a workflow definition.
 	Definition(ctx context.Context, id core.DefinitionID) (Definition, error)
-	// Prune deletes closed runs that ended before the instant, at most limit, and returns how many went.
+	// Prune deletes closed runs that ended before the instant, at most limit. It returns how many it deleted.
 	Prune(ctx context.Context, partition int, before core.Time, limit int) (int, error)
-	// Close releases the storage. What was appended is durable already.
+	// Close releases the storage. Acknowledged batches are durable already.
 	Close() error
 }
 
-// Messages is what the partitions of a storage send each other.
+// Messages are what the partitions of a storage send each other.
 type Messages interface {
-	// PartitionCount returns how many partitions the storage is divided into. It never changes: where a run lives is worked
-	// out from it.
+	// PartitionCount returns how many partitions the storage has. It never changes, because the partition of a run is
+	// computed from it.
 	PartitionCount() int
-	// Inbox returns messages for a partition that it has not taken: of each sender those after the given sequence number,
-	// in order, at most limit. Where it leaves out some of a sender's, these are the last ones.
+	// Inbox returns messages that a partition has not taken: of each sender those after the given sequence number, in
+	// order, at most limit. If it leaves out messages of a sender, it leaves out the last ones.
 	Inbox(ctx context.Context, partition int, after map[int]uint64, limit int) ([]Message, error)
 }
 
-// MostPartitions is how many a storage can have: as many as there are partition keys.
+// MostPartitions is how many partitions a storage can have: as many as there are partition keys.
 const MostPartitions = 1 << 14
 
 // Lease is the ownership of a partition.
 type Lease struct {
-	Epoch   uint64         // carried by every append
-	Term    time.Duration  // how long it lasts without a sign of life of its owner; 0: as long as the journal is open
-	Last    uint64         // the last batch's sequence number
-	Through uint64         // the view contains every batch up to here
+	Epoch   uint64         // every append carries it
+	Term    time.Duration  // how long it lasts without a sign of life; 0: as long as the journal is open
+	Last    uint64         // sequence number of the last batch
+	Through uint64         // the view has every batch up to here
 	Taken   map[int]uint64 // by sender: the last message that the partition has taken
 
 	Feeds     []Feed // in the order of their names
-	FeedBytes int64  // how many bytes of entries stand after the oldest position of a feed that has not lapsed
+	FeedBytes int64  // bytes of entries after the oldest position of a feed that has not lapsed
 }
 
-// Span is what a journal holds of a partition.
+// Span is which batches a journal has of a partition.
 type Span struct {
 	Partition int
-	Last      uint64 // the last batch's sequence number
-	Through   uint64 // the view contains every batch up to here
+	Last      uint64 // sequence number of the last batch
+	Through   uint64 // the view has every batch up to here
 }
 
-// Message is what a partition sends to another one. It is stored with the batch that it follows from, and deleted with the
-// batch of the receiver that takes it. So it is there once, whichever of the two crashes.
+// Message is what a partition sends to another one. It is stored in the same commit as its cause, and deleted in the
+// same commit as its effect. So it is taken exactly once, even if sender or receiver crashes.
 type Message struct {
 	From, To int
-	Seq      uint64 // MessageSeq: it grows with each message of the sender
-	Encoded  []byte // core.AppendMessage
+	Seq      uint64 // MessageSeq; it grows with each message of the sender
+	Encoded  []byte // by core.AppendMessage
 }
 
-// MessageSeq returns the sequence number of the nth message that a batch sends, from 0.
+// MessageSeq returns the sequence number of a batch's nth message, counted from 0.
 func MessageSeq(batch uint64, n int) uint64 { return batch<<messageBits | uint64(n) }
 
-// messageBits is the length of a message's number within its batch, and MaxMessages how many a batch may send.
+// messageBits is the length of a message's number within its batch. MaxMessages is how many messages a batch may send.
 const (
 	messageBits = 20
 	MaxMessages = 1 << messageBits
 )
 
-// Taken says that a partition has taken a sender's messages up to one.
+// Taken says that a partition has taken the messages of a sender up to a sequence number.
 type Taken struct {
 	From    int
 	Through uint64
 }
 
-// Batch is one append. It may hold no entry at all: a part of the view that rides alone, or a probe whether the storage
-// takes writes again. A journal does not keep its slices after Append has returned.
+// Batch is what one Append writes. It may have no entries, only a part of the view. It may also be empty, to find out
+// whether the storage accepts writes again. A journal does not keep its slices after Append has returned.
 type Batch struct {
 	Partition   int
 	Epoch       uint64
-	Seq         uint64 // Last+1, dense
+	Seq         uint64 // the last number plus one, without gaps
 	Entries     []core.Entry
-	Encoded     []byte       // the entries encoded already, core.AppendEntry of one after the other; where set, Entries is nil
-	Definitions []Definition // first used by this batch; one that is stored already stays as it is
+	Encoded     []byte       // the encoded entries, one after the other (core.AppendEntry); if set, Entries is nil
+	Definitions []Definition // first used by this batch; a definition that is stored already does not change
 	View        *View        // nil: none
-	Out         []Message    // to other partitions, which find them in their inbox from here on; From is the batch's partition
-	Taken       []Taken      // what the batch has made of the inbox: these messages go, and do not come again
-	Feeds       []Feed       // new positions of feeds
+	// Out has messages to other partitions. From here on they are in those inboxes. From is the batch's partition.
+	Out   []Message
+	Taken []Taken // messages of the inbox that the batch has taken; they are deleted
+	Feeds []Feed  // new positions of feeds
 }
 
-// Feed is the position of a named consumer of all entries of a partition. The journal keeps the batches after the oldest
-// position, also those that the view contains, until the feed is removed or has lapsed.
+// Feed is the position of a named consumer that reads all entries of a partition. The journal keeps the batches after
+// the oldest position, even if the view has them, until the feed is removed or has lapsed.
 type Feed struct {
 	Name    string
 	Seq     uint64 // the consumer has seen every batch up to here
 	Lapsed  bool   // it was too far behind: nothing is kept for it any more
-	Removed bool   // in a batch: it is forgotten
+	Removed bool   // in a batch: the feed is deleted
 }
 
-// View is a part of the view, written in a batch's commit. Rows replace older rows of the same key.
+// View is a part of the view, written in the commit of a batch. A row replaces the older row with the same key.
 type View struct {
 	Runs     []RunRow
 	Steps    []StepRow
 	Attempts []AttemptRow
 	History  []HistoryRow // appended
-	Through  uint64       // after this batch the view contains every batch up to here; the journal may drop those that no feed needs
+	// Through: after this batch the view has every batch up to here. The journal may delete those that no feed needs.
+	Through uint64
 }
 
-// Wake times of rows that mean at once. The next owner of the partition loads these runs first.
+// Wake times that mean "at once". The next owner of the partition loads these runs first.
 const (
-	WakeActive   core.Time = 1 // attempts are in flight
+	WakeActive   core.Time = 1 // attempts are live
 	WakeSetAside core.Time = 2 // the run was set aside: its code panicked
 )
 
-// RunRow is a run as lists show it. Its columns are for people and searches; state is folded from history.
+// RunRow is a run as lists show it. Its columns are for people and searches. The run's state is computed from history.
 type RunRow struct {
 	ID         core.RunID
 	Partition  int
@@ -185,13 +192,13 @@ type RunRow struct {
 	CreatedAt  core.Time
 	EndedAt    core.Time
 	Deadline   core.Time // the earlier of the run's deadlines
-	Wake       core.Time // when the run wants attention; WakeActive, WakeSetAside: at once; 0: never
+	Wake       core.Time // the run's wake time; WakeActive, WakeSetAside: at once; 0: never
 	Parent     core.RunID
-	Message    string // the failure in a sentence; of an open run: why it is set aside
-	Applied    uint64 // journal sequence number the row and the run's history are folded to
+	Message    string // the failure in a sentence; for an open run: why it is set aside
+	Applied    uint64 // the batch up to which the row and the history are written
 }
 
-// StepRow is a step as it stands.
+// StepRow is the current state of a step.
 type StepRow struct {
 	Run         core.RunID
 	Step        core.StepID
@@ -216,7 +223,7 @@ type AttemptRow struct {
 	Started core.Time
 	Ended   core.Time
 	Worker  string
-	Outcome string // "succeeded" or the failure's kind; empty: open
+	Outcome string // "succeeded" or the kind of the failure; empty: open
 	Limit   policy.LimitKind
 	Message string
 }
@@ -224,50 +231,50 @@ type AttemptRow struct {
 // HistoryRow is a piece of a run's history: entries encoded by core.AppendHistory, or by core.AppendEntry.
 type HistoryRow struct {
 	Run     core.RunID
-	Seq     uint64 // of the first entry's batch; pieces of a run sort by it
+	Seq     uint64 // of the first entry's batch; the pieces of a run are sorted by it
 	Entries []byte
 }
 
-// History is a run's entries as the view holds them.
+// History is a run's entries in the view.
 type History struct {
 	Applied uint64
 	Entries []core.Entry
 }
 
-// Due is a run that wants attention.
+// Due is a run whose wake time is near or past.
 type Due struct {
 	Run  core.RunID
 	Wake core.Time
 }
 
-// Lookup finds a run by one of its two names.
+// Lookup finds a run by its workflow id or by its key.
 type Lookup struct {
-	WorkflowID string // of an open run; empty: by the key
-	// Key is an idempotency key, of any run, open or not. It belongs to the workflow with that name: another workflow's
-	// run with the same key is not found.
+	WorkflowID string // of an open run; empty: find by the key
+	// Key is the idempotency key of a run, open or closed. It belongs to the workflow with that name: a run of another
+	// workflow with the same key is not found.
 	Workflow, Key string
-	// Here looks among the runs of Partition alone. With several partitions a key may stand in more than one of them,
-	// beside different workflow ids.
+	// Here looks only among the runs of Partition. With several partitions a key may exist in more than one of them,
+	// with different workflow ids.
 	Here      bool
 	Partition int
 }
 
 // The kinds of definitions.
 const (
-	KindGo     = "go"     // a Go function; the source names it
-	KindFlow   = "flow"   // a flow document; package internal/kind/flow writes and reads the source
-	KindBundle = "bundle" // flow documents as the command stored them before; read like KindFlow
+	KindGo     = "go"     // a Go function; the source has its name
+	KindFlow   = "flow"   // a flow document; package internal/kind/flow encodes and decodes the source
+	KindBundle = "bundle" // flow documents as older versions stored them; decoded like KindFlow
 )
 
-// Definition is a workflow definition's source.
+// Definition is the source of a workflow definition.
 type Definition struct {
 	ID     core.DefinitionID
-	Kind   string // KindFlow, KindGo, or another one that whoever stores it knows
+	Kind   string // KindFlow, KindGo, or a kind that only its package knows
 	Name   string
 	Source []byte
 }
 
-// DefaultLimit is the length of a page where a query sets none.
+// DefaultLimit is the length of a page if a query sets none.
 const DefaultLimit = 50
 
 // Query selects runs.
@@ -275,7 +282,7 @@ type Query struct {
 	Workflow   string
 	WorkflowID string
 	Phases     []core.RunPhase // empty: all
-	After      core.RunID      // the last run of the previous page; zero: from the start
+	After      core.RunID      // the last run of the previous page; zero: begin with the newest
 	Limit      int             // default DefaultLimit
 }
 

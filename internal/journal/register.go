@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Opener opens a journal; name is what follows the scheme in "scheme:name".
+// Opener opens a journal. name is what follows the scheme in "scheme:name".
 type Opener func(ctx context.Context, name string) (Journal, error)
 
 var openers = struct {
@@ -18,8 +18,8 @@ var openers = struct {
 	byScheme map[string]Opener
 }{byScheme: map[string]Opener{}}
 
-// Register lets Open find a journal by its scheme. A journal's package calls it when it is initialised, as drivers of
-// database/sql do. It panics where the scheme is taken.
+// Register makes Open use an opener for a scheme. A journal's package calls it from init, like drivers of database/sql.
+// It panics if the scheme has an opener already.
 func Register(scheme string, open Opener) {
 	openers.Lock()
 	defer openers.Unlock()
@@ -30,7 +30,7 @@ func Register(scheme string, open Opener) {
 }
 
 // SplitPartitions splits what follows the scheme of an address, such as "shop.db?partitions=4", into the name and the
-// number of partitions; 0: it does not say.
+// number of partitions. 0: the address has no number.
 func SplitPartitions(address string) (name string, partitions int, err error) {
 	name, query, found := strings.Cut(address, "?partitions=")
 	if !found {
@@ -38,7 +38,8 @@ func SplitPartitions(address string) (name string, partitions int, err error) {
 	}
 	partitions, err = strconv.Atoi(query)
 	if err != nil || partitions < 1 || partitions > MostPartitions {
-		return "", 0, fmt.Errorf("journal: database %q: the number of partitions is %q, not a number from 1 to %d", address, query,
+		return "", 0, fmt.Errorf(
+			"journal: database %q: the number of partitions is %q, not a number from 1 to %d", address, query,
 			MostPartitions)
 	}
 	return name, partitions, nil
@@ -55,7 +56,8 @@ func Open(ctx context.Context, address string) (Journal, error) {
 	known := slices.Sorted(maps.Keys(openers.byScheme))
 	openers.RUnlock()
 	if open == nil {
-		return nil, fmt.Errorf("journal: no journal for %q is linked (known: %s): import _ \"github.com/pawl-dev/pawl/journal/%s\"",
+		return nil, fmt.Errorf(
+			"journal: no journal for %q is linked (known: %s): import _ \"github.com/pawl-dev/pawl/journal/%s\"",
 			scheme, strings.Join(known, ", "), scheme)
 	}
 	return open(ctx, name)

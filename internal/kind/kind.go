@@ -1,6 +1,6 @@
-// Package kind lets a package add its kind of workflows to every engine of a program that imports it, as the drivers
-// of database/sql do: package pawlflow adds flows, so that the root package, and programs without flows, need not
-// link them.
+// Package kind is where a package adds its kind of workflows to every engine of a program that imports it, as the
+// drivers of database/sql do: package pawlflow adds flows, so that the root package, and programs without flows, need
+// not link them.
 package kind
 
 import (

@@ -3,6 +3,7 @@ package nearest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,11 +19,14 @@ func Hint(word string, known []string) string {
 	return ""
 }
 
-// Word returns the known word that a misspelt one was most likely meant to be, or "" if none is near. It prefers a word
-// that begins with the misspelt one (concur: concurrency), and otherwise takes the one with the fewest changes, if they
-// change at most a third of the letters and one more.
+// Word returns the known word that a misspelt one was most likely meant to be, or "" if none is near. A word that is
+// known itself is not misspelt. Word looks, in this order, for a known word
+//   - that begins with the misspelt one (concur: concurrency),
+//   - with the fewest changes, at most a third of the letters and one more (exce: exec),
+//   - that ends with the misspelt one (runTimeout: workflowRunTimeout),
+//   - that begins like it (backofff: backoffCoefficient).
 func Word(word string, known []string) string {
-	if len(word) > maxWord {
+	if len(word) > maxWord || slices.Contains(known, word) {
 		return ""
 	}
 	lower := strings.ToLower(word)
@@ -31,14 +35,43 @@ func Word(word string, known []string) string {
 			return candidate
 		}
 	}
+	if near := fewestChanges(lower, known); near != "" {
+		return near
+	}
+	for _, candidate := range known {
+		if len(word) > 7 && strings.HasSuffix(strings.ToLower(candidate), lower) {
+			return candidate
+		}
+	}
+	return longestStart(lower, known)
+}
+
+// fewestChanges returns the known word with the fewest changes.
+func fewestChanges(word string, known []string) string {
 	best, fewest := "", len(word)/3+2
 	for _, candidate := range known {
 		if max(len(candidate)-len(word), len(word)-len(candidate)) >= fewest {
 			continue // so many letters at least are added or removed
 		}
-		n := changes(lower, strings.ToLower(candidate))
+		n := changes(word, strings.ToLower(candidate))
 		if n < fewest && n < len(candidate) {
 			best, fewest = candidate, n
+		}
+	}
+	return best
+}
+
+// longestStart returns the known word that shares the longest start with the word: all of it but a letter or two at
+// most.
+func longestStart(word string, known []string) string {
+	best, longest := "", max(len(word)-2, 3) // the common start must be longer than this
+	for _, candidate := range known {
+		n, lower := 0, strings.ToLower(candidate)
+		for n < len(word) && n < len(lower) && word[n] == lower[n] {
+			n++
+		}
+		if n > longest {
+			best, longest = candidate, n
 		}
 	}
 	return best

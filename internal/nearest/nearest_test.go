@@ -24,6 +24,10 @@ func TestWord(t *testing.T) {
 		{"", keys, ""},                   // nothing is, too
 		{"polynomial", keys, ""},         // far from all
 		{"retry", nil, ""},               // nothing is known
+		{"runTimeout", []string{"workflowRunTimeout"}, "workflowRunTimeout"}, // the end of it
+		{"backofff", []string{"backoffCoefficient"}, "backoffCoefficient"},   // the start of it
+		{"exec", keys, ""},                    // a known word is not misspelt
+		{"exec", []string{"exec", "exe"}, ""}, // not even if another one is near
 		{"größe", []string{"große"}, "große"},
 		{strings.Repeat("retry", 20), keys, ""},
 	} {
@@ -48,8 +52,8 @@ func FuzzWord(f *testing.F) {
 		if got := Word(word, []string{a, b}); got != "" && got != a && got != b {
 			t.Errorf("Word(%q, %q, %q) = %q", word, a, b, got)
 		}
-		if word != "" && len(word) <= maxWord && Word(word, []string{word}) != word {
-			t.Errorf("%q is not the word nearest to itself", word)
+		if got := Word(word, []string{a, word, b}); got != "" {
+			t.Errorf("Word(%q) = %q, but the word is known", word, got)
 		}
 	})
 }

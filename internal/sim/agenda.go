@@ -6,7 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// agenda is what is going to happen, in order; of two things at one instant the one noted first comes first.
+// agenda holds what will happen, ordered by time. Of two items with the same instant, the one that was added first
+// comes first.
 type agenda struct {
 	items agendaHeap
 	order uint64
@@ -17,7 +18,7 @@ type agendaItem struct {
 	order uint64
 	what  string
 	do    func()
-	void  bool // it is not going to happen
+	void  bool // it was removed and does not happen
 }
 
 func (a *agenda) add(at core.Time, what string, do func()) *agendaItem {

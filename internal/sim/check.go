@@ -9,17 +9,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// tickSpan is the part of a node's entries that one Tick made.
+// tickSpan is the range of a node's entries that one Tick made.
 type tickSpan struct {
 	from, to int
-	due      core.Time // of the last entry of it that was stored
+	due      core.Time // of its last entry that was stored
 	runs     map[*account]bool
 }
 
-// ticking and ticked bracket a Tick: the entries between are what timers made, in their order.
-func (b *book) ticking(n *node) int { return n.computed() }
+// ticking and ticked are called before and after a Tick. The entries in between were made by timers, in the order of
+// the timers.
+func (ch *checker) ticking(n *node) int { return n.computed() }
 
-func (b *book) ticked(n *node, mark int) {
+func (ch *checker) ticked(n *node, mark int) {
 	if to := n.computed(); to > mark+1 {
 		n.spans = append(n.spans, tickSpan{from: mark, to: to, runs: map[*account]bool{}})
 	}
@@ -28,11 +29,11 @@ func (b *book) ticked(n *node, mark int) {
 	}
 }
 
-// computed counts the entries that the node has computed since it last opened the partition.
+// computed counts the entries that the node has made since it last opened the partition.
 func (n *node) computed() int { return n.confirmed + n.p.Pending() }
 
-// fired checks the order of timers: what one Tick made stands in the order in which it was due.
-func (b *book) fired(n *node, a *account, due core.Time) {
+// checkTimerOrder checks that the entries of one Tick are in the order in which they were due.
+func (ch *checker) checkTimerOrder(n *node, a *account, due core.Time) {
 	at := n.storedEntries
 	n.storedEntries++
 	for len(n.spans) > 0 && n.spans[0].to <= at {
@@ -45,89 +46,93 @@ func (b *book) fired(n *node, a *account, due core.Time) {
 	again := s.runs[a]
 	s.runs[a] = true
 	if due == 0 || again || s.moved(a) {
-		return // it stands where what came before brought the run: its own first entry, or the end of a relative
+		// Its place does not come from a timer. It follows from an earlier entry of this run, its parent or its child.
+		return
 	}
 	if due < s.due {
-		b.u.violate(DueOrder, a.id, "a timer due at %s fires after one due at %s", offset(due), offset(s.due))
+		ch.u.violate(DueOrder, a.id, "a timer due at %s fires after one due at %s", offset(due), offset(s.due))
 	}
 	s.due = max(s.due, due)
 }
 
-// moved reports whether the Tick came to the run's parent or to a child before: the end of one is told to the other at once.
+// moved reports whether the Tick has handled the run's parent or child already. The end of one changes the other at
+// once.
 func (s *tickSpan) moved(a *account) bool {
 	for other := range s.runs {
-		if other != a && (other.id == a.shadow.Parent.Run || other.shadow.Parent.Run == a.id) {
+		if other != a && (other.id == a.state.Parent.Run || other.state.Parent.Run == a.id) {
 			return true
 		}
 	}
 	return false
 }
 
-// check asks, after each step, whether all holds that can be seen from outside.
-func (b *book) check(n *node) {
-	if n.dead || n.down || n.frozen > b.u.now {
+// check tests, after each step, everything that can be seen from outside.
+func (ch *checker) check(n *node) {
+	if n.dead || n.needsOpen || n.frozen > ch.u.now {
 		return
 	}
-	whole := b.u.steps%64 == 0
+	whole := ch.u.steps%64 == 0
 	settled := n.p.Pending() == 0
-	b.compare(n, settled, whole)
-	if !settled || len(n.flight) > 0 || n.tickedAt != b.u.now || n.more {
+	ch.compare(n, settled, whole)
+	if !settled || len(n.inFlight) > 0 || n.tickedAt != ch.u.now || n.more {
 		return
 	}
-	now := b.u.clock()
-	for _, a := range b.order {
-		if b.u.seatOf(a.id) != n.seat {
+	now := ch.u.clock()
+	for _, a := range ch.order {
+		if ch.u.partitionOf(a.id) != n.home {
 			continue
 		}
 		if err := n.p.SetAside(a.id); err != nil {
-			if !b.u.bug.hit[a.id] {
-				b.u.violate(NoHang, a.id, "the run is set aside though nothing of it panicked: %v", err)
+			if !ch.u.bug.panicked[a.id] {
+				ch.u.violate(NoHang, a.id, "the run is set aside though nothing of it panicked: %v", err)
 			}
 			continue
 		}
 		if a.model.closed {
 			continue
 		}
-		if at := a.model.wants(); at != 0 && at <= now {
-			b.u.violate(DueOrder, a.id, "something is due at %s, it is %s and nothing has happened", offset(at), offset(now))
+		if at := a.model.nextDue(); at != 0 && at <= now {
+			ch.u.violate(DueOrder, a.id, "something was due at %s, now it is %s, and nothing has happened",
+				offset(at), offset(now))
 		}
-		b.alive(n, a)
+		ch.checkNotHanging(n, a)
 	}
 }
 
-// inspected is what the engine shows of its memory.
+// inspected is how the engine shows its memory.
 type inspected interface{ Each(fn func(*core.Run)) }
 
-// compare holds the runs in the engine's memory against the fold of what is durable. A run whose last entries are not
-// durable yet is ahead and is not compared.
-func (b *book) compare(n *node, settled, whole bool) {
+// compare compares the runs in the engine's memory with the state that follows from the journal. It skips a run whose
+// last entries are not durable yet.
+func (ch *checker) compare(n *node, settled, whole bool) {
 	m, ok := any(n.p).(inspected)
 	if !ok {
 		return
 	}
 	m.Each(func(r *core.Run) {
-		if b.u.opt.Tamper != nil {
-			b.u.opt.Tamper(r)
+		if ch.u.opt.ChangeMemory != nil {
+			ch.u.opt.ChangeMemory(r)
 		}
-		a := b.accounts[r.ID]
+		a := ch.accounts[r.ID]
 		if a == nil {
 			if settled {
-				b.u.violate(Replay, r.ID, "the run is in memory and not in the journal")
+				ch.u.violate(Replay, r.ID, "the run is in memory and not in the journal")
 			}
 			return
 		}
 		if r.Seq != len(a.entries) {
 			if settled {
-				b.u.violate(Replay, r.ID, "memory has folded %d entries of the run, the journal has %d", r.Seq, len(a.entries))
+				ch.u.violate(Replay, r.ID, "memory has %d entries of the run, the journal has %d",
+					r.Seq, len(a.entries))
 			}
 			return
 		}
-		if !whole && a.seen == r && a.seenSeq == r.Seq {
+		if !whole && a.compared == r && a.comparedSeq == r.Seq {
 			return
 		}
-		a.seen, a.seenSeq = r, r.Seq
-		if diff := differ(r, a.shadow); diff != "" {
-			b.u.violate(Replay, r.ID, "memory and the journal's fold differ in %s", diff)
+		a.compared, a.comparedSeq = r, r.Seq
+		if diff := differ(r, a.state); diff != "" {
+			ch.u.violate(Replay, r.ID, "memory and journal differ in %s", diff)
 		}
 	})
 }
@@ -144,7 +149,7 @@ func exportedFields(t reflect.Type) []int {
 	return out
 }
 
-// differ names the first exported field in which two states of a run differ.
+// differ names the first exported field in which two states of a run differ, and both values.
 func differ(x, y *core.Run) string {
 	a, b := reflect.ValueOf(x).Elem(), reflect.ValueOf(y).Elem()
 	for _, i := range runFields {
@@ -155,7 +160,7 @@ func differ(x, y *core.Run) string {
 	return ""
 }
 
-// same is reflect.DeepEqual, but for empty lists and no lists, which the journal does not tell apart.
+// same is like reflect.DeepEqual, but an empty list equals no list, because the journal stores them alike.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Slice:
@@ -188,72 +193,76 @@ func same(a, b reflect.Value) bool {
 	}
 }
 
-// alive checks that an open run waits for something that can come.
-func (b *book) alive(n *node, a *account) {
+// checkNotHanging checks that an open run waits for something that can still happen.
+func (ch *checker) checkNotHanging(n *node, a *account) {
 	m := &a.model
 	if (m.pending && !m.closing) || m.paused != 0 {
-		return // it has a start's instant, or waits for a resume
+		return // it waits for the instant of its start, or for a resume
 	}
 	open := 0
 	for i := range m.steps {
 		s := &m.steps[i]
 		tok := core.Token{Run: a.id, Step: core.StepID(i), Attempt: s.attempt}
-		if s.kind == core.KindTask && (s.live || s.stopping) && n.workers.jobs[tok] == nil && !n.workers.owes[tok] {
-			b.u.violate(NoHang, a.id, "attempt %s is thought to be alive, and no worker has it", tokenText(tok))
+		held := n.workers.tasks[tok] != nil || n.workers.stopReports[tok]
+		if s.kind == core.KindTask && (s.live || s.stopping) && !held {
+			ch.u.violate(NoHang, a.id, "attempt %s is live, and no worker has it", tokenText(tok))
 		}
-		if j := n.workers.jobs[tok]; j != nil && j.waits() && !b.busy(n, a) {
-			b.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body rests", tokenText(tok))
+		if wt := n.workers.tasks[tok]; wt != nil && wt.waitsForFunction() && !ch.bodyInTransit(n, a) {
+			ch.u.violate(NoHang, a.id, "attempt %s holds a slot for its function, and its body is not running",
+				tokenText(tok))
 		}
-		if s.kind == core.KindChild && s.stopping && b.openEnd(s.last) == nil && !b.told(a.id, s.last) {
-			b.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and it has ended", m.name(i))
+		if wt := n.workers.tasks[tok]; wt != nil && wt.taken && !ch.bodyInTransit(n, a) {
+			ch.u.violate(NoHang, a.id, "the body has taken the end of attempt %s, and the engine never gets it",
+				tokenText(tok))
+		}
+		if s.kind == core.KindChild && s.stopping && ch.openEnd(s.last) == nil && !ch.messageBetween(a.id, s.last) {
+			ch.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and the child run has ended",
+				m.name(i))
 		}
 		if s.kind == core.KindChild && s.live {
-			b.child(a, s, i)
+			ch.checkChild(a, s, i)
 		}
 		if !s.closed || s.stopping {
 			open++
 		}
 		switch {
 		case s.closed:
-		case s.spec.Type == body.TypeLocal && m.unasked(): // its body comes to its function when it is asked to stop
-		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !b.comes(n, a)):
-			if slots := b.u.mood.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
-				b.u.violate(NoHang, a.id, "attempt %s waits in its queue, or for its function, while a worker is free and no body is coming", tokenText(tok))
+		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyMayContinue(n, a)):
+			if slots := ch.u.profile.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
+				ch.u.violate(NoHang, a.id, "attempt %s waits in its queue or for its function, a slot is free, "+
+					"and no body will continue", tokenText(tok))
 			}
-		case s.backing && s.next == 0 || s.kind == core.KindSleep && s.next == 0:
-			b.u.violate(NoHang, a.id, "step %s waits for no instant", m.name(i))
+		case s.backingOff && s.next == 0 || s.kind == core.KindSleep && s.next == 0:
+			ch.u.violate(NoHang, a.id, "step %s waits, and has no instant at which it continues", m.name(i))
 		case s.kind == core.KindGroup && !m.cancelled && !m.groupOpen(core.StepID(i)):
-			b.u.violate(NoHang, a.id, "group %s is open and none of its items is", m.name(i))
+			ch.u.violate(NoHang, a.id, "group %s is open, and none of its items is open", m.name(i))
 		}
 	}
-	if stuck := n.host.changed(a.id); stuck != nil && !a.body.rewritten {
-		b.u.violate(Decided, a.id, "the run's body cannot go on, though nobody has touched what it rests on: %v", stuck)
+	if stuck := n.host.codeChanged(a.id); stuck != nil && !a.body.pastChanged {
+		ch.u.violate(Decided, a.id,
+			"the run's body cannot go on, though no operator changed the steps it depends on: %v",
+			stuck)
 	}
-	if a.body != nil && !m.closing && !b.comes(n, a) {
-		for _, k := range a.body.remains {
-			b.u.violate(NoHang, a.id, "step %s was begun in a scope that is cancelled, and goes on", k.spec.Name)
-		}
-	}
-	if a.shadow.WaitsForBody() {
-		if !b.comes(n, a) {
-			b.u.violate(NoHang, a.id, "the run waits for its body, and no body is coming")
+	if a.state.WaitsForBody() {
+		if !ch.bodyMayContinue(n, a) {
+			ch.u.violate(NoHang, a.id, "the run waits for its body, and nothing makes the body continue")
 		}
 		return
 	}
 	if open == 0 {
-		b.u.violate(NoHang, a.id, "the run is open and has nothing to wait for")
+		ch.u.violate(NoHang, a.id, "the run is open and has nothing to wait for")
 	}
 }
 
-// comes reports whether a run's body may yet come to what it has not come to: something is on its way to it or from it. Where its past
-// was rewritten it may stand before a step that comes again.
-func (b *book) comes(n *node, a *account) bool {
-	return b.busy(n, a) || a.body.rewritten
+// bodyMayContinue reports whether a run's body may still reach new steps: something is on its way to it or from it. If
+// an operator restarted a step after the body had gone on from it, the body may be waiting for that step.
+func (ch *checker) bodyMayContinue(n *node, a *account) bool {
+	return ch.bodyInTransit(n, a) || a.body.pastChanged
 }
 
-// busy reports whether something is on its way to a run's body, or from it.
-func (b *book) busy(n *node, a *account) bool {
-	return n.host.coming[a.id] > 0 || n.host.pending[a.id] > 0
+// bodyInTransit reports whether something is on its way to a run's body, or from it.
+func (ch *checker) bodyInTransit(n *node, a *account) bool {
+	return n.host.inTransit[a.id] > 0 || n.host.pending[a.id] > 0
 }
 
 func (m *runModel) groupOpen(group core.StepID) bool {
@@ -265,9 +274,9 @@ func (m *runModel) groupOpen(group core.StepID) bool {
 	return false
 }
 
-// openEnd follows a run's chain and returns the run at its end if that is open; nil: all have ended.
-func (b *book) openEnd(id core.RunID) *account {
-	for a := b.accounts[id]; a != nil; a = b.accounts[a.model.next] {
+// openEnd follows a run's chain to its last run. It returns that run if it is open, else nil.
+func (ch *checker) openEnd(id core.RunID) *account {
+	for a := ch.accounts[id]; a != nil; a = ch.accounts[a.model.next] {
 		if !a.model.closed {
 			return a
 		}
@@ -275,9 +284,9 @@ func (b *book) openEnd(id core.RunID) *account {
 	return nil
 }
 
-// reopened reports whether somebody opened a run of a chain again: its parent had been told of its end.
-func (b *book) reopened(id core.RunID) bool {
-	for a := b.accounts[id]; a != nil; a = b.accounts[a.model.next] {
+// reopened reports whether an operator opened a run of the chain again after its parent was told about its end.
+func (ch *checker) reopened(id core.RunID) bool {
+	for a := ch.accounts[id]; a != nil; a = ch.accounts[a.model.next] {
 		if n := len(a.model.ends); n > 1 || n == 1 && !a.model.closed {
 			return true
 		}
@@ -285,59 +294,64 @@ func (b *book) reopened(id core.RunID) bool {
 	return false
 }
 
-// child checks that the run a child step waits for is there and has not ended.
-func (b *book) child(a *account, s *stepModel, i int) {
+// checkChild checks that the child run a step waits for exists and has not ended.
+func (ch *checker) checkChild(a *account, s *stepModel, i int) {
 	switch {
-	case b.told(a.id, s.child): // by a message that is on its way
-	case b.accounts[s.child] == nil:
-		b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which is not in the journal", a.model.name(i), s.child)
-	case b.openEnd(s.child) == nil:
-		b.u.violate(NoHang, a.id, "step %s waits for the child run %s, which has ended", a.model.name(i), s.child)
+	case ch.messageBetween(a.id, s.child): // the message about it is on its way
+	case ch.accounts[s.child] == nil:
+		ch.u.violate(NoHang, a.id, "step %s waits for the child run %s, which is not in the journal",
+			a.model.name(i), s.child)
+	case ch.openEnd(s.child) == nil:
+		ch.u.violate(NoHang, a.id, "step %s waits for the child run %s, which has ended", a.model.name(i), s.child)
 	}
 }
 
-// answered checks an answer a client was given.
-func (b *book) answered(r *request) {
+// checkAnswer checks an answer that a client got.
+func (ch *checker) checkAnswer(r *request) {
 	if r.call.Err != nil {
-		if notSaved(r.call.Err) && !r.repeated {
-			b.deny(r.mark, r.call.Err.Error())
+		if promisesNotSaved(r.call.Err) && !r.repeated {
+			ch.noteNotSaved(r.mark, r.call.Err.Error())
 		}
 		return
 	}
 	switch r.call.Op {
 	case engine.CallStart:
-		a := b.accounts[r.call.Started.Run]
+		a := ch.accounts[r.call.Started.Run]
 		if a == nil {
-			b.u.violate(Acknowledged, r.call.Started.Run, "the start of run %s was acknowledged and is not in the journal", r.call.Started.Run)
-		} else if !r.call.Started.Existing && b.marks[r.mark] != a {
-			b.u.violate(Acknowledged, a.id, "a start was acknowledged with a run that is another one's")
-		} else if s := r.call.Start; s.RunID == (core.RunID{}) && a.shadow.Workflow != s.Definition.Name {
-			b.u.violate(Acknowledged, a.id, "a start of %s was answered with a run of %s", s.Definition.Name, a.shadow.Workflow)
+			ch.u.violate(Acknowledged, r.call.Started.Run,
+				"the start of run %s was acknowledged and is not in the journal",
+				r.call.Started.Run)
+		} else if !r.call.Started.Existing && ch.marks[r.mark] != a {
+			ch.u.violate(Acknowledged, a.id, "a start was acknowledged with a run that another start created")
+		} else if s := r.call.Start; s.RunID == (core.RunID{}) && a.state.Workflow != s.Definition.Name {
+			ch.u.violate(Acknowledged, a.id, "a start of %s was answered with a run of %s",
+				s.Definition.Name, a.state.Workflow)
 		}
 	case engine.CallInput:
-		if b.marks[r.mark] == nil && !r.repeated {
-			b.u.violate(Acknowledged, r.call.Run, "%s was acknowledged and is not in the journal", r.mark)
+		if ch.marks[r.mark] == nil && !r.repeated {
+			ch.u.violate(Acknowledged, r.call.Run, "%s was acknowledged and is not in the journal", r.mark)
 		}
 	case engine.CallResult:
-		b.outcome(r)
-	default: // clients ask for nothing else
+		ch.checkOutcome(r)
+	default: // clients use no other calls
 	}
 }
 
-func (b *book) outcome(r *request) {
+func (ch *checker) checkOutcome(r *request) {
 	if r.call.Absent {
 		return
 	}
-	a := b.accounts[r.call.Outcome.Run]
+	a := ch.accounts[r.call.Outcome.Run]
 	if a == nil || !slices.Contains(a.model.ends, r.call.Outcome.Phase) {
-		b.u.violate(Acknowledged, r.call.Run, "a caller was told that the run is %s, which is not in the journal", r.call.Outcome.Phase)
+		ch.u.violate(Acknowledged, r.call.Run, "a caller was told that the run is %s, which is not in the journal",
+			r.call.Outcome.Phase)
 	}
 }
 
-// deny notes that a request's caller was told that nothing was saved.
-func (b *book) deny(mark, told string) {
-	if a := b.marks[mark]; a != nil {
-		b.u.violate(Untouched, a.id, "%s is in the journal; its caller was told: %s", mark, told)
+// noteNotSaved notes that the caller of a request was told that nothing was saved.
+func (ch *checker) noteNotSaved(mark, told string) {
+	if a := ch.marks[mark]; a != nil {
+		ch.u.violate(Untouched, a.id, "%s is in the journal; its caller was told: %s", mark, told)
 	}
-	b.denied[mark] = told
+	ch.toldNotSaved[mark] = told
 }

@@ -11,37 +11,37 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// clients start runs and operate on them, and remember what they were told.
+// clients start runs and operate on them. They keep their requests until these are answered.
 type clients struct {
 	u       *universe
 	count   int
 	waiting []*request // not answered yet
-	signals []request  // sent before, to be sent again
+	signals []request  // sent before; some are sent again
 }
 
-// request is one call of a client. Its mark travels in the call, so that it can be found in the journal.
+// request is one call of a client. The call carries its mark, so that the checker finds the request in the journal.
 type request struct {
 	call     *engine.Call
 	mark     string
 	to       *node
-	repeated bool // the same signal or start may be in the journal by another call
+	repeated bool // another call may have put the same signal or start into the journal
 	tries    int
 }
 
 func newClients(u *universe) *clients { return &clients{u: u} }
 
-// plan notes what clients will do, and when.
+// plan puts what the clients will do on the agenda.
 func (c *clients) plan() {
 	u := c.u
 	length := u.end.Sub(epoch)
 	for range 1 + u.IntN(u.opt.Runs) {
-		u.agenda.add(epoch.Add(u.between(0, length*2/3)), "a client starts a run", c.start)
+		u.agenda.add(epoch.Add(u.between(0, length*2/3)), "a client starts a run", c.startSomeRun)
 	}
 	for range u.IntN(3 * u.opt.Runs) {
-		u.agenda.add(epoch.Add(u.between(0, length)), "a client acts", c.act)
+		u.agenda.add(epoch.Add(u.between(0, length)), "a client acts", c.actOnSomeRun)
 	}
 	for range u.IntN(3 * u.opt.Runs) {
-		u.agenda.add(epoch.Add(u.between(0, length)), "an event comes", c.signal)
+		u.agenda.add(epoch.Add(u.between(0, length)), "an event comes", c.sendSomeEvent)
 	}
 }
 
@@ -50,55 +50,56 @@ func (c *clients) mark() string {
 	return fmt.Sprintf("#%d", c.count)
 }
 
-// send hands a request to a node; a zombie has clients, too.
+// send sends a request to the node that owns the partition, or sometimes to its former owner.
 func (c *clients) send(r *request) {
 	u := c.u
-	s := u.seatOfCall(r.call)
+	s := u.partitionOfCall(r.call)
 	n := s.node
-	if s.zombie != nil && u.chance(0.4) {
-		n = s.zombie
+	if s.formerOwner != nil && u.chance(0.4) {
+		n = s.formerOwner
 	}
 	if !n.up() {
-		if u.calm || u.chance(0.5) {
+		if u.noFaults || u.chance(0.5) {
 			u.after(u.span(100*time.Millisecond, time.Minute), "a client tries again", func() { c.send(r) })
 		}
 		return
 	}
 	r.to = n
-	r.call.Done = func(*engine.Call) { c.answered(r) }
+	r.call.Done = func(*engine.Call) { c.takeAnswer(r) }
 	c.waiting = append(c.waiting, r)
 	n.call(r.call)
 }
 
-func (c *clients) answered(r *request) {
+func (c *clients) takeAnswer(r *request) {
 	i := slices.Index(c.waiting, r)
 	if i < 0 {
 		return
 	}
 	c.waiting = slices.Delete(c.waiting, i, i+1)
-	c.u.say("answer to %s: run %s, %v", r.mark, short(r.call.Started.Run), r.call.Err)
-	c.u.book.answered(r)
-	if r.call.Err != nil && r.call.Op == engine.CallStart && (r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}) {
-		c.again(r)
+	c.u.tracef("answer to %s: run %s, %v", r.mark, short(r.call.Started.Run), r.call.Err)
+	c.u.checker.checkAnswer(r)
+	named := r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}
+	if r.call.Err != nil && r.call.Op == engine.CallStart && named {
+		c.repeatStart(r)
 	}
 }
 
-// lost forgets the requests that a process took to its grave; a start with a key is safe to repeat.
-func (c *clients) lost(n *node) {
+// nodeEnded drops the requests that a dead process cannot answer any more. A start with a key can be repeated safely.
+func (c *clients) nodeEnded(n *node) {
 	var rest []*request
 	for _, r := range c.waiting {
 		switch {
 		case r.to != n:
 			rest = append(rest, r)
 		case r.call.Op == engine.CallStart && (r.call.Start.Key != "" || r.call.Start.RunID != core.RunID{}):
-			c.again(r)
+			c.repeatStart(r)
 		}
 	}
 	c.waiting = rest
 }
 
-// again repeats a start under the same key or run id, with a mark of its own.
-func (c *clients) again(r *request) {
+// repeatStart sends a start again with the same key or run id, and a mark of its own.
+func (c *clients) repeatStart(r *request) {
 	if r.tries++; r.tries > 3 {
 		return
 	}
@@ -107,17 +108,17 @@ func (c *clients) again(r *request) {
 	c.u.after(c.u.span(time.Millisecond, time.Minute), "a client starts a run again", func() { c.send(next) })
 }
 
-// silent reports whether every client has its answer.
-func (c *clients) silent() bool { return len(c.waiting) == 0 }
+// allAnswered reports whether every client has its answer.
+func (c *clients) allAnswered() bool { return len(c.waiting) == 0 }
 
-func (c *clients) start() {
+func (c *clients) startSomeRun() {
 	u := c.u
 	most, at := workflows, workflowAt
-	if u.chance(u.mood.bodied) {
+	if u.chance(u.profile.bodyRuns) {
 		most, at = programs, programAt
 	}
 	n := u.IntN(most)
-	for tries := 0; len(u.seats) > 1 && tries < 6 && !at(n).spreads(); tries++ {
+	for tries := 0; len(u.partitions) > 1 && tries < 6 && !at(n).spreads(); tries++ {
 		n = u.IntN(most)
 	}
 	w := at(n)
@@ -127,20 +128,21 @@ func (c *clients) start() {
 	}
 	r := &request{mark: c.mark()}
 	s := engine.StartRequest{
-		Definition: w.source, Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))), Reason: r.mark, Actor: "client",
+		Definition: w.source, Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))),
+		Reason: r.mark, Actor: "client",
 	}
 	if u.chance(0.3) {
 		s.WorkflowID = fmt.Sprintf("order-%d", u.IntN(4))
 		s.OnConflict = engine.Conflict(u.IntN(2))
 	}
-	if u.chance(0.3) { // few workflows and inputs, so that keys meet again
+	if u.chance(0.3) { // few keys with few workflows and inputs, so that starts use the same key
 		key := u.IntN(12)
 		s.Key, s.Definition = fmt.Sprintf("key-%d", key/2), at(key).source
 		if n%4 > 0 {
 			s.Input = fmt.Appendf(nil, `{"n":%d,"list":[1]}`, key%8)
 		}
 	}
-	if u.chance(0.1) || len(u.seats) > 1 && u.chance(0.3) {
+	if u.chance(0.1) || len(u.partitions) > 1 && u.chance(0.3) {
 		s.Notify = fmt.Sprintf("order-%d", u.IntN(4))
 	}
 	if u.chance(0.15) {
@@ -158,7 +160,7 @@ func (c *clients) start() {
 	r.call = &engine.Call{Op: engine.CallStart, Start: s}
 	c.send(r)
 	if u.chance(0.2) {
-		c.start() // some come in crowds
+		c.startSomeRun() // some clients start many runs at once
 	}
 }
 
@@ -170,7 +172,7 @@ func (c *clients) limit() *policy.Limit {
 	return l
 }
 
-// clientID makes a run id as a client does that wants to repeat its start safely.
+// clientID makes a run id in the client, so that the client can repeat its start safely.
 func clientID(u *universe, s *engine.StartRequest) core.RunID {
 	high, low := u.Uint64(), u.Uint64()
 	key := core.KeyOfStart(s.Definition.Name, s.WorkflowID, s.Key, uint16(low>>48))
@@ -188,23 +190,23 @@ func list(n int) string {
 	return out
 }
 
-// someRun draws a run, mostly one that is open.
+// someRun chooses a run, most often one that is open.
 func (c *clients) someRun() *account {
-	u, b := c.u, c.u.book
-	if len(b.order) == 0 {
+	u, ch := c.u, c.u.checker
+	if len(ch.order) == 0 {
 		return nil
 	}
-	a := pick(u.random, b.order)
+	a := pick(u.random, ch.order)
 	for range 3 {
 		if !a.model.closed {
 			break
 		}
-		a = pick(u.random, b.order)
+		a = pick(u.random, ch.order)
 	}
 	return a
 }
 
-func (c *clients) signal() {
+func (c *clients) sendSomeEvent() {
 	a := c.someRun()
 	if a == nil {
 		return
@@ -212,7 +214,8 @@ func (c *clients) signal() {
 	u := c.u
 	if len(c.signals) > 0 && u.chance(0.2) {
 		old := pick(u.random, c.signals)
-		r := &request{call: &engine.Call{Op: engine.CallInput, Run: old.call.Run, Input: old.call.Input}, mark: old.mark, repeated: true}
+		call := &engine.Call{Op: engine.CallInput, Run: old.call.Run, Input: old.call.Input}
+		r := &request{call: call, mark: old.mark, repeated: true}
 		c.send(r)
 		return
 	}
@@ -226,7 +229,7 @@ func (c *clients) signal() {
 	}
 	if u.chance(0.6) {
 		in.ID = fmt.Sprintf("event-%d", u.IntN(6))
-		r.repeated = true // another signal may have had the id
+		r.repeated = true // another signal may have the same id
 	}
 	r.call = &engine.Call{Op: engine.CallInput, Run: a.id, Input: in}
 	if in.ID != "" {
@@ -242,14 +245,15 @@ func (c *clients) operate(id core.RunID, op core.Operation) {
 	c.send(r)
 }
 
-// notSaved reports whether an error promises that nothing was recorded.
-func notSaved(err error) bool {
+// promisesNotSaved reports whether an error promises that nothing was recorded.
+func promisesNotSaved(err error) bool {
 	var e *engine.Error
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code {
-	case engine.CodeUncertain, engine.CodeFenced, engine.CodeStorage, engine.CodeInternal, engine.CodeCancelled, engine.CodeClosed:
+	case engine.CodeUncertain, engine.CodeFenced, engine.CodeStorage, engine.CodeInternal, engine.CodeCancelled,
+		engine.CodeClosed:
 		return false
 	default:
 		return true

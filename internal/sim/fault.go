@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// planFaults notes what goes wrong, and when.
+// planFaults puts the faults on the agenda.
 func (u *universe) planFaults() {
 	length := u.end.Sub(epoch)
 	for _, f := range []struct {
@@ -16,7 +16,7 @@ func (u *universe) planFaults() {
 		what string
 		do   func()
 	}{
-		{3, "the process is killed", func() { u.someSeat().node.crash("at any time") }},
+		{3, "the process is killed", func() { u.somePartition().node.crash("at any time") }},
 		{2, "the disk fills up", u.fillDisk},
 		{2, "another owner comes", u.takeOver},
 		{2, "the clock jumps", u.jump},
@@ -25,7 +25,7 @@ func (u *universe) planFaults() {
 	} {
 		for range u.IntN(f.most + 1) {
 			u.agenda.add(epoch.Add(u.between(0, length)), f.what, func() {
-				if !u.calm {
+				if !u.noFaults {
 					f.do()
 				}
 			})
@@ -33,25 +33,25 @@ func (u *universe) planFaults() {
 	}
 }
 
-func (u *universe) fillDisk() { u.full = u.now.Add(u.span(time.Millisecond, 10*time.Minute)) }
+func (u *universe) fillDisk() { u.diskFullUntil = u.now.Add(u.span(time.Millisecond, 10*time.Minute)) }
 
-// jump moves all clocks, a little or a lot, forwards or backwards.
+// jump moves all clocks by a short or a long time, forwards or backwards.
 func (u *universe) jump() {
 	by := u.span(time.Millisecond, 3*time.Hour)
 	if u.chance(0.5) {
 		by = -by
 	}
-	u.skew += by
-	u.say("clocks jump by %s", by)
-	for _, s := range u.seats {
-		s.node.asked = 0
+	u.clockError += by
+	u.tracef("clocks jump by %s", by)
+	for _, s := range u.partitions {
+		s.node.lastTick = 0
 		s.node.turn()
 	}
 }
 
-// freeze stops the process for a while, as a suspended machine is.
+// freeze stops a process for a while, as when its machine is suspended.
 func (u *universe) freeze() {
-	n := u.someSeat().node
+	n := u.somePartition().node
 	if n.dead {
 		return
 	}
@@ -59,47 +59,47 @@ func (u *universe) freeze() {
 	u.agenda.add(n.frozen, "the process goes on", n.turn)
 }
 
-// takeOver starts a second owner beside the first, which finds out when it next writes. Before the second one gives
-// anything out, what the first one's workers still execute is ended: the engine's callers owe it that.
+// takeOver starts a second owner. The first owner finds out at its next append. The work of the first owner's workers
+// is ended before the second owner hands out tasks: whoever runs an engine must make sure of that.
 func (u *universe) takeOver() {
-	s := u.someSeat()
+	s := u.somePartition()
 	old := s.node
-	if s.zombie != nil || old.dead || old.down {
+	if s.formerOwner != nil || old.dead || old.needsOpen {
 		return
 	}
-	if _, err := u.store.Acquire(u.ctx, s.partition, "somebody who comes too early"); !errors.Is(err, journal.ErrHeld) {
+	if _, err := u.store.Acquire(u.ctx, s.number, "somebody who comes too early"); !errors.Is(err, journal.ErrHeld) {
 		u.violate(Fencing, core.RunID{}, "the partition was taken from %s, which is alive: %v", old.name, err)
 		return
 	}
 	u.endLease(s)
-	s.zombie = old
+	s.formerOwner = old
 	old.workers.kill()
-	u.nodes++
+	u.nodeCount++
 	n := newNode(u, s, "rival")
 	s.node = n
 	n.open()
 	u.after(u.span(time.Millisecond, time.Minute), "the former owner ends", func() {
-		if s.zombie == old {
-			old.vanish()
+		if s.formerOwner == old {
+			old.endFenced()
 		}
 	})
 }
 
-func (u *universe) someSeat() *seat { return u.seats[u.IntN(len(u.seats))] }
+func (u *universe) somePartition() *simPartition { return u.partitions[u.IntN(len(u.partitions))] }
 
-// move has an owner give its partition back, and another process take it over.
+// move makes an owner release its partition. Another process takes it over.
 func (u *universe) move() {
-	s := u.someSeat()
+	s := u.somePartition()
 	old := s.node
-	if s.zombie != nil || !old.quiet() {
+	if s.formerOwner != nil || !old.idle() {
 		return
 	}
 	old.p.Shut(errMoved)
 	if err := old.p.Release(u.ctx); err != nil {
 		u.violate(Fencing, core.RunID{}, "%s cannot give its partition back: %v", old.name, err)
 	}
-	old.vanish()
-	s.boot(u)
+	old.endFenced()
+	s.startNode(u)
 }
 
 var errMoved = errors.New("the partition moves to another process")

@@ -12,24 +12,29 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// host gives the host of a node's bodies, which is the real one, its timers, goroutines and engine in virtual time.
-// What bodies have to say goes through the node's inbox, so that the engine hears of it later and in order.
+// host runs the bodies of a node. It uses the real body.Host and gives it timers, goroutines and an engine in virtual
+// time. What bodies tell the engine goes through the node's inbox, so the engine gets it later, but in order.
 type host struct {
-	n          *node
-	real       *body.Host
-	bodies     engine.Bodies // what the engine calls
-	generation int
-	coming     map[core.RunID]int // what is on its way to a run's body, or from it
-	pending    map[core.RunID]int // decisions that the engine has not answered
-	stuckIn    map[core.RunID]int // the generation in which a run's body last could not go on
-	coroutines map[*coroutine]bool
+	n               *node
+	real            *body.Host
+	codeIsChanged   bool
+	bodies          engine.Bodies // as the engine calls them
+	generation      int
+	inTransit       map[core.RunID]int // by run: how many things are on their way to its body, or from it
+	pending         map[core.RunID]int // by run: decisions that the engine has not answered
+	stuckGeneration map[core.RunID]int // by run: the generation in which its body was last stuck
+	coroutines      map[*coroutine]bool
 }
 
 func newHost(n *node) *host {
-	h := &host{n: n, coming: map[core.RunID]int{}, pending: map[core.RunID]int{}, stuckIn: map[core.RunID]int{}, coroutines: map[*coroutine]bool{}}
+	h := &host{
+		n: n, inTransit: map[core.RunID]int{}, pending: map[core.RunID]int{},
+		stuckGeneration: map[core.RunID]int{}, coroutines: map[*coroutine]bool{},
+		codeIsChanged: n.u.change.inNewProcess(),
+	}
 	var shell body.Shell = h
-	var toEngine body.EngineCalls = calls{h}
-	h.bodies = listener{h}
+	var toEngine body.EngineCalls = engineCalls{h}
+	h.bodies = hostedBodies{h}
 	opt := &n.u.opt
 	if opt.Shell != nil {
 		shell = opt.Shell(shell)
@@ -41,13 +46,14 @@ func newHost(n *node) *host {
 		h.bodies = opt.Bodies(h.bodies)
 	}
 	h.real = body.NewHost(context.Background(), body.Config{
-		Log: slog.New(slog.DiscardHandler), TaskLimit: taskLimit, Shell: shell, Workflow: h.workflow, StuckError: h.stuck,
+		Log: slog.New(slog.DiscardHandler), TaskLimit: taskLimit, Shell: shell, Workflow: h.workflow,
+		StuckError: h.stuck,
 	})
 	h.real.Attach(toEngine)
 	return h
 }
 
-// taskLimit is how long a body may compute.
+// taskLimit is how long a body may compute without coming to its next step.
 const taskLimit = 10 * time.Second
 
 func (h *host) workflow(name string) *body.Workflow {
@@ -58,20 +64,23 @@ func (h *host) workflow(name string) *body.Workflow {
 	if w.program == nil {
 		return nil
 	}
-	return &body.Workflow{Body: w.program.play}
+	return &body.Workflow{Body: func(t *body.Thread) {
+		w.program.body(t, h.codeIsChanged || h.n.u.change.hasDecided(t.Run()))
+	}}
 }
 
 func (h *host) stuck(s *body.Stuck) error {
-	h.n.u.say("the body of %s cannot go on: %v", short(s.Run), s)
-	h.stuckIn[s.Run] = h.generation
+	h.n.u.tracef("the body of %s cannot go on: %v", short(s.Run), s)
+	h.stuckGeneration[s.Run] = h.generation
 	return s
 }
 
-// changed returns why a run's body cannot go on, where it asks for something else than is recorded; nil: it does not.
-func (h *host) changed(run core.RunID) *body.Stuck {
+// codeChanged returns the error of a body that asks for something other than what is recorded, although its code has not
+// changed; nil: there is none.
+func (h *host) codeChanged(run core.RunID) *body.Stuck {
 	var stuck *body.Stuck
-	if h.stuckIn[run] != h.generation {
-		return nil // what it rested on is void
+	if h.codeIsChanged || h.stuckGeneration[run] != h.generation {
+		return nil // that body belongs to an older generation, which does not count any more
 	}
 	if errors.As(h.real.Problem(run), &stuck) && stuck.Why == body.Changed {
 		return stuck
@@ -79,37 +88,37 @@ func (h *host) changed(run core.RunID) *body.Stuck {
 	return nil
 }
 
-// after lets something happen in the node's process, if that is still there.
+// after calls do in the node's process after a while. If the process has died by then, nothing happens.
 func (h *host) after(run core.RunID, d time.Duration, what string, do func()) {
-	h.coming[run]++
+	h.inTransit[run]++
 	h.n.after(d, what, func() {
-		h.came(run)
+		h.arrived(run)
 		do()
 	})
 }
 
-func (h *host) came(run core.RunID) {
-	if h.coming[run]--; h.coming[run] == 0 {
-		delete(h.coming, run)
+func (h *host) arrived(run core.RunID) {
+	if h.inTransit[run]--; h.inTransit[run] == 0 {
+		delete(h.inTransit, run)
 	}
 }
 
-// put tells the engine something about a run.
-func (h *host) put(run core.RunID, what string, do func()) {
-	h.coming[run]++
-	h.n.put(what, func() {
-		h.came(run)
+// enqueue puts something that a run's body tells the engine into the node's inbox.
+func (h *host) enqueue(run core.RunID, what string, do func()) {
+	h.inTransit[run]++
+	h.n.enqueue(what, func() {
+		h.arrived(run)
 		do()
 	})
 }
 
-// alarm is a timer of a body in virtual time.
+// alarm is a body's timer in virtual time.
 type alarm struct {
 	h     *host
 	run   core.RunID
 	timer body.Timer
 	f     func()
-	item  *agendaItem // nil: it is not set
+	item  *agendaItem // nil: the alarm is not set
 }
 
 // AfterFunc implements body.Shell.
@@ -123,9 +132,9 @@ func (h *host) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f func()
 func (a *alarm) Reset(d time.Duration) bool {
 	was := a.Stop()
 	if a.timer == body.TimerIdle {
-		d = a.h.n.u.mood.linger
+		d = a.h.n.u.profile.idleTime
 	} else {
-		a.h.coming[a.run]++ // something is done then; a body that idles does nothing
+		a.h.inTransit[a.run]++ // the idle timer only ends goroutines, so nothing waits for it
 	}
 	a.set(d)
 	return was
@@ -153,12 +162,12 @@ func (a *alarm) Stop() bool {
 	a.item.void = true
 	a.item = nil
 	if a.timer != body.TimerIdle {
-		a.h.came(a.run)
+		a.h.arrived(a.run)
 	}
 	return true
 }
 
-// coroutine executes a branch of a body. It is resumed on the agenda.
+// coroutine executes a branch of a body. The agenda resumes it.
 type coroutine struct {
 	h     *host
 	run   core.RunID
@@ -167,15 +176,15 @@ type coroutine struct {
 	yield func(struct{}) bool
 }
 
-// unwound ends a coroutine.
-type unwound struct{}
+// coroutineEnded is the panic that ends a coroutine.
+type coroutineEnded struct{}
 
 // Go implements body.Shell.
 func (h *host) Go(run core.RunID, f func()) body.Goroutine {
 	c := &coroutine{h: h, run: run}
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
-			if v := recover(); v != nil && v != (unwound{}) {
+			if v := recover(); v != nil && v != (coroutineEnded{}) {
 				panic(v)
 			}
 		}()
@@ -190,27 +199,28 @@ func (h *host) Go(run core.RunID, f func()) body.Goroutine {
 // Park implements body.Goroutine.
 func (c *coroutine) Park() {
 	if !c.yield(struct{}{}) {
-		panic(unwound{})
+		panic(coroutineEnded{})
 	}
 }
 
 // Exit implements body.Goroutine.
-func (c *coroutine) Exit() { panic(unwound{}) }
+func (c *coroutine) Exit() { panic(coroutineEnded{}) }
 
-// Unpark implements body.Goroutine: the branch computes for a while, with whatever it has heard by then, and goes on.
+// Unpark implements body.Goroutine. The branch computes for a while and then continues with everything it knows by
+// then.
 func (c *coroutine) Unpark() {
 	u := c.h.n.u
-	d := u.between(0, u.mood.think)
+	d := u.between(0, u.profile.computeTime)
 	switch {
-	case u.calm || u.chance(0.3):
+	case u.noFaults || u.chance(0.3):
 		d = 0
-	case u.chance(u.mood.hang / 20):
+	case u.chance(u.profile.hangs / 20):
 		if u.chance(0.5) {
-			return // it computes for ever
+			return // it computes for ever; the task limit must end it
 		}
 		d = u.span(taskLimit, time.Hour)
-	case u.chance(u.mood.slow):
-		d += u.between(0, 3*u.mood.think)
+	case u.chance(u.profile.slowBranches):
+		d += u.between(0, 3*u.profile.computeTime)
 	}
 	c.h.after(c.run, d, "a branch goes on", func() {
 		if _, more := c.next(); !more {
@@ -222,7 +232,7 @@ func (c *coroutine) Unpark() {
 // Stacks implements body.Shell.
 func (h *host) Stacks([]body.Goroutine) string { return "" }
 
-// kill ends all coroutines, with their process.
+// kill ends all coroutines when their process dies.
 func (h *host) kill() {
 	for c := range h.coroutines {
 		c.stop()
@@ -230,25 +240,25 @@ func (h *host) kill() {
 	clear(h.coroutines)
 }
 
-// calls is the engine as the host of bodies sees it.
-type calls struct{ *host }
+// engineCalls is the engine as the host of the bodies calls it.
+type engineCalls struct{ *host }
 
 // Consult implements body.EngineCalls.
-func (h calls) Consult(run core.RunID) {
-	h.put(run, "a body asks for news", func() {
+func (h engineCalls) Consult(run core.RunID) {
+	h.enqueue(run, "a body asks for news", func() {
 		h.n.p.Handle(&engine.Call{Op: engine.CallConsult, Run: run}, h.n.u.clock())
 	})
 }
 
 // Begin implements body.EngineCalls.
-func (h calls) Begin(run core.RunID, step core.StepID) {
-	h.put(run, "a body comes to a step", func() {
+func (h engineCalls) Begin(run core.RunID, step core.StepID) {
+	h.enqueue(run, "a body comes to a step", func() {
 		h.n.p.Handle(&engine.Call{Op: engine.CallBegin, Run: run, Step: step}, h.n.u.clock())
 	})
 }
 
 // Do implements body.EngineCalls.
-func (h calls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
+func (h engineCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
 	n, generation := h.n, h.generation
 	h.pending[run]++
 	c := &engine.Call{Op: engine.CallBody, Run: run, Inputs: inputs, Body: b, Done: func(c *engine.Call) {
@@ -256,19 +266,19 @@ func (h calls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func
 			delete(h.pending, run)
 		}
 		if c.Err != nil {
-			n.u.say("the body of %s is refused: %v", short(run), c.Err)
+			n.u.tracef("decisions of the body of %s are refused: %v", short(run), c.Err)
 		}
 		if !n.dead {
 			done(c.Err)
 		}
 	}}
 	if closes(inputs) {
-		n.u.clients.meddle(run, core.NoStep)
+		n.u.clients.interfere(run, core.NoStep)
 	}
-	h.put(run, "a body decides", func() {
+	h.enqueue(run, "a body decides", func() {
 		for _, in := range inputs {
-			n.u.say("%s hears from the body of %s: %s", n.name, short(run), inputText(in))
-			n.workers.told(run, in)
+			n.u.tracef("%s gets from the body of %s: %s", n.name, short(run), inputText(in))
+			n.workers.forget(run, in)
 		}
 		n.u.opt.Decide(Decision{n.p, c, generation, h.generation, n.u.clock()})
 	})
@@ -288,86 +298,99 @@ func closes(inputs []core.Input) bool {
 }
 
 // Report implements body.EngineCalls.
-func (h calls) Report(run core.RunID, in core.Input) {
+func (h engineCalls) Report(run core.RunID, in core.Input) {
 	n := h.n
-	h.put(run, "an end is handed on", func() {
-		n.u.say("%s hears of %s: %s", n.name, short(run), inputText(in))
-		n.workers.told(run, in)
+	h.enqueue(run, "a body reports an end", func() {
+		n.u.tracef("%s gets a report of %s: %s", n.name, short(run), inputText(in))
+		n.workers.forget(run, in)
 		n.p.Report(run, in, n.u.clock())
 	})
 }
 
-// Rematch implements body.EngineCalls. No workflow is registered late here.
-func (calls) Rematch() {}
+// Rematch implements body.EngineCalls. All workflows are registered from the start, so there is nothing to do.
+func (engineCalls) Rematch() {}
 
-// Confirm implements body.EngineCalls. The workers here tell the engine themselves.
-func (calls) Confirm(core.RunID, core.Input, func(bool)) {}
+// Confirm implements body.EngineCalls. The simulated workers report to the engine themselves.
+func (engineCalls) Confirm(core.RunID, core.Input, func(bool)) {}
 
-// listener is the host as the engine sees it.
-type listener struct{ *host }
+// hostedBodies is the host of the bodies as the engine calls it.
+type hostedBodies struct{ *host }
 
 // Consult implements engine.Bodies.
-func (h listener) Consult(n engine.News) {
-	h.n.u.say("%s is told of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
+func (h hostedBodies) Consult(n engine.News) {
+	h.n.u.tracef("%s gets news of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
 	for i := range n.Steps {
 		if s := &n.Steps[i]; !n.Whole && s.Phase.Closed() && s.Phase != core.StepSucceeded {
-			h.n.u.clients.meddle(n.Run, core.NoStep)
+			h.n.u.clients.interfere(n.Run, core.NoStep)
 		}
 	}
 	h.real.Consult(n)
+	if !n.Held {
+		h.n.u.operator.afterNews(n.Run)
+	}
 }
 
-// Begins implements engine.Bodies.
-func (h listener) CanBegin(run core.RunID, workflow, step, taskType string) bool {
+// CanBegin implements engine.Bodies.
+func (h hostedBodies) CanBegin(run core.RunID, workflow, step, taskType string) bool {
 	return h.real.CanBegin(run, workflow, step, taskType)
 }
 
 // Forget implements engine.Bodies.
-func (h listener) Forget(run core.RunID) { h.real.Forget(run) }
+func (h hostedBodies) Forget(run core.RunID) { h.real.Forget(run) }
 
 // Reset implements engine.Bodies.
-func (h listener) Reset(generation int, lives func(core.RunID) bool) {
+func (h hostedBodies) Reset(generation int, livesHere func(core.RunID) bool) {
 	h.generation = generation
-	h.real.Reset(generation, lives)
+	h.real.Reset(generation, livesHere)
 }
 
-// ended lets a body know of an attempt that has succeeded before the engine does. It reports whether the body takes
-// that on.
-func (h *host) ended(run core.RunID, in core.Input) bool {
+// takeEnd gives a body the end of a successful attempt before the engine gets it. It reports whether the body took it.
+func (h *host) takeEnd(run core.RunID, in core.Input) bool {
 	if !h.real.Ended(run, in) {
 		return false
 	}
 	end, _ := in.(core.TaskEnded)
-	h.n.u.say("the body of %s is told that step %d has ended", short(run), end.Step)
-	h.n.u.clients.meddle(run, end.Step)
+	h.n.u.tracef("the body of %s gets the end of step %d", short(run), end.Step)
+	h.n.u.clients.interfere(run, end.Step)
 	if h.n.u.chance(0.2) {
-		h.n.u.clients.meddle(run, core.NoStep)
+		h.n.u.clients.interfere(run, core.NoStep)
 	}
-	h.n.workers.together(run)
+	h.n.workers.endTogether(run)
+	h.n.u.operator.afterEnd(run)
+	h.n.workers.noteTaken(run, end)
 	return true
 }
 
-// function looks for the function of an attempt. The attempt begins when the run's body has come to it, or goes
-// back if the body rests without having come to it.
-func (h *host) function(j *job) {
-	run := j.task.Token.Run
-	j.search = h.real.Search(j.task, func(a body.Answer, _ body.Func) {
+// findFunction looks for the function of an attempt. The attempt begins when the run's body comes to its step. If the
+// body waits for something else, the attempt is given back.
+func (h *host) findFunction(wt *workerTask) {
+	run := wt.task.Token.Run
+	answered := false
+	answer := func(a body.Answer, _ body.Func) {
+		answered = true
 		switch {
-		case j.over || j.revoked:
+		case wt.over || wt.revoked:
 		case a == body.Found:
-			j.begin()
+			wt.begin()
 		case a == body.NotReached:
-			h.after(run, 0, "an attempt goes back", func() {
-				if !j.over && !j.revoked {
-					j.giveBack()
+			h.after(run, 0, "an attempt is given back", func() {
+				if !wt.over && !wt.revoked {
+					wt.giveBack()
 				}
 			})
 		default:
-			h.after(run, 0, "a worker looks for its function", func() {
-				if !j.over && !j.revoked {
-					h.function(j)
+			h.after(run, 0, "a worker looks for its function again", func() {
+				if !wt.over && !wt.revoked {
+					h.findFunction(wt)
 				}
 			})
 		}
-	})
+	}
+	if h.n.u.opt.Search != nil {
+		answer = h.n.u.opt.Search(answer)
+	}
+	wt.search = h.real.Search(wt.task, answer)
+	if !answered {
+		h.n.u.operator.whileSearching(h.n, run)
+	}
 }

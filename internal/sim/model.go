@@ -5,16 +5,14 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// runModel is the checker's own idea of a run, folded from the records with as little as possible of what core thinks.
+// runModel is the checker's own model of a run. It applies the records and uses as little of core as possible.
 type runModel struct {
-	b *book
-	a *account
+	ch *checker
+	a  *account
 
 	created, closed    bool
-	pending            bool // its start is delayed
+	pending            bool // the start is delayed
 	closing, cancelled bool
-	stopping           bool      // its body is asked to stop, or is going to be
-	until              core.Time // the body was asked, and the run ends then at the latest
 	paused             core.Time
 	stopClock          bool
 	startAt            core.Time
@@ -23,57 +21,58 @@ type runModel struct {
 	steps              []stepModel
 	last               core.Time
 	next               core.RunID
-	ends               []core.RunPhase // more than one where it was opened again
-	chain              core.RunID      // its first run
-	events             []eventModel    // kept, and not taken yet
-	left               []eventModel    // those of the run before that have still to come
+	ends               []core.RunPhase // more than one if the run was opened again
+	chain              core.RunID      // the first run of its chain
+	events             []eventModel    // kept and not taken yet
+	inherited          []eventModel    // events of the run before that this run must still keep
 
-	// Of the entry at hand.
-	at       core.Time
-	operated bool
-	op       core.Op
-	reopened bool
-	timed    bool // a timer had a part in the entry
-	outside  bool // something else than a timer made the entry
+	// The rest is about the current entry.
+	at         core.Time
+	operated   bool
+	op         core.Op
+	reopened   bool
+	byTimer    bool // a timer caused at least a part of the entry
+	notByTimer bool // something other than a timer caused at least a part of it
 }
 
-// stepModel is the checker's own idea of a step.
+// stepModel is the checker's own model of a step.
 type stepModel struct {
-	spec    *core.StepSpec
-	policy  *policy.Policy
-	told    *policy.Policy // when the attempt began
-	kind    core.StepKind
-	group   core.StepID
-	closed  bool
-	phase   core.StepPhase
-	dropped bool
+	spec        *core.StepSpec
+	policy      *policy.Policy
+	startPolicy *policy.Policy // the policy with which the attempt began
+	kind        core.StepKind
+	group       core.StepID
+	closed      bool
+	phase       core.StepPhase
+	dropped     bool
 
-	attempt, counted   int
-	began              bool // the attempt has started
-	ready, live        bool
-	backing, stopping  bool
-	allowed            int // attempts granted before an operator replaced the policy
-	readyAt, started   core.Time
-	beat, output       core.Time
-	toClose, deadline  core.Time
-	next               core.Time
-	child, last        core.RunID // the run of the live attempt, of the last one
-	attempts           []attemptModel
-	endedNow, resetNow bool // in the entry at hand
+	attempt, counted     int
+	began                bool // the attempt has started
+	ready, live          bool
+	backingOff, stopping bool
+	allowed              int // attempts that were granted before an operator replaced the policy
+	readyAt, started     core.Time
+	beat, output         core.Time
+	toClose, deadline    core.Time
+	next                 core.Time
+	child, last          core.RunID // the run of the live attempt; that of the last attempt
+	attempts             []attemptModel
+	endedNow, resetNow   bool // in the current entry
 }
 
 type attemptModel struct{ ready, started, ended core.Time }
 
-// fold takes an entry and returns since when the run wanted it; zero where something else than a timer made it.
-func (m *runModel) fold(b *book, a *account, e core.Entry) core.Time {
-	m.b, m.a, m.at = b, a, e.At
-	m.operated, m.reopened, m.timed, m.outside = false, false, false, false
-	wanted := m.wants()
+// applyEntry applies an entry. It returns the instant at which the run's timer was due; zero if no timer caused the
+// entry.
+func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
+	m.ch, m.a, m.at = b, a, e.At
+	m.operated, m.reopened, m.byTimer, m.notByTimer = false, false, false, false
+	wanted := m.nextDue()
 	if len(e.Records) == 0 {
-		m.bad(Recorded, "an entry without records")
+		m.fail(Recorded, "an entry without records")
 	}
 	if e.At < m.last {
-		m.bad(Recorded, "an entry of %s follows one of %s", offset(e.At), offset(m.last))
+		m.fail(Recorded, "an entry of %s follows one of %s", offset(e.At), offset(m.last))
 	}
 	m.last = e.At
 	for i := range m.steps {
@@ -82,79 +81,77 @@ func (m *runModel) fold(b *book, a *account, e core.Entry) core.Time {
 	for _, rec := range e.Records {
 		if m.closed && !m.operated {
 			switch rec.(type) {
-			case core.Operated, core.AttemptStopped: // an operator's retry; the work of a terminated run has gone
+			case core.Operated, core.AttemptStopped: // an operator's retry, or the work of a terminated run has stopped
 			default:
-				m.bad(TerminalOnce, "%s follows the run's end", recordText(rec))
+				m.fail(TerminalOnce, "%s follows the run's end", recordText(rec))
 			}
 		}
-		m.take(rec)
+		m.apply(rec)
 	}
-	m.joined()
-	m.settled()
-	if m.outside || m.operated || !m.timed {
+	m.checkInherited()
+	m.checkState()
+	if m.notByTimer || m.operated || !m.byTimer {
 		return 0
 	}
 	return wanted
 }
 
-func (m *runModel) bad(inv Invariant, format string, args ...any) {
-	m.b.u.violate(inv, m.a.id, format, args...)
+func (m *runModel) fail(inv Invariant, format string, args ...any) {
+	m.ch.u.violate(inv, m.a.id, format, args...)
 }
 
-// timer notes that a timer which stood for that instant fired.
-func (m *runModel) timer(due core.Time, what string) {
+// checkTimer checks that a timer which fires was due.
+func (m *runModel) checkTimer(due core.Time, what string) {
 	if due == 0 || due > m.at {
-		m.bad(DueOrder, "%s at %s, it is due at %s", what, offset(m.at), offset(due))
+		m.fail(DueOrder, "%s at %s, but it is due at %s", what, offset(m.at), offset(due))
 	}
-	m.timed = true
+	m.byTimer = true
 }
 
-func (m *runModel) take(rec core.Record) {
+func (m *runModel) apply(rec core.Record) {
 	switch rec := rec.(type) {
 	case core.RunCreated:
 		m.create(rec)
 	case core.RunStarted:
 		if !m.pending {
-			m.bad(Recorded, "the run starts twice")
+			m.fail(Recorded, "the run starts twice")
 		}
 		if rec.Deadline.At != m.limit {
-			m.bad(FixedDeadline, "the start moves the run's deadline from %s to %s", offset(m.limit), offset(rec.Deadline.At))
+			m.fail(FixedDeadline, "the start moves the run's deadline from %s to %s",
+				offset(m.limit), offset(rec.Deadline.At))
 		}
-		m.timer(m.startAt, "a delayed run starts")
+		m.checkTimer(m.startAt, "a delayed run starts")
 		m.pending = false
-	case core.RunStopping:
-		m.stops(rec)
 	case core.RunClosing:
-		m.closesAsked(rec)
 		m.closing, m.paused, m.stopClock = true, 0, false
 	case core.RunEnded:
 		m.end(rec)
 	case core.RunReopened:
 		m.reopen(rec)
 	case core.PauseBegan:
-		m.needs(core.OpPause, "a pause")
+		m.checkOperation(core.OpPause, "a pause")
 		m.paused, m.stopClock = m.at, rec.StopClock
 	case core.PauseEnded:
 		m.unpause(rec)
 	case core.CancelAsked:
-		m.needs(core.OpCancel, "a cancel", core.OpInterrupt)
+		m.checkOperation(core.OpCancel, "a cancel", core.OpInterrupt)
 		m.cancelled = true
 	case core.SignalKept:
-		m.keep(rec)
+		m.keepEvent(rec)
 	case core.DeadlineMoved:
 		m.move(rec)
 	case core.Operated:
 		m.operated, m.op = true, rec.Op
 	case core.StepWarned:
-		m.outside = true // what a warning is due at is not modelled
+		m.notByTimer = true // the model does not know when a warning is due
 	case core.RunHooks:
 	default:
-		m.takeStep(rec)
+		m.applyStep(rec)
 	}
 }
 
-// needs checks that an operation which was audited in the same entry allows what is recorded.
-func (m *runModel) needs(op core.Op, what string, or ...core.Op) {
+// checkOperation checks that the same entry contains an operation which allows what is recorded.
+func (m *runModel) checkOperation(op core.Op, what string, or ...core.Op) {
 	if m.operated && m.op == op {
 		return
 	}
@@ -167,70 +164,67 @@ func (m *runModel) needs(op core.Op, what string, or ...core.Op) {
 	if op == core.OpExtend || op == core.OpResume {
 		inv = FixedDeadline
 	}
-	m.bad(inv, "%s without an operation that asks for it", what)
+	m.fail(inv, "%s, and no operation asked for it", what)
 }
 
 func (m *runModel) create(rec core.RunCreated) {
 	if m.created {
-		m.bad(TerminalOnce, "the run is created twice")
+		m.fail(TerminalOnce, "the run is created twice")
 	}
 	m.created, m.pending, m.startAt = true, rec.StartAt != 0, rec.StartAt
 	m.execution, m.limit, m.limitAfter = rec.Execution.At, rec.Deadline.At, rec.Deadline.After > 0
-	m.outside = true
-	m.join(rec.Chain)
+	m.notByTimer = true
+	m.joinChain(rec.Chain)
 	if rec.Deadline.After > 0 && rec.Deadline.At != max(m.at, rec.StartAt).Add(rec.Deadline.After) {
-		m.bad(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
+		m.fail(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
 	}
-	parent := m.b.accounts[rec.Parent.Run]
+	parent := m.ch.accounts[rec.Parent.Run]
 	if rec.Parent.Run == (core.RunID{}) || rec.Chain.Previous != (core.RunID{}) {
 		return
 	}
 	if parent == nil {
-		m.bad(Recorded, "the run's parent is not in the journal")
-		return
-	}
-	if parent.model.outlives(rec.Parent.Step) {
+		m.fail(Recorded, "the run's parent is not in the journal")
 		return
 	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
-	late := m.b.boundComes(m.a.id)
+	late := m.ch.deadlineInTransit(m.a.id)
 	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
-		m.bad(FixedDeadline, "the run's execution deadline %s is after its parent's %s", offset(m.execution), offset(bound))
+		m.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
+			offset(m.execution), offset(bound))
 	}
 }
 
 func (m *runModel) end(rec core.RunEnded) {
 	if m.closed {
-		m.bad(TerminalOnce, "the run ends a second time, as %s", rec.Phase)
+		m.fail(TerminalOnce, "the run ends a second time, as %s", rec.Phase)
 	}
 	m.ends = append(m.ends, rec.Phase)
 	m.closed, m.closing, m.paused, m.next = true, false, 0, rec.Next
 	for i := range m.steps {
 		s := &m.steps[i]
 		if !s.closed && !s.dropped {
-			m.bad(NoHang, "the run ends while step %s is open", m.name(i))
+			m.fail(NoHang, "the run ends while step %s is open", m.name(i))
 		}
 		if rec.Phase != core.RunTerminated && (s.live || s.stopping) {
-			m.bad(OneAttempt, "the run ends while an attempt of step %s lives", m.name(i))
+			m.fail(OneAttempt, "the run ends while an attempt of step %s is live", m.name(i))
 		}
 	}
 }
 
 func (m *runModel) reopen(rec core.RunReopened) {
-	m.needs(core.OpRetryRun, "a run is opened again", core.OpRetryStep)
-	if m.a.shadow.Attached().RunRules().Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
+	m.checkOperation(core.OpRetryRun, "a run is opened again", core.OpRetryStep)
+	if m.a.state.Attached().RunRules().Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
 		// The limit that passed may have been the parent's. Without this check a child by cron went on for ever (seed
 		// 5081106).
-		m.bad(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
+		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}
-	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
-	if name := m.a.shadow.WorkflowID; name != "" {
-		if other := m.b.openNames[name]; other != m.a && !other.model.closed {
-			m.bad(Unique, "the run is opened again while run %s has its workflow id %q", other.id, name)
+	if name := m.a.state.WorkflowID; name != "" {
+		if other := m.ch.openNames[name]; other != m.a && !other.model.closed {
+			m.fail(Unique, "the run is opened again while run %s has its workflow id %q", other.id, name)
 		}
-		m.b.openNames[name] = m.a
+		m.ch.openNames[name] = m.a
 	}
 	for _, id := range rec.Drop {
 		m.steps[id].dropped = true
@@ -238,7 +232,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 }
 
 func (m *runModel) unpause(rec core.PauseEnded) {
-	m.needs(core.OpResume, "the end of a pause")
+	m.checkOperation(core.OpResume, "the end of a pause")
 	execution, limit := m.execution, m.limit
 	if m.stopClock {
 		held := m.at.Sub(m.paused)
@@ -250,14 +244,14 @@ func (m *runModel) unpause(rec core.PauseEnded) {
 		}
 	}
 	if rec.Execution.At != execution || rec.Deadline.At != limit {
-		m.bad(FixedDeadline, "resuming sets the run's deadlines to %s and %s, they are %s and %s",
+		m.fail(FixedDeadline, "a resume sets the run's deadlines to %s and %s, but they must be %s and %s",
 			offset(rec.Execution.At), offset(rec.Deadline.At), offset(execution), offset(limit))
 	}
 	m.execution, m.limit, m.paused, m.stopClock = rec.Execution.At, rec.Deadline.At, 0, false
 }
 
 func (m *runModel) move(rec core.DeadlineMoved) {
-	m.needs(core.OpExtend, "a deadline moves", core.OpSetPolicy)
+	m.checkOperation(core.OpExtend, "a deadline moves", core.OpSetPolicy)
 	if rec.Step == core.NoStep {
 		if rec.Limit == policy.LimitExecution {
 			m.execution = rec.At
@@ -277,45 +271,46 @@ func (m *runModel) move(rec core.DeadlineMoved) {
 	}
 }
 
-// settled checks what must hold between entries.
-func (m *runModel) settled() {
+// checkState checks what must hold after every entry.
+func (m *runModel) checkState() {
 	for i := range m.steps {
 		s := &m.steps[i]
-		if !s.closed && s.endedNow && !s.backing && !s.ready && !s.live {
-			m.bad(EndsOnce, "the last attempt of step %s has ended, and nothing follows", m.name(i))
+		if !s.closed && s.endedNow && !s.backingOff && !s.ready && !s.live {
+			m.fail(EndsOnce, "the last attempt of step %s has ended, and the step neither ends nor is retried",
+				m.name(i))
 		}
-		if !s.closed && s.backing && s.next == 0 {
-			m.bad(NoHang, "step %s backs off without an instant for its next attempt", m.name(i))
+		if !s.closed && s.backingOff && s.next == 0 {
+			m.fail(NoHang, "step %s backs off, and has no instant for its next attempt", m.name(i))
 		}
-		if i < len(m.a.shadow.Steps) {
-			m.compare(i, s, &m.a.shadow.Steps[i])
+		if i < len(m.a.state.Steps) {
+			m.compare(i, s, &m.a.state.Steps[i])
 		}
 	}
-	if len(m.steps) != len(m.a.shadow.Steps) {
-		m.bad(Replay, "there are %d steps in the records and %d in the fold", len(m.steps), len(m.a.shadow.Steps))
+	if len(m.steps) != len(m.a.state.Steps) {
+		m.fail(Replay, "the records make %d steps, the state has %d", len(m.steps), len(m.a.state.Steps))
 	}
-	if r := m.a.shadow; r.Execution.At != m.execution || r.Deadline.At != m.limit || r.Phase.Closed() != m.closed {
-		m.bad(FixedDeadline, "the fold has the run %s with the deadlines %s and %s, the records %s and %s",
+	if r := m.a.state; r.Execution.At != m.execution || r.Deadline.At != m.limit || r.Phase.Closed() != m.closed {
+		m.fail(FixedDeadline, "the state has the run %s with the deadlines %s and %s, the model has %s and %s",
 			r.Phase, offset(r.Execution.At), offset(r.Deadline.At), offset(m.execution), offset(m.limit))
 	}
 }
 
-// compare holds the fold's step against the model's.
+// compare compares a step of the state with the step of the model.
 func (m *runModel) compare(i int, s *stepModel, f *core.Step) {
 	if f.ScheduleToClose != s.toClose || (s.kind != core.KindGroup && f.Deadline != s.deadline) {
-		m.bad(FixedDeadline, "step %s has the deadlines %s and %s in the fold, %s and %s in the records",
+		m.fail(FixedDeadline, "step %s has the deadlines %s and %s in the state, %s and %s in the model",
 			m.name(i), offset(f.ScheduleToClose), offset(f.Deadline), offset(s.toClose), offset(s.deadline))
 	}
 	if f.Attempt != s.attempt || f.Counted != s.counted || f.Stopping != s.stopping {
-		m.bad(OneAttempt, "step %s is in attempt %d (%d counted) in the fold, %d (%d) in the records",
+		m.fail(OneAttempt, "step %s is in attempt %d (%d counted) in the state, %d (%d) in the model",
 			m.name(i), f.Attempt, f.Counted, s.attempt, s.counted)
 	}
 	if f.Phase.Closed() != s.closed {
-		m.bad(Finished, "step %s is %s in the fold, %s in the records", m.name(i), f.Phase, s.phase)
+		m.fail(Finished, "step %s is %s in the state, %s in the model", m.name(i), f.Phase, s.phase)
 	}
 }
 
 func (m *runModel) name(i int) string {
-	s := &m.a.shadow.Steps[i]
+	s := &m.a.state.Steps[i]
 	return s.Key()
 }

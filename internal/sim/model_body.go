@@ -8,64 +8,54 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// bodyModel holds what is recorded of a run's decisions against what its program decides on what is recorded.
+// bodyModel compares the recorded decisions of a run with those that its program makes.
 type bodyModel struct {
 	u       *universe
 	program *program
-	steps   int                 // recorded so far
-	ended   map[core.StepID]int // how many were when the step ended
-	// rewritten: an operator has restarted a step after more was decided. What that rested on is no more, and the program may well
-	// decide something else now.
-	rewritten bool
-	remains   []*known   // steps of cancelled scopes that are open
-	stop      *stopModel // the body was asked to stop; nil: it was not
+	steps   int                 // how many steps are recorded
+	ended   map[core.StepID]int // by step: how many steps were recorded when it ended
+	// pastChanged: an operator restarted a step after the body had gone on from its end. The program may decide
+	// something else now, so the checker expects nothing of the run's later decisions.
+	pastChanged bool
 }
 
-// closes checks, before an entry is folded in which a body closes its run, that the program comes to that end. The notes that were
-// made in the same entry are known to it.
-func (m *bodyModel) closes(a *account, e core.Entry) {
+// checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
+// entry is applied, but it knows the values that the body records in the same entry.
+func (m *bodyModel) checkClose(a *account, e core.Entry) {
 	i := slices.IndexFunc(e.Records, func(rec core.Record) bool {
 		_, closing := rec.(core.RunClosing)
 		return closing
 	})
-	if i < 0 || m.rewritten {
+	if i < 0 || m.pastChanged {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
-	decided := end.Phase == core.RunSucceeded || end.Phase == core.RunFailed || end.Phase == core.RunContinued
-	switch {
-	case m.stop != nil && end.Phase != m.stop.phase:
-		m.u.violate(Decided, a.id, "the run closes as %s, its body was asked to stop because it is %s", end.Phase, m.stop.phase)
-	case m.stop != nil && e.At >= m.stop.until, m.stop == nil && !decided:
-		return // a limit or an operator does
+	if end.Phase != core.RunSucceeded && end.Phase != core.RunFailed && end.Phase != core.RunContinued {
+		return // a limit or an operator closes the run
 	}
-	kn := newKnowledge(engine.NewsOf(a.shadow, nil).Steps)
-	id := len(a.shadow.Steps)
+	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	for _, rec := range e.Records {
-		switch rec := rec.(type) {
-		case core.StepOmitted:
-			kn.steps[rec.Spec.Name] = &known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
-			id++
-		case core.StepBegan:
-			id++
-		default:
+		if rec, mark := rec.(core.StepOmitted); mark {
+			kn.add(&known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
 		}
 	}
-	w := m.program.walkThrough(kn, a.shadow.Input, m.stop)
+	w := m.program.walkThrough(kn, a.state.Input)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
-		if ok && m.stop != nil {
-			return
+		if !ok || c.Phase != end.Phase || !bytes.Equal(c.Output, end.Output) {
+			continue
 		}
-		if ok && c.Phase == end.Phase && bytes.Equal(c.Output, end.Output) && (c.Failure == nil || c.Failure.Message == end.Failure.Message) {
+		if c.Failure == nil || c.Failure.Message == end.Failure.Message {
 			return
 		}
 	}
-	m.u.violate(Decided, a.id, "the run is closed as %s %s, and its body decides %d things before that or does not end so", end.Phase, end.Output, len(w.decided))
+	m.u.violate(Decided, a.id,
+		"the run is closed as %s %s, and its body makes %d decisions first or ends in another way",
+		end.Phase, end.Output, len(w.decided))
 }
 
-// fold takes an entry that the run's shadow has folded.
-func (m *bodyModel) fold(a *account, e core.Entry) {
+// applyEntry takes an entry that was applied to the run's state.
+func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 	decisive := false
 	for _, rec := range e.Records {
 		switch rec := rec.(type) {
@@ -75,28 +65,22 @@ func (m *bodyModel) fold(a *account, e core.Entry) {
 		case core.StepEnded:
 			m.ended[rec.Step] = m.steps
 			decisive = true
-		case core.RunStopping:
-			if rec.Until != 0 {
-				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
-			}
-		case core.RunReopened:
-			m.stop = nil
 		case core.StepReset:
 			decisive = true
-			if rec.Restart && m.followed(a, rec.Step) {
-				m.rewritten = true
+			if rec.Restart && m.decidedAfter(a, rec.Step) {
+				m.pastChanged = true
 			}
 		default:
 		}
 	}
-	if decisive && !m.rewritten {
+	if decisive && !m.pastChanged {
 		m.replay(a)
 	}
 }
 
-// followed reports whether the body has decided something after a step's end.
-func (m *bodyModel) followed(a *account, id core.StepID) bool {
-	for _, s := range a.shadow.Steps[m.ended[id]:] {
+// decidedAfter reports whether the body decided something after a step's end.
+func (m *bodyModel) decidedAfter(a *account, id core.StepID) bool {
+	for _, s := range a.state.Steps[m.ended[id]:] {
 		if !s.Spec.Hook {
 			return true
 		}
@@ -104,24 +88,24 @@ func (m *bodyModel) followed(a *account, id core.StepID) bool {
 	return false
 }
 
-// replay calls the program with what is recorded: it asks for all of it, in the recorded order, and for nothing else before that.
+// replay walks through the program with what is recorded. The program must ask for all recorded steps, in their order,
+// before it asks for a new one.
 func (m *bodyModel) replay(a *account) {
-	kn := newKnowledge(engine.NewsOf(a.shadow, nil).Steps)
+	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	var steps []*known
-	for i := range a.shadow.Steps {
-		if s := &a.shadow.Steps[i]; !s.Dropped && !s.Spec.Hook {
+	for i := range a.state.Steps {
+		if s := &a.state.Steps[i]; !s.Dropped && !s.Spec.Hook {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.shadow.Input, m.stop)
-	m.remains = w.remains
+	w := m.program.walkThrough(kn, a.state.Input)
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
 		return
 	}
 	for _, k := range steps {
 		if !k.asked {
-			m.u.violate(Decided, a.id, "%s is recorded, and the body does not come to it", specText(k.spec))
+			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
 			return
 		}
 	}

@@ -9,57 +9,59 @@ import (
 // eventModel is an event that a run keeps.
 type eventModel struct{ name, id, payload string }
 
-// keep takes an event, of a sender or of the run before in the chain.
-func (m *runModel) keep(rec core.SignalKept) {
-	m.outside = true
+// keepEvent takes an event. A sender or the run before in the chain may have sent it.
+func (m *runModel) keepEvent(rec core.SignalKept) {
+	m.notByTimer = true
 	e := eventModel{rec.Name, rec.ID, string(rec.Payload)}
-	known := m.b.events[m.chain]
+	known := m.ch.events[m.chain]
 	switch key := e.name + " " + e.id; {
 	case rec.Taken && rec.Carried && known[key]:
 		return
-	case rec.Carried && len(m.left) > 0 && m.left[0] == e:
-		m.left = m.left[1:]
+	case rec.Carried && len(m.inherited) > 0 && m.inherited[0] == e:
+		m.inherited = m.inherited[1:]
 	case rec.Carried:
-		m.bad(Events, "the run begins with %v, the run before has left %v", e, m.left)
+		m.fail(Events, "the run keeps %v first, but the run before left %v", e, m.inherited)
 	case e.id != "" && known[key]:
-		m.bad(Events, "%v is kept a second time in its chain", e)
+		m.fail(Events, "%v is kept twice in its chain", e)
 	case e.id != "":
 		known[key] = true
 	}
 	m.events = append(m.events, e)
 }
 
-// join takes the run's place in its chain: it is to begin with the events that the run before has left.
-func (m *runModel) join(chain core.Chain) {
+// joinChain notes the run's place in its chain. The run must keep the events that the run before left.
+func (m *runModel) joinChain(chain core.Chain) {
 	m.chain = m.a.id
 	if chain.Previous == (core.RunID{}) {
-		m.b.events[m.chain] = map[string]bool{}
+		m.ch.events[m.chain] = map[string]bool{}
 		return
 	}
 	m.chain = chain.First
-	if before := m.b.accounts[chain.Previous]; before != nil && before.model.next == m.a.id {
-		m.left = before.model.events
+	if before := m.ch.accounts[chain.Previous]; before != nil && before.model.next == m.a.id {
+		m.inherited = before.model.events
 		return
 	}
-	m.bad(Recorded, "the run follows run %s, which does not say so", short(chain.Previous))
+	m.fail(Recorded, "the run follows run %s, which does not name it as the next one", short(chain.Previous))
 }
 
-// joined checks that nothing was left behind.
-func (m *runModel) joined() {
-	if len(m.left) > 0 {
-		m.bad(Events, "the run before has left %v, which nobody has now", m.left)
+// checkInherited checks that the run has kept all events of the run before.
+func (m *runModel) checkInherited() {
+	if len(m.inherited) > 0 {
+		m.fail(Events, "the run before left %v, and no run keeps them", m.inherited)
 	}
 }
 
-// taken lets a wait have the first event of its name.
-func (m *runModel) taken(rec core.StepEnded) {
+// takeEvent gives a wait the first event of its name.
+func (m *runModel) takeEvent(rec core.StepEnded) {
 	i := slices.IndexFunc(m.events, func(e eventModel) bool { return e.name == rec.Signal })
 	if i < 0 {
-		m.bad(Events, "step %s takes an event %q that was not kept, or was taken before", m.name(int(rec.Step)), rec.Signal)
+		m.fail(Events, "step %s takes an event %q that was not kept, or was taken before",
+			m.name(int(rec.Step)), rec.Signal)
 		return
 	}
 	if e := m.events[i]; e.payload != string(rec.Output) {
-		m.bad(Events, "step %s takes event %q with %s, the first one kept has %s", m.name(int(rec.Step)), rec.Signal, rec.Output, e.payload)
+		m.fail(Events, "step %s takes the event %q with %s, but the first one of that name has %s",
+			m.name(int(rec.Step)), rec.Signal, rec.Output, e.payload)
 	}
 	m.events = slices.Delete(m.events, i, i+1)
 }

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,53 +13,66 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// TestChecksBiteBodies does the same to what is between the engine and the bodies.
-func TestChecksBiteBodies(t *testing.T) {
+// TestChecksFindMistakesOfBodies plants one mistake at a time between the engine and the bodies. The checks must notice
+// it.
+func TestChecksFindMistakesOfBodies(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		opt  Options
 		see  []Invariant
 	}{
-		{"what a body decides on something void is recorded", Options{Decide: func(d Decision) {
-			outrun(d)
+		{"decisions that depend on a changed result are recorded", Options{Decide: func(d Decision) {
+			completeFirst(d)
 			d.Call.Body = engine.NewBody(d.Generation)
 			d.take()
 		}}, []Invariant{Decided}},
-		{"what a body of before a failure decides is recorded", Options{Wrap: failing(3), Decide: func(d Decision) {
+		{"decisions of a lost generation are recorded", Options{WrapJournal: refuseEvery(3), Decide: func(d Decision) {
 			if d.Generation != d.Current {
 				d.Call.Body = engine.NewBody(d.Current)
 			}
 			d.take()
 		}}, []Invariant{Decided}},
-		{"an end beside a refused one is dropped", Options{Decide: func(d Decision) {
-			outrun(d)
+		{"the end of an attempt beside a refused one is dropped", Options{Decide: func(d Decision) {
+			completeFirst(d)
 			untilRefused(d)
 		}}, []Invariant{NoHang}},
-		{"the body of a run that is opened again is not told", Options{Bodies: func(b engine.Bodies) engine.Bodies {
-			return &deaf{Bodies: b}
+		{"the body of a run that is opened again gets no news", Options{Bodies: func(b engine.Bodies) engine.Bodies {
+			return &lossyBodies{Bodies: b}
 		}}, []Invariant{NoHang, Liveness}},
-		{"a body misses news", Options{Bodies: func(b engine.Bodies) engine.Bodies {
-			return &deaf{Bodies: b, misses: 20}
+		{"a news message is lost", Options{Bodies: func(b engine.Bodies) engine.Bodies {
+			return &lossyBodies{Bodies: b, misses: 20}
 		}}, []Invariant{NoHang}},
 		{"a refused body is not told", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
-			return &cut{EngineCalls: c, answers: true}
+			return &lossyCalls{EngineCalls: c, answers: true}
 		}}, []Invariant{NoHang}},
 		{"a body that comes to a step does not say so", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
-			return &cut{EngineCalls: c, begins: true}
+			return &lossyCalls{EngineCalls: c, begins: true}
 		}}, []Invariant{NoHang}},
 		{"a stuck body is not called again", Options{Shell: func(s body.Shell) body.Shell {
-			return &broken{Shell: s, timer: body.TimerRetry}
+			return &silentTimer{Shell: s, timer: body.TimerRetry}
 		}}, []Invariant{NoHang, Liveness}},
-		{"a body may compute for ever", Options{Shell: func(s body.Shell) body.Shell {
-			return &broken{Shell: s, timer: body.TimerTask}
+		{"a body may compute without a limit", Options{Shell: func(s body.Shell) body.Shell {
+			return &silentTimer{Shell: s, timer: body.TimerTask}
 		}}, []Invariant{NoHang, Liveness}},
+		{"decisions are not held back beside branches that nobody began", Options{
+			Bodies: func(b engine.Bodies) engine.Bodies { return earlyBodies{b} },
+		}, []Invariant{Decided}},
+		{"an end that waits is lost with its session", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &lossyCalls{EngineCalls: c, reports: true}
+		}}, []Invariant{NoHang}},
+		{
+			"a body does not say again after whole news that it waits",
+			Options{Decide: withoutRepeats()},
+			[]Invariant{NoHang},
+		},
+		{"a search is not answered when its session is gone", Options{Search: onlyOfLiveSessions}, []Invariant{NoHang}},
 	} {
-		m.opt.Partitions = 1 // where bodies are many
-		t.Run(m.name, func(t *testing.T) { bites(t, m.opt, m.see) })
+		m.opt.Partitions = 1 // so that there are many bodies in one partition
+		t.Run(m.name, func(t *testing.T) { expectViolation(t, m.opt, m.see) })
 	}
 }
 
-// untilRefused hands what a body sends to the engine one by one, up to the first that is refused.
+// untilRefused gives the engine a body's inputs one by one. It stops at the first one that is refused.
 func untilRefused(d Decision) {
 	all := d.Call
 	for i, in := range all.Inputs {
@@ -77,26 +92,26 @@ func untilRefused(d Decision) {
 	}
 }
 
-// outrun completes by hand, just before a body is heard, the first of the steps whose ends it says. The end is
-// refused.
-func outrun(d Decision) {
+// completeFirst completes a step by hand just before the engine gets the end of its attempt from the body. So that end
+// is refused.
+func completeFirst(d Decision) {
 	if end, ok := d.Call.Inputs[0].(core.TaskEnded); ok {
 		op := core.Operation{Op: core.OpComplete, Step: end.Step}
 		d.Partition.Handle(&engine.Call{Op: engine.CallInput, Run: d.Call.Run, Input: op}, d.At)
 	}
 }
 
-// failing refuses every nth batch with entries.
-func failing(nth int) func(journal.Journal) journal.Journal {
-	return func(j journal.Journal) journal.Journal { return &full{Journal: j, nth: nth} }
+// refuseEvery refuses every nth batch with entries.
+func refuseEvery(nth int) func(journal.Journal) journal.Journal {
+	return func(j journal.Journal) journal.Journal { return &refusingJournal{Journal: j, nth: nth} }
 }
 
-type full struct {
+type refusingJournal struct {
 	journal.Journal
 	nth, count int
 }
 
-func (j *full) Append(ctx context.Context, b *journal.Batch) error {
+func (j *refusingJournal) Append(ctx context.Context, b *journal.Batch) error {
 	if len(b.Encoded) > 0 {
 		j.count++
 	}
@@ -106,19 +121,20 @@ func (j *full) Append(ctx context.Context, b *journal.Batch) error {
 	return j.Journal.Append(ctx, b)
 }
 
-// deaf is a host of bodies that does not hear what follows a run's end, or one of so many news.
-type deaf struct {
+// lossyBodies is a host of bodies that does not get all news. With misses 0 it does not get the next news after the end
+// of a run. Else it does not get every nth news.
+type lossyBodies struct {
 	engine.Bodies
 	misses, count int
 	ended         core.RunID
 }
 
-func (d *deaf) Forget(run core.RunID) {
+func (d *lossyBodies) Forget(run core.RunID) {
 	d.ended = run
 	d.Bodies.Forget(run)
 }
 
-func (d *deaf) Consult(n engine.News) {
+func (d *lossyBodies) Consult(n engine.News) {
 	d.count++
 	if (d.misses == 0 && n.Run == d.ended) || (d.misses > 0 && d.count%d.misses == 0) {
 		return
@@ -127,13 +143,13 @@ func (d *deaf) Consult(n engine.News) {
 	d.Bodies.Consult(n)
 }
 
-// cut is an engine that does not hear all that a host of bodies says, or does not answer.
-type cut struct {
+// lossyCalls loses calls of the engine or their answers.
+type lossyCalls struct {
 	body.EngineCalls
-	answers, begins bool
+	answers, begins, reports bool
 }
 
-func (c *cut) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
+func (c *lossyCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
 	c.EngineCalls.Do(run, b, inputs, func(err error) {
 		if !c.answers || err == nil {
 			done(err)
@@ -141,14 +157,49 @@ func (c *cut) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(
 	})
 }
 
-func (c *cut) Begin(run core.RunID, step core.StepID) {
+func (c *lossyCalls) Begin(run core.RunID, step core.StepID) {
 	if !c.begins {
 		c.EngineCalls.Begin(run, step)
 	}
 }
 
-// broken is a shell with a timer that is set and never fires.
-type broken struct {
+func (c *lossyCalls) Report(run core.RunID, in core.Input) {
+	if !c.reports {
+		c.EngineCalls.Report(run, in)
+	}
+}
+
+// withoutRepeats drops a body's message that it waits if the number of closed steps is the same as in its last one. A
+// session sends it again only after whole news.
+func withoutRepeats() func(Decision) {
+	last := map[*engine.Body]int{}
+	return func(d Decision) {
+		commands, ok := d.Call.Inputs[len(d.Call.Inputs)-1].(core.Commands)
+		if !ok || !commands.Waits {
+			d.take()
+			return
+		}
+		closed, said := last[d.Call.Body]
+		last[d.Call.Body] = commands.Closed
+		if said && closed == commands.Closed && len(commands.Commands) == 0 && len(d.Call.Inputs) == 1 {
+			d.Call.Done(d.Call)
+			return
+		}
+		d.take()
+	}
+}
+
+// onlyOfLiveSessions drops the answer to an attempt that it must look for its function again.
+func onlyOfLiveSessions(answer func(body.Answer, body.Func)) func(body.Answer, body.Func) {
+	return func(a body.Answer, fn body.Func) {
+		if a != body.LookAgain {
+			answer(a, fn)
+		}
+	}
+}
+
+// silentTimer is a shell in which one kind of timer never fires.
+type silentTimer struct {
 	body.Shell
 	timer body.Timer
 }
@@ -158,9 +209,24 @@ type noAlarm struct{}
 func (noAlarm) Stop() bool               { return true }
 func (noAlarm) Reset(time.Duration) bool { return true }
 
-func (b *broken) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f func()) body.Alarm {
+func (b *silentTimer) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f func()) body.Alarm {
 	if t == b.timer {
 		return noAlarm{}
 	}
 	return b.Shell.AfterFunc(run, t, d, f)
+}
+
+// earlyBodies do not know of the branches that code of before has begun. So they hold nothing back for them.
+type earlyBodies struct{ engine.Bodies }
+
+func (b earlyBodies) Consult(n engine.News) {
+	if hosted, ok := b.Bodies.(hostedBodies); ok && hosted.codeIsChanged {
+		n.Steps = slices.Clone(n.Steps)
+		for i := range n.Steps {
+			s := &n.Steps[i]
+			old := s.Spec.Type == body.TypeBranch && !isRenamed(s.Spec)
+			s.Dropped = s.Dropped || old || (branchOf(s.Spec.Name) != "" && !strings.Contains(s.Spec.Name, renamedPart))
+		}
+	}
+	b.Bodies.Consult(n)
 }

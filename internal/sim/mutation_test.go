@@ -12,22 +12,22 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// bent is a journal that does something wrong to the batches it is given.
-type bent struct {
+// changedJournal is a journal that changes the batches it gets, or drops them.
+type changedJournal struct {
 	journal.Journal
-	bend func(b *journal.Batch) (keep bool)
+	change func(b *journal.Batch) (keep bool)
 }
 
-func (j bent) Append(ctx context.Context, b *journal.Batch) error {
+func (j changedJournal) Append(ctx context.Context, b *journal.Batch) error {
 	c := *b
-	if !j.bend(&c) {
+	if !j.change(&c) {
 		return nil
 	}
 	return j.Journal.Append(ctx, &c)
 }
 
-// rewrite changes the entries of a batch.
-func rewrite(b *journal.Batch, change func(e *core.Entry)) {
+// rewriteEntries changes the entries of a batch.
+func rewriteEntries(b *journal.Batch, change func(e *core.Entry)) {
 	var out []byte
 	for rest := b.Encoded; len(rest) > 0; {
 		e, after, err := core.ReadEntry(rest)
@@ -41,25 +41,30 @@ func rewrite(b *journal.Batch, change func(e *core.Entry)) {
 	b.Encoded = out
 }
 
-// TestChecksBite bends what the engine is given, one way at a time, and expects that the checks see it.
-func TestChecksBite(t *testing.T) {
+// TestChecksFindMistakes plants one mistake at a time between the engine and its journal, or in its memory. The checks
+// must notice it.
+func TestChecksFindMistakes(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		opt  Options
 		see  []Invariant
 	}{
-		{"an acknowledged batch is dropped", Options{Wrap: dropping()}, []Invariant{Acknowledged, Replay, NoHang, DueOrder}},
-		{"a deadline moves in memory", Options{Tamper: func(r *core.Run) {
+		{
+			"an acknowledged batch is dropped",
+			Options{WrapJournal: dropFifthBatch()},
+			[]Invariant{Acknowledged, Replay, NoHang, DueOrder},
+		},
+		{"a deadline moves in memory", Options{ChangeMemory: func(r *core.Run) {
 			if r.Execution.At != 0 {
 				r.Execution.At = r.Execution.At.Add(time.Second)
 			}
 		}}, []Invariant{Replay, FixedDeadline}},
-		{"a step's attempt moves in memory", Options{Tamper: func(r *core.Run) {
+		{"a step's attempt moves in memory", Options{ChangeMemory: func(r *core.Run) {
 			if len(r.Steps) > 0 {
 				r.Steps[0].Attempt += 100
 			}
 		}}, []Invariant{Replay, OneAttempt, EndsOnce, Acknowledged, NoHang}},
-		{"a deadline moves in the journal", bending(func(e *core.Entry) {
+		{"a deadline moves in the journal", changeEntries(func(e *core.Entry) {
 			for i, rec := range e.Records {
 				if began, ok := rec.(core.StepBegan); ok && began.ScheduleToClose != 0 {
 					began.ScheduleToClose = began.ScheduleToClose.Add(time.Second)
@@ -67,7 +72,7 @@ func TestChecksBite(t *testing.T) {
 				}
 			}
 		}), []Invariant{FixedDeadline}},
-		{"an attempt starts late", bending(func(e *core.Entry) {
+		{"an attempt starts late", changeEntries(func(e *core.Entry) {
 			for _, rec := range e.Records {
 				if _, ok := rec.(core.AttemptStarted); ok {
 					e.At = e.At.Add(24 * time.Hour)
@@ -75,7 +80,7 @@ func TestChecksBite(t *testing.T) {
 				}
 			}
 		}), []Invariant{NotAfter, FixedDeadline, DueOrder, Recorded, Replay}},
-		{"an end is written twice", bending(func(e *core.Entry) {
+		{"an end is written twice", changeEntries(func(e *core.Entry) {
 			for _, rec := range e.Records {
 				if ended, ok := rec.(core.RunEnded); ok {
 					e.Records = append(e.Records, ended)
@@ -83,7 +88,7 @@ func TestChecksBite(t *testing.T) {
 				}
 			}
 		}), []Invariant{TerminalOnce}},
-		{"an attempt ends twice", bending(func(e *core.Entry) {
+		{"an attempt ends twice", changeEntries(func(e *core.Entry) {
 			for i, rec := range e.Records {
 				if ended, ok := rec.(core.AttemptEnded); ok {
 					e.Records = slices.Insert(e.Records, i, core.Record(ended))
@@ -91,7 +96,7 @@ func TestChecksBite(t *testing.T) {
 				}
 			}
 		}), []Invariant{EndsOnce}},
-		{"an attempt is not counted", bending(func(e *core.Entry) {
+		{"an attempt is not counted", changeEntries(func(e *core.Entry) {
 			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
 				_, ready := rec.(core.AttemptReady)
 				return ready
@@ -100,13 +105,13 @@ func TestChecksBite(t *testing.T) {
 				e.Records = append(e.Records, core.SignalKept{Name: "nothing"})
 			}
 		}), []Invariant{OneAttempt, EndsOnce, Replay, Acknowledged}},
-		{"an event is left behind in its chain", bending(func(e *core.Entry) {
+		{"an event is left behind in its chain", changeEntries(func(e *core.Entry) {
 			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
 				kept, ok := rec.(core.SignalKept)
 				return ok && kept.Carried
 			})
 		}), []Invariant{Events}},
-		{"an event is taken twice in its chain", bending(func(e *core.Entry) {
+		{"an event is taken twice in its chain", changeEntries(func(e *core.Entry) {
 			for i, rec := range e.Records {
 				if kept, ok := rec.(core.SignalKept); ok && kept.Taken {
 					kept.Taken, kept.Carried = false, false
@@ -114,7 +119,7 @@ func TestChecksBite(t *testing.T) {
 				}
 			}
 		}), []Invariant{Events}},
-		{"the view says something else", Options{Calm: true, Wrap: bend(func(b *journal.Batch) bool {
+		{"the view has a wrong phase", Options{NoFaults: true, WrapJournal: changeBatches(func(b *journal.Batch) bool {
 			if b.View != nil && len(b.View.Runs) > 0 {
 				v := *b.View
 				v.Runs = slices.Clone(v.Runs)
@@ -123,19 +128,19 @@ func TestChecksBite(t *testing.T) {
 			}
 			return true
 		})}, []Invariant{Replay}},
-		{"a former owner still writes", Options{Wrap: unfenced()}, []Invariant{Fencing}},
+		{"a former owner still writes", Options{WrapJournal: ignoreEpochs()}, []Invariant{Fencing}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
-			if _, ok := any(new(engine.Partition)).(inspected); !ok && m.opt.Tamper != nil {
+			if _, ok := any(new(engine.Partition)).(inspected); !ok && m.opt.ChangeMemory != nil {
 				t.Skip("the engine does not show its memory")
 			}
-			bites(t, m.opt, m.see)
+			expectViolation(t, m.opt, m.see)
 		})
 	}
 }
 
-// bites lives universes until one is caught.
-func bites(t *testing.T, opt Options, see []Invariant) {
+// expectViolation runs universes until the checks notice the planted mistake.
+func expectViolation(t *testing.T, opt Options, see []Invariant) {
 	t.Helper()
 	for seed := uint64(1); seed <= 200; seed++ {
 		_, err := Run(seed, opt)
@@ -145,31 +150,31 @@ func bites(t *testing.T, opt Options, see []Invariant) {
 		}
 		if !slices.Contains(see, v.Invariant) {
 			if see[0] == Fencing || see[0] == Events || see[0] == Decided || see[0] == Delivered {
-				continue // it breaks more than one thing; that this one is seen is what counts here
+				continue // the mistake breaks several invariants; this one must be among them in some universe
 			}
-			t.Fatalf("seed %d was caught for another reason: %v", seed, err)
+			t.Fatalf("seed %d broke another invariant: %v", seed, err)
 		}
 		return
 	}
-	t.Error("nobody has noticed")
+	t.Error("the checks did not notice the planted mistake in 200 universes")
 }
 
-func bend(f func(*journal.Batch) bool) func(journal.Journal) journal.Journal {
-	return func(j journal.Journal) journal.Journal { return bent{j, f} }
+func changeBatches(f func(*journal.Batch) bool) func(journal.Journal) journal.Journal {
+	return func(j journal.Journal) journal.Journal { return changedJournal{j, f} }
 }
 
-func bending(change func(e *core.Entry)) Options {
-	return Options{Calm: true, Wrap: bend(func(b *journal.Batch) bool {
-		rewrite(b, change)
+func changeEntries(change func(e *core.Entry)) Options {
+	return Options{NoFaults: true, WrapJournal: changeBatches(func(b *journal.Batch) bool {
+		rewriteEntries(b, change)
 		return true
 	})}
 }
 
-// dropping loses the fifth batch with entries of each universe's journals.
-func dropping() func(journal.Journal) journal.Journal {
+// dropFifthBatch drops the fifth batch with entries of each journal.
+func dropFifthBatch() func(journal.Journal) journal.Journal {
 	return func(j journal.Journal) journal.Journal {
 		n := 0
-		return bent{j, func(b *journal.Batch) bool {
+		return changedJournal{j, func(b *journal.Batch) bool {
 			if len(b.Encoded) > 0 {
 				n++
 			}
@@ -178,19 +183,19 @@ func dropping() func(journal.Journal) journal.Journal {
 	}
 }
 
-// unfenced gives every batch the epoch of the last owner, and a number that fits.
-func unfenced() func(journal.Journal) journal.Journal {
+// ignoreEpochs gives every batch the epoch of the current owner and the next number, so that former owners can write.
+func ignoreEpochs() func(journal.Journal) journal.Journal {
 	return func(j journal.Journal) journal.Journal {
-		return &lax{Journal: j}
+		return &journalWithoutEpochs{Journal: j}
 	}
 }
 
-type lax struct {
+type journalWithoutEpochs struct {
 	journal.Journal
 	epoch, last uint64
 }
 
-func (j *lax) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
+func (j *journalWithoutEpochs) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
 	lease, err := j.Journal.Acquire(ctx, partition, owner)
 	if err == nil {
 		j.epoch, j.last = lease.Epoch, lease.Last
@@ -198,7 +203,7 @@ func (j *lax) Acquire(ctx context.Context, partition int, owner string) (journal
 	return lease, err
 }
 
-func (j *lax) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
+func (j *journalWithoutEpochs) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
 	lease, err := j.Journal.Renew(ctx, partition, epoch)
 	if err == nil {
 		j.last = lease.Last
@@ -206,7 +211,7 @@ func (j *lax) Renew(ctx context.Context, partition int, epoch uint64) (journal.L
 	return lease, err
 }
 
-func (j *lax) Append(ctx context.Context, b *journal.Batch) error {
+func (j *journalWithoutEpochs) Append(ctx context.Context, b *journal.Batch) error {
 	c := *b
 	c.Epoch, c.Seq = j.epoch, j.last+1
 	err := j.Journal.Append(ctx, &c)

@@ -10,29 +10,29 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// node is a process that owns the partition, or believes it does: it drives the engine as its loop does.
+// node is a process that owns a partition, or believes it does. It drives the engine like the engine's own loop does.
 type node struct {
 	u       *universe
-	seat    *seat
-	process int  // which dies as a whole
-	changed bool // something happened to it since it was last checked
+	home    *simPartition
+	process int  // nodes with the same number die together
+	changed bool // something happened to the node since its last check
 	name    string
 	p       *engine.Partition
 	store   journal.Journal
 	workers *workers
 	host    *host
-	inbox   []func() // what bodies have to say, in order
+	inbox   []func() // what bodies tell the engine, in order
 
-	flight  []*journal.Batch // cut; the first is on its way to the disk
-	acking  bool             // the first is stored and not acknowledged yet
-	dead    bool
-	down    bool      // a failed append: to be opened again
-	frozen  core.Time // it does nothing until then
-	more    bool      // Tick has more to do
-	waiting []func()  // reports, until it is open again
-	asked   core.Time // the instant at which the node last woke by itself
+	inFlight    []*journal.Batch // batches that were cut; the first is on its way to the disk
+	stored      bool             // the first is stored and not acknowledged yet
+	dead        bool
+	needsOpen   bool      // an append failed: the partition must be opened again
+	frozen      core.Time // the process does nothing until then
+	more        bool      // Tick has more to do
+	heldReports []func()  // reports that wait until the partition is open again
+	lastTick    core.Time // when the node last woke by itself
 
-	// What its ticks made, for the check of their order.
+	// The next fields are for the check of the order of timers.
 	spans         []tickSpan
 	confirmed     int // entries of acknowledged batches
 	storedEntries int
@@ -40,18 +40,18 @@ type node struct {
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.
-func newNode(u *universe, s *seat, name string) *node {
-	n := &node{u: u, seat: s, process: u.IntN(u.mood.processes), store: u.store}
-	n.name = fmt.Sprintf("%s%d of partition %d", name, u.nodes, s.partition)
+func newNode(u *universe, s *simPartition, name string) *node {
+	n := &node{u: u, home: s, process: u.IntN(u.profile.processes), store: u.store}
+	n.name = fmt.Sprintf("%s%d of partition %d", name, u.nodeCount, s.number)
 	n.workers, n.host = newWorkers(n), newHost(n)
 	n.p = engine.NewPartition(n.u.config(n))
 	return n
 }
 
 // up reports whether the node serves requests.
-func (n *node) up() bool { return !n.dead && !n.down && n.frozen <= n.u.now }
+func (n *node) up() bool { return !n.dead && !n.needsOpen && n.frozen <= n.u.now }
 
-// open takes the partition over and goes on.
+// open takes over the partition and continues its runs.
 func (n *node) open() {
 	if n.dead {
 		return
@@ -59,36 +59,36 @@ func (n *node) open() {
 	n.u.opening = true
 	err := n.p.Open(n.u.ctx, n.u.clock())
 	n.u.opening = false
-	n.u.say("%s opens: %v", n.name, err)
-	if errors.Is(err, journal.ErrFenced) { // somebody else owns it by now
+	n.u.tracef("%s opens: %v", n.name, err)
+	if errors.Is(err, journal.ErrFenced) { // another process owns it by now
 		n.p.Shut(err)
-		n.vanish()
+		n.endFenced()
 		return
 	}
 	if errors.Is(err, journal.ErrHeld) {
-		n.u.endLease(n.seat) // of a process that is gone
+		n.u.endLease(n.home) // the lease belongs to a process that is gone
 	}
-	if err == nil && n == n.seat.zombie {
-		n.u.violate(Fencing, core.RunID{}, "%s took the partition back from %s", n.name, n.seat.node.name)
+	if err == nil && n == n.home.formerOwner {
+		n.u.violate(Fencing, core.RunID{}, "%s took the partition back from %s", n.name, n.home.node.name)
 	}
 	if err != nil {
-		n.down = true
+		n.needsOpen = true
 		n.u.after(n.u.span(time.Millisecond, 10*time.Second), n.name+" opens again", n.open)
 		return
 	}
-	n.u.book.acquired(n)
-	n.down = false
-	for _, say := range n.waiting {
-		n.u.after(n.u.between(0, 100*time.Millisecond), "what waited is said", say)
+	n.u.checker.noteOwner(n)
+	n.needsOpen = false
+	for _, say := range n.heldReports {
+		n.u.after(n.u.between(0, 100*time.Millisecond), "a report that waited is sent", say)
 	}
-	n.waiting = nil
-	n.after(n.u.between(0, time.Millisecond), "what was put is taken", func() {
-		for len(n.inbox) > 0 && !n.dead && !n.down {
-			n.take()
+	n.heldReports = nil
+	n.after(n.u.between(0, time.Millisecond), "what bodies told the engine is taken", func() {
+		for len(n.inbox) > 0 && !n.dead && !n.needsOpen {
+			n.takeOne()
 		}
 	})
 	n.p.Probe()
-	if !n.u.calm && n.u.chance(n.u.mood.crashAtBoundary*5) {
+	if !n.u.noFaults && n.u.chance(n.u.profile.crashAtBoundary*5) {
 		n.crash("during recovery")
 		return
 	}
@@ -97,7 +97,7 @@ func (n *node) open() {
 
 // wake returns when the node does something by itself.
 func (n *node) wake() (core.Time, bool) {
-	if n.dead || n.down {
+	if n.dead || n.needsOpen {
 		return 0, false
 	}
 	if n.more {
@@ -107,27 +107,30 @@ func (n *node) wake() (core.Time, bool) {
 	if next == 0 {
 		return 0, false
 	}
-	at := max(next.Add(-n.u.skew), n.u.now, n.frozen)
-	if at <= n.asked && len(n.flight) > 0 {
+	at := max(next.Add(-n.u.clockError), n.u.now, n.frozen)
+	if at <= n.lastTick && len(n.inFlight) > 0 {
 		return 0, false // it waits for the disk
 	}
 	return at, true
 }
 
-// tick is the node's own wake.
+// tick wakes the node by its own timer.
 func (n *node) tick() {
-	before, seq := n.p.Next(), n.u.book.batches
-	n.u.say("%s ticks", n.name)
+	before, seq := n.p.Next(), n.u.checker.batches
+	n.u.tracef("%s ticks", n.name)
 	n.turn()
-	if !n.dead && !n.down && !n.more && n.asked == n.u.now && len(n.flight) == 0 && n.p.Next() == before && before.Add(-n.u.skew) <= n.u.now && seq == n.u.book.batches {
-		n.u.violate(NoHang, n.u.book.anyOpen(), "the partition wants attention at %s and does nothing with it", offset(before))
+	idle := !n.dead && !n.needsOpen && !n.more && n.lastTick == n.u.now && len(n.inFlight) == 0
+	due := n.p.Next() == before && before.Add(-n.u.clockError) <= n.u.now
+	if idle && due && seq == n.u.checker.batches {
+		n.u.violate(NoHang, n.u.checker.anyOpen(), "something is due at %s, and the partition does nothing",
+			offset(before))
 	}
-	n.asked = n.u.now
+	n.lastTick = n.u.now
 }
 
 // turn is one round of the engine's loop.
 func (n *node) turn() {
-	if n.dead || n.down {
+	if n.dead || n.needsOpen {
 		return
 	}
 	if n.frozen > n.u.now {
@@ -137,17 +140,17 @@ func (n *node) turn() {
 	now := n.u.clock()
 	n.p.Refill(now)
 	n.fetch(now)
-	mark := n.u.book.ticking(n)
+	mark := n.u.checker.ticking(n)
 	n.more = n.p.Tick(now)
-	n.u.book.ticked(n, mark)
+	n.u.checker.ticked(n, mark)
 	n.cut()
 }
 
-// cut takes batches as far as the pipeline has room.
+// cut cuts batches while the pipeline has room.
 func (n *node) cut() {
-	for !n.dead && !n.down && len(n.flight) < n.u.mood.depth {
+	for !n.dead && !n.needsOpen && len(n.inFlight) < n.u.profile.pipelineDepth {
 		if err := n.p.ReadError(); err != nil {
-			if len(n.flight) == 0 {
+			if len(n.inFlight) == 0 {
 				n.failed(err)
 			}
 			return
@@ -156,23 +159,23 @@ func (n *node) cut() {
 		if b == nil {
 			return
 		}
-		n.flight = append(n.flight, b)
-		if len(n.flight) == 1 {
+		n.inFlight = append(n.inFlight, b)
+		if len(n.inFlight) == 1 {
 			n.send()
 		}
 	}
 }
 
-// send brings the first batch on its way to the disk.
+// send sends the first batch to the disk.
 func (n *node) send() {
-	if n.at("before an append") {
+	if n.atBoundary("before an append") {
 		return
 	}
-	if n.u.mood.latency == 0 {
-		n.append(n.flight[0])
+	if n.u.profile.diskTime == 0 {
+		n.append(n.inFlight[0])
 		return
 	}
-	b := n.flight[0]
+	b := n.inFlight[0]
 	n.u.after(n.latency(), n.name+" appends", func() { n.append(b) })
 }
 
@@ -180,155 +183,156 @@ func (n *node) latency() time.Duration {
 	if n.u.chance(0.3) {
 		return 0
 	}
-	return n.u.between(0, n.u.mood.latency)
+	return n.u.between(0, n.u.profile.diskTime)
 }
 
 func (n *node) append(b *journal.Batch) {
-	if n.dead || len(n.flight) == 0 || n.flight[0] != b {
+	if n.dead || len(n.inFlight) == 0 || n.inFlight[0] != b {
 		return
 	}
 	n.changed = true
-	n.u.book.writer = n
+	n.u.checker.appending = n
 	err := n.store.Append(n.u.ctx, b)
-	n.u.say("%s append of batch %d, %d bytes: %v", n.name, b.Seq, len(b.Encoded), err)
+	n.u.tracef("%s append of batch %d, %d bytes: %v", n.name, b.Seq, len(b.Encoded), err)
 	if err != nil {
 		n.failed(err)
 		return
 	}
-	if n.at("before an acknowledgement") {
+	if n.atBoundary("before an acknowledgement") {
 		return
 	}
-	n.acking = true
+	n.stored = true
 	n.u.after(n.latency(), n.name+" is acknowledged", func() { n.acknowledged(b) })
 }
 
 func (n *node) acknowledged(b *journal.Batch) {
-	if n.dead || len(n.flight) == 0 || n.flight[0] != b {
+	if n.dead || len(n.inFlight) == 0 || n.inFlight[0] != b {
 		return
 	}
-	n.changed, n.acking = true, false
-	n.flight = n.flight[1:]
+	n.changed, n.stored = true, false
+	n.inFlight = n.inFlight[1:]
 	before := n.p.Pending()
 	n.p.Committed(n.u.clock())
 	n.confirmed += before - n.p.Pending()
-	if n.at("after an acknowledgement") {
+	if n.atBoundary("after an acknowledgement") {
 		return
 	}
-	if len(n.flight) > 0 {
+	if len(n.inFlight) > 0 {
 		n.send()
 	}
 	n.turn()
 }
 
-// failed takes a failed append as the engine's loop does: forget, and open again, unless somebody else has taken over.
+// failed handles a failed append like the engine's loop: it drops the memory and opens the partition again later. If
+// another process has taken over, the node ends instead.
 func (n *node) failed(err error) {
-	n.flight, n.acking, n.more = nil, false, false
+	n.inFlight, n.stored, n.more = nil, false, false
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
 	n.p.Failed(err)
 	if errors.Is(err, journal.ErrFenced) {
 		n.p.Shut(err)
-		n.vanish()
+		n.endFenced()
 		return
 	}
-	n.down = true
+	n.needsOpen = true
 	n.u.after(n.u.span(time.Millisecond, 5*time.Second), n.name+" opens again", n.open)
 }
 
-// at is a boundary of a commit: the process may die here. It reports whether it did.
-func (n *node) at(where string) bool {
+// atBoundary is called at each boundary of a commit. The process may die there. It reports whether it did.
+func (n *node) atBoundary(where string) bool {
 	u := n.u
-	u.boundary++
-	if u.opt.CrashAt == u.boundary || (u.opt.CrashAt == 0 && !u.calm && u.chance(u.mood.crashAtBoundary)) {
+	u.boundaries++
+	if u.opt.CrashAt == u.boundaries || (u.opt.CrashAt == 0 && !u.noFaults && u.chance(u.profile.crashAtBoundary)) {
 		n.crash(where)
 		return true
 	}
 	return false
 }
 
-// crash ends the process. What was not durable is gone, and so are its workers.
+// crash ends the process. Everything that is not durable is lost, and its workers end.
 func (n *node) crash(where string) {
 	u := n.u
 	if n.dead {
 		return
 	}
-	if n == n.seat.zombie {
-		n.vanish()
+	if n == n.home.formerOwner {
+		n.endFenced()
 		return
 	}
 	u.crashes++
-	for _, s := range u.seats {
+	for _, s := range u.partitions {
 		if other := s.node; other == n || other.process == n.process && u.chance(0.8) {
 			other.die(where)
 		}
 	}
 }
 
-// die ends the part of a process that owns a partition. Another process takes the partition over.
+// die ends one partition of a process that crashes. Another process takes over the partition later.
 func (n *node) die(where string) {
 	u := n.u
 	if n.dead {
 		return
 	}
-	u.say("%s dies %s", n.name, where)
+	u.tracef("%s dies %s", n.name, where)
 	n.dead = true
-	n.flight = nil
-	u.silence()
+	n.inFlight = nil
+	u.checkInboxesLater()
 	n.workers.kill()
 	n.host.kill()
-	if n.seat.zombie != nil {
-		n.seat.zombie.vanish() // it held the same file
+	if n.home.formerOwner != nil {
+		n.home.formerOwner.endFenced() // it worked on the same file
 	}
-	u.clients.lost(n)
+	u.clients.nodeEnded(n)
 	down := u.span(time.Millisecond, time.Minute)
 	if u.chance(0.1) {
 		down = u.span(time.Minute, 6*time.Hour)
 	}
 	u.after(down, "another process starts", func() {
-		if n.seat.node == n && n.dead {
-			n.seat.boot(u)
+		if n.home.node == n && n.dead {
+			n.home.startNode(u)
 		}
 	})
 }
 
-// vanish ends a process that has been taken over.
-func (n *node) vanish() {
-	n.dead, n.flight = true, nil
-	n.u.silence()
+// endFenced ends a process that does not own its partition any more.
+func (n *node) endFenced() {
+	n.dead, n.inFlight = true, nil
+	n.u.checkInboxesLater()
 	n.workers.kill()
 	n.host.kill()
-	n.u.clients.lost(n)
-	if n.seat.zombie == n {
-		n.seat.zombie = nil
+	n.u.clients.nodeEnded(n)
+	if n.home.formerOwner == n {
+		n.home.formerOwner = nil
 	}
 }
 
-// quiet reports whether nothing is on its way to the disk.
-func (n *node) quiet() bool { return n.up() && len(n.flight) == 0 && n.p.Pending() == 0 }
+// idle reports whether nothing is on its way to the disk.
+func (n *node) idle() bool { return n.up() && len(n.inFlight) == 0 && n.p.Pending() == 0 }
 
-// call hands a client's request over. Nothing is answered by a process that is gone.
+// call gives the engine a client's request.
 func (n *node) call(c *engine.Call) {
 	n.p.Handle(c, n.u.clock())
 	n.turn()
 }
 
-// report hands a worker's report over. A worker keeps what it has to say until somebody listens.
+// report gives the engine a worker's report. The worker keeps the report while the process cannot take it.
 func (n *node) report(run core.RunID, in core.Input) {
 	switch {
 	case n.dead:
 	case n.frozen > n.u.now:
-		n.u.agenda.add(n.frozen, "a report that waited", func() { n.report(run, in) })
-	case n.host.ended(run, in): // its body says it
-	case n.down:
-		n.waiting = append(n.waiting, func() { n.report(run, in) })
+		n.u.agenda.add(n.frozen, "a report that waited is sent", func() { n.report(run, in) })
+	case n.host.takeEnd(run, in): // the body reports it
+	case n.needsOpen:
+		n.heldReports = append(n.heldReports, func() { n.report(run, in) })
 	default:
-		n.u.say("%s hears of %s: %s", n.name, short(run), inputText(in))
-		n.workers.told(run, in)
+		n.u.tracef("%s gets a report of %s: %s", n.name, short(run), inputText(in))
+		n.workers.forget(run, in)
 		n.p.Report(run, in, n.u.clock())
 		n.turn()
 	}
 }
 
-// after lets something happen in the process after a while, if that is still there.
+// after calls do in the process after a while. If the process has died by then, nothing happens.
 func (n *node) after(d time.Duration, what string, do func()) {
 	n.u.after(d, what, func() {
 		switch {
@@ -341,22 +345,22 @@ func (n *node) after(d time.Duration, what string, do func()) {
 	})
 }
 
-// put tells the engine something that its loop takes in after what was put before.
-func (n *node) put(what string, do func()) {
+// enqueue puts something that a body tells the engine into the inbox. The engine takes it later, in order.
+func (n *node) enqueue(what string, do func()) {
 	n.inbox = append(n.inbox, do)
 	d := n.u.between(0, 100*time.Microsecond)
 	switch {
-	case n.u.calm || n.u.chance(0.5):
+	case n.u.noFaults || n.u.chance(0.5):
 		d = 0
-	case n.u.chance(n.u.mood.busy):
-		d = n.u.between(0, max(n.u.mood.lag, n.u.mood.latency, 5*time.Millisecond))
+	case n.u.chance(n.u.profile.lateLoop):
+		d = n.u.between(0, max(n.u.profile.callTime, n.u.profile.diskTime, 5*time.Millisecond))
 	}
-	n.after(d, what, n.take)
+	n.after(d, what, n.takeOne)
 }
 
-// take takes in the first thing that was put and not taken yet.
-func (n *node) take() {
-	if n.down || len(n.inbox) == 0 {
+// takeOne takes the first item of the inbox.
+func (n *node) takeOne() {
+	if n.needsOpen || len(n.inbox) == 0 {
 		return
 	}
 	do := n.inbox[0]
@@ -365,14 +369,14 @@ func (n *node) take() {
 	n.turn()
 }
 
-// check asks whether all is well, when there is somebody to ask.
+// check runs the checks, unless one has failed already.
 func (n *node) check() {
-	if n.u.broken == nil {
-		n.u.book.check(n)
+	if n.u.violation == nil {
+		n.u.checker.check(n)
 	}
 }
 
-// fetch reads the inbox, if it is time. The messages arrive later, and some again that were taken.
+// fetch reads the partition's messages if it is time. They arrive later, and some that were taken come again.
 func (n *node) fetch(now core.Time) {
 	f, ok := n.p.Fetch(now)
 	if !ok {
@@ -380,21 +384,21 @@ func (n *node) fetch(now core.Time) {
 	}
 	u := n.u
 	read := func() {
-		messages, err := n.store.Inbox(u.ctx, n.seat.partition, f.After, f.Limit)
-		if !u.calm && u.chance(u.mood.doubled) {
-			messages = append(u.book.someSent(n.seat.partition), messages...)
+		messages, err := n.store.Inbox(u.ctx, n.home.number, f.After, f.Limit)
+		if !u.noFaults && u.chance(u.profile.repeatedMessages) {
+			messages = append(u.checker.takenMessages(n.home.number), messages...)
 		}
 		take := func() {
 			n.p.Fetched(f, messages, err, u.clock())
 			n.turn()
 		}
-		if u.mood.latency == 0 {
+		if u.profile.diskTime == 0 {
 			n.p.Fetched(f, messages, err, u.clock())
 		} else {
 			n.after(n.latency(), n.name+" takes its messages", take)
 		}
 	}
-	if u.mood.latency == 0 {
+	if u.profile.diskTime == 0 {
 		read()
 	} else {
 		n.after(n.latency(), n.name+" reads its inbox", read)

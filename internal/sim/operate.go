@@ -9,18 +9,18 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// act lets a client do something to a run, sensible or not.
-func (c *clients) act() {
+// actOnSomeRun makes a client operate on a run. The operation may make no sense for the run.
+func (c *clients) actOnSomeRun() {
 	a := c.someRun()
 	if a == nil {
 		return
 	}
 	u := c.u
 	if u.chance(0.15) {
-		c.ask(a)
+		c.waitForResult(a)
 		return
 	}
-	step := core.StepID(u.IntN(len(a.shadow.Steps) + 1))
+	step := core.StepID(u.IntN(len(a.state.Steps) + 1))
 	switch x := u.IntN(100); {
 	case x < 10:
 		c.operate(a.id, core.Operation{Op: core.OpCancel, Step: core.NoStep})
@@ -57,15 +57,17 @@ func (c *clients) act() {
 	}
 }
 
-// meddle lets a client do something to a run, or to a step whose attempt has just succeeded, at the time when its body decides.
-func (c *clients) meddle(id core.RunID, step core.StepID) {
+// interfere makes a client operate on a run at the time when its body decides. With a step, whose attempt has just
+// succeeded, the client operates on that step.
+func (c *clients) interfere(id core.RunID, step core.StepID) {
 	u := c.u
-	if u.calm || !u.chance(u.mood.meddle) {
+	if u.noFaults || !u.chance(u.profile.interference) {
 		return
 	}
 	if step != core.NoStep {
-		op := core.Operation{Op: pick(u.random, []core.Op{core.OpComplete, core.OpFail, core.OpSkip}), Step: step, Output: []byte(`"by hand"`)}
-		u.after(u.between(0, body.AnswerTime), "a client meddles", func() { c.operate(id, op) })
+		ops := []core.Op{core.OpComplete, core.OpFail, core.OpSkip}
+		op := core.Operation{Op: pick(u.random, ops), Step: step, Output: []byte(`"by hand"`)}
+		u.after(u.between(0, body.AnswerTime), "a client interferes", func() { c.operate(id, op) })
 		return
 	}
 	op := core.Operation{Op: core.OpRetryRun, Step: core.NoStep}
@@ -75,7 +77,8 @@ func (c *clients) meddle(id core.RunID, step core.StepID) {
 			c.operate(id, core.Operation{Op: core.OpResume, Step: core.NoStep})
 		})
 	}
-	u.after(u.between(0, max(u.mood.think, u.mood.lag, body.AnswerTime)), "a client meddles", func() { c.operate(id, op) })
+	soon := u.between(0, max(u.profile.computeTime, u.profile.callTime, body.AnswerTime))
+	u.after(soon, "a client interferes", func() { c.operate(id, op) })
 }
 
 func (c *clients) extend(a *account, step core.StepID) {
@@ -94,8 +97,8 @@ func (c *clients) extend(a *account, step core.StepID) {
 		op.To = u.clock().Add(u.span(time.Millisecond, time.Hour))
 	case 1:
 		op.To = policy.FarFuture
-		if def := a.shadow.Attached(); def != nil && op.Step == core.NoStep && def.Timetable != "" {
-			op.To = u.clock().Add(u.span(time.Minute, time.Hour)) // a chain by cron is to end some day
+		if def := a.state.Attached(); def != nil && op.Step == core.NoStep && def.Timetable != "" {
+			op.To = u.clock().Add(u.span(time.Minute, time.Hour)) // else a chain by cron would never end
 		}
 	default:
 		op.By = u.span(time.Second, time.Hour)
@@ -106,13 +109,14 @@ func (c *clients) extend(a *account, step core.StepID) {
 	c.operate(a.id, op)
 }
 
-// policy draws what an operator replaces a step's policy with.
+// policy chooses the policy with which an operator replaces that of a step.
 func (c *clients) policy() *policy.Policy {
 	u := c.u
 	p := &policy.Policy{}
 	if u.chance(0.8) {
 		p.Retry = &policy.Retry{
-			MaxAttempts: 1 + u.IntN(6), InitialInterval: u.span(time.Millisecond, time.Minute).Truncate(time.Millisecond),
+			MaxAttempts:        1 + u.IntN(6),
+			InitialInterval:    u.span(time.Millisecond, time.Minute).Truncate(time.Millisecond),
 			BackoffCoefficient: 1 + u.Float64(), Jitter: float64(u.IntN(2)) / 2,
 		}
 		if u.chance(0.1) {
@@ -123,7 +127,10 @@ func (c *clients) policy() *policy.Policy {
 		if !u.chance(0.25) {
 			continue
 		}
-		l := &policy.Limit{After: u.span(100*time.Millisecond, time.Hour).Truncate(time.Millisecond), Origin: "operator", Retry: kind.RetriesByDefault()}
+		l := &policy.Limit{
+			After:  u.span(100*time.Millisecond, time.Hour).Truncate(time.Millisecond),
+			Origin: "operator", Retry: kind.RetriesByDefault(),
+		}
 		if u.chance(0.3) {
 			l.OnExpire = policy.ExpireCancel
 		}
@@ -132,35 +139,35 @@ func (c *clients) policy() *policy.Policy {
 	return p
 }
 
-// ask waits for a run's outcome, as a caller does.
-func (c *clients) ask(a *account) {
+// waitForResult waits for a run's outcome like a caller does.
+func (c *clients) waitForResult(a *account) {
 	u := c.u
-	n := u.seatOf(a.id).node
+	n := u.partitionOf(a.id).node
 	if !n.up() {
 		return
 	}
 	w := engine.NewWaiter()
 	r := &request{call: &engine.Call{Op: engine.CallResult, Run: a.id, Waiter: w}, mark: c.mark(), to: n}
-	r.call.Done = func(*engine.Call) { u.book.answered(r) }
+	r.call.Done = func(*engine.Call) { u.checker.checkAnswer(r) }
 	n.call(r.call)
 	u.after(u.span(time.Second, time.Hour), "a client stops waiting", func() {
 		if outcome, ok := w.Ended(); ok {
-			u.book.outcome(&request{call: &engine.Call{Run: a.id, Outcome: outcome}})
+			u.checker.checkOutcome(&request{call: &engine.Call{Run: a.id, Outcome: outcome}})
 		} else if n.up() {
 			n.call(&engine.Call{Op: engine.CallLeave, Run: a.id, Waiter: w})
 		}
 	})
 }
 
-// nudge does, when all is calm, what only somebody outside can do: it resumes what is paused and sends the events that
-// are waited for.
-func (c *clients) nudge() {
+// unblock does what only a client can do, once the faults have ended: it resumes paused runs, sends the events that
+// runs wait for, and terminates runs whose body cannot go on.
+func (c *clients) unblock() {
 	u := c.u
-	for _, a := range u.book.order {
+	for _, a := range u.checker.order {
 		if a.model.closed {
 			continue
 		}
-		if u.seatOf(a.id).node.host.changed(a.id) != nil {
+		if u.partitionOf(a.id).node.host.codeChanged(a.id) != nil {
 			c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
 			continue
 		}
@@ -169,14 +176,14 @@ func (c *clients) nudge() {
 		}
 		for i := range a.model.steps {
 			if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait {
-				c.operateSignal(a.id, s.spec.Event)
+				c.sendEvent(a.id, s.spec.Event)
 			}
 		}
 	}
-	u.after(10*time.Minute, "those outside look again", c.nudge)
+	u.after(10*time.Minute, "clients look for blocked runs", c.unblock)
 }
 
-func (c *clients) operateSignal(id core.RunID, event string) {
+func (c *clients) sendEvent(id core.RunID, event string) {
 	r := &request{mark: `"` + c.mark() + `"`}
 	in := core.SignalReceived{Name: event, Payload: []byte(r.mark)}
 	if c.u.chance(0.5) {

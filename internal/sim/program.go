@@ -15,73 +15,73 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// programs is how many different bodies there are over all universes.
+// programs is how many different bodies exist for all universes together.
 const programs = 1024
 
-// program is the body of a workflow: what a Go function would do, as a tree that can be walked again and again.
+// program is the body of a workflow, as a tree of actions. A Go function would be code; a tree can be executed by
+// body.Host and also walked through by the checker.
 type program struct {
-	main  []deed
-	again bool          // it continues as new while its input is large
-	fails bool          // it ends with an error of its own
+	main  []action
+	again bool          // the run continues as new while its input is large
+	fails bool          // the body ends with an error of its own
 	retry *policy.Retry // of its runs
 	hook  *core.StepSpec
-	undo  []deed        // detached: what it does where the rest has failed, or its run was stopped
-	limit time.Duration // for that; 0: a minute
 }
 
-// deed is one thing that a branch of a program does.
-type deed struct {
-	kind   deedKind
-	name   string
-	spec   core.StepSpec // of doStep
-	length time.Duration // of a sleep
-	heed   heed
-	then   []deed   // what it does about a step that did not succeed
-	parts  [][]deed // of branches
-	told   bool     // the step's name depends on what the branch saw last
-
-	detached bool // of doStep, doBegin: it goes on when the run or a scope ends
-	cancels  bool // of doRace: the branch that is not the first is cancelled
+// action is one thing that a branch of a program does.
+type action struct {
+	kind           actionKind
+	name           string
+	spec           core.StepSpec // with doStep, doBegin and doJoin
+	length         time.Duration // of a sleep
+	onFailure      failureHandling
+	then           []action   // what the branch does after the step has failed
+	parts          [][]action // the actions of its branches
+	nameFromResult bool       // the step's name depends on the results that the branch has seen
 }
 
-type deedKind uint8
+type actionKind uint8
 
 const (
-	doStep     deedKind = iota // asks for a step and waits for it
-	doBegin                    // asks for a step
-	doJoin                     // waits for the step that was begun before
-	doBranches                 // has branches beside each other and waits for all
-	doRace                     // waits for the first of two branches
-	doVersion                  // notes the version of the code
-	doScope                    // has a branch in a scope, does something else, cancels the scope and waits for the branch
+	doStep     actionKind = iota // asks for a step and waits for it
+	doBegin                      // asks for a step and goes on
+	doJoin                       // waits for the step of an earlier doBegin
+	doBranches                   // starts parallel branches and waits for all of them
+	doRace                       // starts two branches and waits for the first one
+	doVersion                    // records the version of the code
 )
 
-// heed is what a branch does about a step that did not succeed.
-type heed uint8
+// failureHandling is what a branch does after a step that did not succeed.
+type failureHandling uint8
 
 const (
-	heedAll  heed = iota // its branch fails
-	heedLate             // it does something about one that timed out; else its branch fails
-	heedNone             // it does something about it and goes on
+	failBranch    failureHandling = iota // the branch fails
+	handleTimeout                        // after a timeout like handleFailure, else like failBranch
+	handleFailure                        // it executes action.then and goes on
 )
 
-// stepName is the name of a deed's step, for a branch that has seen that.
-func (d *deed) stepName(seen uint32) string {
-	if d.told {
-		return d.name + "." + strconv.Itoa(int(seen%3))
+// stepName returns the name of an action's step. The hash is that of the results which the branch has seen.
+func (act *action) stepName(seen uint32) string {
+	if act.nameFromResult {
+		return act.name + "." + strconv.Itoa(int(seen%3))
 	}
-	return d.name
+	return act.name
 }
 
-// partName is the name of the branch of a deed's part.
-func (d *deed) partName(i int) string { return d.name + "p" + strconv.Itoa(i) }
+// partName returns the name of the branch of a part, in the code as it was or as it was changed.
+func (act *action) partName(i int, renamed bool) string {
+	if renamed {
+		return act.name + renamedPart + strconv.Itoa(i)
+	}
+	return act.name + "p" + strconv.Itoa(i)
+}
 
-// after is how a branch goes on after a step of that phase; waits: it does something about it first.
-func (d *deed) after(phase core.StepPhase) progress {
+// after returns how a branch goes on after its step has closed with that phase; waits: it executes action.then first.
+func (act *action) after(phase core.StepPhase) progress {
 	switch {
 	case phase == core.StepSucceeded:
 		return goesOn
-	case d.heed == heedAll || (d.heed == heedLate && phase != core.StepTimedOut):
+	case act.onFailure == failBranch || (act.onFailure == handleTimeout && phase != core.StepTimedOut):
 		return fails
 	default:
 		return waits
@@ -95,106 +95,113 @@ var programLibrary [programs]struct {
 
 func programName(n int) string { return "b" + strconv.Itoa(n) }
 
-// programAt makes the body's workflow of a number.
+// programAt returns the workflow of program n.
 func programAt(n int) *workflow {
 	slot := &programLibrary[n]
 	slot.once.Do(func() {
-		c := &composer{random: newRandom(uint64(n), 0xb0d1e5), parent: n%3 == 0}
+		c := &programGenerator{random: newRandom(uint64(n), 0xb0d1e5), parent: n%3 == 0}
 		sum := sha256.Sum256([]byte(programName(n)))
 		slot.source = journal.Definition{
-			ID: core.DefinitionID(sum[:16]), Kind: journal.KindGo, Name: programName(n), Source: []byte(`{"kind":"go"}`),
+			ID: core.DefinitionID(sum[:16]), Kind: journal.KindGo, Name: programName(n),
+			Source: []byte(`{"kind":"go"}`),
 		}
 		slot.program = c.program()
-		newStopper(n, c.count).amend(slot.program)
 		slot.compiled = slot.program.definition()
 	})
 	return &slot.workflow
 }
 
-// composer makes one program.
-type composer struct {
+// programGenerator generates one program.
+type programGenerator struct {
 	random
 	parent bool // it may start child runs
 	count  int
 }
 
-func (c *composer) program() *program {
-	p := &program{main: c.deeds(2), again: c.chance(0.15), fails: c.chance(0.1)}
-	if c.chance(0.2) {
-		p.retry = &policy.Retry{MaxAttempts: 2 + c.IntN(2), InitialInterval: c.span(time.Millisecond, 5*time.Minute).Truncate(time.Millisecond), BackoffCoefficient: 1.5}
+func (g *programGenerator) program() *program {
+	p := &program{main: g.actions(2), again: g.chance(0.15), fails: g.chance(0.1)}
+	if g.chance(0.2) {
+		p.retry = &policy.Retry{
+			MaxAttempts:        2 + g.IntN(2),
+			InitialInterval:    g.span(time.Millisecond, 5*time.Minute).Truncate(time.Millisecond),
+			BackoffCoefficient: 1.5,
+		}
 	}
-	if c.chance(0.2) {
+	if g.chance(0.2) {
 		p.hook = &core.StepSpec{Name: "hook", Def: -1, Kind: core.KindTask, Hook: true, Type: "a"}
 	}
 	return p
 }
 
-func (c *composer) deeds(depth int) []deed {
-	var out []deed
-	for range 1 + c.IntN(4) {
-		c.count++
-		d := deed{name: "s" + strconv.Itoa(c.count), told: c.chance(0.3)}
-		switch x := c.Float64(); {
+func (g *programGenerator) actions(depth int) []action {
+	var out []action
+	for range 1 + g.IntN(4) {
+		g.count++
+		act := action{name: "s" + strconv.Itoa(g.count), nameFromResult: g.chance(0.3)}
+		switch x := g.Float64(); {
 		case depth > 0 && x < 0.2:
-			d.kind, d.parts = doBranches, [][]deed{c.deeds(depth - 1), c.deeds(depth - 1)}
-			if c.chance(0.3) {
-				d.parts = append(d.parts, c.deeds(depth-1))
+			act.kind, act.parts = doBranches, [][]action{g.actions(depth - 1), g.actions(depth - 1)}
+			if g.chance(0.3) {
+				act.parts = append(act.parts, g.actions(depth-1))
 			}
 		case depth > 0 && x < 0.3:
-			d.kind, d.parts = doRace, [][]deed{c.deeds(depth - 1), c.deeds(depth - 1)}
+			act.kind, act.parts = doRace, [][]action{g.actions(depth - 1), g.actions(depth - 1)}
 		case x < 0.36:
-			d.kind = doVersion
+			act.kind = doVersion
 		default:
-			c.step(&d, depth)
-			if d.kind == doBegin && c.chance(0.7) {
-				out = append(out, d)
-				out = append(out, c.deeds(0)...)
-				d.kind = doJoin
+			g.step(&act, depth)
+			if act.kind == doBegin && g.chance(0.7) {
+				out = append(out, act)
+				out = append(out, g.actions(0)...)
+				act.kind = doJoin
 			}
 		}
-		out = append(out, d)
+		out = append(out, act)
 	}
 	return out
 }
 
-func (c *composer) step(d *deed, depth int) {
-	if d.heed = heed(c.IntN(3)); d.heed != heedAll && depth > 0 && c.chance(0.6) {
-		d.then = c.deeds(0)
+func (g *programGenerator) step(act *action, depth int) {
+	if act.onFailure = failureHandling(g.IntN(3)); act.onFailure != failBranch && depth > 0 && g.chance(0.6) {
+		act.then = g.actions(0)
 	}
-	if c.chance(0.4) {
-		d.kind = doBegin
+	if g.chance(0.4) {
+		act.kind = doBegin
 	}
-	s := &d.spec
+	s := &act.spec
 	s.Def = -1
-	switch x := c.Float64(); {
+	switch x := g.Float64(); {
 	case x < 0.55:
-		s.Kind, s.Type, s.Policy = core.KindTask, body.TypeLocal, c.limited(policy.StepLimits...)
+		s.Kind, s.Type, s.Policy = core.KindTask, body.TypeLocal, g.limited(policy.StepLimits...)
 	case x < 0.67:
-		s.Kind, s.Type, s.Policy = core.KindTask, pick(c.random, []string{"a", "b", "c"}), c.limited(policy.StepLimits...)
+		s.Kind, s.Type = core.KindTask, pick(g.random, []string{"a", "b", "c"})
+		s.Policy = g.limited(policy.StepLimits...)
 	case x < 0.78:
-		s.Kind, d.length = core.KindSleep, c.span(time.Millisecond, 20*time.Minute).Truncate(time.Millisecond)
-	case x < 0.9 || !c.parent:
-		s.Kind, s.Event = core.KindWait, pick(c.random, events)
-		if c.chance(0.5) {
-			s.Policy.Wait = &policy.Limit{After: c.span(time.Second, 30*time.Minute).Truncate(time.Millisecond)}
+		s.Kind, act.length = core.KindSleep, g.span(time.Millisecond, 20*time.Minute).Truncate(time.Millisecond)
+	case x < 0.9 || !g.parent:
+		s.Kind, s.Event = core.KindWait, pick(g.random, events)
+		if g.chance(0.5) {
+			s.Policy.Wait = &policy.Limit{After: g.span(time.Second, 30*time.Minute).Truncate(time.Millisecond)}
 		}
 	default:
-		s.Kind, s.Type = core.KindChild, workflowName(c.IntN(workflows/3)*3+1)
-		if c.chance(0.5) {
-			s.Type = programName(c.IntN(programs/3)*3 + 1)
+		s.Kind, s.Type = core.KindChild, workflowName(g.IntN(workflows/3)*3+1)
+		if g.chance(0.5) {
+			s.Type = programName(g.IntN(programs/3)*3 + 1)
 		}
-		s.Policy = c.limited(policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitStartToClose)
-		s.Spread = c.chance(0.5)
-		s.Input = fmt.Appendf(nil, `{"name":%q,"input":{"n":%d,"list":[1,2]},"close":%q}`, s.Type, c.IntN(8), pick(c.random, []string{"", "terminate", "abandon"}))
+		s.Policy = g.limited(policy.LimitScheduleToClose, policy.LimitDeadline, policy.LimitStartToClose)
+		s.Spread = g.chance(0.5)
+		n, closing := g.IntN(8), pick(g.random, []string{"", "terminate", "abandon"})
+		s.Input = fmt.Appendf(nil, `{"name":%q,"input":{"n":%d,"list":[1,2]},"close":%q}`, s.Type, n, closing)
 	}
 }
 
-// limited draws a policy with some of the limits.
+// limited generates a policy with some of the limits.
 func (r random) limited(kinds ...policy.LimitKind) policy.Policy {
 	p := policy.Policy{}
 	if r.chance(0.6) {
 		p.Retry = &policy.Retry{
-			MaxAttempts: 1 + r.IntN(6), InitialInterval: r.span(time.Millisecond, time.Minute).Truncate(time.Millisecond),
+			MaxAttempts:        1 + r.IntN(6),
+			InitialInterval:    r.span(time.Millisecond, time.Minute).Truncate(time.Millisecond),
 			BackoffCoefficient: 1 + r.Float64(), Jitter: float64(r.IntN(2)) / 2,
 		}
 	}
@@ -202,7 +209,8 @@ func (r random) limited(kinds ...policy.LimitKind) policy.Policy {
 		if kind == policy.LimitWait || !r.chance(0.25) {
 			continue
 		}
-		l := &policy.Limit{After: r.span(100*time.Millisecond, time.Hour).Truncate(time.Millisecond), Retry: kind.RetriesByDefault()}
+		after := r.span(100*time.Millisecond, time.Hour).Truncate(time.Millisecond)
+		l := &policy.Limit{After: after, Retry: kind.RetriesByDefault()}
 		if r.chance(0.3) {
 			l.OnExpire = policy.ExpireCancel
 		}
@@ -213,28 +221,30 @@ func (r random) limited(kinds ...policy.LimitKind) policy.Policy {
 
 var _ core.Decider = (*program)(nil)
 
-// definition is the program as the machine sees it: without steps of its own, for its body decides them.
+// definition returns the program as core knows it. It has no steps, because the body decides them.
 func (p *program) definition() *core.Definition {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,
-		HandlesCancel: true,
-		Rules:         func() core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
+		Rules: func() core.RunRules { return core.RunRules{Retry: p.retry} },
 	}
 }
 
-// Decide implements core.Decider: the body does, but for the hook of a run that did not succeed.
+// Decide implements core.Decider. It leaves the decision to the body, except for the hook of a run that did not
+// succeed.
 func (p *program) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.Command {
 	switch {
 	case r.Closing == nil:
 		return []core.Command{core.Consult{Closed: closed}}
-	case p.hook == nil || r.Closing.Hook > 0 || r.Closing.Phase == core.RunSucceeded || r.Closing.Phase == core.RunContinued:
+	case p.hook == nil || r.Closing.Hook > 0:
+		return nil
+	case r.Closing.Phase == core.RunSucceeded || r.Closing.Phase == core.RunContinued:
 		return nil
 	default:
 		return []core.Command{core.Schedule{Spec: p.hook, Item: -1, Group: core.NoStep}}
 	}
 }
 
-// Match implements core.Decider; a program's steps have no expressions.
+// Match implements core.Decider. A program's steps have no expressions.
 func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
 	return policy.Match{}
 }
@@ -244,35 +254,34 @@ func (p *program) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 	return s.Spec.Input, nil
 }
 
-// text writes a program for people.
+// text describes a program for people.
 func (p *program) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "again %t, fails %t, retry %+v\n", p.again, p.fails, p.retry)
-	writeDeeds(&b, p.main, 1)
-	fmt.Fprintf(&b, "undo within %s\n", p.limit)
-	writeDeeds(&b, p.undo, 1)
+	writeActions(&b, p.main, 1)
 	return b.String()
 }
 
-func writeDeeds(b *strings.Builder, deeds []deed, indent int) {
-	for _, d := range deeds {
-		kind := [...]string{"step", "begin", "join", "branches", "race", "version", "scope"}[d.kind]
-		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, d.name)
-		if d.kind <= doJoin {
-			fmt.Fprintf(b, " %s %s%s %s heed %d", d.spec.Kind, d.spec.Type, d.spec.Event, d.length, d.heed)
+func writeActions(b *strings.Builder, actions []action, indent int) {
+	for _, act := range actions {
+		kind := [...]string{"step", "begin", "join", "branches", "race", "version"}[act.kind]
+		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, act.name)
+		if act.kind <= doJoin {
+			spec := act.spec
+			fmt.Fprintf(b, " %s %s%s %s onFailure %d", spec.Kind, spec.Type, spec.Event, act.length, act.onFailure)
 		}
-		fmt.Fprintf(b, " told %t detached %t cancels %t\n", d.told, d.detached, d.cancels)
-		writeDeeds(b, d.then, indent+2)
-		for i, part := range d.parts {
+		fmt.Fprintf(b, " nameFromResult %t\n", act.nameFromResult)
+		writeActions(b, act.then, indent+2)
+		for i, part := range act.parts {
 			fmt.Fprintf(b, "%s[%d]\n", strings.Repeat("  ", indent+1), i)
-			writeDeeds(b, part, indent+2)
+			writeActions(b, part, indent+2)
 		}
 	}
 }
 
-// anySpread reports whether a deed begins a child run that may live in another partition.
-func anySpread(deeds []deed) bool {
-	return slices.ContainsFunc(deeds, func(d deed) bool {
-		return d.spec.Spread || anySpread(d.then) || slices.ContainsFunc(d.parts, anySpread)
+// anySpread reports whether an action begins a child run that may live in another partition.
+func anySpread(actions []action) bool {
+	return slices.ContainsFunc(actions, func(act action) bool {
+		return act.spec.Spread || anySpread(act.then) || slices.ContainsFunc(act.parts, anySpread)
 	})
 }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// random is a universe's only source of chance.
+// random has the random numbers of a universe. They follow from its seed.
 type random struct{ *rand.Rand }
 
 func newRandom(seed, stream uint64) random { return random{rand.New(rand.NewPCG(seed, stream))} }
 
-// chance is true with probability p.
+// chance returns true with probability p.
 func (r random) chance(p float64) bool { return p > 0 && r.Float64() < p }
 
-// span draws a duration between low and high, every order of magnitude as likely as the other.
+// span returns a duration between low and high. Every order of magnitude is equally likely.
 func (r random) span(low, high time.Duration) time.Duration {
 	if low >= high {
 		return low
@@ -23,7 +23,7 @@ func (r random) span(low, high time.Duration) time.Duration {
 	return time.Duration(math.Exp(l + r.Float64()*(h-l))).Truncate(time.Microsecond)
 }
 
-// between draws a duration between low and high evenly.
+// between returns a duration between low and high. Every duration is equally likely.
 func (r random) between(low, high time.Duration) time.Duration {
 	return (low + time.Duration(r.Float64()*float64(high-low))).Truncate(time.Microsecond)
 }

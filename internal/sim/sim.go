@@ -10,36 +10,38 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Options shape universes. Zero values are useful.
+// Options configures a universe. The zero value is useful.
 type Options struct {
-	Runs       int           // how many starts clients send at least; default 8
-	Span       time.Duration // how long clients and faults are active at most; default 1h
-	Steps      int           // after that many steps a universe that is not over hangs; default 60,000
-	Partitions int           // 0: drawn
-	Calm       bool          // no faults, no crashes: for measuring, and for telling whose fault something is
-	Trace      io.Writer     // what happens, a line a step; nil: nobody wants to know
-	// CrashAt kills the process at the boundary of a commit with that number, counted from 1, and at no other; 0: at
-	// random boundaries; below 0: at none.
+	Runs       int           // the clients start at least this many runs; default 8
+	Span       time.Duration // clients and faults are active at most this long; default 1h
+	Steps      int           // a universe that takes more steps than this fails; default 60,000
+	Partitions int           // 0: the seed chooses
+	NoFaults   bool          // no faults and no crashes: to measure, or to find out whether a fault causes a failure
+	Trace      io.Writer     // gets one line for each step; nil: no trace
+	// CrashAt kills the process at one boundary of a commit. Boundaries are counted from 1. 0: at random boundaries;
+	// below 0: at none.
 	CrashAt int
-	// Wrap lays something over the journal, as a test does that wants to see the checks bite.
-	Wrap func(journal.Journal) journal.Journal
-	// Tamper is shown the runs in the engine's memory before each check, for the same purpose.
-	Tamper func(*core.Run)
-	// Bodies lays something over the host of the runs' bodies, Calls over the engine as that host sees it, and
-	// Shell over its timers and goroutines. Decide hands on what a body of that generation has decided. They have
-	// the same purpose.
+	// WrapJournal wraps the journal. A test uses it to plant a mistake which the checks must notice.
+	WrapJournal func(journal.Journal) journal.Journal
+	// ChangeMemory gets each run in the engine's memory before each check. Tests use it to plant a mistake.
+	ChangeMemory func(*core.Run)
+	// The next fields plant mistakes between the engine and the bodies. Bodies wraps the host of the bodies, Calls
+	// wraps the engine as that host sees it, and Shell wraps the host's timers and goroutines. Decide passes a body's
+	// decision to the engine.
 	Bodies func(engine.Bodies) engine.Bodies
 	Calls  func(body.EngineCalls) body.EngineCalls
 	Shell  func(body.Shell) body.Shell
 	Decide func(d Decision)
+	// Search wraps the function that takes the answer when an attempt looks for its function.
+	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
 }
 
-// Decision is what a body has decided, on its way to the engine.
+// Decision is what a body decided, before the engine gets it.
 type Decision struct {
 	Partition  *engine.Partition
 	Call       *engine.Call
 	Generation int // of the body
-	Current    int // of those that are called now
+	Current    int // of the bodies that are called now
 	At         core.Time
 }
 
@@ -61,42 +63,44 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Report tells what a universe was like.
+// Report describes a universe that has ended.
 type Report struct {
-	Seed       uint64
-	Steps      int
-	Batches    int
-	Entries    int
-	Runs       int
-	Attempts   int
-	Crashes    int
-	Messages   int // between partitions
-	Panics     int // of deciders, by a bug that is planted in some universes
-	Partitions int
-	Owners     int // how often a process took a partition over, the first owners included
-	Boundaries int // of commits: where CrashAt can kill the process
-	Lasted     time.Duration
-	Hash       uint64 // of all that became durable, in order
+	Seed        uint64
+	Steps       int
+	Batches     int
+	Entries     int
+	Runs        int
+	Attempts    int
+	Crashes     int
+	Messages    int // between partitions
+	Panics      int // of deciders; some universes have a planted bug
+	Partitions  int
+	Owners      int // how often a process took over a partition, including the first owners
+	Boundaries  int // of commits; CrashAt can kill the process at each
+	VirtualTime time.Duration
+	Hash        uint64 // of all entries that became durable, in order
 }
 
-// Run lives one universe. The error is a *[Violation] where something did not hold that must.
+// Run runs the universe of one seed. If an invariant did not hold, the error is a *[Violation].
 func Run(seed uint64, opt Options) (Report, error) {
 	u := newUniverse(seed, opt.withDefaults())
-	u.live()
-	u.owners(func(n *node) { n.host.kill() })
-	b := u.book
+	u.run()
+	u.eachNode(func(n *node) { n.host.kill() })
+	ch := u.checker
 	r := Report{
-		Seed: seed, Steps: u.steps, Batches: b.batches, Entries: b.entries, Runs: len(b.order), Attempts: b.attempts,
-		Crashes: u.crashes, Messages: b.messages, Panics: u.bug.panics, Partitions: u.mood.partitions, Owners: u.nodes,
-		Boundaries: u.boundary, Lasted: u.now.Sub(epoch), Hash: b.hash.Sum64(),
+		Seed: seed, Steps: u.steps, Batches: ch.batches, Entries: ch.entries,
+		Runs: len(ch.order), Attempts: ch.attempts,
+		Crashes: u.crashes, Messages: ch.messages, Panics: u.bug.panics, Partitions: u.profile.partitions,
+		Owners:     u.nodeCount,
+		Boundaries: u.boundaries, VirtualTime: u.now.Sub(epoch), Hash: ch.hash.Sum64(),
 	}
-	if u.broken == nil {
+	if u.violation == nil {
 		return r, nil
 	}
-	v := u.broken
+	v := u.violation
 	if opt.Trace != nil {
-		b.tail(opt.Trace, 3)
+		ch.tail(opt.Trace, 3)
 	}
-	v.Seed, v.Step, v.At, v.Story = seed, u.steps, u.now, b.story(v.Run)
+	v.Seed, v.Step, v.At, v.Story = seed, u.steps, u.now, ch.story(v.Run)
 	return r, v
 }

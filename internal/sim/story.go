@@ -12,31 +12,31 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// story is a run's durable history and its workflow, for people.
-func (b *book) story(id core.RunID) string {
-	a := b.accounts[id]
+// story describes a run's durable history and its workflow for people.
+func (ch *checker) story(id core.RunID) string {
+	a := ch.accounts[id]
 	if a == nil {
 		return ""
 	}
 	var s strings.Builder
-	if w, err := workflowNamed(a.shadow.Workflow); err == nil {
+	if w, err := workflowNamed(a.state.Workflow); err == nil {
 		fmt.Fprintf(&s, "%s\n", w.text())
 	}
-	fmt.Fprintf(&s, "run %s of %s:\n", id, a.shadow.Workflow)
+	fmt.Fprintf(&s, "run %s of %s:\n", id, a.state.Workflow)
 	for i, e := range a.entries {
 		for _, rec := range e.Records {
 			fmt.Fprintf(&s, "  batch %4d %14s  %s\n", a.seqs[i], offset(e.At), a.recordText(rec))
 		}
 	}
-	fmt.Fprintf(&s, "  = %s\n", a.shadow.Phase)
+	fmt.Fprintf(&s, "  = %s\n", a.state.Phase)
 	return s.String()
 }
 
 // tail writes the last batches of all runs.
-func (b *book) tail(w io.Writer, batches uint64) {
-	for _, a := range b.order {
+func (ch *checker) tail(w io.Writer, batches uint64) {
+	for _, a := range ch.order {
 		for i, e := range a.entries {
-			if a.seqs[i]+batches <= b.u.seatOf(a.id).seq {
+			if a.seqs[i]+batches <= ch.u.partitionOf(a.id).lastBatch {
 				continue
 			}
 			for _, rec := range e.Records {
@@ -46,18 +46,18 @@ func (b *book) tail(w io.Writer, batches uint64) {
 	}
 }
 
-// recordText is recordText with the step's name.
+// recordText returns the text of a record, with the name of its step.
 func (a *account) recordText(rec core.Record) string {
 	name := ""
 	if f := reflect.ValueOf(rec).FieldByName("Step"); f.IsValid() {
-		if id := core.StepID(f.Uint()); int(id) < len(a.shadow.Steps) {
-			name = a.shadow.Steps[id].Key() + ": "
+		if id := core.StepID(f.Uint()); int(id) < len(a.state.Steps) {
+			name = a.state.Steps[id].Key() + ": "
 		}
 	}
 	return name + recordText(rec)
 }
 
-// recordText writes a record as its type and the fields that are set.
+// recordText returns the type of a record and the fields that are not zero.
 func recordText(rec core.Record) string {
 	v := reflect.ValueOf(rec)
 	return strings.TrimPrefix(v.Type().String(), "core.") + fields(v)
@@ -88,7 +88,7 @@ func fields(v reflect.Value) string {
 	return " {" + strings.Join(out, ", ") + "}"
 }
 
-// text writes a value as short as it can be understood.
+// text writes a value in as few characters as people can understand.
 func text(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case core.Time:
@@ -129,7 +129,7 @@ func text(v reflect.Value) string {
 	}
 }
 
-// short is the end of a run's id, which tells it from others well enough.
+// short returns the end of a run's id, which is different for each run of a universe.
 func short(id core.RunID) string {
 	s := id.String()
 	return s[len(s)-6:]

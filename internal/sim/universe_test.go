@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSameSeedSameUniverse holds the simulation to its first promise: without it no failing seed could be seen again.
-func TestSameSeedSameUniverse(t *testing.T) {
+// TestSameSeedGivesSameUniverse checks what makes failures repeatable: a seed always gives the same universe.
+func TestSameSeedGivesSameUniverse(t *testing.T) {
 	for seed := uint64(1); seed <= 25; seed++ {
 		first, err := Run(seed, Options{})
 		if err != nil {
@@ -30,10 +30,11 @@ func TestWorkflowsCompile(t *testing.T) {
 	}
 }
 
-// TestCalm lives universes in which nothing goes wrong but the work itself: what fails here is no matter of faults.
-func TestCalm(t *testing.T) {
+// TestUniversesWithoutFaults runs universes in which only the work itself fails. So no fault can be the cause of a
+// failure here.
+func TestUniversesWithoutFaults(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
-		r, err := Run(seed, Options{Calm: true, Partitions: 1 + int(seed%4)})
+		r, err := Run(seed, Options{NoFaults: true, Partitions: 1 + int(seed%4)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,7 @@ func TestCalm(t *testing.T) {
 }
 
 // TestCrashEverywhere kills the process at each boundary of every commit of a few small universes: before an append,
-// after it and before its acknowledgement, after its acknowledgement.
+// between the append and its acknowledgement, and after the acknowledgement.
 func TestCrashEverywhere(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		opt := Options{Runs: 3, Span: 10 * time.Second, CrashAt: -1}
@@ -61,13 +62,13 @@ func TestCrashEverywhere(t *testing.T) {
 	}
 }
 
-// TestPlantedPanics: there are universes in which deciders panic, and in which all runs end once the bug is gone. That holds
-// in each universe is checked there.
-func TestPlantedPanics(t *testing.T) {
+// TestRunsEndAfterPlantedPanics checks that some universes have deciders that panic. Each universe itself checks that
+// all its runs end once the bug is gone.
+func TestRunsEndAfterPlantedPanics(t *testing.T) {
 	universes, panics := 0, 0
 	for seed := uint64(1); universes < 5; seed++ {
 		if seed > 100 {
-			t.Fatalf("%d universes of %d have panics", universes, seed)
+			t.Fatalf("only %d of %d universes have panics", universes, seed)
 		}
 		r, err := Run(seed, Options{})
 		if err != nil {

@@ -9,139 +9,142 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// checkView holds the rows that ride in a batch against the fold of what is durable with it.
-func (b *book) checkView(batch *journal.Batch) {
+// checkView compares the rows of the view in a batch with the state that follows from the journal up to that batch.
+func (ch *checker) checkView(batch *journal.Batch) {
 	v := batch.View
 	for i := range v.Runs {
 		row := &v.Runs[i]
-		a := b.accounts[row.ID]
+		a := ch.accounts[row.ID]
 		if a == nil {
-			b.u.violate(Replay, row.ID, "the view has a run that is not in the journal")
+			ch.u.violate(Replay, row.ID, "the view has a run that is not in the journal")
 			continue
 		}
 		if row.Applied != batch.Seq {
-			b.u.violate(Replay, row.ID, "the row says batch %d and rides in batch %d", row.Applied, batch.Seq)
+			ch.u.violate(Replay, row.ID, "the row says batch %d, but it is in batch %d", row.Applied, batch.Seq)
 		}
-		b.checkRow(a, row)
+		ch.checkRow(a, row)
 	}
 	for i := range v.Steps {
-		if a := b.accounts[v.Steps[i].Run]; a != nil {
-			b.checkStep(a, &v.Steps[i])
+		if a := ch.accounts[v.Steps[i].Run]; a != nil {
+			ch.checkStep(a, &v.Steps[i])
 		}
 	}
 	for i := range v.History {
-		b.checkHistory(&v.History[i])
+		ch.checkHistory(&v.History[i])
 	}
-	for _, a := range b.order {
-		if b.u.seatOf(a.id).partition != batch.Partition {
+	for _, a := range ch.order {
+		if ch.u.partitionOf(a.id).number != batch.Partition {
 			continue
 		}
-		if a.viewed < len(a.entries) && a.seqs[a.viewed] <= v.Through {
-			b.u.violate(Replay, a.id, "the view claims to hold all up to batch %d and lacks batch %d of the run", v.Through, a.seqs[a.viewed])
+		if a.inView < len(a.entries) && a.seqs[a.inView] <= v.Through {
+			ch.u.violate(Replay, a.id,
+				"the view says it has everything up to batch %d, but it does not have the run's batch %d",
+				v.Through, a.seqs[a.inView])
 		}
 	}
 }
 
-func (b *book) checkRow(a *account, row *journal.RunRow) {
-	r := a.shadow
+func (ch *checker) checkRow(a *account, row *journal.RunRow) {
+	r := a.state
 	due := r.Wake()
 	if r.Phase.Closed() {
 		due = 0
 	} else if r.Active() {
 		due = journal.WakeActive
 	}
-	if !r.Phase.Closed() && row.Wake == journal.WakeSetAside && b.writer.p.SetAside(a.id) != nil {
+	if !r.Phase.Closed() && row.Wake == journal.WakeSetAside && ch.appending.p.SetAside(a.id) != nil {
 		due = row.Wake
 	}
 	want := *row
 	want.Workflow, want.WorkflowID, want.Key, want.Definition = r.Workflow, r.WorkflowID, r.Key, r.Definition
-	want.Phase, want.CreatedAt, want.EndedAt, want.Wake, want.Parent = r.Phase, r.CreatedAt, r.EndedAt, due, r.Parent.Run
+	want.Phase, want.CreatedAt, want.EndedAt = r.Phase, r.CreatedAt, r.EndedAt
+	want.Wake, want.Parent = due, r.Parent.Run
 	if want != *row {
-		b.u.violate(Replay, a.id, "the view's row %+v differs from the journal's fold, %+v", *row, want)
+		ch.u.violate(Replay, a.id, "the view's row is %+v, the journal says %+v", *row, want)
 	}
 }
 
-func (b *book) checkStep(a *account, row *journal.StepRow) {
-	if int(row.Step) >= len(a.shadow.Steps) {
-		b.u.violate(Replay, a.id, "the view has a step %d that is not in the journal", row.Step)
+func (ch *checker) checkStep(a *account, row *journal.StepRow) {
+	if int(row.Step) >= len(a.state.Steps) {
+		ch.u.violate(Replay, a.id, "the view has step %d, which is not in the journal", row.Step)
 		return
 	}
-	s := &a.shadow.Steps[row.Step]
+	s := &a.state.Steps[row.Step]
 	want := *row
 	want.Name, want.Kind, want.Phase, want.Reason, want.Attempt = s.Key(), s.Spec.Kind, s.Phase, s.Reason, s.Attempt
 	want.ScheduledAt, want.EndedAt, want.NextAt = s.ScheduledAt, s.EndedAt, s.NextAt
 	if want != *row {
-		b.u.violate(Replay, a.id, "the view's step %+v differs from the journal's fold, %+v", *row, want)
+		ch.u.violate(Replay, a.id, "the view's step is %+v, the journal says %+v", *row, want)
 	}
 }
 
-func (b *book) checkHistory(h *journal.HistoryRow) {
-	a := b.accounts[h.Run]
+func (ch *checker) checkHistory(h *journal.HistoryRow) {
+	a := ch.accounts[h.Run]
 	if a == nil {
 		return
 	}
 	var want []byte
-	for _, e := range a.encoded[a.viewed:] {
+	for _, e := range a.encoded[a.inView:] {
 		want = append(want, e...)
 	}
 	if !bytes.Equal(want, h.Entries) {
-		b.u.violate(Replay, a.id, "the view's history differs from the journal's entries from the %dth on", a.viewed+1)
+		ch.u.violate(Replay, a.id, "history and journal differ from entry %d on", a.inView+1)
 	}
-	if len(want) > 0 && a.seqs[a.viewed] != h.Seq {
-		b.u.violate(Replay, a.id, "a piece of history begins with batch %d, not %d", h.Seq, a.seqs[a.viewed])
+	if len(want) > 0 && a.seqs[a.inView] != h.Seq {
+		ch.u.violate(Replay, a.id, "a piece of history begins with batch %d, not %d", h.Seq, a.seqs[a.inView])
 	}
-	a.viewed = len(a.entries)
+	a.inView = len(a.entries)
 }
 
-// finale brings the view up to date and holds all of it against the journal.
-func (b *book) finale() {
-	for _, s := range b.u.seats {
-		b.flush(s.node)
+// finalCheck brings the view up to date and compares all of it with the journal.
+func (ch *checker) finalCheck() {
+	for _, s := range ch.u.partitions {
+		ch.flush(s.node)
 	}
-	for _, a := range b.order {
-		b.finalRun(a)
+	for _, a := range ch.order {
+		ch.finalRun(a)
 	}
-	b.finalPage()
+	ch.finalPage()
 }
 
 // flush writes the rest of a partition's view.
-func (b *book) flush(n *node) {
+func (ch *checker) flush(n *node) {
 	n.p.Flush()
 	for range 1000 {
-		batch := n.p.Cut(b.u.clock())
+		batch := n.p.Cut(ch.u.clock())
 		if batch == nil {
 			break
 		}
-		b.writer = n
-		if err := n.store.Append(b.u.ctx, batch); err != nil {
-			b.u.violate(Replay, core.RunID{}, "the view cannot be written: %v", err)
+		ch.appending = n
+		if err := n.store.Append(ch.u.ctx, batch); err != nil {
+			ch.u.violate(Replay, core.RunID{}, "the view cannot be written: %v", err)
 			return
 		}
-		n.p.Committed(b.u.clock())
+		n.p.Committed(ch.u.clock())
 	}
 	if s := n.p.Stats(); s.Behind != 0 || s.Queued != 0 || s.Live != 0 {
-		b.u.violate(NoHang, core.RunID{}, "all runs have ended, and the engine still holds %+v", s)
+		ch.u.violate(NoHang, core.RunID{}, "all runs have ended, and the engine still has %+v", s)
 	}
-	b.compare(n, true, true)
+	ch.compare(n, true, true)
 }
 
-func (b *book) finalRun(a *account) {
-	h, err := b.u.disk.History(b.u.ctx, a.id)
+func (ch *checker) finalRun(a *account) {
+	h, err := ch.u.disk.History(ch.u.ctx, a.id)
 	if err != nil || len(h.Entries) != len(a.entries) {
-		b.u.violate(Replay, a.id, "the view has %d entries of the run's %d: %v", len(h.Entries), len(a.entries), err)
+		ch.u.violate(Replay, a.id, "the view has %d of the run's %d entries: %v", len(h.Entries), len(a.entries), err)
 		return
 	}
-	if diff := differ(core.Restore(a.id, a.shadow.Attached(), h.Entries), a.shadow); diff != "" {
-		b.u.violate(Replay, a.id, "the view's history folds to another state: %s", diff)
+	if diff := differ(core.Restore(a.id, a.state.Attached(), h.Entries), a.state); diff != "" {
+		ch.u.violate(Replay, a.id, "the view's history gives another state: %s", diff)
 	}
-	rows := b.u.disk.Steps(a.id)
-	if len(rows) != len(a.shadow.Steps) {
-		b.u.violate(Replay, a.id, "the view has %d of %d steps", len(rows), len(a.shadow.Steps))
+	rows := ch.u.disk.Steps(a.id)
+	if len(rows) != len(a.state.Steps) {
+		ch.u.violate(Replay, a.id, "the view has %d of %d steps", len(rows), len(a.state.Steps))
 	}
 	for i := range rows {
-		b.checkStep(a, &rows[i])
+		ch.checkStep(a, &rows[i])
 	}
-	attempts := b.u.disk.Attempts(a.id)
+	attempts := ch.u.disk.Attempts(a.id)
 	n := 0
 	for i := range a.model.steps {
 		for k, want := range a.model.steps[i].attempts {
@@ -151,27 +154,29 @@ func (b *book) finalRun(a *account) {
 			row := attempts[n]
 			got := attemptModel{row.ReadyAt, row.Started, row.Ended}
 			if row.Step != core.StepID(i) || row.Attempt != k+1 || !reflect.DeepEqual(got, want) {
-				b.u.violate(Replay, a.id, "the view's attempt %+v is not attempt %d of step %d: %+v", row, k+1, i, want)
+				ch.u.violate(Replay, a.id, "the view's attempt %+v is not attempt %d of step %d: %+v",
+					row, k+1, i, want)
 			}
 			n++
 		}
 	}
 	if n != len(attempts) {
-		b.u.violate(Replay, a.id, "the view has %d attempts more than the journal", len(attempts)-n)
+		ch.u.violate(Replay, a.id, "the view has %d attempts that are not in the journal", len(attempts)-n)
 	}
 }
 
-// finalPage lists all runs, as callers do.
-func (b *book) finalPage() {
-	page, err := b.u.disk.List(b.u.ctx, journal.Query{Limit: len(b.order) + 1})
-	if err != nil || len(page.Runs) != len(b.order) {
-		b.u.violate(Replay, core.RunID{}, "the list has %d of %d runs: %v", len(page.Runs), len(b.order), err)
+// finalPage lists all runs like callers do. The engine must not add rows of its own to a view that is up to date.
+func (ch *checker) finalPage() {
+	page, err := ch.u.disk.List(ch.u.ctx, journal.Query{Limit: len(ch.order) + 1})
+	if err != nil || len(page.Runs) != len(ch.order) {
+		ch.u.violate(Replay, core.RunID{}, "the list has %d of %d runs: %v", len(page.Runs), len(ch.order), err)
 	}
-	for _, s := range b.u.seats {
-		call := &engine.Call{Op: engine.CallList, Query: journal.Query{Limit: len(b.order)}}
-		s.node.p.Handle(call, b.u.clock())
+	for _, s := range ch.u.partitions {
+		call := &engine.Call{Op: engine.CallList, Query: journal.Query{Limit: len(ch.order)}}
+		s.node.p.Handle(call, ch.u.clock())
 		if len(call.Rows) != 0 {
-			b.u.violate(Replay, core.RunID{}, "partition %d still masks %d rows of a view that is up to date", s.partition, len(call.Rows))
+			ch.u.violate(Replay, core.RunID{}, "partition %d still replaces %d rows of a view that is up to date",
+				s.number, len(call.Rows))
 		}
 	}
 }

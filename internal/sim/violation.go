@@ -21,8 +21,8 @@ const (
 	Replay        Invariant = "8: replaying the journal gives the state in memory; the view equals the journal"
 	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
 	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
-	Decided       Invariant = "11: a body that is called again decides what is recorded of it, in that order, and nothing else is recorded"
-	Delivered     Invariant = "12: what a run does to one in another partition is saved with its cause, and happens there once, in order"
+	Decided       Invariant = "11: a body called again makes the recorded decisions in order; nothing else is recorded"
+	Delivered     Invariant = "12: what a run does to one elsewhere is saved with its cause and happens once, in order"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
 	Finished  Invariant = "a finished step is not touched again"
@@ -34,19 +34,21 @@ const (
 	Untouched Invariant = "what a caller was told was not saved is not in the journal"
 )
 
-// Violation is an invariant that did not hold. As an error it tells the run's history and how to see it again.
+// Violation is an invariant that did not hold. Its error contains the run's history and the command that repeats the
+// seed.
 type Violation struct {
 	Invariant Invariant
 	Seed      uint64
 	Step      int
 	At        core.Time
-	Run       core.RunID // zero: of no run in particular
+	Run       core.RunID // zero: the violation is not about one run
 	Msg       string
-	Story     string // the run's durable history, one line a record
+	Story     string // the run's durable history, one line for each record
 }
 
 func (v *Violation) Error() string {
-	s := fmt.Sprintf("seed %d, step %d, at %s (%s): %s\ninvariant %s\n", v.Seed, v.Step, offset(v.At), v.At, v.Msg, v.Invariant)
+	s := fmt.Sprintf("seed %d, step %d, at %s (%s): %s\ninvariant %s\n",
+		v.Seed, v.Step, offset(v.At), v.At, v.Msg, v.Invariant)
 	if v.Story != "" {
 		s += v.Story
 	}

@@ -12,18 +12,18 @@ import (
 
 // known is what is recorded of a step.
 type known struct {
-	id     int
 	spec   *core.StepSpec
 	phase  core.StepPhase
 	output []byte
 	closed bool
-	asked  bool // by a walk
+	asked  bool // a walk has asked for it
 }
 
 // knowledge is what is recorded of a run.
 type knowledge struct {
 	steps    map[string]*known
-	recorded map[string][]*known // by branch, in the order in which they were decided; marks stand in no order
+	recorded map[string][]*known // by branch, in the order of the decisions; without recorded values
+	renamed  bool                // the run was decided by the changed code, see codeChange
 }
 
 func newKnowledge(steps []engine.Step) *knowledge {
@@ -33,32 +33,35 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		k := &known{id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
-		kn.steps[s.Spec.Name] = k
-		if s.Spec.Type != body.TypeMark {
-			prefix := branchOf(s.Spec.Name)
-			kn.recorded[prefix] = append(kn.recorded[prefix], k)
-		}
+		kn.add(&known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()})
 	}
 	return kn
 }
 
-// branchOf is the part of a step's key that names its branch.
+// add adds what is recorded after everything else.
+func (kn *knowledge) add(k *known) {
+	kn.steps[k.spec.Name] = k
+	if k.spec.Type != body.TypeMark {
+		prefix := branchOf(k.spec.Name)
+		kn.recorded[prefix] = append(kn.recorded[prefix], k)
+	}
+	kn.renamed = kn.renamed || isRenamed(k.spec)
+}
+
+// branchOf returns the part of a step's key that names its branch.
 func branchOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
-// walk is one walk through a program, from its beginning, over what is recorded: it goes as far as that leads and
-// decides what is new on the way. It is what the checks expect of a body, and shares nothing with what executes
-// bodies.
+// walk is one walk through a program, from the beginning. It uses the recorded results as far as they go, and decides
+// new steps where they end. The checker expects the same decisions from a body. The walk shares no code with the
+// runtime that executes bodies.
 type walk struct {
 	*knowledge
 	decided  []core.Command
-	followed map[string]int // by branch: how much of what is recorded it asked for
-	changed  string         // what is recorded and what the program asks for instead
-	stop     *stopModel     // the run's; nil: it was not asked to stop
-	remains  []*known       // open steps of scopes that were cancelled
+	followed map[string]int // by branch: how many recorded steps it has asked for
+	changed  string         // what is recorded, and what the program asks for instead
 }
 
-// progress is how far a branch came.
+// progress is how far a branch has come.
 type progress uint8
 
 const (
@@ -67,169 +70,168 @@ const (
 	fails
 )
 
-// line is one branch of a program's execution.
-type line struct {
+// branchWalk is the walk through one branch.
+type branchWalk struct {
 	prefix string
-	seen   uint32 // what it saw last
+	seen   uint32 // a hash of the results that the branch has seen
 	begun  map[string]*known
 	races  int
-	scopes int
-	in     *scopeModel // nil: the whole body
 }
 
-// walkThrough walks through the program and closes the run where it comes to its end.
-func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
-	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
-	root := &line{begun: map[string]*known{}}
-	if at := w.whole(root, p); at != waits {
+// walkThrough walks through the program. If the program ends, the walk decides to close the run.
+func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
+	w := &walk{knowledge: kn, followed: map[string]int{}}
+	root := &branchWalk{begun: map[string]*known{}}
+	if at := w.run(root, p.main); at != waits {
 		w.decided = append(w.decided, p.close(at, root.seen, input))
 	}
 	return w
 }
 
-// run lets a branch do its deeds. One that ends has asked for all that is recorded of it.
-func (w *walk) run(st *line, deeds []deed) progress { return w.ends(st, w.do(st, deeds)) }
-
-func (w *walk) ends(st *line, at progress) progress {
-	if n := w.followed[st.prefix]; at != waits && n < len(w.recorded[st.prefix]) {
-		w.changes(w.recorded[st.prefix][n].spec, "the end of the branch")
+// run walks through the actions of a branch. A branch that ends must have asked for all its recorded steps.
+func (w *walk) run(br *branchWalk, actions []action) progress {
+	at := w.do(br, actions)
+	if n := w.followed[br.prefix]; at != waits && n < len(w.recorded[br.prefix]) {
+		w.noteChange(w.recorded[br.prefix][n].spec, "the end of the branch")
 		return waits
 	}
 	return at
 }
 
-func (w *walk) changes(was *core.StepSpec, is string) {
+func (w *walk) noteChange(was *core.StepSpec, is string) {
 	if w.changed == "" {
 		w.changed = fmt.Sprintf("%s is recorded, the body asks for %s", specText(was), is)
 	}
 }
 
-func (w *walk) do(st *line, deeds []deed) progress {
-	for i := range deeds {
-		if at := w.one(st, &deeds[i]); at != goesOn {
+func (w *walk) do(br *branchWalk, actions []action) progress {
+	for i := range actions {
+		if at := w.one(br, &actions[i]); at != goesOn {
 			return at
 		}
 	}
 	return goesOn
 }
 
-func (w *walk) one(st *line, d *deed) progress {
-	switch d.kind {
+func (w *walk) one(br *branchWalk, act *action) progress {
+	switch act.kind {
 	case doBranches:
-		return w.branches(st, d)
+		return w.branches(br, act)
 	case doRace:
-		return w.race(st, d)
-	case doScope:
-		return w.scope(st, d)
+		return w.race(br, act)
 	case doVersion:
-		w.mark("version/"+d.name, func() int { return 2 })
+		w.recordValue("version/"+act.name, func() int { return 2 })
 		return goesOn
 	case doJoin:
-		return w.outcome(st, d, st.begun[d.name])
+		return w.outcome(br, act, br.begun[act.name])
 	case doBegin, doStep:
 	}
-	k := w.ask(st, d)
+	k := w.ask(br, act)
 	switch {
 	case k == nil:
 		return waits
-	case d.kind == doBegin:
-		st.begun[d.name] = k
+	case act.kind == doBegin:
+		br.begun[act.name] = k
 		return goesOn
 	default:
-		return w.outcome(st, d, k)
+		return w.outcome(br, act, k)
 	}
 }
 
-// ask finds the branch's next recorded step, or decides a new one; nil: something else is recorded.
-func (w *walk) ask(st *line, d *deed) *known {
-	spec := d.spec
-	spec.Name = st.prefix + d.stepName(st.seen)
-	in := st.in
-	if d.detached {
-		in = detachedScope
-	}
-	spec.Detached = in.outlives()
-	if k := w.refusal(st, in, &spec); k != nil {
-		return k
-	}
-	if n := w.followed[st.prefix]; n < len(w.recorded[st.prefix]) {
-		k := w.recorded[st.prefix][n]
-		if !sameStep(k.spec, &spec) {
-			w.changes(k.spec, specText(&spec))
-			return nil
-		}
-		w.followed[st.prefix]++
-		k.asked = true
-		if in.ended() && !k.closed {
-			w.remains = append(w.remains, k)
-		}
+// ask returns the branch's next recorded step, or decides a new one. It returns nil if another step is recorded.
+func (w *walk) ask(br *branchWalk, act *action) *known {
+	spec := act.spec
+	spec.Name = br.prefix + act.stepName(br.seen)
+	if k, recorded := w.follow(br, &spec); recorded {
 		return k
 	}
 	k := w.steps[spec.Name]
 	if k == nil {
 		k = &known{spec: &spec}
 		w.steps[spec.Name] = k
-		w.decided = append(w.decided, core.Schedule{Spec: &spec, Item: -1, Group: core.NoStep, For: d.length})
+		w.decided = append(w.decided, core.Schedule{Spec: &spec, Item: -1, Group: core.NoStep, For: act.length})
 	}
 	k.asked = true
 	return k
 }
 
-// sameStep reports whether two steps are the same, as far as changed code is told by it.
+// follow returns the branch's next recorded decision, nil if it is another one. recorded is false if there is none.
+func (w *walk) follow(br *branchWalk, spec *core.StepSpec) (k *known, recorded bool) {
+	n := w.followed[br.prefix]
+	if n >= len(w.recorded[br.prefix]) {
+		return nil, false
+	}
+	k = w.recorded[br.prefix][n]
+	if !sameStep(k.spec, spec) {
+		w.noteChange(k.spec, specText(spec))
+		return nil, true
+	}
+	w.followed[br.prefix]++
+	k.asked = true
+	return k, true
+}
+
+// sameStep reports whether two steps are the same for a check of changed code.
 func sameStep(a, b *core.StepSpec) bool {
-	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue && a.Detached == b.Detached
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue
 }
 
 func specText(s *core.StepSpec) string {
 	return fmt.Sprintf("%s %q (%s%s on %q)", s.Kind, s.Name, s.Type, s.Event, s.Queue)
 }
 
-// outcome waits for a step and takes in what became of it.
-func (w *walk) outcome(st *line, d *deed, k *known) progress {
+// outcome waits for a step and handles its result.
+func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 	if !k.closed {
 		return waits
 	}
-	st.seen = see(st.seen, k.phase, k.output)
-	if at := d.after(k.phase); at != waits {
+	br.seen = hashResult(br.seen, k.phase, k.output)
+	if at := act.after(k.phase); at != waits {
 		return at
 	}
-	return w.do(st, d.then)
+	return w.do(br, act.then)
 }
 
-func (w *walk) part(st *line, in *scopeModel, d *deed, i int) (*line, progress) {
-	prefix := st.prefix + d.partName(i) + "/"
-	part := &line{prefix: prefix, seen: st.seen, begun: map[string]*known{}, in: w.scopeOf(prefix+"scope[0]", in)}
-	at := w.run(part, d.parts[i])
+// part begins a branch, which is a decision of the branch that begins it, and walks through its actions.
+func (w *walk) part(br *branchWalk, act *action, i int) (*branchWalk, progress) {
+	spec := &core.StepSpec{Name: br.prefix + act.partName(i, w.renamed), Def: -1, Type: body.TypeBranch}
+	part := &branchWalk{prefix: spec.Name + "/", seen: br.seen, begun: map[string]*known{}}
+	if k, recorded := w.follow(br, spec); recorded && k == nil {
+		return part, waits
+	} else if !recorded {
+		w.decided = append(w.decided, core.Mark{Spec: spec})
+	}
+	at := w.run(part, act.parts[i])
 	return part, at
 }
 
-func (w *walk) branches(st *line, d *deed) progress {
+func (w *walk) branches(br *branchWalk, act *action) progress {
 	all, seen := goesOn, uint32(0)
-	for i := range d.parts {
-		part, at := w.part(st, st.in, d, i)
+	for i := range act.parts {
+		part, at := w.part(br, act, i)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
 			all = at
 		}
 	}
 	if all != waits {
-		st.seen = seen
+		br.seen = seen
 	}
 	return all
 }
 
-// race waits for the first of two branches. Which one that was is noted.
-func (w *walk) race(st *line, d *deed) progress {
-	var parts [2]*line
+// race waits for the first of two branches. Which one was first is recorded.
+func (w *walk) race(br *branchWalk, act *action) progress {
+	var parts [2]*branchWalk
 	var at [2]progress
 	for i := range parts {
-		parts[i], at[i] = w.part(st, st.in, d, i)
+		parts[i], at[i] = w.part(br, act, i)
 	}
-	key := st.prefix + "any"
-	if st.races++; st.races > 1 {
-		key += "#" + strconv.Itoa(st.races)
+	key := br.prefix + "any"
+	if br.races++; br.races > 1 {
+		key += "#" + strconv.Itoa(br.races)
 	}
-	first, ok := w.mark(key, func() int {
+	first, ok := w.recordValue(key, func() int {
 		for i := range at {
 			if at[i] != waits {
 				return i
@@ -240,15 +242,13 @@ func (w *walk) race(st *line, d *deed) progress {
 	if !ok || at[first] == waits {
 		return waits
 	}
-	if d.cancels {
-		w.cancel(parts[1-first].in)
-	}
-	st.seen = parts[first].seen + uint32(first)
+	br.seen = parts[first].seen + uint32(first)
 	return goesOn
 }
 
-// mark finds a recorded decision of the body's, or decides; false: not now.
-func (w *walk) mark(key string, decide func() int) (int, bool) {
+// recordValue returns a value that the body has recorded, or records a new one. It returns false if there is no value
+// yet.
+func (w *walk) recordValue(key string, decide func() int) (int, bool) {
 	if k := w.steps[key]; k != nil {
 		k.asked = true
 		n, err := strconv.Atoi(string(k.output))

@@ -10,169 +10,176 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// workers are a node's workers. They know what is really executed, which is more than the engine is told.
+// workers are the workers of a node. They know what is really executed. The engine only knows what they report.
 type workers struct {
-	n    *node
-	dead bool
-	jobs map[core.Token]*job
-	busy map[string]int      // by task type: handed over and not reported as over
-	owes map[core.Token]bool // attempts that are not here, which a report is on its way to say
+	n           *node
+	dead        bool
+	tasks       map[core.Token]*workerTask
+	busy        map[string]int      // by task type: tasks that were dispatched and not reported as over
+	stopReports map[core.Token]bool // attempts whose report that they stopped is on its way
 }
 
-// job is an attempt in a worker's hands, from its dispatch until the engine has heard that it is over.
-type job struct {
-	w       *workers
-	task    core.Task
-	begun   bool // its function was there
-	over    bool // it does not execute any more
-	revoked bool
-	silent  bool         // it will not report by itself
-	left    bool         // it was abandoned: it may go on for a while
-	search  *body.Search // for its function; nil: it needs none
+// job is an attempt that a worker has. It exists from its dispatch until the engine gets the report of its end.
+type workerTask struct {
+	w         *workers
+	task      core.Task
+	begun     bool // its function was found, and it executes
+	taken     bool // the run's body has taken its end, to report it
+	over      bool // it does not execute any more
+	revoked   bool
+	silent    bool         // it does not report its end by itself
+	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
+	search    *body.Search // for its function; nil: it needs none
 }
 
 func newWorkers(n *node) *workers {
-	return &workers{n: n, jobs: map[core.Token]*job{}, busy: map[string]int{}, owes: map[core.Token]bool{}}
+	return &workers{
+		n: n, tasks: map[core.Token]*workerTask{}, busy: map[string]int{}, stopReports: map[core.Token]bool{},
+	}
 }
 
 // Slots implements engine.Workers.
-func (w *workers) Slots(_, taskType string) int { return w.n.u.mood.slots[taskType] }
+func (w *workers) Slots(_, taskType string) int { return w.n.u.profile.slots[taskType] }
 
-// Dispatch implements engine.Workers: the attempt begins.
+// Dispatch implements engine.Workers. The attempt begins.
 func (w *workers) Dispatch(t core.Task) {
 	u := w.n.u
 	if w.dead {
 		return
 	}
-	u.say("%s dispatches %s", w.n.name, tokenText(t.Token))
-	u.book.dispatched(w.n, t)
-	at := place{t.Token.Run, t.Token.Step}
-	if other := u.executing[at]; other != nil && !other.left {
-		u.violate(OneAttempt, t.Token.Run, "attempt %s begins while a worker still executes attempt %d", tokenText(t.Token), other.task.Token.Attempt)
+	u.tracef("%s dispatches %s", w.n.name, tokenText(t.Token))
+	u.checker.checkDispatch(w.n, t)
+	at := stepOfRun{t.Token.Run, t.Token.Step}
+	if other := u.executing[at]; other != nil && !other.abandoned {
+		u.violate(OneAttempt, t.Token.Run, "attempt %s begins while a worker still executes attempt %d",
+			tokenText(t.Token), other.task.Token.Attempt)
 	}
-	if w.jobs[t.Token] != nil {
+	if w.tasks[t.Token] != nil {
 		u.violate(OneAttempt, t.Token.Run, "attempt %s is dispatched twice", tokenText(t.Token))
 	}
-	if w.busy[t.Type]++; u.mood.slots[t.Type] >= 0 && w.busy[t.Type] > u.mood.slots[t.Type] {
-		u.violate(Slots, t.Token.Run, "attempt %s is the %dth of %d for %q", tokenText(t.Token), w.busy[t.Type], u.mood.slots[t.Type], t.Type)
+	if w.busy[t.Type]++; u.profile.slots[t.Type] >= 0 && w.busy[t.Type] > u.profile.slots[t.Type] {
+		u.violate(Slots, t.Token.Run, "attempt %s is one of %d for %d slots of type %q",
+			tokenText(t.Token), w.busy[t.Type], u.profile.slots[t.Type], t.Type)
 	}
-	j := &job{w: w, task: t}
-	w.jobs[t.Token], u.executing[at] = j, j
+	wt := &workerTask{w: w, task: t}
+	w.tasks[t.Token], u.executing[at] = wt, wt
 	if t.Type == body.TypeLocal {
-		w.n.host.function(j)
+		w.n.host.findFunction(wt)
 	} else {
-		j.begin()
+		wt.begin()
 	}
 }
 
-// begin plans what becomes of the work.
-func (j *job) begin() {
-	u := j.w.n.u
-	j.begun = true
+// begin begins the work and plans how it ends.
+func (wt *workerTask) begin() {
+	u := wt.w.n.u
+	wt.begun = true
 	length := u.span(time.Millisecond, 2*time.Minute)
 	if u.chance(0.3) {
 		length = u.span(time.Microsecond, 10*time.Millisecond)
 	}
-	if !u.calm {
-		j.signs(length)
+	if !u.noFaults {
+		wt.planBeats(length)
 	}
 	switch {
-	case u.calm:
+	case u.noFaults:
 		length = u.between(0, 20*time.Millisecond) // shorter than every limit
-	case u.chance(u.mood.hang):
-		j.silent = true // it hangs, or works and nobody ever hears of it
+	case u.chance(u.profile.hangs):
+		wt.silent = true // it hangs, or it works and nobody gets its reports
 		if u.chance(0.5) {
 			return
 		}
-		u.after(length, "work ends in silence", func() { j.end() })
+		u.after(length, "work ends without a report", func() { wt.end() })
 		return
 	}
-	u.after(length, "work ends", func() { j.finish() })
+	u.after(length, "work ends", func() { wt.finish() })
 }
 
-// together has other attempts of a run end at about the time when one has.
-func (w *workers) together(run core.RunID) {
+// endTogether makes other attempts of a run end soon after one has ended.
+func (w *workers) endTogether(run core.RunID) {
 	for _, tok := range w.tokens() {
-		if j := w.jobs[tok]; tok.Run == run && j.search != nil && j.begun && !j.silent && w.n.u.chance(0.7) {
-			w.n.u.after(w.n.u.between(0, body.AnswerTime), "work ends beside other work", j.finish)
+		if wt := w.tasks[tok]; tok.Run == run && wt.search != nil && wt.begun && !wt.silent && w.n.u.chance(0.7) {
+			w.n.u.after(w.n.u.between(0, body.AnswerTime), "work ends soon after other work", wt.finish)
 		}
 	}
 }
 
-// signs plans heartbeats and output.
-func (j *job) signs(length time.Duration) {
-	u := j.w.n.u
+// planBeats plans heartbeats and output.
+func (wt *workerTask) planBeats(length time.Duration) {
+	u := wt.w.n.u
 	for range u.IntN(4) {
 		at, output := u.between(0, length), u.chance(0.5)
 		u.after(at, "a sign of life", func() {
-			if j.over || j.w.dead {
+			if wt.over || wt.w.dead {
 				return
 			}
-			in := core.Beat{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Output: output}
+			in := core.Beat{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Output: output}
 			if !output && u.chance(0.5) {
 				in.Details = fmt.Appendf(nil, `{"at":%d}`, at.Milliseconds())
 			}
 			if u.chance(0.5) {
 				in.At = u.clock()
 			}
-			j.tell(in)
+			wt.report(in)
 		})
 	}
 }
 
 // end ends the execution.
-func (j *job) end() {
-	u := j.w.n.u
-	at := place{j.task.Token.Run, j.task.Token.Step}
-	j.over = true
-	if s := j.search; s != nil {
-		j.search = nil
+func (wt *workerTask) end() {
+	u := wt.w.n.u
+	at := stepOfRun{wt.task.Token.Run, wt.task.Token.Step}
+	wt.over = true
+	if s := wt.search; s != nil {
+		wt.search = nil
 		s.End()
 	}
-	if u.executing[at] == j {
+	if u.executing[at] == wt {
 		delete(u.executing, at)
 	}
 }
 
-// finish ends the work and reports how.
-func (j *job) finish() {
-	if j.over || j.w.dead || j.revoked {
+// finish ends the work and reports its result.
+func (wt *workerTask) finish() {
+	if wt.over || wt.w.dead || wt.revoked {
 		return
 	}
-	u := j.w.n.u
-	j.end()
-	in := core.TaskEnded{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt}
-	bad := u.mood.bad
-	if u.calm {
+	u := wt.w.n.u
+	wt.end()
+	in := core.TaskEnded{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt}
+	bad := u.profile.failures
+	if u.noFaults {
 		bad = 0.02
 	}
 	if u.chance(bad) {
-		in.Failure = j.failure()
+		in.Failure = wt.failure()
 	} else {
 		in.Output = fmt.Appendf(nil, `{"attempt":%d}`, in.Attempt)
 	}
 	if u.chance(0.1) {
 		in.Details = []byte(`{"last":true}`)
 	}
-	j.tell(in)
-	if u.chance(u.mood.forget) { // a worker that was not sure to be heard says it again
-		u.after(u.span(time.Millisecond, 5*time.Minute), "a repeated report", func() { j.tell(in) })
+	wt.report(in)
+	if u.chance(u.profile.repeats) { // the worker is not sure that its report has arrived
+		u.after(u.span(time.Millisecond, 5*time.Minute), "a repeated report", func() { wt.report(in) })
 	}
 }
 
-// waits reports whether the attempt waits for its function.
-func (j *job) waits() bool { return !j.begun && !j.over && !j.revoked && j.search != nil }
+// waitsForFunction reports whether the attempt waits for its function.
+func (wt *workerTask) waitsForFunction() bool {
+	return !wt.begun && !wt.over && !wt.revoked && wt.search != nil
+}
 
-// giveBack ends an attempt whose function is not there: its work has not begun.
-func (j *job) giveBack() {
-	j.end()
-	j.tell(core.TaskEnded{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Failure: &policy.Failure{
+// giveBack ends an attempt whose function was not found. Its work has not begun.
+func (wt *workerTask) giveBack() {
+	wt.end()
+	wt.report(core.TaskEnded{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Failure: &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the body has not come to the step yet",
 	}})
 }
 
-func (j *job) failure() *policy.Failure {
-	u := j.w.n.u
+func (wt *workerTask) failure() *policy.Failure {
+	u := wt.w.n.u
 	f := &policy.Failure{Kind: policy.KindError, Message: "simulated"}
 	switch u.IntN(10) {
 	case 0, 1:
@@ -187,81 +194,81 @@ func (j *job) failure() *policy.Failure {
 		f.Type = "Fatal"
 	case 6:
 		f.Type, f.Code = "Transient", 503
-		wish := u.span(time.Millisecond, 10*time.Minute)
-		f.RetryAfter = &wish
+		delay := u.span(time.Millisecond, 10*time.Minute)
+		f.RetryAfter = &delay
 	}
 	return f
 }
 
-// tell reports after a while; a process that is gone says nothing.
-func (j *job) tell(in core.Input) {
-	u := j.w.n.u
-	lag := u.between(0, u.mood.lag)
-	if u.calm {
+// report sends a report, which arrives after a while. If the process has died by then, nothing happens.
+func (wt *workerTask) report(in core.Input) {
+	u := wt.w.n.u
+	lag := u.between(0, u.profile.callTime)
+	if u.noFaults {
 		lag = 0
 	}
-	if _, over := in.(core.TaskEnded); over && !u.calm && u.chance(u.mood.forget) {
-		lag += u.span(time.Second, time.Minute) // the first one was lost on its way
+	if _, over := in.(core.TaskEnded); over && !u.noFaults && u.chance(u.profile.repeats) {
+		lag += u.span(time.Second, time.Minute) // the first report is lost, and this is the second
 	}
-	run := j.task.Token.Run
+	run := wt.task.Token.Run
 	if lag == 0 && !u.chance(0.3) {
 		lag = time.Microsecond
 	}
-	u.after(lag, "a report arrives", func() { j.w.n.report(run, in) })
+	u.after(lag, "a report arrives", func() { wt.w.n.report(run, in) })
 }
 
-// Revoke implements engine.Workers: the work is told to stop.
+// Revoke implements engine.Workers. The worker must stop the work.
 func (w *workers) Revoke(tok core.Token, _ policy.Kind) {
 	u := w.n.u
 	if w.dead {
 		return
 	}
-	u.say("%s revokes %s", w.n.name, tokenText(tok))
-	j := w.jobs[tok]
-	if j == nil {
-		// It is not here, or not any more.
-		w.owes[tok] = true
+	u.tracef("%s revokes %s", w.n.name, tokenText(tok))
+	wt := w.tasks[tok]
+	if wt == nil {
+		// The work has ended already, or never arrived.
+		w.stopReports[tok] = true
 		u.after(0, "nothing to stop", func() {
 			w.n.report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
 		})
 		return
 	}
-	if j.revoked {
+	if wt.revoked {
 		return
 	}
-	j.revoked = true
+	wt.revoked = true
 	grace := u.between(0, 10*time.Millisecond)
 	abandoned := false
-	if u.chance(u.mood.stubborn) {
+	if u.chance(u.profile.slowStops) {
 		grace = u.between(0, 10*time.Second)
-		abandoned = !j.over && u.chance(0.3)
+		abandoned = !wt.over && u.chance(0.3)
 	}
-	u.after(grace, "work has stopped", func() { j.stopped(abandoned) })
+	u.after(grace, "work has stopped", func() { wt.stopped(abandoned) })
 }
 
-func (j *job) stopped(abandoned bool) {
-	if j.w.dead {
+func (wt *workerTask) stopped(abandoned bool) {
+	if wt.w.dead {
 		return
 	}
-	u := j.w.n.u
-	if abandoned && !j.over {
-		j.left = true
-		u.after(u.span(time.Second, time.Hour), "abandoned work ends", j.end)
+	u := wt.w.n.u
+	if abandoned && !wt.over {
+		wt.abandoned = true
+		u.after(u.span(time.Second, time.Hour), "abandoned work ends", wt.end)
 	} else {
-		j.end()
+		wt.end()
 	}
-	if u.chance(u.mood.forget) { // its end crossed the order to stop
-		j.tell(core.TaskEnded{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Output: []byte(`"late"`)})
+	if u.chance(u.profile.repeats) { // the work has ended while the request to stop it was on its way
+		wt.report(core.TaskEnded{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Output: []byte(`"late"`)})
 	}
-	in := core.TaskStopped{Step: j.task.Token.Step, Attempt: j.task.Token.Attempt, Abandoned: abandoned}
-	j.tell(in)
-	if u.chance(u.mood.forget) {
-		u.after(u.span(time.Millisecond, time.Minute), "a repeated report", func() { j.tell(in) })
+	in := core.TaskStopped{Step: wt.task.Token.Step, Attempt: wt.task.Token.Attempt, Abandoned: abandoned}
+	wt.report(in)
+	if u.chance(u.profile.repeats) {
+		u.after(u.span(time.Millisecond, time.Minute), "a repeated report", func() { wt.report(in) })
 	}
 }
 
-// told forgets an attempt whose end the engine now hears of.
-func (w *workers) told(run core.RunID, in core.Input) {
+// forget drops an attempt when the engine gets the report of its end.
+func (w *workers) forget(run core.RunID, in core.Input) {
 	tok := core.Token{Run: run}
 	switch in := in.(type) {
 	case core.TaskEnded:
@@ -271,47 +278,54 @@ func (w *workers) told(run core.RunID, in core.Input) {
 	default:
 		return
 	}
-	j := w.jobs[tok]
+	wt := w.tasks[tok]
 	if _, stopped := in.(core.TaskStopped); stopped {
-		delete(w.owes, tok)
-	} else if j != nil && j.revoked {
-		w.owes[tok] = true // that its work has stopped is still to be said
+		delete(w.stopReports, tok)
+	} else if wt != nil && wt.revoked {
+		w.stopReports[tok] = true // another report must follow: that its work has stopped
 	}
-	if j != nil {
-		delete(w.jobs, tok)
-		w.busy[j.task.Type]--
+	if wt != nil {
+		delete(w.tasks, tok)
+		w.busy[wt.task.Type]--
 	}
 }
 
-// kill ends the workers with their process.
+// noteTaken notes that a run's body has taken the end of an attempt. It must give that end to the engine.
+func (w *workers) noteTaken(run core.RunID, end core.TaskEnded) {
+	if wt := w.tasks[core.Token{Run: run, Step: end.Step, Attempt: end.Attempt}]; wt != nil {
+		wt.taken = true
+	}
+}
+
+// kill ends the workers when their process dies.
 func (w *workers) kill() {
 	w.dead = true
 	for _, tok := range w.tokens() {
-		w.jobs[tok].end()
+		w.tasks[tok].end()
 	}
-	clear(w.jobs)
+	clear(w.tasks)
 }
 
-// behave has what hangs come to an end.
-func (w *workers) behave() {
+// endHanging makes work end that hangs.
+func (w *workers) endHanging() {
 	u := w.n.u
 	for _, tok := range w.tokens() {
-		j := w.jobs[tok]
-		if !j.silent || j.revoked {
+		wt := w.tasks[tok]
+		if !wt.silent || wt.revoked {
 			continue
 		}
-		j.silent = false
-		u.after(u.between(0, time.Minute), "what hung ends", func() {
-			j.over = false
-			j.finish()
+		wt.silent = false
+		u.after(u.between(0, time.Minute), "work that hung ends", func() {
+			wt.over = false
+			wt.finish()
 		})
 	}
 }
 
-// tokens lists the attempts in the workers' hands, always in the same order.
+// tokens lists the attempts that the workers have, always in the same order.
 func (w *workers) tokens() []core.Token {
-	out := make([]core.Token, 0, len(w.jobs))
-	for tok := range w.jobs {
+	out := make([]core.Token, 0, len(w.tasks))
+	for tok := range w.tasks {
 		out = append(out, tok)
 	}
 	slices.SortFunc(out, compareTokens)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -33,7 +34,7 @@ func TestPoolAnnounces(t *testing.T) {
 	})})
 	s := slowly{r, make(chan func(bool), 1)}
 	p.cfg.Reporter = s
-	task := testTask("work", "")
+	task := workertest.Task("work", "")
 	task.Announce = true
 	p.Dispatch(task)
 	confirm := <-s.confirms

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -102,7 +103,7 @@ func (o *ownFailure) apply(f *policy.Failure, code int) *policy.Failure {
 	}
 	f.NonRetryable = f.NonRetryable || o.NonRetryable
 	if o.RetryAfter != nil {
-		after, err := policy.DecodeDuration(o.RetryAfter)
+		after, err := decode.Duration(o.RetryAfter)
 		if err != nil {
 			f.Message += fmt.Sprintf(" (its retryAfter was ignored: %v)", err)
 		} else {

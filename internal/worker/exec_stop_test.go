@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -21,20 +22,20 @@ func shellTask(t *testing.T, line string, more map[string]any) core.Task {
 	for name, value := range more {
 		payload[name] = value
 	}
-	return testTask("exec", jsonOf(t, payload))
+	return workertest.Task("exec", workertest.JSON(t, payload))
 }
 
 // running is an attempt that executes while the test goes on.
 type runningExec struct {
 	cancel context.CancelCauseFunc
-	signs  *lifeSigns
+	signs  *workertest.Signs
 	result chan Result
 }
 
 func begin(t *testing.T, cfg ExecConfig, task core.Task) *runningExec {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r := &runningExec{cancel: cancel, signs: newSigns(), result: make(chan Result, 1)}
+	r := &runningExec{cancel: cancel, signs: workertest.NewSigns(), result: make(chan Result, 1)}
 	go func() { r.result <- NewExec(cfg).Execute(ctx, task, r.signs) }()
 	return r
 }
@@ -46,7 +47,7 @@ func (r *runningExec) wait(t *testing.T) Result {
 	select {
 	case res := <-r.result:
 		return res
-	case <-time.After(patience):
+	case <-time.After(workertest.Patience):
 		t.Fatal("the attempt does not end")
 		return Result{}
 	}
@@ -70,7 +71,7 @@ func TestExecStops(t *testing.T) {
 			f.line()
 			r.stop()
 			res := r.wait(t)
-			wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
+			workertest.WantFailure(t, res.Failure, policy.KindCancelled, "stopped")
 			if res.Abandoned {
 				t.Error("it was abandoned")
 			}
@@ -101,8 +102,8 @@ func TestExecBeforeItsStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := t.TempDir() + "/made"
-	res := NewExec(ExecConfig{}).Execute(ctx, shellTask(t, "touch "+path, nil), newSigns())
-	wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
+	res := NewExec(ExecConfig{}).Execute(ctx, shellTask(t, "touch "+path, nil), workertest.NewSigns())
+	workertest.WantFailure(t, res.Failure, policy.KindCancelled, "stopped")
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was executed")
 	}
@@ -115,9 +116,9 @@ func TestExecKillsWhatIsLeft(t *testing.T) {
 		map[string]any{"env": map[string]string{"FIFO": f.path}}))
 	f.line()
 	res := r.wait(t)
-	wantFailure(t, res.Failure, policy.KindError, "exit")
+	workertest.WantFailure(t, res.Failure, policy.KindError, "exit")
 	f.dead()
-	if got := field(t, res.Output, "stdout"); got != `"started\n"` {
+	if got := workertest.Field(t, res.Output, "stdout"); got != `"started\n"` {
 		t.Errorf("stdout is %s", got)
 	}
 }
@@ -125,7 +126,7 @@ func TestExecKillsWhatIsLeft(t *testing.T) {
 // TestExecWaitsForTheLastLine: a child may still write its last line after the leading process has ended.
 func TestExecWaitsForTheLastLine(t *testing.T) {
 	res := begin(t, ExecConfig{}, shellTask(t, `(while kill -0 $$; do :; done 2>&-; echo last) & exit 0`, nil)).wait(t)
-	if got := field(t, res.Output, "stdout"); got != `"last\n"` || res.Failure != nil {
+	if got := workertest.Field(t, res.Output, "stdout"); got != `"last\n"` || res.Failure != nil {
 		t.Errorf("stdout is %s, failure %v", got, res.Failure)
 	}
 }
@@ -201,7 +202,7 @@ func TestExecThroughThePool(t *testing.T) {
 	task = shellTask(t, `echo '{"n": 1}'`, nil)
 	task.Deadline = policy.At(time.Now().Add(time.Hour))
 	p.Dispatch(task)
-	if end := next[core.TaskEnded](t, r); end.Failure != nil || field(t, end.Output, "n") != "1" {
+	if end := next[core.TaskEnded](t, r); end.Failure != nil || workertest.Field(t, end.Output, "n") != "1" {
 		t.Errorf("%s, %v", end.Output, end.Failure)
 	}
 	if err := p.Close(t.Context()); err != nil {
@@ -215,10 +216,11 @@ func TestExecTellsTheProcess(t *testing.T) {
 	task := shellTask(t, `env | grep -E '^(PAWL|MINE|HOME)'`,
 		map[string]any{"env": map[string]string{"MINE": "1", "HOME": "/h", "PAWL_STEP": "no"}})
 	res := begin(t, ExecConfig{Owner: "me"}, task).wait(t)
-	got := field(t, res.Output, "stdout")
+	got := workertest.Field(t, res.Output, "stdout")
 	for _, want := range []string{
-		"PAWL_RUN_ID=" + testRun.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1", "HOME=/h",
-		"PAWL_IDEMPOTENCY_KEY=" + testRun.String() + "-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
+		"PAWL_RUN_ID=" + workertest.Run.String(), "PAWL_STEP=build", "PAWL_ATTEMPT=2", "PAWL_OWNER=me", "MINE=1",
+		"HOME=/h",
+		"PAWL_IDEMPOTENCY_KEY=" + workertest.Run.String() + "-4", "PAWL_OUTPUT=/", "PAWL_DATABASE=is passed on",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
@@ -234,8 +236,8 @@ func TestExecTellsTheProcess(t *testing.T) {
 		map[string]any{"env": map[string]string{"HOME": ""}})
 	task.Details = []byte(`{"page":7}`)
 	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
-	res = NewExec(ExecConfig{}).Execute(ctx, task, newSigns())
-	if got := field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) ||
+	res = NewExec(ExecConfig{}).Execute(ctx, task, workertest.NewSigns())
+	if got := workertest.Field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) ||
 		!strings.HasSuffix(got, `\n[]\n"`) {
 		t.Errorf("stdout is %s", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -52,7 +53,7 @@ func TestExecOutput(t *testing.T) {
 				t.Fatal(res.Failure)
 			}
 			for key, want := range c.want {
-				if got := field(t, res.Output, key); got != want {
+				if got := workertest.Field(t, res.Output, key); got != want {
 					t.Errorf("%s is %s, want %s", key, got, want)
 				}
 			}
@@ -133,23 +134,23 @@ func TestExecFailures(t *testing.T) {
 			shellOf(`echo '{"pawl":{"message":"disk is full"}}'; exit 4`),
 			policy.KindError, "exit", 4, "disk is full",
 		},
-		"its own words with a wish": {
+		"its own words with a delay": {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`),
 			policy.KindError, "failed", 1, "exit code 1",
 		},
-		"its own words with a bad wish": {
+		"its own words with a bad delay": {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
 			policy.KindError, "failed", 0, "retryAfter was ignored",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := begin(t, ExecConfig{}, testTask("exec", jsonOf(t, c.payload))).wait(t)
-			wantFailure(t, res.Failure, c.kind, c.failure)
+			res := begin(t, ExecConfig{}, workertest.Task("exec", workertest.JSON(t, c.payload))).wait(t)
+			workertest.WantFailure(t, res.Failure, c.kind, c.failure)
 			if res.Failure.Code != c.code || !strings.Contains(res.Failure.Message, c.mentions) {
 				t.Errorf("code %d, message %q; want code %d and %q", res.Failure.Code,
 					res.Failure.Message, c.code, c.mentions)
 			}
-			if name == "its own words with a wish" &&
+			if name == "its own words with a delay" &&
 				(res.Failure.RetryAfter == nil || res.Failure.RetryAfter.String() != "5s") {
 				t.Errorf("retryAfter is %v", res.Failure.RetryAfter)
 			}
@@ -159,8 +160,8 @@ func TestExecFailures(t *testing.T) {
 		"relative to dir": {"command": []string{"./hello"}, "dir": dir},
 		"in its own PATH": {"command": []string{"hello"}, "env": map[string]string{"PATH": dir}},
 	} {
-		if res := begin(t, ExecConfig{}, testTask("exec", jsonOf(t, payload))).wait(t); field(t,
-			res.Output, "stdout") != `"hello\n"` {
+		res := begin(t, ExecConfig{}, workertest.Task("exec", workertest.JSON(t, payload))).wait(t)
+		if workertest.Field(t, res.Output, "stdout") != `"hello\n"` {
 			t.Errorf("%s: %s, %v", name, res.Output, res.Failure)
 		}
 	}
@@ -171,7 +172,7 @@ func TestExecEndlessOutput(t *testing.T) {
 	dir, task := t.TempDir(), shellTask(t, `echo first; yes; `, nil)
 	r := begin(t, ExecConfig{LogDir: dir, LogLimit: 1 << 20}, task)
 	for range 2000 {
-		r.signs.await(t)
+		r.signs.Await(t)
 	}
 	r.stop()
 	if res := r.wait(t); res.Abandoned || len(res.Output) > 64<<10 {
@@ -201,7 +202,8 @@ func TestExecLog(t *testing.T) {
 		!strings.Contains(log, "left out") {
 		t.Errorf("the log is %q", log)
 	}
-	if field(t, res.Output, "log") != jsonOf(t, path) || field(t, res.Failure.Details, "stderr") != `"problem\n"` {
+	if workertest.Field(t, res.Output, "log") != workertest.JSON(t, path) ||
+		workertest.Field(t, res.Failure.Details, "stderr") != `"problem\n"` {
 		t.Errorf("output %s, details %s", res.Output, res.Failure.Details)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
@@ -221,7 +223,8 @@ func TestExecWithoutItsLog(t *testing.T) {
 		t.Error("a log below a file was opened")
 	}
 	res := begin(t, ExecConfig{LogDir: file}, shellTask(t, "echo fine", nil)).wait(t)
-	if res.Failure != nil || field(t, res.Output, "stdout") != `"fine\n"` || field(t, res.Output, "log") != "" {
+	if res.Failure != nil || workertest.Field(t, res.Output, "stdout") != `"fine\n"` ||
+		workertest.Field(t, res.Output, "log") != "" {
 		t.Errorf("%s, %v", res.Output, res.Failure)
 	}
 }
@@ -231,10 +234,10 @@ func TestCaptureCountsLines(t *testing.T) {
 	for input, want := range map[string]int{
 		"": 0, "progress 10%": 0, "progress 10%\rprogress 20%": 0, "one\n": 1, "one\ntwo": 1, "one\n\nthree\n": 3,
 	} {
-		s := newSigns()
+		s := workertest.NewSigns()
 		c := newCapture(nil, s)
 		c.read(iotest.OneByteReader(strings.NewReader(input)), &c.stdout, true)
-		if got := len(s.outputs); got != want {
+		if got := len(s.Outputs); got != want {
 			t.Errorf("%q gave %d signs, want %d", input, got, want)
 		}
 	}
@@ -262,7 +265,7 @@ func TestCaptureLines(t *testing.T) {
 				if size == 1 && len(c.input) > lineSize {
 					continue
 				}
-				s := newSigns()
+				s := workertest.NewSigns()
 				capt := newCapture(nil, s)
 				for rest := []byte(c.input); len(rest) > 0; {
 					n := min(size, len(rest))
@@ -273,8 +276,8 @@ func TestCaptureLines(t *testing.T) {
 					capt.stdout.scan(capt.stdout.partial, s)
 				}
 				var beats, failure string
-				for len(s.beats) > 0 {
-					beats = <-s.beats
+				for len(s.Beats) > 0 {
+					beats = <-s.Beats
 				}
 				if capt.stdout.ownFailure != nil {
 					failure = capt.stdout.ownFailure.Type

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// DecodePayload reads a payload. An unknown key is an error: it is most likely misspelt, and would be ignored otherwise.
+// DecodePayload reads a payload. An unknown key is an error: it is most likely misspelt, and would be ignored
+// otherwise.
 func DecodePayload(payload []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.DisallowUnknownFields()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
 // ownOwner is an owner that no other run of the tests has.
@@ -65,7 +67,7 @@ func TestProcessOutlivesThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	if res := r.wait(t); res.Failure != nil || field(t, res.Output, "stdout") != `"go\n"` {
+	if res := r.wait(t); res.Failure != nil || workertest.Field(t, res.Output, "stdout") != `"go\n"` {
 		t.Errorf("%s, %v", res.Output, res.Failure)
 	}
 }

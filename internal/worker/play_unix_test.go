@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
 // play runs the test binary as a helper process: a worker that executes the shell line of an attempt.
@@ -21,9 +23,9 @@ func play(role string) {
 		fmt.Fprintln(os.Stderr, "unknown role", role)
 		os.Exit(2)
 	}
-	task := testTask("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
+	task := workertest.Task("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
 	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
-	res := e.Execute(context.Background(), task, newSigns())
+	res := e.Execute(context.Background(), task, workertest.NewSigns())
 	fmt.Println(string(res.Output), res.Failure)
 }
 
@@ -54,7 +56,7 @@ func newFIFO(t *testing.T) *fifo {
 // line waits for a line that a process writes. As long as nobody has opened the pipe, reading returns the end of file.
 func (f *fifo) line() string {
 	f.t.Helper()
-	for over := time.Now().Add(patience); time.Now().Before(over); {
+	for over := time.Now().Add(workertest.Patience); time.Now().Before(over); {
 		_ = f.file.SetReadDeadline(over)
 		line, err := f.in.ReadString('\n')
 		if err == nil {
@@ -69,7 +71,7 @@ func (f *fifo) line() string {
 // dead waits until every process that had the pipe open is gone.
 func (f *fifo) dead() {
 	f.t.Helper()
-	_ = f.file.SetReadDeadline(time.Now().Add(patience))
+	_ = f.file.SetReadDeadline(time.Now().Add(workertest.Patience))
 	if _, err := io.Copy(io.Discard, f.in); err != nil {
 		f.t.Fatalf("processes live: %v", err)
 	}

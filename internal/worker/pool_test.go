@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -19,7 +20,7 @@ func newTestPool(t *testing.T, executors map[string]Executor) (*Pool, *reports) 
 	r := newReports()
 	p := NewPool(PoolConfig{Executors: executors, Reporter: r})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), workertest.Patience)
 		defer cancel()
 		if err := p.Close(ctx); err != nil {
 			t.Error(err)
@@ -46,19 +47,19 @@ func TestPoolReportsTheEnd(t *testing.T) {
 		"echo": FuncExecutor(func(_ context.Context, t core.Task, _ Alive) ([]byte, error) { return t.Payload, nil }),
 		"noop": Noop{}, "fail": Fail{},
 	})
-	p.Dispatch(testTask("echo", `{"a":1}`))
+	p.Dispatch(workertest.Task("echo", `{"a":1}`))
 	if end := next[core.TaskEnded](t, r); string(end.Output) != `{"a":1}` || end.Failure != nil ||
 		end.Step != 4 || end.Attempt != 2 {
 		t.Errorf("echo ended with %+v", end)
 	}
 	for payload, want := range map[string]string{``: ``, `null`: ``, `{}`: ``, `{"output": {"b": 2}}`: `{"b": 2}`} {
-		p.Dispatch(testTask("noop", payload))
+		p.Dispatch(workertest.Task("noop", payload))
 		if end := next[core.TaskEnded](t, r); string(end.Output) != want || end.Failure != nil {
 			t.Errorf("noop of %s ended with %s, %v", payload, end.Output, end.Failure)
 		}
 	}
-	p.Dispatch(testTask("noop", `{"outptu": 1}`))
-	wantFailure(t, next[core.TaskEnded](t, r).Failure, policy.KindFailed, "invalid_payload")
+	p.Dispatch(workertest.Task("noop", `{"outptu": 1}`))
+	workertest.WantFailure(t, next[core.TaskEnded](t, r).Failure, policy.KindFailed, "invalid_payload")
 }
 
 func TestFail(t *testing.T) {
@@ -69,12 +70,14 @@ func TestFail(t *testing.T) {
 		`{"kind":"error","retryAfter":"5s"}`: `{"kind":"error","retryAfter":"5s"}`,
 		`{"kind":"error","retryAfter":250}`:  `{"kind":"error","retryAfter":"250ms"}`,
 	} {
-		if got := jsonOf(t, Fail{}.Do(testTask("fail", payload)).Failure); got != want {
+		if got := workertest.JSON(t, Fail{}.Do(workertest.Task("fail", payload)).Failure); got != want {
 			t.Errorf("%s gave %s, want %s", payload, got, want)
 		}
 	}
-	wantFailure(t, Fail{}.Do(testTask("fail", `{"kind":"lost"}`)).Failure, policy.KindFailed, "invalid_payload")
-	wantFailure(t, Fail{}.Do(testTask("fail", `[`)).Failure, policy.KindFailed, "invalid_payload")
+	for _, payload := range []string{`{"kind":"lost"}`, `[`} {
+		res := Fail{}.Do(workertest.Task("fail", payload))
+		workertest.WantFailure(t, res.Failure, policy.KindFailed, "invalid_payload")
+	}
 }
 
 func TestPoolRevoke(t *testing.T) {
@@ -92,7 +95,7 @@ func TestPoolRevoke(t *testing.T) {
 		}),
 	})
 	for name, abandoned := range map[string]bool{"obedient": false, "tells": false, "stubborn": true} {
-		task := testTask(name, "")
+		task := workertest.Task(name, "")
 		p.Dispatch(task)
 		p.Dispatch(task) // a second call changes nothing
 		p.Revoke(task.Token, policy.KindTimeout)
@@ -121,16 +124,16 @@ func TestPoolSurvivesPanics(t *testing.T) {
 		"quick":  quickPanic{}, "noop": Noop{},
 	})
 	for _, name := range []string{"panics", "quick"} {
-		p.Dispatch(testTask(name, ""))
+		p.Dispatch(workertest.Task(name, ""))
 		f := next[core.TaskEnded](t, r).Failure
-		wantFailure(t, f, policy.KindError, "panic")
+		workertest.WantFailure(t, f, policy.KindError, "panic")
 		if f.Message != "no such luck" || !strings.Contains(string(f.Details), "pool_test.go") {
 			t.Errorf("%s: %s, details %s", name, f.Message, f.Details)
 		}
 	}
-	p.Dispatch(testTask("leaves", ""))
-	wantFailure(t, next[core.TaskEnded](t, r).Failure, policy.KindError, "panic")
-	p.Dispatch(testTask("noop", ""))
+	p.Dispatch(workertest.Task("leaves", ""))
+	workertest.WantFailure(t, next[core.TaskEnded](t, r).Failure, policy.KindError, "panic")
+	p.Dispatch(workertest.Task("noop", ""))
 	next[core.TaskEnded](t, r)
 }
 
@@ -145,7 +148,7 @@ func TestPoolDoesNotExecuteLateTasks(t *testing.T) {
 		"noop":  Noop{},
 	})
 	for _, name := range []string{"count", "noop"} {
-		task := testTask(name, "")
+		task := workertest.Task(name, "")
 		task.Deadline = policy.At(time.Now().Add(-time.Hour))
 		p.Dispatch(task)
 		if f := next[core.TaskEnded](t, r).Failure; f == nil || f.Kind != policy.KindLost ||
@@ -168,7 +171,7 @@ func TestPoolTellsTheRemainingTime(t *testing.T) {
 			return fmt.Appendf(nil, "%v %v %v", left > 50*time.Minute && left <= time.Hour, ok, fixed), nil
 		}),
 	})
-	task := testTask("left", "")
+	task := workertest.Task("left", "")
 	p.Dispatch(task)
 	if got := string(next[core.TaskEnded](t, r).Output); got != "false false false" {
 		t.Errorf("without a deadline: %s", got)
@@ -210,9 +213,9 @@ func TestPoolSlots(t *testing.T) {
 
 func TestPoolWithoutTheType(t *testing.T) {
 	p, r := newTestPool(t, map[string]Executor{})
-	p.Dispatch(testTask("sendMail", ""))
+	p.Dispatch(workertest.Task("sendMail", ""))
 	f := next[core.TaskEnded](t, r).Failure
-	wantFailure(t, f, policy.KindFailed, "invalid_payload")
+	workertest.WantFailure(t, f, policy.KindFailed, "invalid_payload")
 	if !strings.Contains(f.Message, "sendMail") {
 		t.Error(f.Message)
 	}
@@ -228,8 +231,8 @@ func TestPoolClose(t *testing.T) {
 			return Result{Output: []byte(`1`)}
 		}),
 	}})
-	p.Dispatch(testTask("obedient", ""))
-	slow := testTask("slow", "")
+	p.Dispatch(workertest.Task("obedient", ""))
+	slow := workertest.Task("slow", "")
 	slow.Token.Step = 5
 	p.Dispatch(slow)
 
@@ -238,7 +241,7 @@ func TestPoolClose(t *testing.T) {
 	if err := p.Close(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("Close returned %v while an attempt still ran", err)
 	}
-	wantFailure(t, next[core.TaskEnded](t, r).Failure, policy.KindLost, "worker_closed")
+	workertest.WantFailure(t, next[core.TaskEnded](t, r).Failure, policy.KindLost, "worker_closed")
 	close(release)
 	if end := next[core.TaskEnded](t, r); end.Failure != nil || string(end.Output) != "1" {
 		t.Errorf("what completed all the same was reported as %+v", end)
@@ -246,7 +249,7 @@ func TestPoolClose(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	p.Dispatch(testTask("obedient", ""))
+	p.Dispatch(workertest.Task("obedient", ""))
 	if len(r.news) != 0 {
 		t.Error("a closed pool reports something")
 	}
@@ -268,7 +271,7 @@ func TestFuncErrors(t *testing.T) {
 		},
 		{context.Canceled, `{"kind":"error","message":"context canceled"}`},
 	} {
-		if got := jsonOf(t, failureOf(t.Context(), c.err)); got != c.want {
+		if got := workertest.JSON(t, failureOf(t.Context(), c.err)); got != c.want {
 			t.Errorf("%v became %s, want %s", c.err, got, c.want)
 		}
 	}
@@ -301,7 +304,7 @@ func BenchmarkNoop(b *testing.B) {
 	c := &counter{done: make(chan struct{})}
 	c.left.Store(int64(b.N))
 	p := NewPool(PoolConfig{Reporter: c})
-	task := testTask("noop", "")
+	task := workertest.Task("noop", "")
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
@@ -322,7 +325,7 @@ func BenchmarkFunc(b *testing.B) {
 	p := NewPool(PoolConfig{Reporter: c, Executors: map[string]Executor{
 		"f": FuncExecutor(func(context.Context, core.Task, Alive) ([]byte, error) { return nil, nil }),
 	}})
-	task := testTask("f", "")
+	task := workertest.Task("f", "")
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -66,7 +67,7 @@ func live(t *testing.T, heartbeat, inactivity time.Duration, signs []sign) (beat
 				return Result{}
 			}),
 		}})
-		task := testTask("live", "")
+		task := workertest.Task("live", "")
 		task.Heartbeat, task.Inactivity = heartbeat.Microseconds(), inactivity.Microseconds()
 		p.Dispatch(task)
 		end = <-l.end
@@ -284,7 +285,7 @@ func TestPulseOfRevokedAttemptsIsSilent(t *testing.T) {
 				return Result{}
 			}),
 		}})
-		task := testTask("chatty", "")
+		task := workertest.Task("chatty", "")
 		task.Heartbeat = 1000
 		p.Dispatch(task)
 		p.Revoke(task.Token, policy.KindTimeout)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/dialect"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
@@ -361,7 +362,7 @@ var reserved = map[string]bool{
 
 // Amount reads a limit's duration, which must not be zero.
 func Amount(v any) (time.Duration, error) {
-	d, err := policy.DecodeDuration(v)
+	d, err := decode.Duration(v)
 	if err == nil && d == 0 {
 		return 0, &policy.FieldError{Msg: "zero leaves no time at all; leave the field out for no limit"}
 	}

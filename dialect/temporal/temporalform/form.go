@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/nearest"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // Form returns Temporal's words for flow files, which stand below the key temporal.
@@ -44,7 +44,7 @@ var activityRest = without{
 
 // readStep reads the options of an activity. Those that several share need not be complete.
 func readStep(fields any, _ string) (flow.Settings, []flow.Note, error) {
-	f := policy.ReadFields(fields, slices.Concat(bounds, []string{"taskQueue", "priority"}, activityRest.keys())...)
+	f := decode.Read(fields, slices.Concat(bounds, []string{"taskQueue", "priority"}, activityRest.keys())...)
 	s := flow.Settings{Policy: activity(f), Queue: readQueue(f)}
 	notes := activityRest.notes(f)
 	if f.Has("priority") {
@@ -56,11 +56,11 @@ func readStep(fields any, _ string) (flow.Settings, []flow.Note, error) {
 }
 
 // readQueue reads a task queue, by its name or as the protocol has it.
-func readQueue(f *policy.Fields) string {
+func readQueue(f *decode.Fields) string {
 	if _, ok := f.Value("taskQueue").(map[string]any); !ok {
 		return f.Text("taskQueue")
 	}
-	q := policy.ReadFields(f.Value("taskQueue"), "name")
+	q := decode.Read(f.Value("taskQueue"), "name")
 	name := q.Text("name")
 	f.Keep("taskQueue", q.Err())
 	return name
@@ -73,7 +73,7 @@ func readPriority(v any) (*int32, []flow.Note, error) {
 		{"fairnessWeight", "attempts of one priority are taken in the order in which they became ready"},
 	}
 	const usual = 3
-	f := policy.ReadFields(v, append(fair.keys(), "priorityKey")...)
+	f := decode.Read(v, append(fair.keys(), "priorityKey")...)
 	key := f.Int("priorityKey", usual, 0, 1000)
 	if key == 0 {
 		key = usual
@@ -84,7 +84,7 @@ func readPriority(v any) (*int32, []flow.Note, error) {
 
 // readRun reads the options of a workflow.
 func readRun(fields any) (flow.RunSettings, []flow.Note, error) {
-	f := policy.ReadFields(fields, slices.Concat(workflowBounds, workflowRest.keys(), reuseKeys)...)
+	f := decode.Read(fields, slices.Concat(workflowBounds, workflowRest.keys(), reuseKeys)...)
 	w := workflow(f)
 	s := flow.RunSettings{
 		Limits: flow.RunLimits{Execution: w.Execution, Run: w.Run}, Retry: w.Retry,
@@ -131,7 +131,7 @@ var workflowRest = without{
 var reuseKeys = []string{"workflowIdReusePolicy", "workflowIdConflictPolicy"}
 
 // readReuse reads them. Here as by default there, a run that is open is in the way, and one that has ended is not.
-func readReuse(f *policy.Fields) []flow.Note {
+func readReuse(f *decode.Fields) []flow.Note {
 	var out []flow.Note
 	for _, field := range []struct {
 		key, prefix, usual string
@@ -182,7 +182,7 @@ func (w without) keys() []string {
 }
 
 // notes tells those that are given.
-func (w without) notes(f *policy.Fields, under ...string) []flow.Note {
+func (w without) notes(f *decode.Fields, under ...string) []flow.Note {
 	var out []flow.Note
 	for _, field := range w {
 		if f.Has(field.key) {

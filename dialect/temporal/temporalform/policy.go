@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -23,7 +24,7 @@ var bounds = []string{
 //
 // Errors are [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
-	f := policy.ReadFields(v, bounds...)
+	f := decode.Read(v, bounds...)
 	p := activity(f)
 	if f.Err() != nil {
 		return policy.Policy{}, f.Err()
@@ -37,7 +38,7 @@ func Policy(v any) (policy.Policy, error) {
 // activity bounds an activity by four timeouts. Its server fills in those that are not given and cuts those that
 // are longer than an outer one: schedule-to-start and start-to-close to schedule-to-close, a heartbeat timeout to
 // start-to-close, all of them to the run. What is as long as its outer one never fires by itself and is left out here.
-func activity(f *policy.Fields) policy.Policy {
+func activity(f *decode.Fields) policy.Policy {
 	retry, never, err := readRetry(f.Value("retryPolicy"))
 	f.Keep("retryPolicy", err)
 
@@ -60,7 +61,7 @@ func activity(f *policy.Fields) policy.Policy {
 }
 
 // readLimit reads one timeout. It returns nil where the timeout is absent, zero, or not shorter than the outer one.
-func readLimit(f *policy.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
+func readLimit(f *decode.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
 	after := readDuration(f, key)
 	if after == 0 || outer != nil && after >= outer.After {
 		return nil
@@ -71,7 +72,7 @@ func readLimit(f *policy.Fields, key string, retry bool, outer *policy.Limit) *p
 // readRetry retries without end unless told otherwise; zero stands for a field's default. never are the timeouts
 // that the policy lists as not retryable. Where there is one attempt only, what the others say is not looked at.
 func readRetry(v any) (r *policy.Retry, never []string, err error) {
-	f := policy.ReadFields(v, "initialInterval", "backoffCoefficient", "maximumInterval", "maximumAttempts",
+	f := decode.Read(v, "initialInterval", "backoffCoefficient", "maximumInterval", "maximumAttempts",
 		"nonRetryableErrorTypes")
 	r = policy.DefaultRetry()
 	r.MaxAttempts, r.Origin = f.Int("maximumAttempts", 0, 0, math.MaxInt32), "retryPolicy"
@@ -105,7 +106,7 @@ func readRetry(v any) (r *policy.Retry, never []string, err error) {
 // otherwise.
 var timeouts = []string{"StartToClose", "Heartbeat", "ScheduleToStart", "ScheduleToClose"}
 
-func delays(f *policy.Fields, r *policy.Retry) {
+func delays(f *decode.Fields, r *policy.Retry) {
 	r.InitialInterval = readDuration(f, "initialInterval")
 	r.BackoffCoefficient = f.Number("backoffCoefficient", 0, 0, math.MaxFloat64)
 	r.MaxInterval = readDuration(f, "maximumInterval")
@@ -130,7 +131,7 @@ func delays(f *policy.Fields, r *policy.Retry) {
 
 // readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), and a number of
 // milliseconds; absent is zero.
-func readDuration(f *policy.Fields, key string) time.Duration {
+func readDuration(f *decode.Fields, key string) time.Duration {
 	text, ok := f.Value(key).(string)
 	if !ok {
 		return f.Duration(key, 0)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -31,14 +32,14 @@ type Workflow struct {
 
 // ReadWorkflow reads a workflow's options. What is wrong with them the fields' Err returns, to which the caller may
 // add.
-func ReadWorkflow(v any) (Workflow, *policy.Fields) {
-	f := policy.ReadFields(v, workflowBounds...)
+func ReadWorkflow(v any) (Workflow, *decode.Fields) {
+	f := decode.Read(v, workflowBounds...)
 	return workflow(f), f
 }
 
 // workflow reads what bounds the runs. The run timeout is cut to the execution timeout, which ends the run by itself,
 // so it is left out where it is not shorter.
-func workflow(f *policy.Fields) Workflow {
+func workflow(f *decode.Fields) Workflow {
 	var w Workflow
 	w.Execution = readLimit(f, "workflowExecutionTimeout", false, nil)
 	w.Run = readLimit(f, "workflowRunTimeout", false, w.Execution)
@@ -67,7 +68,7 @@ func workflow(f *policy.Fields) Workflow {
 }
 
 // readCron reads a cron expression, before which a time zone may stand: CRON_TZ=Asia/Tokyo 0 9 * * *.
-func readCron(f *policy.Fields) (schedule, zone string) {
+func readCron(f *decode.Fields) (schedule, zone string) {
 	const key = "cronSchedule"
 	schedule = strings.TrimSpace(f.Text(key))
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -28,7 +29,7 @@ func readStep(fields any, kind string) (flow.Settings, []flow.Note, error) {
 		p, err := Policy(fields)
 		return flow.Settings{Policy: p}, nil, err
 	}
-	f := policy.ReadFields(fields, "retry", "timeout", "timeout_scope")
+	f := decode.Read(fields, "retry", "timeout", "timeout_scope")
 	for _, key := range []string{"retry", "timeout_scope"} {
 		if f.Has(key) {
 			f.Fail(key, "an event wait has no attempts, only a timeout")
@@ -41,7 +42,7 @@ func readStep(fields any, kind string) (flow.Settings, []flow.Note, error) {
 
 // readRun reads the attributes of a handler. Its timeout bounds the execution from its start.
 func readRun(fields any) (flow.RunSettings, []flow.Note, error) {
-	f := policy.ReadFields(fields, "timeout", "on_failure")
+	f := decode.Read(fields, "timeout", "on_failure")
 	if f.Has("on_failure") {
 		f.Fail("on_failure", "a flow says what it runs then: hooks: {onFailure: {exec: …}}")
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -17,7 +18,7 @@ import (
 // attempts from the first scheduling on, the other begins again with each attempt. A nil value stands for the
 // defaults. Errors are [*policy.FieldError] values.
 func Policy(v any) (policy.Policy, error) {
-	f := policy.ReadFields(v, "retry", "timeout", "timeout_scope")
+	f := decode.Read(v, "retry", "timeout", "timeout_scope")
 	p := policy.Policy{Retry: readRetry(f, "retry")}
 
 	kind := policy.LimitScheduleToClose
@@ -36,7 +37,7 @@ func Policy(v any) (policy.Policy, error) {
 }
 
 // Timeout reads the timeout of a wait or of a handler, nil if there is none.
-func Timeout(f *policy.Fields) *policy.Limit {
+func Timeout(f *decode.Fields) *policy.Limit {
 	if !f.Has("timeout") {
 		return nil
 	}
@@ -49,9 +50,9 @@ var (
 )
 
 // readAmount reads a timeout: one number and one unit.
-func readAmount(f *policy.Fields, key string) time.Duration {
+func readAmount(f *decode.Fields, key string) time.Duration {
 	text := f.Text(key)
-	d, err := policy.DecodeDuration(text)
+	d, err := decode.Duration(text)
 	if err == nil && d == 0 {
 		err = errors.New("zero leaves no time at all; leave the field out for no limit")
 	}
@@ -62,7 +63,7 @@ func readAmount(f *policy.Fields, key string) time.Duration {
 	return d
 }
 
-func readRetry(f *policy.Fields, key string) *policy.Retry {
+func readRetry(f *decode.Fields, key string) *policy.Retry {
 	retry := policy.DefaultRetry()
 	if text := f.Text(key); f.Has(key) {
 		preset, err := policy.ParsePreset(text)

@@ -38,7 +38,7 @@ func testTail(f *fixture) {
 		f.append(nil, batch...)
 		want = append(want, batch...)
 	}
-	f.append(nil) // a probe: nothing in it
+	f.append(nil) // an empty batch, which only tests the storage
 	seqs, got := f.tail(0, 0)
 	f.equal("entries", got, want)
 	f.equal("batches", len(seqs), 21)
@@ -63,7 +63,7 @@ func testEncoded(f *fixture) {
 	if err := f.j.Append(f.ctx, b); err != nil {
 		f.Fatal(err)
 	}
-	clear(b.Encoded) // the journal does not keep it
+	clear(b.Encoded) // the journal must not keep it
 	_, got := f.tail(0, 0)
 	f.equal("entries", got, entries)
 }
@@ -90,7 +90,7 @@ func testTailStops(f *fixture) {
 	stop := errors.New("enough")
 	calls := 0
 	err := f.j.Tail(f.ctx, 0, 0, func(uint64, []core.Entry) error {
-		// The journal is free while fn runs.
+		// fn may call the journal.
 		if _, err := f.j.List(f.ctx, journal.Query{}); err != nil {
 			f.Error(err)
 		}
@@ -143,7 +143,7 @@ func testFencing(f *fixture) {
 	}
 }
 
-// testHeld: a partition that somebody owns is refused, by name, and each partition has its own owner.
+// testHeld: Acquire refuses a partition that has an owner, and names the owner. Each partition has an owner of its own.
 func testHeld(f *fixture) {
 	f.acquire(0)
 	for range 2 {
@@ -152,7 +152,7 @@ func testHeld(f *fixture) {
 		if err == nil || !strings.Contains(err.Error(), "test") {
 			f.Errorf("the error does not name the owner: %v", err)
 		}
-		f.append(nil, signal(1, "a")) // the owner goes on
+		f.append(nil, signal(1, "a")) // the owner can still append
 	}
 	other := f.lease
 	f.acquire(1)
@@ -165,7 +165,7 @@ func testHeld(f *fixture) {
 	f.equal("lease after a crash", f.acquire(0).Last, uint64(2))
 }
 
-// testRenew: an owner learns where its partition stands, until it is no longer its own.
+// testRenew: an owner learns the state of its partition, until another one owns it.
 func testRenew(f *fixture) {
 	f.acquire(0)
 	f.append(nil, signal(1, "a"))
@@ -174,7 +174,7 @@ func testRenew(f *fixture) {
 	f.fails("renew", err, nil)
 	f.equal("epoch", got.Epoch, f.lease.Epoch)
 	f.equal("last", got.Last, uint64(2))
-	f.append(nil, signal(3, "c")) // under the same epoch
+	f.append(nil, signal(3, "c")) // with the same epoch
 	_, err = f.j.Renew(f.ctx, 0, f.lease.Epoch+1)
 	f.fails("renew with an epoch that nobody has", err, journal.ErrFenced)
 	_, err = f.j.Renew(f.ctx, 5, 1)
@@ -184,7 +184,7 @@ func testRenew(f *fixture) {
 	_, err = f.j.Renew(f.ctx, 0, old.Epoch)
 	f.fails("renew by the old owner", err, journal.ErrFenced)
 	f.fails("release by the old owner", f.j.Release(f.ctx, 0, old.Epoch), nil)
-	f.append(nil, signal(4, "d")) // it released nothing
+	f.append(nil, signal(4, "d")) // the former owner's Release has released nothing
 	f.fails("release", f.j.Release(f.ctx, 0, f.lease.Epoch), nil)
 	late := &journal.Batch{Epoch: f.lease.Epoch, Seq: f.lease.Last + 1, Entries: []core.Entry{signal(5, "e")}}
 	f.fails("append after release", f.j.Append(f.ctx, late), journal.ErrFenced)
@@ -197,7 +197,7 @@ func testExpire(f *fixture) {
 	}
 	old := f.acquire(0)
 	f.Expire()
-	f.append(nil, signal(1, "a")) // nobody came: a sign of life
+	f.append(nil, signal(1, "a")) // no other owner came: this is a sign of life
 	_, err := f.j.Acquire(f.ctx, 0, "another")
 	f.fails("acquire what is owned", err, journal.ErrHeld)
 	f.Expire()
@@ -229,7 +229,9 @@ func testPartitions(f *fixture) {
 	for range 2 {
 		spans, err := f.j.Partitions(f.ctx)
 		f.fails("partitions", err, nil)
-		f.equal("partitions", spans, []journal.Span{{Partition: 0, Last: 1}, {Partition: 1, Last: 2}, {Partition: 2, Last: 3}})
+		f.equal("partitions", spans, []journal.Span{
+			{Partition: 0, Last: 1}, {Partition: 1, Last: 2}, {Partition: 2, Last: 3},
+		})
 		f.j = f.Reopen()
 	}
 	for p := range 3 {
@@ -250,8 +252,9 @@ func testDefinitions(f *fixture) {
 	if err := f.j.Append(f.ctx, b); err != nil {
 		f.Fatal(err)
 	}
-	// One that is stored stays as it is.
-	b = &journal.Batch{Epoch: f.lease.Epoch, Seq: 2, Definitions: []journal.Definition{{ID: d.ID, Kind: "flow", Name: "changed"}}}
+	// A definition that is stored does not change.
+	changed := []journal.Definition{{ID: d.ID, Kind: "flow", Name: "changed"}}
+	b = &journal.Batch{Epoch: f.lease.Epoch, Seq: 2, Definitions: changed}
 	if err := f.j.Append(f.ctx, b); err != nil {
 		f.Fatal(err)
 	}
@@ -265,7 +268,7 @@ func testDefinitions(f *fixture) {
 		f.equal("source", len(got.Source), 0)
 		f.j = f.Reopen()
 	}
-	// A run may name a definition that never came; it is still not found.
+	// A run may name a definition that was never stored. It is still not found.
 	f.acquire(0)
 	r := row(1)
 	f.append(&journal.View{Runs: []journal.RunRow{r}})
@@ -318,7 +321,8 @@ func testCrash(f *fixture) {
 	f.append(nil, signal(200, "b"))
 }
 
-// testConcurrent reads while one owner appends: each reader sees whole batches, rows and history of one commit.
+// testConcurrent reads while one owner appends. Each reader must see whole batches, and rows and history of the same
+// commit.
 func testConcurrent(f *fixture) {
 	f.acquire(0)
 	write := func(n int) {

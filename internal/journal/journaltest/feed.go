@@ -2,7 +2,7 @@ package journaltest
 
 import "github.com/pawl-dev/pawl/internal/journal"
 
-// testFeeds: batches that a feed has not seen stay, although the view contains them; positions outlast the process.
+// testFeeds: batches that a feed has not seen are kept, even if the view has them. Positions survive a restart.
 func testFeeds(f *fixture) {
 	f.acquire(0)
 	mark := func(feeds ...journal.Feed) {
@@ -13,7 +13,7 @@ func testFeeds(f *fixture) {
 			f.Fatal(err)
 		}
 	}
-	cover := func(n int) { // the view comes to contain everything, again and again
+	cover := func(n int) { // writes the view up to the last batch, many times
 		for i := range n {
 			f.append(&journal.View{Through: f.lease.Last + 1}, signal(i, "a"))
 		}

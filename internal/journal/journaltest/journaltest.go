@@ -1,4 +1,4 @@
-// Package journaltest is the suite that every journal passes: what the engine relies on, and nothing else.
+// Package journaltest is the test suite that every journal must pass. It tests what the engine needs, and nothing else.
 package journaltest
 
 import (
@@ -13,20 +13,21 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Store is an empty journal made for one test, with the ways to come back to it.
+// Store is an empty journal made for one test, with ways to open it again.
 type Store struct {
 	Journal journal.Journal
 	// Reopen closes the journal and opens it again.
 	Reopen func() journal.Journal
-	// Crash opens what is durable now, as after a kill: the journal was not closed and is not used any more.
+	// Crash opens what is durable now, like after a kill: the journal is not closed, and is not used any more.
 	Crash func() journal.Journal
-	// Expire lets the leases end, as those of owners that give no sign of life. Nil: they do not end so.
+	// Expire ends the leases, as if the owners gave no sign of life. Nil: leases of this storage do not end like that.
 	Expire func()
 	// Rows returns a run's steps and attempts in the view, in order.
 	Rows func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow)
 }
 
-// Run runs the suite on journals with three partitions at least. open is called once per test; it cleans up with t.Cleanup.
+// Run runs the suite on journals with at least three partitions. open is called once for each test, and cleans up with
+// t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, test := range []struct {
 		name string
@@ -70,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// fixture is a journal with one owner of one partition.
+// fixture is a journal with one owner of partition 0.
 type fixture struct {
 	*testing.T
 	Store
@@ -85,12 +86,12 @@ func (f *fixture) acquire(partition int) journal.Lease {
 	if err != nil {
 		f.Fatal(err)
 	}
-	l.Term = 0 // the storage's affair
+	l.Term = 0 // depends on the storage
 	f.lease = l
 	return l
 }
 
-// again gives partition 0 back and acquires it.
+// again releases partition 0 and acquires it.
 func (f *fixture) again() journal.Lease {
 	f.Helper()
 	if err := f.j.Release(f.ctx, 0, f.lease.Epoch); err != nil {
@@ -155,7 +156,7 @@ func (f *fixture) fails(what string, err, want error) {
 	}
 }
 
-// RunID is the n-th run of a test; later ones sort after earlier ones.
+// RunID returns the id of the n-th run of a test. A later one sorts after an earlier one.
 func RunID(n int) (id core.RunID) {
 	const born = 1_780_000_000_000
 	binary.BigEndian.PutUint64(id[:8], uint64(born+n)<<16|7<<12)
@@ -164,10 +165,10 @@ func RunID(n int) (id core.RunID) {
 	return id
 }
 
-// at is an instant n seconds after the first run's.
+// at returns the instant n seconds after the first run's.
 func at(n int) core.Time { return core.Time(1_780_000_000_000_000 + n*1_000_000) }
 
-// signal is a small entry of a run.
+// signal returns a small entry of a run.
 func signal(n int, text string) core.Entry {
 	return core.Entry{Run: RunID(n), At: at(n), Records: []core.Record{
 		core.SignalKept{Name: text, ID: "id", Payload: []byte(text)},
@@ -175,7 +176,7 @@ func signal(n int, text string) core.Entry {
 	}}
 }
 
-// row is a run's row with every column set.
+// row returns a run's row with every column set.
 func row(n int) journal.RunRow {
 	return journal.RunRow{
 		ID: RunID(n), Workflow: "backup", WorkflowID: fmt.Sprintf("wf-%d", n), Key: fmt.Sprintf("key-%d", n),

@@ -5,7 +5,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// mail are two owners, of the partitions 0 and 1, that send each other messages.
+// mail has two owners, of the partitions 0 and 1, that send each other messages.
 type mail struct {
 	*fixture
 	last [2]uint64
@@ -29,7 +29,7 @@ func (m *mail) acquireBoth() {
 	}
 }
 
-// batch makes the next batch of a partition, which sends the other one messages with these texts.
+// batch returns the next batch of a partition. It sends messages with these texts to the other partition.
 func (m *mail) batch(partition int, texts ...string) *journal.Batch {
 	b := &journal.Batch{Partition: partition, Epoch: m.own[partition].Epoch, Seq: m.last[partition] + 1}
 	for i, text := range texts {
@@ -52,7 +52,7 @@ func (m *mail) put(b *journal.Batch) {
 	m.last[b.Partition]++
 }
 
-// inbox expects messages with these texts for a partition, after one.
+// inbox checks that a partition's messages after a sequence number have these texts.
 func (m *mail) inbox(partition int, after uint64, limit int, texts ...string) []journal.Message {
 	m.Helper()
 	got, err := m.j.Inbox(m.ctx, partition, map[int]uint64{1 - partition: after}, limit)
@@ -76,7 +76,7 @@ func testMessages(f *fixture) {
 	m.inbox(1, 0, 10)
 	first := m.batch(0, "a", "b")
 	m.put(first)
-	clear(first.Out[0].Encoded) // the journal does not keep it
+	clear(first.Out[0].Encoded) // the journal must not keep it
 	m.put(m.batch(0, "c"))
 	m.put(m.batch(1, "back"))
 	m.inbox(0, 0, 10, "back")
@@ -85,7 +85,7 @@ func testMessages(f *fixture) {
 	m.inbox(1, all[0].Seq, 2, "b", "c")
 	m.inbox(1, all[2].Seq, 2)
 
-	// What was taken is gone, and does not come again.
+	// A message that was taken is deleted, and does not come again.
 	b := m.batch(1)
 	b.Taken = []journal.Taken{{From: 0, Through: all[1].Seq}}
 	m.put(b)
@@ -127,7 +127,7 @@ func testMessagesCrash(f *fixture) {
 	m.equal("taken", m.own[1].Taken, map[int]uint64{0: all[1].Seq})
 }
 
-// testMessagesAtOnce refuses a batch, and with it what it sends and takes.
+// testMessagesAtOnce: if a batch is refused, its messages are neither sent nor taken.
 func testMessagesAtOnce(f *fixture) {
 	m := newMail(f)
 	m.put(m.batch(1, "to take"))
@@ -147,7 +147,7 @@ func testMessagesAtOnce(f *fixture) {
 	}
 }
 
-// testMessagesMany sends from both sides at the same time.
+// testMessagesMany sends messages in both directions at the same time.
 func testMessagesMany(f *fixture) {
 	m := newMail(f)
 	done := make(chan error, 2)
@@ -186,7 +186,7 @@ func testMessagesMany(f *fixture) {
 		m.fails("inbox", err, nil)
 		for _, msg := range rest {
 			if msg.Seq <= m.own[p].Taken[1-p] {
-				m.Errorf("message %d was taken, and is there again", msg.Seq)
+				m.Errorf("message %d was taken, and is in the inbox again", msg.Seq)
 			}
 		}
 	}

@@ -17,21 +17,25 @@ func testRows(f *fixture) {
 		Message: "exit status 1",
 	}
 	attempt := journal.AttemptRow{
-		Run: RunID(1), Step: 3, Attempt: 2, ReadyAt: at(1), Started: at(2), Ended: at(3), Worker: "w1", Outcome: "error",
-		Limit: policy.LimitHeartbeat, Message: "exit status 1",
+		Run: RunID(1), Step: 3, Attempt: 2, ReadyAt: at(1), Started: at(2), Ended: at(3), Worker: "w1",
+		Outcome: "error",
+		Limit:   policy.LimitHeartbeat, Message: "exit status 1",
 	}
 	first, second := step, attempt
 	first.Step, second.Attempt = 0, 1
 	f.append(&journal.View{
-		Runs: []journal.RunRow{row(1)}, Steps: []journal.StepRow{step, first}, Attempts: []journal.AttemptRow{attempt, second},
+		Runs: []journal.RunRow{row(1)}, Steps: []journal.StepRow{step, first},
+		Attempts: []journal.AttemptRow{attempt, second},
 	})
 	steps, attempts := f.Rows(RunID(1))
 	f.equal("steps", steps, []journal.StepRow{first, step})
 	f.equal("attempts", attempts, []journal.AttemptRow{second, attempt})
 	f.equal("runs", f.list(journal.Query{}).Runs, []journal.RunRow{row(1)})
 
-	// A row replaces the older one as a whole.
-	bare := journal.RunRow{ID: RunID(1), Workflow: "backup", Phase: core.RunSucceeded, CreatedAt: at(1), EndedAt: at(9), Applied: 2}
+	// A row replaces all columns of the older row.
+	bare := journal.RunRow{
+		ID: RunID(1), Workflow: "backup", Phase: core.RunSucceeded, CreatedAt: at(1), EndedAt: at(9), Applied: 2,
+	}
 	step = journal.StepRow{Run: RunID(1), Step: 3, Name: "upload[7]", Phase: core.StepSucceeded}
 	attempt = journal.AttemptRow{Run: RunID(1), Step: 3, Attempt: 2, Outcome: "succeeded"}
 	f.append(&journal.View{
@@ -57,7 +61,7 @@ func testHistory(f *fixture) {
 	}
 	f.append(withHistory(10, piece(1, 1, want[:10]...)))
 	f.equal("history", f.history(RunID(1)), journal.History{Applied: 10, Entries: want[:10]})
-	// Entries that hold their run's id are history, too.
+	// History may also have entries that contain their run's id.
 	full := journal.HistoryRow{Run: RunID(1), Seq: 11}
 	for i := range want[10:20] {
 		full.Entries = core.AppendEntry(full.Entries, &want[10+i])
@@ -65,7 +69,7 @@ func testHistory(f *fixture) {
 	f.append(withHistory(20, full))
 	h := f.history(RunID(1))
 	f.equal("history", h, journal.History{Applied: 20, Entries: want[:20]})
-	// History and the tail after it are the run.
+	// History and the tail after it make the run.
 	all := h.Entries
 	_, tail := f.tail(0, h.Applied)
 	for _, e := range tail {
@@ -86,7 +90,7 @@ func testHistoryTwice(f *fixture) {
 	if err := f.j.Append(f.ctx, b); err == nil {
 		f.Error("the same piece of history was appended twice")
 	}
-	// Nothing of the refused batch is there.
+	// The refused batch has changed nothing.
 	seqs, _ := f.tail(0, 0)
 	f.equal("batches", seqs, []uint64{1})
 	f.append(nil, signal(3, "c"))
@@ -98,7 +102,7 @@ func testTrim(f *fixture) {
 		f.append(nil, signal(n, "a"))
 	}
 	f.append(&journal.View{Through: 60})
-	for range 100 { // a journal may drop batches a few at a time
+	for range 100 { // a journal may delete only a few batches at a time
 		f.append(&journal.View{Through: 60})
 	}
 	f.equal("through", f.again().Through, uint64(60))
@@ -108,7 +112,8 @@ func testTrim(f *fixture) {
 	if seqs[0] == 1 || seqs[0] > 61 {
 		f.Errorf("the journal begins with batch %d, the watermark is 60", seqs[0])
 	}
-	// A watermark that covers everything does not restart the numbers, nor does an older one move it back.
+	// A watermark that covers everything does not restart the sequence numbers. An older watermark does not move it
+	// back.
 	f.append(&journal.View{Through: f.lease.Last + 1})
 	f.append(&journal.View{Through: 10})
 	last := f.lease.Last
@@ -137,7 +142,8 @@ func testDue(f *fixture) {
 		var runs []core.RunID
 		for _, d := range got {
 			runs = append(runs, d.Run)
-			f.equal("wake", d.Wake, v.Runs[slices.IndexFunc(v.Runs, func(r journal.RunRow) bool { return r.ID == d.Run })].Wake)
+			n := slices.IndexFunc(v.Runs, func(r journal.RunRow) bool { return r.ID == d.Run })
+			f.equal("wake", d.Wake, v.Runs[n].Wake)
 		}
 		var ids []core.RunID
 		for _, n := range want {
@@ -164,7 +170,8 @@ func testFind(f *fixture) {
 	f.acquire(0)
 	closed, open, former := row(1), row(2), row(0)
 	former.Workflow, closed.Workflow, open.Workflow = "charge", "charge", "charge"
-	former.Key, former.Phase, former.EndedAt, former.Wake = "key-1", core.RunContinued, at(1), 0 // its chain shares the key
+	// The runs of a chain share the key.
+	former.Key, former.Phase, former.EndedAt, former.Wake = "key-1", core.RunContinued, at(1), 0
 	closed.WorkflowID, closed.Phase, closed.EndedAt, closed.Wake = "nightly", core.RunFailed, at(2), 0
 	open.WorkflowID = "nightly"
 	other := row(3)
@@ -253,7 +260,8 @@ func testList(f *fixture) {
 	count(journal.Query{Limit: 60}, func(int) bool { return true })
 	count(journal.Query{Limit: 7, Workflow: "restore"}, func(n int) bool { return n%3 == 1 })
 	count(journal.Query{Limit: 7, Phases: []core.RunPhase{core.RunFailed}}, failed)
-	count(journal.Query{Limit: 7, Phases: []core.RunPhase{core.RunFailed, core.RunWaiting}}, func(int) bool { return true })
+	phases := []core.RunPhase{core.RunFailed, core.RunWaiting}
+	count(journal.Query{Limit: 7, Phases: phases}, func(int) bool { return true })
 	count(journal.Query{Limit: 7, WorkflowID: "ten"}, func(n int) bool { return n%10 == 0 })
 	count(journal.Query{Limit: 3, WorkflowID: "ten", Workflow: "audit", Phases: []core.RunPhase{core.RunWaiting}},
 		func(n int) bool { return n%10 == 0 && n%3 == 2 && !failed(n) })
@@ -290,7 +298,8 @@ func testPrune(f *fixture) {
 	for n := range 40 {
 		_, err := f.j.History(f.ctx, RunID(n))
 		steps, attempts := f.Rows(RunID(n))
-		if gone := n%2 == 0 && n < 20; gone != errors.Is(err, journal.ErrNotFound) || gone != (len(steps)+len(attempts) == 0) {
+		absent := len(steps)+len(attempts) == 0
+		if gone := n%2 == 0 && n < 20; gone != errors.Is(err, journal.ErrNotFound) || gone != absent {
 			f.Errorf("run %d: history %v, %d steps, %d attempts", n, err, len(steps), len(attempts))
 		}
 	}

@@ -9,16 +9,17 @@ import (
 
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
-	"github.com/pawl-dev/pawl/journal/memory"
 )
 
-// TestChildTakesWhatItStarts: with a child flow go those that it can start in its turn, not all that lay beside it; else a
-// workflow of a thousand chains would store each a thousand times.
+// TestChildTakesWhatItStarts: with a child flow go those that it can start in its turn, not all that lay beside it;
+// else a workflow of a thousand chains would store each a thousand times.
 func TestChildTakesWhatItStarts(t *testing.T) {
 	b := flowkind.Bundle{Dir: "/somewhere", Dialect: "steep"}
 	add := func(name, step string) {
-		s := flowkind.Source{File: name + ".yaml", Text: "pawl: 1\nname: " + name + "\nsteps:\n  - name: s\n    " + step + "\n"}
+		lines := "pawl: 1\nname: " + name + "\nsteps:\n  - name: s\n    " + step + "\n"
+		s := flowkind.Source{File: name + ".yaml", Text: lines}
 		if b.Flow.File == "" {
 			b.Flow = s
 		} else {
@@ -51,7 +52,8 @@ func TestChildTakesWhatItStarts(t *testing.T) {
 		for _, s := range child.Bundle.Children {
 			got = append(got, s.File)
 		}
-		if !slices.Equal(got, want) || child.Document.Name != name || child.Bundle.Dir != b.Dir || child.Bundle.Dialect != b.Dialect {
+		if !slices.Equal(got, want) || child.Document.Name != name || child.Bundle.Dir != b.Dir ||
+			child.Bundle.Dialect != b.Dialect {
 			t.Errorf("%s is stored with %v, want %v: %+v", name, got, want, child.Bundle)
 		}
 	}
@@ -97,7 +99,8 @@ func TestOlderForms(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		if f.Document.Name != "a" || f.Bundle.Flow.File != "a.yaml" || f.Bundle.Dir != c.dir || f.NeedsProgram() != nil {
+		if f.Document.Name != "a" || f.Bundle.Flow.File != "a.yaml" || f.Bundle.Dir != c.dir ||
+			f.NeedsProgram() != nil {
 			t.Errorf("%s is read as %+v", what, f.Bundle)
 		}
 	}
@@ -106,13 +109,15 @@ func TestOlderForms(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	changed := stored(t, "flow", "a", map[string]string{"file": "a.yaml", "text": text("a", "noop: {}")})
 	changed.Source = []byte(strings.Replace(string(changed.Source), "noop", "exec", 1))
-	if _, err := flowkind.Read(changed); !errors.Is(err, journal.ErrCorrupt) || !strings.Contains(err.Error(), `flow "a"`) {
+	_, err := flowkind.Read(changed)
+	if !errors.Is(err, journal.ErrCorrupt) || !strings.Contains(err.Error(), `flow "a"`) {
 		t.Errorf("a changed text: %v", err)
 	}
 	if _, err := flowkind.Read(stored(t, "go", "a", 1)); err == nil || !strings.Contains(err.Error(), `of kind "go"`) {
 		t.Errorf("a function: %v", err)
 	}
-	if _, err := flowkind.Read(stored(t, "flow", "a", 1)); err == nil || !strings.Contains(err.Error(), `the stored text of flow "a"`) {
+	_, err = flowkind.Read(stored(t, "flow", "a", 1))
+	if err == nil || !strings.Contains(err.Error(), `the stored text of flow "a"`) {
 		t.Errorf("a number: %v", err)
 	}
 }
@@ -144,7 +149,10 @@ func TestChildren(t *testing.T) {
 		{true, "own", "flow"},
 		{true, "function", "go"},
 		{false, "function", "no file beside top.yaml holds a flow of that name; found: own, top"},
-		{true, "nobody", "no file beside top.yaml holds a flow of that name; found: own, top; it is not registered here"},
+		{
+			true, "nobody",
+			"no file beside top.yaml holds a flow of that name; found: own, top; it is not registered here",
+		},
 		{true, "broken", "broken.yaml:3:8: "},
 	} {
 		kinds := flowkind.Kinds(memory.New(), nil)
@@ -192,9 +200,33 @@ func TestNeedsProgram(t *testing.T) {
 				kinds = flowkind.Kinds(memory.New(), registered)
 			}
 			_, err := kinds[d.Kind].Compile(d)
-			if refused := want != "" && !program; (err != nil) != refused || refused && !strings.HasPrefix(err.Error(), want) {
+			refused := want != "" && !program
+			if (err != nil) != refused || refused && !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%s, in a program: %t: %v; want %q", step, program, err, want)
 			}
 		}
+	}
+}
+
+// TestFlowsCompileOnce: whoever shares Flows gets the same flow, which was compiled once.
+func TestFlowsCompileOnce(t *testing.T) {
+	d, err := flowkind.Bundle{Flow: flowkind.Source{File: "a.yaml", Text: text("a", "noop: {}")}}.Definition("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flows flowkind.Flows
+	f, err := flows.Get(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := flows.Plugin().Kinds(memory.New(), nil)
+	if def, err := kinds[d.Kind].Compile(d); def != f.Definition || err != nil {
+		t.Errorf("the engine compiles the flow again: %v", err)
+	}
+	if again, err := flows.Get(d); again != f || err != nil {
+		t.Errorf("the next one gets another flow: %v", err)
+	}
+	if def, err := flowkind.Kinds(memory.New(), nil)[d.Kind].Compile(d); def == f.Definition || err != nil {
+		t.Errorf("an engine with flows of its own has the same one: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -15,7 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker/web"
 )
 
-// Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http.
+// Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http. Each engine of
+// the process has flows of its own; see [Flows.Plugin] for one that shares them.
 func Plugin() kind.Plugin {
 	return kind.Plugin{Kinds: Kinds, Executors: Executors, EndLeftovers: worker.EndLeftovers}
 }
@@ -31,25 +31,18 @@ func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 // is one of its bundle or else, in a program, a workflow that is registered by that name, which may be a function. A
 // process that is not such a program passes nil.
 func Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind {
-	k := &carrier{journal: j, registered: registered, known: map[core.DefinitionID]*Flow{}}
-	both := engine.Kind{Compile: k.compile, Resolve: k.resolve}
-	return map[string]engine.Kind{journal.KindFlow: both, journal.KindBundle: both}
+	return new(Flows).kinds(j, registered)
 }
 
-// carrier reads stored flows, each once, and finds child flows.
+// carrier compiles stored flows and finds child flows.
 type carrier struct {
 	journal    journal.Journal
 	registered func(name string) (journal.Definition, error)
-
-	mu    sync.Mutex
-	known map[core.DefinitionID]*Flow
+	flows      *Flows
 }
 
-// maxKnown bounds the flows that are kept. Reading one again costs a few milliseconds.
-const maxKnown = 1000
-
 func (k *carrier) compile(d journal.Definition) (*core.Definition, error) {
-	f, err := k.get(d)
+	f, err := k.flows.Get(d)
 	if err == nil && k.registered == nil {
 		err = f.NeedsProgram()
 	}
@@ -59,35 +52,13 @@ func (k *carrier) compile(d journal.Definition) (*core.Definition, error) {
 	return f.Definition, nil
 }
 
-func (k *carrier) get(d journal.Definition) (*Flow, error) {
-	k.mu.Lock()
-	f := k.known[d.ID]
-	k.mu.Unlock()
-	if f != nil {
-		return f, nil
-	}
-	f, err := Read(d)
-	if err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.known) >= maxKnown {
-		clear(k.known)
-	}
-	k.known[d.ID] = f
-	return f, nil
-}
-
 // resolve finds the workflow that a child step names.
 func (k *carrier) resolve(parent core.DefinitionID, name string) (journal.Definition, error) {
-	k.mu.Lock()
-	f := k.known[parent]
-	k.mu.Unlock()
+	f := k.flows.find(parent)
 	if f == nil {
 		d, err := k.journal.Definition(context.Background(), parent)
 		if err == nil {
-			f, err = k.get(d)
+			f, err = k.flows.Get(d)
 		}
 		if err != nil {
 			return journal.Definition{}, err

@@ -93,7 +93,9 @@ func statusFailure(resp *http.Response, body []byte) *policy.Failure {
 	if line, _, _ := strings.Cut(strings.TrimSpace(start), "\n"); line != "" {
 		f.Message += ": " + worker.Shorten(line, 200)
 	}
-	f.Details = worker.EncodeJSON(map[string]any{"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails)})
+	f.Details = worker.EncodeJSON(map[string]any{
+		"status": code, "body": worker.Shorten(worker.ValidText(body), bodyDetails),
+	})
 	f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 	return f
 }
@@ -122,7 +124,8 @@ func tooLarge(resp *http.Response) *policy.Failure {
 
 func invalidURL(text, problem string) *policy.Failure {
 	return &policy.Failure{
-		Kind: policy.KindFailed, Type: "invalid_url", Message: fmt.Sprintf("url %q: %s", worker.Shorten(text, 200), problem),
+		Kind: policy.KindFailed, Type: "invalid_url",
+		Message: fmt.Sprintf("url %q: %s", worker.Shorten(text, 200), problem),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -34,7 +35,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 
 func httpTask(t *testing.T, payload map[string]any) core.Task {
 	t.Helper()
-	return testTask("http", jsonOf(t, payload))
+	return workertest.Task("http", workertest.JSON(t, payload))
 }
 
 func TestHTTPSaysWhatItShould(t *testing.T) {
@@ -55,27 +56,28 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 		"json":    map[string]any{"n": 1},
 		"headers": map[string]string{"X-Mine": "1", "user-agent": "other"},
 	})
-	res := h.Execute(ctx, task, newSigns())
+	res := h.Execute(ctx, task, workertest.NewSigns())
 	if res.Failure != nil {
 		t.Fatal(res.Failure)
 	}
 	for key, want := range map[string]string{"status": "201", "json": `{"id":7}`, "body": `"{\"id\": 7}"`} {
-		if got := field(t, res.Output, key); got != want {
+		if got := workertest.Field(t, res.Output, key); got != want {
 			t.Errorf("%s is %s, want %s", key, got, want)
 		}
 	}
-	if got := field(t, []byte(field(t, res.Output, "headers")), "content-type"); got != `"application/json"` {
+	headers := []byte(workertest.Field(t, res.Output, "headers"))
+	if got := workertest.Field(t, headers, "content-type"); got != `"application/json"` {
 		t.Errorf("content-type is %s", got)
 	}
 	task.Token.Attempt = 3
-	h.Execute(t.Context(), task, newSigns())
+	h.Execute(t.Context(), task, workertest.NewSigns())
 	first, second := requests[0], requests[1]
 	if first.Method != http.MethodPost || first.URL.RawQuery != "x=1&y=2&y=3&z=%26" || bodies[0] != `{"n":1}` {
 		t.Errorf("%s %s, body %s", first.Method, first.URL, bodies[0])
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/json", "X-Mine": "1", "User-Agent": "other", "Pawl-Attempt": "2",
-		"Idempotency-Key": testRun.String() + "-4",
+		"Idempotency-Key": workertest.Run.String() + "-4",
 	} {
 		if got := first.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -126,16 +128,16 @@ func TestHTTPStatuses(t *testing.T) {
 		if c.expect != nil {
 			payload["expect"] = c.expect
 		}
-		res := h.Execute(t.Context(), httpTask(t, payload), newSigns())
+		res := h.Execute(t.Context(), httpTask(t, payload), workertest.NewSigns())
 		if c.kind == 0 {
 			if res.Failure != nil {
 				t.Errorf("%d with %v: %v", c.code, c.expect, res.Failure)
 			}
 			continue
 		}
-		wantFailure(t, res.Failure, c.kind, "status")
+		workertest.WantFailure(t, res.Failure, c.kind, "status")
 		if res.Failure.Code != c.code || res.Failure.RetryAfter != nil ||
-			field(t, res.Output, "status") != strconv.Itoa(c.code) {
+			workertest.Field(t, res.Output, "status") != strconv.Itoa(c.code) {
 			t.Errorf("%d: %v, output %s", c.code, res.Failure, res.Output)
 		}
 		if c.code == 404 && !strings.HasSuffix(res.Failure.Message, "answered 404 Not Found: words about 404") {
@@ -168,8 +170,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 	h := newTestHTTP(t)
 	for path, most := range map[string]time.Duration{"/": 7 * time.Second, "/date": time.Hour} {
-		f := h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), newSigns()).Failure
-		wantFailure(t, f, policy.KindError, "status")
+		f := h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), workertest.NewSigns()).Failure
+		workertest.WantFailure(t, f, policy.KindError, "status")
 		if f.RetryAfter == nil || *f.RetryAfter > most || *f.RetryAfter < most-5*time.Second {
 			t.Errorf("%s: %v", path, f.RetryAfter)
 		}
@@ -231,8 +233,8 @@ func TestHTTPConnections(t *testing.T) {
 		{map[string]any{"url": s.URL, "json": 1, "body": "x"}, policy.KindFailed, "invalid_payload", "used together"},
 		{map[string]any{}, policy.KindFailed, "invalid_payload", "url is missing"},
 	} {
-		f := h.Execute(t.Context(), httpTask(t, c.payload), newSigns()).Failure
-		wantFailure(t, f, c.kind, c.failure)
+		f := h.Execute(t.Context(), httpTask(t, c.payload), workertest.NewSigns()).Failure
+		workertest.WantFailure(t, f, c.kind, c.failure)
 		if !strings.Contains(f.Message, c.words) {
 			t.Errorf("%v: %s", c.payload, f.Message)
 		}
@@ -243,7 +245,7 @@ func TestHTTPConnections(t *testing.T) {
 func TestHTTPKeepsSecrets(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	url := strings.Replace(s.URL, "http://", "http://user:hidden@", 1) + "/x?token=hidden"
-	f := newTestHTTP(t).Execute(t.Context(), httpTask(t, map[string]any{"url": url}), newSigns()).Failure
+	f := newTestHTTP(t).Execute(t.Context(), httpTask(t, map[string]any{"url": url}), workertest.NewSigns()).Failure
 	if strings.Contains(f.Message, "hidden") || !strings.Contains(f.Message, "/x answered 404") {
 		t.Error(f.Message)
 	}
@@ -263,13 +265,15 @@ func TestHTTPStopsAtOnce(t *testing.T) {
 	for _, path := range []string{"/head", "/body"} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		result := make(chan worker.Result, 1)
-		go func() { result <- h.Execute(ctx, httpTask(t, map[string]any{"url": s.URL + path}), newSigns()) }()
+		go func() {
+			result <- h.Execute(ctx, httpTask(t, map[string]any{"url": s.URL + path}), workertest.NewSigns())
+		}()
 		<-arrived
 		cancel(&worker.RevokedError{Kind: policy.KindTimeout})
 		select {
 		case res := <-result:
-			wantFailure(t, res.Failure, policy.KindCancelled, "stopped")
-		case <-time.After(patience):
+			workertest.WantFailure(t, res.Failure, policy.KindCancelled, "stopped")
+		case <-time.After(workertest.Patience):
 			t.Fatal("the request goes on")
 		}
 	}
@@ -308,38 +312,39 @@ func TestHTTPBodies(t *testing.T) {
 		}
 	})
 	h := newTestHTTP(t)
-	get := func(path string) (worker.Result, *lifeSigns) {
-		signs := newSigns()
+	get := func(path string) (worker.Result, *workertest.Signs) {
+		signs := workertest.NewSigns()
 		return h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), signs), signs
 	}
 	res, signs := get("/endless")
-	wantFailure(t, res.Failure, policy.KindFailed, "too_large")
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "too_large")
 	if n := <-sent; n > 100<<20 {
 		t.Errorf("the server could send %d bytes", n)
 	}
-	if len(signs.outputs) < 10 {
-		t.Errorf("%d signs of life", len(signs.outputs))
+	if len(signs.Outputs) < 10 {
+		t.Errorf("%d signs of life", len(signs.Outputs))
 	}
 	const want = "is larger than 1 MiB; fetch it with a command that writes a file"
 	if !strings.HasSuffix(res.Failure.Message, want) {
 		t.Errorf("it says %s", res.Failure.Message)
 	}
 	res, _ = get("/huge")
-	wantFailure(t, res.Failure, policy.KindFailed, "too_large")
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "too_large")
 	res, _ = get("/over")
-	wantFailure(t, res.Failure, policy.KindFailed, "too_large")
-	if res, _ = get("/limit"); res.Failure != nil || len(field(t, res.Output, "body")) != maxResponse+2 {
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "too_large")
+	if res, _ = get("/limit"); res.Failure != nil || len(workertest.Field(t, res.Output, "body")) != maxResponse+2 {
 		t.Errorf("a body at its limit: %v", res.Failure)
 	}
 	res, _ = get("/error")
-	wantFailure(t, res.Failure, policy.KindError, "status")
+	workertest.WantFailure(t, res.Failure, policy.KindError, "status")
 	if len(res.Failure.Details) > bodyDetails+200 || len(res.Failure.Message) > 400 {
 		t.Errorf("details of %d bytes, message of %d", len(res.Failure.Details), len(res.Failure.Message))
 	}
-	if res, _ = get("/raw"); field(t, res.Output, "body") != "\"a\uFFFDb\"" || field(t, res.Output, "json") != "" {
+	if res, _ = get("/raw"); workertest.Field(t, res.Output, "body") != "\"a\uFFFDb\"" ||
+		workertest.Field(t, res.Output, "json") != "" {
 		t.Errorf("%s", res.Output)
 	}
-	if res, _ = get("/list"); field(t, res.Output, "json") != "[1,2]" {
+	if res, _ = get("/list"); workertest.Field(t, res.Output, "json") != "[1,2]" {
 		t.Errorf("%s", res.Output)
 	}
 }
@@ -354,10 +359,11 @@ func TestHTTPFollowsRedirects(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 	})
 	h := newTestHTTP(t)
-	res := h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + "/10", "body": "kept"}), newSigns())
-	if res.Failure != nil || field(t, res.Output, "body") != `"kept"` {
+	task := httpTask(t, map[string]any{"url": s.URL + "/10", "body": "kept"})
+	res := h.Execute(t.Context(), task, workertest.NewSigns())
+	if res.Failure != nil || workertest.Field(t, res.Output, "body") != `"kept"` {
 		t.Errorf("%s, %v", res.Output, res.Failure)
 	}
-	res = h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + "/11"}), newSigns())
-	wantFailure(t, res.Failure, policy.KindFailed, "redirect")
+	res = h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + "/11"}), workertest.NewSigns())
+	workertest.WantFailure(t, res.Failure, policy.KindFailed, "redirect")
 }

@@ -19,10 +19,11 @@ import (
 type Options struct {
 	// Command shows other processes who holds the file. Defaults to the command line of this process.
 	Command string
-	// Since shows them since when. Zero: not shown.
+	// Since shows other processes since when the file is held. Zero: not shown.
 	Since core.Time
-	// Partitions is how many partitions a new file has; an existing one has to have as many. Default: those that the file
-	// has, one in a new file. With several a program uses more processor cores; it cannot be changed later.
+	// Partitions is how many partitions a new file gets. An existing file must have the same number. Default: the
+	// number in the file, or one for a new file. With several partitions a program uses more processor cores. The
+	// number cannot be changed later.
 	Partitions int
 }
 
@@ -41,7 +42,7 @@ type Journal struct {
 	lost       error              // why nothing is written any more
 	group      group
 
-	readers chan *conn    // a nil one is opened by whoever takes it
+	readers chan *conn    // nil: whoever takes it opens a connection
 	closing chan struct{} // closed by Close
 	check   checkpointer
 }
@@ -69,7 +70,8 @@ func Open(path string, o Options) (*Journal, error) {
 	}
 	j := newJournal(path)
 	if o.Partitions < 0 || o.Partitions > journal.MostPartitions {
-		return nil, fmt.Errorf("journal: open %s: %d partitions: there can be from 1 to %d", path, o.Partitions, journal.MostPartitions)
+		return nil, fmt.Errorf("journal: open %s: %d partitions: there can be from 1 to %d",
+			path, o.Partitions, journal.MostPartitions)
 	}
 	if o.Command == "" {
 		o.Command = commandLine()
@@ -172,8 +174,8 @@ func (j *Journal) open(partitions int) error {
 	if empty {
 		j.count = max(partitions, 1)
 	} else if partitions != 0 && partitions != j.count {
-		return fmt.Errorf("journal: open %s: it has %d partitions, not %d, and keeps them: leave the number out,"+
-			" or start with a new file", j.path, j.count, partitions)
+		return fmt.Errorf("it has %d partitions, not %d, and keeps them: leave the number out,"+
+			" or start with a new file", j.count, partitions)
 	}
 	if err := makeDurable(conn); err != nil {
 		return err

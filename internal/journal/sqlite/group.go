@@ -8,26 +8,26 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// group lets the batches of several partitions join one transaction, so that they share one sync. While one commit is under
-// way the batches that come are gathered; the first of them commits all there are by then.
+// group puts the batches of several partitions into one transaction, so that they share one sync. While one commit is
+// written, new batches wait. Then the first of them commits all that wait.
 type group struct {
 	mu      sync.Mutex
-	busy    bool // somebody commits
+	busy    bool // a commit is being written
 	waiting []*appending
 }
 
-// appending is a batch on its way into the file.
+// appending is a batch that is being appended.
 type appending struct {
 	batch *journal.Batch
 	of    *partition
-	next  partition // what its partition is after it
+	next  partition // the partition's state after the batch
 	size  int
 	err   error
-	turn  chan bool // true: commit what waits, yourself among it; false: it is done
+	turn  chan bool // true: commit all that wait, with this batch; false: the batch is done
 }
 
-// Append implements journal.Journal. A context that is done before the append begins stops it; once begun it is carried
-// through, since half an answer would leave the caller in doubt.
+// Append implements journal.Journal. It stops if the context is done before the append begins. After that it goes on to
+// the end, because otherwise the caller would not know whether the batch is stored.
 func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	return a.err
 }
 
-// lead commits what waits, a among it, and hands over to the first of those that have come meanwhile.
+// lead commits all batches that wait, with a among them. Then it makes the first of the new ones the next leader.
 func (j *Journal) lead(a *appending) {
 	g := &j.group
 	j.mu.Lock()
@@ -77,8 +77,8 @@ func (j *Journal) lead(a *appending) {
 	}
 }
 
-// commit writes batches of different partitions in one transaction. Where that fails each of them is tried alone, so that
-// what is wrong with one of them is that one's matter.
+// commit writes batches of different partitions in one transaction. If that fails, it tries each of them alone, so that
+// a bad batch does not harm the others.
 func (j *Journal) commit(all ...*appending) {
 	var room [8]*appending
 	good := room[:0]
@@ -102,7 +102,7 @@ func (j *Journal) commit(all ...*appending) {
 		}
 	}
 	for i, a := range good {
-		if a.err = j.admit(a); a.err != nil { // what was tried together has left its traces in a.next
+		if a.err = j.admit(a); a.err != nil { // the failed transaction has changed a.next
 			continue
 		}
 		var err error
@@ -114,7 +114,7 @@ func (j *Journal) commit(all ...*appending) {
 	}
 }
 
-// committed takes note of batches that are in the file.
+// committed notes that batches are in the file.
 func (j *Journal) committed(all []*appending) {
 	err := j.inPlace()
 	for _, a := range all {
@@ -125,7 +125,7 @@ func (j *Journal) committed(all []*appending) {
 	}
 }
 
-// admit says why a batch cannot be appended, if it cannot.
+// admit returns an error if a batch cannot be appended.
 func (j *Journal) admit(a *appending) error {
 	if err := j.writable(); err != nil {
 		return err
@@ -136,7 +136,8 @@ func (j *Journal) admit(a *appending) error {
 		return err
 	}
 	if b.Seq != p.last+1 {
-		return fmt.Errorf("journal: append %s: batch %d of partition %d does not follow batch %d", j.path, b.Seq, b.Partition,
+		return fmt.Errorf("journal: append %s: batch %d of partition %d does not follow batch %d",
+			j.path, b.Seq, b.Partition,
 			p.last)
 	}
 	a.of, a.next = p, *p

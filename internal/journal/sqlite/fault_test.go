@@ -435,8 +435,8 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// TestEmptiedRow: a row of which nothing is left does not pass as an empty batch, which files of format 1 took for
-// whole.
+// TestEmptiedRow: a row that has lost its contents must not look like an empty batch. Files of format 1 had that
+// mistake.
 func TestEmptiedRow(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		path := filepath.Join(t.TempDir(), "pawl.db")

@@ -22,14 +22,16 @@ func TestPartitionsStay(t *testing.T) {
 	if n := j.PartitionCount(); n != 4 {
 		t.Errorf("%d partitions", n)
 	}
-	if _, err := j.Acquire(t.Context(), 4, "x"); err == nil || !strings.Contains(err.Error(), "there is no partition 4, it has 4") {
+	const want = "there is no partition 4, it has 4"
+	if _, err := j.Acquire(t.Context(), 4, "x"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a fifth partition: %v", err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for n, want := range map[int]string{
-		0: "", 4: "", 1: "it has 4 partitions, not 1", 5: "it has 4 partitions, not 5", -1: "there can be from 1 to 16384",
+		0: "", 4: "", 1: "it has 4 partitions, not 1", 5: "it has 4 partitions, not 5",
+		-1: "there can be from 1 to 16384",
 	} {
 		j, err := Open(path, Options{Partitions: n})
 		if want == "" && err == nil {
@@ -38,19 +40,20 @@ func TestPartitionsStay(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || want == "" || !strings.Contains(err.Error(), want) {
+		if err == nil || want == "" || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
 			t.Errorf("%d partitions: %v", n, err)
 		}
 	}
 	for _, bad := range []string{"0", "x", "", "99999"} {
-		if _, err := journal.Open(t.Context(), "sqlite:"+path+"?partitions="+bad); err == nil || !strings.Contains(err.Error(), "the number of partitions") {
+		_, err := journal.Open(t.Context(), "sqlite:"+path+"?partitions="+bad)
+		if err == nil || !strings.Contains(err.Error(), "the number of partitions") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
-// TestOlderFileGetsMessages opens a file of before there were messages, for looking and for writing. It stays one that older
-// versions read.
+// TestOlderFileGetsMessages opens a file that is older than messages, for reading and for writing. Older versions can
+// still read it.
 func TestOlderFileGetsMessages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	if err := opened(t, path).Close(); err != nil {
@@ -76,7 +79,7 @@ func TestOlderFileGetsMessages(t *testing.T) {
 	}
 }
 
-// TestCheckMessages finds what is wrong with messages.
+// TestCheckMessages checks that Check finds what is wrong with messages.
 func TestCheckMessages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	j := openedWith(t, path, 2)
@@ -84,7 +87,8 @@ func TestCheckMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := journal.Message{To: 1, Seq: 7, Encoded: core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})}
+	message := core.AppendMessage(nil, &core.Message{Name: "x", Content: core.ChildAsk{}})
+	m := journal.Message{To: 1, Seq: 7, Encoded: message}
 	if err := j.Append(t.Context(), &journal.Batch{Epoch: lease.Epoch, Seq: 1, Out: []journal.Message{m}}); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +109,8 @@ func TestCheckMessages(t *testing.T) {
 	}
 }
 
-// TestGroupCommit appends from several partitions at once. What is wrong with one of them does not touch the others.
+// TestGroupCommit appends from several partitions at once. If a batch of one partition is refused, the batches of the
+// others are still committed.
 func TestGroupCommit(t *testing.T) {
 	const partitions, batches = 4, 100
 	j := openedWith(t, filepath.Join(t.TempDir(), "pawl.db"), partitions)
@@ -119,9 +124,11 @@ func TestGroupCommit(t *testing.T) {
 			for n := range batches {
 				b := &journal.Batch{
 					Partition: p, Epoch: lease.Epoch, Seq: uint64(n + 1),
-					Entries: []core.Entry{{Run: journaltest.RunID(p*batches + n), Records: []core.Record{core.RunCreated{}}}},
+					Entries: []core.Entry{{
+						Run: journaltest.RunID(p*batches + n), Records: []core.Record{core.RunCreated{}},
+					}},
 				}
-				if p == 0 && n%3 == 0 { // refused by the database, in the middle of the transaction
+				if p == 0 && n%3 == 0 { // the database refuses it, in the middle of the transaction
 					bad := *b
 					h := journal.HistoryRow{Run: journaltest.RunID(n), Seq: 1}
 					bad.View = &journal.View{History: []journal.HistoryRow{h, h}}
@@ -129,8 +136,9 @@ func TestGroupCommit(t *testing.T) {
 						t.Error("a history with a piece twice was accepted")
 					}
 				}
-				if p == 1 && n%3 == 0 { // refused before
-					if err := j.Append(t.Context(), &journal.Batch{Partition: p, Epoch: 99, Seq: b.Seq}); !errors.Is(err, journal.ErrFenced) {
+				if p == 1 && n%3 == 0 { // it is refused before the transaction
+					err := j.Append(t.Context(), &journal.Batch{Partition: p, Epoch: 99, Seq: b.Seq})
+					if !errors.Is(err, journal.ErrFenced) {
 						t.Error(err)
 					}
 				}

@@ -46,7 +46,8 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 		return journal.Lease{}, err
 	}
 	if n < 0 || n >= j.count {
-		return journal.Lease{}, fmt.Errorf("journal: acquire %s: there is no partition %d, it has %d", j.path, n, j.count)
+		return journal.Lease{}, fmt.Errorf("journal: acquire %s: there is no partition %d, it has %d",
+			j.path, n, j.count)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -77,7 +78,7 @@ func (w *writer) lease(n int, p *partition) (journal.Lease, error) {
 	return l, w.feedsOf(n, p, &l)
 }
 
-// owned returns the partition, or an error where the epoch is not that of its owner.
+// owned returns the partition, or an error if the epoch is not that of its owner.
 func (j *Journal) owned(n int, epoch uint64) (*partition, error) {
 	p := j.partitions[n]
 	if p == nil || epoch != p.epoch {
@@ -86,8 +87,8 @@ func (j *Journal) owned(n int, epoch uint64) (*partition, error) {
 	return p, nil
 }
 
-// Renew implements journal.Journal. It reads where the partition stands from the file, since the last append may have
-// failed in a way that leaves it open.
+// Renew implements journal.Journal. It reads the partition's state from the file, because after a failed append it may
+// be unknown whether the batch was stored.
 func (j *Journal) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Lease{}, err
@@ -339,9 +340,9 @@ func (w *writer) entries(b *journal.Batch, next *partition) (size int, err error
 	return len(entries) + 2*pageSize, do(w.insert)
 }
 
-// trimTo deletes batches that the view contains, where they are many enough.
+// trimTo deletes batches that the view has, once there are enough of them.
 func (w *writer) trimTo(b *journal.Batch, next *partition) (size int, err error) {
-	trimmed := min(next.through, b.Seq-1) // the newest row stays: it says where to go on
+	trimmed := min(next.through, b.Seq-1) // keep the newest row: it has the last sequence number
 	if oldest, ok := oldestOf(next.feeds); ok {
 		trimmed = min(trimmed, oldest)
 	}

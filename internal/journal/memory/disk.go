@@ -122,7 +122,7 @@ func (d *disk) append(p *partition, b *journal.Batch) error {
 	return nil
 }
 
-// put puts a message into the partition's inbox, unless it was there before.
+// put puts a message into the partition's inbox, unless it is there already.
 func (p *partition) put(m journal.Message) {
 	in := p.inbox[m.From]
 	if m.Seq <= p.taken[m.From] || (len(in) > 0 && m.Seq <= in[len(in)-1].Seq) {
@@ -132,7 +132,7 @@ func (p *partition) put(m journal.Message) {
 	p.inbox[m.From] = append(in, m)
 }
 
-// checkHistory refuses a piece of history that is there already. It is called before anything is changed.
+// checkHistory refuses a piece of history that exists already. It is called before anything is changed.
 func (d *disk) checkHistory(rows []journal.HistoryRow) error {
 	for _, h := range rows {
 		for _, old := range d.history[h.Run] {

@@ -47,16 +47,18 @@ func (e *HeldError) Error() string {
 // Unwrap makes errors.Is(err, journal.ErrHeld) true.
 func (e *HeldError) Unwrap() error { return journal.ErrHeld }
 
-// lockFile holds the lock beside a database. The operating system releases it with the process, however that ends.
+// lockFile is the lock file next to a database. The operating system releases the lock when the process ends, in
+// whatever way.
 type lockFile struct {
 	f    *os.File
 	path string
 }
 
-// looks is how often who opens a database gives way to those who only look whether it is held. They need microseconds.
+// looks is how often an opener tries again because others only look whether the database is held. They need
+// microseconds.
 const looks = 1000
 
-// lock takes the lock of the database at path, or says who has it.
+// lock takes the lock of the database at path, or returns who has it.
 func lock(path string, h Holder) (*lockFile, error) {
 	name := path + ".lock"
 	for look := 0; ; {
@@ -66,7 +68,8 @@ func lock(path string, h Holder) (*lockFile, error) {
 		}
 		held, err := tryLock(f, false)
 		if held && look < looks {
-			if held, err = tryLock(f, true); err == nil && !held { // a holder does not share it, who looks does
+			// A holder does not share the lock, but those who only look do.
+			if held, err = tryLock(f, true); err == nil && !held {
 				look++
 				f.Close()
 				time.Sleep(time.Millisecond)
@@ -81,7 +84,7 @@ func lock(path string, h Holder) (*lockFile, error) {
 			}
 			return nil, &HeldError{Path: path, Holder: holder}
 		}
-		if !sameFile(f, name) { // its last holder removed it between our open and our lock
+		if !sameFile(f, name) { // its last holder removed the file between our open and our lock
 			f.Close()
 			continue
 		}
@@ -104,18 +107,18 @@ func (l *lockFile) write(h Holder) error {
 	}
 	_, err = l.f.WriteAt(append(text, '\n'), 0)
 	if err != nil && isNoSpace(err) {
-		return nil // a full disk must not keep a database from being opened; nobody learns the holder's pid
+		return nil // a full disk must not keep a database from being opened; others do not see our pid then
 	}
 	return err
 }
 
-// release removes the file while the lock still holds, so that nobody can have locked the file that goes.
+// release removes the file before it releases the lock, so that no process can lock a file that is being removed.
 func (l *lockFile) release() {
 	os.Remove(l.path)
 	l.f.Close()
 }
 
-// Held returns who holds the database at path, if anybody does.
+// Held returns who holds the database at path, if a process does.
 func Held(path string) (Holder, bool) {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
 	if err != nil {
@@ -145,7 +148,7 @@ func sameFile(f *os.File, name string) bool {
 	return err == nil && os.SameFile(ours, theirs)
 }
 
-// commandLine is how this process was called, for the holder's description.
+// commandLine returns how this process was called, for Holder.
 func commandLine() string {
 	const most = 100
 	text := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")

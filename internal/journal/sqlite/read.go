@@ -168,7 +168,7 @@ func (j *Journal) through(ctx context.Context, partition int) (seq uint64, err e
 	return seq, err
 }
 
-// blob reads the columns sum and entries, which stand beside each other.
+// blob reads the columns sum and entries, which must be next to each other.
 func (c *conn) blob(s *sqlite.Stmt, column int) ([]byte, error) {
 	b := make([]byte, s.ColumnLen(column+1))
 	s.ColumnBytes(column+1, b)
@@ -260,7 +260,8 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (id core.RunID, e
 	text := "SELECT id, phase, partition FROM runs_data WHERE workflow_id = ? ORDER BY id DESC"
 	args := []string{by.WorkflowID}
 	if by.WorkflowID == "" {
-		text = "SELECT id, phase, partition FROM runs_data WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
+		text = "SELECT id, phase, partition FROM runs_data " +
+			"WHERE key = ? AND workflow = (SELECT id FROM names WHERE name = ?)" +
 			" ORDER BY id DESC"
 		args = []string{by.Key, by.Workflow}
 	}

@@ -75,7 +75,7 @@ func (j *Journal) Reopen() *Journal {
 	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, disk: j.disk, count: j.count}
 }
 
-// leave ends the journal, and the leases with it, as those of a process end with it.
+// leave closes the journal and ends its leases, like the end of a process does.
 func (j *Journal) leave() {
 	if j.gone {
 		return
@@ -153,7 +153,7 @@ func (j *Journal) lease(p *partition) journal.Lease {
 	return l
 }
 
-// owned returns an error where an epoch is not that of the partition's owner.
+// owned returns an error if the epoch is not that of the partition's owner.
 func (p *partition) owned(n int, epoch uint64) error {
 	if p.owner == "" || epoch != p.epoch {
 		return fmt.Errorf("%w: partition %d has epoch %d, the owner %d", journal.ErrFenced, n, p.epoch, epoch)
@@ -161,8 +161,8 @@ func (p *partition) owned(n int, epoch uint64) error {
 	return nil
 }
 
-// Expire ends a partition's lease, as where its owner's signs of life do not arrive. It is for tests, and for journals that
-// have a Term.
+// Expire ends a partition's lease, as if its owner's signs of life did not arrive. It is for tests, and for journals
+// with a Term.
 func (j *Journal) Expire(partition int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

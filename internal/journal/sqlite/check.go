@@ -275,8 +275,8 @@ func checkRows(c *conn, r *Report) (err error) {
 	return nil
 }
 
-// checkMessages decodes every message. Each is between two of the file's partitions, and not taken. Files of older versions
-// have none.
+// checkMessages decodes every message. It must be between two partitions of the file, and must not have been taken.
+// Files of older versions have no messages.
 func checkMessages(c *conn, r *Report) error {
 	tables, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name IN ('inbox', 'taken')")
 	if err != nil || tables < 2 {

@@ -1,4 +1,5 @@
-package policy
+// Package decode reads mappings that a YAML or JSON decoder returned, field by field, with errors that name the field.
+package decode
 
 import (
 	"encoding/json"
@@ -12,34 +13,35 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// FieldError tells what is wrong with one field of a decoded document. A caller that knows the positions in the
-// document can use Path to point at the place.
-type FieldError struct {
+// Error tells what is wrong with one field of a decoded document. A caller that knows the positions in the document can
+// use Path to point at the place.
+type Error struct {
 	Path []string // from the decoded value down to the field; list items by their index from 0
 	Key  bool     // the field's name is wrong (it is not known there), not its value
 	Msg  string
 }
 
-func (e *FieldError) Error() string {
+func (e *Error) Error() string {
 	if len(e.Path) == 0 {
 		return e.Msg
 	}
 	return strings.Join(e.Path, ".") + ": " + e.Msg
 }
 
-// Under puts prefix before the path of a FieldError, as one level up in the document sees it. Any other error becomes a
-// FieldError at prefix.
+// Under puts prefix before the path of an Error, as one level up in the document sees it. Any other error becomes an
+// Error at prefix.
 func Under(err error, prefix ...string) error {
 	if err == nil || len(prefix) == 0 {
 		return err
 	}
-	var field *FieldError
+	var field *Error
 	if errors.As(err, &field) {
-		return &FieldError{Path: slices.Concat(prefix, field.Path), Key: field.Key, Msg: field.Msg}
+		return &Error{Path: slices.Concat(prefix, field.Path), Key: field.Key, Msg: field.Msg}
 	}
-	return &FieldError{Path: slices.Clone(prefix), Msg: err.Error()}
+	return &Error{Path: slices.Clone(prefix), Msg: err.Error()}
 }
 
 // Fields reads a mapping from a YAML or JSON decoder, field by field. It keeps the first error, so that the caller can
@@ -49,21 +51,21 @@ type Fields struct {
 	err    error
 }
 
-// ReadFields starts to read a mapping that may have only the known keys. A nil value counts as an empty mapping.
-func ReadFields(value any, known ...string) *Fields {
+// Read starts to read a mapping that may have only the known keys. A nil value counts as an empty mapping.
+func Read(value any, known ...string) *Fields {
 	f := &Fields{}
 	if value == nil {
 		return f
 	}
 	values, ok := value.(map[string]any)
 	if !ok {
-		f.err = &FieldError{Msg: fmt.Sprintf("%s where a mapping with %s is expected", describe(value), orList(known))}
+		f.err = &Error{Msg: fmt.Sprintf("%s where a mapping with %s is expected", Describe(value), orList(known))}
 		return f
 	}
 	f.values = values
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			f.Keep(key, &FieldError{Key: true, Msg: unknownName("key", key, known)})
+			f.Keep(key, &Error{Key: true, Msg: Unknown("key", key, known)})
 			break
 		}
 	}
@@ -96,7 +98,7 @@ func (f *Fields) Text(key string) string {
 	value := f.values[key]
 	text, ok := value.(string)
 	if !ok && value != nil {
-		f.Fail(key, "%s where a text is expected", describe(value))
+		f.Fail(key, "%s where a text is expected", Describe(value))
 	}
 	return text
 }
@@ -113,14 +115,14 @@ func (f *Fields) Texts(key string) []string {
 		for i, item := range list {
 			text, ok := item.(string)
 			if !ok {
-				f.Keep(key, &FieldError{Path: []string{fmt.Sprint(i)}, Msg: describe(item) +
+				f.Keep(key, &Error{Path: []string{fmt.Sprint(i)}, Msg: Describe(item) +
 					" where a text is expected"})
 			}
 			texts = append(texts, text)
 		}
 		return texts
 	default:
-		f.Fail(key, "%s where a list is expected", describe(list))
+		f.Fail(key, "%s where a list is expected", Describe(list))
 		return nil
 	}
 }
@@ -133,7 +135,7 @@ func (f *Fields) Bool(key string, otherwise bool) bool {
 	case bool:
 		return value
 	default:
-		f.Fail(key, "%s where true or false is expected", describe(value))
+		f.Fail(key, "%s where true or false is expected", Describe(value))
 		return otherwise
 	}
 }
@@ -165,7 +167,7 @@ func (f *Fields) Number(key string, otherwise, low, high float64) float64 {
 	n, ok := number(value)
 	switch {
 	case !ok || math.IsNaN(n) || math.IsInf(n, 0):
-		f.Fail(key, "%s where a number is expected", describe(value))
+		f.Fail(key, "%s where a number is expected", Describe(value))
 	case n < low:
 		f.Fail(key, "%v is below %v", n, low)
 	case n > high:
@@ -181,19 +183,19 @@ func (f *Fields) Duration(key string, otherwise time.Duration) time.Duration {
 	if value == nil {
 		return otherwise
 	}
-	d, err := DecodeDuration(value)
+	d, err := Duration(value)
 	f.Keep(key, err)
 	return d
 }
 
-// DecodeDuration reads a duration from a decoder or from Go code: a text in the grammar of package duration, a whole
+// Duration reads a duration from a decoder or from Go code: a text in the grammar of package duration, a whole
 // number of milliseconds, or a time.Duration. Negative ones are refused.
-func DecodeDuration(value any) (time.Duration, error) {
+func Duration(value any) (time.Duration, error) {
 	switch value := value.(type) {
 	case string:
 		d, err := duration.Parse(value)
 		if err != nil {
-			return 0, &FieldError{Msg: err.Error()}
+			return 0, &Error{Msg: err.Error()}
 		}
 		return d, nil
 	case time.Duration:
@@ -202,24 +204,24 @@ func DecodeDuration(value any) (time.Duration, error) {
 		return notNegative(value.Std())
 	}
 	if _, ok := number(value); !ok {
-		return 0, &FieldError{Msg: describe(value) + " where a duration is expected"}
+		return 0, &Error{Msg: Describe(value) + " where a duration is expected"}
 	}
 	ms, err := whole(value)
 	if err != nil {
 		return 0, err
 	}
-	if ms > int64(maxDelay) {
-		return 0, &FieldError{Msg: fmt.Sprintf("%d milliseconds are too many", ms)}
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return 0, &Error{Msg: fmt.Sprintf("%d milliseconds are too many", ms)}
 	}
 	if ms < 0 {
-		return 0, &FieldError{Msg: fmt.Sprintf("%d is negative", ms)}
+		return 0, &Error{Msg: fmt.Sprintf("%d is negative", ms)}
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
 func notNegative(d time.Duration) (time.Duration, error) {
 	if d < 0 {
-		return 0, &FieldError{Msg: duration.Format(d) + " is negative"}
+		return 0, &Error{Msg: duration.Format(d) + " is negative"}
 	}
 	return d, nil
 }
@@ -256,17 +258,17 @@ func whole(value any) (int64, error) {
 	}
 	n, ok := number(value)
 	if !ok || n != math.Trunc(n) {
-		return 0, &FieldError{Msg: describe(value) + " where a whole number is expected"}
+		return 0, &Error{Msg: Describe(value) + " where a whole number is expected"}
 	}
 	// The largest float64 below 2^63 is still an int64; 2^63 itself is not.
 	if math.Abs(n) >= 1<<63 {
-		return 0, &FieldError{Msg: describe(value) + " is too large"}
+		return 0, &Error{Msg: Describe(value) + " is too large"}
 	}
 	return int64(n), nil
 }
 
-// describe names a decoded value for a message.
-func describe(value any) string {
+// Describe names a decoded value for a message.
+func Describe(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "null"
@@ -283,4 +285,22 @@ func describe(value any) string {
 		return fmt.Sprint(n)
 	}
 	return fmt.Sprintf("a %T", value)
+}
+
+// Unknown describes a word that is not known. It suggests a similar known word, or else lists them all.
+func Unknown(what, word string, known []string) string {
+	known = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == "" })
+	if hint := nearest.Hint(word, known); hint != "" {
+		return fmt.Sprintf("unknown %s %q; %s", what, word, hint)
+	}
+	return fmt.Sprintf("unknown %s %q; use %s", what, word, orList(known))
+}
+
+// orList joins words as in a sentence: a, b or c.
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

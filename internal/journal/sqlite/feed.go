@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// marked is a partition's feeds after new positions.
+// marked returns a partition's feeds with new positions.
 func marked(feeds map[string]journal.Feed, changed []journal.Feed) map[string]journal.Feed {
 	if len(changed) == 0 {
 		return feeds
@@ -27,7 +27,7 @@ func marked(feeds map[string]journal.Feed, changed []journal.Feed) map[string]jo
 	return next
 }
 
-// oldestOf is the oldest position of a feed that batches are kept for.
+// oldestOf returns the oldest position of the feeds that have not lapsed.
 func oldestOf(feeds map[string]journal.Feed) (seq uint64, ok bool) {
 	for _, f := range feeds {
 		if !f.Lapsed && (!ok || f.Seq < seq) {

@@ -133,7 +133,8 @@ func atLeast(version string, oldest [3]int) bool {
 	return true
 }
 
-// identify refuses what is not Pawl's, or newer. empty is true for a file without contents, which may be made Pawl's.
+// identify refuses files that are not Pawl's, or that a newer Pawl has written. empty is true for a file without
+// contents, which may become a journal.
 func (j *Journal) identify(c *conn) (empty bool, err error) {
 	id, err := queryInt(c, "PRAGMA application_id")
 	if err != nil {
@@ -171,14 +172,15 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 		return false, err
 	}
 	if count < 0 || count > journal.MostPartitions {
-		return false, fmt.Errorf("%w: %s says that it has %d partitions: restore a backup", journal.ErrCorrupt, j.path, count)
+		return false, fmt.Errorf("%w: %s says that it has %d partitions: restore a backup",
+			journal.ErrCorrupt, j.path, count)
 	}
-	j.count = max(int(count), 1) // files with one partition do not say so
+	j.count = max(int(count), 1) // a file with one partition does not store the number
 	return false, nil
 }
 
-// create makes an empty file a journal, in one transaction. A file with one partition has the format that older versions
-// read.
+// create makes an empty file a journal, in one transaction. A file with one partition gets the format that older
+// versions can read.
 func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
 	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables+feedTable, nil); err != nil {
@@ -200,7 +202,7 @@ func create(c *conn, partitions int) (err error) {
 	return refreshViews(c)
 }
 
-// refresh gives an older file what has been added since and what older versions pass by.
+// refresh adds to an older file what came later and what older versions ignore.
 func refresh(c *conn) error {
 	if err := refreshViews(c); err != nil {
 		return err
@@ -211,7 +213,7 @@ func refresh(c *conn) error {
 	return sqlitex.ExecuteScript(c.Conn, messageTables+feedTable, nil)
 }
 
-// refreshViews replaces the views for people where an older version made others.
+// refreshViews replaces the views for people if an older version made them differently.
 func refreshViews(c *conn) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
 	for name, query := range readable() {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// messageTables hold what partitions send each other. Files of before there were messages get them when they are opened for
-// writing. Older versions know one partition, which sends nothing, and pass the tables by.
+// messageTables store what partitions send each other. A file that is older than messages gets them when it is opened
+// for writing. Older versions have one partition, which sends nothing, and ignore the tables.
 const messageTables = `
 CREATE TABLE IF NOT EXISTS inbox (
 	target  INTEGER NOT NULL, -- the partition that the message is for
@@ -50,7 +50,7 @@ func (m *messages) prepare(c *conn) (err error) {
 	return nil
 }
 
-// messages writes what a batch sends and takes, and returns about how many bytes that put into the log.
+// messages writes what a batch sends and takes. It returns about how many bytes that adds to the log.
 func (w *writer) messages(b *journal.Batch) (size int, err error) {
 	for i := range b.Out {
 		m, s := &b.Out[i], w.mail.send
@@ -97,7 +97,7 @@ func (j *Journal) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {
 	if j.count == 1 {
-		return nil, ctx.Err() // nobody else is there
+		return nil, ctx.Err() // with one partition nothing sends messages
 	}
 	err = j.read(ctx, func(c *conn) (err error) {
 		defer sqlitex.Transaction(c.Conn)(&err)
@@ -113,15 +113,16 @@ func (j *Journal) Inbox(
 	return out, err
 }
 
-// inboxBytes bounds what is read of one sender at once.
+// inboxBytes limits how many bytes are read of one sender at once.
 const inboxBytes = 1 << 20
 
-// inboxFrom adds one sender's messages.
+// inboxFrom adds the messages of one sender.
 func inboxFrom(
 	c *conn, partition, from int, after uint64, limit int, out []journal.Message,
 ) ([]journal.Message, error) {
 	size := 0
-	err := query(c, "SELECT seq, sum, message FROM inbox WHERE target = ? AND sender = ? AND seq > ? ORDER BY seq LIMIT ?",
+	const text = "SELECT seq, sum, message FROM inbox WHERE target = ? AND sender = ? AND seq > ? ORDER BY seq LIMIT ?"
+	err := query(c, text,
 		func(s *sqlite.Stmt) {
 			s.BindInt64(1, int64(partition))
 			s.BindInt64(2, int64(from))

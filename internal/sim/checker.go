@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"hash"
+	"hash/fnv"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// checker knows what became durable. The storage gives it each batch that it stored. The engine has no access to it.
+type checker struct {
+	u         *universe
+	accounts  map[core.RunID]*account
+	order     []*account // in the order in which they were created
+	batches   int
+	entries   int
+	attempts  int   // that were started
+	appending *node // the node that is in Append now
+	sentMessages
+	hash hash.Hash64
+
+	openNames map[string]*account // open runs by workflow id
+	keys      map[workflowKey]*account
+	events    map[core.RunID]map[string]bool // the events of each chain as "name id", by the chain's first run
+	marks     map[string]*account            // the marks of clients' requests that are in the journal
+	// toldNotSaved has the marks of requests whose callers were told that nothing was saved, and the error they got.
+	toldNotSaved map[string]string
+}
+
+// workflowKey is an idempotency key, which belongs to a workflow. A request with a workflow id goes to the partition of
+// that id. So the same key may exist in two partitions, and neither knows about the other.
+type workflowKey struct {
+	workflow, key string
+	partition     *simPartition
+}
+
+// account is what the checker knows about one run.
+type account struct {
+	id      core.RunID
+	entries []core.Entry
+	encoded [][]byte
+	seqs    []uint64
+	inView  int       // how many entries the view has
+	state   *core.Run // the state that follows from the entries
+	model   runModel
+	body    *bodyModel // nil: a flow decides
+
+	children map[core.StepID]core.RunID // the child run of each step's last attempt; only with several partitions
+
+	compared    *core.Run // the engine's run when it was last compared, and its Seq then
+	comparedSeq int
+}
+
+func newChecker(u *universe) *checker {
+	return &checker{
+		u: u, accounts: map[core.RunID]*account{}, hash: fnv.New64a(), openNames: map[string]*account{},
+		keys: map[workflowKey]*account{}, sentMessages: newSentMessages(), events: map[core.RunID]map[string]bool{},
+		marks: map[string]*account{}, toldNotSaved: map[string]string{},
+	}
+}
+
+// noteOwner notes that a node has taken over its partition.
+func (ch *checker) noteOwner(n *node) { n.home.owner = n }
+
+// addBatch checks and keeps a batch that the disk has stored.
+func (ch *checker) addBatch(batch *journal.Batch) {
+	s := ch.u.partitions[batch.Partition]
+	if ch.appending != s.owner {
+		ch.u.violate(Fencing, core.RunID{}, "batch %d of %s was stored although %s has taken over",
+			batch.Seq, ch.appending.name, s.owner.name)
+	}
+	if batch.Seq != s.lastBatch+1 {
+		ch.u.violate(Replay, core.RunID{}, "batch %d follows batch %d", batch.Seq, s.lastBatch)
+	}
+	s.lastBatch = batch.Seq
+	ch.batches++
+	_, _ = ch.hash.Write(batch.Encoded)
+	for rest := batch.Encoded; len(rest) > 0; {
+		e, after, err := core.ReadEntry(rest)
+		if err != nil {
+			ch.u.violate(Replay, core.RunID{}, "batch %d cannot be read: %v", batch.Seq, err)
+			return
+		}
+		ch.addEntry(e, append([]byte(nil), rest[:len(rest)-len(after)]...), batch.Seq)
+		rest = after
+	}
+	ch.checkMessages(batch)
+	if batch.View != nil {
+		ch.checkView(batch)
+	}
+}
+
+// addEntry checks one entry and applies it to the account of its run.
+func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
+	a := ch.accounts[e.Run]
+	if a == nil {
+		a = ch.openAccount(e)
+		if a == nil {
+			return
+		}
+	}
+	a.entries, a.encoded, a.seqs = append(a.entries, e), append(a.encoded, encoded), append(a.seqs, seq)
+	if a.body != nil {
+		a.body.checkClose(a, e)
+	}
+	wake := a.state.Wake() // warnings wake a run too, and the model does not know them
+	a.state.Fold(e)
+	ch.entries++
+	due := a.model.applyEntry(ch, a, e)
+	if a.body != nil {
+		a.body.applyEntry(a, e)
+	}
+	if due != 0 {
+		due = policy.Earliest(due, wake)
+	}
+	ch.checkTimerOrder(ch.appending, a, due)
+	ch.noteMarks(a, e)
+	if len(ch.u.partitions) > 1 {
+		ch.batchEntries = append(ch.batchEntries, batchEntry{a, e})
+	}
+}
+
+// openAccount makes the account of a run that was created.
+func (ch *checker) openAccount(e core.Entry) *account {
+	created, ok := e.Records[0].(core.RunCreated)
+	if !ok {
+		ch.u.violate(Recorded, e.Run, "the run's first record is %s", recordText(e.Records[0]))
+		return nil
+	}
+	w, err := workflowNamed(created.Workflow)
+	if err != nil {
+		ch.u.violate(Recorded, e.Run, "%v", err)
+		return nil
+	}
+	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil)}
+	if w.program != nil {
+		a.body = &bodyModel{u: ch.u, program: w.program, ended: map[core.StepID]int{}}
+	}
+	ch.accounts[e.Run] = a
+	ch.order = append(ch.order, a)
+	if created.Key != "" {
+		key := workflowKey{created.Workflow, created.Key, ch.u.partitionOf(e.Run)}
+		if other := ch.keys[key]; other != nil && other.id != created.Chain.Previous {
+			ch.u.violate(Unique, e.Run, "run %s of %s has the key %q already", other.id, key.workflow, key.key)
+		}
+		ch.keys[key] = a
+	}
+	if was := created.Chain.Previous; was != (core.RunID{}) && core.PartitionKey(was) != core.PartitionKey(e.Run) {
+		ch.u.violate(Recorded, e.Run, "the run follows run %s, which has another partition key", was)
+	}
+	if ch.u.partitionOf(e.Run) != ch.appending.home {
+		ch.u.violate(Recorded, e.Run, "the run was created by %s, which does not own its partition", ch.appending.name)
+	}
+	if name := created.WorkflowID; name != "" {
+		if other := ch.openNames[name]; other != nil && !other.model.closed {
+			ch.u.violate(Unique, e.Run, "the open run %s has the workflow id %q already", other.id, name)
+		}
+		ch.openNames[name] = a
+	}
+	return a
+}
+
+// noteMarks notes the marks of the clients' requests that an entry holds.
+func (ch *checker) noteMarks(a *account, e core.Entry) {
+	for _, rec := range e.Records {
+		mark := ""
+		switch rec := rec.(type) {
+		case core.RunCreated:
+			mark = rec.Reason
+		case core.Operated:
+			mark = rec.Reason
+		case core.SignalKept:
+			if !rec.Carried {
+				mark = string(rec.Payload)
+			}
+		default: // no client asked for it
+		}
+		if mark == "" || rec == nil {
+			continue
+		}
+		if told, denied := ch.toldNotSaved[mark]; denied {
+			ch.u.violate(Untouched, a.id, "%s is in the journal; its caller was told: %s", mark, told)
+		}
+		if _, twice := ch.marks[mark]; twice && mark[0] == '#' {
+			ch.u.violate(Acknowledged, a.id, "%s is in the journal twice", mark)
+		}
+		ch.marks[mark] = a
+	}
+}
+
+// open counts the runs that have not ended.
+func (ch *checker) open() int {
+	n := 0
+	for _, a := range ch.order {
+		if !a.model.closed {
+			n++
+		}
+	}
+	return n
+}
+
+// anyOpen returns a run that has not ended.
+func (ch *checker) anyOpen() core.RunID {
+	for _, a := range ch.order {
+		if !a.model.closed {
+			return a.id
+		}
+	}
+	return core.RunID{}
+}
+
+// checkDispatch checks an attempt that a worker gets: its start must be durable, and it must be the live attempt.
+func (ch *checker) checkDispatch(n *node, t core.Task) {
+	a := ch.accounts[t.Token.Run]
+	if a == nil || int(t.Token.Step) >= len(a.model.steps) {
+		ch.u.violate(Acknowledged, t.Token.Run, "a worker gets attempt %s, and the journal has nothing of it",
+			tokenText(t.Token))
+		return
+	}
+	s := &a.model.steps[t.Token.Step]
+	if t.Token.Attempt > s.attempt || (t.Token.Attempt == s.attempt && !s.began) {
+		ch.u.violate(Acknowledged, a.id, "a worker gets attempt %s before its start is in the journal",
+			tokenText(t.Token))
+	}
+	current := n == n.home.owner && t.Token.Attempt == s.attempt && s.live && !a.model.operated && a.model.paused == 0
+	if d := a.model.attemptDeadline(s); current && (t.Deadline == 0) != (d == 0) {
+		ch.u.violate(NotAfter, a.id, "attempt %s was given the deadline %s, but its deadline is %s",
+			tokenText(t.Token), offset(t.Deadline), offset(d))
+	}
+}

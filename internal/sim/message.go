@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// sentMessages is what the checker knows about messages between partitions.
+type sentMessages struct {
+	routes       map[route]*routeMessages
+	messages     int // how many were stored
+	undelivered  int // how many of them were not taken yet
+	batchEntries []batchEntry
+}
+
+// route leads from one partition to another.
+type route struct{ from, to int }
+
+// routeMessages are all messages of one route, in order.
+type routeMessages struct {
+	all   []sentMessage
+	taken int // how many of them were taken
+}
+
+type sentMessage struct {
+	raw journal.Message
+	core.Message
+}
+
+// batchEntry is an entry of the batch that is being checked.
+type batchEntry struct {
+	a *account
+	e core.Entry
+}
+
+func newSentMessages() sentMessages { return sentMessages{routes: map[route]*routeMessages{}} }
+
+func (ch *checker) route(from, to int) *routeMessages {
+	d := ch.routes[route{from, to}]
+	if d == nil {
+		d = &routeMessages{}
+		ch.routes[route{from, to}] = d
+	}
+	return d
+}
+
+// checkMessages checks the messages that a batch takes and sends. The entries of the batch were applied before.
+func (ch *checker) checkMessages(batch *journal.Batch) {
+	out := ch.noteSent(batch)
+	for _, t := range batch.Taken {
+		d := ch.route(t.From, batch.Partition)
+		bound := map[core.RunID]uint64{} // by run: the last message that moves its deadline; it hides the earlier ones
+		for i := d.taken; i < len(d.all) && d.all[i].raw.Seq <= t.Through; i++ {
+			if l := &d.all[i]; l.movesDeadline(l.To) {
+				bound[l.To] = l.raw.Seq
+			}
+		}
+		last := uint64(0)
+		for d.taken < len(d.all) && d.all[d.taken].raw.Seq <= t.Through {
+			l := &d.all[d.taken]
+			last = l.raw.Seq
+			d.taken++
+			ch.undelivered--
+			if seq := bound[l.To]; !l.movesDeadline(l.To) || seq == last {
+				ch.checkEffect(l, out)
+			}
+		}
+		if last != t.Through {
+			ch.u.violate(Delivered, core.RunID{}, "partition %d takes the messages of partition %d up to number %d, "+
+				"which was never sent or was taken before", batch.Partition, t.From, t.Through)
+		}
+	}
+	for _, f := range ch.batchEntries {
+		ch.checkCause(f, out)
+	}
+	ch.batchEntries = ch.batchEntries[:0]
+}
+
+// noteSent checks and keeps the messages that a batch sends.
+func (ch *checker) noteSent(batch *journal.Batch) []sentMessage {
+	var out []sentMessage
+	for _, raw := range batch.Out {
+		m, err := core.ReadMessage(raw.Encoded)
+		if err != nil || raw.To == batch.Partition || raw.To != int(m.PartitionKey())%len(ch.u.partitions) {
+			ch.u.violate(Delivered, m.To, "a message to partition %d is %+v: %v", raw.To, m, err)
+		}
+		d := ch.route(batch.Partition, raw.To)
+		if n := len(d.all); n > 0 && d.all[n-1].raw.Seq >= raw.Seq {
+			ch.u.violate(Delivered, m.To, "message %d follows message %d", raw.Seq, d.all[n-1].raw.Seq)
+		}
+		raw.From, raw.Encoded = batch.Partition, slices.Clone(raw.Encoded)
+		l := sentMessage{raw, m}
+		d.all = append(d.all, l)
+		out = append(out, l)
+		ch.messages++
+		ch.undelivered++
+		ch.u.tracef("partition %d sends %d: %s%s %s", raw.From, raw.To, short(m.To), m.Name, contentText(m.Content))
+	}
+	return out
+}
+
+// takenMessages returns messages in order that a partition has taken already: a storage may return them again.
+func (ch *checker) takenMessages(partition int) (again []journal.Message) {
+	from := ch.u.IntN(len(ch.u.partitions))
+	d := ch.routes[route{from, partition}]
+	if d == nil || d.taken == 0 {
+		return nil
+	}
+	first := ch.u.IntN(d.taken)
+	for _, l := range d.all[first:min(first+1+ch.u.IntN(3), d.taken)] {
+		again = append(again, l.raw)
+	}
+	return again
+}
+
+// messageBetween reports whether a message is on its way between a run and its child. Until it is taken, the two may
+// not agree.
+func (ch *checker) messageBetween(parent, child core.RunID) bool {
+	if ch.undelivered == 0 {
+		return false
+	}
+	here, there := ch.u.partitionOf(parent).number, ch.u.partitionOf(child).number
+	for _, way := range []struct {
+		route
+		to core.RunID
+	}{{route{here, there}, child}, {route{there, here}, parent}} {
+		if d := ch.routes[way.route]; d != nil {
+			for _, l := range d.all[d.taken:] {
+				if l.To == way.to {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// deadlineInTransit reports whether a message that moves a run's deadline is on its way to it.
+func (ch *checker) deadlineInTransit(run core.RunID) bool {
+	to := ch.u.partitionOf(run).number
+	for from := range ch.u.partitions {
+		d := ch.routes[route{from, to}]
+		moves := func(l sentMessage) bool { return l.movesDeadline(run) }
+		if d != nil && slices.ContainsFunc(d.all[d.taken:], moves) {
+			return true
+		}
+	}
+	return false
+}
+
+// movesDeadline reports whether the message moves the run's deadline.
+func (l *sentMessage) movesDeadline(run core.RunID) bool {
+	_, ok := l.Content.(core.ChildBound)
+	return ok && l.To == run
+}
+
+// checkEffect checks that a message had its effect in the batch that takes it, or before.
+func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
+	answered := func(to core.RunID) bool {
+		return slices.ContainsFunc(out, func(l sentMessage) bool { return l.To == to })
+	}
+	switch c := l.Content.(type) {
+	case core.ChildStart:
+		if ch.accounts[l.To] == nil && !answered(c.Parent.Run) {
+			ch.u.violate(Delivered, c.Parent.Run, "the start of the child run %s was taken, and the run does not exist",
+				l.To)
+		}
+	case core.ChildEnded:
+		if s := ch.childStep(l.To, c.Step, c.Attempt); s != nil && (s.live || s.stopping) {
+			ch.u.violate(Delivered, l.To, "the end of the child run %s was taken, and the step is still open", c.Child)
+		}
+	case core.TaskStopped:
+		if s := ch.childStep(l.To, c.Step, c.Attempt); s != nil && s.stopping {
+			ch.u.violate(Delivered, l.To,
+				"the message that a child run is abandoned was taken, and step %d still stops",
+				c.Step)
+		}
+	case core.ChildStop:
+		a := ch.openEnd(l.To)
+		switch {
+		case ch.accounts[l.To] == nil:
+			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
+		case a == nil || a.model.cancelled || a.model.closing:
+		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):
+			ch.u.violate(Delivered, a.id, "the request to stop the run was taken, and the run goes on")
+		}
+	case core.ChildBound:
+		if a := ch.openEnd(l.To); a != nil {
+			if _, moves := a.state.Inherits(c.Was, c.Is); moves && !a.model.closing && !a.model.cancelled {
+				ch.u.violate(Delivered, a.id, "a new deadline from the parent was taken, and the run keeps the old one")
+			}
+		}
+	case core.SignalReceived:
+		if a := ch.openNames[l.Name]; a != nil && ch.takesEvents(a) && !ch.knowsEvent(a, c) {
+			ch.u.violate(Delivered, a.id, "the event %s was taken, and the run does not have it", c.ID)
+		}
+	case core.ChildAsk: // checked when the answer is taken
+	}
+}
+
+// childStep returns the step that a message is about; nil: the step is in another attempt, or the run was set aside.
+func (ch *checker) childStep(run core.RunID, step core.StepID, attempt int) *stepModel {
+	a := ch.accounts[run]
+	if a == nil || int(step) >= len(a.model.steps) || ch.u.bug.panicked[run] {
+		return nil
+	}
+	if s := &a.model.steps[step]; s.attempt == attempt {
+		return s
+	}
+	return nil
+}
+
+// checkCause checks that a batch which contains a cause also sends the message that follows from it.
+func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
+	here := ch.u.partitionOf(f.a.id)
+	sends := func(to core.RunID, is func(core.Content) bool) bool {
+		return to == (core.RunID{}) || ch.u.partitionOf(to) == here ||
+			slices.ContainsFunc(out, func(l sentMessage) bool { return l.To == to && is(l.Content) })
+	}
+	for _, rec := range f.e.Records {
+		switch rec := rec.(type) {
+		case core.AttemptStarted:
+			s := &f.a.model.steps[rec.Step]
+			if f.a.children == nil {
+				f.a.children = map[core.StepID]core.RunID{}
+			}
+			f.a.children[rec.Step] = rec.Child
+			starts := func(c core.Content) bool { _, ok := c.(core.ChildStart); return ok }
+			if s.live && s.child == rec.Child && !sends(rec.Child, starts) {
+				ch.u.violate(Delivered, f.a.id, "the child run %s is begun, and the message that starts it is not sent",
+					rec.Child)
+			}
+		case core.AttemptEnded:
+			child := f.a.children[rec.Step]
+			stops := func(c core.Content) bool { _, ok := c.(core.ChildStop); return ok }
+			if rec.Stopping && !sends(child, stops) {
+				ch.u.violate(Delivered, f.a.id, "the child run %s must stop, and no message stops it", child)
+			}
+		case core.RunEnded:
+			ends := func(c core.Content) bool { end, ok := c.(core.ChildEnded); return ok && end.Child == f.a.id }
+			if rec.Next == (core.RunID{}) && !sends(f.a.state.Parent.Run, ends) {
+				ch.u.violate(Delivered, f.a.id, "the run has ended, and no message tells its parent")
+			}
+		default:
+		}
+	}
+}
+
+// takesEvents reports whether a run has taken events since before this batch. A run that closes takes none, though the
+// next run of its chain may begin in the same batch.
+func (ch *checker) takesEvents(a *account) bool {
+	fresh := a.seqs[0] == ch.u.partitionOf(a.id).lastBatch
+	return !fresh && !a.model.closed && !a.model.closing && !ch.u.bug.panicked[a.id]
+}
+
+// knowsEvent reports whether a run's chain has kept or taken an event.
+func (ch *checker) knowsEvent(a *account, in core.SignalReceived) bool {
+	return ch.events[a.model.chain][in.Name+" "+in.ID]
+}
