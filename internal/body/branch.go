@@ -21,6 +21,7 @@ type Branch struct {
 	draws  uint64         // random numbers so far
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
+	place  core.Place     // where it is, for what it publishes
 
 	index  int // in Session.branches
 	state  branchState
@@ -90,6 +91,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	spec.Detached = sc.isDetached()
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
 		st.asked = true // found by its key alone, for others of the run before are made again
+		b.moveOn(spec.Name)
 		return st
 	}
 	if st := s.refusal(b, sc, spec); st != nil {
@@ -98,6 +100,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	if !s.Replays(b) {
 		st := s.step(spec.Name)
 		st.record.Spec, st.asked, st.scope = spec, true, sc
+		b.moveOn(spec.Name)
 		s.offer(st, fn)
 		cmd.Item, cmd.Group = -1, core.NoStep
 		s.commands = append(s.commands, cmd)
@@ -141,7 +144,7 @@ func sameStep(a, b *core.StepSpec) bool {
 	case core.KindSleep:
 		return true
 	case core.KindWait:
-		return a.Event == b.Event
+		return a.Event == b.Event && a.Update == b.Update
 	case core.KindChild:
 		return a.Type == b.Type
 	default:
@@ -155,12 +158,18 @@ func Describe(spec *core.StepSpec) string {
 	case core.KindSleep:
 		return fmt.Sprintf("sleep %q", spec.Name)
 	case core.KindWait:
+		if spec.Update != "" {
+			return fmt.Sprintf("wait %q for update %q", spec.Name, spec.Update)
+		}
 		return fmt.Sprintf("wait %q for event %q", spec.Name, spec.Event)
 	case core.KindChild:
 		return fmt.Sprintf("child %q of workflow %q", spec.Name, spec.Type)
 	default:
 		if spec.Type == TypeBranch {
 			return branchText(spec.Name)
+		}
+		if spec.Type == TypeAnswer {
+			return answerText(spec.Name)
 		}
 		if spec.Type == TypeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
@@ -189,12 +198,17 @@ func (s *Session) Mark(key string, value []byte) { s.note(TypeMark, key, value) 
 
 // note records a decision.
 func (s *Session) note(taskType, key string, value []byte) {
+	s.commands = append(s.commands, core.Mark{Spec: s.noted(taskType, key, value), Output: value})
+}
+
+// noted makes a decision known that is about to be recorded.
+func (s *Session) noted(taskType, key string, value []byte) *core.StepSpec {
 	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
 	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
 	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value})
+	return spec
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the

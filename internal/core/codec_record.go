@@ -29,6 +29,11 @@ const (
 	tagOperated
 	tagBodyWaits
 	tagRunStopping
+	tagStatePublished
+	tagUpdateAccepted
+	tagUpdateAnswered
+
+	tagLast = tagUpdateAnswered
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -85,6 +90,12 @@ func tagOf(r Record) byte {
 		return tagBodyWaits
 	case RunStopping:
 		return tagRunStopping
+	case StatePublished:
+		return tagStatePublished
+	case UpdateAccepted:
+		return tagUpdateAccepted
+	case UpdateAnswered:
+		return tagUpdateAnswered
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -142,6 +153,12 @@ func (c *coder) write(r Record) {
 	case BodyWaits:
 	case RunStopping:
 		r.fields(c)
+	case StatePublished:
+		r.fields(c)
+	case UpdateAccepted:
+		r.fields(c)
+	case UpdateAnswered:
+		r.fields(c)
 	}
 	c.close(outer)
 }
@@ -154,15 +171,18 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagRunStopping:
+	case tag > tagLast:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
 	outer := c.open()
-	if tag < tagStepBegan {
+	switch {
+	case tag < tagStepBegan:
 		r = c.readOfRun(tag)
-	} else {
+	case tag < tagStatePublished:
 		r = c.readOfStep(tag)
+	default:
+		r = c.readOfBody(tag)
 	}
 	c.close(outer)
 	return r
@@ -275,6 +295,24 @@ func (c *coder) readOfStep(tag byte) Record {
 		return r
 	default:
 		return BodyWaits{}
+	}
+}
+
+// readOfBody reads what a run's body tells the world.
+func (c *coder) readOfBody(tag byte) Record {
+	switch tag {
+	case tagStatePublished:
+		var r StatePublished
+		r.fields(c)
+		return r
+	case tagUpdateAccepted:
+		var r UpdateAccepted
+		r.fields(c)
+		return r
+	default:
+		var r UpdateAnswered
+		r.fields(c)
+		return r
 	}
 }
 
@@ -429,4 +467,25 @@ func (r *Operated) fields(c *coder) {
 	c.step(&r.Step)
 	c.text(&r.Actor)
 	c.text(&r.Reason)
+}
+
+func (r *StatePublished) fields(c *coder) {
+	c.text(&r.Branch)
+	c.text(&r.After)
+	optional(c, &r.Count)
+	c.bytes(&r.Value)
+}
+
+func (r *UpdateAccepted) fields(c *coder) {
+	c.text(&r.Name)
+	c.text(&r.ID)
+	c.step(&r.Step)
+}
+
+func (r *UpdateAnswered) fields(c *coder) {
+	c.text(&r.Name)
+	c.text(&r.ID)
+	c.bytes(&r.Output)
+	c.failure(&r.Failure)
+	c.flag(&r.Carried)
 }

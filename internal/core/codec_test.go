@@ -43,6 +43,9 @@ var recordTypes = []Record{
 	Operated{},
 	BodyWaits{},
 	RunStopping{},
+	StatePublished{},
+	UpdateAccepted{},
+	UpdateAnswered{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

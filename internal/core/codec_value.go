@@ -51,6 +51,7 @@ func (c *coder) spec(p **StepSpec) {
 	optional(c, &s.Priority)
 	c.flag(&s.Spread)
 	c.flag(&s.Detached)
+	c.text(&s.Update)
 	c.close(outer)
 }
 
