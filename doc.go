@@ -16,7 +16,7 @@
 // # The model
 //
 // A workflow's function is its body. All I/O of the body happens in steps: [Step] runs a function and records its
-// result, [Sleep], [WaitEvent], [Child] and [Call] wait for something and record what came. When the process dies, or
+// result, [Sleep], [Event.Wait], [Child] and [Handler.Call] wait for something and record what came. When the process dies, or
 // when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning, and each
 // step that is recorded returns its result at once. So
 //

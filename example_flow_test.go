@@ -28,7 +28,7 @@ func ExampleAsync() {
 
 func ExampleAny() {
 	w := pawl.Define("race", func(ctx pawl.Context, _ any) (string, error) {
-		answer := pawl.EventAsync[string](ctx, "answer")
+		answer := pawl.Event[string]("answer").WaitAsync(ctx)
 		patience := pawl.Go(ctx, "patience", func(ctx pawl.Context) (any, error) {
 			return nil, pawl.Sleep(ctx, "wait", "10ms")
 		})
@@ -81,9 +81,10 @@ func ExampleSleep() {
 	// Output: true <nil>
 }
 
-func ExampleWaitEvent() {
+func ExampleEvent() {
+	const approved pawl.Event[string] = "approved"
 	w := pawl.Define("approve", func(ctx pawl.Context, _ any) (string, error) {
-		who, err := pawl.WaitEvent[string](ctx, "approved", pawl.Within("7d"))
+		who, err := approved.Wait(ctx, pawl.Within("7d"))
 		if errors.Is(err, pawl.ErrDeadlineExceeded) {
 			return "nobody did", nil
 		}
@@ -93,7 +94,7 @@ func ExampleWaitEvent() {
 	defer func() { _ = eng.Close() }()
 	ctx := context.Background()
 	run, _ := w.Start(ctx, eng, "contract-7", nil)
-	if err := pawl.SendEvent(ctx, eng, "contract-7", "approved", "ann"); err != nil {
+	if err := approved.Send(ctx, eng, "contract-7", "ann"); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(run.Result(ctx))

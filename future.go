@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync] or [Go].
+// Future is a result that may not be there yet: of [Async], [Handler.CallAsync], [ChildAsync],
+// [Event.WaitAsync] or [Go].
 type Future[T any] struct {
 	result *body.Result // nil: err is there from the beginning
 	step   bool         // of a step; else of a branch

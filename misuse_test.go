@@ -91,7 +91,7 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 		var err error
 		switch how {
 		case "keep":
-			kept = pawl.EventAsync[int](ctx, "e")
+			kept = pawl.Event[int]("e").WaitAsync(ctx)
 			_, err = kept.Get(ctx)
 		case "get":
 			_, err = kept.Get(ctx)

@@ -58,7 +58,7 @@ func TestEmptyID(t *testing.T) {
 		ctx := context.Background()
 		for what, ask := range map[string]func() error{
 			"await":    func() error { _, err := e.AwaitRun(ctx, ""); return err },
-			"event":    func() error { return pawl.SendEvent(ctx, e, "", "x", 1) },
+			"event":    func() error { return pawl.Event[int]("x").Send(ctx, e, "", 1) },
 			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: pawl.OpCancel}) },
 			"restart":  func() error { _, err := e.RestartRun(ctx, ""); return err },
 			"describe": func() error { _, err := e.DescribeRun(ctx, ""); return err },
