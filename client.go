@@ -21,11 +21,11 @@ type Client interface {
 	StartRun(ctx context.Context, r StartRequest) (Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
 	AwaitRun(ctx context.Context, id string) (Outcome, error)
-	// SendEvent delivers an event. [Event.Send] encodes one. It returns when the event is durable: it stays with the run, and with those that
-	// follow it in its chain (continue-as-new, run retries), until a wait takes it. A second event with the same name
-	// and id changes nothing; a chain remembers the ids of the last 1,000 events it has taken. An event for a run that
-	// others of its chain have followed goes to the last one. Errors: ErrNotFound, ErrRunClosed, ErrFull, ErrTooLarge,
-	// ErrClosed.
+	// SendEvent delivers an event, which [Event.Send] encodes. It returns when the event is durable: it stays with the
+	// run, and with those that follow it in its chain (continue-as-new, run retries), until a wait takes it. A second
+	// event with the same name and id changes nothing; a chain remembers the ids of the last 1,000 events it has taken.
+	// An event for a run that others of its chain have followed goes to the last one. Errors: ErrNotFound,
+	// ErrRunClosed, ErrFull, ErrTooLarge, ErrClosed.
 	SendEvent(ctx context.Context, id string, r SendRequest) error
 	// SendUpdate sends an update and waits for the answer; see [Update.Send], which encodes one.
 	SendUpdate(ctx context.Context, id string, r SendRequest) (Answer, error)

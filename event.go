@@ -28,7 +28,7 @@ type SendOption func(*SendRequest)
 func SendID(id string) SendOption { return func(r *SendRequest) { r.ID = id } }
 
 // Send sends the event to a run, which is named by its run id or its workflow id; see [Client.SendEvent]. The client's
-// codec encodes the payload.
+// codec encodes the payload. A flow reads JSON: for its runs and another codec than [JSON] use Client.SendEvent.
 func (e Event[T]) Send(ctx context.Context, c Client, id string, payload T, opts ...SendOption) error {
 	r, err := sendRequest(c, "event", string(e), payload, opts)
 	if err != nil {

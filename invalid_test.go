@@ -56,7 +56,7 @@ func TestInvalidCalls(t *testing.T) {
 		},
 		`step "sleep": `: func(ctx pawl.Context) error { return pawl.Sleep(ctx, "sleep", "3w") },
 		`step "back": `:  func(ctx pawl.Context) error { return pawl.Sleep(ctx, "back", -time.Second) },
-		`use pawl.Call for queue "mail"`: func(ctx pawl.Context) error {
+		`use Handler.Call for queue "mail"`: func(ctx pawl.Context) error {
 			return second(pawl.Step(ctx, "s",
 				never, pawl.Queue("mail")))
 		},

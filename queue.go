@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Handler is a function that a process serves on a task queue, and that bodies call by its name. Make one with [Handle],
-// or with [HandlerRef] for one that another program serves.
+// Handler is a function that a process serves on a task queue, and that bodies call by its name. Make one with
+// [Handle], or with [HandlerRef] for one that another program serves.
 type Handler[In, Out any] struct{ untyped handler }
 
 // handler is a Handler without its types.

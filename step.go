@@ -50,7 +50,7 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	case err == nil && fn == nil:
 		err = errNoFunction
 	case err == nil && o.queue != "":
-		err = fmt.Errorf("a function in the body cannot leave its process: use a Handler for queue %q", o.queue)
+		err = fmt.Errorf("a function in the body cannot leave its process: use Handler.Call for queue %q", o.queue)
 	}
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},
 		core.Schedule{}, run, o, err)

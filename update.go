@@ -82,12 +82,12 @@ func validated[In any](validate func(In) error, in In) (err error) {
 }
 
 // Send sends the update to a run, which is named by its run id or its workflow id, and waits for the answer. It waits
-// for as long as the body does not come to [Update.Handle]; ctx bounds that. To ask again after an answer was lost, give
-// the update an id with [SendID]; a chain of runs remembers its last 1,000 answers, and at least the last one.
+// for as long as the body does not come to [Update.Handle]; ctx bounds that. To ask again after an answer was lost,
+// give the update an id with [SendID]: a chain of runs remembers its last 1,000 answers, or 1 MiB of them.
 //
 // The error is an [*UpdateError] if the body refused the update or answered with an error. Others: ErrNotFound,
-// ErrRunClosed (the run has ended, or ends before the update is accepted), ErrConflict (the run is paused), ErrTooLarge,
-// ErrClosed.
+// ErrRunClosed (the run has ended, or it ends before it has accepted the update), ErrConflict (the run is paused),
+// ErrTooLarge, ErrClosed.
 func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, opts ...SendOption) (Out, error) {
 	var zero Out
 	r, err := sendRequest(c, "update", string(u), in, opts)

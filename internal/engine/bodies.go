@@ -87,8 +87,8 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 		n.Whole = true
 		n.Head = &Head{
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
-			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain, Stop: s.Stop,
-			Updates: slices.Clone(s.Updates), Places: s.Places(),
+			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
+			Stop: s.Stop, Updates: slices.Clone(s.Updates), Places: s.Places(),
 		}
 		n.Steps = make([]Step, len(s.Steps))
 		for i := range s.Steps {
