@@ -25,10 +25,10 @@ func WithCancel(ctx Context) (Context, func()) {
 // [WithCancel] around it was cancelled. Use it to undo what the body has done; see [Compensations].
 //
 // When a run is cancelled or its time is over, its open steps end, and the call that the body waits in returns an error
-// that is [ErrCancelled] or [ErrTimedOut], once the work that was told to stop is gone. Later calls return such an error
-// at once, unless their Context is detached. The body has [CompensationTimeout] from then on. The run ends as cancelled
-// or timed out whatever the body returns: a value is kept as the run's output, which [Client.DescribeRun] shows, and an
-// error of its own as the cause of the run's failure.
+// that is [ErrCancelled] or [ErrTimedOut], once the work that was told to stop is gone. Later calls return such an
+// error at once, unless their Context is detached. The body has [CompensationTimeout] from then on. The run ends as
+// cancelled or timed out whatever the body returns: a value is kept as the run's output, which [Client.DescribeRun]
+// shows, and an error of its own as the cause of the run's failure.
 func Detached(ctx Context) Context {
 	b := ctx.of()
 	return &branch{b.Detached(), b.host, b.def}
@@ -102,6 +102,6 @@ func isStop(err error) bool {
 	case interface{ Unwrap() []error }:
 		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !isStop(err) })
 	default:
-		return err == ErrCancelled || err == ErrTimedOut
+		return err == ErrCancelled || err == ErrTimedOut //nolint:errorlint // as above
 	}
 }

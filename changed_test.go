@@ -140,10 +140,12 @@ func TestChangedSequence(t *testing.T) {
 			return []part{s.step("a", "A"), nap("nap"), s.step("b", "B"), s.step("c", "C")}
 		}},
 		{name: "add a step at the front", want: "changed", main: func(s *shop) []part {
-			return []part{s.step("x", "X"), s.step("a", "A"), nap("nap"), s.step("b", "B"), s.step("c", "C"), nap("end")}
+			return append([]part{s.step("x", "X")}, before(s)...)
 		}},
 		{name: "add a step in the middle", want: "changed", main: func(s *shop) []part {
-			return []part{s.step("a", "A"), nap("nap"), s.step("b", "B"), s.step("x", "X"), s.step("c", "C"), nap("end")}
+			return []part{
+				s.step("a", "A"), nap("nap"), s.step("b", "B"), s.step("x", "X"), s.step("c", "C"), nap("end"),
+			}
 		}},
 		{name: "add a step at the end", want: "goes on", main: func(s *shop) []part {
 			return []part{
@@ -153,7 +155,9 @@ func TestChangedSequence(t *testing.T) {
 		{name: "make branches of two steps", want: "changed", main: func(s *shop) []part {
 			return []part{s.step("a", "A"), nap("nap"), branches("b c", s.step("b", "B"), s.step("c", "C")), nap("end")}
 		}},
-		{name: "make a branch of all", want: "changed", main: func(s *shop) []part { return []part{branches("x", inOrder(before(s)...))} }},
+		{name: "make a branch of all", want: "changed", main: func(s *shop) []part {
+			return []part{branches("x", inOrder(before(s)...))}
+		}},
 		{name: "make a branch of the first step", want: "changed", main: func(s *shop) []part {
 			return []part{branches("a", s.step("a", "A")), nap("nap"), s.step("b", "B"), s.step("c", "C"), nap("end")}
 		}},
@@ -213,10 +217,13 @@ func TestChangedBranches(t *testing.T) {
 		{name: "remove a branch", want: "changed", main: func(s *shop) []part {
 			return list{items(s), branches("mail", mail(s)), s.kid("kid"), s.step("last", "Z")}
 		}},
-		{name: "remove the Map", want: "changed", main: func(s *shop) []part { return list{both(s), s.kid("kid"), s.step("last", "Z")} }},
+		{name: "remove the Map", want: "changed", main: func(s *shop) []part {
+			return list{both(s), s.kid("kid"), s.step("last", "Z")}
+		}},
 		{name: "add a branch beside others", want: "changed", main: func(s *shop) []part {
 			return list{
-				items(s), branches("mail bill x", mail(s), bill(s), s.step("x", "X")), s.kid("kid"), s.step("last", "Z"),
+				items(s), branches("mail bill x", mail(s), bill(s), s.step("x", "X")), s.kid("kid"),
+				s.step("last", "Z"),
 			}
 		}},
 		{name: "add a branch at the end", want: "goes on", main: func(s *shop) []part {
@@ -465,7 +472,8 @@ func (m *meeting) replays(t *testing.T, e *pawltest.Env, defs []pawl.Definition)
 			}
 			said := pawl.Replay(t.Context(), pawl.Config{}, w, encoded(entries))
 			var changed, also *pawl.ChangedError
-			if errors.As(problem, &changed) != errors.As(said, &also) || (changed == nil && (problem != nil || said != nil)) {
+			goesOn := problem == nil && said == nil
+			if !goesOn && (!errors.As(problem, &changed) || !errors.As(said, &also)) {
 				t.Errorf("the engine says: %v\nReplay says: %v", problem, said)
 			}
 			m.stopped = m.stopped || changed != nil

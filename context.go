@@ -63,7 +63,7 @@ func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close
 		err = h.tooLarge("the result of workflow "+d.name, out)
 	}
 	if invalid != nil && (err == nil || errors.As(err, &next)) {
-		err = invalid
+		err = NonRetryable(invalid)
 	}
 	switch {
 	case errors.As(err, &next):

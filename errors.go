@@ -55,6 +55,8 @@ const typeTooLarge = "output_too_large"
 func init() {
 	RegisterErrorValue(typeTooLarge, ErrTooLarge) // first, since it says more
 	RegisterErrorValue("pawl.invalid", ErrInvalid)
+	RegisterErrorValue("pawl.nested", ErrNested)
+	RegisterErrorValue("pawl.context_ended", ErrContextEnded)
 }
 
 // invalidError says what makes no sense. For errors.Is it is ErrInvalid.
@@ -152,22 +154,32 @@ func stepError(s *engine.Step) error {
 	case s.Phase == core.StepTimedOut:
 		out.kinds = append(out.kinds, ErrTimedOut)
 	}
-	out.kinds = append(out.kinds, kindsOf(out.reason)...)
+	out.kinds = append(out.kinds, kindsOf(out.reason, s.Failure)...)
 	return out
 }
 
 // kindsOf returns the errors that a stop reason matches.
-func kindsOf(r policy.Reason) []error {
+func kindsOf(r policy.Reason, f *policy.Failure) []error {
 	switch r {
 	case policy.ReasonAttemptsExhausted:
 		return []error{ErrRetriesExhausted}
 	case policy.ReasonWorkerLost:
 		return []error{ErrWorkerLost}
 	case policy.ReasonCancelled:
-		return []error{ErrCancelled}
+		return []error{cancelKind(f)}
 	default:
 		return nil
 	}
+}
+
+// cancelKind returns what a cancelled step matches: a child run may have been terminated.
+func cancelKind(f *policy.Failure) error {
+	for ; f != nil; f = f.Cause {
+		if f.Kind == policy.KindCancelled && f.Type == "terminated" {
+			return ErrTerminated
+		}
+	}
+	return ErrCancelled
 }
 
 // RunError is the error of a run that ended without a result.
@@ -212,9 +224,9 @@ func (e *RunError) Is(target error) bool {
 // Unwrap returns the body's own error.
 func (e *RunError) Unwrap() error { return e.own }
 
-// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a value
-// in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code that fits; use
-// [Version] if old and new runs have to go on.
+// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a
+// value in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code
+// that fits; use [Version] if old and new runs have to go on.
 type ChangedError struct {
 	Run, Workflow, Recorded, Asked string
 	Err                            error // what the codec says; nil where no value is the reason
@@ -225,8 +237,8 @@ func (e *ChangedError) Unwrap() error { return e.Err }
 
 func (e *ChangedError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code that "+
-			"reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
+		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code "+
+			"that reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
 	}
 	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the "+
 		"order of steps, or branch by pawl.Version)",
@@ -358,40 +370,6 @@ func register(name string, decode func([]byte) (error, bool)) {
 	errorTypes.byName[name] = decode
 }
 
-// nameOf finds the registered error in err and its name.
-func nameOf(err error) (string, error) {
-	errorTypes.RLock()
-	defer errorTypes.RUnlock()
-	for _, v := range errorTypes.values {
-		if errors.Is(err, v.err) {
-			return v.name, nil
-		}
-	}
-	return walk(err)
-}
-
-func walk(err error) (string, error) {
-	for err != nil {
-		if name, ok := errorTypes.types[reflect.TypeOf(err)]; ok {
-			return name, err
-		}
-		switch u := err.(type) { //nolint:errorlint // this is the walk that errors.As does, for any type
-		case interface{ Unwrap() error }:
-			err = u.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, e := range u.Unwrap() {
-				if name, found := walk(e); name != "" {
-					return name, found
-				}
-			}
-			return "", nil
-		default:
-			return "", nil
-		}
-	}
-	return "", nil
-}
-
 // failureOf turns an error into what is recorded.
 func failureOf(err error) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Message: err.Error()}
@@ -413,10 +391,10 @@ func failureOf(err error) *policy.Failure {
 		f = &copied
 		f.Message = err.Error()
 	}
-	if name, found := nameOf(err); name != "" {
-		f.Type, f.Details = name, nil
-		if found != nil {
-			f.Details, _ = json.Marshal(found)
+	if all := knownIn(err); len(all) > 0 {
+		f.Type, f.Details = all[0].Type, all[0].Details
+		if len(all) > 1 {
+			f.Also = all[1:]
 		}
 	}
 	for e := err; e != nil; {
@@ -451,7 +429,7 @@ func decodeFailure(f *policy.Failure) error {
 		return nil
 	}
 	err := decodeOwn(f)
-	kinds := kindsOf(f.Reason)
+	kinds := kindsOf(f.Reason, f)
 	for c := f; c != nil; c = c.Cause { // of a run: the step that ended it; of a step: its child run
 		switch {
 		case f.Reason == policy.ReasonCancelled: // a limit, perhaps, that ended it so
@@ -460,7 +438,7 @@ func decodeFailure(f *policy.Failure) error {
 		case c.Kind == policy.KindTimeout:
 			kinds = append(kinds, ErrTimedOut)
 		case c.Kind == policy.KindCancelled:
-			kinds = append(kinds, ErrCancelled)
+			kinds = append(kinds, cancelKind(c))
 		}
 	}
 	if kinds == nil && err.Error() == f.Message {
@@ -480,16 +458,32 @@ func decodeOwn(f *policy.Failure) error {
 	errorTypes.RLock()
 	decode := errorTypes.byName[f.Type]
 	errorTypes.RUnlock()
+	var err error = f
 	if decode != nil {
 		holder := f
 		for len(holder.Details) == 0 && holder.Cause != nil && holder.Cause.Type == f.Type {
 			holder = holder.Cause // of a child run
 		}
-		if err, ok := decode(holder.Details); ok {
-			return err
+		if own, ok := decode(holder.Details); ok {
+			err = own
 		}
 	}
-	return f
+	if len(f.Also) == 0 {
+		return err
+	}
+	all := []error{err}
+	for _, other := range f.Also {
+		errorTypes.RLock()
+		decode := errorTypes.byName[other.Type]
+		errorTypes.RUnlock()
+		if decode == nil {
+			continue
+		}
+		if own, ok := decode(other.Details); ok {
+			all = append(all, own)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // tooLarge returns the error for a payload above the limit, which no further attempt would change.

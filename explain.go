@@ -34,7 +34,7 @@ type Explanation struct {
 	Deadlines                []DeadlineExplanation // its own, with where they were set
 	Binding                  *DeadlineExplanation  // the one that ends it first; nil: none, or its clock stands still
 	CancelAsked              bool
-	CompensateUntil          time.Time // it was cancelled or expired, and its body undoes what it did, until then at most
+	CompensateUntil          time.Time // it was cancelled or expired; its body undoes what it did, until then at most
 	Attempt                  int       // its number among the runs that its retry policy made, from 1
 	Parent                   string    // id of the run it is a child of
 	ParentClose              string    // what happens to it when its parent ends

@@ -208,7 +208,7 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 
 // call runs an attempt of a task that is no local step and no hook. What stops in its own time may be nil.
 func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result {
-	return h.bodies.Call(at, own, func() worker.Result { return h.perform(at, fn) })
+	return h.bodies.Call(at.Context, own, func() worker.Result { return h.perform(at, fn) })
 }
 
 // perform runs a step's function and turns what it returns into the attempt's result.

@@ -109,6 +109,8 @@ func ownOf(f *Failure) error {
 		return decodeFailure(f.Cause)
 	case f.Kind == policy.KindCancelled && f.Cause != nil:
 		return &recordedError{f.Message, decodeFailure(f.Cause), []error{ErrCancelled}}
+	case f.Kind == policy.KindCancelled:
+		return nil
 	default:
 		return decodeFailure(f)
 	}

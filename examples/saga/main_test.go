@@ -135,7 +135,8 @@ func check(t *testing.T, dir string) {
 		is := done[id]
 		shipped := is["ship"] == 1
 		whole := is["charge"] == 1 && is["reserve"] == 1 && is["refund"] == 0 && is["release"] == 0
-		undone := is["charge"] == is["refund"] && is["reserve"] == is["release"] && is["charge"] <= 1 && is["reserve"] <= 1
+		undone := is["charge"] == is["refund"] && is["reserve"] == is["release"] &&
+			is["charge"] <= 1 && is["reserve"] <= 1
 		if is["ship"] > 1 || shipped && !whole || !shipped && !undone || run.Phase == "succeeded" && !shipped {
 			t.Errorf("%s is %s, and was half done: %v", id, run.Phase, is)
 		}
@@ -158,8 +159,8 @@ func check(t *testing.T, dir string) {
 	}
 }
 
-// TestSagaInVirtualTime is how a saga is tested without processes: fakes stand for what fails, and a cancel comes at any
-// instant.
+// TestSagaInVirtualTime is how a saga is tested without processes: fakes stand for what fails, and a cancel comes at
+// any instant.
 func TestSagaInVirtualTime(t *testing.T) {
 	for _, at := range []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		l, err := openLedger(filepath.Join(t.TempDir(), "ledger"), time.Second)

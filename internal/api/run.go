@@ -98,7 +98,7 @@ type Run struct {
 	Previous        string          `json:"previous,omitempty"`
 	Next            string          `json:"next,omitempty"`        // the next run of its chain
 	NextFrom        Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
-	Notify          string          `json:"notify,omitempty"`      // workflow id of a run that waits for its chain's end
+	Notify          string          `json:"notify,omitempty"`      // workflow id of a run that awaits its chain's end
 	ParentClose     string          `json:"parentClose,omitempty"` // what becomes of it when its parent ends
 	Why             string          `json:"why,omitempty"`         // why it ended as it did
 	Failure         *policy.Failure `json:"failure,omitempty"`

@@ -113,10 +113,10 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	}
 	st.scope = sc
 	s.offer(st, fn)
-	s.follow(b)
 	if sc.isCancelled() { // by another branch, before this one came to the step again
 		s.CancelStep(st)
 	}
+	s.follow(b)
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
@@ -328,8 +328,7 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 		return
 	}
 	s.running--
-	end := s.decision(append(s.commands, c), false)
-	s.closing, s.commands = &end, nil
+	s.closing, s.commands = append(s.commands, c), nil
 	if s.holds() {
 		s.settle()
 	} else {
@@ -339,7 +338,7 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 
 // closeRun sends how the body has returned, with what was decided before that.
 func (s *Session) closeRun() {
-	s.send(append(s.ends, *s.closing))
+	s.send(append(s.ends, s.decision(s.closing, false)))
 	s.closing, s.phase, s.returned = nil, phaseReturned, true
 	s.stopTimers()
 	s.wakeAll()
@@ -354,6 +353,14 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	s.branches[b.index].index = b.index
 	s.branches[last] = nil
 	s.branches = s.branches[:last]
+	if b.state == branchWaits { // another goroutine waits in the branch's name: it leaves
+		s.enterUserCode()
+		s.wake(b)
+		if s.invalid == nil {
+			s.invalid = fmt.Errorf("pawl: the %s returned while %s was waited for by another goroutine: begin it with "+
+				"pawl.Go instead of go: %w", what, b.busy(), ErrNested)
+		}
+	}
 	b.state = branchEnded
 	if !s.over() && s.Replays(b) {
 		asked := "the end of the " + what

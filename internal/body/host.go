@@ -68,7 +68,7 @@ var (
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession](), asked: map[core.RunID][]*Asked{}}
 	if h.shell == nil {
-		h.shell = process{}
+		h.shell = &process{}
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return h

@@ -61,7 +61,7 @@ type Session struct {
 	unread   int                // how many of those no branch has come to in this call
 	released bool               // decisions are not held back, although there are such: see allRead
 	stray    string             // the first branch that began without being recorded, for errors
-	closing  *core.Commands     // how the body has returned, while decisions are held back
+	closing  []core.Command     // with which the body has returned, while decisions are held back
 	versions map[string]int     // that this call goes by, by the key of the change
 
 	closed    int // steps known to be closed

@@ -2,6 +2,7 @@ package body
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -67,11 +68,21 @@ func (t *Thread) enter(what func() string) error {
 	case s.over():
 		t.leave()
 	case t.branch.busy != nil:
-		awaited := t.branch.busy
-		l.unlock()
-		return fmt.Errorf("pawl: %s while %s is waited for: %w", what(), awaited(), ErrNested)
+		return t.misused(fmt.Errorf("pawl: %s while %s is waited for: %w", what(), t.branch.busy(), ErrNested))
+	case !t.branch.thread.goroutine.Own():
+		return t.misused(fmt.Errorf("pawl: %s is called by another goroutine than the branch's: begin it with pawl.Go "+
+			"instead of go, and use the context that it gets: %w", what(), ErrNested))
 	}
 	return nil
+}
+
+// misused notes that the run fails for a call that cannot work, and unlocks the session.
+func (t *Thread) misused(err error) error {
+	if t.live.session.invalid == nil {
+		t.live.session.invalid = err
+	}
+	t.live.unlock()
+	return err
 }
 
 func (t *Thread) exit() { t.live.unlock() }
@@ -94,7 +105,7 @@ func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
 		t.live.lock()
 		t.branch.busy = nil
 	}
-	if s.over() {
+	if s.over() || t.branch.state == branchEnded {
 		t.leave()
 	}
 }
@@ -230,15 +241,10 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if child == nil {
 		t.leave()
 	}
-	t.launch(child, t.live.session.newScope(t.scope, key+"/scope[0]"), f)
+	child.scope = t.live.session.newScope(t.scope, key+"/scope[0]")
+	t.live.launch(child, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
-}
-
-// launch executes a branch that has begun, in a scope. The session is locked.
-func (t *Thread) launch(b *Branch, sc *Scope, f func(*Thread)) {
-	b.scope = sc
-	t.live.launch(b, f)
 }
 
 // Map runs f in a branch for each item, at most so many at once, until one fails. It returns when all that have begun
@@ -278,9 +284,9 @@ func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
 		for range n {
 			item := g.begun
 			child := t.live.session.Spawn(t.branch, g.item(item))
-			child.group = g
+			child.scope, child.group = t.scope, g
 			g.begun++
-			t.launch(child, t.scope, func(t *Thread) { f(t, item) })
+			t.live.launch(child, func(t *Thread) { f(t, item) })
 		}
 	}
 }
@@ -309,9 +315,9 @@ func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 // Now returns the instant of what the branch has seen last.
 func (t *Thread) Now() core.Time {
 	what := Named("pawl.Now")
-	if t.enter(what) != nil {
-		t.live.lock() // its own goroutine may go on
-		defer t.live.unlock()
+	t.live.lock()
+	if t.live.session.over() || t.branch.busy != nil {
+		defer t.live.unlock() // its own goroutine may go on
 		return t.branch.now
 	}
 	b := t.branch
@@ -326,8 +332,16 @@ func (t *Thread) Now() core.Time {
 	return now
 }
 
-// Draw hashes the run, the branch and how many were drawn before.
-func (t *Thread) Draw() [sha256.Size]byte {
+// Draw hashes the run, the branch and how many were drawn before. It panics where another goroutine than the branch's
+// calls it, a step's for example: which number that gets would be chance.
+func (t *Thread) Draw(call string) [sha256.Size]byte {
+	err := t.enter(Named(call))
+	switch {
+	case errors.Is(err, ErrNested):
+		panic(err)
+	case err == nil:
+		defer t.exit()
+	}
 	b := t.branch
 	b.draws++
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", t.live.session.run, b.prefix, b.draws))
@@ -374,7 +388,12 @@ func (t *Thread) Leaving() (invalid error, over bool) {
 func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	t.live.lock()
 	defer t.live.unlock()
-	if s := t.live.session; !s.over() && s.invalid != nil && invalid == nil {
+	s := t.live.session
+	if !s.over() && t.branch.state == branchWaits && s.invalid == nil {
+		s.invalid = fmt.Errorf("pawl: the body returned while another goroutine waited for %s: begin it with pawl.Go "+
+			"instead of go: %w", t.branch.busy(), ErrNested)
+	}
+	if !s.over() && s.invalid != nil && invalid == nil {
 		return false
 	}
 	t.live.session.Return(t.branch, out, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +217,7 @@ func temporalWorkflowOption(t *testing.T) {
 		_, err := result(t, e, begin(t, e, w, nothing{}))
 		isErr(t, err, pawl.ErrTimedOut)
 		took(t, start, time.Hour)
+		at = slices.Compact(at) // a body is called again when its run has expired
 		if got := fmt.Sprint(at); !strings.HasPrefix(got, "[0s 25m1s 50m3s]") {
 			t.Errorf("runs at %s", got)
 		}

@@ -174,6 +174,9 @@ func (m *machine) childEnded(in ChildEnded) error {
 	case RunCancelled, RunTerminated:
 		f := cancelled("the child run " + in.Child.String() + " was " + in.Phase.String())
 		f.Cause = in.Failure
+		if in.Phase == RunTerminated {
+			f.Type = typeTerminated
+		}
 		m.attemptEnded(s, f, nil, false)
 	default:
 		ended := strings.ReplaceAll(in.Phase.String(), "_", " ")

@@ -4,6 +4,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// typeTerminated tells the failure of a run that was terminated from one that was cancelled.
+const typeTerminated = "terminated"
+
 func cancelled(msg string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: msg}
 }
@@ -236,6 +239,7 @@ func because(what, reason string) string {
 func (m *machine) terminate(reason string) {
 	m.stopOpen("the run was terminated")
 	f := cancelled(because("the run was terminated", reason))
+	f.Type = typeTerminated
 	m.answerOpenUpdates()
 	m.emit(RunEnded{Phase: RunTerminated, Failure: f})
 	m.effect(Closed{Phase: RunTerminated})

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -115,8 +116,32 @@ func (c *coder) failure(p **policy.Failure) {
 			number(c, f.RetryAfter)
 		}
 		small(c, &f.Reason)
+		c.known(&f.Also)
 		c.close(outer)
 		p = &f.Cause
+	}
+}
+
+// known keeps nil and empty apart.
+func (c *coder) known(p *[]policy.KnownError) {
+	if !c.has(*p != nil) {
+		return
+	}
+	if !c.reading {
+		c.buf = binary.AppendUvarint(c.buf, uint64(len(*p)))
+	} else {
+		n := c.uvarint()
+		if n > uint64(len(c.buf)) { // each takes a byte at least
+			c.fail("%d errors in %d bytes", n, len(c.buf))
+			return
+		}
+		*p = make([]policy.KnownError, n)
+	}
+	for i := range *p {
+		outer := c.open()
+		c.text(&(*p)[i].Type)
+		c.bytes((*[]byte)(&(*p)[i].Details))
+		c.close(outer)
 	}
 }
 

@@ -58,7 +58,7 @@ type (
 		Failure *policy.Failure
 	}
 
-	// RunStopping says that the run was cancelled or has expired and that its body is asked to stop; it follows a second
+	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
 	// time, with Until, when that is done.
 	RunStopping struct {
 		Phase   RunPhase

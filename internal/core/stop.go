@@ -16,7 +16,7 @@ type Stop struct {
 	Phase   RunPhase        // how the run ends, whatever the body does: RunCancelled or RunTimedOut
 	Failure *policy.Failure // why
 	From    StepID          // this step and later ones were decided by a body that had been asked
-	Until   Time            // the run ends then at the latest; zero: work is still being stopped, and the body not asked
+	Until   Time            // the run ends then at the latest; zero: work still stops, and the body is not asked yet
 }
 
 // Compensating reports whether the run's body was asked to stop and may still decide.
@@ -64,7 +64,13 @@ func (m *machine) stopRun(phase RunPhase, f *policy.Failure) {
 		m.settle(phase, nil, f)
 		return
 	}
+	paused := m.r.PausedAt != 0
 	m.emit(RunStopping{Phase: phase, Failure: f})
+	for i := range m.r.Steps { // the stop ends the pause, during which no attempt was offered
+		if s := &m.r.Steps[i]; paused && s.Spec.Detached && s.Phase == StepScheduled {
+			m.effect(m.r.offer(s))
+		}
+	}
 }
 
 // compensate moves a run on that stops: its body is asked when no work that is to end runs any more, so that the body

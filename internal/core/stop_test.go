@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +17,8 @@ var stoppable = func() *Definition {
 	return &d
 }()
 
-// stopping is a run whose body has decided a task and a sleep, and a detached task if that is asked for. The attempts of
-// the tasks run.
+// stopping is a run whose body has decided a task and a sleep, and a detached task if that is asked for. The attempts
+// of the tasks run.
 func stopping(t *testing.T, detached bool) *Run {
 	t.Helper()
 	r := NewRun(RunID{6: 0x70, 15: 9})
@@ -142,5 +143,21 @@ func TestRetryAfterCompensation(t *testing.T) {
 		if stop(t, r, retry); r.Phase.Closed() || r.Stop != nil {
 			t.Errorf("the run is %s, %+v", r.Phase, r.Stop)
 		}
+	}
+}
+
+// TestStopOfAPausedRun: nothing is offered to workers during a pause, and a stop ends the pause. So a detached attempt
+// that waits for a worker is offered then.
+func TestStopOfAPausedRun(t *testing.T) {
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	aside := Schedule{Spec: &StepSpec{Name: "aside", Def: -1, Detached: true}, Item: -1, Group: NoStep}
+	stop(t, r, Start{}, Commands{Commands: []Command{aside}, Waits: true}, Operation{Op: OpPause, Step: NoStep})
+	out := stop(t, r, Operation{Op: OpCancel, Step: NoStep})
+	offered := slices.ContainsFunc(out.Effects, func(e Effect) bool {
+		offer, ok := e.(Offer)
+		return ok && offer.Step == 0
+	})
+	if !offered {
+		t.Errorf("the effects of the stop are %v", out.Effects)
 	}
 }

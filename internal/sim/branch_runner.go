@@ -25,6 +25,10 @@ type branchRunner struct {
 func (p *program) body(t *body.Thread, renamed bool) {
 	pl := &branchRunner{Thread: t, begun: map[string]*body.Result{}, renamed: renamed}
 	at := pl.do(p.main)
+	if at == fails {
+		pl.Thread = t.Detached()
+		pl.do(p.undo)
+	}
 	c := p.close(at, pl.seen, t.Head().Input)
 	var err error
 	if c.Phase == core.RunFailed {
@@ -68,6 +72,8 @@ func (r *branchRunner) one(act *action) progress {
 		return r.branches(act)
 	case doRace:
 		return r.race(act)
+	case doScope:
+		return r.scope(act)
 	case doVersion:
 		must(r.Version(act.name, 1, 2))
 		return goesOn
@@ -88,7 +94,11 @@ func (r *branchRunner) ask(act *action) *body.Result {
 	if spec.Type == body.TypeLocal {
 		fn = func(context.Context) ([]byte, error) { return nil, nil } // the simulated workers execute the attempts
 	}
-	return must(r.Ask(act.stepName(r.seen), core.Schedule{Spec: &spec, For: act.length}, fn))
+	t := r.Thread
+	if act.detached {
+		t = t.Detached()
+	}
+	return must(t.Ask(act.stepName(r.seen), core.Schedule{Spec: &spec, For: act.length}, fn))
 }
 
 // outcome waits for a step and handles its result.
@@ -115,9 +125,9 @@ type part struct {
 	result *body.Result
 }
 
-func (r *branchRunner) begin(act *action, i int) *part {
+func (r *branchRunner) begin(in *body.Thread, act *action, i int) *part {
 	p := &part{branchRunner: branchRunner{seen: r.seen, begun: map[string]*body.Result{}, renamed: r.renamed}}
-	p.result = must(r.Go(act.partName(i, r.renamed), func(t *body.Thread) {
+	p.result = must(in.Go(act.partName(i, r.renamed), func(t *body.Thread) {
 		p.Thread = t
 		p.at = p.do(act.parts[i])
 		var err error
@@ -132,7 +142,7 @@ func (r *branchRunner) begin(act *action, i int) *part {
 func (r *branchRunner) branches(act *action) progress {
 	parts := make([]*part, len(act.parts))
 	for i := range parts {
-		parts[i] = r.begin(act, i)
+		parts[i] = r.begin(r.Thread, act, i)
 	}
 	all, seen := goesOn, uint32(0)
 	for _, p := range parts {
@@ -151,10 +161,13 @@ func (r *branchRunner) race(act *action) progress {
 	var parts [2]*part
 	var results [2]*body.Result
 	for i := range parts {
-		parts[i] = r.begin(act, i)
+		parts[i] = r.begin(r.Thread, act, i)
 		results[i] = parts[i].result
 	}
 	first := must(r.Any(results[:]))
+	if act.cancelsLoser {
+		results[1-first].Cancel()
+	}
 	r.seen = parts[first].seen + uint32(first)
 	return goesOn
 }

@@ -227,6 +227,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
+		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyMayContinue(n, a)):
 			if slots := ch.u.profile.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				ch.u.violate(NoHang, a.id, "attempt %s waits in its queue or for its function, a slot is free, "+
@@ -242,6 +243,11 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		ch.u.violate(Decided, a.id,
 			"the run's body cannot go on, though no operator changed the steps it depends on: %v",
 			stuck)
+	}
+	if a.body != nil && !m.closing && !ch.bodyMayContinue(n, a) {
+		for _, k := range a.body.remains {
+			ch.u.violate(NoHang, a.id, "step %s is open, and its scope is cancelled", k.spec.Name)
+		}
 	}
 	if a.state.WaitsForBody() {
 		if !ch.bodyMayContinue(n, a) {

@@ -9,9 +9,9 @@ import (
 )
 
 // codeChange gives some processes of some universes changed code: the branches of its programs have other names. A run
-// whose history has a branch of the old name must wait there, and nothing that the changed code decides beside it may be
-// recorded. A run without one goes on with the new names. When the faults end, code takes over that knows by the history
-// which names a run goes by. Then every run must go on.
+// whose history has a branch of the old name must wait there, and nothing that the changed code decides beside it may
+// be recorded. A run without one goes on with the new names. When the faults end, code takes over that knows by the
+// history which names a run goes by. Then every run must go on.
 type codeChange struct {
 	random
 	u       *universe
@@ -31,7 +31,8 @@ func (c *codeChange) inNewProcess() bool { return c.planted && !c.u.noFaults && 
 // hasDecided reports whether the changed code has begun branches of a run.
 func (c *codeChange) hasDecided(run core.RunID) bool {
 	a := c.u.checker.accounts[run]
-	return c.planted && a != nil && slices.ContainsFunc(a.state.Steps, func(s core.Step) bool { return isRenamed(s.Spec) })
+	renamed := func(s core.Step) bool { return isRenamed(s.Spec) }
+	return c.planted && a != nil && slices.ContainsFunc(a.state.Steps, renamed)
 }
 
 // renamedPart is in the names of branches in the changed code, after the name of the action.

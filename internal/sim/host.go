@@ -75,8 +75,8 @@ func (h *host) stuck(s *body.Stuck) error {
 	return s
 }
 
-// codeChanged returns the error of a body that asks for something other than what is recorded, although its code has not
-// changed; nil: there is none.
+// codeChanged returns the error of a body that asks for something other than what is recorded, although its code has
+// not changed; nil: there is none.
 func (h *host) codeChanged(run core.RunID) *body.Stuck {
 	var stuck *body.Stuck
 	if h.codeIsChanged || h.stuckGeneration[run] != h.generation {
@@ -202,6 +202,9 @@ func (c *coroutine) Park() {
 		panic(coroutineEnded{})
 	}
 }
+
+// Own implements body.Goroutine.
+func (c *coroutine) Own() bool { return true }
 
 // Exit implements body.Goroutine.
 func (c *coroutine) Exit() { panic(coroutineEnded{}) }

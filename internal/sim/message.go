@@ -183,6 +183,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		case ch.accounts[l.To] == nil:
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
+		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
 		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):
 			ch.u.violate(Delivered, a.id, "the request to stop the run was taken, and the run goes on")
 		}
@@ -198,6 +199,16 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		}
 	case core.ChildAsk: // checked when the answer is taken
 	}
+}
+
+// reopenedInBatch reports whether the batch being checked opens a closed run again.
+func (ch *checker) reopenedInBatch(a *account) bool {
+	return slices.ContainsFunc(ch.batchEntries, func(f batchEntry) bool {
+		return f.a == a && slices.ContainsFunc(f.e.Records, func(rec core.Record) bool {
+			_, ok := rec.(core.RunReopened)
+			return ok
+		})
+	})
 }
 
 // childStep returns the step that a message is about; nil: the step is in another attempt, or the run was set aside.

@@ -13,6 +13,8 @@ type runModel struct {
 	created, closed    bool
 	pending            bool // the start is delayed
 	closing, cancelled bool
+	stopping           bool      // the body is asked to stop, or will be when work that must end is gone
+	until              core.Time // the body was asked to stop, and the run ends then at the latest
 	paused             core.Time
 	stopClock          bool
 	startAt            core.Time
@@ -122,7 +124,10 @@ func (m *runModel) apply(rec core.Record) {
 		}
 		m.checkTimer(m.startAt, "a delayed run starts")
 		m.pending = false
+	case core.RunStopping:
+		m.stops(rec)
 	case core.RunClosing:
+		m.checkAsked(rec)
 		m.closing, m.paused, m.stopClock = true, 0, false
 	case core.RunEnded:
 		m.end(rec)
@@ -186,6 +191,9 @@ func (m *runModel) create(rec core.RunCreated) {
 		m.fail(Recorded, "the run's parent is not in the journal")
 		return
 	}
+	if parent.model.outlives(rec.Parent.Step) {
+		return
+	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
 	late := m.ch.deadlineInTransit(m.a.id)
 	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
@@ -218,6 +226,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		// 5081106).
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}
+	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
 	if name := m.a.state.WorkflowID; name != "" {

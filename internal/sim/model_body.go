@@ -17,6 +17,8 @@ type bodyModel struct {
 	// pastChanged: an operator restarted a step after the body had gone on from its end. The program may decide
 	// something else now, so the checker expects nothing of the run's later decisions.
 	pastChanged bool
+	remains     []*known   // open steps in cancelled scopes
+	stop        *stopModel // nil: the body was not asked to stop
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
@@ -30,18 +32,32 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
-	if end.Phase != core.RunSucceeded && end.Phase != core.RunFailed && end.Phase != core.RunContinued {
+	decided := end.Phase == core.RunSucceeded || end.Phase == core.RunFailed || end.Phase == core.RunContinued
+	switch {
+	case m.stop != nil && end.Phase != m.stop.phase:
+		m.u.violate(Decided, a.id, "the run is closed as %s, and its body was asked to stop because the run is %s",
+			end.Phase, m.stop.phase)
+	case m.stop != nil && e.At >= m.stop.until, m.stop == nil && !decided:
 		return // a limit or an operator closes the run
 	}
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
+	id := len(a.state.Steps)
 	for _, rec := range e.Records {
-		if rec, mark := rec.(core.StepOmitted); mark {
-			kn.add(&known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
+		switch rec := rec.(type) {
+		case core.StepOmitted:
+			kn.add(&known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
+			id++
+		case core.StepBegan:
+			id++
+		default:
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input)
+	w := m.program.walkThrough(kn, a.state.Input, m.stop)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
+		if ok && m.stop != nil {
+			return // the run ends in the phase of the stop
+		}
 		if !ok || c.Phase != end.Phase || !bytes.Equal(c.Output, end.Output) {
 			continue
 		}
@@ -65,6 +81,12 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 		case core.StepEnded:
 			m.ended[rec.Step] = m.steps
 			decisive = true
+		case core.RunStopping:
+			if rec.Until != 0 {
+				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
+			}
+		case core.RunReopened:
+			m.stop = nil
 		case core.StepReset:
 			decisive = true
 			if rec.Restart && m.decidedAfter(a, rec.Step) {
@@ -98,7 +120,8 @@ func (m *bodyModel) replay(a *account) {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input)
+	w := m.program.walkThrough(kn, a.state.Input, m.stop)
+	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
 		return

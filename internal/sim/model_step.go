@@ -55,7 +55,8 @@ func (m *runModel) applyStep(rec core.Record) {
 }
 
 // checkMayBegin checks that something new may begin in the run.
-func (m *runModel) checkMayBegin(what string, hook bool) {
+func (m *runModel) checkMayBegin(what string, spec *core.StepSpec) {
+	hook := spec.Hook || (spec.Detached && !m.closing)
 	switch {
 	case m.closed:
 		m.fail(TerminalOnce, "%s in a run that has ended", what)
@@ -63,6 +64,8 @@ func (m *runModel) checkMayBegin(what string, hook bool) {
 		m.fail(Recorded, "%s before the run's start", what)
 	case m.paused != 0 && !m.closing:
 		m.fail(Recorded, "%s in a paused run", what)
+	case m.stopping && !hook:
+		m.fail(Decided, "%s, which is not detached, after the run's body was asked to stop", what)
 	case m.cancelled && !hook:
 		m.fail(Recorded, "%s after a cancel of the run", what)
 	case m.closing && !hook:
@@ -76,7 +79,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 		spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group,
 		toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt,
 	}
-	m.checkMayBegin("a step begins", spec.Hook)
+	m.checkMayBegin("a step begins", spec)
 	instant := core.Time(0)
 	if d := spec.Policy.Deadline; d != nil {
 		instant = d.At
@@ -105,7 +108,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 
 // countAttempt counts the next attempt and checks that it may begin.
 func (m *runModel) countAttempt(s *stepModel, i int) {
-	m.checkMayBegin("an attempt of step "+m.name(i), s.spec.Hook)
+	m.checkMayBegin("an attempt of step "+m.name(i), s.spec)
 	if s.closed {
 		m.fail(Finished, "an attempt of step %s begins, and the step is %s", m.name(i), s.phase)
 	}
@@ -148,7 +151,7 @@ func (m *runModel) ready(s *stepModel, i int) {
 func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 	m.ch.attempts++
 	if s.kind == core.KindTask {
-		m.checkMayBegin("an attempt of step "+m.name(i)+" starts", s.spec.Hook)
+		m.checkMayBegin("an attempt of step "+m.name(i)+" starts", s.spec)
 		if !s.ready || s.closed {
 			m.fail(OneAttempt, "an attempt of step %s starts, and none was ready", m.name(i))
 		}
@@ -220,7 +223,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	}
 	d := m.stepDeadline(s)
 	if m.paused != 0 {
-		d = m.runLimit() // the step gets fresh deadlines when the pause ends
+		d = m.outerLimit(s) // the step gets fresh deadlines when the pause ends
 	}
 	if d != 0 && rec.NextAt >= d {
 		m.fail(NotAfter, "the next attempt of step %s is at %s, but its deadline is %s",
@@ -340,7 +343,7 @@ func longerLimit(former, now *policy.Limit) *policy.Limit {
 
 // runLimit returns the run's own deadline; zero if it does not count now.
 func (m *runModel) runLimit() core.Time {
-	if m.closing || (m.paused != 0 && m.stopClock) {
+	if m.closing || m.stopping || (m.paused != 0 && m.stopClock) {
 		return 0
 	}
 	return policy.Earliest(m.execution, m.limit)
@@ -348,7 +351,7 @@ func (m *runModel) runLimit() core.Time {
 
 // stepDeadline returns the deadline of all attempts of a step together.
 func (m *runModel) stepDeadline(s *stepModel) core.Time {
-	return policy.Earliest(m.runLimit(), policy.Earliest(s.toClose, s.deadline))
+	return policy.Earliest(m.outerLimit(s), policy.Earliest(s.toClose, s.deadline))
 }
 
 // attemptDeadline returns the deadline of the step's current attempt.
@@ -369,6 +372,9 @@ func (m *runModel) nextDue() core.Time {
 		return policy.Earliest(m.startAt, m.runLimit())
 	}
 	at := m.runLimit()
+	if !m.closing {
+		at = policy.Earliest(at, m.until)
+	}
 	for i := range m.steps {
 		s := &m.steps[i]
 		if s.closed || (m.paused != 0 && !s.live) {

@@ -142,7 +142,7 @@ func TestChecksFindMistakes(t *testing.T) {
 // expectViolation runs universes until the checks notice the planted mistake.
 func expectViolation(t *testing.T, opt Options, see []Invariant) {
 	t.Helper()
-	for seed := uint64(1); seed <= 200; seed++ {
+	for seed := uint64(1); seed <= 600; seed++ {
 		_, err := Run(seed, opt)
 		var v *Violation
 		if !errors.As(err, &v) {
@@ -156,7 +156,7 @@ func expectViolation(t *testing.T, opt Options, see []Invariant) {
 		}
 		return
 	}
-	t.Error("the checks did not notice the planted mistake in 200 universes")
+	t.Error("the checks did not notice the planted mistake in 600 universes")
 }
 
 func changeBatches(f func(*journal.Batch) bool) func(journal.Journal) journal.Journal {

@@ -12,6 +12,7 @@ import (
 
 // known is what is recorded of a step.
 type known struct {
+	id     int // among the recorded steps, in their order
 	spec   *core.StepSpec
 	phase  core.StepPhase
 	output []byte
@@ -33,7 +34,9 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		kn.add(&known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()})
+		kn.add(&known{
+			id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed(),
+		})
 	}
 	return kn
 }
@@ -59,6 +62,8 @@ type walk struct {
 	decided  []core.Command
 	followed map[string]int // by branch: how many recorded steps it has asked for
 	changed  string         // what is recorded, and what the program asks for instead
+	stop     *stopModel     // nil: the body was not asked to stop
+	remains  []*known       // open steps in cancelled scopes
 }
 
 // progress is how far a branch has come.
@@ -76,13 +81,15 @@ type branchWalk struct {
 	seen   uint32 // a hash of the results that the branch has seen
 	begun  map[string]*known
 	races  int
+	scopes int
+	in     *scopeModel // nil: the whole body
 }
 
 // walkThrough walks through the program. If the program ends, the walk decides to close the run.
-func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
-	w := &walk{knowledge: kn, followed: map[string]int{}}
+func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
+	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
 	root := &branchWalk{begun: map[string]*known{}}
-	if at := w.run(root, p.main); at != waits {
+	if at := w.whole(root, p); at != waits {
 		w.decided = append(w.decided, p.close(at, root.seen, input))
 	}
 	return w
@@ -90,7 +97,10 @@ func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
 
 // run walks through the actions of a branch. A branch that ends must have asked for all its recorded steps.
 func (w *walk) run(br *branchWalk, actions []action) progress {
-	at := w.do(br, actions)
+	return w.checkEnd(br, w.do(br, actions))
+}
+
+func (w *walk) checkEnd(br *branchWalk, at progress) progress {
 	if n := w.followed[br.prefix]; at != waits && n < len(w.recorded[br.prefix]) {
 		w.noteChange(w.recorded[br.prefix][n].spec, "the end of the branch")
 		return waits
@@ -119,6 +129,8 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 		return w.branches(br, act)
 	case doRace:
 		return w.race(br, act)
+	case doScope:
+		return w.scope(br, act)
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
 		return goesOn
@@ -142,7 +154,18 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 func (w *walk) ask(br *branchWalk, act *action) *known {
 	spec := act.spec
 	spec.Name = br.prefix + act.stepName(br.seen)
+	in := br.in
+	if act.detached {
+		in = detachedScope
+	}
+	spec.Detached = in.outlives()
+	if k := w.refusal(br, in, &spec); k != nil {
+		return k
+	}
 	if k, recorded := w.follow(br, &spec); recorded {
+		if k != nil && in.ended() && !k.closed {
+			w.remains = append(w.remains, k)
+		}
 		return k
 	}
 	k := w.steps[spec.Name]
@@ -173,7 +196,8 @@ func (w *walk) follow(br *branchWalk, spec *core.StepSpec) (k *known, recorded b
 
 // sameStep reports whether two steps are the same for a check of changed code.
 func sameStep(a, b *core.StepSpec) bool {
-	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue &&
+		a.Detached == b.Detached
 }
 
 func specText(s *core.StepSpec) string {
@@ -193,9 +217,10 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 }
 
 // part begins a branch, which is a decision of the branch that begins it, and walks through its actions.
-func (w *walk) part(br *branchWalk, act *action, i int) (*branchWalk, progress) {
+func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branchWalk, progress) {
 	spec := &core.StepSpec{Name: br.prefix + act.partName(i, w.renamed), Def: -1, Type: body.TypeBranch}
 	part := &branchWalk{prefix: spec.Name + "/", seen: br.seen, begun: map[string]*known{}}
+	part.in = w.scopeOf(part.prefix+"scope[0]", in)
 	if k, recorded := w.follow(br, spec); recorded && k == nil {
 		return part, waits
 	} else if !recorded {
@@ -208,7 +233,7 @@ func (w *walk) part(br *branchWalk, act *action, i int) (*branchWalk, progress) 
 func (w *walk) branches(br *branchWalk, act *action) progress {
 	all, seen := goesOn, uint32(0)
 	for i := range act.parts {
-		part, at := w.part(br, act, i)
+		part, at := w.part(br, br.in, act, i)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
 			all = at
@@ -225,7 +250,7 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	var parts [2]*branchWalk
 	var at [2]progress
 	for i := range parts {
-		parts[i], at[i] = w.part(br, act, i)
+		parts[i], at[i] = w.part(br, br.in, act, i)
 	}
 	key := br.prefix + "any"
 	if br.races++; br.races > 1 {
@@ -241,6 +266,9 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	})
 	if !ok || at[first] == waits {
 		return waits
+	}
+	if act.cancelsLoser {
+		w.cancel(parts[1-first].in)
 	}
 	br.seen = parts[first].seen + uint32(first)
 	return goesOn
