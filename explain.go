@@ -75,6 +75,8 @@ type StepExplanation struct {
 	Stopping    bool                  // the function of an ended attempt has not returned yet
 	Kept        bool                  // its result comes from an earlier run
 	Superseded  bool                  // it was made before the run was retried
+	Held        string                // which limit of a queue or service its attempt waits for, in a sentence
+	HeldUntil   time.Time             // no sooner does it go on; zero: when another attempt ends
 	Deadlines   []DeadlineExplanation // with where they were set
 	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
 	Attempts    []AttemptExplanation
@@ -94,6 +96,7 @@ type AttemptExplanation struct {
 	Why       string // its failure in a sentence
 	Note      string // what was wrong with the retry condition
 	Abandoned bool   // its function did not return in time
+	Held      string // which limit of a queue or service held it last before it started, in a sentence
 	Failure   *Failure
 }
 
@@ -147,21 +150,31 @@ func explanationOf(r *api.Run) *Explanation {
 }
 
 func stepOf(s *api.Step) StepExplanation {
+	held, until := heldOf(s.Held)
 	return StepExplanation{
 		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Update: s.Update, Child: s.Child, Phase: string(s.Phase),
 		Reason: s.Reason, Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
 		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
 		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,
-		Kept: s.Kept, Superseded: s.Superseded, Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
+		Kept: s.Kept, Superseded: s.Superseded, Held: held, HeldUntil: until,
+		Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
 		Attempts: each(s.Attempts, explainedAttempt),
 	}
 }
 
+func heldOf(h *api.Held) (why string, until time.Time) {
+	if h == nil {
+		return "", time.Time{}
+	}
+	return h.Why, h.Until.Std()
+}
+
 func explainedAttempt(a api.Attempt) AttemptExplanation {
+	held, _ := heldOf(a.Held)
 	return AttemptExplanation{
 		Number: a.Attempt, ReadyAt: a.ReadyAt.Std(), StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(),
 		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: a.Limit, Worker: a.Worker, Child: a.Child, Why: a.Why,
-		Note: a.Note, Abandoned: a.Abandoned, Failure: a.Failure,
+		Note: a.Note, Abandoned: a.Abandoned, Held: held, Failure: a.Failure,
 	}
 }
 

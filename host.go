@@ -26,6 +26,7 @@ type host struct {
 	codec      Codec
 	maxPayload int
 	grace      time.Duration
+	queues     map[string]QueueLimits
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -41,7 +42,7 @@ type registered struct {
 func newHost(ctx context.Context, cfg Config) *host {
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
-		intercept: cfg.Intercept, workflows: map[string]*registered{},
+		intercept: cfg.Intercept, queues: cfg.Queues, workflows: map[string]*registered{},
 	}
 	lost := errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	h.bodies = body.NewHost(ctx, body.Config{

@@ -19,6 +19,8 @@ type StepOption func(*stepOptions)
 type stepOptions struct {
 	policy   policy.Policy
 	queue    string
+	service  string
+	key      string
 	priority int32
 	close    string
 	spread   bool
@@ -136,8 +138,18 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitWait, after, opts)
 }
 
-// Queue sets the task queue that a [Call] goes to. Default: the engine's own, which [Engine.Serve] serves by "".
+// Queue sets the task queue that a [Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
+// own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the
+// step takes its turn among all that share the queue.
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
+
+// Service names the service that a step uses, whose limits bound it together with all other steps that use it; see
+// Config.Services.
+func Service(name string) StepOption { return func(o *stepOptions) { o.service = name } }
+
+// Key is what the limits for each key of the step's queue and service count by, such as a tenant. Steps without one
+// have the key "".
+func Key(key string) StepOption { return func(o *stepOptions) { o.key = key } }
 
 // Priority orders the attempts that wait for a worker: a higher number goes first. Default 0.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
@@ -250,6 +262,9 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 	}
 	if o.spread && kind != core.KindChild {
 		return errors.New("Spread is for Child")
+	}
+	if (o.service != "" || o.key != "") && kind != core.KindTask {
+		return errors.New("Service and Key are for Step and Call")
 	}
 	if kind != core.KindWait {
 		if o.policy.Wait != nil {

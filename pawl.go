@@ -32,6 +32,11 @@ type Config struct {
 	MaxPayload int
 	// Concurrency bounds the local steps that run at once. Default 1000.
 	Concurrency int
+	// Queues and Services limit what the steps of all runs share: a queue ([Queue], and `queue` in flow files) or a
+	// service ([Service], `service`), by its name. They replace what a flow file says about the same name. They are
+	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. To take the
+	// limits of a queue away from which local steps take their turn, leave its name with QueueLimits{}.
+	Queues, Services map[string]QueueLimits
 	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
 	// Default 10s, at most 2m.
 	TaskTimeout time.Duration
@@ -89,6 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
+			Queues: cfg.Queues, Services: cfg.Services,
 		},
 		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
 		Processes:   worker.ExecConfig{Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log},
@@ -138,6 +144,7 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("Config.%s is negative: leave it out for the default", name))
 		}
 	}
+	errs = append(errs, checkLimits("Queues", c.Queues), checkLimits("Services", c.Services))
 	if c.TaskTimeout > maxTask {
 		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step",
 			c.TaskTimeout, maxTask))

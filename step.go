@@ -49,8 +49,9 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	switch {
 	case err == nil && fn == nil:
 		err = errNoFunction
-	case err == nil && o.queue != "":
-		err = fmt.Errorf("a function in the body cannot leave its process: use Handler.Call for queue %q", o.queue)
+	case err == nil && o.queue != "" && !ctx.of().host.knows(o.queue):
+		err = fmt.Errorf("a function in the body cannot leave its process: use Handler.Call for queue %q, or give "+
+			"the queue limits in Config.Queues", o.queue)
 	}
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},
 		core.Schedule{}, run, o, err)
@@ -127,6 +128,7 @@ func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Sche
 		return failed[Out](b.invalid(err, "step %q", name))
 	}
 	spec.Def, spec.Policy, spec.Queue, spec.Priority = -1, o.policy, o.queue, o.priority
+	o.share(spec)
 	if spec.Kind == core.KindSleep && cmd.For == 0 && cmd.Until == 0 {
 		cmd.Until = 1
 	}

@@ -46,6 +46,7 @@ type plan struct {
 	list        *expr.Template
 	concurrency int
 
+	key     *expr.Template // of limits for each key; nil: all steps have the same
 	payload *expr.Template
 	sleep   *sleepPlan
 	event   *expr.Template // nil: the spec says it
@@ -74,6 +75,7 @@ func (d *definition) asMachine() *core.Definition {
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Tolerates: d.tolerates, CountItems: d.countItems,
 		CheckInput: d.doc.CheckInput,
 	}
+	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {
 		def.Specs[i] = d.plans[i].spec
 	}

@@ -21,6 +21,7 @@ type Document struct {
 	Input       tree.Value // JSON Schema of the input; absent: any input
 	RunSettings
 	Defaults Settings
+	Queues   []*Queue
 	Services []*Service
 	Steps    []*Step
 	Hooks    Hooks
@@ -71,14 +72,24 @@ type Settings struct {
 	Policy   policy.Policy
 	Queue    string
 	Priority *int32
-	Exec     *Exec // Env, Dir and Grace
-	HTTP     *HTTP // Headers and Expect
+	Key      tree.Value // a text: what limits for each key of a queue or service count by
+	Exec     *Exec      // Env, Dir and Grace
+	HTTP     *HTTP      // Headers and Expect
+}
+
+// Queue says how a task queue holds back what is in it.
+type Queue struct {
+	Name   string
+	Limits *policy.QueueLimits
+
+	pos tree.Pos
 }
 
 // Service is a set of settings by name.
 type Service struct {
 	Name        string
 	Description string
+	Limits      *policy.QueueLimits // of all steps that use it, in all runs of the process; nil: none
 	Settings
 
 	pos tree.Pos
@@ -97,6 +108,7 @@ type Step struct {
 	Policy      policy.Policy
 	Queue       string
 	Priority    *int32
+	Key         tree.Value // as in Settings
 	Action      Action
 
 	pos      tree.Pos
@@ -223,17 +235,19 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services",
-		"steps", "hooks", "output",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "queues",
+		"services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}
-	settingsKeys = []string{"retry", "timeout", "queue", "priority", "exec", "http"}
-	serviceKeys  = append([]string{"description"}, settingsKeys...)
+	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
+	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
 		"name", "description", "service", "needs", "when", "continueOn", "forEach", "concurrency", "timeout", "retry",
-		"queue", "priority", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
+	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
+	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
 	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "concurrency")
 	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}

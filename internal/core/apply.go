@@ -119,6 +119,9 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 		s.Phase, s.ReadyAt = StepScheduled, at
 		s.Attempt, s.Counted = 1, 1
 	}
+	if rec.ShareKey != "" {
+		s.Shared = &Shared{Key: rec.ShareKey}
+	}
 	r.add(s)
 }
 
@@ -168,6 +171,8 @@ func (r *Run) applyStep(at Time, rec Record) {
 	switch rec := rec.(type) {
 	case AttemptReady:
 		r.change(rec.Step, func(s *Step) { s.ready(at) })
+	case AttemptHeld:
+		r.Steps[rec.Step].hold(rec.Held, at)
 	case AttemptStarted:
 		r.change(rec.Step, func(s *Step) { s.start(at, rec) })
 	case AttemptBeat:
@@ -220,6 +225,7 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.Counted++
 		s.ReadyAt, s.NextAt = at, 0
 	}
+	s.release()
 	s.Started, s.Told = at, s.Effective()
 	if s.Began == 0 {
 		s.Began = at
@@ -243,6 +249,7 @@ func (s *Step) beat(rec AttemptBeat) {
 // endAttempt ends an attempt. A lost one gives back the attempt it took from the budget: it says nothing about the
 // step.
 func (s *Step) endAttempt(at Time, rec AttemptEnded) {
+	s.release()
 	s.Failure, s.Stopping = rec.Failure, rec.Stopping
 	if rec.Details != nil {
 		s.Details = rec.Details

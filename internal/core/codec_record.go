@@ -29,6 +29,7 @@ const (
 	tagOperated
 	tagBodyWaits
 	tagRunStopping
+	tagAttemptHeld
 	tagStatePublished
 	tagUpdateAccepted
 	tagUpdateAnswered
@@ -90,6 +91,8 @@ func tagOf(r Record) byte {
 		return tagBodyWaits
 	case RunStopping:
 		return tagRunStopping
+	case AttemptHeld:
+		return tagAttemptHeld
 	case StatePublished:
 		return tagStatePublished
 	case UpdateAccepted:
@@ -152,6 +155,8 @@ func (c *coder) write(r Record) {
 		r.fields(c)
 	case BodyWaits:
 	case RunStopping:
+		r.fields(c)
+	case AttemptHeld:
 		r.fields(c)
 	case StatePublished:
 		r.fields(c)
@@ -289,8 +294,20 @@ func (c *coder) readOfStep(tag byte) Record {
 		var r Operated
 		r.fields(c)
 		return r
+	default:
+		return c.readNewer(tag)
+	}
+}
+
+// readNewer reads the records that were added last.
+func (c *coder) readNewer(tag byte) Record {
+	switch tag {
 	case tagRunStopping:
 		var r RunStopping
+		r.fields(c)
+		return r
+	case tagAttemptHeld:
+		var r AttemptHeld
 		r.fields(c)
 		return r
 	default:
@@ -385,6 +402,7 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.NextAt)
 	c.time(&r.Deadline)
 	c.flag(&r.Until)
+	c.text(&r.ShareKey)
 }
 
 func (r *StepOmitted) fields(c *coder) {
@@ -398,6 +416,16 @@ func (r *StepOmitted) fields(c *coder) {
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
+
+func (r *AttemptHeld) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Held.Reason)
+	c.flag(&r.Held.Service)
+	c.text(&r.Held.Name)
+	c.text(&r.Held.Key)
+	c.time(&r.Held.Until)
+	optional(c, &r.Held.Probes)
+}
 
 func (r *AttemptStarted) fields(c *coder) {
 	c.step(&r.Step)

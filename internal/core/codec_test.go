@@ -43,6 +43,7 @@ var recordTypes = []Record{
 	Operated{},
 	BodyWaits{},
 	RunStopping{},
+	AttemptHeld{},
 	StatePublished{},
 	UpdateAccepted{},
 	UpdateAnswered{},

@@ -52,7 +52,23 @@ func (c *coder) spec(p **StepSpec) {
 	optional(c, &s.Priority)
 	c.flag(&s.Spread)
 	c.flag(&s.Detached)
+	c.share(&s.Share)
 	c.text(&s.Update)
+	c.close(outer)
+}
+
+func (c *coder) share(p **Share) {
+	if !c.has(*p != nil) {
+		return
+	}
+	if c.reading {
+		*p = new(Share)
+	}
+	s := *p
+	outer := c.open()
+	c.text(&s.Queue)
+	c.text(&s.Service)
+	c.text(&s.Key)
 	c.close(outer)
 }
 

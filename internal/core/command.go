@@ -19,6 +19,7 @@ type (
 		Group   StepID          // the group the step is an item of, or NoStep
 		Until   Time            // KindSleep: its end, or
 		For     time.Duration   // KindSleep: its length, from its scheduling
+		Key     string          // of limits for each key; empty: the spec's
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 

@@ -57,6 +57,9 @@ type Definition struct {
 	// group, or its list cannot be evaluated. It is asked for people; nil: not known.
 	CountItems func(r *Run, s *Step) (int, bool)
 
+	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
+	Queues, Services map[string]*policy.QueueLimits
+
 	// Random draws the number that spreads a backoff; nil: a hash of the attempt. The policy simulator sets it.
 	Random func() float64
 }

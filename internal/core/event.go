@@ -29,6 +29,7 @@ const (
 	EventStepRetried        = "step.retried"         // it waits for a worker
 	EventStepWarning        = "step.deadline_warning"
 
+	EventAttemptHeld      = "attempt.held" // it waits for a limit of its queue or service
 	EventAttemptStarted   = "attempt.started"
 	EventAttemptHeartbeat = "attempt.heartbeat"
 	EventAttemptEnded     = "attempt.ended"

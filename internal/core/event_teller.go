@@ -202,6 +202,13 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	case AttemptReady:
 		return append(out, t.attempt(at, EventStepRetried, rec.Step))
+	case AttemptHeld:
+		if rec.Held.Reason == HeldNone {
+			return out
+		}
+		ev := t.attempt(at, EventAttemptHeld, rec.Step)
+		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
+		return append(out, ev)
 	case AttemptStarted:
 		ev := t.attempt(at, EventAttemptStarted, rec.Step)
 		ev.Worker, ev.Child = rec.Worker, rec.Child

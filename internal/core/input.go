@@ -49,6 +49,13 @@ type (
 		Worker  string
 	}
 
+	// TaskHeld says why an attempt that waits is not taken, though a worker could take it.
+	TaskHeld struct {
+		Step    StepID
+		Attempt int
+		Held    Held
+	}
+
 	// TaskEnded is a worker's report: Failure nil means success. A lost attempt has a failure of KindLost.
 	TaskEnded struct {
 		Step    StepID
@@ -119,6 +126,7 @@ type (
 func (Start) input()          {}
 func (Commands) input()       {}
 func (TaskStarted) input()    {}
+func (TaskHeld) input()       {}
 func (TaskEnded) input()      {}
 func (TaskStopped) input()    {}
 func (Beat) input()           {}

@@ -44,6 +44,8 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.commands(in)
 	case TaskStarted:
 		return m.taskStarted(in)
+	case TaskHeld:
+		return m.taskHeld(in)
 	case TaskEnded:
 		return m.taskEnded(in)
 	case TaskStopped:

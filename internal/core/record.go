@@ -104,9 +104,10 @@ type (
 		Item            int32
 		Group           StepID
 		ScheduleToClose Time
-		NextAt          Time // a sleep's end, a wait's deadline
-		Deadline        Time // one that is an instant; it binds from here on
-		Until           bool // of a sleep: NextAt is the instant it was to end at, not a length from now
+		NextAt          Time   // a sleep's end, a wait's deadline
+		Deadline        Time   // one that is an instant; it binds from here on
+		Until           bool   // of a sleep: NextAt is the instant it was to end at, not a length from now
+		ShareKey        string // of its queue's and service's limits for each key; empty: the spec's
 	}
 
 	// StepOmitted records a step that does not run.
@@ -123,6 +124,12 @@ type (
 
 	// AttemptReady: a further attempt waits for a worker.
 	AttemptReady struct{ Step StepID }
+
+	// AttemptHeld: the attempt waits for a limit of a queue or service; HeldNone: no longer.
+	AttemptHeld struct {
+		Step StepID
+		Held Held
+	}
 
 	// AttemptStarted: a worker took the attempt.
 	AttemptStarted struct {
@@ -242,6 +249,7 @@ func (SignalKept) record()     {}
 func (StepBegan) record()      {}
 func (StepOmitted) record()    {}
 func (AttemptReady) record()   {}
+func (AttemptHeld) record()    {}
 func (AttemptStarted) record() {}
 func (AttemptBeat) record()    {}
 func (AttemptEnded) record()   {}

@@ -175,6 +175,7 @@ type Step struct {
 	Failure *policy.Failure // the last failure
 	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began
 	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
+	Shared  *Shared         // its key and why it is held; nil: neither is there
 }
 
 // StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
@@ -192,6 +193,7 @@ type StepSpec struct {
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
 	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
+	Share    *Share // whose limits bound its attempts, besides those of its task queue; nil: nobody's
 }
 
 // Key names the step within its run: its name, and its item where it has one.

@@ -16,7 +16,7 @@ func (m *machine) schedule(cmd Schedule) {
 	rec := StepBegan{
 		Spec: spec, Item: cmd.Item, Group: cmd.Group,
 		ScheduleToClose: stepDeadline(p.ScheduleToClose, m.now), Deadline: stepDeadline(p.Deadline, 0),
-		NextAt: cmd.Until, Until: cmd.Until != 0,
+		NextAt: cmd.Until, Until: cmd.Until != 0, ShareKey: cmd.Key,
 	}
 	if spec.Kind == KindWait {
 		rec.NextAt = stepDeadline(p.Wait, m.now)

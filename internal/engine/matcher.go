@@ -23,6 +23,8 @@ type Matcher struct {
 
 	mu     sync.Mutex
 	queues map[queueKey]*queueSlots
+
+	limiter *limiter // of queues and services; it has a lock of its own
 }
 
 // namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
@@ -48,11 +50,16 @@ type slot struct {
 type matcherClient struct {
 	// wake tells the partition that a slot may be free. The matcher calls it from any goroutine, without its lock.
 	wake func(queue, taskType string)
+
+	called  atomic.Bool // there are turns
+	noted   atomic.Bool // there are notices
+	turns   []*ticket   // the limiter's: tickets whose turn it is
+	notices []*ticket   // the limiter's: tickets that are held for another reason now
 }
 
 // NewMatcher returns a matcher without workers.
 func NewMatcher() *Matcher {
-	m := &Matcher{queues: make(map[queueKey]*queueSlots)}
+	m := &Matcher{queues: make(map[queueKey]*queueSlots), limiter: newLimiter()}
 	m.workers.Store(new([]*namedWorkers))
 	return m
 }

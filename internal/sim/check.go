@@ -228,6 +228,12 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		switch {
 		case s.closed:
 		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
+		case s.held.Reason != core.HeldNone:
+			slots := ch.u.profile.slots[s.spec.Type]
+			if (slots < 0 || n.workers.busy[s.spec.Type] < slots) && !ch.freed(n, s) {
+				ch.u.violate(NoHang, a.id, "attempt %s is held, and nothing is to come that may let it go: %s",
+					tokenText(tok), s.held.Sentence())
+			}
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyMayContinue(n, a)):
 			if slots := ch.u.profile.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				ch.u.violate(NoHang, a.id, "attempt %s waits in its queue or for its function, a slot is free, "+

@@ -62,7 +62,10 @@ func newChecker(u *universe) *checker {
 }
 
 // noteOwner notes that a node has taken over its partition.
-func (ch *checker) noteOwner(n *node) { n.home.owner = n }
+func (ch *checker) noteOwner(n *node) {
+	n.home.owner = n
+	ch.findOpen(n)
+}
 
 // addBatch checks and keeps a batch that the disk has stored.
 func (ch *checker) addBatch(batch *journal.Batch) {
@@ -109,6 +112,7 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 	a.state.Fold(e)
 	ch.entries++
 	due := a.model.applyEntry(ch, a, e)
+	ch.limited(ch.appending, a, e)
 	if a.body != nil {
 		a.body.applyEntry(a, e)
 	}

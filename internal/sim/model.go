@@ -60,6 +60,7 @@ type stepModel struct {
 	child, last          core.RunID // the run of the live attempt; that of the last attempt
 	attempts             []attemptModel
 	endedNow, resetNow   bool // in the current entry
+	held                 core.Held
 }
 
 type attemptModel struct{ ready, started, ended core.Time }

@@ -14,7 +14,15 @@ func (m *runModel) applyStep(rec core.Record) {
 		m.steps = append(m.steps, stepModel{spec: rec.Spec, closed: true, phase: rec.Phase, group: rec.Group})
 	case core.AttemptReady:
 		m.ready(&m.steps[rec.Step], int(rec.Step))
+	case core.AttemptHeld:
+		s := &m.steps[rec.Step]
+		m.notByTimer = true
+		if !s.ready {
+			m.fail(OneAttempt, "an attempt of step %s is held that does not wait", m.name(int(rec.Step)))
+		}
+		s.held = rec.Held
 	case core.AttemptStarted:
+		m.steps[rec.Step].held = core.Held{}
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
@@ -28,6 +36,7 @@ func (m *runModel) applyStep(rec core.Record) {
 			s.beat = max(s.beat, rec.At)
 		}
 	case core.AttemptEnded:
+		m.steps[rec.Step].held = core.Held{}
 		m.endAttempt(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptStopped:
 		s := &m.steps[rec.Step]

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Options configures a universe. The zero value is useful.
@@ -34,6 +35,8 @@ type Options struct {
 	Decide func(d Decision)
 	// Search wraps the function that takes the answer when an attempt looks for its function.
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
+	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
+	Services map[string]policy.QueueLimits
 }
 
 // Decision is what a body decided, before the engine gets it.

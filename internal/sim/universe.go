@@ -45,6 +45,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	change    *codeChange
+	failing   map[string]core.Time // services that fail until then
 	clients   *clients
 	operator  *operator
 	crashes   int
@@ -90,6 +91,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.checker = newChecker(u)
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
+	u.failing = failingServices(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
@@ -309,7 +311,7 @@ func (u *universe) config(n *node) engine.Config {
 	}
 	return engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
-		Horizon: u.profile.horizon, Random: u.Uint64,
+		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services,
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},

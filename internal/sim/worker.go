@@ -63,6 +63,7 @@ func (w *workers) Dispatch(t core.Task) {
 	}
 	wt := &workerTask{w: w, task: t}
 	w.tasks[t.Token], u.executing[at] = wt, wt
+	u.checker.together(w.n, t.Token)
 	if t.Type == body.TypeLocal {
 		w.n.host.findFunction(wt)
 	} else {
@@ -151,9 +152,12 @@ func (wt *workerTask) finish() {
 	if u.noFaults {
 		bad = 0.02
 	}
-	if u.chance(bad) {
+	switch {
+	case wt.serviceFails():
+		in.Failure = &policy.Failure{Kind: policy.KindError, Message: "the service fails"}
+	case u.chance(bad):
 		in.Failure = wt.failure()
-	} else {
+	default:
 		in.Output = fmt.Appendf(nil, `{"attempt":%d}`, in.Attempt)
 	}
 	if u.chance(0.1) {

@@ -107,6 +107,8 @@ func (t *Trail) changed(rec core.Record) {
 		step = core.StepID(len(t.Run.Steps) - 1)
 	case core.AttemptReady:
 		step = rec.Step
+	case core.AttemptHeld:
+		step = rec.Step
 	case core.AttemptStarted:
 		step = rec.Step
 	case core.AttemptBeat:
@@ -154,6 +156,9 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
+	if held := s.HeldNow(); held.Reason != core.HeldNone {
+		out.Held = heldBy(held, api.Time(s.Shared.Since))
+	}
 	if s.Spec.Kind == core.KindTask {
 		out.Kind, out.Type = s.Spec.Type, s.Spec.Type
 	}
@@ -172,6 +177,18 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	if t.Words != nil {
 		said := t.Words(s)
 		out.Dialect = &said
+	}
+	return out
+}
+
+// heldBy says what holds an attempt.
+func heldBy(h core.Held, since api.Time) *api.Held {
+	out := &api.Held{
+		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,
+		Why: h.Sentence(),
+	}
+	if h.Service {
+		out.Queue, out.Service = "", h.Name
 	}
 	return out
 }
