@@ -140,7 +140,7 @@ func (ch *checker) openAccount(e core.Entry) *account {
 	}
 	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil)}
 	if w.program != nil {
-		a.body = &bodyModel{u: ch.u, program: w.program, ended: map[core.StepID]int{}}
+		a.body = &bodyModel{u: ch.u, program: w.program, ended: map[core.StepID]int{}, talk: newTalkModel()}
 	}
 	ch.accounts[e.Run] = a
 	ch.order = append(ch.order, a)

@@ -19,6 +19,7 @@ type bodyModel struct {
 	pastChanged bool
 	remains     []*known   // open steps in cancelled scopes
 	stop        *stopModel // nil: the body was not asked to stop
+	talk        talkModel
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
@@ -48,6 +49,9 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 			kn.add(&known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
 			id++
 		case core.StepBegan:
+			if !rec.Spec.Hook {
+				kn.add(&known{id: id, spec: rec.Spec})
+			}
 			id++
 		default:
 		}
@@ -74,6 +78,7 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 	decisive := false
 	for _, rec := range e.Records {
+		decisive = m.applyTalk(a, rec) || decisive
 		switch rec := rec.(type) {
 		case core.StepBegan, core.StepOmitted:
 			m.steps++
@@ -96,7 +101,7 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 		}
 	}
 	if decisive && !m.pastChanged {
-		m.replay(a)
+		m.checkTalk(a, e, m.replay(a))
 	}
 }
 
@@ -112,7 +117,7 @@ func (m *bodyModel) decidedAfter(a *account, id core.StepID) bool {
 
 // replay walks through the program with what is recorded. The program must ask for all recorded steps, in their order,
 // before it asks for a new one.
-func (m *bodyModel) replay(a *account) {
+func (m *bodyModel) replay(a *account) *walk {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	var steps []*known
 	for i := range a.state.Steps {
@@ -124,12 +129,13 @@ func (m *bodyModel) replay(a *account) {
 	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
-		return
+		return w
 	}
 	for _, k := range steps {
 		if !k.asked {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
-			return
+			return w
 		}
 	}
+	return w
 }
