@@ -64,9 +64,9 @@ func (e Event[T]) WaitAsync(ctx Context, opts ...StepOption) *Future[T] {
 
 // SendEvent delivers an event.
 func (e *Engine) SendEvent(ctx context.Context, id string, r SendRequest) error {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	return e.engine.Signal(ctx, run, core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor})
+	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
+		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor}
+		return done{}, e.engine.Signal(ctx, run, in)
+	})
+	return err
 }

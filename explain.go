@@ -60,7 +60,7 @@ type StepExplanation struct {
 	Child       string // id of the run that its last attempt started
 	Phase       string
 	Reason      string // why it was not tried again
-	Why         string // why it ended as it did, in a sentence
+	Why         string // in a sentence: why it ended as it did; of an open one, that it may be what kills its workers
 	Failure     *Failure
 	Output      []byte // JSON, as in Explanation
 	ScheduledAt time.Time
@@ -121,11 +121,7 @@ type OperationExplanation struct {
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
 func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	r, err := e.explained.Run(ctx, run.String())
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
 	if errors.Is(err, ErrNotFound) {
 		return nil, &api.Error{Code: api.CodeNotFound, Op: "explain", ID: id, Message: "there is no such run", Err: err}
 	}

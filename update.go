@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -142,14 +143,15 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r SendRequest) (Answ
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}
-	run, err := e.find(ctx, id)
-	for err == nil {
-		var a *Answer
-		if a, run, err = e.update(ctx, run, r); a != nil {
-			return *a, nil
+	return onRun(ctx, e, id, func(run core.RunID) (Answer, error) {
+		for {
+			a, next, err := e.update(ctx, run, r)
+			if err != nil || a != nil {
+				return *cmp.Or(a, &Answer{}), err
+			}
+			run = next
 		}
-	}
-	return Answer{}, err
+	})
 }
 
 // update asks one run, or returns the next one of its chain.

@@ -19,6 +19,7 @@ type Branch struct {
 	last   *Step          // the last step it has seen the end of
 	now    core.Time      // the instant of what it has seen last
 	draws  uint64         // random numbers so far
+	causes core.Causes    // of what it decides next; see causes.go
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
 	place  core.Place     // where it is, for what it publishes
@@ -53,7 +54,9 @@ func (s *Session) Start(limit time.Duration) *Branch {
 
 // Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
-	return s.begin(&Branch{prefix: key + "/", now: parent.now, last: parent.last})
+	return s.begin(&Branch{
+		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
+	})
 }
 
 func (s *Session) begin(b *Branch) *Branch {
@@ -95,6 +98,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		return st
 	}
 	if st := s.refusal(b, sc, spec); st != nil {
+		st.scope = sc
 		return st
 	}
 	if !s.Replays(b) {
@@ -102,7 +106,8 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		st.record.Spec, st.asked, st.scope = spec, true, sc
 		b.moveOn(spec.Name)
 		s.offer(st, fn)
-		cmd.Item, cmd.Group = -1, core.NoStep
+		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
+		b.decided(st)
 		s.commands = append(s.commands, cmd)
 		return st
 	}
@@ -112,6 +117,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		return nil
 	}
 	st.scope = sc
+	b.decided(st)
 	s.offer(st, fn)
 	if sc.isCancelled() { // by another branch, before this one came to the step again
 		s.CancelStep(st)
@@ -194,11 +200,14 @@ func (s *Session) Marked(key string) []byte {
 }
 
 // Mark records a decision that stands in no order.
-func (s *Session) Mark(key string, value []byte) { s.note(TypeMark, key, value) }
+func (s *Session) Mark(key string, value []byte, causes core.Causes) {
+	s.note(TypeMark, key, value, causes)
+}
 
-// note records a decision.
-func (s *Session) note(taskType, key string, value []byte) {
-	s.commands = append(s.commands, core.Mark{Spec: s.noted(taskType, key, value), Output: value})
+// note records a decision that follows from some failures.
+func (s *Session) note(taskType, key string, value []byte, causes core.Causes) {
+	spec := s.noted(taskType, key, value)
+	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value, Causes: causes})
 }
 
 // noted makes a decision known that is about to be recorded.
@@ -224,7 +233,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 		v = oldest
 	} else {
 		v = newest
-		s.Mark(key, []byte(strconv.Itoa(v)))
+		s.Mark(key, []byte(strconv.Itoa(v)), core.Causes{}) // all of the run goes by it, so no retry drops it
 	}
 	if s.versions == nil {
 		s.versions = map[string]int{}
@@ -316,6 +325,7 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if g := b.group; g != nil {
 		g.ended++
 		g.failed = g.failed || out.Failed
+		g.causes = joined(g.causes, b.causes)
 		s.fire(&g.changed)
 	}
 	s.running--

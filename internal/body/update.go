@@ -88,8 +88,6 @@ func (s *Session) answer(b *Branch, wait *Step, output []byte, f *policy.Failure
 	key := b.prefix + "answer[" + wait.key[len(b.prefix):] + "]"
 	next, known := s.next(b), s.steps[key]
 	switch {
-	case known != nil && known.record.Kept:
-		known.asked = true
 	case next != nil && next == known && known.record.Spec.Type == TypeAnswer:
 		s.follow(b)
 	case next != nil || known != nil:
@@ -99,6 +97,7 @@ func (s *Session) answer(b *Branch, wait *Step, output []byte, f *policy.Failure
 		spec := s.noted(TypeAnswer, key, nil)
 		s.commands = append(s.commands, core.AnswerUpdate{
 			Spec: spec, Name: name, ID: wait.record.UpdateID, Output: output, Failure: f,
+			Causes: copied(b.causes),
 		})
 	}
 	b.moveOn(key)
@@ -141,6 +140,7 @@ func (t *Thread) TakeUpdate(r *Result, check func(payload []byte) *policy.Failur
 		}
 	}
 	s.leaveWait(st)
+	t.branch.saw(r)
 	record := st.record
 	if !st.refused {
 		t.branch.last = st

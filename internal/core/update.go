@@ -44,7 +44,7 @@ func (m *machine) acceptUpdate(cmd AcceptUpdate) {
 
 // answerUpdate answers an update once, and marks where the body did so.
 func (m *machine) answerUpdate(cmd AnswerUpdate) {
-	m.command(Mark{Spec: cmd.Spec})
+	m.command(Mark{Spec: cmd.Spec, Causes: cmd.Causes})
 	if u := m.r.FindUpdate(cmd.Name, cmd.ID); u != nil && !u.Answered {
 		m.emit(UpdateAnswered{Name: cmd.Name, ID: cmd.ID, Output: cmd.Output, Failure: cmd.Failure})
 	}

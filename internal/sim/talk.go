@@ -101,15 +101,12 @@ func (r *branchRunner) update(act *action) progress {
 		}
 		return nil
 	}))
-	r.seen = hashResult(r.seen, record.Phase, record.Output)
-	switch act.after(record.Phase) {
-	case fails:
-		return fails
-	case waits:
-		return r.do(act.then)
-	default:
+	if at := r.outcome(act, result); record.Phase != core.StepSucceeded {
+		return at
 	}
+	from := r.from
 	output, f := answerOf(r.do(act.parts[0]), r.seen)
+	r.from = from // the sender gets the failure of the handler, and the branch goes on
 	must(0, r.AnswerUpdate(result, output, f))
 	return goesOn
 }
@@ -138,18 +135,15 @@ func (w *walk) decidedAfter(br *branchWalk) {
 
 func (w *walk) update(br *branchWalk, act *action) progress {
 	k := w.ask(br, act)
-	if k == nil || !k.closed {
+	if k == nil {
 		return waits
 	}
-	br.seen = hashResult(br.seen, k.phase, k.output)
-	switch act.after(k.phase) {
-	case fails:
-		return fails
-	case waits:
-		return w.do(br, act.then)
-	default:
+	if at := w.outcome(br, act, k); k.phase != core.StepSucceeded {
+		return at
 	}
+	from := br.from
 	at := w.do(br, act.parts[0])
+	br.from = from
 	if at == waits {
 		return waits
 	}
@@ -176,6 +170,7 @@ func answerText(output []byte, f *policy.Failure) string {
 type updateModel struct {
 	step     core.StepID
 	answered bool
+	at       core.Time // when it was answered
 	answer   string
 }
 
@@ -206,7 +201,7 @@ func (m *bodyModel) applyTalk(a *account, rec core.Record) bool {
 		}
 	case core.StatePublished:
 		value := string(rec.Value)
-		if m.talk.fresh[value] && !m.pastChanged {
+		if m.talk.fresh[value] {
 			m.u.violate(Talk, a.id, "the state %s is recorded twice", value)
 		}
 		m.talk.state, m.talk.recorded[value], m.talk.fresh[value] = value, true, true
@@ -268,7 +263,7 @@ func (m *bodyModel) answer(a *account, rec core.UpdateAnswered) {
 	case up.answered:
 		m.u.violate(Talk, a.id, "update %s is answered twice", key)
 	default:
-		up.answered, up.answer = true, answer
+		up.answered, up.at, up.answer = true, a.entries[len(a.entries)-1].At, answer
 	}
 }
 
@@ -293,7 +288,7 @@ func (m *bodyModel) checkTalk(a *account, e core.Entry, w *walk) {
 			}
 		case core.StepOmitted:
 			if rec.Spec.Type == body.TypeAnswer {
-				m.checkAnswered(a, w, rec.Spec.Name)
+				m.checkAnswered(a, e, w, rec.Spec.Name)
 			}
 		case core.UpdateAnswered:
 			atEnd := rec.Failure != nil && rec.Failure.Kind == policy.KindCancelled && a.state.Phase.Closed()
@@ -306,12 +301,15 @@ func (m *bodyModel) checkTalk(a *account, e core.Entry, w *walk) {
 }
 
 // checkAnswered checks that the update of a wait has the answer that the body gives it, where the body does.
-func (m *bodyModel) checkAnswered(a *account, w *walk, mark string) {
+func (m *bodyModel) checkAnswered(a *account, e core.Entry, w *walk, mark string) {
 	prefix := branchOf(mark)
 	wait, _ := strings.CutSuffix(strings.TrimPrefix(mark[len(prefix):], "answer["), "]")
 	for key, up := range m.talk.updates {
-		if up.step == core.NoStep || a.state.Steps[up.step].Key() != prefix+wait {
+		if up.step == core.NoStep || a.state.Steps[up.step].Dropped || a.state.Steps[up.step].Key() != prefix+wait {
 			continue
+		}
+		if up.answered && up.at != e.At {
+			continue // by the end of the run, which an operator has opened again since
 		}
 		if want := w.talk.answers[prefix+wait]; !up.answered || up.answer != want {
 			m.u.violate(Talk, a.id, "update %s is answered with %q, the body answers %q", key, up.answer, want)
