@@ -45,7 +45,8 @@ func TestMisuse(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for how, want := range map[string]string{
-			"nested": "steps do not nest", "name": "Pawl uses in keys", "policy": "sometimes", "queue": "use Handler.Call",
+			"nested": "steps do not nest", "name": "Pawl uses in keys", "policy": "sometimes",
+			"queue": "use Handler.Call",
 			"large": "raise Config.MaxPayload", "json": "cannot be encoded",
 		} {
 			if _, err := run(t, e.Engine, w, how); err == nil || !strings.Contains(err.Error(), want) {

@@ -205,7 +205,8 @@ func zartTimeoutIsTerminal(t *testing.T) {
 func zartNoAttemptAfterDeadline(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (nothing, error) {
-		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("later"), pawl.Timeout("10m"))
+		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("later"),
+			pawl.Timeout("10m"))
 		isErr(t, err, pawl.ErrTimedOut)
 		_, err = pawl.Step(ctx, "retried", func(context.Context) (int, error) {
 			calls++

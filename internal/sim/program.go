@@ -277,7 +277,9 @@ func (p *program) text() string {
 
 func writeActions(b *strings.Builder, actions []action, indent int) {
 	for _, act := range actions {
-		kind := [...]string{"step", "begin", "join", "branches", "race", "version", "scope", "publish", "update"}[act.kind]
+		kind := [...]string{
+			"step", "begin", "join", "branches", "race", "version", "scope", "publish", "update",
+		}[act.kind]
 		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, act.name)
 		if act.kind <= doJoin {
 			spec := act.spec
