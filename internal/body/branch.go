@@ -201,13 +201,13 @@ func (s *Session) Marked(key string) []byte {
 
 // Mark records a decision that stands in no order.
 func (s *Session) Mark(key string, value []byte, causes core.Causes) {
-	s.note(TypeMark, key, value, causes)
+	s.note(TypeMark, key, core.Mark{Output: value, Causes: causes})
 }
 
 // note records a decision that follows from some failures.
-func (s *Session) note(taskType, key string, value []byte, causes core.Causes) {
-	spec := s.noted(taskType, key, value)
-	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value, Causes: causes})
+func (s *Session) note(taskType, key string, m core.Mark) {
+	m.Spec = s.noted(taskType, key, m.Output)
+	s.commands = append(s.commands, m)
 }
 
 // noted makes a decision known that is about to be recorded.

@@ -30,6 +30,7 @@ type (
 		Updates            []Update // that they have answered
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
+		Labels             Labels
 	}
 
 	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -116,5 +115,5 @@ func nameOf(c *pgconn.Config, schema string) string {
 
 // in returns a statement's text with the name of the schema in it.
 func (p *place) in(text string) string {
-	return strings.ReplaceAll(text, "{schema}", pgx.Identifier{p.schema}.Sanitize())
+	return strings.ReplaceAll(text, "{schema}", `"`+p.schema+`"`)
 }
