@@ -191,7 +191,7 @@ func checkHidden(t *testing.T, e *pawl.Engine, visible string) {
 func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := pawl.Define("pay", func(ctx pawl.Context, _ string) (int, error) {
-			return pawl.WaitEvent[int](ctx, "paid")
+			return pawl.Event[int]("paid").Wait(ctx)
 		})
 		e := openHiding(t, &hiding{}, w)
 		run, err := w.Start(t.Context(), e, "", secret)
@@ -206,6 +206,34 @@ func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 		var own *cardError
 		if _, err := run.Result(t.Context()); !errors.As(err, &own) || own.Card != secret {
 			t.Errorf("the result is %v", err)
+		}
+		checkHidden(t, e, "card")
+	})
+}
+
+// TestUpdatesPassTheCodec: the error with which a body answers an update, and that with which it refuses one.
+func TestUpdatesPassTheCodec(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pay := pawl.Update[bool, int]("pay")
+		w := pawl.Define("pay", func(ctx pawl.Context, _ string) (int, error) {
+			return 0, pay.Handle(ctx, func(valid bool) error {
+				if !valid {
+					return &cardError{secret}
+				}
+				return nil
+			}, func(pawl.Context, bool) (int, error) { return 0, &cardError{secret} })
+		})
+		e := openHiding(t, &hiding{}, w)
+		run, err := w.Start(t.Context(), e, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, valid := range []bool{false, true} {
+			_, err := pay.Send(t.Context(), e, run.ID, valid)
+			var own *cardError
+			if !errors.As(err, &own) || own.Card != secret || !strings.Contains(err.Error(), secret) {
+				t.Errorf("valid %t: the answer is %v", valid, err)
+			}
 		}
 		checkHidden(t, e, "card")
 	})

@@ -40,7 +40,7 @@ func (o *Outbox) checkStart(r *pawl.StartRequest) error {
 }
 
 // checkEvent refuses an event that no engine would take.
-func (o *Outbox) checkEvent(run string, e *pawl.Event) error {
+func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
 	switch {
 	case run == "":
 		return refuse(pawl.ErrInvalid, "event %q: the id is empty: give a workflow id or a run id", e.Name)

@@ -22,7 +22,7 @@ func TestRefusesWhatCanNeverBeDelivered(t *testing.T) {
 		return outbox.StartIn(t.Context(), box, tx, w, id, in, opts...)
 	}
 	send := func(run, event string, payload any) error {
-		return outbox.SendIn(t.Context(), box, tx, run, event, payload)
+		return outbox.SendIn(t.Context(), box, tx, run, pawl.Event[any](event), payload)
 	}
 	for name, c := range map[string]struct{ err, want error }{
 		"a large input":              {start("a", large), pawl.ErrTooLarge},

@@ -135,7 +135,7 @@ type tellsOfEvents struct {
 	delivered chan string
 }
 
-func (c *tellsOfEvents) SendEvent(ctx context.Context, run string, e pawl.Event) error {
+func (c *tellsOfEvents) SendEvent(ctx context.Context, run string, e pawl.SendRequest) error {
 	err := c.Client.SendEvent(ctx, run, e)
 	c.delivered <- run + " " + e.Name
 	return err

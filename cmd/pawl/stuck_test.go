@@ -19,7 +19,7 @@ func (s bodyStops) BodyStopped(_ string, err error)                     { s <- e
 // TestDoctorTellsStuckRuns: a run whose body cannot go on is no fault of the database. The doctor names it, and says
 // that nothing is wrong.
 func TestDoctorTellsStuckRuns(t *testing.T) {
-	pause := func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "go") }
+	pause := func(ctx pawl.Context) (int, error) { return pawl.Event[int]("go").Wait(ctx) }
 	first := func(ctx pawl.Context, _ string) (int, error) {
 		_, err := pawl.Step(ctx, "first", func(context.Context) (int, error) { return 1, nil })
 		if err != nil {
@@ -68,7 +68,7 @@ func TestDoctorTellsStuckRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			e = open(then)
-			if err := pawl.SendEvent(t.Context(), e, "b1", "go", 1); err != nil {
+			if err := pawl.Event[int]("go").Send(t.Context(), e, "b1", 1); err != nil {
 				t.Fatal(err)
 			}
 			<-stopped
