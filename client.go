@@ -145,7 +145,7 @@ const (
 	OpTerminate Op = "terminate" // closed at once
 	OpPause     Op = "pause"
 	OpResume    Op = "resume"
-	OpRetryRun  Op = "retry_run" // every failed step of a run that has ended
+	OpRetryRun  Op = "retry_run" // a run that has ended: the failed steps that its failure came from; see docs/adr/0033
 	OpRetryStep Op = "retry_step"
 	OpSkip      Op = "skip"
 	OpComplete  Op = "complete"
@@ -221,10 +221,10 @@ func (e *Engine) startRun(
 
 // AwaitRun waits for the end of a run's chain.
 func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return Outcome{}, err
-	}
+	return onRun(ctx, e, id, func(run core.RunID) (Outcome, error) { return e.await(ctx, run) })
+}
+
+func (e *Engine) await(ctx context.Context, run core.RunID) (Outcome, error) {
 	out, err := e.engine.Result(ctx, run)
 	switch problem := e.host.bodies.Problem(run); {
 	case err != nil && ctx.Err() == nil:
@@ -240,13 +240,29 @@ func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
 	}, nil
 }
 
-// find resolves a name. A run id needs no look-up.
-func (e *Engine) find(ctx context.Context, id string) (core.RunID, error) {
-	if run, err := core.ParseRunID(id); err == nil {
-		return run, nil
+// onRun calls f with the run of a name, a run id or a workflow id. A run id needs no look-up. What looks like one may
+// be a workflow id all the same: it is looked up if there is no such run.
+func onRun[T any](ctx context.Context, e *Engine, id string, f func(run core.RunID) (T, error)) (T, error) {
+	given, notID := core.ParseRunID(id)
+	if notID == nil {
+		out, err := f(given)
+		if !errors.Is(err, ErrNotFound) {
+			return out, err
+		}
+		if run, lookup := e.engine.Lookup(ctx, id); lookup != nil || run == given {
+			return out, err
+		}
 	}
-	return e.engine.Lookup(ctx, id)
+	run, err := e.engine.Lookup(ctx, id)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return f(run)
 }
+
+// done is for calls that have no result but their error.
+type done = struct{}
 
 // SendEvent sends a run an event with a payload that the client's codec encodes.
 func SendEvent(ctx context.Context, c Client, id, event string, payload any) error {
@@ -263,22 +279,22 @@ func send(ctx context.Context, c Client, codec Codec, id, event string, payload 
 
 // SendEvent delivers an event.
 func (e *Engine) SendEvent(ctx context.Context, id string, ev Event) error {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return err
-	}
-	return e.engine.Signal(ctx, run, core.SignalReceived{
-		Name: ev.Name, ID: ev.ID,
-		Payload: ev.Payload, Actor: ev.Actor,
+	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
+		return done{}, e.engine.Signal(ctx, run, core.SignalReceived{
+			Name: ev.Name, ID: ev.ID,
+			Payload: ev.Payload, Actor: ev.Actor,
+		})
 	})
+	return err
 }
 
 // Operate applies an operation.
 func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return err
-	}
+	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) { return done{}, e.operate(ctx, run, op) })
+	return err
+}
+
+func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) error {
 	in := core.Operation{
 		Step: core.NoStep, By: op.By, Limit: op.Limit, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
 	}
@@ -363,11 +379,9 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 // History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later
 // versions of the code.
 func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := e.engine.Entries(ctx, run, 0)
+	entries, err := onRun(ctx, e, id, func(run core.RunID) ([]core.Entry, error) {
+		return e.engine.Entries(ctx, run, 0)
+	})
 	if err != nil {
 		return nil, err
 	}

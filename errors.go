@@ -25,7 +25,7 @@ var (
 	ErrDeadlineExceeded error = api.Sentinel(api.CodeDeadlineExceeded) // an event wait's limit
 	ErrCancelled        error = api.Sentinel(api.CodeRunCancelled)
 	ErrTerminated       error = api.Sentinel(api.CodeRunTerminated)
-	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // five attempts in a row died with their worker
+	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // attempt after attempt died with its worker
 )
 
 // Errors of calls that are wrong in themselves.
@@ -108,7 +108,7 @@ func (e *StepError) verb() string {
 		times = fmt.Sprintf(" after %d attempts", e.Attempts)
 	}
 	if e.reason == policy.ReasonWorkerLost {
-		times += fmt.Sprintf(", for %d attempts in a row died with their process", policy.MaxLost)
+		times += ", for its process died in attempt after attempt"
 	}
 	switch e.Phase {
 	case PhaseTimedOut:

@@ -29,7 +29,7 @@ var standard = []namedError{
 	{"fs.ErrPermission", fs.ErrPermission},
 	{"fs.ErrClosed", fs.ErrClosed},
 	{"os.ErrDeadlineExceeded", os.ErrDeadlineExceeded},
-	{"sql.ErrNoRows", noRows{}},
+	{nameNoRows, noRows{}},
 }
 
 func init() {
@@ -37,6 +37,9 @@ func init() {
 		register(s.name, func([]byte) (error, bool) { return s.err, true })
 	}
 }
+
+// nameNoRows is how a noRows is recorded.
+const nameNoRows = "sql.ErrNoRows"
 
 // noRows stands for sql.ErrNoRows in programs that do not link database/sql. They are the same to errors.Is.
 type noRows struct{}
@@ -70,7 +73,7 @@ func knownIn(err error) []policy.KnownError {
 		found = found || e.Error() == noRows{}.Error()
 	})
 	for _, s := range standard {
-		if errors.Is(err, s.err) || (found && s.err == noRows{}) {
+		if errors.Is(err, s.err) || (found && s.name == nameNoRows) {
 			add(s.name, nil)
 		}
 	}

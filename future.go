@@ -93,8 +93,8 @@ func All(ctx Context, futures ...Waitable) error {
 	if err := b.present("all", futures); err != nil {
 		return err
 	}
-	var first error
-	for _, f := range futures {
+	errs := make([]error, len(futures))
+	for i, f := range futures {
 		var record engine.Step
 		if f.awaited() != nil {
 			var err error
@@ -102,11 +102,9 @@ func All(ctx Context, futures ...Waitable) error {
 				return err
 			}
 		}
-		if first == nil {
-			first = f.outcome(record)
-		}
+		errs[i] = f.outcome(record)
 	}
-	return first
+	return firstOf(errs)
 }
 
 // present refuses futures that are nil.
@@ -198,8 +196,11 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
 	}
 	for i := range begun {
 		if errs[i] != nil {
-			return nil, fmt.Errorf("item %d: %w", i, errs[i])
+			errs[i] = fmt.Errorf("item %d: %w", i, errs[i])
 		}
+	}
+	if err := firstOf(errs); err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -34,11 +35,7 @@ type HistoryEvent struct {
 
 // HistoryEvents returns what has happened to a run, in order, without the first events: those up to the number after.
 func (e *Engine) HistoryEvents(ctx context.Context, id string, after int) ([]HistoryEvent, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	r, err := e.explained.Run(ctx, run.String())
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
 	if err != nil {
 		return nil, missing(err, "history", id)
 	}

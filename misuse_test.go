@@ -230,7 +230,7 @@ func TestCauseOfAStepsContext(t *testing.T) {
 			}
 			e.Skip(2 * time.Hour)
 			for range 2 {
-				if got := <-ends; got.err != want.err || !errors.Is(got.cause, want.cause) { //nolint:errorlint // as is
+				if got := <-ends; got.err != want.err || !errors.Is(got.cause, want.cause) {
 					t.Errorf("%s: %v because of %v", how, got.err, got.cause)
 				}
 			}

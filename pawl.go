@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -18,12 +19,13 @@ import (
 
 // Config configures an engine. One of Database and Journal is needed; other zero values are useful.
 type Config struct {
-	// Database names where runs are kept: "sqlite:shop.db", "memory:". The scheme's package must be imported, as with
-	// database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
+	// Database names where runs are kept: "sqlite:shop.db", "postgres://pawl@db.example/shop", "memory:". The scheme's
+	// package must be imported, as with database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
 	Database string
-	// Journal is a journal that is open already, instead of Database: what New of journal/memory or Open of
-	// journal/sqlite returned. The engine does not close it, and cannot end the processes of flows' steps that outlive
-	// a killed program: with Database they are ended before any step runs again.
+	// Journal is a journal that is open already, instead of Database: what New of journal/memory, Open of
+	// journal/sqlite or Open of journal/postgres returned. The engine does not close it, and cannot end the processes
+	// of flows' steps that outlive a killed program: with a SQLite file as Database they are ended before any step runs
+	// again.
 	Journal journal.Journal
 	// Workflows are known from the start, so that open runs of theirs go on.
 	Workflows []Definition
@@ -215,7 +217,14 @@ func (e *Engine) Close() error {
 // Meanwhile no attempt of the run begins, and its body is called again after pauses that double from the task limit up
 // to ten minutes.
 func (e *Engine) Problem(id string) error {
-	run, err := e.find(context.Background(), id)
+	given, notID := core.ParseRunID(id)
+	if problem := e.host.bodies.Problem(given); notID == nil && problem != nil {
+		return problem
+	}
+	run, err := e.engine.Lookup(context.Background(), id)
+	if err != nil && notID == nil {
+		return nil // there is no such run, so nothing keeps it from going on
+	}
 	if err != nil {
 		return err
 	}

@@ -100,9 +100,5 @@ func noStep(op string, run core.RunID, name string) error {
 }
 
 func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return e.engine.Inspect(ctx, run)
+	return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
 }

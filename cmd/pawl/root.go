@@ -87,7 +87,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Version = buildVersion()
 	root.SetVersionTemplate(versionLine())
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.database, "database", "", "sqlite:PATH or memory: (default "+defaultPathHint+")")
+	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")

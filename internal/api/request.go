@@ -52,7 +52,7 @@ const (
 	OpTerminate = "terminate" // of a run: it is closed at once
 	OpPause     = "pause"
 	OpResume    = "resume"
-	OpRetryRun  = "retry_run"  // of a run that has ended: every failed step begins again
+	OpRetryRun  = "retry_run"  // the failed steps that made a run fail begin again
 	OpRetryStep = "retry_step" // of a step that has ended
 	OpSkip      = "skip"
 	OpComplete  = "complete" // of an open step, with Output

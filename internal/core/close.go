@@ -12,12 +12,12 @@ func cancelled(msg string) *policy.Failure {
 }
 
 // close settles the outcome that the decider decided. Steps that are still open are cancelled.
-func (m *machine) close(phase RunPhase, output []byte, f *policy.Failure) {
+func (m *machine) close(cmd Close) {
 	if m.r.Closing != nil || m.r.Phase.Closed() {
 		return
 	}
-	m.stopOpen("the run has " + phase.String())
-	m.settle(phase, output, f)
+	m.stopOpen("the run has " + cmd.Phase.String())
+	m.emit(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.idsOf(cmd.From)})
 }
 
 // settle records how the run will end. It ends when its hooks have run and its attempts have stopped.

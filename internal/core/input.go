@@ -156,7 +156,7 @@ const (
 	OpTerminate
 	OpPause
 	OpResume
-	OpRetryRun  // every failed or timed-out step
+	OpRetryRun  // the failed steps that the failure of the run came from
 	OpRetryStep // a failed or timed-out step: fresh budget, fresh deadlines
 	OpSkip
 	OpComplete

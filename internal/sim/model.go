@@ -61,6 +61,7 @@ type stepModel struct {
 	child, last          core.RunID // the run of the live attempt; that of the last attempt
 	attempts             []attemptModel
 	endedNow, resetNow   bool // in the current entry
+	losses               losses
 	held                 core.Held
 }
 
@@ -313,6 +314,10 @@ func (m *runModel) compare(i int, s *stepModel, f *core.Step) {
 	if f.ScheduleToClose != s.toClose || (s.kind != core.KindGroup && f.Deadline != s.deadline) {
 		m.fail(FixedDeadline, "step %s has the deadlines %s and %s in the state, %s and %s in the model",
 			m.name(i), offset(f.ScheduleToClose), offset(f.Deadline), offset(s.toClose), offset(s.deadline))
+	}
+	if f.Lost != s.losses.row || f.Apart != s.losses.counts {
+		m.fail(Counted, "step %s has lost %d attempts, of which %d count, in the state, %d and %d in the model",
+			m.name(i), f.Lost, f.Apart, s.losses.row, s.losses.counts)
 	}
 	if f.Attempt != s.attempt || f.Counted != s.counted || f.Stopping != s.stopping {
 		m.fail(OneAttempt, "step %s is in attempt %d (%d counted) in the state, %d (%d) in the model",

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // changedJournal is a journal that changes the batches it gets, or drops them.
@@ -72,6 +73,15 @@ func TestChecksFindMistakes(t *testing.T) {
 				}
 			}
 		}), []Invariant{FixedDeadline}},
+		{"a loss counts that is none of a suspect", changeEntries(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				ended, ok := rec.(core.AttemptEnded)
+				if ok && ended.Failure != nil && ended.Failure.Kind == policy.KindLost {
+					ended.Apart++
+					e.Records[i] = ended
+				}
+			}
+		}), []Invariant{Counted, Replay}},
 		{"an attempt starts late", changeEntries(func(e *core.Entry) {
 			for _, rec := range e.Records {
 				if _, ok := rec.(core.AttemptStarted); ok {

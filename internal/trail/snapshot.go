@@ -168,7 +168,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	if s.Phase.Closed() {
 		out.Why = t.stepWhy(s)
 	} else {
-		out.Binding = t.binding(s)
+		out.Binding, out.Why = t.binding(s), suspicion(s)
 	}
 	if t.Words != nil {
 		said := t.Words(s)

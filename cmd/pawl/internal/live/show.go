@@ -182,7 +182,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 			d.add(head, bar)
 		}
 	}
-	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && s.Phase != api.StepSkipped &&
+	if why := screen.Clean(s.Why); why != "" && s.Phase != api.StepSkipped &&
 		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
