@@ -51,15 +51,14 @@ func (e *Explanation) MarshalJSON() ([]byte, error) { return json.Marshal(e.all)
 
 // StepExplanation is a step as it stands, with all of its attempts.
 type StepExplanation struct {
-	Name   string // its key: "charge", "charge#2" for the second call with that name
-	Kind   string // sleep, wait, flow for a child run, or what does the work
-	Queue  string // of a Call; empty: the engine's own
-	Event  string // of an event wait
-	Child  string // id of the run that its last attempt started
-	Phase  Phase
-	Reason policy.Reason // why it was not tried again
-	// Why says in a sentence why it ended as it did; of an open step, that it may be what kills its workers.
-	Why         string
+	Name        string // its key: "charge", "charge#2" for the second call with that name
+	Kind        string // sleep, wait, flow for a child run, or what does the work
+	Queue       string // of a Call; empty: the engine's own
+	Event       string // of an event wait
+	Child       string // id of the run that its last attempt started
+	Phase       Phase
+	Reason      policy.Reason // why it was not tried again
+	Why         string        // why it ended as it did; of an open one, that it may be what kills its workers
 	Failure     *Failure
 	Output      []byte // JSON, as in Explanation
 	ScheduledAt time.Time
@@ -120,16 +119,18 @@ type OperationExplanation struct {
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
 func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
-	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
+	var problem error
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) {
+		problem = e.host.bodies.Problem(run)
+		return e.explained.Run(ctx, run.String())
+	})
 	if err != nil {
 		return nil, missing(err, "explain", id)
 	}
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
 	out := explanationOf(r)
-	if run, err := core.ParseRunID(r.Run); err == nil {
-		if problem := e.host.bodies.Problem(run); problem != nil {
-			out.Problem = problem.Error()
-		}
+	if problem != nil {
+		out.Problem = problem.Error()
 	}
 	return out, nil
 }

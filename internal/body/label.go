@@ -9,18 +9,9 @@ func (t *Thread) Label(name string, change core.Labels) error {
 		return err
 	}
 	key := t.branch.Key("label:" + name)
-	if t.live.session.Marked(key) == nil {
-		t.live.session.label(key, change, copied(t.branch.causes))
+	if s := t.live.session; s.Marked(key) == nil {
+		s.note(TypeMark, key, core.Mark{Output: []byte(change), Labels: change, Causes: copied(t.branch.causes)})
 	}
 	t.exit()
 	return nil
-}
-
-// label decides a change of labels.
-func (s *Session) label(key string, change core.Labels, causes core.Causes) {
-	s.Mark(key, []byte(change), causes)
-	if m, ok := s.commands[len(s.commands)-1].(core.Mark); ok {
-		m.Labels = change
-		s.commands[len(s.commands)-1] = m
-	}
 }

@@ -137,7 +137,8 @@ func (r *Run) endedWithRun() []StepID {
 		if s.Failure != nil && s.Phase == StepTimedOut {
 			limit = s.Failure.Limit
 		}
-		stopped := s.Reason == policy.ReasonCancelled || limit == policy.LimitExecution || limit == policy.LimitRun
+		stopped := s.Reason == policy.ReasonCancelled || limit == policy.LimitExecution || limit == policy.LimitRun ||
+			s.endedWithCompensation()
 		if stopped && !seen[s.ID] {
 			ids = append(ids, s.ID)
 		}
