@@ -93,8 +93,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.flowCommand(), a.policyCommand(),
-		a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")

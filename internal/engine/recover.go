@@ -135,6 +135,7 @@ func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
 			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID,
 			Key: created.Key, Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At,
 			Wake: journal.WakeSetAside, Parent: created.Parent.Run, Message: a.Error(),
+			Labels: created.Labels,
 		}
 	}
 	p.pipeline.view.keepTailFrom(first)
