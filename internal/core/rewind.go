@@ -53,8 +53,8 @@ func (r *Run) unfollow(id StepID) {
 	}
 }
 
-// failedAmong finds the failed steps of some keys. An error that a body returns may name a step of another run, and this
-// one may have none of that key, or one that has succeeded.
+// failedAmong finds the failed steps of some keys. An error that a body returns may name a step of another run, and
+// this one may have none of that key, or one that has succeeded.
 func (m *machine) failedAmong(keys []string) []StepID {
 	return slices.DeleteFunc(m.idsOf(keys), func(id StepID) bool { return !m.r.Steps[id].failed() })
 }
