@@ -152,7 +152,7 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
 		if act.nameFromResult {
-			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen))
+			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen), br.failed)
 		}
 		return goesOn
 	case doJoin:
@@ -308,7 +308,7 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 }
 
 // setLabel changes a label, or finds that change recorded.
-func (w *walk) setLabel(key, change string) {
+func (w *walk) setLabel(key, change string, since set) {
 	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
 	k := w.steps[key]
 	if k == nil {
@@ -316,7 +316,7 @@ func (w *walk) setLabel(key, change string) {
 		w.steps[key] = k
 		w.decided = append(w.decided, core.Mark{Spec: spec, Output: k.output, Labels: core.Labels(change)})
 	}
-	k.asked = true
+	k.asked, k.since = true, since
 	if string(k.output) != change {
 		w.noteChange(k.spec, "the label "+change)
 	}
