@@ -74,8 +74,9 @@ func attemptOf(ctx context.Context) *attempt {
 }
 
 // Heartbeat reports that the step's attempt is alive, and keeps details that the next attempt reads with
-// [LastHeartbeat]. It is cheap: call it often. Details that cannot be encoded, or are above Config.MaxPayload, are
-// not kept, and the log says so. Outside of a step it does nothing.
+// [LastHeartbeat]. It is cheap: call it often. If the process is killed, details of its last second may be lost.
+// Details that cannot be encoded, or are above Config.MaxPayload, are not kept, and the log says so. Outside of a step
+// it does nothing.
 func Heartbeat(ctx context.Context, details any) {
 	a := attemptOf(ctx)
 	if a == nil {

@@ -232,7 +232,8 @@ func (e *Engine) await(ctx context.Context, run core.RunID) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
 	return Outcome{
-		ID: out.Run.String(), Phase: Phase(out.Phase.String()), Output: out.Output, Failure: out.Failure,
+		ID: out.Run.String(), Phase: Phase(out.Phase.String()), Output: out.Output,
+		Failure: opened(e.host.codec, out.Failure),
 	}, nil
 }
 
@@ -307,11 +308,12 @@ func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
 		}
 		in.Step = s.ID
 	}
+	codec := h.codec
+	if r.Definition != definitionID(r.Workflow) {
+		codec = JSON{} // of a flow
+	}
+	in.Failure = sealFailure(codec, in.Failure)
 	if op.Output != nil {
-		codec := h.codec
-		if r.Definition != definitionID(r.Workflow) {
-			codec = JSON{} // of a flow
-		}
 		in.Output, err = encode(codec, "the result", op.Output)
 	}
 	return err
@@ -329,7 +331,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
-		Input: r.Input, Output: r.Output, Failure: r.Failure,
+		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure),
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()
@@ -345,7 +347,8 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		d.Steps = append(d.Steps, StepDescription{
 			Name: s.Key(), Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
-			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output, Failure: s.Failure,
+			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
+			Failure: opened(e.host.codec, s.Failure),
 		})
 	}
 	return d, nil

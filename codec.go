@@ -9,6 +9,9 @@ import (
 
 // Codec turns values into what the history holds and back. It must write JSON, since people and tools
 // expect JSON in a history; a codec that encrypts writes a JSON string. A codec must read what it wrote years ago.
+//
+// A codec other than [JSON] also gets what errors and panics say: their messages, the data of registered errors, the
+// stacks of panics. Their kinds, types and codes stay readable, since retry policies work with them.
 type Codec interface {
 	Encode(v any) ([]byte, error)
 	Decode(data []byte, v any) error

@@ -223,7 +223,8 @@ func ForStep(name string, opts ...StepOption) Option {
 }
 
 // OnFailure runs fn once when a run is about to end as failed or timed out, before the end is recorded. cause is what
-// ended it. The hook is a step: it has attempts, by default one within a minute, and a place in the history.
+// ended it. The hook is a step: it has attempts, by default one, and a place in the history. It has a minute, unless
+// [Timeout], [AttemptTimeout] or [Deadline] say otherwise.
 func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookFailure, fn, opts)
 }
@@ -239,11 +240,14 @@ func OnExit[In any](fn func(ctx context.Context, in In, cause error) error, opts
 	return hook(body.HookExit, fn, opts)
 }
 
-// hookLimit bounds a hook whose options set no limit.
+// hookLimit bounds a hook whose options bound neither the hook nor its attempts.
 const hookLimit = time.Minute
 
 func hook[In any](name string, fn func(context.Context, In, error) error, opts []StepOption) Option {
-	o, err := stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
+	o, err := stepPolicy(opts)
+	if l := &o.policy.Limits; l.ScheduleToClose == nil && l.StartToClose == nil && l.Deadline == nil {
+		o, err = stepPolicy([]StepOption{Timeout(hookLimit)}, opts)
+	}
 	return func(d *definition) {
 		d.note(wrap(name, err))
 		if fn == nil {
@@ -260,18 +264,19 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 				if err != nil {
 					return err
 				}
-				return fn(ctx, in, causeOf(p))
+				return fn(ctx, in, causeOf(c, p))
 			},
 		}
 	}
 }
 
 // causeOf is the error of a run that closes.
-func causeOf(p body.HookPayload) error {
+func causeOf(c Codec, p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	return &RunError{Phase: Phase(p.Phase.String()), Failure: p.Failure, own: ownOf(p.Failure)}
+	failure := opened(c, p.Failure)
+	return &RunError{Phase: Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
 }
 
 func wrap(what string, err error) error {

@@ -132,18 +132,22 @@ func (e *StepError) Unwrap() error { return e.own }
 func (e *StepError) Business() bool { return len(e.kinds) == 0 }
 
 // stepError is the error of a closed step; nil where it succeeded or was skipped.
-func stepError(s *engine.Step) error {
+func (b *branch) stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
+	failure, err := openFailure(b.host.codec, s.Failure)
+	if err != nil { // the body might do something else than it did when it knew the error
+		b.Unreadable("the failure of step "+s.Spec.Name, "an error", err)
+	}
 	out := &StepError{
 		Step: s.Spec.Name, Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
-		Failure: s.Failure, reason: s.Reason,
+		Failure: failure, reason: s.Reason,
 	}
 	if s.Phase == core.StepCancelled {
 		out.reason = policy.ReasonCancelled // also by a limit
 	}
-	f := s.Failure
+	f := failure
 	if f != nil && f.Kind == policy.KindTimeout {
 		out.Limit = f.Limit
 		f = f.Cause

@@ -135,7 +135,20 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
+	out.open(e.host.codec)
 	return out, nil
+}
+
+// open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
+func (e *Explanation) open(c Codec) {
+	e.Failure = opened(c, e.Failure)
+	for i := range e.Steps {
+		s := &e.Steps[i]
+		s.Failure = opened(c, s.Failure)
+		for j := range s.Attempts {
+			s.Attempts[j].Failure = opened(c, s.Attempts[j].Failure)
+		}
+	}
 }
 
 func explanationOf(r *api.Run) *Explanation {

@@ -24,7 +24,7 @@ type Future[T any] struct {
 // Waitable is a Future of any type, for [Select] and [All].
 type Waitable interface {
 	awaited() *body.Result
-	outcome(engine.Step) error
+	outcome(b *branch, record engine.Step) error
 	missing() bool
 }
 
@@ -33,9 +33,9 @@ func (f *Future[T]) awaited() *body.Result { return f.result }
 func (f *Future[T]) missing() bool { return f == nil }
 
 // outcome is the error of a future whose result is there.
-func (f *Future[T]) outcome(record engine.Step) error {
+func (f *Future[T]) outcome(b *branch, record engine.Step) error {
 	if f.step {
-		return stepError(&record)
+		return b.stepError(&record)
 	}
 	return f.err
 }
@@ -55,7 +55,7 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if !f.step {
 		return f.value, f.err
 	}
-	if err := stepError(&record); err != nil {
+	if err := ctx.of().stepError(&record); err != nil {
 		return zero, err
 	}
 	what := "the result of " + f.result.String()
@@ -102,7 +102,7 @@ func All(ctx Context, futures ...Waitable) error {
 				return err
 			}
 		}
-		errs[i] = f.outcome(record)
+		errs[i] = f.outcome(b, record)
 	}
 	return firstOf(errs)
 }

@@ -52,9 +52,7 @@ func newHost(ctx context.Context, cfg Config) *host {
 			return h.perform(h.attempt(ctx, t, alive, h.codec), fn)
 		},
 		Stopped: func(run core.RunID, err error) {
-			if h.observer != nil {
-				h.observer.BodyStopped(run.String(), err)
-			}
+			h.observe(run.String(), func(o Observer) { o.BodyStopped(run.String(), err) })
 		},
 	})
 	return h
@@ -201,6 +199,7 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 		if t.Stop() != nil && invalid == nil && isStop(err) {
 			end.Failure = nil
 		}
+		end.Failure = sealFailure(h.codec, end.Failure)
 		if t.Return(invalid, body.OutcomeOf(err), end) {
 			return
 		}
@@ -213,30 +212,28 @@ func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result 
 }
 
 // perform runs a step's function and turns what it returns into the attempt's result.
-func (h *host) perform(at *attempt, fn stepFunc) (res worker.Result) {
-	defer func() {
-		if v := recover(); v != nil {
-			res = worker.Result{Failure: failureOf(newPanic(v, debug.Stack()))}
-		}
-	}()
+func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
 	began := time.Now()
-	out, err := h.around(at, fn)
+	out, err := h.invoke(at, fn)
 	if err == nil {
 		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
-	if h.observer != nil {
-		h.observer.AttemptEnded(at.info(), time.Since(began), err)
-	}
+	h.observe(at.task.Token.Run.String(), func(o Observer) { o.AttemptEnded(at.info(), time.Since(began), err) })
 	if err != nil {
-		return worker.Result{Failure: failureOf(err)}
+		return worker.Result{Failure: sealFailure(at.codec, failureOf(err))}
 	}
 	return worker.Result{Output: out}
 }
 
-// around runs a step's function within the interceptor.
-func (h *host) around(at *attempt, fn stepFunc) ([]byte, error) {
+// invoke calls a step's function within the interceptor, and returns a panic as an error.
+func (h *host) invoke(at *attempt, fn stepFunc) (out []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, newPanic(v, debug.Stack())
+		}
+	}()
 	if h.intercept == nil {
 		return fn(at)
 	}
-	return h.intercept(at, at.info(), fn)
+	return h.around(at, fn)
 }

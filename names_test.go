@@ -52,7 +52,11 @@ func run2(t *testing.T, e *pawltest.Env, w *pawl.Workflow[int, int], opts ...paw
 func TestEmptyID(t *testing.T) {
 	w := pawl.Define("w", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		if _, err := run2(t, e, w); err != nil {
+		r, err := w.Start(t.Context(), e, "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
@@ -61,6 +65,7 @@ func TestEmptyID(t *testing.T) {
 			"explain":  func() error { _, err := e.Explain(ctx, ""); return err },
 			"await":    func() error { _, err := e.AwaitRun(ctx, ""); return err },
 			"event":    func() error { return pawl.Event[int]("x").Send(ctx, e, "", 1) },
+			"name":     func() error { return pawl.Event[int]("").Send(ctx, e, r.ID, 1) }, // of the event
 			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: pawl.OpCancel}) },
 			"restart":  func() error { _, err := e.RestartRun(ctx, ""); return err },
 			"describe": func() error { _, err := e.DescribeRun(ctx, ""); return err },

@@ -55,13 +55,14 @@ type Config struct {
 	Log       *slog.Logger // default slog.Default()
 }
 
-// Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
+// Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result. If it
+// panics after next has returned, the step has what next returned.
 type Interceptor func(
 	ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error)
 
 // Observer is told what metrics and traces need. Its methods are called from many goroutines, one of which is the
-// engine's own: they must not block, and must not call the engine.
+// engine's own: they must not block, and must not call the engine. A panic of theirs is logged and changes nothing.
 type Observer interface {
 	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
 	AttemptEnded(a AttemptInfo, took time.Duration, err error)
@@ -179,6 +180,7 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	c.Log = slog.New(safeLog{c.Log.Handler()})
 	return c
 }
 

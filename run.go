@@ -94,7 +94,8 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 		return zero, err
 	}
 	if out.Phase != PhaseSucceeded {
-		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: out.Failure, own: ownOf(out.Failure)}
+		failure := opened(r.codec, out.Failure)
+		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: failure, own: ownOf(failure)}
 	}
 	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)
 }

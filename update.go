@@ -56,7 +56,7 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 		return nil
 	})
 	if err == nil {
-		err = stepError(&record)
+		err = b.stepError(&record)
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 // Version 0 is what was written before messages had a version: the fields of pawl.StartRequest under their Go names,
 // such as "Workflow" and "ID". The names below differ from those in upper and lower case only, which encoding/json
 // ignores, so one struct reads both versions, and a program from before versions reads version 1.
+//
+// Every later version has to name the recipient as version 1 does: in run, or in start.id. A program that cannot read
+// such a message then knows which messages have to wait for it.
 const format = 1
 
 // message is the text of a row: a start, or an event for a run.
@@ -54,12 +57,17 @@ func (m message) encode() (string, error) {
 	return string(text), err
 }
 
-// decode reads the text of a row. Its error is errNewer if a newer program may be able to read it.
+// decode reads the text of a row. Its error is errNewer if a newer program may be able to read it; the message then
+// holds only what names its recipient.
 func decode(text string) (message, error) {
 	var m message
 	err := json.Unmarshal([]byte(text), &m)
 	if m.Format > format { // known even if another field has a type that this program does not expect
-		return message{}, fmt.Errorf("format %d: %w", m.Format, errNewer)
+		known := message{Run: m.Run}
+		if m.Start != nil {
+			known.Start = &start{ID: m.Start.ID}
+		}
+		return known, fmt.Errorf("format %d: %w", m.Format, errNewer)
 	}
 	if err != nil {
 		return message{}, fmt.Errorf("the message cannot be read: %w", err)

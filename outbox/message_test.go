@@ -143,24 +143,28 @@ func TestOldRowsReachTheEngine(t *testing.T) {
 	}
 }
 
-// TestUnreadableMessages: what no version of Pawl can read is marked. What a newer one has written stays as it is,
-// and so does everything after it, since it may be for the same run.
+// TestUnreadableMessages: what no version of Pawl can read is marked. What a newer one has written stays as it is. It
+// holds back the messages for the same run, and no others: every format names the recipient in the same place.
 func TestUnreadableMessages(t *testing.T) {
 	s := openShop(t, outbox.Config{})
 	s.insert(t, "a", "{")
 	s.insert(t, "b", `{"format":1}`)
 	s.insert(t, "c", newPlainStart)
-	s.insert(t, "d", `{"format":2,"start":["of a shape that is not known yet"]}`)
+	s.insert(t, "d", `{"format":2,"event":["of a shape that is not known yet"],"run":"order-1"}`)
 	s.insert(t, "e", newEvent)
+	s.insert(t, "f", `{"format":2,"start":{"workflow":7,"id":"order-2"}}`)
+	s.insert(t, "g", `{"format":1,"run":"order-2","event":"paid","body":"Nw=="}`)
+	s.insert(t, "h", `{"format":2,"start":["not even a recipient"]}`)
+	s.insert(t, "i", `{"format":1,"run":"order-3","event":"paid","body":"Nw=="}`)
 	var got recorder
 	err := s.box.RelayOnce(t.Context(), &got)
 	newer := "row 4: format 2: the message was written by a newer version of Pawl"
 	if err == nil || !strings.Contains(err.Error(), newer) {
 		t.Errorf("%v", err)
 	}
-	starts, events := len(got.starts), len(got.events)
-	if starts != 1 || events != 0 || s.waiting(t) != 2 {
-		t.Errorf("%d starts and %d events were delivered, %d messages wait", starts, events, s.waiting(t))
+	if len(got.starts) != 1 || !slices.Equal(got.runs, []string{"order-3"}) || s.waiting(t) != 5 {
+		t.Errorf("%d starts and events for %q were delivered, %d messages wait", len(got.starts), got.runs,
+			s.waiting(t))
 	}
 	want := []string{"the message cannot be read", "neither a start nor an event"}
 	if failures := s.failures(t); !slices.EqualFunc(failures, want, strings.Contains) {

@@ -12,11 +12,15 @@
 //	_, err = tx.ExecContext(ctx, "INSERT INTO orders …")
 //	err = outbox.StartIn(ctx, box, outbox.SQLTx(tx), fulfil, "order-1", order)
 //	err = tx.Commit()
+//
+// In PostgreSQL the commit itself tells the relay to look, if the relay's database is opened with pgx. With SQLite the
+// program calls [Outbox.Committed] after its commit. Otherwise the relay looks within [Config.Every].
 package outbox
 
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -39,21 +43,26 @@ const (
 // Outbox is a table of messages in the caller's database. A message is known by its id for as long as the engine
 // keeps the run: let [pawl.Config.Retention] be longer than a relay may stand still.
 type Outbox struct {
-	db      *sql.DB
-	dialect Dialect
-	table   string
-	every   time.Duration
-	codec   pawl.Codec
-	log     *slog.Logger
+	db         *sql.DB
+	dialect    Dialect
+	table      string
+	every      time.Duration
+	codec      pawl.Codec
+	maxPayload int
+	log        *slog.Logger
+	committed  chan struct{} // holds one order to look
 }
 
 // Config configures an outbox. Zero values are useful.
 type Config struct {
 	Dialect Dialect       // default SQLite
 	Table   string        // default pawl_outbox; may name a schema: app.outbox
-	Every   time.Duration // how often Relay looks; default 1s
+	Every   time.Duration // how often Relay looks without being told; default 1s
 	Codec   pawl.Codec    // the engine's; default JSON
-	Log     *slog.Logger  // default discards
+	// MaxPayload bounds an input or an event, in bytes. Give it the engine's pawl.Config.MaxPayload, so that nothing is
+	// written that the engine would refuse. Default 2 MiB, as the engine's.
+	MaxPayload int
+	Log        *slog.Logger // default discards
 }
 
 // tableName matches what can stand in a statement as it is.
@@ -74,6 +83,12 @@ func New(db *sql.DB, cfg Config) (*Outbox, error) {
 	if cfg.Every <= 0 {
 		cfg.Every = time.Second
 	}
+	if cfg.MaxPayload < 0 {
+		return nil, errors.New("pawl: outbox: Config.MaxPayload is negative: leave it out for the default")
+	}
+	if cfg.MaxPayload == 0 {
+		cfg.MaxPayload = 2 << 20
+	}
 	if cfg.Codec == nil {
 		cfg.Codec = pawl.JSON{}
 	}
@@ -82,6 +97,7 @@ func New(db *sql.DB, cfg Config) (*Outbox, error) {
 	}
 	return &Outbox{
 		db: db, dialect: cfg.Dialect, table: cfg.Table, every: cfg.Every, codec: cfg.Codec, log: cfg.Log,
+		maxPayload: cfg.MaxPayload, committed: make(chan struct{}, 1),
 	}, nil
 }
 

@@ -31,7 +31,7 @@ type pgShop struct {
 	pool *pgxpool.Pool
 }
 
-func openPgShop(t *testing.T, dsn string, cfg outbox.Config) *pgShop {
+func openPgShop(t testing.TB, dsn string, cfg outbox.Config) *pgShop {
 	t.Helper()
 	schema := "pawl_test_" + strings.ToLower(rand.Text())
 	admin, err := sql.Open("pgx", dsn)
@@ -161,6 +161,9 @@ func TestPostgres(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { testPostgresKilled(t, dsn) })
 	t.Run("codec", func(t *testing.T) { testPostgresCodec(t, dsn) })
 	t.Run("create", func(t *testing.T) { testPostgresCreate(t, dsn) })
+	t.Run("listens", func(t *testing.T) { testPostgresListens(t, dsn) })
+	t.Run("last_connection", func(t *testing.T) { testPostgresLastConnection(t, dsn) })
+	t.Run("reasons", func(t *testing.T) { testPostgresReasons(t, dsn) })
 }
 
 // place places an order in a transaction that is committed or rolled back.

@@ -17,23 +17,38 @@ import (
 // A message that can never be delivered stays in the table with the reason, and the log says so: the workflow id is
 // taken by another run, or the run has ended or takes no more events. A message that cannot be delivered now is tried
 // again at the next look; until then it holds back the messages for the same workflow id, and no others.
+//
+// Relay looks when it is told of a commit, and otherwise every [Config.Every]. To be told by PostgreSQL it keeps one
+// connection of the database's pool, unless that is the last one.
 func (o *Outbox) Relay(ctx context.Context, c pawl.Client) error {
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	listening.Go(func() { o.listen(ctx) })
+	var warned time.Time
 	for {
-		if err := o.RelayOnce(ctx, c); err != nil && ctx.Err() == nil {
+		err := o.RelayOnce(ctx, c)
+		if now := time.Now(); err != nil && ctx.Err() == nil && now.Sub(warned) >= o.every {
+			warned = now
 			o.log.Warn("some messages of the outbox cannot be delivered now and are tried again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+		case <-o.committed:
 		}
 	}
 }
 
-// pageSize is how many rows are read, delivered and deleted at once.
-const pageSize = 100
+const (
+	// pageSize is how many rows are read, delivered and deleted at once.
+	pageSize = 100
+	// deliverWithin bounds one delivery, so that a client that does not answer for one run does not hold back others
+	// for ever. The message is tried again at the next look.
+	deliverWithin = 10 * time.Second
+)
 
 // RelayOnce delivers what is committed now. Its error says why messages stay to be tried again.
 func (o *Outbox) RelayOnce(ctx context.Context, c pawl.Client) error {
@@ -94,6 +109,8 @@ func (r *row) recipient() string {
 
 // deliver hands the message to the client. Delivering it again changes nothing, because the client knows its id.
 func (r *row) deliver(ctx context.Context, c pawl.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
+	defer cancel()
 	id := "outbox:" + r.id
 	m := r.message
 	if m.Start == nil {
@@ -149,14 +166,15 @@ func (p *pass) byRecipient(page []row) map[string][]row {
 	for _, r := range page {
 		var err error
 		r.message, err = decode(r.text)
-		if errors.Is(err, errNewer) {
-			// Whom it is for is unknown, so every later row might have to wait for it.
-			p.err, p.over = errors.Join(p.err, fmt.Errorf("row %d: %w", r.seq, err)), true
-			break
-		}
-		if err != nil {
+		switch to := r.recipient(); {
+		case errors.Is(err, errNewer):
+			p.blocked[to] = true
+			if p.err == nil {
+				p.err = fmt.Errorf("row %d: %w", r.seq, err)
+			}
+		case err != nil:
 			p.refused[r.seq] = err
-		} else if to := r.recipient(); !p.blocked[to] {
+		case !p.blocked[to]:
 			groups[to] = append(groups[to], r)
 		}
 	}
@@ -206,10 +224,15 @@ func (p *pass) record(ctx context.Context) error {
 	for seq, reason := range p.refused {
 		o.log.Error("a message of the outbox can never be delivered: it stays in the table", "seq", seq,
 			"error", reason)
-		_, err := o.db.ExecContext(ctx, o.sql("UPDATE {table} SET failure = ? WHERE seq = ?"), reason.Error(), seq)
+		_, err := o.db.ExecContext(ctx, o.sql("UPDATE {table} SET failure = ? WHERE seq = ?"), text(reason), seq)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// text is an error's text as every database stores it: PostgreSQL refuses invalid UTF-8 and the character zero.
+func text(err error) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\\x00")
 }

@@ -36,7 +36,8 @@ func PgxTx[Tag any](tx interface {
 }
 
 // StartIn starts a run when the caller's transaction commits. The workflow must be known to the engine that the
-// outbox is relayed to.
+// outbox is relayed to. What could never be delivered is refused before anything is written. Errors: ErrInvalid,
+// ErrTooLarge.
 func StartIn[In, Out any](ctx context.Context, o *Outbox, tx Tx, w *pawl.Workflow[In, Out], id string, in In,
 	opts ...pawl.StartOption,
 ) error {
@@ -45,6 +46,7 @@ func StartIn[In, Out any](ctx context.Context, o *Outbox, tx Tx, w *pawl.Workflo
 }
 
 // SendIn sends an event when the caller's transaction commits. The run is named by its workflow id or its run id.
+// Errors: ErrInvalid, ErrTooLarge.
 func SendIn[T any](ctx context.Context, o *Outbox, tx Tx, run string, event pawl.Event[T], payload T) error {
 	return event.Send(ctx, &txClient{outbox: o, tx: tx}, run, payload)
 }
@@ -61,19 +63,30 @@ type txClient struct {
 func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
 
 func (c *txClient) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+	if err := c.outbox.checkStart(&r); err != nil {
+		return pawl.Started{}, err
+	}
 	s := start(r)
 	return pawl.Started{}, c.write(ctx, message{Start: &s})
 }
 
 func (c *txClient) SendEvent(ctx context.Context, run string, r pawl.SendRequest) error {
+	if err := c.outbox.checkEvent(run, &r); err != nil {
+		return err
+	}
 	return c.write(ctx, message{Run: run, Event: r.Name, Body: r.Payload})
 }
 
 func (c *txClient) write(ctx context.Context, m message) error {
+	o := c.outbox
 	text, err := m.encode()
 	if err != nil {
-		return wrap(err)
+		return refuse(pawl.ErrInvalid, "the message cannot be encoded: %w", err)
 	}
-	query := c.outbox.sql("INSERT INTO {table} (id, message, created_ms) VALUES (?, ?, ?)")
-	return wrap(c.tx(ctx, query, rand.Text(), text, time.Now().UnixMilli()))
+	query := "INSERT INTO {table} (id, message, created_ms) VALUES (?, ?, ?)"
+	if o.dialect == Postgres {
+		// PostgreSQL announces the message when the transaction is committed. One statement saves a round trip.
+		query = "WITH written AS (" + query + ") SELECT pg_notify('" + o.channel() + "', '')"
+	}
+	return wrap(c.tx(ctx, o.sql(query), rand.Text(), text, time.Now().UnixMilli()))
 }

@@ -34,6 +34,9 @@ type Failure struct {
 	Cause        *Failure        `json:"cause,omitempty"`
 	Also         []KnownError    `json:"also,omitempty"` // further errors of known types, where several were joined
 
+	// Encoded is what a codec of the program made of Message, Details and the data of Also, which are then empty.
+	Encoded json.RawMessage `json:"encoded,omitempty"`
+
 	// Reason is set in the failure of a run that ended because a step ended badly: why that step was not tried again.
 	Reason Reason `json:"reason,omitempty"`
 }

@@ -108,7 +108,7 @@ func (c *compiled) readOnly() error {
 func (a *app) stored(d journal.Definition) (*compiled, error) {
 	// its steps are known from its runs alone, and nothing is decided where runs are shown
 	if d.Kind == journal.KindGo {
-		return &compiled{doc: &flow.Document{Name: d.Name}, def: &core.Definition{}}, nil
+		return &compiled{doc: &flow.Document{Name: d.Name}, def: &core.Definition{HasBody: true}}, nil
 	}
 	f, err := a.flows.Get(d)
 	if errors.Is(err, journal.ErrCorrupt) {

@@ -29,6 +29,7 @@ type diagnosis struct {
 	Runs     int                 `json:"runsCompared"`     // rows held against their history
 	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0: it takes none
 	Version  string              `json:"version"`
+	Waiting  []string            `json:"waiting"` // runs that wait for the code of a Go program, and since when
 	Problems []string            `json:"problems"`
 
 	missing bool // there is no file yet
@@ -40,7 +41,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Checks the database: that every batch and every history decodes, and that each run's rows say what its
 history says; of a file also SQLite's integrity check. Tells who holds the file, or owns the partitions in
 PostgreSQL, and how long the disk of a file takes to make a write durable. It only reads the database. Exit status 1 if
-something is wrong.`,
+something is wrong. Runs that wait for the code of their Go program are listed: that is nothing wrong with the
+database.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := a.diagnose(cmd.Context())
 			if err != nil {
@@ -67,7 +69,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	if p.memory {
 		return nil, usage("a database in memory: has nothing to check; use --database sqlite:PATH")
 	}
-	d := &diagnosis{Database: p.name(), Version: buildVersion(), Problems: []string{}}
+	d := &diagnosis{Database: p.name(), Version: buildVersion(), Waiting: []string{}, Problems: []string{}}
 	if p.server != "" {
 		a.examine(ctx, d, p.server)
 		return d, nil
@@ -157,6 +159,17 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 	for _, text := range differences(r, fold) {
 		d.problem("run %s: %s", r.Row.ID, text)
 	}
+	if n := len(r.History.Entries); waitsForBody(fold) && n > 0 && len(d.Waiting) < 100 {
+		d.Waiting = append(d.Waiting, fmt.Sprintf("run %s of %s, since %s", r.Row.ID, r.Row.Workflow,
+			r.History.Entries[n-1].At))
+	}
+}
+
+// waitsForBody reports whether the run can go on only when the body of a Go function decides what comes next: it is
+// active, and no attempt of it is open.
+func waitsForBody(fold journal.View) bool {
+	return fold.Runs[0].Wake == journal.WakeActive &&
+		!slices.ContainsFunc(fold.Attempts, func(a journal.AttemptRow) bool { return a.Ended == 0 })
 }
 
 func (d *diagnosis) problem(format string, args ...any) {
@@ -265,6 +278,13 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 	if d.SyncP50 > 0 {
 		a.say("disk      %.2f ms to make a write durable", d.SyncP50)
 	}
+	if len(d.Waiting) > 0 {
+		a.say("\n%s for the code of a Go program. It is not running, or its code has changed or blocks: then its "+
+			"log and Engine.Problem say why.", wait(len(d.Waiting)))
+		for _, w := range d.Waiting {
+			a.say("  - %s", screen.Clean(w))
+		}
+	}
 	if len(d.Problems) == 0 {
 		a.say("\nNothing is wrong.")
 		return
@@ -273,6 +293,13 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 	for _, p := range d.Problems {
 		a.say("  - %s", screen.Clean(p))
 	}
+}
+
+func wait(runs int) string {
+	if runs == 1 {
+		return "1 run waits"
+	}
+	return fmt.Sprintf("%d runs wait", runs)
 }
 
 func (a *app) tellServer(d *diagnosis) {

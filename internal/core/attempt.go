@@ -27,10 +27,16 @@ func excused(f *policy.Failure) bool { return f.Type == TypeWorkerClosed || f.Ty
 // begins: without a sign of life it has not begun.
 func (s *Step) lostWithEngine() *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindLost, Type: "lost", Message: "the engine that ran the attempt is gone"}
-	if s.Lost > 0 && s.BeatAt == 0 && s.ByteAt == 0 {
+	if s.unbegun() {
 		f.Type, f.Message = TypeNotBegun, "the engine was gone before the attempt began"
 	}
 	return f
+}
+
+// unbegun reports whether the worker of a running attempt has yet to report that the work begins. It may begin only
+// when that is durable, so an attempt that is ended before does nothing.
+func (s *Step) unbegun() bool {
+	return s.Phase == StepRunning && s.Lost > 0 && s.BeatAt == 0 && s.ByteAt == 0
 }
 
 // attempt finds the step a report is about; a report for an attempt that is not in that phase is stale.

@@ -188,8 +188,8 @@ func (m *machine) settleCancel() bool {
 	return true
 }
 
-// cancel asks the run to stop: sleeps, waits, queued attempts and backoffs end at once; running attempts finish, or
-// are told to stop where interrupt is set.
+// cancel asks the run to stop: sleeps, waits, backoffs and attempts that have not begun end at once; running attempts
+// finish, or are told to stop where interrupt is set.
 func (m *machine) cancel(interrupt bool) {
 	m.emit(CancelAsked{Interrupt: interrupt})
 	for i := range m.r.Steps {
@@ -197,7 +197,7 @@ func (m *machine) cancel(interrupt bool) {
 		if s.Phase.Closed() || s.Spec.Kind == KindGroup || s.Spec.Detached {
 			continue
 		}
-		if !s.executes() || interrupt {
+		if !s.executes() || interrupt || s.unbegun() {
 			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("the run is cancelled"))
 			continue
 		}

@@ -133,6 +133,7 @@ func (c *coder) failure(p **policy.Failure) {
 		}
 		small(c, &f.Reason)
 		c.known(&f.Also)
+		c.bytes((*[]byte)(&f.Encoded))
 		c.close(outer)
 		p = &f.Cause
 	}

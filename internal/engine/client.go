@@ -71,6 +71,9 @@ func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) 
 // last run of the chain.
 // Errors: those of Operate, CodeFull.
 func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceived) error {
+	if s.Name == "" {
+		return invalid("event send", id.String(), "the event's name is empty")
+	}
 	if len(s.Payload) == 0 {
 		s.Payload = null
 	}

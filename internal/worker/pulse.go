@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// detailsEvery is the least time between two reports of details if there is no heartbeat limit. The details then only
-// have to survive a crash.
+// detailsEvery is how long new details of a heartbeat wait at most until they are reported. That much progress is lost
+// if the process is killed, whatever the limits are. It is also the least time between two reports of details.
 const detailsEvery = time.Second
 
 // pulse receives an attempt's signs of life and reports as few of them as the limits need.
@@ -19,7 +19,7 @@ const detailsEvery = time.Second
 // limit have passed since the last reported sign, and then reports the latest. With a heartbeat limit of 60s and a
 // heartbeat every second, the engine gets a report every 45s. As long as the work gives signs within its limit, the
 // engine gets one at least a quarter of the limit before its deadline. There are at most two reports in three quarters
-// of the limit.
+// of the limit. Details that differ from the reported ones do not wait so long: they are reported after detailsEvery.
 type pulse struct {
 	pool                  *Pool
 	token                 core.Token
@@ -33,9 +33,10 @@ type pulse struct {
 	beat, output   time.Time   // the last signs
 	reportedBeat   time.Time   // the last heartbeat that the engine knows
 	reportedSign   time.Time   // the last sign of either kind that the engine knows
-	details        []byte
-	detailsPending bool      // details are newer than those that the engine knows
-	detailsAt      time.Time // when details were last reported
+	details        []byte      // the last ones
+	reported       []byte      // the last details that the engine knows
+	detailsPending bool        // details differ from reported
+	detailsAt      time.Time   // when details were last reported, or the attempt's start
 }
 
 func newPulse(p *Pool, t core.Task) *pulse {
@@ -44,7 +45,7 @@ func newPulse(p *Pool, t core.Task) *pulse {
 		pool: p, token: t.Token,
 		heartbeat:  time.Duration(t.Heartbeat) * time.Microsecond,
 		inactivity: time.Duration(t.Inactivity) * time.Microsecond,
-		beat:       now, output: now, reportedBeat: now, reportedSign: now,
+		beat:       now, output: now, reportedBeat: now, reportedSign: now, detailsAt: now,
 	}
 }
 
@@ -66,7 +67,7 @@ func (p *pulse) Heartbeat(details []byte) {
 	p.beat = time.Now()
 	if details != nil {
 		p.details = bytes.Clone(details)
-		p.detailsPending = true
+		p.detailsPending = p.reported == nil || !bytes.Equal(p.details, p.reported)
 	}
 	p.update(p.beat)
 }
@@ -107,13 +108,13 @@ func (p *pulse) due() time.Time {
 			d = at
 		}
 	}
-	if p.heartbeat > 0 && (p.detailsPending || p.beat.After(p.reportedBeat)) {
+	if p.heartbeat > 0 && p.beat.After(p.reportedBeat) {
 		earlier(p.reportedBeat.Add(p.heartbeat / 4 * 3))
 	}
 	if p.inactivity > 0 && p.lastSign().After(p.reportedSign) {
 		earlier(p.reportedSign.Add(p.inactivity / 4 * 3))
 	}
-	if p.detailsPending && p.heartbeat == 0 {
+	if p.detailsPending {
 		earlier(p.detailsAt.Add(detailsEvery))
 	}
 	return d
@@ -149,7 +150,7 @@ func (p *pulse) send(now, sign time.Time, output bool) {
 		At: p.pool.cfg.Now().Add(-now.Sub(sign)),
 	}
 	if !output && p.detailsPending {
-		in.Details = p.details
+		in.Details, p.reported = p.details, p.details
 		p.detailsPending = false
 		p.detailsAt = now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,19 +134,28 @@ func TestPulse(t *testing.T) {
 				{2 * second, false, "4"},
 				{second / 10, false, "5"},
 			},
-			want: "100ms: beat of 100ms 1\n1.1s: beat of 300ms 3\n2.3s: beat of 2.3s 4\n", details: "5",
+			want: "1s: beat of 300ms 3\n2.3s: beat of 2.3s 4\n", details: "5",
+		},
+		"details do not wait for a long limit": {
+			heartbeat: time.Minute, signs: []sign{
+				{second / 2, false, "1"},
+				{second, false, "2"},
+				{second, false, "2"},
+				{second, false, "2"},
+				{second / 2, false, "3"},
+			},
+			want: "1s: beat of 500ms 1\n2s: beat of 1.5s 2\n4s: beat of 4s 3\n",
+		},
+		"details that stay the same are as lazy as a heartbeat": {
+			heartbeat: 4 * second, signs: []sign{{second, false, "1"}, {second, false, "1"}, {8 * second, false, ""}},
+			want: "1s: beat of 1s 1\n4s: beat of 2s \n10s: beat of 10s \n",
+		},
+		"details of a short attempt come with its end": {
+			heartbeat: time.Minute, signs: []sign{{second / 2, false, "1"}}, details: "1",
 		},
 		"details travel with the next report": {
-			heartbeat: 4 * second, signs: []sign{
-				{second, false, "1"},
-				{second, false, ""},
-				{1500 * time.Millisecond, false, "2"},
-			},
-			want: "3s: beat of 2s 1\n", details: "2",
-		},
-		"details that are given as the attempt begins are reported before the limit fires": {
-			heartbeat: 4 * second, signs: []sign{{0, false, "1"}, {10 * second, false, ""}},
-			want: "3s: beat of 0s 1\n10s: beat of 10s \n",
+			heartbeat: second, signs: []sign{{second / 10, false, "1"}, {700 * time.Millisecond, false, "2"}},
+			want: "750ms: beat of 100ms 1\n", details: "2",
 		},
 		"both limits have their own reports": {
 			heartbeat: 40 * second, inactivity: 4 * second,
@@ -181,7 +191,7 @@ func TestPulseKeepsDeadlines(t *testing.T) {
 			s := sign{pause: time.Duration(rapid.Int64Range(1, int64(scale)).Draw(rt,
 				"pause")).Truncate(time.Microsecond) + time.Microsecond}
 			if s.output = rapid.Bool().Draw(rt, "output"); !s.output && rapid.Bool().Draw(rt, "detailed") {
-				s.details = "x"
+				s.details = strconv.Itoa(rapid.IntRange(0, 9).Draw(rt, "details"))
 			}
 			return s
 		}), 0, 60).Draw(rt, "signs")
@@ -196,14 +206,8 @@ func TestPulseKeepsDeadlines(t *testing.T) {
 		if problem := tooMany(heartbeat, inactivity, beats); problem != "" {
 			rt.Fatalf("%s\nreports:\n%s", problem, outline(beats))
 		}
-		if last := lastDetails(signs); last >= 0 {
-			reported := end.Details != nil
-			for _, b := range beats {
-				reported = reported || b.Details != nil && b.when >= since(signs, last)
-			}
-			if !reported {
-				rt.Fatalf("the last details were lost\nreports:\n%s", outline(beats))
-			}
+		if problem := outdated(signs, beats, end.Details); problem != "" {
+			rt.Fatalf("%s\nreports:\n%s", problem, outline(beats))
 		}
 	})
 }
@@ -216,13 +220,34 @@ func since(signs []sign, i int) (at time.Duration) {
 	return at
 }
 
-func lastDetails(signs []sign) int {
-	for i := len(signs) - 1; i >= 0; i-- {
-		if signs[i].details != "" {
-			return i
+// outdated names details that the engine should have known a second after they were given, or at the end, and did not:
+// it knew older ones, or none. last are those that came with the end.
+func outdated(signs []sign, beats []heard, last []byte) string {
+	over := since(signs, len(signs)-1)
+	for i, s := range signs {
+		if s.details == "" {
+			continue
+		}
+		given := since(signs, i)
+		by := min(given+time.Second, over)
+		known := ""
+		for _, b := range beats {
+			if b.Details != nil && b.when <= by {
+				known = string(b.Details)
+			}
+		}
+		if by == over && last != nil {
+			known = string(last)
+		}
+		recent := false
+		for j, later := range signs[i:] {
+			recent = recent || later.details == known && known != "" && since(signs, i+j) <= by
+		}
+		if !recent {
+			return fmt.Sprintf("at %v the engine knew %q, and not what was given at %v or later", by, known, given)
 		}
 	}
-	return -1
+	return ""
 }
 
 // broken names a sign that the engine should have heard of and did not.

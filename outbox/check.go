@@ -1,0 +1,71 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// refusal is a message that is not written, because it could never be delivered. For errors.Is it is its kind:
+// ErrInvalid or ErrTooLarge.
+type refusal struct {
+	kind error
+	error
+}
+
+func (r *refusal) Is(target error) bool { return target == r.kind }
+func (r *refusal) Unwrap() error        { return r.error }
+
+func refuse(kind error, format string, args ...any) error {
+	return wrap(&refusal{kind, fmt.Errorf(format, args...)})
+}
+
+// checkStart refuses a start that no engine would make.
+func (o *Outbox) checkStart(r *pawl.StartRequest) error {
+	if r.Workflow == "" {
+		return refuse(pawl.ErrInvalid, "start: the workflow's name is empty")
+	}
+	if len(r.Steps) > 0 || r.From != "" {
+		return refuse(pawl.ErrInvalid, "start %s: RerunSteps and RerunFrom need an earlier run: use RestartRun",
+			r.Workflow)
+	}
+	what := "start " + r.Workflow
+	return errors.Join(
+		checkText(what, "workflow", r.Workflow), checkText(what, "workflow id", r.ID),
+		checkText(what, "idempotency key", r.Key), checkText(what, "actor", r.Actor),
+		checkText(what, "reason", r.Reason), o.checkPayload(what, "input", r.Input),
+	)
+}
+
+// checkEvent refuses an event that no engine would take.
+func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
+	switch {
+	case run == "":
+		return refuse(pawl.ErrInvalid, "event %q: the id is empty: give a workflow id or a run id", e.Name)
+	case e.Name == "":
+		return refuse(pawl.ErrInvalid, "event for %q: the event's name is empty", run)
+	}
+	what := fmt.Sprintf("event %q for %q", e.Name, run)
+	return errors.Join(
+		checkText(what, "id", run), checkText(what, "name", e.Name), o.checkPayload(what, "payload", e.Payload),
+	)
+}
+
+// checkText refuses what JSON would change: the message would then name another run.
+func checkText(what, field, value string) error {
+	if utf8.ValidString(value) {
+		return nil
+	}
+	return refuse(pawl.ErrInvalid, "%s: the %s %q is not valid UTF-8", what, field, value)
+}
+
+func (o *Outbox) checkPayload(what, field string, payload []byte) error {
+	if len(payload) <= o.maxPayload {
+		return nil
+	}
+	return refuse(pawl.ErrTooLarge, "%s: the %s has %d bytes, more than the %d that are allowed: store it elsewhere "+
+		"and pass a reference, or raise MaxPayload of the outbox and of the engine", what, field, len(payload),
+		o.maxPayload)
+}
