@@ -48,8 +48,8 @@ func TestOwnWorkflows(t *testing.T) {
 	out, ok := output(t, top(t), "go", "vet", "-vettool="+build(t),
 		".", "./examples/...", "./pawltest")
 	if !ok {
-		t.Errorf("a report that is wrong is a fault of internal/vet. A body that does such a thing on purpose says so with "+
-			"a comment on that line: //pawlvet:ignore and the reason.\n%s", out)
+		t.Errorf("a report that is wrong is a fault of internal/vet. A body that does such a thing on purpose says so "+
+			"with a comment on that line: //pawlvet:ignore and the reason.\n%s", out)
 	}
 }
 
@@ -90,7 +90,8 @@ func TestGoVet(t *testing.T) {
 	write("go.mod", strings.Replace(read("go.mod"), "module "+module, "module example.com/shop", 1)+
 		"\nrequire "+module+" v0.0.0\n\nreplace "+module+" => "+filepath.ToSlash(top(t))+"\n")
 
-	want := "main.go:10:9: time.Now in a workflow's body gives another instant when the body is called again: use pawl.Now(ctx)"
+	want := "main.go:10:9: time.Now in a workflow's body gives another instant when the body is called again: use " +
+		"pawl.Now(ctx)"
 	for _, command := range [][]string{
 		{"go", "vet", "-vettool=" + bin, "./..."},
 		{bin, "./..."},

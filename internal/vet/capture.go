@@ -57,8 +57,8 @@ func (c *checker) checkFilled(call *ast.CallExpr, at place) {
 	}
 }
 
-// checkWrite reports a write to a variable that is the body's own. What lives longer than one call of the body, such as a
-// counter of a test or the receiver of a method, is not: its author knows that no run owns it.
+// checkWrite reports a write to a variable that is the body's own. A variable that lives longer than one call of the
+// body, such as a counter of a test or what a method's receiver points to, is not: no run owns it.
 func (c *checker) checkWrite(left ast.Expr, at place) {
 	if left == nil {
 		return
@@ -68,8 +68,8 @@ func (c *checker) checkWrite(left ast.Expr, at place) {
 		return
 	}
 	if at.role == inStep {
-		c.report(left, capture, "the step writes "+v.Name()+", a variable of the body, which is lost when the body is called again: "+
-			"return the value from the step's function")
+		c.report(left, capture, "the step writes "+v.Name()+", a variable of the body, which is lost when the body is "+
+			"called again: return the value from the step's function")
 		return
 	}
 	if indexed != nil {
@@ -77,8 +77,8 @@ func (c *checker) checkWrite(left ast.Expr, at place) {
 			return // each branch may have an element of its own
 		}
 	}
-	c.report(left, capture, "the branch writes "+v.Name()+", a variable of the body, while other code may use it: return the value "+
-		"from the branch's function, and take it from the future or from pawl.Map")
+	c.report(left, capture, "the branch writes "+v.Name()+", a variable of the body, while other code may use it: "+
+		"return the value from the branch's function, and take it from the future or from pawl.Map")
 }
 
 func isReceiver(root ast.Node, v *types.Var) bool {

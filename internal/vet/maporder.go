@@ -17,8 +17,8 @@ func (c *checker) checkMapOrder(loop *ast.RangeStmt, at place) {
 		what = c.appendIn(loop, at)
 	}
 	if what != "" {
-		c.report(loop, mapOrder, "a map has another order when the body is called again, and this loop over it "+what+": loop "+
-			"over the sorted keys, slices.Sorted(maps.Keys(m))")
+		c.report(loop, mapOrder, "a map has another order when the body is called again, and this loop over it "+what+
+			": loop over the sorted keys, slices.Sorted(maps.Keys(m))")
 	}
 }
 

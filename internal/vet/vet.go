@@ -1,8 +1,8 @@
 // Package vet finds code in the bodies of workflows that gives another result when a body is called again.
 //
-// It knows a body by its type: a function that takes a pawl.Context. A function that is passed to pawl beside one and takes
-// a context.Context is a step's; one that is passed to pawl.Go or pawl.Map is a branch's. What a package's own functions
-// do with a function that they get is looked up, so that their callers are judged correctly.
+// It knows a body by its type: a function that takes a pawl.Context. A function that is passed to package pawl, or to a
+// call beside a pawl.Context, and takes a context.Context is a step's; one that is passed to pawl.Go or pawl.Map is a
+// branch's. For functions of the checked package it looks up whether they pass on to a step what they get.
 package vet
 
 import (
@@ -149,7 +149,9 @@ func (c *checker) report(n ast.Node, category, message string) {
 
 // takesContext reports whether a function has a parameter that is a pawl.Context.
 func (c *checker) takesContext(f *ast.FuncType) bool {
-	return slices.ContainsFunc(f.Params.List, func(p *ast.Field) bool { return isContext(c.pass.TypesInfo.TypeOf(p.Type)) })
+	return slices.ContainsFunc(f.Params.List, func(p *ast.Field) bool {
+		return isContext(c.pass.TypesInfo.TypeOf(p.Type))
+	})
 }
 
 // takesStandard reports whether a function has a parameter that is a context.Context.

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/vet"
 )
 
-// TestAnalyzer compares the reports with the "want" comments in testdata, which uses the real package pawl. What is beside
-// them in each package is right and must not be reported.
+// TestAnalyzer compares the reports with the "want" comments in testdata, which uses the real package pawl. What is
+// beside them in each package is right and must not be reported.
 func TestAnalyzer(t *testing.T) {
 	top, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -27,6 +27,6 @@ func TestAnalyzer(t *testing.T) {
 		reports += len(result.Action.Diagnostics)
 	}
 	if reports == 0 {
-		t.Error("nothing is reported: the packages were not analyzed")
+		t.Error("nothing is reported: the packages were not checked")
 	}
 }

@@ -38,6 +38,7 @@ func (c *checker) walk(n ast.Node, at place) {
 			c.checkInStep(n, at)
 		case inBranch, inBody:
 			return c.checkDeciding(n, at)
+		case unknown: // it may be a step's
 		}
 		return true
 	})
@@ -73,8 +74,8 @@ func (c *checker) checkDeciding(n ast.Node, at place) bool {
 	case *ast.Ident:
 		c.checkReader(n)
 		if at.role == inBranch && c.isOuterContext(n, at) {
-			c.report(n, context, n.Name+" is not the Context of this branch, and its calls would be mixed up with those of "+
-				"the body around it: use the Context that the branch's function gets")
+			c.report(n, context, n.Name+" is not the Context of this branch, so its calls would be mixed up with "+
+				"others: use the Context that the branch's function gets")
 		}
 	}
 	return true
@@ -92,8 +93,8 @@ func (c *checker) checkInStep(n ast.Node, at place) {
 		}
 	case *ast.TypeAssertExpr:
 		if n.Type != nil && isContext(c.pass.TypesInfo.TypeOf(n.Type)) {
-			c.report(n, context, "a step's context is never a pawl.Context, since a step makes no durable calls: make them "+
-				"in the body, before the step or after it")
+			c.report(n, context, "a step's context is never a pawl.Context, since a step makes no durable calls: "+
+				"make them in the body, before the step or after it")
 		}
 	}
 }
@@ -115,16 +116,16 @@ func (c *checker) checkDurableInStep(call *ast.CallExpr, at place) {
 	case own, plain:
 		return
 	case isOf(f, "Now"):
-		c.report(call, clock, "pawl.Now in a step's function depends on how far the body is: use time.Now here, or call "+
-			"pawl.Now in the body, before the step")
+		c.report(call, clock, "pawl.Now in a step's function depends on how far the body is: use time.Now here, or "+
+			"call pawl.Now in the body, before the step")
 		return
 	}
 	name := "this"
 	if f != nil {
 		name = display(f)
 	}
-	c.report(call, context, name+" is a durable call, which a step's function cannot make: make it in the body, before "+
-		"the step or after it, or begin a branch (pawl.Go) instead of the step")
+	c.report(call, context, name+" is a durable call, which a step's function cannot make: make it in the "+
+		"body, before the step or after it, or begin a branch (pawl.Go) instead of the step")
 }
 
 // isOuterContext reports whether it is a variable that holds a pawl.Context and is not of the function it is used in.
