@@ -84,9 +84,9 @@ func failing(err error) core.Close {
 		case policy.LimitExecution, policy.LimitRun:
 			f := *step.Failure
 			f.Message = err.Error()
-			return core.Close{Phase: core.RunTimedOut, Failure: &f}
+			return core.Close{Phase: core.RunTimedOut, Failure: &f, From: stepsOf(err)}
 		default:
 		}
 	}
-	return core.Close{Phase: core.RunFailed, Failure: failureOf(err)}
+	return core.Close{Phase: core.RunFailed, Failure: failureOf(err), From: stepsOf(err)}
 }

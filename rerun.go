@@ -28,7 +28,7 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	if err != nil {
 		return "", err
 	}
-	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input}
+	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map()}
 	for _, opt := range opts {
 		opt(&req)
 	}
@@ -100,9 +100,5 @@ func noStep(op string, run core.RunID, name string) error {
 }
 
 func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return e.engine.Inspect(ctx, run)
+	return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
 }

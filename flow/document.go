@@ -256,6 +256,7 @@ var (
 	deadlineKeys = append([]string{"at"}, limitKeys...)
 	retryKeys    = []string{
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
+		"maxLost",
 	}
 	execKeys         = []string{"command", "shell", "env", "dir", "stdin", "grace"}
 	execSettingsKeys = []string{"env", "dir", "grace"}

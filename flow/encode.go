@@ -333,6 +333,13 @@ func encodeRetry(r *policy.Retry) tree.Value {
 	if len(r.NonRetryable) > 0 {
 		out.put("nonRetryable", V(r.NonRetryable))
 	}
+	switch r.MaxLost {
+	case 0:
+	case policy.Unlimited:
+		out.put("maxLost", V("unlimited"))
+	default:
+		out.put("maxLost", V(r.MaxLost))
+	}
 	if r.MaxAttempts == 1 && len(out.n.Fields) == 1 {
 		return V("none")
 	}

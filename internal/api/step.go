@@ -56,7 +56,7 @@ type Step struct {
 
 	Phase  StepPhase `json:"phase"`
 	Reason string    `json:"reason,omitempty"` // why it was not tried again
-	Why    string    `json:"why,omitempty"`    // in a sentence why it ended as it did
+	Why    string    `json:"why,omitempty"`    // why it ended as it did; of an open one, that it is a suspect
 
 	ScheduledAt Time     `json:"scheduledAt,omitzero"`
 	ReadyAt     Time     `json:"readyAt,omitzero"`   // its last attempt waits, or waited, for a worker from here on

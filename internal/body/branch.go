@@ -19,6 +19,7 @@ type Branch struct {
 	last   *Step          // the last step it has seen the end of
 	now    core.Time      // the instant of what it has seen last
 	draws  uint64         // random numbers so far
+	causes core.Causes    // of what it decides next; see causes.go
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
 
@@ -52,7 +53,9 @@ func (s *Session) Start(limit time.Duration) *Branch {
 
 // Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
-	return s.begin(&Branch{prefix: key + "/", now: parent.now, last: parent.last})
+	return s.begin(&Branch{
+		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
+	})
 }
 
 func (s *Session) begin(b *Branch) *Branch {
@@ -93,13 +96,15 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		return st
 	}
 	if st := s.refusal(b, sc, spec); st != nil {
+		st.scope = sc
 		return st
 	}
 	if !s.Replays(b) {
 		st := s.step(spec.Name)
 		st.record.Spec, st.asked, st.scope = spec, true, sc
 		s.offer(st, fn)
-		cmd.Item, cmd.Group = -1, core.NoStep
+		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
+		b.decided(st)
 		s.commands = append(s.commands, cmd)
 		return st
 	}
@@ -109,6 +114,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		return nil
 	}
 	st.scope = sc
+	b.decided(st)
 	s.offer(st, fn)
 	if sc.isCancelled() { // by another branch, before this one came to the step again
 		s.CancelStep(st)
@@ -185,16 +191,18 @@ func (s *Session) Marked(key string) []byte {
 }
 
 // Mark records a decision that stands in no order.
-func (s *Session) Mark(key string, value []byte) { s.note(TypeMark, key, value) }
+func (s *Session) Mark(key string, value []byte, causes core.Causes) {
+	s.note(TypeMark, key, core.Mark{Output: value, Causes: causes})
+}
 
-// note records a decision.
-func (s *Session) note(taskType, key string, value []byte) {
-	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
+// note records a decision that follows from some failures.
+func (s *Session) note(taskType, key string, m core.Mark) {
+	m.Spec = &core.StepSpec{Name: key, Def: -1, Type: taskType}
 	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
-	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
+	st.record.Spec, st.record.Output, st.record.Phase = m.Spec, m.Output, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value})
+	s.commands = append(s.commands, m)
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the
@@ -210,7 +218,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 		v = oldest
 	} else {
 		v = newest
-		s.Mark(key, []byte(strconv.Itoa(v)))
+		s.Mark(key, []byte(strconv.Itoa(v)), core.Causes{}) // all of the run goes by it, so no retry drops it
 	}
 	if s.versions == nil {
 		s.versions = map[string]int{}
@@ -302,6 +310,7 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if g := b.group; g != nil {
 		g.ended++
 		g.failed = g.failed || out.Failed
+		g.causes = joined(g.causes, b.causes)
 		s.fire(&g.changed)
 	}
 	s.running--

@@ -115,7 +115,7 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))
 		return nil
 	case next == nil && known == nil && !s.branchKnown(key):
-		s.note(TypeBranch, key, nil)
+		s.note(TypeBranch, key, core.Mark{Causes: copied(parent.causes)})
 	default:
 		s.noteStray(key)
 	}
@@ -154,7 +154,8 @@ type items struct {
 	atOnce  int
 	begun   int
 	ended   int
-	failed  bool // one of them has
+	failed  bool        // one of them has
+	causes  core.Causes // of what those that have ended would decide next
 	changed Signal
 	old     bool // its rounds are not recorded: the history is from before they were, or the code is new
 }
@@ -209,7 +210,8 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 		return 0, true
 	}
 	if n = g.room(); n > 0 {
-		s.note(TypeBranch, key, strconv.AppendInt(nil, int64(n), 10))
+		begun := strconv.AppendInt(nil, int64(n), 10)
+		s.note(TypeBranch, key, core.Mark{Output: begun, Causes: copied(parent.causes)})
 	}
 	return n, true
 }

@@ -14,7 +14,8 @@ import (
 // whose end is that of its run.
 type Scope struct {
 	parent    *Scope
-	key       string // of the mark that records its cancel
+	by        *Branch // that made it; what is cancelled follows from the failures that it has seen
+	key       string  // of the mark that records its cancel
 	cancelled bool
 	// at is the mark's place among the recorded steps. What is recorded after it was decided when the scope had been
 	// cancelled. NoStep: the mark was not recorded when this call of the body began.
@@ -54,8 +55,8 @@ func (sc *Scope) isCancelled() bool {
 
 // newScope returns a scope in another one. Where its cancel is recorded it is cancelled from the beginning: another
 // branch may come to a step in it before the branch that cancels it comes to that again.
-func (s *Session) newScope(parent *Scope, key string) *Scope {
-	sc := &Scope{parent: parent, key: key, at: core.NoStep}
+func (s *Session) newScope(by *Branch, parent *Scope, key string) *Scope {
+	sc := &Scope{by: by, parent: parent, key: key, at: core.NoStep}
 	if s.Marked(key) != nil {
 		sc.cancelled, sc.at = true, s.steps[key].record.ID
 	}
@@ -65,7 +66,7 @@ func (s *Session) newScope(parent *Scope, key string) *Scope {
 // NewScope returns the next scope that a branch makes in another one.
 func (s *Session) NewScope(b *Branch, parent *Scope) *Scope {
 	b.scopes++
-	return s.newScope(parent, b.prefix+"scope["+strconv.Itoa(b.scopes)+"]")
+	return s.newScope(b, parent, b.prefix+"scope["+strconv.Itoa(b.scopes)+"]")
 }
 
 // CancelScope ends what is open in a scope. That it did is recorded, so that a body that is called again finds the same
@@ -75,7 +76,7 @@ func (s *Session) CancelScope(sc *Scope) {
 		return
 	}
 	sc.cancelled = true
-	s.Mark(sc.key, []byte("true"))
+	s.Mark(sc.key, []byte("true"), copied(sc.by.causes))
 	var open []*Step
 	for _, st := range s.steps {
 		if st.asked && !st.mark && !st.closed && st.scope.within(sc) {

@@ -96,6 +96,7 @@ type Step struct {
 	closed    bool
 	confirmed bool // its end is durable: its instant is known
 	asked     bool // the body has come to it in this call
+	follows   bool // from a step that failed
 	cancelled bool // the body has cancelled it
 	refused   bool // it never began, because its scope or its run had ended; nothing is recorded of it
 	scope     *Scope

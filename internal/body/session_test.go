@@ -81,7 +81,7 @@ func (p *player) play(d *datadriven.TestData) {
 	case "wait":
 		p.wait(arg(0), d.CmdArgs[1:])
 	case "mark":
-		p.s.Mark(arg(1), []byte(arg(2)))
+		p.s.Mark(arg(1), []byte(arg(2)), core.Causes{})
 	case "version":
 		p.say("version %d", p.s.version(p.branch(arg(0)), arg(1), number(arg(2)), number(arg(3))))
 	case "spawn":

@@ -177,6 +177,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 		return engine.Step{}, err
 	}
 	t.wait(what, r.settled, r.signal())
+	t.branch.saw(r)
 	var record engine.Step
 	if r.step != nil {
 		record = r.step.record // copied, since news of its end may still come
@@ -191,7 +192,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 // Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil stands for a
 // result that is there from the beginning.
 func (t *Thread) Any(results []*Result) (int, error) {
-	what := Named("pawl.Any")
+	what := Named("pawl.Select")
 	if err := t.enterFor(what, results...); err != nil {
 		return -1, err
 	}
@@ -206,6 +207,7 @@ func (t *Thread) Any(results []*Result) (int, error) {
 		}
 		if r := results[n]; r != nil {
 			t.wait(what, r.settled, r.signal())
+			t.branch.saw(r)
 		}
 		t.exit()
 		return n, nil
@@ -226,7 +228,10 @@ func (t *Thread) Any(results []*Result) (int, error) {
 	}
 	t.wait(what, func() bool { return first() >= 0 }, signals...)
 	n := first()
-	t.live.session.Mark(key, []byte(strconv.Itoa(n)))
+	if r := results[n]; r != nil {
+		t.branch.saw(r)
+	}
+	t.live.session.Mark(key, []byte(strconv.Itoa(n)), copied(t.branch.causes))
 	t.exit()
 	return n, nil
 }
@@ -241,7 +246,7 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if child == nil {
 		t.leave()
 	}
-	child.scope = t.live.session.newScope(t.scope, key+"/scope[0]")
+	child.scope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]")
 	t.live.launch(child, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
@@ -267,6 +272,7 @@ func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)
 	if s.missing(t.branch, g) {
 		t.leave()
 	}
+	t.branch.causes = joined(t.branch.causes, g.causes)
 	t.exit()
 	return g.begun, nil
 }

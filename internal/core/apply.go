@@ -17,7 +17,7 @@ func Apply(r *Run, at Time, rec Record) {
 		if r.Closing != nil {
 			stage = r.Closing.Hook // another outcome; the hooks that were asked for are not asked for again
 		}
-		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, Hook: stage}
+		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, From: rec.From, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
 	case RunStopping:
 		r.applyStopping(rec)
@@ -27,6 +27,7 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Phase, r.EndedAt, r.Failure = rec.Phase, at, rec.Failure
 		if c := r.Closing; c != nil && c.Phase == rec.Phase {
 			r.Output, r.Failure = c.Output, c.Failure
+			r.cameFrom(c.From)
 		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 	case RunReopened:
@@ -69,7 +70,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Input = rec.Input
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 	r.Parent, r.Chain = rec.Parent, rec.Chain
-	r.Notify = rec.Notify
+	r.Notify, r.Labels = rec.Notify, rec.Labels
 
 	r.CreatedAt, r.StartAt = at, rec.StartAt
 	r.Phase = RunPending
@@ -83,6 +84,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.Phase = RunRunning
 	r.EndedAt = 0
 	r.Output, r.Failure = nil, nil
+	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
 	r.Closing, r.Stop = nil, nil
@@ -90,6 +92,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.bodyPending = true
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
+		r.unfollow(id)
 	}
 	r.byKey = nil
 }
@@ -116,6 +119,7 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 		s.Shared = &Shared{Key: rec.ShareKey}
 	}
 	r.add(s)
+	r.follow(s.ID, causes{rec.Saw, rec.After})
 }
 
 func (r *Run) applyOmitted(at Time, rec StepOmitted) {
@@ -124,7 +128,10 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output,
 		Upstream: rec.Upstream, Kept: rec.Kept,
 	})
-	r.noteClosed(StepID(len(r.Steps) - 1))
+	id := StepID(len(r.Steps) - 1)
+	r.follow(id, causes{rec.Saw, rec.After})
+	r.noteClosed(id)
+	r.Labels = r.Labels.With(rec.Labels)
 }
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
@@ -200,6 +207,7 @@ func (s *Step) ready(at Time) {
 	s.Phase, s.ReadyAt = StepScheduled, at
 	s.Started, s.BeatAt, s.ByteAt = 0, 0, 0
 	s.NextAt = 0 // the backoff is over
+	s.resumed = hashed(s.Details)
 	s.Attempt++
 	s.Counted++
 }
@@ -249,8 +257,9 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 			s.Lost++
 		}
 		s.Counted--
+		s.Apart = rec.Apart
 	} else {
-		s.Lost = 0
+		s.Lost, s.Apart = 0, 0
 	}
 	s.Started = 0
 	s.Child = RunID{}
@@ -278,7 +287,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		s.NextAt = rec.NextAt
 	}
 	if rec.Budget {
-		s.Counted, s.Lost = 0, 0
+		s.Counted, s.Lost, s.Apart = 0, 0, 0
 		s.Delay, s.Began = 0, 0
 	}
 	if s.Phase == StepScheduled {

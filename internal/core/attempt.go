@@ -218,15 +218,17 @@ func (m *machine) expireWithChild(s *Step, cause *policy.Failure) bool {
 // end.
 func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopping bool) {
 	p := s.Effective()
-	v, note := m.judge(s, p, f)
+	apart := s.apart(f, details)
+	v, note := m.judge(s, p, f, apart)
 	if v.Retry {
 		m.emit(AttemptEnded{
 			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note,
+			Apart: apart,
 		})
 		m.readyAgain(s.ID)
 		return
 	}
-	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note})
+	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note, Apart: apart})
 	phase, last := failedPhase(s, f), f
 	if v.Reason == policy.ReasonNoTimeLeft {
 		// The step ends as the deadline's expiry would end it, with the last real failure attached.
@@ -235,13 +237,13 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: v.Reason, Failure: last})
 }
 
-func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Verdict, string) {
+func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int) (policy.Verdict, string) {
 	h := policy.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
 		Closed: m.r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || m.r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
-		h.Counted, h.Lost = s.Counted-1, s.Lost
+		h.Counted, h.Lost, h.Apart = s.Counted-1, s.Lost, apart
 		if !excused(f) {
 			h.Lost++
 		}

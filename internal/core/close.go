@@ -12,12 +12,12 @@ func cancelled(msg string) *policy.Failure {
 }
 
 // close settles the outcome that the decider decided. Steps that are still open are cancelled.
-func (m *machine) close(phase RunPhase, output []byte, f *policy.Failure) {
+func (m *machine) close(cmd Close) {
 	if m.r.Closing != nil || m.r.Phase.Closed() {
 		return
 	}
-	m.stopOpen("the run has " + phase.String())
-	m.settle(phase, output, f)
+	m.stopOpen("the run has " + cmd.Phase.String())
+	m.emit(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.idsOf(cmd.From)})
 }
 
 // settle records how the run will end. It ends when its hooks have run and its attempts have stopped.
@@ -152,7 +152,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key,
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
-		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor,
+		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

@@ -310,6 +310,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Actor)
 	c.text(&r.Reason)
 	c.text(&r.Notify)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }
@@ -318,6 +319,7 @@ func (r *RunClosing) fields(c *coder) {
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
 	c.failure(&r.Failure)
+	c.steps(&r.From)
 }
 
 func (r *RunStopping) fields(c *coder) {
@@ -365,6 +367,8 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.Deadline)
 	c.flag(&r.Until)
 	c.text(&r.ShareKey)
+	c.steps(&r.Saw)
+	c.steps(&r.After)
 }
 
 func (r *StepOmitted) fields(c *coder) {
@@ -375,6 +379,9 @@ func (r *StepOmitted) fields(c *coder) {
 	c.flag(&r.Kept)
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
+	c.steps(&r.Saw)
+	c.steps(&r.After)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
@@ -411,6 +418,7 @@ func (r *AttemptEnded) fields(c *coder) {
 	c.flag(&r.Retry)
 	c.time(&r.NextAt)
 	c.text(&r.Note)
+	optional(c, &r.Apart)
 }
 
 func (r *AttemptStopped) fields(c *coder) {

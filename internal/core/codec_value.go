@@ -202,6 +202,7 @@ func (c *coder) retry(r *policy.Retry) {
 	c.text(&r.When)
 	c.texts(&r.NonRetryable)
 	c.text(&r.Origin)
+	optional(c, &r.MaxLost)
 	c.close(outer)
 }
 

@@ -20,6 +20,7 @@ type (
 		Until   Time            // KindSleep: its end, or
 		For     time.Duration   // KindSleep: its length, from its scheduling
 		Key     string          // of limits for each key; empty: the spec's
+		Causes                  // what a body knew when it decided this
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 
@@ -44,6 +45,8 @@ type (
 	Mark struct {
 		Spec   *StepSpec
 		Output []byte
+		Causes
+		Labels Labels // a change of the run's labels
 	}
 
 	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
@@ -59,8 +62,15 @@ type (
 		Phase   RunPhase // RunSucceeded, RunFailed, RunTimedOut, RunCancelled or RunContinued
 		Output  []byte
 		Failure *policy.Failure
+		From    []string // keys of the failed steps that the failure came from; of a body
 	}
 )
+
+// Causes are what a decision of a body follows from, as far as a retry has to know it.
+type Causes struct {
+	Saw   []string // keys of the steps that the branch has seen fail since it last decided something
+	After []string // keys of the last decisions that follow from such failures, also of branches that it has joined
+}
 
 func (Schedule) command()   {}
 func (Skip) command()       {}

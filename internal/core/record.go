@@ -46,6 +46,7 @@ type (
 		Chain         Chain
 		Notify        string
 		Actor, Reason string
+		Labels        Labels
 	}
 
 	// RunStarted: a delayed run began; a run without delay has only RunCreated.
@@ -56,6 +57,7 @@ type (
 		Phase   RunPhase
 		Output  []byte
 		Failure *policy.Failure
+		From    []StepID // of a body: the failed steps that the failure came from; none: the body's own
 	}
 
 	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
@@ -79,7 +81,7 @@ type (
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // skipped dependants and hooks, which are decided again
+		Drop                []StepID // what is decided anew: skipped dependants, what a body made of the failure, hooks
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
@@ -104,10 +106,11 @@ type (
 		Item            int32
 		Group           StepID
 		ScheduleToClose Time
-		NextAt          Time   // a sleep's end, a wait's deadline
-		Deadline        Time   // one that is an instant; it binds from here on
-		Until           bool   // of a sleep: NextAt is the instant it was to end at, not a length from now
-		ShareKey        string // of its queue's and service's limits for each key; empty: the spec's
+		NextAt          Time     // a sleep's end, a wait's deadline
+		Deadline        Time     // one that is an instant; it binds from here on
+		Until           bool     // of a sleep: NextAt is the instant it was to end at, not a length from now
+		ShareKey        string   // of its queue's and service's limits for each key; empty: the spec's
+		Saw, After      []StepID // of a body; see Causes
 	}
 
 	// StepOmitted records a step that does not run.
@@ -120,6 +123,9 @@ type (
 		Kept     bool // its result was taken over from an earlier run
 		Phase    StepPhase
 		Output   []byte
+		Saw      []StepID // of a body; see Causes
+		After    []StepID
+		Labels   Labels // a change of the run's labels, which the body has decided
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
@@ -156,6 +162,7 @@ type (
 		Retry    bool
 		NextAt   Time
 		Note     string // a broken When expression
+		Apart    int    // of a lost attempt: how many now count; see Step
 	}
 
 	// AttemptStopped: the work of an ended attempt is gone or abandoned.

@@ -50,6 +50,7 @@ type Run struct {
 	Parent Parent // of a child run
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty: none
+	Labels Labels
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
@@ -65,16 +66,17 @@ type Run struct {
 	Next         RunID // the chain's next run; zero: none
 	Seq          int   // entries folded so far
 
-	def     *Definition
-	decider Decider
-	asked   bool              // the decider has been asked about the state as a whole
-	wakes   wakes             // open steps by the instant each wants something
-	byKey   map[string]StepID // steps by key; built when first asked for
-	open    int               // steps that are not closed, hooks included
-	live    int               // steps with a running attempt, or one that is still stopping
-	queued  int               // steps whose attempt waits for a worker
-	changed []StepID          // closed since the decider was last asked
-	last    Time              // the instant of the last entry
+	def      *Definition
+	decider  Decider
+	asked    bool              // the decider has been asked about the state as a whole
+	wakes    wakes             // open steps by the instant each wants something
+	byKey    map[string]StepID // steps by key; built when first asked for
+	open     int               // steps that are not closed, hooks included
+	live     int               // steps with a running attempt, or one that is still stopping
+	queued   int               // steps whose attempt waits for a worker
+	changed  []StepID          // closed since the decider was last asked
+	last     Time              // the instant of the last entry
+	failures *failures         // of a body: what came from which failure; nil: nothing
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }
@@ -127,7 +129,8 @@ type Closing struct {
 	Phase   RunPhase
 	Output  []byte
 	Failure *policy.Failure
-	Hook    int // the stage of hooks the decider has been asked for
+	From    []StepID // as of RunClosing
+	Hook    int      // the stage of hooks the decider has been asked for
 }
 
 // Step is the state of one step.
@@ -149,6 +152,7 @@ type Step struct {
 	Attempt  int   // number of the last attempt, 0 before the first
 	Counted  int   // attempts that use up the budget
 	Lost     int   // lost attempts in a row
+	Apart    int   // those of them that count: it ran apart from other suspects, and has made no progress since
 	Began    Time  // the first attempt's start; zero: not started
 	ReadyAt  Time  // the attempt became ready for a worker
 	Started  Time  // the attempt's start; zero: not started
@@ -167,6 +171,7 @@ type Step struct {
 	Restarted bool
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
+	resumed uint64          // a hash of them, as the attempt found them
 	Output  []byte          // JSON
 	Failure *policy.Failure // the last failure
 	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began

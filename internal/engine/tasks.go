@@ -14,6 +14,7 @@ import (
 // nothing about what a run does next.
 type tasks struct {
 	queues    map[queueKey]*taskQueue
+	apart     []*taskQueue          // those of suspects
 	offers    map[core.Token]*offer // attempts that wait for a worker or for their function
 	lastOrder uint64                // the order of the newest offer
 	toMatch   []*taskQueue          // queues whose first attempt may find a free slot now
@@ -29,7 +30,26 @@ type tasks struct {
 }
 
 // queueKey names a task queue. Workers take attempts of one queue and one task type.
-type queueKey struct{ queue, taskType string }
+//
+// Suspects wait in a queue of their own. They need a slot as all others do, and only one suspect in a process has one.
+type queueKey struct {
+	queue, taskType string
+	apart           bool // of suspects
+}
+
+// ordinary returns the key of the queue whose slots the attempts need.
+func (k queueKey) ordinary() queueKey {
+	k.apart = false
+	return k
+}
+
+// rank orders the queue of suspects behind the ordinary one.
+func (k queueKey) rank() int {
+	if k.apart {
+		return 1
+	}
+	return 0
+}
 
 // taskQueue holds the attempts that wait for a worker.
 type taskQueue struct {
@@ -100,6 +120,9 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 	if q == nil {
 		q = &taskQueue{queueKey: key}
 		t.queues[key] = q
+		if key.apart {
+			t.apart = append(t.apart, q)
+		}
 	}
 	return q
 }
@@ -110,7 +133,7 @@ func (t *tasks) add(r *run, e core.Offer, needsFunction bool) *offer {
 	t.lastOrder++
 	o := &offer{
 		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.lastOrder,
-		queue: t.queue(queueKey{e.Queue, e.Type}), needsFunction: needsFunction,
+		queue: t.queue(queueKey{e.Queue, e.Type, e.Suspect}), needsFunction: needsFunction,
 	}
 	if t.offers[o.token()] != nil {
 		return nil
@@ -182,8 +205,19 @@ func (t *tasks) unreserve() {
 	if s := t.reserved; s.of != nil {
 		t.reserved = slot{}
 		t.unadmit()
-		t.matcher.release(t.client, s)
-		t.listForMatch(t.queue(s.key))
+		t.free(s)
+	}
+}
+
+// free gives a slot back. The attempts that can use it now are those of its queue. After a suspect's slot all other
+// suspects may go on as well.
+func (t *tasks) free(s slot) {
+	t.matcher.release(t.client, s)
+	t.listForMatch(t.queue(s.key.ordinary()))
+	for _, q := range t.apart {
+		if s.key.apart || q.ordinary() == s.key {
+			t.listForMatch(q)
+		}
 	}
 }
 
@@ -221,8 +255,7 @@ func (t *tasks) release(tok core.Token) {
 	}
 	delete(t.held, tok)
 	t.leave(h.ticket)
-	t.matcher.release(t.client, h.slot)
-	t.listForMatch(t.queue(h.slot.key))
+	t.free(h.slot)
 }
 
 // close gives all slots back, because the partition ends.
@@ -287,7 +320,9 @@ func (t *tasks) listAll() {
 		t.enqueue(o)
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType))
+		return cmp.Or(
+			cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()),
+		)
 	})
 	for _, k := range keys {
 		t.listForMatch(t.queues[k])
@@ -296,7 +331,7 @@ func (t *tasks) listAll() {
 
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
-	q := p.tasks.queue(queueKey{e.Queue, e.Type})
+	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Suspect})
 	ready := p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
@@ -365,7 +400,8 @@ func (p *Partition) startNext(q *taskQueue) {
 // Match starts waiting attempts of a task queue for which a slot may be free. The driver calls it after Config.Wake.
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
-	p.tasks.slotMayBeFree(queueKey{queue, taskType})
+	p.tasks.slotMayBeFree(queueKey{queue, taskType, false})
+	p.tasks.slotMayBeFree(queueKey{queue, taskType, true})
 	p.settle()
 }
 

@@ -18,7 +18,8 @@ type branchRunner struct {
 	*body.Thread
 	seen    uint32 // a hash of the results that the branch has seen
 	begun   map[string]*body.Result
-	renamed bool // the code has changed: branches have other names
+	from    []string // the steps because of which it fails
+	renamed bool     // the code has changed: branches have other names
 }
 
 // body executes the program as the body of a run.
@@ -30,6 +31,7 @@ func (p *program) body(t *body.Thread, renamed bool) {
 		pl.do(p.undo)
 	}
 	c := p.close(at, pl.seen, t.Head().Input)
+	c.From = pl.from
 	var err error
 	if c.Phase == core.RunFailed {
 		err = errFails
@@ -76,6 +78,11 @@ func (r *branchRunner) one(act *action) progress {
 		return r.scope(act)
 	case doVersion:
 		must(r.Version(act.name, 1, 2))
+		if act.nameFromResult {
+			if err := r.Label(act.name, core.Labels(act.label(r.seen))); err != nil {
+				panic(err)
+			}
+		}
 		return goesOn
 	case doBegin:
 		r.begun[act.name] = r.ask(act)
@@ -105,10 +112,15 @@ func (r *branchRunner) ask(act *action) *body.Result {
 func (r *branchRunner) outcome(act *action, result *body.Result) progress {
 	record := must(r.Get(result))
 	r.seen = hashResult(r.seen, record.Phase, record.Output)
-	if at := act.after(record.Phase); at != waits {
-		return at
+	at := act.after(record.Phase)
+	switch at {
+	case waits:
+		return r.do(act.then)
+	case fails:
+		r.from = append(r.from, record.Spec.Name)
+	case goesOn:
 	}
-	return r.do(act.then)
+	return at
 }
 
 // hashResult adds the result of a step to the hash of what a branch has seen.
@@ -150,6 +162,7 @@ func (r *branchRunner) branches(act *action) progress {
 		seen = seen*31 + p.seen
 		if p.at == fails {
 			all = fails
+			r.from = append(r.from, p.from...)
 		}
 	}
 	r.seen = seen

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -12,13 +13,11 @@ import (
 type bodyModel struct {
 	u       *universe
 	program *program
-	steps   int                 // how many steps are recorded
-	ended   map[core.StepID]int // by step: how many steps were recorded when it ended
-	// pastChanged: an operator restarted a step after the body had gone on from its end. The program may decide
-	// something else now, so the checker expects nothing of the run's later decisions.
-	pastChanged bool
-	remains     []*known   // open steps in cancelled scopes
-	stop        *stopModel // nil: the body was not asked to stop
+	steps   int                  // how many steps are recorded
+	stopped map[core.StepID]bool // steps that ended badly because their run ended
+	from    []core.StepID        // the steps that the failure of a run that has ended came from
+	remains []*known             // open steps in cancelled scopes
+	stop    *stopModel           // nil: the body was not asked to stop
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
@@ -28,7 +27,7 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 		_, closing := rec.(core.RunClosing)
 		return closing
 	})
-	if i < 0 || m.pastChanged {
+	if i < 0 {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
@@ -65,6 +64,7 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 			continue
 		}
 		if c.Failure == nil || c.Failure.Message == end.Failure.Message {
+			m.checkFrom(a, c.From, end.From)
 			return
 		}
 	}
@@ -81,36 +81,20 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 		case core.StepBegan, core.StepOmitted:
 			m.steps++
 			decisive = true
-		case core.StepEnded:
-			m.ended[rec.Step] = m.steps
+		case core.StepEnded, core.StepReset:
 			decisive = true
 		case core.RunStopping:
 			if rec.Until != 0 {
 				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
 			}
 		case core.RunReopened:
-			m.stop = nil
-		case core.StepReset:
-			decisive = true
-			if rec.Restart && m.decidedAfter(a, rec.Step) {
-				m.pastChanged = true
-			}
+			m.stop, decisive = nil, true
 		default:
 		}
 	}
-	if decisive && !m.pastChanged {
+	if decisive {
 		m.replay(a)
 	}
-}
-
-// decidedAfter reports whether the body decided something after a step's end.
-func (m *bodyModel) decidedAfter(a *account, id core.StepID) bool {
-	for _, s := range a.state.Steps[m.ended[id]:] {
-		if !s.Spec.Hook {
-			return true
-		}
-	}
-	return false
 }
 
 // replay walks through the program with what is recorded. The program must ask for all recorded steps, in their order,
@@ -130,7 +114,8 @@ func (m *bodyModel) replay(a *account) {
 		return
 	}
 	for _, k := range steps {
-		if !k.asked {
+		// The version that a run goes by stays, also if a retry dropped what the body decided beside it.
+		if !k.asked && !strings.HasPrefix(k.spec.Name, "version/") {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
 			return
 		}

@@ -11,6 +11,7 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.StepBegan:
 		m.begin(rec)
 	case core.StepOmitted:
+		m.setLabels(rec)
 		m.steps = append(m.steps, stepModel{spec: rec.Spec, closed: true, phase: rec.Phase, group: rec.Group})
 	case core.AttemptReady:
 		m.ready(&m.steps[rec.Step], int(rec.Step))
@@ -34,6 +35,9 @@ func (m *runModel) applyStep(rec core.Record) {
 			s.output = max(s.output, rec.At)
 		} else {
 			s.beat = max(s.beat, rec.At)
+			if rec.Details != nil {
+				s.losses.last = string(rec.Details)
+			}
 		}
 	case core.AttemptEnded:
 		m.steps[rec.Step].held = core.Held{}
@@ -154,6 +158,7 @@ func (m *runModel) ready(s *stepModel, i int) {
 		m.fail(OneAttempt, "an attempt of step %s is ready, and the step was not backing off", m.name(i))
 	}
 	m.countAttempt(s, i)
+	s.losses.found = s.losses.last
 	s.ready, s.readyAt, s.started, s.beat, s.output, s.next = true, m.at, 0, 0, 0, 0
 }
 
@@ -216,6 +221,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if f != nil && f.Kind == policy.KindLost {
 		s.counted--
 	}
+	m.countLoss(s, i, rec)
 	if n := len(s.attempts); n > 0 {
 		s.attempts[n-1].ended = m.at
 	}
@@ -262,6 +268,9 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	if rec.Signal != "" {
 		m.takeEvent(rec)
 	}
+	if rec.Reason == policy.ReasonWorkerLost {
+		m.checkStopped(s, i)
+	}
 	s.closed, s.phase, s.backingOff = true, rec.Phase, false
 	if s.kind != core.KindSleep {
 		s.next = 0
@@ -279,6 +288,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 	}
 	if rec.Budget {
 		s.counted, s.allowed = 0, 0
+		s.losses.row, s.losses.counts, s.losses.others = 0, 0, 0
 	}
 	if s.ready {
 		s.readyAt = m.at

@@ -48,6 +48,12 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"a body that comes to a step does not say so", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
 			return &lossyCalls{EngineCalls: c, begins: true}
 		}}, []Invariant{NoHang}},
+		{"a decision does not say what it follows from", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &withoutCauses{EngineCalls: c, causes: true}
+		}}, []Invariant{Decided}},
+		{"the end of a run does not say where it came from", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &withoutCauses{EngineCalls: c}
+		}}, []Invariant{Decided}},
 		{"a stuck body is not called again", Options{Shell: func(s body.Shell) body.Shell {
 			return &silentTimer{Shell: s, timer: body.TimerRetry}
 		}}, []Invariant{NoHang, Liveness}},
@@ -214,6 +220,34 @@ func (b *silentTimer) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f
 		return noAlarm{}
 	}
 	return b.Shell.AfterFunc(run, t, d, f)
+}
+
+// withoutCauses leaves out the causes of decisions, or the steps that a run's failure came from.
+type withoutCauses struct {
+	body.EngineCalls
+	causes bool
+}
+
+func (w *withoutCauses) Do(run core.RunID, by *engine.Body, inputs []core.Input, done func(error)) {
+	for _, in := range inputs {
+		c, _ := in.(core.Commands)
+		for i := range c.Commands {
+			switch cmd := c.Commands[i].(type) {
+			case core.Schedule:
+				if w.causes {
+					cmd.Causes = core.Causes{}
+				}
+				c.Commands[i] = cmd
+			case core.Close:
+				if !w.causes {
+					cmd.From = nil
+				}
+				c.Commands[i] = cmd
+			default:
+			}
+		}
+	}
+	w.EngineCalls.Do(run, by, inputs, done)
 }
 
 // earlyBodies do not know of the branches that code of before has begun. So they hold nothing back for them.

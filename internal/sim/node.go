@@ -278,7 +278,7 @@ func (n *node) die(where string) {
 		return
 	}
 	u.tracef("%s dies %s", n.name, where)
-	n.dead = true
+	n.dead, n.home.poisoned = true, false
 	n.inFlight = nil
 	u.checkInboxesLater()
 	n.workers.kill()

@@ -44,6 +44,7 @@ type universe struct {
 	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
 	checker   *checker
 	bug       *plantedBug
+	poison    *poison
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
@@ -92,6 +93,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.checker = newChecker(u)
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
+	u.poison = newPoison(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ type known struct {
 	output []byte
 	closed bool
 	asked  bool // a walk has asked for it
+	since  set  // the failed steps that the body had seen when it decided this one
 }
 
 // knowledge is what is recorded of a run.
@@ -83,6 +85,20 @@ type branchWalk struct {
 	races  int
 	scopes int
 	in     *scopeModel // nil: the whole body
+	failed set         // the failed steps that it has seen
+	from   []string    // the steps because of which it fails
+}
+
+// set is a set of keys. It is never changed, so several may share it.
+type set map[string]bool
+
+func (s set) with(others ...set) set {
+	out := set{}
+	maps.Copy(out, s)
+	for _, other := range others {
+		maps.Copy(out, other)
+	}
+	return out
 }
 
 // walkThrough walks through the program. If the program ends, the walk decides to close the run.
@@ -90,7 +106,9 @@ func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *wal
 	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
 	root := &branchWalk{begun: map[string]*known{}}
 	if at := w.whole(root, p); at != waits {
-		w.decided = append(w.decided, p.close(at, root.seen, input))
+		c := p.close(at, root.seen, input)
+		c.From = root.from
+		w.decided = append(w.decided, c)
 	}
 	return w
 }
@@ -133,6 +151,9 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 		return w.scope(br, act)
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
+		if act.nameFromResult {
+			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen))
+		}
 		return goesOn
 	case doJoin:
 		return w.outcome(br, act, br.begun[act.name])
@@ -174,7 +195,7 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 		w.steps[spec.Name] = k
 		w.decided = append(w.decided, core.Schedule{Spec: &spec, Item: -1, Group: core.NoStep, For: act.length})
 	}
-	k.asked = true
+	k.asked, k.since = true, br.failed
 	return k
 }
 
@@ -190,7 +211,7 @@ func (w *walk) follow(br *branchWalk, spec *core.StepSpec) (k *known, recorded b
 		return nil, true
 	}
 	w.followed[br.prefix]++
-	k.asked = true
+	k.asked, k.since = true, br.failed
 	return k, true
 }
 
@@ -210,7 +231,15 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 		return waits
 	}
 	br.seen = hashResult(br.seen, k.phase, k.output)
-	if at := act.after(k.phase); at != waits {
+	br.failed = br.failed.with(k.since)
+	if endedBadly(k.phase) {
+		br.failed = br.failed.with(set{k.spec.Name: true})
+	}
+	at := act.after(k.phase)
+	if at == fails {
+		br.from = append(br.from, k.spec.Name)
+	}
+	if at != waits {
 		return at
 	}
 	return w.do(br, act.then)
@@ -219,7 +248,7 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 // part begins a branch, which is a decision of the branch that begins it, and walks through its actions.
 func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branchWalk, progress) {
 	spec := &core.StepSpec{Name: br.prefix + act.partName(i, w.renamed), Def: -1, Type: body.TypeBranch}
-	part := &branchWalk{prefix: spec.Name + "/", seen: br.seen, begun: map[string]*known{}}
+	part := &branchWalk{prefix: spec.Name + "/", seen: br.seen, begun: map[string]*known{}, failed: br.failed}
 	part.in = w.scopeOf(part.prefix+"scope[0]", in)
 	if k, recorded := w.follow(br, spec); recorded && k == nil {
 		return part, waits
@@ -231,16 +260,18 @@ func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branch
 }
 
 func (w *walk) branches(br *branchWalk, act *action) progress {
-	all, seen := goesOn, uint32(0)
+	all, seen, failed := goesOn, uint32(0), br.failed
+	var from []string
 	for i := range act.parts {
 		part, at := w.part(br, br.in, act, i)
+		failed, from = failed.with(part.failed), append(from, part.from...)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
 			all = at
 		}
 	}
 	if all != waits {
-		br.seen = seen
+		br.seen, br.failed, br.from = seen, failed, append(br.from, from...)
 	}
 	return all
 }
@@ -267,11 +298,28 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	if !ok || at[first] == waits {
 		return waits
 	}
+	br.failed = br.failed.with(parts[first].failed)
+	w.steps[key].since = br.failed
 	if act.cancelsLoser {
 		w.cancel(parts[1-first].in)
 	}
 	br.seen = parts[first].seen + uint32(first)
 	return goesOn
+}
+
+// setLabel changes a label, or finds that change recorded.
+func (w *walk) setLabel(key, change string) {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
+	k := w.steps[key]
+	if k == nil {
+		k = &known{spec: spec, phase: core.StepSucceeded, output: []byte(change), closed: true}
+		w.steps[key] = k
+		w.decided = append(w.decided, core.Mark{Spec: spec, Output: k.output, Labels: core.Labels(change)})
+	}
+	k.asked = true
+	if string(k.output) != change {
+		w.noteChange(k.spec, "the label "+change)
+	}
 }
 
 // recordValue returns a value that the body has recorded, or records a new one. It returns false if there is no value

@@ -58,6 +58,7 @@ func (t *Trail) summary() api.RunSummary {
 		Phase:     api.RunPhase(r.Phase.String()),
 		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
 		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
+		Labels: r.Labels.Map(),
 	}
 	if r.Definition != (core.DefinitionID{}) {
 		s.Definition = r.Definition.String()
@@ -167,7 +168,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	if s.Phase.Closed() {
 		out.Why = t.stepWhy(s)
 	} else {
-		out.Binding = t.binding(s)
+		out.Binding, out.Why = t.binding(s), suspicion(s)
 	}
 	if t.Words != nil {
 		said := t.Words(s)

@@ -15,7 +15,7 @@ var (
 	}
 	selection = ban{
 		parallel, "takes by chance what is ready first",
-		"use pawl.Any on futures, which records what it was",
+		"use pawl.Select on futures, which records which one it was",
 	}
 )
 

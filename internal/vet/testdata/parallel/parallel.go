@@ -21,7 +21,7 @@ func body(ctx pawl.Context, c *counter) (int, error) {
 	}()
 	first := <-results // want `a channel receive in a workflow's body .*: wait for futures`
 	results <- first   // want `a channel send in`
-	select {           // want `a select in a workflow's body takes by chance .*: use pawl.Any`
+	select {           // want `a select in a workflow's body takes by chance .*: use pawl.Select`
 	case n := <-results:
 		<-results // want `a channel receive in`
 		first = n
