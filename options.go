@@ -272,7 +272,8 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 	}
 	if kind != core.KindWait {
 		if o.policy.Wait != nil {
-			return errors.New("Within is for WaitEvent: what bounds a step is Timeout, or AttemptTimeout")
+			return errors.New("Within is for Event.Wait and Update.Handle: what bounds a step is Timeout, or " +
+				"AttemptTimeout")
 		}
 		return nil
 	}

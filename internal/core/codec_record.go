@@ -30,6 +30,11 @@ const (
 	tagBodyWaits
 	tagRunStopping
 	tagAttemptHeld
+	tagStatePublished
+	tagUpdateAccepted
+	tagUpdateAnswered
+
+	tagLast = tagUpdateAnswered
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -88,6 +93,12 @@ func tagOf(r Record) byte {
 		return tagRunStopping
 	case AttemptHeld:
 		return tagAttemptHeld
+	case StatePublished:
+		return tagStatePublished
+	case UpdateAccepted:
+		return tagUpdateAccepted
+	case UpdateAnswered:
+		return tagUpdateAnswered
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -147,6 +158,12 @@ func (c *coder) write(r Record) {
 		r.fields(c)
 	case AttemptHeld:
 		r.fields(c)
+	case StatePublished:
+		r.fields(c)
+	case UpdateAccepted:
+		r.fields(c)
+	case UpdateAnswered:
+		r.fields(c)
 	}
 	c.close(outer)
 }
@@ -159,15 +176,18 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagAttemptHeld:
+	case tag > tagLast:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
 	outer := c.open()
-	if tag < tagStepBegan {
+	switch {
+	case tag < tagStepBegan:
 		r = c.readOfRun(tag)
-	} else {
+	case tag < tagStatePublished:
 		r = c.readOfStep(tag)
+	default:
+		r = c.readOfBody(tag)
 	}
 	c.close(outer)
 	return r
@@ -292,6 +312,24 @@ func (c *coder) readNewer(tag byte) Record {
 		return r
 	default:
 		return BodyWaits{}
+	}
+}
+
+// readOfBody reads what a run's body tells the world.
+func (c *coder) readOfBody(tag byte) Record {
+	switch tag {
+	case tagStatePublished:
+		var r StatePublished
+		r.fields(c)
+		return r
+	case tagUpdateAccepted:
+		var r UpdateAccepted
+		r.fields(c)
+		return r
+	default:
+		var r UpdateAnswered
+		r.fields(c)
+		return r
 	}
 }
 
@@ -465,4 +503,25 @@ func (r *Operated) fields(c *coder) {
 	c.step(&r.Step)
 	c.text(&r.Actor)
 	c.text(&r.Reason)
+}
+
+func (r *StatePublished) fields(c *coder) {
+	c.text(&r.Branch)
+	c.text(&r.After)
+	optional(c, &r.Count)
+	c.bytes(&r.Value)
+}
+
+func (r *UpdateAccepted) fields(c *coder) {
+	c.text(&r.Name)
+	c.text(&r.ID)
+	c.step(&r.Step)
+}
+
+func (r *UpdateAnswered) fields(c *coder) {
+	c.text(&r.Name)
+	c.text(&r.ID)
+	c.bytes(&r.Output)
+	c.failure(&r.Failure)
+	c.flag(&r.Carried)
 }
