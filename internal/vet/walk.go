@@ -11,7 +11,7 @@ var (
 	goStatement = ban{parallel, goroutine.why, goroutine.fix}
 	channel     = ban{
 		parallel, "depends on goroutines whose order the run does not record",
-		"wait for futures (pawl.Go, pawl.Async), or for an event from outside (pawl.WaitEvent)",
+		"wait for futures (pawl.Go, pawl.Async), or for an event from outside (pawl.Event.Wait)",
 	}
 	selection = ban{
 		parallel, "takes by chance what is ready first",
