@@ -89,9 +89,9 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 }
 
 // Ref names a workflow that another program defines, with the types that it has there. It can be started, found,
-// scheduled and begun as a child. Its runs wait until an engine that has the workflow opens the database. Options of
-// the definition are not known here: a run that is started so has no limits but those of the start, and does not wait for
-// the workflow's cron.
+// scheduled and begun as a child. Its runs wait until an engine that has the workflow opens the database. The options
+// of its definition are not known here: a run that is started so has no limits but those of the start, and does not
+// wait for the workflow's cron.
 func Ref[In, Out any](name string) *Workflow[In, Out] {
 	return &Workflow[In, Out]{def: &definition{
 		name: name, err: invalid(checkName(name), "workflow %q", name), elsewhere: true,

@@ -142,7 +142,7 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitWait, after, opts)
 }
 
-// Queue sets the task queue that a [Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
+// Queue sets the task queue that a [Handler.Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
 // own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the
 // step takes its turn among all that share the queue.
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }

@@ -158,12 +158,8 @@ func (c *coder) write(r Record) {
 		r.fields(c)
 	case AttemptHeld:
 		r.fields(c)
-	case StatePublished:
-		r.fields(c)
-	case UpdateAccepted:
-		r.fields(c)
-	case UpdateAnswered:
-		r.fields(c)
+	default:
+		c.writeOfBody(r)
 	}
 	c.close(outer)
 }
@@ -312,24 +308,6 @@ func (c *coder) readNewer(tag byte) Record {
 		return r
 	default:
 		return BodyWaits{}
-	}
-}
-
-// readOfBody reads what a run's body tells the world.
-func (c *coder) readOfBody(tag byte) Record {
-	switch tag {
-	case tagStatePublished:
-		var r StatePublished
-		r.fields(c)
-		return r
-	case tagUpdateAccepted:
-		var r UpdateAccepted
-		r.fields(c)
-		return r
-	default:
-		var r UpdateAnswered
-		r.fields(c)
-		return r
 	}
 }
 
@@ -503,25 +481,4 @@ func (r *Operated) fields(c *coder) {
 	c.step(&r.Step)
 	c.text(&r.Actor)
 	c.text(&r.Reason)
-}
-
-func (r *StatePublished) fields(c *coder) {
-	c.text(&r.Branch)
-	c.text(&r.After)
-	optional(c, &r.Count)
-	c.bytes(&r.Value)
-}
-
-func (r *UpdateAccepted) fields(c *coder) {
-	c.text(&r.Name)
-	c.text(&r.ID)
-	c.step(&r.Step)
-}
-
-func (r *UpdateAnswered) fields(c *coder) {
-	c.text(&r.Name)
-	c.text(&r.ID)
-	c.bytes(&r.Output)
-	c.failure(&r.Failure)
-	c.flag(&r.Carried)
 }

@@ -188,7 +188,7 @@ func (m *machine) command(cmd Command) {
 			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))
 		}
 	case Publish:
-		m.emit(StatePublished{Branch: cmd.Branch, After: cmd.After, Count: cmd.Count, Value: cmd.Value})
+		m.emit(StatePublished(cmd))
 	case AcceptUpdate:
 		m.acceptUpdate(cmd)
 	case AnswerUpdate:
