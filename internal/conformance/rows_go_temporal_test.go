@@ -99,7 +99,7 @@ func temporalTaskTimeout(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
 		if calls++; calls <= 3 {
-			<-ctx.Done() // it blocks outside of steps
+			<-ctx.Done() //pawlvet:ignore it blocks outside of steps
 		}
 		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return calls, nil })
 	})
@@ -306,7 +306,7 @@ func temporalNonRetryable(t *testing.T) {
 		}
 		calls := 0
 		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) {
-			if calls++; listed {
+			if calls++; listed { //pawlvet:ignore the body is called once, and its attempts are counted
 				return 0, fmt.Errorf("charging: %w", &cardDeclined{"4711"})
 			}
 			return 0, pawl.NonRetryable(&cardDeclined{"4711"})
