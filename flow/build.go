@@ -202,7 +202,7 @@ func (b *builder) order() {
 func (b *builder) plan(def int32, s *Step) {
 	b.step, b.ordinal = s.Name, def
 	p := &b.def.plans[def]
-	p.item, p.tolerates, p.place = -1, s.ContinueOn, b.Source.Place(s.pos)
+	p.item, p.tolerates, p.step, p.place = -1, s.ContinueOn, s, b.Source.Place(s.pos)
 	if !s.When.IsZero() {
 		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsFlow)
 	}
@@ -225,7 +225,7 @@ func (b *builder) plan(def int32, s *Step) {
 	p.list = b.compiler.Template(tree.NodeOf(s.ForEach), varsFlow, false)
 	p.item = int32(len(b.def.plans))
 	spec.Def = p.item
-	item := plan{spec: spec, place: p.place, tolerates: s.ContinueOn, item: -1, group: def}
+	item := plan{spec: spec, step: s, place: p.place, tolerates: s.ContinueOn, item: -1, group: def}
 	b.action(&item, s, varsTask|varsItem)
 	b.def.plans = append(b.def.plans, item)
 }
@@ -382,7 +382,7 @@ func (b *builder) hook(stage hookStage, s *Step) {
 		b.stepFail(s.pos, "give it a name of its own", "there already is a step %q", s.Name)
 		return
 	}
-	p := plan{item: -1, place: b.Source.Place(s.pos), spec: b.spec(s)}
+	p := plan{item: -1, step: s, place: b.Source.Place(s.pos), spec: b.spec(s)}
 	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
 	if _, waits := s.Action.(*Wait); p.spec.Policy.ScheduleToClose == nil && (!waits || p.spec.Policy.Wait == nil) {
 		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}

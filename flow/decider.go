@@ -201,7 +201,7 @@ func (t *turn) decide(def int32) {
 		if err != nil {
 			t.schedule(core.Schedule{
 				Spec: p.spec, Item: -1, Group: core.NoStep,
-				Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+				Failure: broken("when", p.where(), &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
 			})
 			t.nodes[def].state = stateOpen
 			return
@@ -225,7 +225,7 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 	if p.sleep != nil {
 		var err error
 		if cmd.Until, cmd.For, err = p.sleep.end(s); err != nil {
-			cmd.Failure = broken("sleep", p.place, err)
+			cmd.Failure = broken("sleep", p.where(), err)
 		}
 	}
 	if p.event != nil {
@@ -234,7 +234,7 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 			err = p.event.Wrong("the event's name is empty")
 		}
 		if err != nil {
-			cmd.Failure = broken("wait", p.place, err)
+			cmd.Failure = broken("wait", p.where(), err)
 			return cmd
 		}
 		// The event's name is the run's own, so the spec travels in the record.
@@ -350,7 +350,7 @@ func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 			if err != nil {
 				cmds = append(cmds, core.Schedule{
 					Spec: p.spec, Item: -1, Group: core.NoStep,
-					Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+					Failure: broken("when", p.where(), &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
 				})
 				continue
 			}

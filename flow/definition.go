@@ -33,7 +33,8 @@ type definition struct {
 // plan is what the interpreter knows about one ordinal.
 type plan struct {
 	spec       *core.StepSpec
-	place      string // where it stands, for failures
+	step       *Step  // as it is written
+	place      string // where it stands
 	needs      []int32
 	dependents []int32
 	when       *expr.Program
@@ -49,6 +50,14 @@ type plan struct {
 	payload *expr.Template
 	sleep   *sleepPlan
 	event   *expr.Template // nil: the spec says it
+}
+
+// where returns the place that failures name: in the document that the flow was made of, or else in the flow.
+func (p *plan) where() string {
+	if p.step != nil && p.step.Place != "" {
+		return p.step.Place
+	}
+	return p.place
 }
 
 type sleepPlan struct {

@@ -98,6 +98,9 @@ type Step struct {
 	Queue       string
 	Priority    *int32
 	Action      Action
+	// Place is where the step stands in the document of another system that the flow was made of, as file:line:col. It
+	// takes the place of the step's own place in warnings and failures. It is not part of the flow's text.
+	Place string
 
 	pos      tree.Pos
 	needsPos []tree.Pos

@@ -74,7 +74,7 @@ func (t *turn) beginGroup(def int32) {
 	g := t.groupOf(def)
 	cmd := core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep}
 	if err := g.load(p, t.scope()); err != nil {
-		cmd.Failure = broken("forEach", p.place, err)
+		cmd.Failure = broken("forEach", p.where(), err)
 		t.schedule(cmd)
 		delete(t.groups, def)
 		return
@@ -92,7 +92,7 @@ func (t *turn) resume(def int32) {
 	s := t.scope()
 	s.now = t.run.Steps[g.id].ScheduledAt
 	if err := g.load(&t.def.plans[def], s); err != nil {
-		t.cmds = append(t.cmds, core.Finish{Step: g.id, Failure: broken("forEach", t.def.plans[def].place, err)})
+		t.cmds = append(t.cmds, core.Finish{Step: g.id, Failure: broken("forEach", t.def.plans[def].where(), err)})
 		return
 	}
 	t.count(g)

@@ -26,7 +26,7 @@ func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 			return payload, nil
 		}
 	}
-	return nil, broken(s.Key(), p.place, err)
+	return nil, broken(s.Key(), p.where(), err)
 }
 
 // attempt is what the expressions of a step's attempt see. Its instant is the step's first scheduling, so that every

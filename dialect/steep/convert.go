@@ -80,10 +80,10 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 	return out, nil
 }
 
-// read reads a file. Where a text belongs, Steep takes a number, true or false too.
+// read reads a file. Where a text belongs, Steep takes a number, true or false too, and the other way round.
 func read(name string, text []byte) *form.File {
 	file := form.Read(name, text)
-	file.Scalar = scalar
+	file.Scalar, file.Number, file.Truth = scalar, quotedNumber, quotedTruth
 	return file
 }
 

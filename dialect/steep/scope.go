@@ -123,7 +123,7 @@ func (s *scope) step(u *unit) string {
 		return u.step.Name
 	}
 	a := u.actions[0]
-	u.step = &flow.Step{Name: s.names.Name(a.label)}
+	u.step = &flow.Step{Name: s.names.Name(a.label), Place: a.file.Place(a.in.Pos())}
 	if a.label == a.id {
 		a.file.Renamed(a.in.At("id").Pos(), a.id, u.step.Name)
 	}
