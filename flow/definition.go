@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -47,9 +48,25 @@ type plan struct {
 	list        *expr.Template
 	concurrency int
 
+	// With each, and of loops.
+	isLoop    bool
+	loop      int32   // the loop whose items the step has, or -1
+	path      []int32 // of a loop: -1 for the run, the loops around it and itself
+	tree      []int32 // of a loop: itself, and what stands in it
+	members   []int32 // of a loop: what stands in it and in no loop inside it
+	common    []int32 // by need: the innermost loop around both, or -1
+	more      *expr.Template
+	moreNeeds []int32
+	feeds     []int32 // loops whose more uses the step
+
 	payload *expr.Template
 	sleep   *sleepPlan
 	event   *expr.Template // nil: the spec says it
+}
+
+// commonWith returns the innermost loop around a step and one that it needs, or -1.
+func (p *plan) commonWith(need int32) int32 {
+	return p.common[slices.Index(p.needs, need)]
 }
 
 // where returns the place that failures name: in the document that the flow was made of, or else in the flow.

@@ -94,10 +94,14 @@ type Step struct {
 	ContinueOn  []Ending   // how it may end without failing what needs it
 	ForEach     tree.Value // a list, or an expression that gives one
 	Concurrency int        // items at the same time; 0: DefaultConcurrency
-	Policy      policy.Policy
-	Queue       string
-	Priority    *int32
-	Action      Action
+	// Each names a loop, which is a step with ForEach and no action: the step is done once for each of its items, as
+	// soon as what it needs has ended for that item. With ForEach too, the step is a loop in that loop.
+	Each     string
+	More     tree.Value // of a loop: an expression that gives the items which an item makes
+	Policy   policy.Policy
+	Queue    string
+	Priority *int32
+	Action   Action
 	// Place is where the step stands in the document of another system that the flow was made of, as file:line:col. It
 	// takes the place of the step's own place in warnings and failures. It is not part of the flow's text.
 	Place string
@@ -106,6 +110,7 @@ type Step struct {
 	needsPos []tree.Pos
 	service  tree.Pos
 	action   tree.Pos
+	each     tree.Pos
 }
 
 // DefaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
@@ -234,11 +239,12 @@ var (
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "exec", "http"}
 	serviceKeys  = append([]string{"description"}, settingsKeys...)
 	stepKeys     = []string{
-		"name", "description", "service", "needs", "when", "continueOn", "forEach", "concurrency", "timeout", "retry",
+		"name", "description", "service", "needs", "when", "continueOn", "forEach", "each", "more", "concurrency", "timeout",
+		"retry",
 		"queue", "priority", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
-	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "concurrency")
+	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "each", "more", "concurrency")
 	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}

@@ -42,6 +42,10 @@ func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) 
 	}
 	sc.index = int(s.Item)
 	parent := d.def.plans[def].group
+	if loop := d.def.plans[parent].loop; loop >= 0 {
+		sc.around, sc.item = loop+1, d.loopOf(loop).items[s.Item].value
+		return sc, nil
+	}
 	g := d.groupOf(parent)
 	if !g.loaded {
 		whole := &scope{decider: d, run: r, now: s.ScheduledAt}

@@ -186,7 +186,7 @@ func (s *Session) Mark(key string, value []byte) {
 	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value})
+	s.commands = append(s.commands, core.Mark{Spec: spec, Item: -1, Group: core.NoStep, Output: value})
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the

@@ -39,9 +39,12 @@ type (
 		Failure *policy.Failure
 	}
 
-	// Mark records a step that has its result already: something a body decided once and must find again.
+	// Mark records a step that has its result already: something a body decided once and must find
+	// again, or an item of a loop.
 	Mark struct {
 		Spec   *StepSpec
+		Item   int32  // as of Schedule: -1 of a step that is no item
+		Group  StepID // as of Schedule: NoStep of a step that is no item
 		Output []byte
 	}
 

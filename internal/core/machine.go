@@ -144,7 +144,7 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 		case Schedule:
 			key = stepKey(cmd.Spec.Name, cmd.Item)
 		case Mark:
-			key = cmd.Spec.Name
+			key = stepKey(cmd.Spec.Name, cmd.Item)
 		default:
 			continue
 		}
@@ -153,6 +153,13 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+func markReason(cmd Mark) string {
+	if cmd.Group != NoStep {
+		return "an item of the loop"
+	}
+	return "decided by the body"
 }
 
 func (m *machine) command(cmd Command) {
@@ -168,7 +175,7 @@ func (m *machine) command(cmd Command) {
 		m.finishGroup(cmd)
 	case Mark:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: markReason(cmd), Phase: StepSucceeded,
 			Output: cmd.Output,
 		})
 	case Consult:

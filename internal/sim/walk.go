@@ -239,6 +239,6 @@ func (w *walk) recordValue(key string, decide func() int) (int, bool) {
 	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
 	value := strconv.AppendInt(nil, int64(n), 10)
 	w.steps[key] = &known{spec: spec, phase: core.StepSucceeded, output: value, closed: true, asked: true}
-	w.decided = append(w.decided, core.Mark{Spec: spec, Output: value})
+	w.decided = append(w.decided, core.Mark{Spec: spec, Item: -1, Group: core.NoStep, Output: value})
 	return n, true
 }
