@@ -149,7 +149,7 @@ actions:
 	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp")})
 	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {
 		wantPhase(t, r, core.RunSucceeded)
-		if n := strings.Count(strings.Join(s.attempts(), " "), "halve@"); n != 6 { // abcd, abc, ab, a; xy, x
+		if n := strings.Count(strings.Join(s.attempts(), " "), "halve["); n != 6 { // abcd, abc, ab, a; xy, x
 			t.Errorf("%d iterations, want 6", n)
 		}
 		if step, _ := r.Lookup("count"); !strings.Contains(string(step.Output), `"n":"4"`) {
