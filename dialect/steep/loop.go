@@ -1,6 +1,8 @@
 package steep
 
 import (
+	"slices"
+
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
@@ -10,8 +12,10 @@ type loop struct {
 	a      *action
 	outer  *loop      // the for action around it
 	once   bool       // there is one iteration: its actions stand where it stands
+	from   *loop      // whose items it takes one by one, nil: it takes a whole list
 	step   *flow.Step // nil with once
 	yields *value     // what is collected, as an iteration has it
+	whole  *value     // what is collected, as its own iterations have it
 	list   *value     // with once: what its item is made of
 }
 
@@ -29,15 +33,14 @@ func (s *scope) loopStep(l *loop) string {
 		l.a.file.Renamed(l.a.in.At("id").Pos(), l.a.id, l.step.Name)
 	}
 	around := s.around(l.a)
-	list := s.contentsOf(l.a.input)
-	if from := s.makes[l.a.input.id]; from != nil && !from.once && from.a.yieldToOutput != nil &&
-		s.around(from.a) == around && l.a.input.value.IsZero() {
-		around, list = from, s.oneYield(from)
+	list := s.inside(s.contentsOf(l.a.input), around)
+	if l.from = s.follows(l); l.from != nil {
+		around, list = l.from, s.oneYield(l.from)
 	}
 	if around != nil {
 		l.step.Each = s.loopStep(around)
 	}
-	addNeeds(l.step, list.needs...)
+	addNeeds(l.step, s.needs(list, nil)...)
 	l.step.ForEach = listOf(list)
 	for a := l; a != nil && (a == l || a.once); a = a.outer {
 		s.waitFor(l.step, a.a)
@@ -45,6 +48,39 @@ func (s *scope) loopStep(l *loop) string {
 	l.step.Needs = without(l.step.Needs, l.step.Each)
 	s.doc.Steps = append(s.doc.Steps, l.step)
 	return l.step.Name
+}
+
+// follows returns the for action whose output a for action takes item by item. It returns nil if there is none, or if
+// something in it reads or waits for all that the other one does.
+func (s *scope) follows(l *loop) *loop {
+	from := s.makes[l.a.input.id]
+	if from == nil || from.once || from.a.yieldToOutput == nil || s.around(from.a) != s.around(l.a) ||
+		!l.a.input.value.IsZero() {
+		return nil
+	}
+	s.loopStep(from)
+	for before := from; before != nil; before = before.from {
+		if s.waitsForWhole(l.a, before.a, true) {
+			return nil
+		}
+	}
+	return from
+}
+
+// waitsForWhole reports whether an action, or one in it, reads the output of a for action or depends on it.
+func (s *scope) waitsForWhole(a, whole *action, outermost bool) bool {
+	reads := func(v *variable) bool {
+		return v != nil && v.value.IsZero() && whole.output != nil && v.id == whole.output.id
+	}
+	if !outermost && reads(a.input) || slices.ContainsFunc(a.inputs, func(p *param) bool { return reads(p.v) }) {
+		return true
+	}
+	for _, need := range a.dependsOn {
+		if slices.Contains(s.targets.find(need.id), whole) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.actions, func(inner *action) bool { return s.waitsForWhole(inner, whole, false) })
 }
 
 func without(list []string, gone string) []string {
@@ -77,7 +113,7 @@ func (s *scope) item(l *loop) *value {
 	case !list.constant.IsZero() || list.shape == shapeOne:
 		return list
 	default:
-		return &value{expr: "flatten([" + list.expression() + "])[0]", shape: shapeAny, needs: list.needs}
+		return &value{expr: "flatten([" + list.expression() + "])[0]", shape: shapeAny, needs: s.needs(list, nil)}
 	}
 }
 
@@ -93,7 +129,7 @@ func (s *scope) oneYield(l *loop) *value {
 	// What is yielded is made in the iteration, and read outside by a step that keeps it.
 	made := l.yields
 	step := &flow.Step{
-		Name: s.names.Name(l.step.Name + ".yield"), Each: s.loopStep(l), Needs: made.needs, Place: l.step.Place,
+		Name: s.names.Name(l.step.Name + ".yield"), Each: s.loopStep(l), Needs: s.needs(made, nil), Place: l.step.Place,
 		Action: &flow.Noop{Output: made.template()},
 	}
 	s.doc.Steps = append(s.doc.Steps, step)
@@ -117,7 +153,7 @@ func (s *scope) yields(l *loop) *value {
 	switch {
 	case l.once:
 		one = s.oneYield(l)
-		return &value{expr: "flatten([" + one.expression() + "])", shape: shapeMany, needs: one.needs}
+		return &value{expr: "flatten([" + one.expression() + "])", shape: shapeMany, needs: s.needs(one, nil)}
 	case l.a.yieldToOutput.id == l.a.enumerator.id:
 		return s.gathered(l, l.step.Name, nil)
 	default:
@@ -132,8 +168,42 @@ func (s *scope) gathered(l *loop, step string, needs []string) *value {
 		"\" never gets a value: there was no iteration")
 	return &value{
 		expr:  "(len(" + loop + ") > 0 ? flatten(steps[" + literal(step) + "].outputs) : fail(" + none + "))",
-		shape: shapeMany, needs: append([]string{l.step.Name}, needs...),
+		shape: shapeMany, needs: append([]string{l.step.Name}, needs...), of: l,
 	}
+}
+
+// inside gives a value as it is read in the iterations of a for action, around. Where these are iterations of the one
+// that yields the value, a step outside gathers it first: within an iteration its own part alone is seen.
+func (s *scope) inside(v *value, around *loop) *value {
+	if v.of == nil {
+		return v
+	}
+	in := around
+	for in != nil && in != v.of {
+		s.loopStep(in)
+		if in.from != nil {
+			in = in.from
+		} else {
+			in = s.around(in.a)
+		}
+	}
+	if in == nil {
+		return v
+	}
+	if v.of.whole == nil {
+		step := &flow.Step{
+			Name: s.names.Name(v.of.step.Name + ".all"), Needs: v.needs, Place: v.of.step.Place,
+			Action: &flow.Noop{Output: v.template()},
+		}
+		if outer := s.around(v.of.a); outer != nil {
+			step.Each = s.loopStep(outer)
+		}
+		s.doc.Steps = append(s.doc.Steps, step)
+		v.of.whole = &value{
+			expr: "steps[" + literal(step.Name) + "].output", shape: shapeMany, needs: []string{step.Name},
+		}
+	}
+	return v.of.whole
 }
 
 func (s *scope) noValue(l *loop, needs []string) *value {

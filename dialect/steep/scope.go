@@ -15,6 +15,7 @@ type scope struct {
 	names  form.Namer
 	units  []*unit
 	unitOf map[*action]*unit
+	owners map[*flow.Step]*unit
 	makers map[string]*unit  // by variable
 	makes  map[string]*loop  // by variable: the for action whose output it is
 	loopOf map[*action]*loop // of for actions
@@ -22,7 +23,8 @@ type scope struct {
 	enums  map[string]*loop  // by enumerator
 	known  map[string]*value
 	listed map[string]*value // the files of directories
-	chain  map[*action]int   // the process chain of an action
+	chain  map[*action]int   // the process chain of an action, from 1
+	lists  map[int][]*action // the actions of a process chain
 }
 
 // unit is what becomes one step: an action, or a chain of them.
@@ -36,10 +38,10 @@ type unit struct {
 // scope prepares the flow for a list of actions.
 func (c *converter) scope(name string, actions []*action) *scope {
 	s := &scope{
-		converter: c, doc: &flow.Document{File: c.file.Name(), Name: name}, unitOf: map[*action]*unit{},
+		converter: c, doc: &flow.Document{File: c.file.Name(), Name: name}, unitOf: map[*action]*unit{}, owners: map[*flow.Step]*unit{},
 		makers: map[string]*unit{}, makes: map[string]*loop{}, loopOf: map[*action]*loop{},
 		in: map[*action]*loop{}, enums: map[string]*loop{},
-		known: map[string]*value{}, listed: map[string]*value{}, chain: map[*action]int{},
+		known: map[string]*value{}, listed: map[string]*value{}, chain: map[*action]int{}, lists: map[int][]*action{},
 	}
 	s.doc.Defaults.Priority = c.w.priority
 	g := newGenerator(c.constants, c.targets, s.stops, s.dynamic)
@@ -104,7 +106,7 @@ func (s *scope) link(g *generator, actions []*action) {
 			list = append(list, n.a)
 		}
 		if len(list) > 0 {
-			units = append(units, list)
+			units, s.lists[i+1] = append(units, list), list
 		}
 	}
 	add := func(list []*action, chain bool) {
@@ -148,14 +150,37 @@ func (s *scope) around(a *action) *loop {
 
 func (s *scope) sameChain(u *unit, v *variable) bool {
 	maker := s.makers[v.id]
-	if maker == nil || !v.value.IsZero() {
-		return false
+	return maker != nil && v.value.IsZero() && s.oneChain(u, maker)
+}
+
+// needs lists the steps that must have ended before a unit reads a value. What a process chain makes is there when all
+// of the chain has ended; a reader in the same chain waits for what it reads alone.
+func (s *scope) needs(v *value, u *unit) []string {
+	switch {
+	case v.maker == nil:
+		return v.needs
+	case u != nil && s.oneChain(u, v.maker):
+		return []string{v.maker.step.Name}
+	default:
+		return []string{s.step(s.last(v.maker))}
 	}
+}
+
+// oneChain reports whether two units are of one process chain.
+func (s *scope) oneChain(u, other *unit) bool {
 	if u.chain {
-		return maker == u
+		return u == other
 	}
 	of := func(u *unit) int { return s.chain[u.actions[0]] }
-	return of(maker) > 0 && of(maker) == of(u)
+	return of(u) > 0 && of(u) == of(other)
+}
+
+// last is the last unit of a unit's process chain.
+func (s *scope) last(u *unit) *unit {
+	if list := s.lists[s.chain[u.actions[0]]]; !u.chain && len(list) > 0 {
+		return s.unitOf[list[len(list)-1]]
+	}
+	return u
 }
 
 // makes lists the variables that an action makes for the scope it stands in.
@@ -207,6 +232,7 @@ func (s *scope) step(u *unit) string {
 	}
 	a := u.actions[0]
 	u.step = s.newStep(a, u.loop)
+	s.owners[u.step] = u
 	for _, b := range u.actions {
 		name := u.step.Name
 		if b != a {
@@ -253,7 +279,7 @@ func (s *scope) waitFor(step *flow.Step, a *action) {
 
 func (s *scope) waitForAll(step *flow.Step, target *action) {
 	if target.kind != kindFor {
-		addNeeds(step, s.step(s.unitOf[target]))
+		s.waitForOne(step, s.unitOf[target])
 		return
 	}
 	if l := s.loopOf[target]; !l.once {
@@ -263,6 +289,15 @@ func (s *scope) waitForAll(step *flow.Step, target *action) {
 	for _, a := range target.actions {
 		s.waitForAll(step, a)
 	}
+}
+
+// waitForOne waits for an action: for the end of its process chain, unless the step is of the same.
+func (s *scope) waitForOne(step *flow.Step, u *unit) {
+	if own := s.owners[step]; own != nil && s.oneChain(own, u) {
+		addNeeds(step, s.step(u))
+		return
+	}
+	addNeeds(step, s.step(s.last(u)))
 }
 
 func (u *unit) needs(steps ...string) { addNeeds(u.step, steps...) }
@@ -316,7 +351,7 @@ func (s *scope) contents(v *variable) *value {
 	}
 	maker := s.makers[v.id]
 	step := &flow.Step{
-		Name: s.names.Name(strings.Trim(v.id, "$") + ".files"), Needs: found.needs, Place: v.file.Place(v.pos),
+		Name: s.names.Name(strings.Trim(v.id, "$") + ".files"), Needs: s.needs(found, nil), Place: v.file.Place(v.pos),
 		Action: &flow.Exec{
 			Shell: flow.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
 			Env:   flow.V(map[string]any{"DIR": found.template()}),

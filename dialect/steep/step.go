@@ -87,11 +87,7 @@ func (s *scope) output(u *unit, p *serviceParam, out *param, name string, nth in
 	if nth > 1 {
 		name += fmt.Sprintf(".%d", nth)
 	}
-	end := []part{{text: p.suffix}}
-	if u.loop != nil {
-		end = []part{{text: "."}, {expr: "steps[" + literal(u.loop.step.Name) + "].index"}, {text: p.suffix}}
-	}
-	file := &value{shape: shapeOne, needs: []string{u.step.Name}}
+	file := &value{shape: shapeOne, maker: u}
 	if strings.HasPrefix(out.prefix, "/") {
 		file.parts = []part{{text: out.prefix}, {expr: "run.id"}, {text: "." + name}}
 	} else {
@@ -104,7 +100,11 @@ func (s *scope) output(u *unit, p *serviceParam, out *param, name string, nth in
 	if last := &file.parts[len(file.parts)-1]; u.loop == nil {
 		last.text += p.suffix
 	} else {
-		file.parts = append(file.parts, end...)
+		last.text += "."
+		file.parts = append(file.parts, part{expr: "string(steps[" + literal(u.loop.step.Name) + "].index)"})
+		if p.suffix != "" {
+			file.parts = append(file.parts, part{text: p.suffix})
+		}
 	}
 	switch p.dataType {
 	case typeDirectory:
@@ -161,9 +161,9 @@ func (s *scope) input(u *unit, p *serviceParam, in *param) *value {
 		in.v.file.Fail(in.v.pos, "give it the output of an action that makes a directory, or a path",
 			"the input %q is a directory, and variable %q holds a list of files", in.id, in.v.id)
 	default:
-		v = s.contents(in.v)
+		v = s.inside(s.contents(in.v), u.loop)
 	}
-	u.needs(v.needs...)
+	u.needs(s.needs(v, u)...)
 	return v
 }
 
