@@ -37,7 +37,7 @@ func steepProcesses(t *testing.T) {
     path: ` + script("errors", "for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.1; done\n") + `, runtime: other,
    parameters: [], maxInactivity: 500ms}
 - {id: dots, name: Dots, description: writes and completes no line,
-    path: ` + script("dots", "while :; do printf .; sleep 0.05; done\n") + `, runtime: other, parameters: [],
+    path: ` + script("dots", "for i in $(seq 60); do printf .; sleep 0.05; done\n") + `, runtime: other, parameters: [],
    maxInactivity: 500ms}
 - id: flaky
   name: Flaky

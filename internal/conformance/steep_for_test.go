@@ -221,17 +221,21 @@ func TestSteepForGenerated(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := &steepLoops{t: r}
 		w.make()
-		m := &steepModel{
-			attempts: w.number(1, 2), values: map[string]any{"text": "t", "words": []any{"x", "y"}},
-			ended: map[string]bool{}, times: map[string]int{}, work: slices.Clone(w.top.actions),
-		}
+		attempts := w.number(1, 2)
+		m, well := newSteepModel(w.top.actions, attempts, true), newSteepModel(w.top.actions, attempts, false)
 		text := "api: 4.7.0\nname: w\n"
-		if m.attempts > 1 {
+		if attempts > 1 {
 			text += "retries: {processChains: {maxAttempts: 2}}\n"
 		}
 		text += "vars: [{id: text, value: t}, {id: words, value: [x, y]}]\nactions: [" + texts(w.top.actions) + "]\n"
 		r.Log(text)
 		status := m.run()
+		well.run()
+		for chain := range m.made {
+			if !well.made[chain] {
+				r.Skip("what fails changes the borders of process chains, which are worked out beforehand here")
+			}
+		}
 		script := map[string][]try{}
 		w.top.script(script)
 		c := steepConversion(t, text, loopServices, "")

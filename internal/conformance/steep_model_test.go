@@ -20,8 +20,8 @@ type steepModel struct {
 	loops    []*modelLoop // that were unrolled
 	now      time.Duration
 
-	times          map[string]int // how often an action was executed, by its first name
-	made           int
+	times          map[string]int  // how often an action was executed, by its first name
+	made           map[string]bool // the process chains, as the first names of their actions
 	good, bad      int
 	unrolledNumber int
 }
@@ -55,6 +55,27 @@ type modelLoop struct {
 	yields []string
 	taken  int // how many items of its input were unrolled
 	whole  bool
+}
+
+// newSteepModel makes the model of a workflow. With failures false, no action of it fails.
+func newSteepModel(actions []*modelAction, attempts int, failures bool) *steepModel {
+	m := &steepModel{
+		attempts: attempts, values: map[string]any{"text": "t", "words": []any{"x", "y"}},
+		ended: map[string]bool{}, times: map[string]int{}, made: map[string]bool{},
+	}
+	for _, a := range actions {
+		m.work = append(m.work, a.copied(failures))
+	}
+	return m
+}
+
+func (a *modelAction) copied(failures bool) *modelAction {
+	out := *a
+	out.fails, out.actions = a.fails && failures, nil
+	for _, inner := range a.actions {
+		out.actions = append(out.actions, inner.copied(failures))
+	}
+	return &out
 }
 
 // run does the workflow and returns what becomes of the submission.
@@ -325,7 +346,11 @@ func (m *steepModel) begin(chain []*modelAction) {
 			break
 		}
 	}
-	m.made++
+	var names []string
+	for _, a := range chain {
+		names = append(names, a.base)
+	}
+	m.made[strings.Join(names, " ")] = true
 	m.chains = append(m.chains, c)
 }
 
