@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ type attempt struct {
 	host     *host
 	unkept   sync.Once // it was logged that the details of a heartbeat are not kept
 	deadline time.Time
+
+	begin sync.Once     // of done
+	done  chan struct{} // closed when the attempt's time is over
 }
 
 // attempt makes the context of a function.
@@ -32,6 +36,28 @@ func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, cod
 // Deadline returns when the attempt's time ends, as known at its start. An operator may move it afterwards. The engine
 // ends the attempt, and the context is done then.
 func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, !a.deadline.IsZero() }
+
+// Err returns context.DeadlineExceeded where a limit has ended the attempt. context.Cause then matches ErrTimedOut, and
+// ErrCancelled where the attempt was cancelled.
+func (a *attempt) Err() error {
+	err := a.Context.Err()
+	if err != nil && errors.Is(context.Cause(a.Context), ErrTimedOut) {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// Done is a channel of the attempt's own: contexts that are derived from a channel's owner take its Err as theirs.
+func (a *attempt) Done() <-chan struct{} {
+	a.begin.Do(func() {
+		a.done = make(chan struct{})
+		context.AfterFunc(a.Context, func() { close(a.done) })
+	})
+	return a.done
+}
+
+// AfterFunc lets derived contexts end with this one without a goroutine each.
+func (a *attempt) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(a.Context, f) }
 
 type attemptKey struct{}
 

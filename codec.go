@@ -49,12 +49,27 @@ func (h *host) input(c Codec, what string, v any) ([]byte, error) {
 
 // decode reads a payload; an empty one and null give the zero value.
 func decode[T any](c Codec, what string, b []byte) (T, error) {
-	var v T
-	if len(b) == 0 || bytes.Equal(b, null) {
-		return v, nil
-	}
-	if err := c.Decode(b, &v); err != nil {
+	v, err := read[T](c, b)
+	if err != nil {
 		return v, NonRetryable(fmt.Errorf("pawl: %s cannot be read as %s: %w", what, reflect.TypeFor[T](), err))
 	}
 	return v, nil
+}
+
+// recorded is decode for a value that code of before has written. Where the code of today cannot read it, the body
+// cannot go on, and the call ends.
+func recorded[T any](b *branch, c Codec, what string, data []byte) T {
+	v, err := read[T](c, data)
+	if err != nil {
+		b.Unreadable(what, reflect.TypeFor[T]().String(), err)
+	}
+	return v
+}
+
+func read[T any](c Codec, b []byte) (v T, err error) {
+	if len(b) == 0 || bytes.Equal(b, null) {
+		return v, nil
+	}
+	err = c.Decode(b, &v)
+	return v, err
 }

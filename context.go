@@ -63,7 +63,7 @@ func (h *host) closing(d *definition, out []byte, err, invalid error) core.Close
 		err = h.tooLarge("the result of workflow "+d.name, out)
 	}
 	if invalid != nil && (err == nil || errors.As(err, &next)) {
-		err = invalid
+		err = NonRetryable(invalid)
 	}
 	switch {
 	case errors.As(err, &next):
@@ -84,9 +84,9 @@ func failing(err error) core.Close {
 		case policy.LimitExecution, policy.LimitRun:
 			f := *step.Failure
 			f.Message = err.Error()
-			return core.Close{Phase: core.RunTimedOut, Failure: &f}
+			return core.Close{Phase: core.RunTimedOut, Failure: &f, From: stepsOf(err)}
 		default:
 		}
 	}
-	return core.Close{Phase: core.RunFailed, Failure: failureOf(err)}
+	return core.Close{Phase: core.RunFailed, Failure: failureOf(err), From: stepsOf(err)}
 }

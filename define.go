@@ -39,11 +39,13 @@ type definition struct {
 	retry     *policy.Retry
 	execution *policy.Limit
 	runLimit  *policy.Limit
-	task      time.Duration   // 0: the engine's; a definition may be registered with several
-	cron      *cron.Timetable // nil: runs begin when they are started, and none follows
-	defaults  []StepOption
-	byStep    map[string][]StepOption
-	document  *kind.Workflow // nil: run is the workflow
+
+	compensation time.Duration   // 0: a minute
+	task         time.Duration   // 0: the engine's; a definition may be registered with several
+	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
+	defaults     []StepOption
+	byStep       map[string][]StepOption
+	document     *kind.Workflow // nil: run is the workflow
 }
 
 // hookDefinition is a function that runs while a run closes.
@@ -75,11 +77,7 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		in, err := decode[In](codec, "the input of workflow "+name, input)
-		if err != nil {
-			return nil, err
-		}
-		out, err := fn(b, in)
+		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), input))
 		if err != nil {
 			return nil, err
 		}
@@ -169,13 +167,13 @@ func RunRetryWith(p RetryPolicy) Option {
 // Cron begins run after run of the workflow, in one chain: a start makes a run that waits for the first firing, and
 // each run is followed by one with the same input at the first firing after it began and has ended, however it ended.
 // Runs of a chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are
-// refused; for those use [CreateSchedule]. The run retry policy comes first. A cancel or the execution timeout ends the
-// chain. Only then does the start have its result.
+// refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
+// timeout ends the chain. Only then does the start have its result.
 func Cron(s Schedule) Option {
 	table, err := s.table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
-			"CreateSchedule"))
+			"EnsureSchedule"))
 	}
 	return func(d *definition) {
 		d.note(wrap("cron", err))
@@ -219,7 +217,8 @@ func OnFailure[In any](fn func(ctx context.Context, in In, cause error) error, o
 	return hook(body.HookFailure, fn, opts)
 }
 
-// OnCancel runs fn once when a run is about to end as cancelled. cause matches ErrCancelled.
+// OnCancel runs fn once when a run is about to end as cancelled, after what its body did about that; see [Detached].
+// cause matches ErrCancelled.
 func OnCancel[In any](fn func(ctx context.Context, in In, cause error) error, opts ...StepOption) Option {
 	return hook(body.HookCancel, fn, opts)
 }
@@ -261,7 +260,7 @@ func causeOf(p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	return &RunError{Phase: p.Phase.String(), Failure: p.Failure, own: ownOf(p.Failure)}
+	return &RunError{Phase: Phase(p.Phase.String()), Failure: p.Failure, own: ownOf(p.Failure)}
 }
 
 func wrap(what string, err error) error {

@@ -25,7 +25,7 @@ var (
 	ErrDeadlineExceeded error = api.Sentinel(api.CodeDeadlineExceeded) // an event wait's limit
 	ErrCancelled        error = api.Sentinel(api.CodeRunCancelled)
 	ErrTerminated       error = api.Sentinel(api.CodeRunTerminated)
-	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // five attempts in a row died with their worker
+	ErrWorkerLost       error = api.Sentinel(api.CodeWorkerLost) // attempt after attempt died with its worker
 )
 
 // Errors of calls that are wrong in themselves.
@@ -44,6 +44,7 @@ var (
 	ErrNotFound  error = engine.ErrNotFound
 	ErrConflict  error = engine.ErrConflict
 	ErrClosed    error = engine.ErrClosed
+	ErrHeld      error = api.Sentinel(api.CodeHeld) // another engine works on the database
 	ErrTooLarge  error = engine.ErrTooLarge
 	ErrRunClosed error = engine.ErrRunClosed
 	ErrFull      error = engine.ErrFull // the run keeps 10,000 events, or 64 MiB of them, that it has not waited for
@@ -55,6 +56,8 @@ const typeTooLarge = "output_too_large"
 func init() {
 	RegisterErrorValue(typeTooLarge, ErrTooLarge) // first, since it says more
 	RegisterErrorValue("pawl.invalid", ErrInvalid)
+	RegisterErrorValue("pawl.nested", ErrNested)
+	RegisterErrorValue("pawl.context_ended", ErrContextEnded)
 }
 
 // invalidError says what makes no sense. For errors.Is it is ErrInvalid.
@@ -78,9 +81,9 @@ type Failure = policy.Failure
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
-	Phase    string // failed, timed_out or cancelled
-	Reason   string // why it was not tried again
-	Limit    string // the limit that fired, if one did
+	Phase    Phase            // failed, timed_out or cancelled
+	Reason   policy.Reason    // why it was not tried again
+	Limit    policy.LimitKind // the limit that fired; LimitNone: none did
 	Attempts int
 	Failure  *Failure // the last one
 	own      error
@@ -105,12 +108,12 @@ func (e *StepError) verb() string {
 		times = fmt.Sprintf(" after %d attempts", e.Attempts)
 	}
 	if e.reason == policy.ReasonWorkerLost {
-		times += fmt.Sprintf(", for %d attempts in a row died with their process", policy.MaxLost)
+		times += ", for its process died in attempt after attempt"
 	}
 	switch e.Phase {
-	case core.StepTimedOut.String():
-		return "timed out (" + e.Limit + ")" + times
-	case core.StepCancelled.String():
+	case PhaseTimedOut:
+		return "timed out (" + e.Limit.String() + ")" + times
+	case PhaseCancelled:
 		return "was cancelled"
 	default:
 		return "failed" + times
@@ -134,7 +137,7 @@ func stepError(s *engine.Step) error {
 		return nil
 	}
 	out := &StepError{
-		Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts,
+		Step: s.Spec.Name, Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
 		Failure: s.Failure, reason: s.Reason,
 	}
 	if s.Phase == core.StepCancelled {
@@ -142,7 +145,7 @@ func stepError(s *engine.Step) error {
 	}
 	f := s.Failure
 	if f != nil && f.Kind == policy.KindTimeout {
-		out.Limit = f.Limit.String()
+		out.Limit = f.Limit
 		f = f.Cause
 	}
 	out.own = decodeFailure(f)
@@ -152,36 +155,46 @@ func stepError(s *engine.Step) error {
 	case s.Phase == core.StepTimedOut:
 		out.kinds = append(out.kinds, ErrTimedOut)
 	}
-	out.kinds = append(out.kinds, kindsOf(out.reason)...)
+	out.kinds = append(out.kinds, kindsOf(out.reason, s.Failure)...)
 	return out
 }
 
 // kindsOf returns the errors that a stop reason matches.
-func kindsOf(r policy.Reason) []error {
+func kindsOf(r policy.Reason, f *policy.Failure) []error {
 	switch r {
 	case policy.ReasonAttemptsExhausted:
 		return []error{ErrRetriesExhausted}
 	case policy.ReasonWorkerLost:
 		return []error{ErrWorkerLost}
 	case policy.ReasonCancelled:
-		return []error{ErrCancelled}
+		return []error{cancelKind(f)}
 	default:
 		return nil
 	}
 }
 
+// cancelKind returns what a cancelled step matches: a child run may have been terminated.
+func cancelKind(f *policy.Failure) error {
+	for ; f != nil; f = f.Cause {
+		if f.Kind == policy.KindCancelled && f.Type == "terminated" {
+			return ErrTerminated
+		}
+	}
+	return ErrCancelled
+}
+
 // RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
-	Phase   string // failed, timed_out, cancelled or terminated
+	Phase   Phase // failed, timed_out, cancelled or terminated
 	Failure *Failure
 	own     error
 }
 
 func (e *RunError) Error() string {
-	text := "the run " + e.Phase
+	text := "the run " + string(e.Phase)
 	if e.Run != "" {
-		text = "run " + e.Run + " " + e.Phase
+		text = "run " + e.Run + " " + string(e.Phase)
 	}
 	if e.own != nil {
 		return text + ": " + e.own.Error()
@@ -199,11 +212,11 @@ func (e *RunError) Error() string {
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrTimedOut:
-		return e.Phase == core.RunTimedOut.String()
+		return e.Phase == PhaseTimedOut
 	case ErrCancelled:
-		return e.Phase == core.RunCancelled.String()
+		return e.Phase == PhaseCancelled
 	case ErrTerminated:
-		return e.Phase == core.RunTerminated.String()
+		return e.Phase == PhaseTerminated
 	default:
 		return false
 	}
@@ -212,11 +225,22 @@ func (e *RunError) Is(target error) bool {
 // Unwrap returns the body's own error.
 func (e *RunError) Unwrap() error { return e.own }
 
-// ChangedError is the error when a workflow's code no longer decides what its run's history holds. The run stays open
-// and its body is called again. Deploy code that fits; use [Version] if old and new runs have to go on.
-type ChangedError struct{ Run, Workflow, Recorded, Asked string }
+// ChangedError is the error when a workflow's code no longer decides what its run's history holds, or cannot read a
+// value in it any more: the input, or a step's result. The run stays open and its body is called again. Deploy code
+// that fits; use [Version] if old and new runs have to go on.
+type ChangedError struct {
+	Run, Workflow, Recorded, Asked string
+	Err                            error // what the codec says; nil where no value is the reason
+}
+
+// Unwrap returns what the codec says.
+func (e *ChangedError) Unwrap() error { return e.Err }
 
 func (e *ChangedError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("run %s of workflow %q: the code has changed: %s cannot be read as %s: %v (deploy code "+
+			"that reads what is recorded)", e.Run, e.Workflow, e.Recorded, e.Asked, e.Err)
+	}
 	return fmt.Sprintf("run %s of workflow %q: the code has changed: recorded is %s, asked for was %s (keep the "+
 		"order of steps, or branch by pawl.Version)",
 		e.Run, e.Workflow, e.Recorded, e.Asked)
@@ -347,40 +371,6 @@ func register(name string, decode func([]byte) (error, bool)) {
 	errorTypes.byName[name] = decode
 }
 
-// nameOf finds the registered error in err and its name.
-func nameOf(err error) (string, error) {
-	errorTypes.RLock()
-	defer errorTypes.RUnlock()
-	for _, v := range errorTypes.values {
-		if errors.Is(err, v.err) {
-			return v.name, nil
-		}
-	}
-	return walk(err)
-}
-
-func walk(err error) (string, error) {
-	for err != nil {
-		if name, ok := errorTypes.types[reflect.TypeOf(err)]; ok {
-			return name, err
-		}
-		switch u := err.(type) { //nolint:errorlint // this is the walk that errors.As does, for any type
-		case interface{ Unwrap() error }:
-			err = u.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, e := range u.Unwrap() {
-				if name, found := walk(e); name != "" {
-					return name, found
-				}
-			}
-			return "", nil
-		default:
-			return "", nil
-		}
-	}
-	return "", nil
-}
-
 // failureOf turns an error into what is recorded.
 func failureOf(err error) *policy.Failure {
 	f := &policy.Failure{Kind: policy.KindError, Message: err.Error()}
@@ -402,10 +392,10 @@ func failureOf(err error) *policy.Failure {
 		f = &copied
 		f.Message = err.Error()
 	}
-	if name, found := nameOf(err); name != "" {
-		f.Type, f.Details = name, nil
-		if found != nil {
-			f.Details, _ = json.Marshal(found)
+	if all := knownIn(err); len(all) > 0 {
+		f.Type, f.Details = all[0].Type, all[0].Details
+		if len(all) > 1 {
+			f.Also = all[1:]
 		}
 	}
 	for e := err; e != nil; {
@@ -440,7 +430,7 @@ func decodeFailure(f *policy.Failure) error {
 		return nil
 	}
 	err := decodeOwn(f)
-	kinds := kindsOf(f.Reason)
+	kinds := kindsOf(f.Reason, f)
 	for c := f; c != nil; c = c.Cause { // of a run: the step that ended it; of a step: its child run
 		switch {
 		case f.Reason == policy.ReasonCancelled: // a limit, perhaps, that ended it so
@@ -449,7 +439,7 @@ func decodeFailure(f *policy.Failure) error {
 		case c.Kind == policy.KindTimeout:
 			kinds = append(kinds, ErrTimedOut)
 		case c.Kind == policy.KindCancelled:
-			kinds = append(kinds, ErrCancelled)
+			kinds = append(kinds, cancelKind(c))
 		}
 	}
 	if kinds == nil && err.Error() == f.Message {
@@ -469,16 +459,32 @@ func decodeOwn(f *policy.Failure) error {
 	errorTypes.RLock()
 	decode := errorTypes.byName[f.Type]
 	errorTypes.RUnlock()
+	var err error = f
 	if decode != nil {
 		holder := f
 		for len(holder.Details) == 0 && holder.Cause != nil && holder.Cause.Type == f.Type {
 			holder = holder.Cause // of a child run
 		}
-		if err, ok := decode(holder.Details); ok {
-			return err
+		if own, ok := decode(holder.Details); ok {
+			err = own
 		}
 	}
-	return f
+	if len(f.Also) == 0 {
+		return err
+	}
+	all := []error{err}
+	for _, other := range f.Also {
+		errorTypes.RLock()
+		decode := errorTypes.byName[other.Type]
+		errorTypes.RUnlock()
+		if decode == nil {
+			continue
+		}
+		if own, ok := decode(other.Details); ok {
+			all = append(all, own)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // tooLarge returns the error for a payload above the limit, which no further attempt would change.

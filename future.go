@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync] or [Go].
+// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync], [SleepAsync] or
+// [Go].
 type Future[T any] struct {
 	result *body.Result // nil: err is there from the beginning
 	step   bool         // of a step; else of a branch
@@ -19,7 +21,7 @@ type Future[T any] struct {
 	err   error
 }
 
-// Waitable is a Future of any type, for [Any] and [All].
+// Waitable is a Future of any type, for [Select] and [All].
 type Waitable interface {
 	awaited() *body.Result
 	outcome(engine.Step) error
@@ -56,7 +58,11 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if err := stepError(&record); err != nil {
 		return zero, err
 	}
-	return decode[T](f.codec, "the result of "+f.result.String(), record.Output)
+	what := "the result of " + f.result.String()
+	if record.Spec.Kind == core.KindWait {
+		return decode[T](f.codec, what, record.Output) // a mistake of who sent the event
+	}
+	return recorded[T](ctx.of(), f.codec, what, record.Output), nil
 }
 
 // Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name
@@ -87,8 +93,8 @@ func All(ctx Context, futures ...Waitable) error {
 	if err := b.present("all", futures); err != nil {
 		return err
 	}
-	var first error
-	for _, f := range futures {
+	errs := make([]error, len(futures))
+	for i, f := range futures {
 		var record engine.Step
 		if f.awaited() != nil {
 			var err error
@@ -96,11 +102,9 @@ func All(ctx Context, futures ...Waitable) error {
 				return err
 			}
 		}
-		if first == nil {
-			first = f.outcome(record)
-		}
+		errs[i] = f.outcome(record)
 	}
-	return first
+	return firstOf(errs)
 }
 
 // present refuses futures that are nil.
@@ -113,21 +117,57 @@ func (b *branch) present(what string, futures []Waitable) error {
 	return nil
 }
 
-// Any waits until one of the futures has a result and returns its index. Which one it was is recorded: a body that is
-// called again sees the same one.
-func Any(ctx Context, futures ...Waitable) (int, error) {
+// AllOf waits until all futures have a result, and returns the results in their order, or the first error in their
+// order.
+func AllOf[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
+	waited := make([]Waitable, len(futures))
+	for i, f := range futures {
+		waited[i] = f
+	}
+	if err := All(ctx, waited...); err != nil {
+		return nil, err
+	}
+	out := make([]T, len(futures))
+	for i, f := range futures {
+		var err error
+		if out[i], err = f.Get(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Select waits until one of the futures has a result and returns that one. Which one it was is recorded: a body that is
+// called again sees the same one. Its Get has the value:
+//
+//	answer, patience := pawl.EventAsync[Answer](ctx, "answer"), pawl.SleepAsync(ctx, "patience", "3d")
+//	switch first, err := pawl.Select(ctx, answer, patience); {
+//	case err != nil:
+//		return out, err
+//	case first == answer:
+//		a, err := answer.Get(ctx)
+//		…
+//	default: // nobody has answered
+//	}
+//
+// The error says what is wrong with the call; that of the future is returned by its Get.
+func Select(ctx Context, futures ...Waitable) (Waitable, error) {
 	b := ctx.of()
 	if len(futures) == 0 {
-		return -1, b.invalid(errors.New("without a future it waits for nothing"), "any")
+		return nil, b.invalid(errors.New("without a future it waits for nothing"), "select")
 	}
-	if err := b.present("any", futures); err != nil {
-		return -1, err
+	if err := b.present("select", futures); err != nil {
+		return nil, err
 	}
 	results := make([]*body.Result, len(futures))
 	for i, f := range futures {
 		results[i] = f.awaited()
 	}
-	return b.Any(results)
+	first, err := b.Any(results)
+	if err != nil {
+		return nil, err
+	}
+	return futures[first], nil
 }
 
 // Map runs fn for each item, at most atOnce at a time (0: all), and returns the results in the items' order. Each
@@ -156,8 +196,11 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
 	}
 	for i := range begun {
 		if errs[i] != nil {
-			return nil, fmt.Errorf("item %d: %w", i, errs[i])
+			errs[i] = fmt.Errorf("item %d: %w", i, errs[i])
 		}
+	}
+	if err := firstOf(errs); err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -26,6 +26,7 @@ type host struct {
 	codec      Codec
 	maxPayload int
 	grace      time.Duration
+	queues     map[string]QueueLimits
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -41,7 +42,7 @@ type registered struct {
 func newHost(ctx context.Context, cfg Config) *host {
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
-		intercept: cfg.Intercept, workflows: map[string]*registered{},
+		intercept: cfg.Intercept, queues: cfg.Queues, workflows: map[string]*registered{},
 	}
 	lost := errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	h.bodies = body.NewHost(ctx, body.Config{
@@ -64,6 +65,10 @@ func stuckError(s *body.Stuck) error {
 	switch s.Why {
 	case body.Changed:
 		return &ChangedError{Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked}
+	case body.Unreadable:
+		return &ChangedError{
+			Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked, Err: s.Err,
+		}
 	case body.Overdue:
 		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
 	default:
@@ -156,6 +161,7 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 	w := &body.Workflow{
 		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
+		Compensation: d.compensation,
 	}
 	for name, hook := range d.hooks {
 		w.Hooks[name] = &body.Hook{
@@ -189,7 +195,11 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 			t.Return(invalid, body.Outcome{}, core.Close{})
 			return
 		}
-		if t.Return(invalid, body.OutcomeOf(err), h.closing(d, out, err, invalid)) {
+		end := h.closing(d, out, err, invalid)
+		if t.Stop() != nil && invalid == nil && isStop(err) {
+			end.Failure = nil
+		}
+		if t.Return(invalid, body.OutcomeOf(err), end) {
 			return
 		}
 	}
@@ -197,7 +207,7 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 
 // call runs an attempt of a task that is no local step and no hook. What stops in its own time may be nil.
 func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result {
-	return h.bodies.Call(at, own, func() worker.Result { return h.perform(at, fn) })
+	return h.bodies.Call(at.Context, own, func() worker.Result { return h.perform(at, fn) })
 }
 
 // perform runs a step's function and turns what it returns into the attempt's result.

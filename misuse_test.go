@@ -2,8 +2,12 @@ package pawl_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -97,8 +101,8 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 			_, err = kept.Get(ctx)
 		case "all":
 			err = pawl.All(ctx, kept)
-		case "any":
-			_, err = pawl.Any(ctx, kept)
+		case "select":
+			_, err = pawl.Select(ctx, kept)
 		}
 		return 0, err
 	})
@@ -107,7 +111,7 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle()
-		for _, how := range []string{"get", "all", "any"} {
+		for _, how := range []string{"get", "all", "select"} {
 			r, err := w.Start(t.Context(), e, "", how)
 			if err != nil {
 				t.Fatal(err)
@@ -121,7 +125,8 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 	}, w)
 }
 
-// TestMisuseBesideTheBody: a step that uses its body's context while the body goes on is told so, and disturbs nothing.
+// TestMisuseBesideTheBody: a step that uses its body's context while the body goes on is told so, and the run fails
+// even where the step ignores it.
 func TestMisuseBesideTheBody(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		nested := pawl.Async(ctx, "nested", func(context.Context) (bool, error) {
@@ -144,7 +149,151 @@ func TestMisuseBesideTheBody(t *testing.T) {
 		}
 		return 1, nil
 	})
-	if got, err := run(t, open(t, nil), w, none{}); err != nil || got != 1 {
+	if got, err := run(t, open(t, nil), w, none{}); !errors.Is(err, pawl.ErrNested) {
 		t.Errorf("%d, %v", got, err)
 	}
+}
+
+// TestForeignGoroutine: a goroutine that the body has begun by itself is told that it cannot use the body's context,
+// however the body waits for it, and the run fails.
+func TestForeignGoroutine(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, how string) (int, error) {
+		told, foreign := make(chan error), func() error { return pawl.Sleep(ctx, "nap", "1h") }
+		switch how {
+		case "waits":
+			go func() { told <- foreign() }()
+			<-told // and ignores it
+		case "another branch":
+			branch := pawl.Go(ctx, "b", func(pawl.Context) (int, error) { return 0, foreign() })
+			return branch.Get(ctx)
+		case "UUID":
+			return 0, pawl.Do(ctx, "s", func(context.Context) error {
+				t.Errorf("a step got %s", pawl.UUID(ctx))
+				return nil
+			})
+		case "Random":
+			return 0, pawl.Do(ctx, "s", func(context.Context) error {
+				t.Errorf("a step got %d", pawl.Random(ctx).Int())
+				return nil
+			})
+		}
+		return 1, nil
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for how, want := range map[string]string{
+			"waits": "use the context that it gets", "another branch": "a branch does one thing at a time",
+			"UUID": "pawl.UUID while step", "Random": "pawl.Random while step",
+		} {
+			_, err := run(t, e.Engine, w, how)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", how, err)
+			}
+			if !errors.Is(err, pawl.ErrNested) && !strings.Contains(how, "U") && !strings.Contains(how, "R") {
+				t.Errorf("%s: %v is not ErrNested", how, err)
+			}
+		}
+		e.Settle()
+		if n := e.Sessions(); n != 0 {
+			t.Errorf("%d bodies are left", n)
+		}
+	}, w)
+}
+
+// TestCauseOfAStepsContext: the context of a step, and those derived from it, tell why they are done.
+func TestCauseOfAStepsContext(t *testing.T) {
+	type end struct{ err, cause error }
+	ends := make(chan end, 2)
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
+			derived, cancel := context.WithCancel(ctx)
+			defer cancel()
+			<-derived.Done()
+			ends <- end{derived.Err(), context.Cause(derived)}
+			<-ctx.Done()
+			ends <- end{ctx.Err(), context.Cause(ctx)}
+			return 0, ctx.Err()
+		}, pawl.AttemptTimeout("1h"))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for how, want := range map[string]end{
+			"limit":  {context.DeadlineExceeded, pawl.ErrTimedOut},
+			"cancel": {context.Canceled, pawl.ErrCancelled},
+		} {
+			if _, err := w.Start(t.Context(), e, how, none{}); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(time.Minute)
+			if how == "cancel" {
+				if err := e.Operate(t.Context(), how, pawl.Operation{Op: pawl.OpInterrupt}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.Skip(2 * time.Hour)
+			for range 2 {
+				if got := <-ends; got.err != want.err || !errors.Is(got.cause, want.cause) {
+					t.Errorf("%s: %v because of %v", how, got.err, got.cause)
+				}
+			}
+		}
+	}, w)
+}
+
+// shopError is an error of a user's, with data.
+type shopError struct{ Item string }
+
+func (e *shopError) Error() string { return "no " + e.Item }
+
+func init() { pawl.RegisterError[*shopError]("test.shop") }
+
+// TestErrorsInTheHistory: errors that were joined come back from the history together, those of the standard library
+// without being registered, and a run that was terminated is not one that was cancelled.
+func TestErrorsInTheHistory(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Step(ctx, "s", func(context.Context) (int, error) {
+			_, missing := os.Open("there is no such file")
+			return 0, fmt.Errorf("import: %w", errors.Join(&shopError{"tea"}, missing, io.ErrUnexpectedEOF,
+				&shopError{"milk"}, fmt.Errorf("query: %w", sql.ErrNoRows), context.Canceled))
+		})
+	})
+	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) { return 0, pawl.Sleep(ctx, "s", "1h") })
+	parent := pawl.Define("parent", func(ctx pawl.Context, _ none) (int, error) {
+		_, err := pawl.Child(ctx, "c", child, none{})
+		if !errors.Is(err, pawl.ErrTerminated) || errors.Is(err, pawl.ErrCancelled) {
+			t.Errorf("the child run ended with %v", err)
+		}
+		return 0, err
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		_, err := run(t, e.Engine, w, none{})
+		for _, want := range []error{
+			fs.ErrNotExist, io.ErrUnexpectedEOF, sql.ErrNoRows, context.Canceled,
+		} {
+			if !errors.Is(err, want) {
+				t.Errorf("%v is not %v", err, want)
+			}
+		}
+		var own *shopError
+		if !errors.As(err, &own) || own.Item != "tea" || errors.Is(err, io.EOF) || errors.Is(err, fs.ErrExist) {
+			t.Errorf("got %v with %v", err, own)
+		}
+		r, err := parent.Start(t.Context(), e, "p", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "child"})
+		if err != nil || len(runs) != 1 {
+			t.Fatalf("%d child runs, %v", len(runs), err)
+		}
+		if err := e.Operate(t.Context(), runs[0].ID, pawl.Operation{Op: pawl.OpTerminate}); err != nil {
+			t.Fatal(err)
+		}
+		_, ofParent := r.Result(t.Context())
+		_, ofChild := pawl.RunOf[int](e, runs[0].ID).Result(t.Context())
+		for _, err := range []error{ofParent, ofChild} {
+			if !errors.Is(err, pawl.ErrTerminated) || errors.Is(err, pawl.ErrCancelled) {
+				t.Errorf("%v is not ErrTerminated, or ErrCancelled", err)
+			}
+		}
+	}, w, parent, child)
 }

@@ -57,6 +57,8 @@ func TestEmptyID(t *testing.T) {
 		}
 		ctx := context.Background()
 		for what, ask := range map[string]func() error{
+			"history":  func() error { _, err := e.History(ctx, ""); return err },
+			"explain":  func() error { _, err := e.Explain(ctx, ""); return err },
 			"await":    func() error { _, err := e.AwaitRun(ctx, ""); return err },
 			"event":    func() error { return pawl.SendEvent(ctx, e, "", "x", 1) },
 			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: pawl.OpCancel}) },
@@ -68,6 +70,58 @@ func TestEmptyID(t *testing.T) {
 		} {
 			if err := ask(); !errors.Is(err, pawl.ErrInvalid) {
 				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}, w)
+}
+
+// TestWorkflowIDLikeARunID: a workflow id may look like a run id, as an order number that is a UUID does. The run can
+// be described and operated by it. The id of a run stays that run's.
+func TestWorkflowIDLikeARunID(t *testing.T) {
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) { return pawl.WaitEvent[int](ctx, "go") })
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		for _, name := range []string{"6f1c2f0e-7a52-4f0b-9d0e-3c1d0a5b7e11", "0199d2c3-7a52-7f0b-9d0e-3c1d0a5b7e11"} {
+			ctx := t.Context()
+			r, err := w.Start(ctx, e, name, none{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Settle()
+			if d, err := e.DescribeRun(ctx, name); err != nil || d.ID != r.ID {
+				t.Errorf("describe: %s, %v; want %s", d.ID, err, r.ID)
+			}
+			if d, err := e.Explain(ctx, name); err != nil || d.ID != r.ID {
+				t.Errorf("explain: %v", err)
+			}
+			if found, err := w.Find(ctx, e, name); err != nil || found.ID != r.ID {
+				t.Errorf("find: %s, %v; want %s", found.ID, err, r.ID)
+			}
+			if h, err := e.History(ctx, name); err != nil || len(h) == 0 {
+				t.Errorf("history: %d bytes, %v", len(h), err)
+			}
+			if err := e.Problem(name); err != nil {
+				t.Errorf("problem: %v", err)
+			}
+			for _, op := range []pawl.Op{pawl.OpPause, pawl.OpResume} {
+				if err := e.Operate(ctx, name, pawl.Operation{Op: op}); err != nil {
+					t.Errorf("%s: %v", op, err)
+				}
+			}
+			if err := pawl.SendEvent(ctx, e, name, "go", 7); err != nil {
+				t.Errorf("event: %v", err)
+			}
+			if n, err := pawl.RunOf[int](e, name).Result(ctx); err != nil || n != 7 {
+				t.Errorf("result: %d, %v", n, err)
+			}
+			if _, err := e.RestartRun(ctx, name); err != nil {
+				t.Errorf("restart: %v", err)
+			}
+			other, err := w.Start(ctx, e, r.ID, none{}) // another run's id as a workflow id
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err := e.DescribeRun(ctx, r.ID); err != nil || d.ID != r.ID || d.ID == other.ID {
+				t.Errorf("the run's own id: %s, %v", d.ID, err)
 			}
 		}
 	}, w)

@@ -19,6 +19,8 @@ type StepOption func(*stepOptions)
 type stepOptions struct {
 	policy   policy.Policy
 	queue    string
+	service  string
+	key      string
 	priority int32
 	close    string
 	spread   bool
@@ -34,6 +36,7 @@ type RetryPolicy struct {
 	MaxInterval        time.Duration // default none
 	Jitter             float64       // 0 to 1
 	NonRetryable       []string      // types of errors that are never retried, as registered by RegisterError
+	MaxLost            int           // losses with the worker that stop a suspected step; default 5; -1: unlimited
 }
 
 // decode checks the fields as those of flow files are checked. It checks the durations itself, since they are no texts.
@@ -47,6 +50,9 @@ func (r RetryPolicy) decode() (*policy.Retry, error) {
 	}
 	if r.Jitter != 0 {
 		fields["jitter"] = r.Jitter
+	}
+	if r.MaxLost != 0 {
+		fields["maxLost"] = r.MaxLost
 	}
 	out, err := policy.DecodeRetry(fields)
 	if err != nil {
@@ -136,8 +142,18 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitWait, after, opts)
 }
 
-// Queue sets the task queue that a [Call] goes to. Default: the engine's own, which [Engine.Serve] serves by "".
+// Queue sets the task queue that a [Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
+// own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the
+// step takes its turn among all that share the queue.
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
+
+// Service names the service that a step uses, whose limits bound it together with all other steps that use it; see
+// Config.Services.
+func Service(name string) StepOption { return func(o *stepOptions) { o.service = name } }
+
+// Key is what the limits for each key of the step's queue and service count by, such as a tenant. Steps without one
+// have the key "".
+func Key(key string) StepOption { return func(o *stepOptions) { o.key = key } }
 
 // Priority orders the attempts that wait for a worker: a higher number goes first. Default 0.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
@@ -250,6 +266,9 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 	}
 	if o.spread && kind != core.KindChild {
 		return errors.New("Spread is for Child")
+	}
+	if (o.service != "" || o.key != "") && kind != core.KindTask {
+		return errors.New("Service and Key are for Step and Call")
 	}
 	if kind != core.KindWait {
 		if o.policy.Wait != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it, and nothing else: no step's
 // function runs. It returns a *ChangedError if the code no longer decides what the history holds, a *TaskTimeoutError
-// if the body blocks, and nil once the body has reached the end of what is recorded. Of the configuration it needs the
-// codec that the history was written with, and the task limit.
+// if the body blocks, and nil once the body has been through all that is recorded and waits for more. Of the
+// configuration it needs the codec that the history was written with, and the task limit.
 func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
 	entries, err := core.ReadEntries(history)
 	if err != nil {
@@ -51,7 +52,8 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error
 	return r.err
 }
 
-// rehearsal takes the engine's place when a body is only replayed: it ends with the body's first new decision.
+// rehearsal takes the engine's place when a body is only replayed: it ends when all branches of the body wait, or the
+// body has returned.
 type rehearsal struct {
 	once  sync.Once
 	ended chan struct{}
@@ -65,12 +67,25 @@ func (r *rehearsal) end(err error) {
 	})
 }
 
-func (r *rehearsal) Do(core.RunID, *engine.Body, []core.Input, func(error)) { r.end(nil) }
-func (r *rehearsal) Consult(core.RunID)                                     {}
-func (r *rehearsal) Begin(core.RunID, core.StepID)                          {}
-func (r *rehearsal) Rematch()                                               {}
-func (r *rehearsal) Report(core.RunID, core.Input)                          {}
-func (r *rehearsal) Confirm(core.RunID, core.Input, func(bool))             {}
+// Do takes what the body decides. What it decides while branches still compute is not answered, and the body goes on.
+func (r *rehearsal) Do(_ core.RunID, _ *engine.Body, inputs []core.Input, _ func(error)) {
+	for _, in := range inputs {
+		decided, _ := in.(core.Commands)
+		closes := slices.ContainsFunc(decided.Commands, func(cmd core.Command) bool {
+			_, ok := cmd.(core.Close)
+			return ok
+		})
+		if decided.Waits || closes {
+			r.end(nil)
+		}
+	}
+}
+
+func (r *rehearsal) Consult(core.RunID)                         {}
+func (r *rehearsal) Begin(core.RunID, core.StepID)              {}
+func (r *rehearsal) Rematch()                                   {}
+func (r *rehearsal) Report(core.RunID, core.Input)              {}
+func (r *rehearsal) Confirm(core.RunID, core.Input, func(bool)) {}
 
 func (r *rehearsal) BodyStopped(_ string, err error)                { r.end(err) }
 func (r *rehearsal) AttemptEnded(AttemptInfo, time.Duration, error) {}

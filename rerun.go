@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -27,7 +28,7 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	if err != nil {
 		return "", err
 	}
-	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input}
+	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map()}
 	for _, opt := range opts {
 		opt(&req)
 	}
@@ -73,7 +74,7 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	var keep []core.Kept
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Hook {
+		if s.Dropped || s.Spec.Hook || s.Spec.Type == body.TypeBranch {
 			continue
 		}
 		base, _, _ := strings.Cut(s.Spec.Name[strings.LastIndexByte(s.Spec.Name, '/')+1:], "#")
@@ -99,9 +100,5 @@ func noStep(op string, run core.RunID, name string) error {
 }
 
 func (e *Engine) inspect(ctx context.Context, id string) (*core.Run, error) {
-	run, err := e.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return e.engine.Inspect(ctx, run)
+	return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -94,21 +93,26 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	if err != nil {
 		return zero, err
 	}
-	if out.Phase != core.RunSucceeded.String() {
+	if out.Phase != PhaseSucceeded {
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: out.Failure, own: ownOf(out.Failure)}
 	}
 	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)
 }
 
-// ownOf is the body's own error; a timeout or a cancel has none.
+// ownOf is the body's own error; after a timeout or a cancel it is that of its compensation, if that failed.
 func ownOf(f *Failure) error {
-	if f == nil || (f.Kind == policy.KindTimeout && f.Cause == nil) {
+	switch {
+	case f == nil, f.Kind == policy.KindTimeout && f.Cause == nil:
 		return nil
+	case f.Kind == policy.KindTimeout:
+		return decodeFailure(f.Cause)
+	case f.Kind == policy.KindCancelled && f.Cause != nil:
+		return &recordedError{f.Message, decodeFailure(f.Cause), []error{ErrCancelled}}
+	case f.Kind == policy.KindCancelled:
+		return nil
+	default:
+		return decodeFailure(f)
 	}
-	if f.Kind == policy.KindTimeout {
-		f = f.Cause
-	}
-	return decodeFailure(f)
 }
 
 // Cancel asks the run to stop: nothing new begins, waits end at once, running steps finish and their results are kept.

@@ -49,8 +49,9 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	switch {
 	case err == nil && fn == nil:
 		err = errNoFunction
-	case err == nil && o.queue != "":
-		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q", o.queue)
+	case err == nil && o.queue != "" && !ctx.of().host.knows(o.queue):
+		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q, or give "+
+			"the queue limits in Config.Queues", o.queue)
 	}
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},
 		core.Schedule{}, run, o, err)
@@ -111,10 +112,15 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 
 // Sleep waits for d. Meanwhile the run needs no memory and no goroutine.
 func Sleep[D Amount](ctx Context, name string, d D) error {
-	length, err := amount(d)
-	_, err = begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil,
-		stepOptions{}, err).Get(ctx)
+	_, err := SleepAsync(ctx, name, d).Get(ctx)
 	return err
+}
+
+// SleepAsync begins a sleep and does not wait for its end: it is the time limit of a [Select].
+func SleepAsync[D Amount](ctx Context, name string, d D) *Future[struct{}] {
+	length, err := amount(d)
+	return begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil,
+		stepOptions{}, err)
 }
 
 // SleepUntil waits until t; it returns at once if t has passed.
@@ -159,6 +165,7 @@ func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Sche
 		return failed[Out](b.invalid(err, "step %q", name))
 	}
 	spec.Def, spec.Policy, spec.Queue, spec.Priority = -1, o.policy, o.queue, o.priority
+	o.share(spec)
 	if spec.Kind == core.KindSleep && cmd.For == 0 && cmd.Until == 0 {
 		cmd.Until = 1
 	}

@@ -77,6 +77,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.needs()
 	b.loopNeeds()
 	b.policies()
+	b.checkLimits()
 	for i, s := range doc.Steps {
 		b.plan(int32(i), s)
 	}
@@ -311,7 +312,7 @@ func (b *builder) settings(s *Step) Settings {
 		out.Policy = policy.Policy{Limits: policy.Limits{Wait: out.Policy.Wait}}
 	default:
 	}
-	return overlay(out, Settings{Policy: s.Policy, Queue: s.Queue, Priority: s.Priority})
+	return overlay(out, Settings{Policy: s.Policy, Queue: s.Queue, Priority: s.Priority, Key: s.Key})
 }
 
 func overlay(base, over Settings) Settings {
@@ -322,6 +323,9 @@ func overlay(base, over Settings) Settings {
 	}
 	if over.Priority != nil {
 		out.Priority = over.Priority
+	}
+	if !over.Key.IsZero() {
+		out.Key = over.Key
 	}
 	if over.Exec != nil {
 		out.Exec = overExec(base.Exec, over.Exec)

@@ -261,6 +261,12 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 			cmd.Failure = broken("sleep", p.where(), err)
 		}
 	}
+	if p.key != nil {
+		var err error
+		if cmd.Key, err = p.key.Text(s); err != nil {
+			cmd.Failure = broken("key", p.place, err)
+		}
+	}
 	if p.event != nil {
 		event, err := p.event.Text(s)
 		if err == nil && event == "" {

@@ -220,6 +220,9 @@ func key(name string, item int32) string {
 func (w *world) carryOut(e core.Effect) {
 	switch e := e.(type) {
 	case core.Offer:
+		if s := &w.run_.Steps[e.Step]; s.ShareKey() != "" {
+			w.say("%s has the key %q", s.Key(), s.ShareKey())
+		}
 		w.take(core.TaskStarted{Step: e.Step, Attempt: e.Attempt, Worker: "w"})
 	case core.Dispatch:
 		w.work(e.Task)

@@ -59,6 +59,7 @@ type plan struct {
 	moreNeeds []int32
 	feeds     []int32 // loops whose more uses the step
 
+	key     *expr.Template // of limits for each key; nil: all steps have the same
 	payload *expr.Template
 	sleep   *sleepPlan
 	event   *expr.Template // nil: the spec says it
@@ -100,6 +101,7 @@ func (d *definition) asMachine() *core.Definition {
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Tolerates: d.tolerates, CountItems: d.countItems,
 		CheckInput: d.doc.CheckInput,
 	}
+	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {
 		def.Specs[i] = d.plans[i].spec
 	}

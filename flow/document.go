@@ -21,6 +21,7 @@ type Document struct {
 	Input       tree.Value // JSON Schema of the input; absent: any input
 	RunSettings
 	Defaults Settings
+	Queues   []*Queue
 	Services []*Service
 	Steps    []*Step
 	Hooks    Hooks
@@ -71,14 +72,24 @@ type Settings struct {
 	Policy   policy.Policy
 	Queue    string
 	Priority *int32
-	Exec     *Exec // Env, Dir and Grace
-	HTTP     *HTTP // Headers and Expect
+	Key      tree.Value // a text: what limits for each key of a queue or service count by
+	Exec     *Exec      // Env, Dir and Grace
+	HTTP     *HTTP      // Headers and Expect
+}
+
+// Queue says how a task queue holds back what is in it.
+type Queue struct {
+	Name   string
+	Limits *policy.QueueLimits
+
+	pos tree.Pos
 }
 
 // Service is a set of settings by name.
 type Service struct {
 	Name        string
 	Description string
+	Limits      *policy.QueueLimits // of all steps that use it, in all runs of the process; nil: none
 	Settings
 
 	pos tree.Pos
@@ -101,6 +112,7 @@ type Step struct {
 	Policy   policy.Policy
 	Queue    string
 	Priority *int32
+	Key      tree.Value // as in Settings
 	Action   Action
 	// Place is where the step stands in the document of another system that the flow was made of, as file:line:col. It
 	// takes the place of the step's own place in warnings and failures. It is not part of the flow's text.
@@ -231,18 +243,19 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "services",
-		"steps", "hooks", "output",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "queues",
+		"services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}
-	settingsKeys = []string{"retry", "timeout", "queue", "priority", "exec", "http"}
-	serviceKeys  = append([]string{"description"}, settingsKeys...)
+	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
+	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
 		"name", "description", "service", "needs", "when", "continueOn", "forEach", "each", "more", "concurrency", "timeout",
-		"retry",
-		"queue", "priority", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
+	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
+	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
 	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "each", "more", "concurrency")
 	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
@@ -251,6 +264,7 @@ var (
 	deadlineKeys = append([]string{"at"}, limitKeys...)
 	retryKeys    = []string{
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
+		"maxLost",
 	}
 	execKeys         = []string{"command", "shell", "env", "dir", "stdin", "grace"}
 	execSettingsKeys = []string{"env", "dir", "grace"}

@@ -28,10 +28,15 @@ func Encode(doc *Document) ([]byte, error) {
 	if doc.StartDelay > 0 {
 		out.put("startDelay", V(doc.StartDelay))
 	}
-	out.put("defaults", encodeSettings(doc.Defaults, ""))
+	out.put("defaults", encodeSettings(object{}, doc.Defaults))
+	queues := object{}
+	for _, q := range doc.Queues {
+		queues.must(q.Name, encodeQueueLimits(q.Limits))
+	}
+	out.put("queues", queues.value())
 	services := object{}
 	for _, s := range doc.Services {
-		services.must(s.Name, encodeSettings(s.Settings, s.Description))
+		services.must(s.Name, encodeService(s))
 	}
 	out.put("services", services.value())
 	steps := &tree.Node{Kind: tree.List}
@@ -89,13 +94,19 @@ func (o *object) value() tree.Value {
 	return tree.ValueOf(&o.n)
 }
 
-func encodeSettings(s Settings, description string) tree.Value {
+func encodeService(s *Service) tree.Value {
 	out := object{}
-	out.text("description", description)
+	out.text("description", s.Description)
+	out.put("limits", encodeQueueLimits(s.Limits))
+	return encodeSettings(out, s.Settings)
+}
+
+func encodeSettings(out object, s Settings) tree.Value {
 	out.put("retry", encodeRetry(s.Policy.Retry))
 	out.put("timeout", encodeLimits(&s.Policy.Limits, policy.LimitScheduleToClose))
 	out.text("queue", s.Queue)
 	out.put("priority", encodePriority(s.Priority))
+	out.put("key", s.Key)
 	if s.Exec != nil {
 		out.put("exec", encodeAction(s.Exec))
 	}
@@ -142,6 +153,7 @@ func encodeStep(s *Step) tree.Value {
 	out.put("retry", encodeRetry(s.Policy.Retry))
 	out.text("queue", s.Queue)
 	out.put("priority", encodePriority(s.Priority))
+	out.put("key", s.Key)
 	if s.Action != nil {
 		out.must(s.Action.kind(), encodeAction(s.Action))
 	}
@@ -322,6 +334,13 @@ func encodeRetry(r *policy.Retry) tree.Value {
 	out.text("when", r.When)
 	if len(r.NonRetryable) > 0 {
 		out.put("nonRetryable", V(r.NonRetryable))
+	}
+	switch r.MaxLost {
+	case 0:
+	case policy.Unlimited:
+		out.put("maxLost", V("unlimited"))
+	default:
+		out.put("maxLost", V(r.MaxLost))
 	}
 	if r.MaxAttempts == 1 && len(out.n.Fields) == 1 {
 		return V("none")

@@ -332,7 +332,7 @@ func (t *turn) addItems(def, parent, after int32, values []any) {
 		output, _ := json.Marshal(loopRecord{Value: value, Parent: parent, After: after})
 		g := t.groupOf(def)
 		id := t.next
-		t.cmds = append(t.cmds, core.Mark{Spec: t.def.plans[p.item].spec, Item: n, Group: g.id, Output: output})
+		t.cmds = append(t.cmds, core.AddItem{Spec: t.def.plans[p.item].spec, Item: n, Group: g.id, Output: output})
 		t.next++
 		g.set(n, id)
 		if p.more != nil {

@@ -190,6 +190,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 		doc.Defaults = p.settings(d)
 		p.defaults = p.shared(d, &doc.Defaults, "the defaults", nil, policy.Policy{})
 	}
+	doc.Queues = p.readQueues(n.Get("queues"))
 	doc.Services = p.readServices(n.Get("services"))
 	doc.Steps = p.steps(n)
 	doc.Hooks = p.hooks(n.Get("hooks"))
@@ -261,6 +262,7 @@ func (p *parsing) readServices(n *tree.Node) []*Service {
 		inherits := p.defaults
 		if p.object(f.Value, "a service", p.withForms(serviceKeys)) {
 			s.Description = p.text(f.Value.Get("description"), "description")
+			s.Limits = p.queueLimits(f.Value.Get("limits"))
 			s.Settings = p.settings(f.Value)
 			inherits = p.shared(f.Value, &s.Settings, "the service", p.defaults, p.doc.Defaults.Policy)
 		}
@@ -276,6 +278,7 @@ func (p *parsing) settings(n *tree.Node) Settings {
 	s := Settings{Policy: p.policy(n, false)}
 	s.Queue = p.text(n.Get("queue"), "queue")
 	s.Priority = p.priority(n.Get("priority"))
+	s.Key = tree.ValueOf(n.Get("key"))
 	if e := n.Get("exec"); p.object(e, "exec here", execSettingsKeys) {
 		s.Exec = p.execFields(e)
 	}

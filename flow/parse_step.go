@@ -83,6 +83,7 @@ func (p *parsing) step(n *tree.Node) *Step {
 	}
 	s.Queue = p.text(n.Get("queue"), "queue")
 	s.Priority = p.priority(n.Get("priority"))
+	s.Key = tree.ValueOf(n.Get("key"))
 	p.action(n, s)
 	_, wait := s.Action.(*Wait)
 	s.Policy = p.policy(n, wait)

@@ -17,7 +17,7 @@ var (
 	policyKeys = []string{"retry", "timeout"}
 	retryKeys  = []string{
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
-		"origin",
+		"maxLost", "origin",
 	}
 	limitKeys = []string{"after", "retry", "onExpire", "warn", "origin"}
 )
@@ -97,6 +97,9 @@ func decodeRetry(v map[string]any) (*Retry, error) {
 		if name == "" {
 			f.Keep("nonRetryable", &decode.Error{Path: []string{fmt.Sprint(i)}, Msg: "empty failure type"})
 		}
+	}
+	if r.MaxLost = readAttempts(f, "maxLost", 0); f.Has("maxLost") && r.MaxLost == 0 {
+		f.Fail("maxLost", "zero: 1 or more, or unlimited")
 	}
 	r.Origin = f.Text("origin")
 	if f.Err() != nil {

@@ -20,6 +20,7 @@ type retryJSON struct {
 	On                 []Kind            `json:"on,omitzero"`
 	When               string            `json:"when,omitempty"`
 	NonRetryable       []string          `json:"nonRetryable,omitempty"`
+	MaxLost            int               `json:"maxLost,omitempty"`
 	Origin             string            `json:"origin,omitempty"`
 }
 
@@ -33,6 +34,7 @@ func (r Retry) MarshalJSON() ([]byte, error) {
 		On:                 r.On,
 		When:               r.When,
 		NonRetryable:       r.NonRetryable,
+		MaxLost:            max(r.MaxLost, Unlimited),
 		Origin:             r.Origin,
 	}
 	if r.JitterKind == JitterDecorrelated {

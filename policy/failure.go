@@ -32,9 +32,16 @@ type Failure struct {
 	Limit        LimitKind       `json:"limit,omitempty"`  // with KindTimeout: the limit that fired
 	Origin       string          `json:"origin,omitempty"` // with KindTimeout: where that limit was configured
 	Cause        *Failure        `json:"cause,omitempty"`
+	Also         []KnownError    `json:"also,omitempty"` // further errors of known types, where several were joined
 
 	// Reason is set in the failure of a run that ended because a step ended badly: why that step was not tried again.
 	Reason Reason `json:"reason,omitempty"`
+}
+
+// KnownError is an error whose type the program knows: its name, and its data.
+type KnownError struct {
+	Type    string          `json:"type"`
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 // Error describes in one sentence what failed and what caused it.

@@ -1,10 +1,42 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
-// MaxLost is how many attempts may be lost in a row: this loss stops the step. Without a bound, a step that kills its
-// worker would kill one worker after another.
-const MaxLost = 5
+// DefaultMaxLost is how many lost attempts that count stop a step; see [History]. Without a bound, a step that kills
+// its worker would kill one worker after another.
+const DefaultMaxLost = 5
+
+// suspectAfter is how many attempts that are lost in a row make a step a suspect.
+const suspectAfter = 2
+
+// The pause of a suspect before its next attempt: it doubles with each loss that counts.
+const (
+	firstLostPause   = time.Second
+	longestLostPause = 5 * time.Minute
+)
+
+// Suspect reports whether a step may be the one that kills its workers, after so many attempts in a row that were lost.
+// It runs apart from other suspects then: of those in a process one at a time.
+func Suspect(lost int) bool { return lost >= suspectAfter }
+
+// LostBound returns how many lost attempts that count stop the step; Unlimited: any number may be lost.
+func (r *Retry) LostBound() int {
+	if r == nil || r.MaxLost == 0 {
+		return DefaultMaxLost
+	}
+	return r.MaxLost
+}
+
+// lostPause is how long a step waits that was lost so often.
+func lostPause(h History) time.Duration {
+	if !Suspect(h.Lost) {
+		return 0
+	}
+	return min(firstLostPause<<min(h.Apart, 20), longestLostPause)
+}
 
 // defaultRetry is the policy of a step that has none: one attempt.
 var defaultRetry = Retry{MaxAttempts: 1, BackoffCoefficient: 1}
@@ -25,8 +57,9 @@ var defaultOn = []Kind{KindError, KindTimeout}
 // If no rule applies, the step is tried again after the policy's delay, or after f.RetryAfter if the worker asked for a
 // delay. MaxInterval and jitter do not change a delay that the worker asked for; only the deadline bounds it.
 //
-// A lost attempt is a fault of the infrastructure, not of the step. Judge skips rules 2 to 5 and tries the step again
-// at once. The fifth loss in a row stops the step with worker_lost.
+// A lost attempt is a fault of the infrastructure, not of the step. Judge skips rules 2 to 5. After the first loss it
+// tries the step again at once, after further ones in a row with a growing pause: the step is a suspect then. A suspect
+// runs apart, and only what is lost then counts. The fifth such loss (Retry.MaxLost) stops the step with worker_lost.
 //
 // m is the result of the When expression; it is ignored if there is none. u in [0,1) chooses the jitter, see [Random].
 // A nil p is the default policy, one attempt.
@@ -42,10 +75,11 @@ func Judge(p *Policy, h History, f *Failure, m Match, now Time, u float64) Verdi
 		return Verdict{Reason: ReasonCancelled}
 	}
 	if f.Kind == KindLost {
-		if h.Lost >= MaxLost {
+		if bound := r.LostBound(); bound >= 0 && h.Apart >= bound {
 			return Verdict{Reason: ReasonWorkerLost}
 		}
-		return h.again(now, Verdict{Retry: true, At: now})
+		pause := lostPause(h)
+		return h.again(now, Verdict{Retry: true, Delay: pause, At: now.Add(pause)})
 	}
 	if f.Kind == KindTimeout && !p.retriesAfter(f.Limit) {
 		return Verdict{Reason: ReasonTimeoutNotRetryable}

@@ -76,6 +76,8 @@ func judge(t *testing.T, d *datadriven.TestData, p *policy.Policy) string {
 			arg.Scan(t, 0, &h.Counted)
 		case "lost":
 			arg.Scan(t, 0, &h.Lost)
+		case "apart":
+			arg.Scan(t, 0, &h.Apart)
 		case "previous":
 			h.Previous = amount()
 		case "closed":
@@ -145,13 +147,20 @@ func TestJudgeOrder(t *testing.T) {
 		if r == nil {
 			r = &policy.Retry{MaxAttempts: 1}
 		}
+		bound := r.MaxLost
+		if bound == 0 {
+			bound = 5
+		}
 		for _, rule := range []struct {
 			reason  policy.Reason
 			applies bool
 		}{
 			{policy.ReasonCancelled, h.Closed},
-			{policy.ReasonWorkerLost, f.Kind == policy.KindLost && h.Lost >= 5},
-			{policy.ReasonNoTimeLeft, f.Kind == policy.KindLost && h.Deadline != 0 && epoch >= h.Deadline},
+			{policy.ReasonWorkerLost, f.Kind == policy.KindLost && bound >= 0 && h.Apart >= bound},
+			{
+				policy.ReasonNoTimeLeft,
+				f.Kind == policy.KindLost && h.Deadline != 0 && epoch.Add(pauseOf(h)) >= h.Deadline,
+			},
 			{policy.ReasonNone, f.Kind == policy.KindLost},
 			{policy.ReasonTimeoutNotRetryable, f.Kind == policy.KindTimeout && isFinal(&p, f.Limit)},
 			{policy.ReasonNonRetryable, f.NonRetryable || (f.Type == "Bad" && len(r.NonRetryable) > 0)},
@@ -182,6 +191,18 @@ func isFinal(p *policy.Policy, kind policy.LimitKind) bool {
 		return !limit.Retry
 	}
 	return !kind.RetriesByDefault()
+}
+
+// pauseOf is how long a step waits after a loss: nothing after the first one in a row, then 1s, 2s, 4s and so on.
+func pauseOf(h policy.History) time.Duration {
+	if h.Lost < 2 {
+		return 0
+	}
+	pause := time.Second
+	for range h.Apart {
+		pause *= 2
+	}
+	return min(pause, 5*time.Minute)
 }
 
 func nextAt(r *policy.Retry, h policy.History, f *policy.Failure, u float64) policy.Time {
@@ -234,6 +255,7 @@ func drawRetry(t *rapid.T) *policy.Retry {
 		When:               rapid.SampledFrom([]string{"", "code != 2"}).Draw(t, "when"),
 		NonRetryable:       rapid.SampledFrom([][]string{nil, {"Worse", "Bad"}}).Draw(t, "nonRetryable"),
 		Origin:             rapid.SampledFrom([]string{"", "defaults"}).Draw(t, "origin"),
+		MaxLost:            rapid.SampledFrom([]int{0, 0, -1, 1, 3}).Draw(t, "maxLost"),
 	}
 }
 
@@ -272,7 +294,8 @@ func drawKind() *rapid.Generator[policy.Kind] {
 func drawHistory(t *rapid.T) policy.History {
 	h := policy.History{
 		Counted:  rapid.IntRange(1, 7).Draw(t, "counted"),
-		Lost:     rapid.IntRange(0, 6).Draw(t, "lost"),
+		Lost:     rapid.IntRange(0, 9).Draw(t, "lost"),
+		Apart:    rapid.IntRange(0, 7).Draw(t, "apart"),
 		Previous: drawAmount(t, "previous"),
 		Closed:   rapid.IntRange(0, 5).Draw(t, "closed") == 0,
 	}

@@ -25,5 +25,6 @@ type Retry struct {
 	On                 []Kind   // kinds that are retried; used if When is empty
 	When               string   // expression; replaces On entirely
 	NonRetryable       []string // failure types never retried
+	MaxLost            int      // lost attempts that count and stop the step; 0: DefaultMaxLost; Unlimited: no bound
 	Origin             string   // where it was configured
 }

@@ -11,7 +11,7 @@ var reasons = map[string]string{
 	"attempts_exhausted":    "the attempts are used up",
 	"retries_off":           "there are no retries",
 	"no_time_left":          "the next attempt would begin at or after the deadline",
-	"worker_lost":           "five attempts in a row were lost with their worker",
+	"worker_lost":           "too many attempts were lost with their worker, one after the other",
 	"skipped":               "the step is skipped",
 	"operator":              "an operator decided",
 }

@@ -72,6 +72,8 @@ type RunSummary struct {
 	Parent     string   `json:"parent,omitempty"`
 	Message    string   `json:"message,omitempty"` // why it ended badly
 	Definition string   `json:"definition,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
 }
 
 // Run is a run at one moment, with everything that explains it.
@@ -89,20 +91,22 @@ type Run struct {
 	PausedAt    Time            `json:"pausedAt,omitzero"`
 	Closing     RunPhase        `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool            `json:"cancelAsked,omitempty"`
-	Cron        string          `json:"cron,omitempty"`
-	Attempt     int             `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
-	Previous    string          `json:"previous,omitempty"`
-	Next        string          `json:"next,omitempty"`        // the next run of its chain
-	NextFrom    Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
-	Notify      string          `json:"notify,omitempty"`      // workflow id of a run that waits for its chain's end
-	ParentClose string          `json:"parentClose,omitempty"` // what becomes of it when its parent ends
-	Why         string          `json:"why,omitempty"`         // why it ended as it did
-	Failure     *policy.Failure `json:"failure,omitempty"`
-	Dialect     *Words          `json:"dialect,omitempty"`
-	Steps       []*Step         `json:"steps"` // only to be read: the next call may return the same ones
-	Operations  []Audit         `json:"operations"`
-	Events      int             `json:"events"`         // number of its last event: Watch goes on from there
-	Plan        []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
+	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
+	CompensateUntil Time            `json:"compensateUntil,omitzero"`
+	Cron            string          `json:"cron,omitempty"`
+	Attempt         int             `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
+	Previous        string          `json:"previous,omitempty"`
+	Next            string          `json:"next,omitempty"`        // the next run of its chain
+	NextFrom        Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now
+	Notify          string          `json:"notify,omitempty"`      // workflow id of a run that awaits its chain's end
+	ParentClose     string          `json:"parentClose,omitempty"` // what becomes of it when its parent ends
+	Why             string          `json:"why,omitempty"`         // why it ended as it did
+	Failure         *policy.Failure `json:"failure,omitempty"`
+	Dialect         *Words          `json:"dialect,omitempty"`
+	Steps           []*Step         `json:"steps"` // only to be read: the next call may return the same ones
+	Operations      []Audit         `json:"operations"`
+	Events          int             `json:"events"`         // number of its last event: Watch goes on from there
+	Plan            []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
 }
 
 // PlannedStep is what a definition says about a step. The step may not have begun yet.

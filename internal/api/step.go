@@ -56,7 +56,7 @@ type Step struct {
 
 	Phase  StepPhase `json:"phase"`
 	Reason string    `json:"reason,omitempty"` // why it was not tried again
-	Why    string    `json:"why,omitempty"`    // in a sentence why it ended as it did
+	Why    string    `json:"why,omitempty"`    // why it ended as it did; of an open one, that it is a suspect
 
 	ScheduledAt Time     `json:"scheduledAt,omitzero"`
 	ReadyAt     Time     `json:"readyAt,omitzero"`   // its last attempt waits, or waited, for a worker from here on
@@ -74,6 +74,7 @@ type Step struct {
 
 	ScheduleToClose Time       `json:"scheduleToCloseDeadline,omitzero"`
 	Deadline        Time       `json:"deadline,omitzero"`
+	Held            *Held      `json:"held,omitempty"`      // of one that waits for a limit of its queue or service
 	Deadlines       []Deadline `json:"deadlines,omitempty"` // both, with where they were set
 	Binding         *Deadline  `json:"binding,omitempty"`   // of an open step: the one that comes first
 
@@ -99,5 +100,18 @@ type Attempt struct {
 	Why       string          `json:"why,omitempty"`       // its failure in a sentence
 	Note      string          `json:"note,omitempty"`      // what was wrong with the retry condition
 	Abandoned bool            `json:"abandoned,omitempty"` // its work did not stop
+	Held      *Held           `json:"held,omitempty"`      // what held it last before it started
 	Failure   *policy.Failure `json:"failure,omitempty"`
+}
+
+// Held says why an attempt that is ready waits though a worker could take it. Its limits and deadlines go on meanwhile.
+type Held struct {
+	Reason  string `json:"reason"` // concurrency, rate, per_key, key_rate, retries or breaker
+	Queue   string `json:"queue,omitempty"`
+	Service string `json:"service,omitempty"`
+	Key     string `json:"key,omitempty"`    // of limits for each key
+	Since   Time   `json:"since,omitzero"`   // when it was recorded
+	Until   Time   `json:"until,omitzero"`   // no sooner than that; absent: until another attempt ends
+	Probes  int    `json:"probes,omitempty"` // of a breaker: the probes that have failed
+	Why     string `json:"why"`              // all of it in a sentence
 }

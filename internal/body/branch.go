@@ -19,13 +19,16 @@ type Branch struct {
 	last   *Step          // the last step it has seen the end of
 	now    core.Time      // the instant of what it has seen last
 	draws  uint64         // random numbers so far
+	causes core.Causes    // of what it decides next; see causes.go
+	scope  *Scope         // that it was begun in
+	scopes int            // scopes it has made so far
 
 	index  int // in Session.branches
 	state  branchState
 	until  func() bool   // what it waits for
 	busy   func() string // names that, for errors; nil: it runs
 	ended  Signal
-	group  *group  // of pawl.Map; nil: none
+	group  *items  // of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
 }
 
@@ -38,13 +41,6 @@ const (
 	branchEnded
 )
 
-// group is what the branches of one pawl.Map tell the branch that waits for them.
-type group struct {
-	ended   int
-	failed  bool // one of them has
-	changed Signal
-}
-
 // Signal is what branches wait for: it is fired whenever that may have become true.
 type Signal struct{ waiting []*Branch }
 
@@ -55,9 +51,11 @@ func (s *Session) Start(limit time.Duration) *Branch {
 	return s.begin(&Branch{now: s.head.StartedAt})
 }
 
-// Spawn begins a branch beside its parent.
+// Spawn begins a branch beside its parent, as the parent has decided.
 func (s *Session) Spawn(parent *Branch, key string) *Branch {
-	return s.begin(&Branch{prefix: key + "/", now: parent.now, last: parent.last})
+	return s.begin(&Branch{
+		prefix: key + "/", now: parent.now, last: parent.last, causes: copied(parent.causes),
+	})
 }
 
 func (s *Session) begin(b *Branch) *Branch {
@@ -88,30 +86,40 @@ func (b *Branch) Key(name string) string {
 // Replays reports whether the branch is still in what is recorded.
 func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
 
-// Ask finds the branch's next recorded step, or decides a new one. It returns nil if something else is recorded; the
-// session is stuck then.
-func (s *Session) Ask(b *Branch, cmd core.Schedule, fn Func) *Step {
+// Ask finds the branch's next recorded step, or decides a new one, in a scope. It returns nil if something else is
+// recorded; the session is stuck then.
+func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	spec := cmd.Spec
+	spec.Detached = sc.isDetached()
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
 		st.asked = true // found by its key alone, for others of the run before are made again
 		return st
 	}
+	if st := s.refusal(b, sc, spec); st != nil {
+		st.scope = sc
+		return st
+	}
 	if !s.Replays(b) {
 		st := s.step(spec.Name)
-		st.record.Spec, st.asked = spec, true
+		st.record.Spec, st.asked, st.scope = spec, true, sc
 		s.offer(st, fn)
-		cmd.Item, cmd.Group = -1, core.NoStep
+		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
+		b.decided(st)
 		s.commands = append(s.commands, cmd)
 		return st
 	}
-	st := s.recorded[b.prefix][b.cursor]
+	st := s.next(b)
 	if !sameStep(st.record.Spec, spec) {
 		s.changed(Describe(st.record.Spec), Describe(spec))
 		return nil
 	}
-	b.cursor++
-	st.asked = true
+	st.scope = sc
+	b.decided(st)
 	s.offer(st, fn)
+	if sc.isCancelled() { // by another branch, before this one came to the step again
+		s.CancelStep(st)
+	}
+	s.follow(b)
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
@@ -157,6 +165,9 @@ func Describe(spec *core.StepSpec) string {
 	case core.KindChild:
 		return fmt.Sprintf("child %q of workflow %q", spec.Name, spec.Type)
 	default:
+		if spec.Type == TypeBranch {
+			return branchText(spec.Name)
+		}
 		if spec.Type == TypeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
 		}
@@ -179,14 +190,19 @@ func (s *Session) Marked(key string) []byte {
 	return st.record.Output
 }
 
-// Mark records a decision.
-func (s *Session) Mark(key string, value []byte) {
-	spec := &core.StepSpec{Name: key, Def: -1, Type: TypeMark}
-	st := &Step{key: key, mark: true, closed: true, asked: true}
-	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
+// Mark records a decision that stands in no order.
+func (s *Session) Mark(key string, value []byte, causes core.Causes) {
+	s.note(TypeMark, key, core.Mark{Output: value, Causes: causes})
+}
+
+// note records a decision that follows from some failures.
+func (s *Session) note(taskType, key string, m core.Mark) {
+	m.Spec = &core.StepSpec{Name: key, Def: -1, Type: taskType}
+	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
+	st.record.Spec, st.record.Output, st.record.Phase = m.Spec, m.Output, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, core.Mark{Spec: spec, Item: -1, Group: core.NoStep, Output: value})
+	s.commands = append(s.commands, m)
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the
@@ -198,11 +214,11 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 	}
 	if value := s.Marked(key); value != nil {
 		v, _ = strconv.Atoi(string(value))
-	} else if s.Replays(b) {
+	} else if s.beyond(b) {
 		v = oldest
 	} else {
 		v = newest
-		s.Mark(key, []byte(strconv.Itoa(v)))
+		s.Mark(key, []byte(strconv.Itoa(v)), core.Causes{}) // all of the run goes by it, so no retry drops it
 	}
 	if s.versions == nil {
 		s.versions = map[string]int{}
@@ -231,7 +247,7 @@ func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*
 	s.running--
 	s.settle()
 	// other branches compute: they may decide more before this goes out
-	if len(s.commands) > 0 && !s.armed[TimerFlush] {
+	if len(s.commands) > 0 && !s.armed[TimerFlush] && !s.holds() {
 		s.set(TimerFlush, AnswerTime)
 	}
 	return true
@@ -294,20 +310,31 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if g := b.group; g != nil {
 		g.ended++
 		g.failed = g.failed || out.Failed
+		g.causes = joined(g.causes, b.causes)
 		s.fire(&g.changed)
 	}
 	s.running--
 	s.settle()
 }
 
-// Return tells that the body has returned, and how that closes the run.
+// Return tells that the body has returned, and how that closes the run. While decisions are held back, so is this one.
 func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	if !s.takeOut(b, "body", out) {
 		return
 	}
 	s.running--
-	s.send(append(s.ends, core.Commands{Commands: append(s.commands, c)}))
-	s.phase, s.returned = phaseReturned, true
+	s.closing, s.commands = append(s.commands, c), nil
+	if s.holds() {
+		s.settle()
+	} else {
+		s.closeRun()
+	}
+}
+
+// closeRun sends how the body has returned, with what was decided before that.
+func (s *Session) closeRun() {
+	s.send(append(s.ends, s.decision(s.closing, false)))
+	s.closing, s.phase, s.returned = nil, phaseReturned, true
 	s.stopTimers()
 	s.wakeAll()
 	s.change().Returned = true
@@ -321,6 +348,14 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	s.branches[b.index].index = b.index
 	s.branches[last] = nil
 	s.branches = s.branches[:last]
+	if b.state == branchWaits { // another goroutine waits in the branch's name: it leaves
+		s.enterUserCode()
+		s.wake(b)
+		if s.invalid == nil {
+			s.invalid = fmt.Errorf("pawl: the %s returned while %s was waited for by another goroutine: begin it with "+
+				"pawl.Go instead of go: %w", what, b.busy(), ErrNested)
+		}
+	}
 	b.state = branchEnded
 	if !s.over() && s.Replays(b) {
 		asked := "the end of the " + what

@@ -20,7 +20,9 @@ type Workflow struct {
 	Retry     *policy.Retry    // of its runs
 	Execution *policy.Limit
 	Run       *policy.Limit
-	Cron      *cron.Timetable // nil: runs begin when they are started, and none follows
+	// Compensation is how long the body may take that was asked to stop; 0: a minute.
+	Compensation time.Duration
+	Cron         *cron.Timetable // nil: runs begin when they are started, and none follows
 }
 
 // Hook is a function that runs while a run closes.
@@ -46,14 +48,14 @@ var _ core.Decider = (*decider)(nil)
 func (h *Host) Definition(name string) *core.Definition {
 	d := &decider{func() *Workflow { return h.cfg.Workflow(name) }}
 	return &core.Definition{
-		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true,
+		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true, HandlesCancel: true,
 		Rules: d.rules, Begins: d.begins, Follows: d.follows,
 	}
 }
 
 func (d *decider) rules() core.RunRules {
 	if w := d.workflow(); w != nil {
-		return core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run}
+		return core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run, Compensation: w.Compensation}
 	}
 	return core.RunRules{}
 }

@@ -67,7 +67,7 @@ var (
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession]()}
 	if h.shell == nil {
-		h.shell = process{}
+		h.shell = &process{}
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return h
@@ -222,6 +222,13 @@ func (h *Host) Problem(run core.RunID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.table.Problem(run)
+}
+
+// Problems returns why bodies cannot go on, by run.
+func (h *Host) Problems() map[core.RunID]error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.table.Problems()
 }
 
 // Sessions counts the calls of bodies that the host knows of.

@@ -116,7 +116,7 @@ func (l *liveSession) start() {
 
 // launch executes a branch in a goroutine. The session is locked until the branch's thread is whole.
 func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
-	t := &Thread{live: l, branch: b}
+	t := &Thread{live: l, branch: b, scope: b.scope}
 	b.thread = t
 	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
 	return t

@@ -74,7 +74,8 @@ type Stuck struct {
 	Why             Why
 	Run             core.RunID
 	Workflow        string
-	Recorded, Asked string        // with Changed
+	Recorded, Asked string        // with Changed and Unreadable
+	Err             error         // with Unreadable: what the codec says
 	Limit           time.Duration // with Overdue
 	Stack           string        // with Overdue: of the goroutines that ran, where the shell knows them
 }
@@ -83,9 +84,10 @@ type Stuck struct {
 type Why uint8
 
 const (
-	Changed Why = iota // its code asks for something else than is recorded
-	Overdue            // it did not come to its next step within the task limit
-	Unknown            // its workflow is not registered
+	Changed    Why = iota // its code asks for something else than is recorded
+	Overdue               // it did not come to its next step within the task limit
+	Unknown               // its workflow is not registered
+	Unreadable            // its code cannot read a value that is recorded
 )
 
 // Error says it to people who work on the runtime; users get the errors of package pawl.
@@ -93,6 +95,8 @@ func (s *Stuck) Error() string {
 	switch s.Why {
 	case Changed:
 		return fmt.Sprintf("the code has changed: recorded is %s, asked for was %s", s.Recorded, s.Asked)
+	case Unreadable:
+		return fmt.Sprintf("%s cannot be read as %s: %v", s.Recorded, s.Asked, s.Err)
 	case Overdue:
 		return fmt.Sprintf("the body did not come to its next step within %s", s.Limit)
 	default:

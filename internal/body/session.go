@@ -11,10 +11,15 @@ import (
 
 // The task types of Go workflows.
 const (
-	TypeLocal = "go"      // a function in the body
-	TypeHook  = "go-hook" // a function of the definition
-	TypeMark  = "mark"    // recorded, never executed
+	TypeLocal  = "go"      // a function in the body
+	TypeHook   = "go-hook" // a function of the definition
+	TypeMark   = "mark"    // recorded, never executed
+	TypeBranch = "branch"  // recorded where the body begins branches, never executed
 )
+
+// Notes reports whether a step of that type only notes what a body has decided: it is nothing that people look for
+// among the steps.
+func Notes(taskType string) bool { return taskType == TypeMark || taskType == TypeBranch }
 
 // HandlerType returns the task type of a handler. The prefix keeps it apart from the built-in types.
 func HandlerType(name string) string { return handlerPrefix + name }
@@ -50,6 +55,10 @@ type Session struct {
 	steps    map[string]*Step
 	byID     map[core.StepID]*Step
 	recorded map[string][]*Step // by the branch's prefix, in the order in which they were decided; without marks
+	unread   int                // how many of those no branch has come to in this call
+	released bool               // decisions are not held back, although there are such: see allRead
+	stray    string             // the first branch that began without being recorded, for errors
+	closing  []core.Command     // with which the body has returned, while decisions are held back
 	versions map[string]int     // that this call goes by, by the key of the change
 
 	closed    int // steps known to be closed
@@ -83,10 +92,14 @@ const (
 type Step struct {
 	key       string
 	record    engine.Step
-	mark      bool // it only notes a decision of the body's
+	mark      bool // it only notes a decision of the body's, in no order
 	closed    bool
 	confirmed bool // its end is durable: its instant is known
 	asked     bool // the body has come to it in this call
+	follows   bool // from a step that failed
+	cancelled bool // the body has cancelled it
+	refused   bool // it never began, because its scope or its run had ended; nothing is recorded of it
+	scope     *Scope
 	fn        Func
 	changed   Signal
 }
@@ -115,7 +128,7 @@ func (s *Session) News(n engine.News) {
 	case s.phase == phaseGone:
 		s.change().CallAgain = true // the next session has to hear of it
 		return
-	case s.contradicted(n):
+	case s.asksToStop(n), s.contradicted(n):
 		s.Retry()
 		return
 	case s.over():
@@ -138,6 +151,12 @@ func (s *Session) News(n engine.News) {
 		s.learn(st, record)
 	}
 	s.settle()
+}
+
+// asksToStop reports whether the news ask the body to stop, which this call of it does not know. It is called again:
+// then it learns of it where all that is recorded ends, as every later call does.
+func (s *Session) asksToStop(n engine.News) bool {
+	return s.head != nil && n.Head != nil && n.Head.Stop != nil && s.head.Stop == nil
 }
 
 // contradicted reports whether a step did not end as the body has seen it: an operator has restarted it, and it may
@@ -206,6 +225,7 @@ func (s *Session) learnAll(n engine.News) {
 		if !st.mark && !record.Kept {
 			prefix := prefixOf(st.key)
 			s.recorded[prefix] = append(s.recorded[prefix], st)
+			s.unread++
 		}
 	}
 }
@@ -236,7 +256,11 @@ func (s *Session) settle() {
 	if s.over() || s.head == nil || s.running > 0 {
 		return
 	}
-	if s.fire(&s.quiet); s.running > 0 {
+	if s.fire(&s.quiet); s.running > 0 || !s.allRead() {
+		return
+	}
+	if s.closing != nil {
+		s.closeRun()
 		return
 	}
 	s.stop(TimerTask)
@@ -247,20 +271,33 @@ func (s *Session) settle() {
 	}
 }
 
-// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more.
+// flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. While
+// decisions are held back it sends the ends alone.
 func (s *Session) flush() {
+	if s.holds() {
+		if held := s.commands; len(s.ends) > 0 {
+			s.send(s.ends)
+			s.commands = held
+		}
+		return
+	}
 	waits := s.running == 0
 	if len(s.commands) == 0 && len(s.ends) == 0 && (!waits || s.closed == s.announced) {
 		return
 	}
 	inputs := s.ends
 	if waits || len(s.commands) > 0 {
-		inputs = append(inputs, core.Commands{Commands: s.commands, Waits: waits, Closed: s.closed})
+		inputs = append(inputs, s.decision(s.commands, waits))
 	}
 	if waits {
 		s.announced = s.closed
 	}
 	s.send(inputs)
+}
+
+// decision is an input that carries decisions of the body.
+func (s *Session) decision(commands []core.Command, waits bool) core.Commands {
+	return core.Commands{Commands: commands, Waits: waits, Closed: s.closed, Stopping: s.head.Stop != nil}
 }
 
 // send gives the engine a commit. The decisions and ends are part of it.

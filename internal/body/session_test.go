@@ -81,11 +81,14 @@ func (p *player) play(d *datadriven.TestData) {
 	case "wait":
 		p.wait(arg(0), d.CmdArgs[1:])
 	case "mark":
-		p.s.Mark(arg(1), []byte(arg(2)))
+		p.s.Mark(arg(1), []byte(arg(2)), core.Causes{})
 	case "version":
 		p.say("version %d", p.s.version(p.branch(arg(0)), arg(1), number(arg(2)), number(arg(3))))
 	case "spawn":
-		p.branches[arg(1)] = p.s.Spawn(p.branch(arg(0)), p.branch(arg(0)).Key(arg(1)))
+		b := p.s.BeginBranch(p.branch(arg(0)), p.branch(arg(0)).Key(arg(1)))
+		if p.branches[arg(1)] = b; b == nil {
+			p.say("it has to leave")
+		}
 	case "end":
 		p.s.EndBranch(p.branch(arg(0)), OutcomeOf(failed))
 	case "return":
@@ -124,7 +127,7 @@ func (p *player) branch(name string) *Branch {
 	return b
 }
 
-// news reads steps: "ID KEY KIND PHASE [at=INSTANT] [kept]".
+// news reads steps: "ID KEY KIND PHASE [at=INSTANT] [kept] [restarted]".
 func (p *player) news(whole bool, text string) {
 	n := engine.News{Run: p.s.run, Whole: whole}
 	if whole {
@@ -148,6 +151,8 @@ func (p *player) news(whole bool, text string) {
 				st.Output = []byte(value)
 			case "kept":
 				st.Kept = true
+			case "restarted":
+				st.Restarted = true
 			}
 		}
 		n.Steps = append(n.Steps, st)
@@ -164,6 +169,8 @@ func specOf(key, kind string) *core.StepSpec {
 		spec.Kind, spec.Event = core.KindWait, key
 	case "mark":
 		spec.Type = TypeMark
+	case "branch":
+		spec.Type = TypeBranch
 	case "call":
 		spec.Kind, spec.Type = core.KindTask, HandlerType(key)
 	default:
@@ -178,7 +185,7 @@ func (p *player) ask(b *Branch, name, kind string) {
 	if spec.Type == TypeLocal {
 		fn = func(context.Context) ([]byte, error) { return nil, nil }
 	}
-	switch st := p.s.Ask(b, core.Schedule{Spec: spec}, fn); {
+	switch st := p.s.Ask(b, nil, core.Schedule{Spec: spec}, fn); {
 	case st == nil:
 		p.say("it has to leave")
 	case st.closed:
@@ -192,7 +199,10 @@ func (p *player) wait(name string, what []datadriven.CmdArg) {
 	var until []func() bool
 	var on []*Signal
 	for _, w := range what {
-		r := &Result{step: p.s.steps[w.Key], branch: p.branches[w.Key]}
+		r := &Result{branch: p.branches[w.Key]}
+		if r.branch == nil {
+			r.step = p.s.steps[w.Key]
+		}
 		if r.step == nil && r.branch == nil {
 			p.t.Fatalf("there is no step or branch %q", w.Key)
 		}
@@ -296,6 +306,9 @@ func commandText(cmd core.Command) string {
 	case core.Schedule:
 		return "begin " + Describe(cmd.Spec)
 	case core.Mark:
+		if cmd.Spec.Type == TypeBranch {
+			return "begin " + Describe(cmd.Spec)
+		}
 		return fmt.Sprintf("mark %s = %s", cmd.Spec.Name, cmd.Output)
 	case core.Close:
 		return fmt.Sprintf("close as %s", cmd.Phase)

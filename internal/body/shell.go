@@ -32,17 +32,19 @@ type Goroutine interface {
 	Unpark()
 	// Exit ends the goroutine, which calls it, and runs its deferred functions.
 	Exit()
+	// Own reports whether it is the calling goroutine. It may report true without looking.
+	Own() bool
 }
 
 // process is the shell of a real program.
-type process struct{}
+type process struct{ calls atomic.Uint64 } // of Own
 
-func (process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
+func (*process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
 	return time.AfterFunc(d, f)
 }
 
-func (process) Go(_ core.RunID, f func()) Goroutine {
-	g := &goroutine{unparked: make(chan struct{}, 1)}
+func (p *process) Go(_ core.RunID, f func()) Goroutine {
+	g := &goroutine{process: p, unparked: make(chan struct{}, 1)}
 	go func() {
 		g.id.Store(goroutineID())
 		f()
@@ -51,7 +53,7 @@ func (process) Go(_ core.RunID, f func()) Goroutine {
 }
 
 // Stacks finds the goroutines among all, by their numbers.
-func (process) Stacks(of []Goroutine) string {
+func (*process) Stacks(of []Goroutine) string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	var out []byte
@@ -67,6 +69,7 @@ func (process) Stacks(of []Goroutine) string {
 }
 
 type goroutine struct {
+	process  *process
 	id       atomic.Value // its number, once it has begun
 	unparked chan struct{}
 }
@@ -74,6 +77,21 @@ type goroutine struct {
 func (g *goroutine) Park()   { <-g.unparked }
 func (g *goroutine) Unpark() { g.unparked <- struct{}{} }
 func (g *goroutine) Exit()   { runtime.Goexit() }
+
+// To look which goroutine calls takes microseconds. So the first calls in a host are looked at, as those of a test
+// are, and then one of so many: code that calls from another goroutine does so again and again.
+const (
+	looksAtFirst = 1000
+	looksAtOneOf = 256
+)
+
+func (g *goroutine) Own() bool {
+	if n := g.process.calls.Add(1); n > looksAtFirst && n%looksAtOneOf != 0 {
+		return true
+	}
+	id, begun := g.id.Load().(string)
+	return !begun || id == goroutineID()
+}
 
 // goroutineID returns the number of the calling goroutine, as stacks show it.
 func goroutineID() string {

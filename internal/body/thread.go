@@ -2,6 +2,7 @@ package body
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,7 +28,8 @@ func misuse(message string) error { return &api.Error{Code: api.CodeMisuse, Mess
 type Thread struct {
 	live      *liveSession
 	branch    *Branch
-	goroutine Goroutine
+	scope     *Scope
+	goroutine Goroutine // of the branch's own thread; those that are in a scope of their own have none
 }
 
 // Done is closed when the body is unwound.
@@ -66,19 +68,30 @@ func (t *Thread) enter(what func() string) error {
 	case s.over():
 		t.leave()
 	case t.branch.busy != nil:
-		awaited := t.branch.busy
-		l.unlock()
-		return fmt.Errorf("pawl: %s while %s is waited for: %w", what(), awaited(), ErrNested)
+		return t.misused(fmt.Errorf("pawl: %s while %s is waited for: %w", what(), t.branch.busy(), ErrNested))
+	case !t.branch.thread.goroutine.Own():
+		return t.misused(fmt.Errorf("pawl: %s is called by another goroutine than the branch's: begin it with pawl.Go "+
+			"instead of go, and use the context that it gets: %w", what(), ErrNested))
 	}
 	return nil
+}
+
+// misused notes that the run fails for a call that cannot work, and unlocks the session.
+func (t *Thread) misused(err error) error {
+	if t.live.session.invalid == nil {
+		t.live.session.invalid = err
+	}
+	t.live.unlock()
+	return err
 }
 
 func (t *Thread) exit() { t.live.unlock() }
 
 // leave ends the branch's goroutine. The session is locked, and unlocked by it.
 func (t *Thread) leave() {
+	g := t.branch.thread.goroutine
 	t.live.unlock()
-	t.goroutine.Exit()
+	g.Exit()
 }
 
 // wait blocks the branch until something holds, which is asked with the session locked. It does not return where the
@@ -86,12 +99,13 @@ func (t *Thread) leave() {
 func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
 	s := t.live.session
 	if s.Wait(t.branch, what, until, on...) {
+		g := t.branch.thread.goroutine
 		t.live.unlock()
-		t.goroutine.Park()
+		g.Park()
 		t.live.lock()
 		t.branch.busy = nil
 	}
-	if s.over() {
+	if s.over() || t.branch.state == branchEnded {
 		t.leave()
 	}
 }
@@ -142,7 +156,7 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 		return nil, err
 	}
 	cmd.Spec.Name = t.branch.Key(name)
-	st := t.live.session.Ask(t.branch, cmd, fn)
+	st := t.live.session.Ask(t.branch, t.scope, cmd, fn)
 	if st == nil {
 		t.leave()
 	}
@@ -163,10 +177,11 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 		return engine.Step{}, err
 	}
 	t.wait(what, r.settled, r.signal())
+	t.branch.saw(r)
 	var record engine.Step
 	if r.step != nil {
 		record = r.step.record // copied, since news of its end may still come
-		if seen {
+		if seen && !r.step.refused {
 			t.branch.last = r.step
 		}
 	}
@@ -177,7 +192,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 // Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil stands for a
 // result that is there from the beginning.
 func (t *Thread) Any(results []*Result) (int, error) {
-	what := Named("pawl.Any")
+	what := Named("pawl.Select")
 	if err := t.enterFor(what, results...); err != nil {
 		return -1, err
 	}
@@ -192,6 +207,7 @@ func (t *Thread) Any(results []*Result) (int, error) {
 		}
 		if r := results[n]; r != nil {
 			t.wait(what, r.settled, r.signal())
+			t.branch.saw(r)
 		}
 		t.exit()
 		return n, nil
@@ -212,7 +228,10 @@ func (t *Thread) Any(results []*Result) (int, error) {
 	}
 	t.wait(what, func() bool { return first() >= 0 }, signals...)
 	n := first()
-	t.live.session.Mark(key, []byte(strconv.Itoa(n)))
+	if r := results[n]; r != nil {
+		t.branch.saw(r)
+	}
+	t.live.session.Mark(key, []byte(strconv.Itoa(n)), copied(t.branch.causes))
 	t.exit()
 	return n, nil
 }
@@ -222,37 +241,60 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if err := t.enter(Named("branch", name)); err != nil {
 		return nil, err
 	}
-	child := t.spawn(t.branch.Key(name), nil, f)
+	key := t.branch.Key(name)
+	child := t.live.session.BeginBranch(t.branch, key)
+	if child == nil {
+		t.leave()
+	}
+	child.scope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]")
+	t.live.launch(child, f)
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
 }
 
-// spawn begins a branch. The session is locked.
-func (t *Thread) spawn(key string, g *group, f func(*Thread)) *Branch {
-	b := t.live.session.Spawn(t.branch, key)
-	b.group = g
-	t.live.launch(b, f)
-	return b
-}
-
 // Map runs f in a branch for each item, at most so many at once, until one fails. It returns when all that have begun
 // have ended, and how many those were.
-func (t *Thread) Map(name string, items, atOnce int, f func(t *Thread, item int)) (int, error) {
+func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)) (int, error) {
 	what := Named("pawl.Map")
 	if err := t.enter(what); err != nil {
 		return 0, err
 	}
-	key, begun, g := t.branch.Key(name), 0, &group{}
-	for begun > g.ended || (begun < items && !g.failed) {
-		for ; !g.failed && begun < items && begun-g.ended < atOnce; begun++ {
-			item := begun
-			t.spawn(key+"["+strconv.Itoa(item)+"]", g, func(child *Thread) { f(child, item) })
+	s := t.live.session
+	g := s.newItems(t.branch, t.branch.Key(name), count, atOnce)
+	for t.beginItems(g, f); g.begun > g.ended; t.beginItems(g, f) {
+		seen, signals := g.ended, []*Signal{&g.changed}
+		if g.old {
+			signals = append(signals, &s.quiet)
 		}
-		seen := g.ended
-		t.wait(what, func() bool { return g.ended > seen }, &g.changed)
+		more := func() bool { return g.ended > seen || (g.old && s.running == 0 && g.room() > 0) }
+		t.wait(what, more, signals...)
 	}
+	if s.missing(t.branch, g) {
+		t.leave()
+	}
+	t.branch.causes = joined(t.branch.causes, g.causes)
 	t.exit()
-	return begun, nil
+	return g.begun, nil
+}
+
+// beginItems begins the branches of as many items as it is time for.
+func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
+	for {
+		n, ok := t.live.session.round(t.branch, g)
+		if !ok {
+			t.leave()
+		}
+		if n == 0 {
+			return
+		}
+		for range n {
+			item := g.begun
+			child := t.live.session.Spawn(t.branch, g.item(item))
+			child.scope, child.group = t.scope, g
+			g.begun++
+			t.live.launch(child, func(t *Thread) { f(t, item) })
+		}
+	}
 }
 
 // Version returns the version of a change that the run goes by. A branch that was beyond this point may come to it
@@ -279,9 +321,9 @@ func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 // Now returns the instant of what the branch has seen last.
 func (t *Thread) Now() core.Time {
 	what := Named("pawl.Now")
-	if t.enter(what) != nil {
-		t.live.lock() // its own goroutine may go on
-		defer t.live.unlock()
+	t.live.lock()
+	if t.live.session.over() || t.branch.busy != nil {
+		defer t.live.unlock() // its own goroutine may go on
 		return t.branch.now
 	}
 	b := t.branch
@@ -296,8 +338,16 @@ func (t *Thread) Now() core.Time {
 	return now
 }
 
-// Draw hashes the run, the branch and how many were drawn before.
-func (t *Thread) Draw() [sha256.Size]byte {
+// Draw hashes the run, the branch and how many were drawn before. It panics where another goroutine than the branch's
+// calls it, a step's for example: which number that gets would be chance.
+func (t *Thread) Draw(call string) [sha256.Size]byte {
+	err := t.enter(Named(call))
+	switch {
+	case errors.Is(err, ErrNested):
+		panic(err)
+	case err == nil:
+		defer t.exit()
+	}
 	b := t.branch
 	b.draws++
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", t.live.session.run, b.prefix, b.draws))
@@ -308,6 +358,14 @@ func (t *Thread) Replays() bool {
 	t.live.lock()
 	defer t.live.unlock()
 	return t.live.session.over() || t.live.session.Replays(t.branch)
+}
+
+// Unreadable ends the call of the body because its code cannot read a recorded value as what it asks for. It does not
+// return. The body is called again, by code that can read it, perhaps.
+func (t *Thread) Unreadable(recorded, asked string, err error) {
+	t.live.lock()
+	t.live.session.Stop(Stuck{Why: Unreadable, Recorded: recorded, Asked: asked, Err: err})
+	t.leave()
 }
 
 // NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether
@@ -336,7 +394,12 @@ func (t *Thread) Leaving() (invalid error, over bool) {
 func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	t.live.lock()
 	defer t.live.unlock()
-	if s := t.live.session; !s.over() && s.invalid != nil && invalid == nil {
+	s := t.live.session
+	if !s.over() && t.branch.state == branchWaits && s.invalid == nil {
+		s.invalid = fmt.Errorf("pawl: the body returned while another goroutine waited for %s: begin it with pawl.Go "+
+			"instead of go: %w", t.branch.busy(), ErrNested)
+	}
+	if !s.over() && s.invalid != nil && invalid == nil {
 		return false
 	}
 	t.live.session.Return(t.branch, out, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func wantStarts(t *testing.T, got []float64, want string) {
 
 func wantLimit(t *testing.T, err *pawl.StepError, limit string) {
 	t.Helper()
-	if err == nil || err.Limit != limit {
+	if err == nil || err.Limit.String() != limit {
 		t.Errorf("%+v, want limit %s", err, limit)
 	}
 }
@@ -88,7 +89,7 @@ func temporalScheduleToStartOption(t *testing.T) {
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
-		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToStart1" {
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToStart 1" {
 			t.Errorf("%s, %v", got, err)
 		}
 		took(t, start, time.Minute)
@@ -216,6 +217,7 @@ func temporalWorkflowOption(t *testing.T) {
 		_, err := result(t, e, begin(t, e, w, nothing{}))
 		isErr(t, err, pawl.ErrTimedOut)
 		took(t, start, time.Hour)
+		at = slices.Compact(at) // a body is called again when its run has expired
 		if got := fmt.Sprint(at); !strings.HasPrefix(got, "[0s 25m1s 50m3s]") {
 			t.Errorf("runs at %s", got)
 		}
@@ -267,7 +269,7 @@ func temporalCronOption(t *testing.T) {
 		}
 	}, w)
 	wantRefused(t, pawl.Cron(pawl.Schedule{Cron: "@daily", Overlap: pawl.OverlapAllow}),
-		"overlap and catchUp are for CreateSchedule")
+		"overlap and catchUp are for EnsureSchedule")
 }
 
 func zartHandlerOption(t *testing.T) {

@@ -17,14 +17,17 @@ func Apply(r *Run, at Time, rec Record) {
 		if r.Closing != nil {
 			stage = r.Closing.Hook // another outcome; the hooks that were asked for are not asked for again
 		}
-		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, Hook: stage}
+		r.Closing = &Closing{Phase: rec.Phase, Output: rec.Output, Failure: rec.Failure, From: rec.From, Hook: stage}
 		r.PausedAt, r.StopClock = 0, false // the hooks are not held by a pause, which nobody would end
+	case RunStopping:
+		r.applyStopping(rec)
 	case RunHooks:
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
 		r.Phase, r.EndedAt, r.Failure = rec.Phase, at, rec.Failure
 		if c := r.Closing; c != nil && c.Phase == rec.Phase {
 			r.Output, r.Failure = c.Output, c.Failure
+			r.cameFrom(c.From)
 		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 	case RunReopened:
@@ -67,7 +70,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Input = rec.Input
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 	r.Parent, r.Chain = rec.Parent, rec.Chain
-	r.Notify = rec.Notify
+	r.Notify, r.Labels = rec.Notify, rec.Labels
 
 	r.CreatedAt, r.StartAt = at, rec.StartAt
 	r.Phase = RunPending
@@ -81,15 +84,24 @@ func (r *Run) applyReopened(rec RunReopened) {
 	r.Phase = RunRunning
 	r.EndedAt = 0
 	r.Output, r.Failure = nil, nil
+	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 
-	r.Closing = nil
+	r.Closing, r.Stop = nil, nil
 	r.CancelAsked, r.CancelReason = false, ""
 	r.bodyPending = true
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
+		r.unfollow(id)
 	}
 	r.byKey = nil
+}
+
+func (r *Run) applyStopping(rec RunStopping) {
+	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: StepID(len(r.Steps)), Until: rec.Until}
+	r.PausedAt, r.StopClock = 0, false // nobody would end a pause for the sake of the compensation
+	r.bodyPending = true
+	r.retime()
 }
 
 func (r *Run) applyBegan(at Time, rec StepBegan) {
@@ -103,7 +115,11 @@ func (r *Run) applyBegan(at Time, rec StepBegan) {
 		s.Phase, s.ReadyAt = StepScheduled, at
 		s.Attempt, s.Counted = 1, 1
 	}
+	if rec.ShareKey != "" {
+		s.Shared = &Shared{Key: rec.ShareKey}
+	}
 	r.add(s)
+	r.follow(s.ID, causes{rec.Saw, rec.After})
 }
 
 func (r *Run) applyOmitted(at Time, rec StepOmitted) {
@@ -112,7 +128,10 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output,
 		Upstream: rec.Upstream, Kept: rec.Kept,
 	})
-	r.noteClosed(StepID(len(r.Steps) - 1))
+	id := StepID(len(r.Steps) - 1)
+	r.follow(id, causes{rec.Saw, rec.After})
+	r.noteClosed(id)
+	r.Labels = r.Labels.With(rec.Labels)
 }
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
@@ -152,6 +171,8 @@ func (r *Run) applyStep(at Time, rec Record) {
 	switch rec := rec.(type) {
 	case AttemptReady:
 		r.change(rec.Step, func(s *Step) { s.ready(at) })
+	case AttemptHeld:
+		r.Steps[rec.Step].hold(rec.Held, at)
 	case AttemptStarted:
 		r.change(rec.Step, func(s *Step) { s.start(at, rec) })
 	case AttemptBeat:
@@ -186,6 +207,7 @@ func (s *Step) ready(at Time) {
 	s.Phase, s.ReadyAt = StepScheduled, at
 	s.Started, s.BeatAt, s.ByteAt = 0, 0, 0
 	s.NextAt = 0 // the backoff is over
+	s.resumed = hashed(s.Details)
 	s.Attempt++
 	s.Counted++
 }
@@ -201,6 +223,7 @@ func (s *Step) start(at Time, rec AttemptStarted) {
 		s.Counted++
 		s.ReadyAt, s.NextAt = at, 0
 	}
+	s.release()
 	s.Started, s.Told = at, s.Effective()
 	if s.Began == 0 {
 		s.Began = at
@@ -224,6 +247,7 @@ func (s *Step) beat(rec AttemptBeat) {
 // endAttempt ends an attempt. A lost one gives back the attempt it took from the budget: it says nothing about the
 // step.
 func (s *Step) endAttempt(at Time, rec AttemptEnded) {
+	s.release()
 	s.Failure, s.Stopping = rec.Failure, rec.Stopping
 	if rec.Details != nil {
 		s.Details = rec.Details
@@ -233,8 +257,9 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 			s.Lost++
 		}
 		s.Counted--
+		s.Apart = rec.Apart
 	} else {
-		s.Lost = 0
+		s.Lost, s.Apart = 0, 0
 	}
 	s.Started = 0
 	s.Child = RunID{}
@@ -262,7 +287,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		s.NextAt = rec.NextAt
 	}
 	if rec.Budget {
-		s.Counted, s.Lost = 0, 0
+		s.Counted, s.Lost, s.Apart = 0, 0, 0
 		s.Delay, s.Began = 0, 0
 	}
 	if s.Phase == StepScheduled {
@@ -272,7 +297,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 		return
 	}
 	s.Phase, s.Reason, s.EndedAt = StepSuspended, policy.ReasonNone, 0
-	s.Output, s.Failure = nil, nil
+	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // with the sleep's end it says how long the sleep is
 	}

@@ -174,6 +174,9 @@ func (m *machine) childEnded(in ChildEnded) error {
 	case RunCancelled, RunTerminated:
 		f := cancelled("the child run " + in.Child.String() + " was " + in.Phase.String())
 		f.Cause = in.Failure
+		if in.Phase == RunTerminated {
+			f.Type = typeTerminated
+		}
 		m.attemptEnded(s, f, nil, false)
 	default:
 		ended := strings.ReplaceAll(in.Phase.String(), "_", " ")
@@ -196,7 +199,7 @@ func (m *machine) childEnded(in ChildEnded) error {
 // expireWithChild fires a limit of this run, or of its step, that has ended the child run. The child inherits both
 // limits, so at their instant either run may be the first to act. It reports whether there was such a limit.
 func (m *machine) expireWithChild(s *Step, cause *policy.Failure) bool {
-	run, own := m.r.runLimit(), m.r.stepLimit(s)
+	run, own := m.r.outerLimit(s), m.r.stepLimit(s)
 	switch {
 	case run.at != 0 && run.at <= m.now && (own.at == 0 || run.at <= own.at):
 		f := m.r.timeout(s, run.limit, cause)
@@ -215,15 +218,17 @@ func (m *machine) expireWithChild(s *Step, cause *policy.Failure) bool {
 // end.
 func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopping bool) {
 	p := s.Effective()
-	v, note := m.judge(s, p, f)
+	apart := s.apart(f, details)
+	v, note := m.judge(s, p, f, apart)
 	if v.Retry {
 		m.emit(AttemptEnded{
 			Step: s.ID, Failure: f, Details: details, Stopping: stopping, Retry: true, NextAt: v.At, Note: note,
+			Apart: apart,
 		})
 		m.readyAgain(s.ID)
 		return
 	}
-	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note})
+	m.emit(AttemptEnded{Step: s.ID, Failure: f, Details: details, Stopping: stopping, Note: note, Apart: apart})
 	phase, last := failedPhase(s, f), f
 	if v.Reason == policy.ReasonNoTimeLeft {
 		// The step ends as the deadline's expiry would end it, with the last real failure attached.
@@ -232,20 +237,20 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: v.Reason, Failure: last})
 }
 
-func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure) (policy.Verdict, string) {
+func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int) (policy.Verdict, string) {
 	h := policy.History{
 		Counted: s.Counted, Previous: time.Duration(s.Delay) * time.Millisecond,
-		Closed: (m.r.CancelAsked || m.r.Closing != nil) && !s.Spec.Hook,
+		Closed: m.r.Ending() && !s.Spec.Hook && (!s.Spec.Detached || m.r.Closing != nil),
 	}
 	if f.Kind == policy.KindLost {
-		h.Counted, h.Lost = s.Counted-1, s.Lost
+		h.Counted, h.Lost, h.Apart = s.Counted-1, s.Lost, apart
 		if !excused(f) {
 			h.Lost++
 		}
 	}
 	d := m.r.spanning(s)
 	if m.r.PausedAt != 0 {
-		d = m.r.runLimit() // the next attempt follows the pause, after which the step's own deadlines are fresh
+		d = m.r.outerLimit(s) // the next attempt follows the pause, after which the step's own deadlines are fresh
 	}
 	h.Deadline, h.Bound = d.at, d.limit
 	var match policy.Match

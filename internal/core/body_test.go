@@ -57,7 +57,7 @@ func asksAll(t *testing.T, r *Run, out Output) {
 func TestBodyIsAskedAfterARetry(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	failed := ChildEnded{Attempt: 1, Phase: RunFailed, Failure: &policy.Failure{Kind: policy.KindFailed}}
-	retry := Operation{Op: OpRetryRun, Step: NoStep}
+	retry := Operation{Op: OpRetryStep}
 	talk(t, r, Start{}, begins(KindChild, 0), begins(KindSleep, 0), failed, Commands{Waits: true, Closed: 1})
 	asksAll(t, r, talk(t, r, retry))
 	failed.Attempt++

@@ -4,17 +4,20 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// typeTerminated tells the failure of a run that was terminated from one that was cancelled.
+const typeTerminated = "terminated"
+
 func cancelled(msg string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: msg}
 }
 
 // close settles the outcome that the decider decided. Steps that are still open are cancelled.
-func (m *machine) close(phase RunPhase, output []byte, f *policy.Failure) {
+func (m *machine) close(cmd Close) {
 	if m.r.Closing != nil || m.r.Phase.Closed() {
 		return
 	}
-	m.stopOpen("the run has " + phase.String())
-	m.settle(phase, output, f)
+	m.stopOpen("the run has " + cmd.Phase.String())
+	m.emit(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.idsOf(cmd.From)})
 }
 
 // settle records how the run will end. It ends when its hooks have run and its attempts have stopped.
@@ -149,7 +152,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key,
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
-		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor,
+		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()
@@ -171,11 +174,13 @@ func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match 
 // settleCancel closes a run that is asked to cancel, once no attempt runs any more. It reports whether it did.
 func (m *machine) settleCancel() bool {
 	for i := range m.r.Steps {
-		s := &m.r.Steps[i]
-		childRuns := s.Spec.Kind == KindChild && s.Started != 0
-		if !s.Phase.Closed() && (s.Phase == StepRunning || childRuns) {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() && !s.Spec.Detached && s.executes() {
 			return false // a running attempt finishes; its report comes back here
 		}
+	}
+	if m.asksBody() {
+		m.stopRun(RunCancelled, m.whyCancelled())
+		return true
 	}
 	m.stopOpen("the run is cancelled")
 	m.settleCancelled()
@@ -188,11 +193,10 @@ func (m *machine) cancel(interrupt bool) {
 	m.emit(CancelAsked{Interrupt: interrupt})
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if s.Phase.Closed() || s.Spec.Kind == KindGroup {
+		if s.Phase.Closed() || s.Spec.Kind == KindGroup || s.Spec.Detached {
 			continue
 		}
-		runs := s.Phase == StepRunning || (s.Spec.Kind == KindChild && s.Started != 0)
-		if !runs || interrupt {
+		if !s.executes() || interrupt {
 			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled("the run is cancelled"))
 			continue
 		}
@@ -215,7 +219,11 @@ func (m *machine) cancelClosing(interrupt bool) {
 }
 
 func (m *machine) settleCancelled() {
-	m.settle(RunCancelled, nil, cancelled(because("the run was cancelled", m.r.CancelReason)))
+	m.settle(RunCancelled, nil, m.whyCancelled())
+}
+
+func (m *machine) whyCancelled() *policy.Failure {
+	return cancelled(because("the run was cancelled", m.r.CancelReason))
 }
 
 // because adds the reason that was given, if one was.
@@ -230,6 +238,7 @@ func because(what, reason string) string {
 func (m *machine) terminate(reason string) {
 	m.stopOpen("the run was terminated")
 	f := cancelled(because("the run was terminated", reason))
+	f.Type = typeTerminated
 	m.emit(RunEnded{Phase: RunTerminated, Failure: f})
 	m.effect(Closed{Phase: RunTerminated})
 }

@@ -28,6 +28,8 @@ const (
 	tagDeadlineMoved
 	tagOperated
 	tagBodyWaits
+	tagRunStopping
+	tagAttemptHeld
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -82,6 +84,10 @@ func tagOf(r Record) byte {
 		return tagOperated
 	case BodyWaits:
 		return tagBodyWaits
+	case RunStopping:
+		return tagRunStopping
+	case AttemptHeld:
+		return tagAttemptHeld
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -137,6 +143,10 @@ func (c *coder) write(r Record) {
 	case Operated:
 		r.fields(c)
 	case BodyWaits:
+	case RunStopping:
+		r.fields(c)
+	case AttemptHeld:
+		r.fields(c)
 	}
 	c.close(outer)
 }
@@ -149,7 +159,7 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagBodyWaits:
+	case tag > tagAttemptHeld:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
@@ -265,6 +275,22 @@ func (c *coder) readOfStep(tag byte) Record {
 		r.fields(c)
 		return r
 	default:
+		return c.readNewer(tag)
+	}
+}
+
+// readNewer reads the records that were added last.
+func (c *coder) readNewer(tag byte) Record {
+	switch tag {
+	case tagRunStopping:
+		var r RunStopping
+		r.fields(c)
+		return r
+	case tagAttemptHeld:
+		var r AttemptHeld
+		r.fields(c)
+		return r
+	default:
 		return BodyWaits{}
 	}
 }
@@ -284,6 +310,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Actor)
 	c.text(&r.Reason)
 	c.text(&r.Notify)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }
@@ -292,6 +319,13 @@ func (r *RunClosing) fields(c *coder) {
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
 	c.failure(&r.Failure)
+	c.steps(&r.From)
+}
+
+func (r *RunStopping) fields(c *coder) {
+	small(c, &r.Phase)
+	c.failure(&r.Failure)
+	c.time(&r.Until)
 }
 
 func (r *RunHooks) fields(c *coder) { optional(c, &r.Stage) }
@@ -332,6 +366,9 @@ func (r *StepBegan) fields(c *coder) {
 	c.time(&r.NextAt)
 	c.time(&r.Deadline)
 	c.flag(&r.Until)
+	c.text(&r.ShareKey)
+	c.steps(&r.Saw)
+	c.steps(&r.After)
 }
 
 func (r *StepOmitted) fields(c *coder) {
@@ -342,9 +379,22 @@ func (r *StepOmitted) fields(c *coder) {
 	c.flag(&r.Kept)
 	small(c, &r.Phase)
 	c.bytes(&r.Output)
+	c.steps(&r.Saw)
+	c.steps(&r.After)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
+
+func (r *AttemptHeld) fields(c *coder) {
+	c.step(&r.Step)
+	small(c, &r.Held.Reason)
+	c.flag(&r.Held.Service)
+	c.text(&r.Held.Name)
+	c.text(&r.Held.Key)
+	c.time(&r.Held.Until)
+	optional(c, &r.Held.Probes)
+}
 
 func (r *AttemptStarted) fields(c *coder) {
 	c.step(&r.Step)
@@ -368,6 +418,7 @@ func (r *AttemptEnded) fields(c *coder) {
 	c.flag(&r.Retry)
 	c.time(&r.NextAt)
 	c.text(&r.Note)
+	optional(c, &r.Apart)
 }
 
 func (r *AttemptStopped) fields(c *coder) {

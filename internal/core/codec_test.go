@@ -42,6 +42,8 @@ var recordTypes = []Record{
 	DeadlineMoved{},
 	Operated{},
 	BodyWaits{},
+	RunStopping{},
+	AttemptHeld{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/pawl-dev/pawl/policy"
@@ -50,6 +51,23 @@ func (c *coder) spec(p **StepSpec) {
 	c.bytes(&s.Input)
 	optional(c, &s.Priority)
 	c.flag(&s.Spread)
+	c.flag(&s.Detached)
+	c.share(&s.Share)
+	c.close(outer)
+}
+
+func (c *coder) share(p **Share) {
+	if !c.has(*p != nil) {
+		return
+	}
+	if c.reading {
+		*p = new(Share)
+	}
+	s := *p
+	outer := c.open()
+	c.text(&s.Queue)
+	c.text(&s.Service)
+	c.text(&s.Key)
 	c.close(outer)
 }
 
@@ -113,8 +131,32 @@ func (c *coder) failure(p **policy.Failure) {
 			number(c, f.RetryAfter)
 		}
 		small(c, &f.Reason)
+		c.known(&f.Also)
 		c.close(outer)
 		p = &f.Cause
+	}
+}
+
+// known keeps nil and empty apart.
+func (c *coder) known(p *[]policy.KnownError) {
+	if !c.has(*p != nil) {
+		return
+	}
+	if !c.reading {
+		c.buf = binary.AppendUvarint(c.buf, uint64(len(*p)))
+	} else {
+		n := c.uvarint()
+		if n > uint64(len(c.buf)) { // each takes a byte at least
+			c.fail("%d errors in %d bytes", n, len(c.buf))
+			return
+		}
+		*p = make([]policy.KnownError, n)
+	}
+	for i := range *p {
+		outer := c.open()
+		c.text(&(*p)[i].Type)
+		c.bytes((*[]byte)(&(*p)[i].Details))
+		c.close(outer)
 	}
 }
 
@@ -160,6 +202,7 @@ func (c *coder) retry(r *policy.Retry) {
 	c.text(&r.When)
 	c.texts(&r.NonRetryable)
 	c.text(&r.Origin)
+	optional(c, &r.MaxLost)
 	c.close(outer)
 }
 

@@ -19,6 +19,8 @@ type (
 		Group   StepID          // the group the step is an item of, or NoStep
 		Until   Time            // KindSleep: its end, or
 		For     time.Duration   // KindSleep: its length, from its scheduling
+		Key     string          // of limits for each key; empty: the spec's
+		Causes                  // what a body knew when it decided this
 		Failure *policy.Failure // not nil: the step cannot begin (its input is broken) and fails at once
 	}
 
@@ -39,14 +41,24 @@ type (
 		Failure *policy.Failure
 	}
 
-	// Mark records a step that has its result already: something a body decided once and must find
-	// again, or an item of a loop.
+	// Mark records a step that has its result already: something a body decided once and must find again.
 	Mark struct {
 		Spec   *StepSpec
-		Item   int32  // as of Schedule: -1 of a step that is no item
-		Group  StepID // as of Schedule: NoStep of a step that is no item
+		Output []byte
+		Causes
+		Labels Labels // a change of the run's labels
+	}
+
+	// AddItem records an item of a loop: a value, which has ended as it begins.
+	AddItem struct {
+		Spec   *StepSpec
+		Item   int32
+		Group  StepID
 		Output []byte
 	}
+
+	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
+	CancelStep struct{ Key string }
 
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
 	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
@@ -58,12 +70,21 @@ type (
 		Phase   RunPhase // RunSucceeded, RunFailed, RunTimedOut, RunCancelled or RunContinued
 		Output  []byte
 		Failure *policy.Failure
+		From    []string // keys of the failed steps that the failure came from; of a body
 	}
 )
 
-func (Schedule) command() {}
-func (Skip) command()     {}
-func (Finish) command()   {}
-func (Mark) command()     {}
-func (Consult) command()  {}
-func (Close) command()    {}
+// Causes are what a decision of a body follows from, as far as a retry has to know it.
+type Causes struct {
+	Saw   []string // keys of the steps that the branch has seen fail since it last decided something
+	After []string // keys of the last decisions that follow from such failures, also of branches that it has joined
+}
+
+func (Schedule) command()   {}
+func (Skip) command()       {}
+func (Finish) command()     {}
+func (Mark) command()       {}
+func (AddItem) command()    {}
+func (CancelStep) command() {}
+func (Consult) command()    {}
+func (Close) command()      {}

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // Definition is a workflow as the machine sees it: what its steps are, who decides what a run does next, and what
 // holds for its runs as a whole. It is made once, shared by all runs and never changed. To vary one, copy the struct
@@ -21,6 +25,10 @@ type Definition struct {
 	// HasBody: the decisions are made outside the machine, by the body of a Go function. The decider answers with
 	// Consult, and the run counts as active until the body has said that it waits.
 	HasBody bool
+
+	// HandlesCancel: the body is asked before a run ends that was cancelled or has expired, so that it can undo what it
+	// did. It needs HasBody.
+	HandlesCancel bool
 
 	// Rules returns what holds for runs as a whole. It is asked when a run starts and when it ends; nil: no rules. It
 	// is a func because the options of a Go workflow may become known after its runs were read.
@@ -49,6 +57,9 @@ type Definition struct {
 	// group, or its list cannot be evaluated. It is asked for people; nil: not known.
 	CountItems func(r *Run, s *Step) (int, bool)
 
+	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
+	Queues, Services map[string]*policy.QueueLimits
+
 	// Random draws the number that spreads a backoff; nil: a hash of the attempt. The policy simulator sets it.
 	Random func() float64
 }
@@ -59,6 +70,8 @@ type RunRules struct {
 	Execution *policy.Limit // of a chain of runs
 	Run       *policy.Limit // of one run
 	Deadline  *policy.Limit // an instant that the chain does not live past
+	// Compensation is how long a body may take that was asked to stop; zero: a minute.
+	Compensation time.Duration
 }
 
 // Decider decides for one run. Its methods are pure functions of the run's state and of what the decider derived from

@@ -16,6 +16,7 @@ type (
 		Queue   string
 		Type    string
 		Prio    int32
+		Suspect bool // it runs apart from other suspects
 	}
 
 	// Withdraw takes an attempt that no worker has taken out of its queue.

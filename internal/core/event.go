@@ -19,6 +19,8 @@ const (
 	EventRunPaused    = "run.paused"
 	EventRunResumed   = "run.resumed"
 	EventRunWarning   = "run.deadline_warning"
+	// EventRunCompensating: it was cancelled or has expired, and its body undoes what it did.
+	EventRunCompensating = "run.compensating"
 
 	EventStepScheduled      = "step.scheduled"
 	EventStepSuspended      = "step.suspended"       // it sleeps, or waits for an event
@@ -27,6 +29,7 @@ const (
 	EventStepRetried        = "step.retried"         // it waits for a worker
 	EventStepWarning        = "step.deadline_warning"
 
+	EventAttemptHeld      = "attempt.held" // it waits for a limit of its queue or service
 	EventAttemptStarted   = "attempt.started"
 	EventAttemptHeartbeat = "attempt.heartbeat"
 	EventAttemptEnded     = "attempt.ended"

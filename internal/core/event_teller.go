@@ -97,6 +97,13 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	case RunReopened:
 		return append(out, t.bounded(t.event(at, EventRunResumed)))
+	case RunStopping:
+		if rec.Until == 0 {
+			return out // it is told when the body is asked
+		}
+		ev := t.event(at, EventRunCompensating)
+		ev.NextAt, ev.Failure = rec.Until, rec.Failure
+		return append(out, ev)
 	case PauseBegan:
 		return append(out, t.event(at, EventRunPaused))
 	case PauseEnded:
@@ -180,6 +187,13 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	case AttemptReady:
 		return append(out, t.attempt(at, EventStepRetried, rec.Step))
+	case AttemptHeld:
+		if rec.Held.Reason == HeldNone {
+			return out
+		}
+		ev := t.attempt(at, EventAttemptHeld, rec.Step)
+		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
+		return append(out, ev)
 	case AttemptStarted:
 		ev := t.attempt(at, EventAttemptStarted, rec.Step)
 		ev.Worker, ev.Child = rec.Worker, rec.Child

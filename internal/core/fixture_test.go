@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,6 +95,12 @@ func (f *fixture) parseStep(words []string) error {
 			spec.Kind, spec.Event = KindWait, value
 		case "retry":
 			r, err := policy.ParsePreset(value)
+			if err != nil {
+				return err
+			}
+			spec.Policy.Retry = r
+		case "maxLost":
+			r, err := policy.DecodeRetry(map[string]any{key: json.Number(value)})
 			if err != nil {
 				return err
 			}

@@ -29,6 +29,7 @@ type (
 		Signals            []Signal // what the run before it in the chain knew of events
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
+		Labels             Labels
 	}
 
 	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It
@@ -38,6 +39,7 @@ type (
 		Commands []Command
 		Waits    bool
 		Closed   int
+		Stopping bool // the body knows that its run stops
 	}
 
 	// TaskStarted: a worker takes the attempt that waits.
@@ -45,6 +47,13 @@ type (
 		Step    StepID
 		Attempt int
 		Worker  string
+	}
+
+	// TaskHeld says why an attempt that waits is not taken, though a worker could take it.
+	TaskHeld struct {
+		Step    StepID
+		Attempt int
+		Held    Held
 	}
 
 	// TaskEnded is a worker's report: Failure nil means success. A lost attempt has a failure of KindLost.
@@ -117,6 +126,7 @@ type (
 func (Start) input()          {}
 func (Commands) input()       {}
 func (TaskStarted) input()    {}
+func (TaskHeld) input()       {}
 func (TaskEnded) input()      {}
 func (TaskStopped) input()    {}
 func (Beat) input()           {}
@@ -146,7 +156,7 @@ const (
 	OpTerminate
 	OpPause
 	OpResume
-	OpRetryRun  // every failed or timed-out step
+	OpRetryRun  // the failed steps that the failure of the run came from
 	OpRetryStep // a failed or timed-out step: fresh budget, fresh deadlines
 	OpSkip
 	OpComplete

@@ -83,16 +83,24 @@ func (r *Run) stepLimit(s *Step) due {
 
 // runLimit returns the run's own next limit; hooks have their own budget and are not bounded by it.
 func (r *Run) runLimit() due {
-	if r.Phase.Closed() || r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
+	if r.Phase.Closed() || r.Closing != nil || r.Stop != nil || (r.PausedAt != 0 && r.StopClock) {
 		return due{}
 	}
 	var d due
 	return d.earlier(policy.LimitExecution, r.Execution.At).earlier(policy.LimitRun, r.Deadline.At)
 }
 
+// outerLimit returns the run's own next limit where it bounds the step.
+func (r *Run) outerLimit(s *Step) due {
+	if s.Spec.Detached {
+		return due{}
+	}
+	return r.runLimit()
+}
+
 // spanning returns the earliest deadline that bounds all attempts of a step: what a next attempt must begin before.
 func (r *Run) spanning(s *Step) due {
-	d := r.runLimit()
+	d := r.outerLimit(s)
 	return d.earlier(policy.LimitScheduleToClose, s.ScheduleToClose).earlier(policy.LimitDeadline, s.Deadline)
 }
 
@@ -102,7 +110,7 @@ func (r *Run) binding(s *Step) due {
 	if s.Phase.Closed() {
 		return own
 	}
-	return r.runLimit().earlier(own.limit, own.at)
+	return r.outerLimit(s).earlier(own.limit, own.at)
 }
 
 // Binding returns the limit that fires first for an open step, the outer one of two at the same instant, and its

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/pawl-dev/pawl/policy"
+
 // Output is what one input did. An entry without records means that nothing happened.
 type Output struct {
 	Entry   Entry
@@ -42,6 +44,8 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.commands(in)
 	case TaskStarted:
 		return m.taskStarted(in)
+	case TaskHeld:
+		return m.taskHeld(in)
 	case TaskEnded:
 		return m.taskEnded(in)
 	case TaskStopped:
@@ -76,6 +80,10 @@ func (m *machine) proceed() {
 		switch {
 		case m.r.Closing != nil:
 			if !m.hooks() {
+				return
+			}
+		case m.r.Stop != nil:
+			if !m.compensate() {
 				return
 			}
 		case m.r.CancelAsked:
@@ -119,8 +127,10 @@ func (m *machine) commands(in Commands) error {
 	switch {
 	case m.r.Phase.Closed():
 		return m.refuse(CodeClosed, "commands", "the run is %s", m.r.Phase)
-	case m.r.Closing != nil || m.r.CancelAsked:
+	case m.r.BodyHeld():
 		return m.refuse(CodeConflict, "commands", "the run is closing")
+	case in.Stopping != m.r.Compensating():
+		return m.refuse(CodeStale, "commands", "the body does not know whether its run stops")
 	case m.r.PausedAt != 0 && len(in.Commands) > 0:
 		return m.refuse(CodeConflict, "commands", "the run is paused, and its body is asked again when it goes on")
 	}
@@ -144,7 +154,7 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 		case Schedule:
 			key = stepKey(cmd.Spec.Name, cmd.Item)
 		case Mark:
-			key = stepKey(cmd.Spec.Name, cmd.Item)
+			key = cmd.Spec.Name
 		default:
 			continue
 		}
@@ -153,13 +163,6 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-func markReason(cmd Mark) string {
-	if cmd.Group != NoStep {
-		return "an item of the loop"
-	}
-	return "decided by the body"
 }
 
 func (m *machine) command(cmd Command) {
@@ -175,13 +178,30 @@ func (m *machine) command(cmd Command) {
 		m.finishGroup(cmd)
 	case Mark:
 		m.emit(StepOmitted{
-			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: markReason(cmd), Phase: StepSucceeded,
+			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
+			Output: cmd.Output, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After), Labels: cmd.Labels,
+		})
+	case AddItem:
+		m.emit(StepOmitted{
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: "an item of the loop", Phase: StepSucceeded,
 			Output: cmd.Output,
 		})
+	case CancelStep:
+		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
+			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))
+		}
 	case Consult:
 		m.effect(cmd)
 	case Close:
-		m.close(cmd.Phase, cmd.Output, cmd.Failure)
+		if m.r.Compensating() {
+			output := cmd.Output
+			if cmd.Phase == RunContinued {
+				output = nil // it is the input of a run that does not follow
+			}
+			m.endCompensation(output, cmd.Failure)
+			return
+		}
+		m.close(cmd)
 	}
 }
 
@@ -197,6 +217,7 @@ func (m *machine) start(def *Definition, in Start) error {
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
+		Labels:    Labels("").With(in.Labels),
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {

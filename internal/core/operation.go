@@ -43,6 +43,9 @@ func (m *machine) operateRun(in Operation) error {
 	switch in.Op {
 	case OpCancel, OpInterrupt:
 		c := m.r.Closing
+		if m.r.Stop != nil && c == nil {
+			return m.cancelStopping(in)
+		}
 		if in.Op == OpCancel && (m.r.CancelAsked || c != nil && m.next(c.Phase, c.Failure) == nil) {
 			return m.refuse(CodeConflict, in.Op.String(), "the run is being closed already")
 		}
@@ -56,7 +59,7 @@ func (m *machine) operateRun(in Operation) error {
 		m.audit(in, NoStep)
 		m.terminate(in.Reason)
 	case OpPause:
-		if m.r.PausedAt != 0 || m.r.Closing != nil || m.r.CancelAsked {
+		if m.r.PausedAt != 0 || m.r.Ending() {
 			return m.refuse(CodeConflict, "pause", "the run is %s", m.describe())
 		}
 		m.audit(in, NoStep)
@@ -74,7 +77,7 @@ func (m *machine) operateRun(in Operation) error {
 }
 
 func (m *machine) describe() string {
-	if m.r.Closing != nil || m.r.CancelAsked {
+	if m.r.Ending() {
 		return "closing"
 	}
 	return m.r.Phase.String()
@@ -138,7 +141,7 @@ func (m *machine) freshStep(s *Step) StepReset {
 }
 
 func (m *machine) extendRun(in Operation) error {
-	if m.r.Closing != nil {
+	if m.r.Closing != nil || m.r.Stop != nil {
 		return m.refuse(CodeConflict, "extend", "the run is closing; its limits no longer count")
 	}
 	limit, at := in.Limit, m.r.Deadline.At

@@ -46,6 +46,7 @@ type (
 		Chain         Chain
 		Notify        string
 		Actor, Reason string
+		Labels        Labels
 	}
 
 	// RunStarted: a delayed run began; a run without delay has only RunCreated.
@@ -56,6 +57,15 @@ type (
 		Phase   RunPhase
 		Output  []byte
 		Failure *policy.Failure
+		From    []StepID // of a body: the failed steps that the failure came from; none: the body's own
+	}
+
+	// RunStopping: the run was cancelled or has expired and that its body is asked to stop; it follows a second
+	// time, with Until, when that is done.
+	RunStopping struct {
+		Phase   RunPhase
+		Failure *policy.Failure
+		Until   Time // zero: work is still being stopped
 	}
 
 	// RunHooks: the decider was asked for a stage of hooks.
@@ -71,7 +81,7 @@ type (
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // skipped dependants and hooks, which are decided again
+		Drop                []StepID // what is decided anew: skipped dependants, what a body made of the failure, hooks
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
@@ -96,9 +106,11 @@ type (
 		Item            int32
 		Group           StepID
 		ScheduleToClose Time
-		NextAt          Time // a sleep's end, a wait's deadline
-		Deadline        Time // one that is an instant; it binds from here on
-		Until           bool // of a sleep: NextAt is the instant it was to end at, not a length from now
+		NextAt          Time     // a sleep's end, a wait's deadline
+		Deadline        Time     // one that is an instant; it binds from here on
+		Until           bool     // of a sleep: NextAt is the instant it was to end at, not a length from now
+		ShareKey        string   // of its queue's and service's limits for each key; empty: the spec's
+		Saw, After      []StepID // of a body; see Causes
 	}
 
 	// StepOmitted records a step that does not run.
@@ -111,10 +123,19 @@ type (
 		Kept     bool // its result was taken over from an earlier run
 		Phase    StepPhase
 		Output   []byte
+		Saw      []StepID // of a body; see Causes
+		After    []StepID
+		Labels   Labels // a change of the run's labels, which the body has decided
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
 	AttemptReady struct{ Step StepID }
+
+	// AttemptHeld: the attempt waits for a limit of a queue or service; HeldNone: no longer.
+	AttemptHeld struct {
+		Step StepID
+		Held Held
+	}
 
 	// AttemptStarted: a worker took the attempt.
 	AttemptStarted struct {
@@ -141,6 +162,7 @@ type (
 		Retry    bool
 		NextAt   Time
 		Note     string // a broken When expression
+		Apart    int    // of a lost attempt: how many now count; see Step
 	}
 
 	// AttemptStopped: the work of an ended attempt is gone or abandoned.
@@ -202,6 +224,7 @@ type (
 func (RunCreated) record()     {}
 func (RunStarted) record()     {}
 func (RunClosing) record()     {}
+func (RunStopping) record()    {}
 func (RunHooks) record()       {}
 func (RunEnded) record()       {}
 func (RunReopened) record()    {}
@@ -212,6 +235,7 @@ func (SignalKept) record()     {}
 func (StepBegan) record()      {}
 func (StepOmitted) record()    {}
 func (AttemptReady) record()   {}
+func (AttemptHeld) record()    {}
 func (AttemptStarted) record() {}
 func (AttemptBeat) record()    {}
 func (AttemptEnded) record()   {}

@@ -12,7 +12,7 @@ func (m *machine) failedStep(s *Step) bool {
 	if s.Dropped || s.Spec.Hook {
 		return false
 	}
-	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
+	if !s.failed() {
 		return false
 	}
 	return m.r.def.Tolerates == nil || !m.r.def.Tolerates(s)
@@ -20,6 +20,10 @@ func (m *machine) failedStep(s *Step) bool {
 
 // refuseFollowed refuses to open a run again that its chain has left behind.
 func (m *machine) refuseFollowed() error {
+	if m.r.Phase.Closed() && m.r.compensated() {
+		return m.refuse(CodeConflict, "retry",
+			"the run is %s, and its body has undone what it had done; restart it instead", m.r.Phase)
+	}
 	if m.r.Next == (RunID{}) {
 		return nil
 	}
@@ -27,14 +31,26 @@ func (m *machine) refuseFollowed() error {
 		"the run is %s and its chain goes on with run %s; retry that one", m.r.Phase, m.r.Next)
 }
 
-// retryRun restarts what failed in a run.
+// retryRun restarts the failed steps that made a run fail, or would. Of a run with a body those are the steps that the
+// body's error came from; what the body decided after it had seen their failure is dropped.
 func (m *machine) retryRun(in Operation) error {
 	if err := m.refuseFollowed(); err != nil {
 		return err
 	}
+	if !m.r.Phase.Closed() && m.r.Ending() {
+		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
+	}
+	if m.r.hasBody() {
+		ids, drop, err := m.rewind()
+		if err == nil {
+			m.audit(in, NoStep)
+			m.restart(ids, drop)
+		}
+		return err
+	}
 	var ids []StepID
 	for i := range m.r.Steps {
-		if m.failedStep(&m.r.Steps[i]) {
+		if s := &m.r.Steps[i]; m.failedStep(s) && !m.toleratedGroup(s) {
 			ids = append(ids, StepID(i))
 		}
 	}
@@ -43,14 +59,20 @@ func (m *machine) retryRun(in Operation) error {
 		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step; restart it instead", m.r.Phase)
 	case len(ids) == 0:
 		return m.refuse(CodeConflict, "retry", "the run is %s and has no failed step", m.r.Phase)
-	case m.r.Closing != nil || m.r.CancelAsked:
-		if !m.r.Phase.Closed() {
-			return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
-		}
 	}
 	m.audit(in, NoStep)
-	m.restart(ids)
+	m.restart(ids, nil)
 	return nil
+}
+
+// toleratedGroup reports whether the step is an item of a group that has ended and is not restarted: it succeeded, or
+// its failure is tolerated, so the item did not make the run fail.
+func (m *machine) toleratedGroup(s *Step) bool {
+	if s.Group == NoStep {
+		return false
+	}
+	g := &m.r.Steps[s.Group]
+	return g.Phase.Closed() && !m.failedStep(g)
 }
 
 // retryStep restarts one failed step, and with a group its failed items, with an item its group.
@@ -62,7 +84,7 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 		return m.refuse(CodeConflict, "retry",
 			"step %q is a hook, which runs again when the run that was retried ends", s.Key())
 	}
-	if s.Phase != StepFailed && s.Phase != StepTimedOut && s.Phase != StepCancelled {
+	if !s.failed() {
 		return m.refuse(CodeConflict, "retry",
 			"step %q is %s; only a failed, timed-out or cancelled step can be retried", s.Key(), s.Phase)
 	}
@@ -70,8 +92,16 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 		return m.refuse(CodeConflict, "retry",
 			"the last attempt of step %q is still being stopped; try again when it has gone", s.Key())
 	}
-	if !m.r.Phase.Closed() && (m.r.Closing != nil || m.r.CancelAsked) {
+	if !m.r.Phase.Closed() && m.r.Ending() {
 		return m.refuse(CodeConflict, "retry", "the run is closing; wait until it has ended")
+	}
+	if m.r.hasBody() {
+		ids, drop, err := m.rewindTo(s)
+		if err == nil {
+			m.audit(in, s.ID)
+			m.restart(ids, drop)
+		}
+		return err
 	}
 	ids := []StepID{s.ID}
 	if s.Group != NoStep && m.r.Steps[s.Group].Phase.Closed() {
@@ -85,7 +115,7 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 		}
 	}
 	m.audit(in, s.ID)
-	m.restart(ids)
+	m.restart(ids, nil)
 	return nil
 }
 
@@ -137,14 +167,15 @@ func (m *machine) waitingGroups(named []StepID) []StepID {
 }
 
 // restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again,
-// with fresh deadlines of its own.
-func (m *machine) restart(ids []StepID) {
+// with fresh deadlines of its own. What is dropped is decided anew, as are hooks and skipped dependants.
+func (m *machine) restart(ids, drop []StepID) {
 	ids = append(ids, m.waitingGroups(ids)...)
+	drop = append(drop, m.droppedByRetry()...)
 	if m.r.Phase.Closed() {
 		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ifAhead(m.now)}
-		rec.Drop = m.droppedByRetry()
+		rec.Drop = drop
 		m.emit(rec)
-	} else if drop := m.droppedByRetry(); len(drop) > 0 {
+	} else if len(drop) > 0 {
 		m.emit(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline, Drop: drop})
 	}
 	for _, id := range ids {

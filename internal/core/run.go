@@ -50,6 +50,7 @@ type Run struct {
 	Parent Parent // of a child run
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty: none
+	Labels Labels
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
@@ -57,6 +58,7 @@ type Run struct {
 	Failure *policy.Failure
 
 	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
+	Stop         *Stop    // the body was asked to stop, or is going to be; kept after the end
 	CancelAsked  bool     // nothing new is scheduled
 	CancelReason string   // the last one that was given
 	PausedAt     Time
@@ -64,16 +66,17 @@ type Run struct {
 	Next         RunID // the chain's next run; zero: none
 	Seq          int   // entries folded so far
 
-	def     *Definition
-	decider Decider
-	asked   bool              // the decider has been asked about the state as a whole
-	wakes   wakes             // open steps by the instant each wants something
-	byKey   map[string]StepID // steps by key; built when first asked for
-	open    int               // steps that are not closed, hooks included
-	live    int               // steps with a running attempt, or one that is still stopping
-	queued  int               // steps whose attempt waits for a worker
-	changed []StepID          // closed since the decider was last asked
-	last    Time              // the instant of the last entry
+	def      *Definition
+	decider  Decider
+	asked    bool              // the decider has been asked about the state as a whole
+	wakes    wakes             // open steps by the instant each wants something
+	byKey    map[string]StepID // steps by key; built when first asked for
+	open     int               // steps that are not closed, hooks included
+	live     int               // steps with a running attempt, or one that is still stopping
+	queued   int               // steps whose attempt waits for a worker
+	changed  []StepID          // closed since the decider was last asked
+	last     Time              // the instant of the last entry
+	failures *failures         // of a body: what came from which failure; nil: nothing
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }
@@ -126,7 +129,8 @@ type Closing struct {
 	Phase   RunPhase
 	Output  []byte
 	Failure *policy.Failure
-	Hook    int // the stage of hooks the decider has been asked for
+	From    []StepID // as of RunClosing
+	Hook    int      // the stage of hooks the decider has been asked for
 }
 
 // Step is the state of one step.
@@ -148,6 +152,7 @@ type Step struct {
 	Attempt  int   // number of the last attempt, 0 before the first
 	Counted  int   // attempts that use up the budget
 	Lost     int   // lost attempts in a row
+	Apart    int   // those of them that count: it ran apart from other suspects, and has made no progress since
 	Began    Time  // the first attempt's start; zero: not started
 	ReadyAt  Time  // the attempt became ready for a worker
 	Started  Time  // the attempt's start; zero: not started
@@ -162,12 +167,16 @@ type Step struct {
 	Kept     bool  // its result was taken over from an earlier run
 	items    int32 // of a group: its items that are open
 	Dropped  bool  // forgotten by a retry of the run: another step took its place
+	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
+	Restarted bool
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
+	resumed uint64          // a hash of them, as the attempt found them
 	Output  []byte          // JSON
 	Failure *policy.Failure // the last failure
 	Told    *policy.Policy  // what the worker of the last attempt was told: the policy when it began
 	Policy  *policy.Policy  // an operator's replacement; nil: the spec's
+	Shared  *Shared         // its key and why it is held; nil: neither is there
 }
 
 // StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
@@ -183,6 +192,8 @@ type StepSpec struct {
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
+	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
+	Share    *Share // whose limits bound its attempts, besides those of its task queue; nil: nobody's
 }
 
 // Key names the step within its run: its name, and its item where it has one.

@@ -133,7 +133,10 @@ func (r *Run) Wake() Time {
 
 // limitWake returns when the run's own limits want something. While the run closes they have done their work.
 func (r *Run) limitWake() Time {
-	if r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
+	if r.Compensating() {
+		return r.Stop.Until
+	}
+	if r.Stop != nil || r.Closing != nil || (r.PausedAt != 0 && r.StopClock) {
 		return 0
 	}
 	wake := policy.Earliest(r.Execution.At, r.Deadline.At)
@@ -146,7 +149,7 @@ func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.WaitsForBo
 // WaitsForBody reports whether the run waits for its body: something changed, and the body has not decided yet what
 // comes next.
 func (r *Run) WaitsForBody() bool {
-	if !r.bodyPending || r.Closing != nil || r.CancelAsked || r.Phase == RunPending || r.Phase.Closed() {
+	if !r.bodyPending || r.BodyHeld() || r.Phase == RunPending || r.Phase.Closed() {
 		return false
 	}
 	return r.hasBody()
@@ -187,7 +190,10 @@ func (r *Run) Offers() []Effect {
 }
 
 func (r *Run) offer(s *Step) Offer {
-	return Offer{Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority}
+	return Offer{
+		Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority,
+		Suspect: s.Suspect(),
+	}
 }
 
 // Lookup finds a step by its key.

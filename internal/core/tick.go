@@ -14,6 +14,9 @@ func (m *machine) tick() {
 		t, ok := m.r.wakes.first()
 		run := m.r.runLimit()
 		switch {
+		case m.r.Compensating() && m.r.Stop.Until <= m.now && (!ok || m.r.Stop.Until <= t.at):
+			m.expireCompensation()
+			return
 		case run.at != 0 && run.at <= m.now && (!ok || run.at <= t.at):
 			m.expireRun(run)
 			return
@@ -33,7 +36,7 @@ func (m *machine) limitDue() bool {
 
 // warnRun gives the run's deadline warnings.
 func (m *machine) warnRun() {
-	if m.r.limitWake() == 0 {
+	if m.r.limitWake() == 0 || m.r.Stop != nil {
 		return
 	}
 	if w := m.r.Execution.Warn; w != 0 && w <= m.now {
@@ -55,7 +58,7 @@ func (m *machine) fire(s *Step) {
 	switch {
 	case sleeps && s.NextAt <= m.now && (!due || s.NextAt < d.at):
 		m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded})
-	case s.Phase == StepBackingOff && m.runLimitFirst(d):
+	case s.Phase == StepBackingOff && !s.Spec.Detached && m.runLimitFirst(d):
 		m.expireRun(m.r.runLimit())
 	case due:
 		m.expire(s, d.limit)
@@ -141,13 +144,14 @@ func (m *machine) stop(s *Step, phase StepPhase, reason policy.Reason, f *policy
 	}
 }
 
-// expireRun ends a run whose deadline has come: no new work, open steps time out with it, hooks run, then it ends.
+// expireRun ends a run whose deadline has come: no new work, open steps time out with it, its body may undo what it
+// did, hooks run, then it ends.
 func (m *machine) expireRun(d due) {
 	for i := range m.r.Steps {
-		if s := &m.r.Steps[i]; !s.Phase.Closed() {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() && !s.Spec.Detached {
 			f := m.r.timeout(s, d.limit, s.Failure)
 			m.stop(s, StepTimedOut, policy.ReasonTimeoutNotRetryable, f)
 		}
 	}
-	m.settle(RunTimedOut, nil, m.r.timeout(nil, d.limit, nil))
+	m.stopRun(RunTimedOut, m.r.timeout(nil, d.limit, nil))
 }

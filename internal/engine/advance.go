@@ -30,6 +30,9 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 	if err != nil {
 		return err
 	}
+	if p.tasks.tickets > 0 {
+		p.judge(&t)
+	}
 	p.noteForWatchers(&t)
 	if next != nil {
 		p.residents.runs[next.run.id()] = next.run
@@ -109,6 +112,9 @@ func (p *Partition) settle() {
 		}
 		if p.ticking {
 			break
+		}
+		if p.tasks.client.called.Load() {
+			p.takeTurns()
 		}
 		q := p.tasks.nextToMatch()
 		if q == nil {

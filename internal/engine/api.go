@@ -63,6 +63,9 @@ type Config struct {
 	// Random returns the random part of run ids. The simulation uses a seeded one. Default: rand.Uint64 of
 	// math/rand/v2.
 	Random func() uint64
+	// Queues and Services limit what shares a queue or a service, by its name, in all runs of the process together.
+	// They replace what definitions say about the same name. Default: no limits.
+	Queues, Services map[string]policy.QueueLimits
 	// Log is the log. Default: none.
 	Log *slog.Logger
 	// generations counts how often the partitions of the process have forgotten their memory.
@@ -87,6 +90,7 @@ type StartRequest struct {
 	Keep               []core.Kept // results of steps of an earlier run
 	Notify             string      // the workflow id of a run that gets core.SignalEnded at the end of the chain
 	Actor, Reason      string      // who starts the run, and why
+	Labels             core.Labels // what the run can be searched by
 }
 
 // Conflict says what a start does if an open run has the same workflow id.

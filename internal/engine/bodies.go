@@ -57,6 +57,7 @@ type Head struct {
 	Execution, Deadline       core.RunLimit
 	Parent                    core.Parent
 	Chain                     core.Chain
+	Stop                      *core.Stop // the body is asked to stop; nil: it is not
 }
 
 // Step is a step as a body sees it.
@@ -72,6 +73,7 @@ type Step struct {
 	Failure     *policy.Failure
 	Dropped     bool
 	Kept        bool // taken over from an earlier run
+	Restarted   bool // by an operator, after it had closed
 }
 
 // NewsOf makes news from a run's state: about the steps that closed, or about everything if closed is nil.
@@ -82,6 +84,7 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 		n.Head = &Head{
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
 			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
+			Stop: s.Stop,
 		}
 		n.Steps = make([]Step, len(s.Steps))
 		for i := range s.Steps {
@@ -100,6 +103,7 @@ func stepNews(s *core.Step) Step {
 	return Step{
 		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
 		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped, Kept: s.Kept,
+		Restarted: s.Restarted,
 	}
 }
 
@@ -214,7 +218,7 @@ func (p *Partition) sendAllNews(r *run) {
 	s := r.state
 	switch {
 	case r.kind.Bodies == nil:
-	case s.Phase.Closed(), s.Closing != nil, s.CancelAsked, s.Phase == core.RunPending,
+	case s.Phase.Closed(), s.BodyHeld(), s.Phase == core.RunPending,
 		s.PausedAt != 0 && s.WaitsForBody(): // the run would refuse its decisions; it is consulted when the run goes on
 		r.kind.Bodies.Consult(News{Run: s.ID, Held: true})
 	default:

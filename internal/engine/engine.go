@@ -113,7 +113,7 @@ func (e *Engine) Expect() { e.requests.put(request{expect: true}) }
 
 // wake tells the loop that a slot may be free for an attempt that waits.
 func (e *Engine) wake(queue, taskType string) {
-	e.requests.put(request{match: &queueKey{queue, taskType}})
+	e.requests.put(request{match: &queueKey{queue: queue, taskType: taskType}})
 }
 
 // Close takes no more requests, saves all that has happened, completes the view, and ends. Close the workers first: a

@@ -58,6 +58,8 @@ type planStep struct {
 	Backoff  time.Duration `json:"backoff,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // startToClose
 	Queued   time.Duration `json:"queued,omitempty"`  // scheduleToStart
+	Service  string        `json:"service,omitempty"`
+	Key      string        `json:"key,omitempty"`
 
 	spec core.StepSpec
 }
@@ -106,6 +108,9 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 		}
 		if s.Timeout > 0 {
 			s.spec.Policy.StartToClose = &policy.Limit{After: s.Timeout, Retry: true}
+		}
+		if s.Service != "" {
+			s.spec.Share = &core.Share{Service: s.Service, Key: s.Key}
 		}
 		if s.Queued > 0 {
 			s.spec.Policy.ScheduleToStart = &policy.Limit{After: s.Queued}
@@ -169,6 +174,7 @@ func (p *plan) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 type fakeWorkers struct {
 	mu      sync.Mutex
 	slots   int                        // -1: unbounded
+	none    string                     // a task type that it does not take
 	act     func(core.Task) core.Input // nil, or a nil result: the task goes on
 	report  func(core.RunID, core.Input)
 	tasks   []core.Task
@@ -181,7 +187,12 @@ func newFakeWorkers(slots int) *fakeWorkers {
 	return &fakeWorkers{slots: slots, begun: make(map[core.Token]int)}
 }
 
-func (w *fakeWorkers) Slots(string, string) int { return w.slots }
+func (w *fakeWorkers) Slots(_, taskType string) int {
+	if w.none == taskType {
+		return 0
+	}
+	return w.slots
+}
 
 func (w *fakeWorkers) Dispatch(t core.Task) {
 	w.mu.Lock()
@@ -255,6 +266,8 @@ type rig struct {
 	crash   bool   // a failed append crashes the process
 	trap    func(plan, place string)
 	log     *slog.Logger
+
+	services map[string]policy.QueueLimits
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -274,7 +287,7 @@ func (r *rig) config() Config {
 		Journal: r.journal, Workers: r.workers, Owner: "test",
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
-		Log:    r.log,
+		Log:    r.log, Services: r.services,
 	}
 }
 

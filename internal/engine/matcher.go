@@ -21,8 +21,19 @@ import (
 type Matcher struct {
 	workers atomic.Pointer[[]*namedWorkers] // read without the lock: Add replaces the slice and never changes it
 
-	mu     sync.Mutex
-	queues map[queueKey]*queueSlots
+	mu       sync.Mutex
+	queues   map[queueKey]*queueSlots
+	suspects []suspects // partitions in which a suspect waits, in the order in which they came
+	apart    bool       // a suspect has a slot
+
+	limiter *limiter // of queues and services; it has a lock of its own
+}
+
+// suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only one has a slot.
+// What it then loses with its worker, it has lost by itself or by chance, and not by another suspect.
+type suspects struct {
+	client *matcherClient
+	key    queueKey
 }
 
 // namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
@@ -48,11 +59,16 @@ type slot struct {
 type matcherClient struct {
 	// wake tells the partition that a slot may be free. The matcher calls it from any goroutine, without its lock.
 	wake func(queue, taskType string)
+
+	called  atomic.Bool // there are turns
+	noted   atomic.Bool // there are notices
+	turns   []*ticket   // the limiter's: tickets whose turn it is
+	notices []*ticket   // the limiter's: tickets that are held for another reason now
 }
 
 // NewMatcher returns a matcher without workers.
 func NewMatcher() *Matcher {
-	m := &Matcher{queues: make(map[queueKey]*queueSlots)}
+	m := &Matcher{queues: make(map[queueKey]*queueSlots), limiter: newLimiter()}
 	m.workers.Store(new([]*namedWorkers))
 	return m
 }
@@ -84,11 +100,17 @@ func (m *Matcher) Slots(queue, taskType string) int {
 func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if key.apart {
+		return m.takeApart(suspects{c, key})
+	}
 	q := m.queue(key)
 	place := slices.Index(q.waiting, c)
 	before := place
 	if place < 0 {
 		before = len(q.waiting)
+	}
+	if m.nextSuspect(key) >= 0 {
+		before++
 	}
 	workers, free := m.free(q, key, before)
 	switch {
@@ -101,6 +123,62 @@ func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 		q.busy[workers]++
 	}
 	return slot{workers, key}, free
+}
+
+// takeApart takes a slot for a suspect.
+func (m *Matcher) takeApart(s suspects) (slot, bool) {
+	place := slices.Index(m.suspects, s)
+	if place < 0 {
+		place = len(m.suspects)
+		m.suspects = append(m.suspects, s)
+	}
+	if place != m.nextSuspect(s.key) {
+		return slot{}, false
+	}
+	key := s.key.ordinary()
+	q := m.queue(key)
+	workers, free := m.free(q, key, 0)
+	if free {
+		m.suspects = slices.Delete(m.suspects, place, place+1)
+		m.apart = true
+		q.busy[workers]++
+	}
+	return slot{workers, s.key}, free
+}
+
+// nextSuspect returns which of the waiting suspects may take a slot of this queue, as an index; -1: none may. The next
+// one in the process is the first one for whose queue workers have a free slot.
+func (m *Matcher) nextSuspect(key queueKey) int {
+	if m.apart {
+		return -1
+	}
+	for i, s := range m.suspects {
+		own := s.key.ordinary()
+		if own == key.ordinary() {
+			return i
+		}
+		if _, free := m.free(m.queue(own), own, 0); free {
+			return -1
+		}
+	}
+	return -1
+}
+
+// whichSuspect returns the suspects of another partition than this one that can take a slot; the zero value: none can.
+func (m *Matcher) whichSuspect(except *matcherClient) suspects {
+	for i, s := range m.suspects {
+		own := s.key.ordinary()
+		if _, free := m.free(m.queue(own), own, 0); free && m.nextSuspect(own) == i && s.client != except {
+			return s
+		}
+	}
+	return suspects{}
+}
+
+func (s suspects) wake() {
+	if s.client != nil {
+		s.client.wake(s.key.queue, s.key.taskType)
+	}
 }
 
 func (m *Matcher) queue(key queueKey) *queueSlots {
@@ -132,25 +210,35 @@ func (m *Matcher) free(q *queueSlots, key queueKey, before int) (*namedWorkers, 
 // back: that one looks by itself whether an attempt waits.
 func (m *Matcher) release(c *matcherClient, s slot) {
 	m.mu.Lock()
-	q := m.queue(s.key)
+	key := s.key.ordinary()
+	q := m.queue(key)
 	q.busy[s.of]--
-	next := m.whoCanTake(q, s.key, c)
+	m.apart = m.apart && !s.key.apart
+	suspect := m.whichSuspect(c)
+	next := m.whoCanTake(q, key, c)
 	m.mu.Unlock()
+	suspect.wake()
 	for _, other := range next {
-		other.wake(s.key.queue, s.key.taskType)
+		other.wake(key.queue, key.taskType)
 	}
 }
 
 // leave removes a partition from those that wait, because it has nothing to start any more.
 func (m *Matcher) leave(c *matcherClient, key queueKey) {
 	m.mu.Lock()
-	q := m.queue(key)
+	var suspect suspects
 	var next []*matcherClient
-	if i := slices.Index(q.waiting, c); i >= 0 {
+	if i := slices.Index(m.suspects, suspects{c, key}); i >= 0 {
+		m.suspects = slices.Delete(m.suspects, i, i+1)
+		suspect = m.whichSuspect(nil)
+	}
+	q := m.queue(key.ordinary())
+	if i := slices.Index(q.waiting, c); i >= 0 && !key.apart {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		next = m.whoCanTake(q, key, c)
 	}
 	m.mu.Unlock()
+	suspect.wake()
 	for _, other := range next {
 		other.wake(key.queue, key.taskType)
 	}

@@ -77,7 +77,7 @@ func TestClosedPartitionGivesSlotsBack(t *testing.T) {
 	var woken int
 	a, b := &matcherClient{wake: func(string, string) {}}, &matcherClient{wake: func(string, string) { woken++ }}
 	first, second := newTasks(m, a.wake), newTasks(m, b.wake)
-	key := queueKey{"q", "t"}
+	key := queueKey{queue: "q", taskType: "t"}
 	q := first.queue(key)
 	if !first.reserve(q) {
 		t.Fatal("the only slot is not free")

@@ -92,6 +92,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.functionReady(c)
 	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
 		p.feed(c)
+	case CallLive:
+		p.live(c)
 	}
 	p.settle()
 }
@@ -210,7 +212,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		p.recover(p.residents.restored.pop())
 		p.settle()
 	}
-	return false
+	return p.tickLimits(tickRuns - n)
 }
 
 func (p *Partition) fire(r *run) {
@@ -256,7 +258,7 @@ func (p *Partition) Next() core.Time {
 	if r := p.residents.wakes.first(); r != nil {
 		at = earliest(at, r.wake)
 	}
-	return earliest(at, p.residents.windowDue(p.now, p.cfg.Horizon))
+	return earliest(earliest(at, p.limitsDue()), p.residents.windowDue(p.now, p.cfg.Horizon))
 }
 
 // Flush makes every following Cut write rows, until the view is complete.

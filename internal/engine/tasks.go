@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 // nothing about what a run does next.
 type tasks struct {
 	queues    map[queueKey]*taskQueue
+	apart     []*taskQueue          // those of suspects
 	offers    map[core.Token]*offer // attempts that wait for a worker or for their function
 	lastOrder uint64                // the order of the newest offer
 	toMatch   []*taskQueue          // queues whose first attempt may find a free slot now
@@ -24,16 +24,39 @@ type tasks struct {
 	matcher  *Matcher
 	client   *matcherClient
 	reserved slot // for the attempt that is about to start; zero: no slot is reserved
+
+	admitted *ticket // of the attempt that is about to start; nil: no limit of a queue or service bounds it
+	tickets  int     // attempts, waiting or with a slot, that such limits bound
 }
 
 // queueKey names a task queue. Workers take attempts of one queue and one task type.
-type queueKey struct{ queue, taskType string }
+//
+// Suspects wait in a queue of their own. They need a slot as all others do, and only one suspect in a process has one.
+type queueKey struct {
+	queue, taskType string
+	apart           bool // of suspects
+}
+
+// ordinary returns the key of the queue whose slots the attempts need.
+func (k queueKey) ordinary() queueKey {
+	k.apart = false
+	return k
+}
+
+// rank orders the queue of suspects behind the ordinary one.
+func (k queueKey) rank() int {
+	if k.apart {
+		return 1
+	}
+	return 0
+}
 
 // taskQueue holds the attempts that wait for a worker.
 type taskQueue struct {
 	queueKey
 	waiting heap.Heap[*offer]
-	listed  bool // it is in tasks.toMatch
+	listed  bool     // it is in tasks.toMatch
+	turns   []*offer // those that wait here because the limiter offers them a turn
 }
 
 // offer is an attempt that waits. Higher priority goes first, then first come, first served.
@@ -46,6 +69,9 @@ type offer struct {
 	queue         *taskQueue
 	place         int
 	needsFunction bool // it is not in the queue, because its body has not reached the function yet
+
+	ticket   *ticket // nil: no limit of a queue or service bounds it
+	heldBack bool    // it is not in the queue, because such a limit holds it
 }
 
 func (o *offer) token() core.Token {
@@ -68,6 +94,7 @@ func (o *offer) Moved(to int) { o.place = to }
 type hold struct {
 	slot       slot
 	dispatched bool // the start of the attempt is durable, and the worker has the task
+	ticket     *ticket
 }
 
 func newTasks(m *Matcher, wake func(queue, taskType string)) tasks {
@@ -79,10 +106,11 @@ func newTasks(m *Matcher, wake func(queue, taskType string)) tasks {
 
 // forget drops the attempts that wait. It keeps those that workers execute.
 func (t *tasks) forget() {
+	t.leaveAll()
 	t.offers = make(map[core.Token]*offer)
 	t.toMatch = nil
 	for _, q := range t.queues {
-		q.waiting, q.listed = heap.Heap[*offer]{}, false
+		q.waiting, q.listed, q.turns = heap.Heap[*offer]{}, false, nil
 		t.matcher.leave(t.client, q.queueKey)
 	}
 }
@@ -92,26 +120,31 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 	if q == nil {
 		q = &taskQueue{queueKey: key}
 		t.queues[key] = q
+		if key.apart {
+			t.apart = append(t.apart, q)
+		}
 	}
 	return q
 }
 
-// add makes an attempt wait. If it needs its function first, it stays outside its queue until enqueue puts it there.
-func (t *tasks) add(r *run, e core.Offer, needsFunction bool) {
+// add makes an attempt wait, unless it does already; then it returns nil. If it needs its function first, it stays
+// outside its queue until enqueue puts it there.
+func (t *tasks) add(r *run, e core.Offer, needsFunction bool) *offer {
 	t.lastOrder++
 	o := &offer{
 		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.lastOrder,
-		queue: t.queue(queueKey{e.Queue, e.Type}), needsFunction: needsFunction,
+		queue: t.queue(queueKey{e.Queue, e.Type, e.Suspect}), needsFunction: needsFunction,
 	}
 	if t.offers[o.token()] != nil {
-		return
+		return nil
 	}
 	t.offers[o.token()] = o
 	if o.needsFunction {
-		return
+		return o
 	}
 	o.queue.waiting.Push(o)
 	t.listForMatch(o.queue)
+	return o
 }
 
 // enqueue puts an attempt into its queue after it waited for its function. It gets the place that it would have had
@@ -130,9 +163,10 @@ func (t *tasks) withdraw(tok core.Token) {
 		return
 	}
 	delete(t.offers, tok)
-	if !o.needsFunction {
+	if !o.needsFunction && !o.heldBack {
 		t.dequeue(o)
 	}
+	t.leave(o.ticket)
 }
 
 // dequeue takes an offer out of its queue. If the queue is empty now, the partition stops asking for slots for it.
@@ -170,16 +204,28 @@ func (t *tasks) reserve(q *taskQueue) bool {
 func (t *tasks) unreserve() {
 	if s := t.reserved; s.of != nil {
 		t.reserved = slot{}
-		t.matcher.release(t.client, s)
-		t.listForMatch(t.queue(s.key))
+		t.unadmit()
+		t.free(s)
+	}
+}
+
+// free gives a slot back. The attempts that can use it now are those of its queue. After a suspect's slot all other
+// suspects may go on as well.
+func (t *tasks) free(s slot) {
+	t.matcher.release(t.client, s)
+	t.listForMatch(t.queue(s.key.ordinary()))
+	for _, q := range t.apart {
+		if s.key.apart || q.ordinary() == s.key {
+			t.listForMatch(q)
+		}
 	}
 }
 
 // hold gives the reserved slot to an attempt whose start was recorded.
 func (t *tasks) hold(tok core.Token) {
 	if t.reserved.of != nil {
-		t.held[tok] = hold{slot: t.reserved}
-		t.reserved = slot{}
+		t.held[tok] = hold{slot: t.reserved, ticket: t.admitted}
+		t.reserved, t.admitted = slot{}, nil
 	}
 }
 
@@ -208,13 +254,15 @@ func (t *tasks) release(tok core.Token) {
 		return
 	}
 	delete(t.held, tok)
-	t.matcher.release(t.client, h.slot)
-	t.listForMatch(t.queue(h.slot.key))
+	t.leave(h.ticket)
+	t.free(h.slot)
 }
 
 // close gives all slots back, because the partition ends.
 func (t *tasks) close() {
-	for _, h := range t.held {
+	for _, tok := range t.withSlots() {
+		h := t.held[tok]
+		t.leave(h.ticket)
 		t.matcher.release(t.client, h.slot)
 	}
 	clear(t.held)
@@ -223,9 +271,10 @@ func (t *tasks) close() {
 // dropUndispatched forgets the attempts that no worker has, because their starts could not be saved. The others are
 // alive: their workers go on with them.
 func (t *tasks) dropUndispatched() {
-	for tok, h := range t.held {
-		if !h.dispatched {
+	for _, tok := range t.withSlots() {
+		if h := t.held[tok]; !h.dispatched {
 			delete(t.held, tok)
+			t.leave(h.ticket)
 			t.matcher.release(t.client, h.slot)
 			continue
 		}
@@ -271,7 +320,9 @@ func (t *tasks) listAll() {
 		t.enqueue(o)
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
-		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType))
+		return cmp.Or(
+			cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()),
+		)
 	})
 	for _, k := range keys {
 		t.listForMatch(t.queues[k])
@@ -280,13 +331,16 @@ func (t *tasks) listAll() {
 
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
-	q := p.tasks.queue(queueKey{e.Queue, e.Type})
+	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Suspect})
 	ready := p.hasFunction(r, e.Step)
-	if ready && q.waiting.Len() == 0 && p.tasks.reserve(q) {
+	bounds := p.bounds(r, e.Step)
+	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
 		p.startAttempt(r, e.Step, e.Attempt)
 		return
 	}
-	p.tasks.add(r, e, !ready)
+	if o := p.tasks.add(r, e, !ready); o != nil && bounds != nil {
+		p.bind(o, bounds)
+	}
 }
 
 // hasFunction reports whether the task's function can be called now. If the function is a closure in a Go body, the
@@ -326,16 +380,19 @@ func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
 // startNext starts the first waiting attempt of a queue if a slot is free.
 func (p *Partition) startNext(q *taskQueue) {
 	if q.waiting.Len() == 0 || !p.tasks.reserve(q) {
+		p.passTurns(q)
 		return
 	}
 	o := q.waiting.First()
 	p.tasks.dequeue(o)
-	if p.hasFunction(o.run, o.step) {
+	switch {
+	case !p.hasFunction(o.run, o.step):
+		o.needsFunction = true
+		p.pass(o)
+		p.tasks.unreserve()
+	case o.ticket == nil || p.admit(o):
 		delete(p.tasks.offers, o.token())
 		p.startAttempt(o.run, o.step, o.attempt)
-	} else {
-		o.needsFunction = true
-		p.tasks.unreserve()
 	}
 	p.tasks.listForMatch(q)
 }
@@ -343,7 +400,8 @@ func (p *Partition) startNext(q *taskQueue) {
 // Match starts waiting attempts of a task queue for which a slot may be free. The driver calls it after Config.Wake.
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
-	p.tasks.slotMayBeFree(queueKey{queue, taskType})
+	p.tasks.slotMayBeFree(queueKey{queue, taskType, false})
+	p.tasks.slotMayBeFree(queueKey{queue, taskType, true})
 	p.settle()
 }
 
@@ -358,10 +416,7 @@ func (p *Partition) Rematch(now core.Time) {
 // RevokeAll tells the workers to stop all attempts of this partition. It is used when another engine owns the partition
 // and starts these attempts again.
 func (p *Partition) RevokeAll() {
-	toks := slices.SortedFunc(maps.Keys(p.tasks.held), func(a, b core.Token) int {
-		return cmp.Or(bytes.Compare(a.Run[:], b.Run[:]), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
-	})
-	for _, tok := range toks {
+	for _, tok := range p.tasks.withSlots() {
 		if p.tasks.held[tok].dispatched {
 			p.tasks.revoke(tok, policy.KindLost)
 		}

@@ -32,7 +32,7 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 		}
 	}
 	if id, err := core.ParseRunID(name); err == nil {
-		return id, nil
+		return r.orNamed(ctx, id, name)
 	}
 	page, err := r.src.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {
@@ -50,6 +50,22 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 			"%q is too short for a run id: write at least %d characters, or @last", name, shortestPrefix)}
 	}
 	return r.findPrefix(ctx, name, low, high)
+}
+
+// orNamed returns the run of an id, or the run of a workflow id that looks like one. That either exists is not checked
+// as long as no workflow id does.
+func (r *reads) orNamed(ctx context.Context, id core.RunID, name string) (core.RunID, error) {
+	page, err := r.src.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
+	if err != nil {
+		return core.RunID{}, wrap(err)
+	}
+	if len(page.Runs) == 0 {
+		return id, nil
+	}
+	if _, err := r.src.Entries(ctx, id, 0); !absent(err) {
+		return id, nil
+	}
+	return page.Runs[0].ID, nil
 }
 
 // last returns the newest run that somebody started, so not a child run.

@@ -16,15 +16,22 @@ import (
 // branchRunner executes the part of a program that belongs to one branch of a body.
 type branchRunner struct {
 	*body.Thread
-	seen  uint32 // a hash of the results that the branch has seen
-	begun map[string]*body.Result
+	seen    uint32 // a hash of the results that the branch has seen
+	begun   map[string]*body.Result
+	from    []string // the steps because of which it fails
+	renamed bool     // the code has changed: branches have other names
 }
 
 // body executes the program as the body of a run.
-func (p *program) body(t *body.Thread) {
-	pl := &branchRunner{Thread: t, begun: map[string]*body.Result{}}
+func (p *program) body(t *body.Thread, renamed bool) {
+	pl := &branchRunner{Thread: t, begun: map[string]*body.Result{}, renamed: renamed}
 	at := pl.do(p.main)
+	if at == fails {
+		pl.Thread = t.Detached()
+		pl.do(p.undo)
+	}
 	c := p.close(at, pl.seen, t.Head().Input)
+	c.From = pl.from
 	var err error
 	if c.Phase == core.RunFailed {
 		err = errFails
@@ -67,8 +74,15 @@ func (r *branchRunner) one(act *action) progress {
 		return r.branches(act)
 	case doRace:
 		return r.race(act)
+	case doScope:
+		return r.scope(act)
 	case doVersion:
 		must(r.Version(act.name, 1, 2))
+		if act.nameFromResult {
+			if err := r.Label(act.name, core.Labels(act.label(r.seen))); err != nil {
+				panic(err)
+			}
+		}
 		return goesOn
 	case doBegin:
 		r.begun[act.name] = r.ask(act)
@@ -87,17 +101,26 @@ func (r *branchRunner) ask(act *action) *body.Result {
 	if spec.Type == body.TypeLocal {
 		fn = func(context.Context) ([]byte, error) { return nil, nil } // the simulated workers execute the attempts
 	}
-	return must(r.Ask(act.stepName(r.seen), core.Schedule{Spec: &spec, For: act.length}, fn))
+	t := r.Thread
+	if act.detached {
+		t = t.Detached()
+	}
+	return must(t.Ask(act.stepName(r.seen), core.Schedule{Spec: &spec, For: act.length}, fn))
 }
 
 // outcome waits for a step and handles its result.
 func (r *branchRunner) outcome(act *action, result *body.Result) progress {
 	record := must(r.Get(result))
 	r.seen = hashResult(r.seen, record.Phase, record.Output)
-	if at := act.after(record.Phase); at != waits {
-		return at
+	at := act.after(record.Phase)
+	switch at {
+	case waits:
+		return r.do(act.then)
+	case fails:
+		r.from = append(r.from, record.Spec.Name)
+	case goesOn:
 	}
-	return r.do(act.then)
+	return at
 }
 
 // hashResult adds the result of a step to the hash of what a branch has seen.
@@ -114,9 +137,9 @@ type part struct {
 	result *body.Result
 }
 
-func (r *branchRunner) begin(act *action, i int) *part {
-	p := &part{branchRunner: branchRunner{seen: r.seen, begun: map[string]*body.Result{}}}
-	p.result = must(r.Go(act.partName(i), func(t *body.Thread) {
+func (r *branchRunner) begin(in *body.Thread, act *action, i int) *part {
+	p := &part{branchRunner: branchRunner{seen: r.seen, begun: map[string]*body.Result{}, renamed: r.renamed}}
+	p.result = must(in.Go(act.partName(i, r.renamed), func(t *body.Thread) {
 		p.Thread = t
 		p.at = p.do(act.parts[i])
 		var err error
@@ -131,7 +154,7 @@ func (r *branchRunner) begin(act *action, i int) *part {
 func (r *branchRunner) branches(act *action) progress {
 	parts := make([]*part, len(act.parts))
 	for i := range parts {
-		parts[i] = r.begin(act, i)
+		parts[i] = r.begin(r.Thread, act, i)
 	}
 	all, seen := goesOn, uint32(0)
 	for _, p := range parts {
@@ -139,6 +162,7 @@ func (r *branchRunner) branches(act *action) progress {
 		seen = seen*31 + p.seen
 		if p.at == fails {
 			all = fails
+			r.from = append(r.from, p.from...)
 		}
 	}
 	r.seen = seen
@@ -150,10 +174,13 @@ func (r *branchRunner) race(act *action) progress {
 	var parts [2]*part
 	var results [2]*body.Result
 	for i := range parts {
-		parts[i] = r.begin(act, i)
+		parts[i] = r.begin(r.Thread, act, i)
 		results[i] = parts[i].result
 	}
 	first := must(r.Any(results[:]))
+	if act.cancelsLoser {
+		results[1-first].Cancel()
+	}
 	r.seen = parts[first].seen + uint32(first)
 	return goesOn
 }

@@ -227,7 +227,15 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
-		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyMayContinue(n, a)):
+		case s.kind == core.KindTask && s.ready && s.losses.row >= 2 && n.workers.otherSuspect(tok):
+		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
+		case s.held.Reason != core.HeldNone:
+			slots := ch.u.profile.slots[s.spec.Type]
+			if (slots < 0 || n.workers.busy[s.spec.Type] < slots) && !ch.freed(n, s) {
+				ch.u.violate(NoHang, a.id, "attempt %s is held, and nothing is to come that may let it go: %s",
+					tokenText(tok), s.held.Sentence())
+			}
+		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyInTransit(n, a)):
 			if slots := ch.u.profile.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
 				ch.u.violate(NoHang, a.id, "attempt %s waits in its queue or for its function, a slot is free, "+
 					"and no body will continue", tokenText(tok))
@@ -238,13 +246,16 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			ch.u.violate(NoHang, a.id, "group %s is open, and none of its items is open", m.name(i))
 		}
 	}
-	if stuck := n.host.codeChanged(a.id); stuck != nil && !a.body.pastChanged {
-		ch.u.violate(Decided, a.id,
-			"the run's body cannot go on, though no operator changed the steps it depends on: %v",
-			stuck)
+	if stuck := n.host.codeChanged(a.id); stuck != nil {
+		ch.u.violate(Decided, a.id, "the run's body cannot go on, though its code is the same: %v", stuck)
+	}
+	if a.body != nil && !m.closing && !ch.bodyInTransit(n, a) {
+		for _, k := range a.body.remains {
+			ch.u.violate(NoHang, a.id, "step %s is open, and its scope is cancelled", k.spec.Name)
+		}
 	}
 	if a.state.WaitsForBody() {
-		if !ch.bodyMayContinue(n, a) {
+		if !ch.bodyInTransit(n, a) {
 			ch.u.violate(NoHang, a.id, "the run waits for its body, and nothing makes the body continue")
 		}
 		return
@@ -252,12 +263,6 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 	if open == 0 {
 		ch.u.violate(NoHang, a.id, "the run is open and has nothing to wait for")
 	}
-}
-
-// bodyMayContinue reports whether a run's body may still reach new steps: something is on its way to it or from it. If
-// an operator restarted a step after the body had gone on from it, the body may be waiting for that step.
-func (ch *checker) bodyMayContinue(n *node, a *account) bool {
-	return ch.bodyInTransit(n, a) || a.body.pastChanged
 }
 
 // bodyInTransit reports whether something is on its way to a run's body, or from it.

@@ -17,6 +17,8 @@ type checker struct {
 	batches   int
 	entries   int
 	attempts  int   // that were started
+	rewound   int   // steps that retries have dropped
+	poisoned  int   // poisonous steps that were stopped
 	appending *node // the node that is in Append now
 	sentMessages
 	hash hash.Hash64
@@ -62,7 +64,10 @@ func newChecker(u *universe) *checker {
 }
 
 // noteOwner notes that a node has taken over its partition.
-func (ch *checker) noteOwner(n *node) { n.home.owner = n }
+func (ch *checker) noteOwner(n *node) {
+	n.home.owner = n
+	ch.findOpen(n)
+}
 
 // addBatch checks and keeps a batch that the disk has stored.
 func (ch *checker) addBatch(batch *journal.Batch) {
@@ -104,11 +109,14 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 	a.entries, a.encoded, a.seqs = append(a.entries, e), append(a.encoded, encoded), append(a.seqs, seq)
 	if a.body != nil {
 		a.body.checkClose(a, e)
+		a.body.checkRetry(a, e)
+		a.body.noteStopped(a, e)
 	}
 	wake := a.state.Wake() // warnings wake a run too, and the model does not know them
 	a.state.Fold(e)
 	ch.entries++
 	due := a.model.applyEntry(ch, a, e)
+	ch.limited(ch.appending, a, e)
 	if a.body != nil {
 		a.body.applyEntry(a, e)
 	}
@@ -136,7 +144,7 @@ func (ch *checker) openAccount(e core.Entry) *account {
 	}
 	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil)}
 	if w.program != nil {
-		a.body = &bodyModel{u: ch.u, program: w.program, ended: map[core.StepID]int{}}
+		a.body = &bodyModel{u: ch.u, program: w.program, stopped: map[core.StepID]bool{}}
 	}
 	ch.accounts[e.Run] = a
 	ch.order = append(ch.order, a)

@@ -17,6 +17,7 @@ import (
 type host struct {
 	n               *node
 	real            *body.Host
+	codeIsChanged   bool
 	bodies          engine.Bodies // as the engine calls them
 	generation      int
 	inTransit       map[core.RunID]int // by run: how many things are on their way to its body, or from it
@@ -29,6 +30,7 @@ func newHost(n *node) *host {
 	h := &host{
 		n: n, inTransit: map[core.RunID]int{}, pending: map[core.RunID]int{},
 		stuckGeneration: map[core.RunID]int{}, coroutines: map[*coroutine]bool{},
+		codeIsChanged: n.u.change.inNewProcess(),
 	}
 	var shell body.Shell = h
 	var toEngine body.EngineCalls = engineCalls{h}
@@ -62,7 +64,9 @@ func (h *host) workflow(name string) *body.Workflow {
 	if w.program == nil {
 		return nil
 	}
-	return &body.Workflow{Body: w.program.body}
+	return &body.Workflow{Body: func(t *body.Thread) {
+		w.program.body(t, h.codeIsChanged || h.n.u.change.hasDecided(t.Run()))
+	}}
 }
 
 func (h *host) stuck(s *body.Stuck) error {
@@ -71,10 +75,11 @@ func (h *host) stuck(s *body.Stuck) error {
 	return s
 }
 
-// codeChanged returns the error of a body that asks for something other than what is recorded; nil: it does not.
+// codeChanged returns the error of a body that asks for something other than what is recorded, although its code has
+// not changed; nil: there is none.
 func (h *host) codeChanged(run core.RunID) *body.Stuck {
 	var stuck *body.Stuck
-	if h.stuckGeneration[run] != h.generation {
+	if h.codeIsChanged || h.stuckGeneration[run] != h.generation {
 		return nil // that body belongs to an older generation, which does not count any more
 	}
 	if errors.As(h.real.Problem(run), &stuck) && stuck.Why == body.Changed {
@@ -197,6 +202,9 @@ func (c *coroutine) Park() {
 		panic(coroutineEnded{})
 	}
 }
+
+// Own implements body.Goroutine.
+func (c *coroutine) Own() bool { return true }
 
 // Exit implements body.Goroutine.
 func (c *coroutine) Exit() { panic(coroutineEnded{}) }

@@ -13,6 +13,8 @@ type runModel struct {
 	created, closed    bool
 	pending            bool // the start is delayed
 	closing, cancelled bool
+	stopping           bool      // the body is asked to stop, or will be when work that must end is gone
+	until              core.Time // the body was asked to stop, and the run ends then at the latest
 	paused             core.Time
 	stopClock          bool
 	startAt            core.Time
@@ -25,6 +27,7 @@ type runModel struct {
 	chain              core.RunID      // the first run of its chain
 	events             []eventModel    // kept and not taken yet
 	inherited          []eventModel    // events of the run before that this run must still keep
+	labels             map[string]string
 
 	// The rest is about the current entry.
 	at         core.Time
@@ -58,6 +61,8 @@ type stepModel struct {
 	child, last          core.RunID // the run of the live attempt; that of the last attempt
 	attempts             []attemptModel
 	endedNow, resetNow   bool // in the current entry
+	losses               losses
+	held                 core.Held
 }
 
 type attemptModel struct{ ready, started, ended core.Time }
@@ -89,6 +94,7 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 		m.apply(rec)
 	}
 	m.checkInherited()
+	m.checkLabels()
 	m.checkState()
 	if m.notByTimer || m.operated || !m.byTimer {
 		return 0
@@ -122,7 +128,10 @@ func (m *runModel) apply(rec core.Record) {
 		}
 		m.checkTimer(m.startAt, "a delayed run starts")
 		m.pending = false
+	case core.RunStopping:
+		m.stops(rec)
 	case core.RunClosing:
+		m.checkAsked(rec)
 		m.closing, m.paused, m.stopClock = true, 0, false
 	case core.RunEnded:
 		m.end(rec)
@@ -175,6 +184,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.execution, m.limit, m.limitAfter = rec.Execution.At, rec.Deadline.At, rec.Deadline.After > 0
 	m.notByTimer = true
 	m.joinChain(rec.Chain)
+	m.createLabels(rec)
 	if rec.Deadline.After > 0 && rec.Deadline.At != max(m.at, rec.StartAt).Add(rec.Deadline.After) {
 		m.fail(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
 	}
@@ -184,6 +194,9 @@ func (m *runModel) create(rec core.RunCreated) {
 	}
 	if parent == nil {
 		m.fail(Recorded, "the run's parent is not in the journal")
+		return
+	}
+	if parent.model.outlives(rec.Parent.Step) {
 		return
 	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
@@ -218,6 +231,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		// 5081106).
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}
+	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
 	if name := m.a.state.WorkflowID; name != "" {
@@ -300,6 +314,10 @@ func (m *runModel) compare(i int, s *stepModel, f *core.Step) {
 	if f.ScheduleToClose != s.toClose || (s.kind != core.KindGroup && f.Deadline != s.deadline) {
 		m.fail(FixedDeadline, "step %s has the deadlines %s and %s in the state, %s and %s in the model",
 			m.name(i), offset(f.ScheduleToClose), offset(f.Deadline), offset(s.toClose), offset(s.deadline))
+	}
+	if f.Lost != s.losses.row || f.Apart != s.losses.counts {
+		m.fail(Counted, "step %s has lost %d attempts, of which %d count, in the state, %d and %d in the model",
+			m.name(i), f.Lost, f.Apart, s.losses.row, s.losses.counts)
 	}
 	if f.Attempt != s.attempt || f.Counted != s.counted || f.Stopping != s.stopping {
 		m.fail(OneAttempt, "step %s is in attempt %d (%d counted) in the state, %d (%d) in the model",

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -12,40 +13,58 @@ import (
 type bodyModel struct {
 	u       *universe
 	program *program
-	steps   int                 // how many steps are recorded
-	ended   map[core.StepID]int // by step: how many steps were recorded when it ended
-	// pastChanged: an operator restarted a step after the body had gone on from its end. The program may decide
-	// something else now, so the checker expects nothing of the run's later decisions.
-	pastChanged bool
+	steps   int                  // how many steps are recorded
+	stopped map[core.StepID]bool // steps that ended badly because their run ended
+	from    []core.StepID        // the steps that the failure of a run that has ended came from
+	remains []*known             // open steps in cancelled scopes
+	stop    *stopModel           // nil: the body was not asked to stop
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
-// entry is applied, but it knows the values that the body records in the same entry.
+// entry is applied, but it knows what the body decides in the same entry before that.
 func (m *bodyModel) checkClose(a *account, e core.Entry) {
 	i := slices.IndexFunc(e.Records, func(rec core.Record) bool {
 		_, closing := rec.(core.RunClosing)
 		return closing
 	})
-	if i < 0 || m.pastChanged {
+	if i < 0 {
 		return
 	}
 	end, _ := e.Records[i].(core.RunClosing)
-	if end.Phase != core.RunSucceeded && end.Phase != core.RunFailed && end.Phase != core.RunContinued {
+	decided := end.Phase == core.RunSucceeded || end.Phase == core.RunFailed || end.Phase == core.RunContinued
+	switch {
+	case m.stop != nil && end.Phase != m.stop.phase:
+		m.u.violate(Decided, a.id, "the run is closed as %s, and its body was asked to stop because the run is %s",
+			end.Phase, m.stop.phase)
+	case m.stop != nil && e.At >= m.stop.until, m.stop == nil && !decided:
 		return // a limit or an operator closes the run
 	}
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
+	id := len(a.state.Steps)
 	for _, rec := range e.Records {
-		if rec, mark := rec.(core.StepOmitted); mark {
-			kn.steps[rec.Spec.Name] = &known{spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true}
+		switch rec := rec.(type) {
+		case core.StepOmitted:
+			kn.add(&known{id: id, spec: rec.Spec, phase: rec.Phase, output: rec.Output, closed: true})
+			id++
+		case core.StepBegan:
+			if !rec.Spec.Hook {
+				kn.add(&known{id: id, spec: rec.Spec})
+			}
+			id++
+		default:
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input)
+	w := m.program.walkThrough(kn, a.state.Input, m.stop)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
+		if ok && m.stop != nil {
+			return // the run ends in the phase of the stop
+		}
 		if !ok || c.Phase != end.Phase || !bytes.Equal(c.Output, end.Output) {
 			continue
 		}
 		if c.Failure == nil || c.Failure.Message == end.Failure.Message {
+			m.checkFrom(a, c.From, end.From)
 			return
 		}
 	}
@@ -62,30 +81,20 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 		case core.StepBegan, core.StepOmitted:
 			m.steps++
 			decisive = true
-		case core.StepEnded:
-			m.ended[rec.Step] = m.steps
+		case core.StepEnded, core.StepReset:
 			decisive = true
-		case core.StepReset:
-			decisive = true
-			if rec.Restart && m.decidedAfter(a, rec.Step) {
-				m.pastChanged = true
+		case core.RunStopping:
+			if rec.Until != 0 {
+				m.stop, decisive = &stopModel{phase: rec.Phase, from: m.steps, until: rec.Until}, true
 			}
+		case core.RunReopened:
+			m.stop, decisive = nil, true
 		default:
 		}
 	}
-	if decisive && !m.pastChanged {
+	if decisive {
 		m.replay(a)
 	}
-}
-
-// decidedAfter reports whether the body decided something after a step's end.
-func (m *bodyModel) decidedAfter(a *account, id core.StepID) bool {
-	for _, s := range a.state.Steps[m.ended[id]:] {
-		if !s.Spec.Hook {
-			return true
-		}
-	}
-	return false
 }
 
 // replay walks through the program with what is recorded. The program must ask for all recorded steps, in their order,
@@ -98,13 +107,15 @@ func (m *bodyModel) replay(a *account) {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input)
+	w := m.program.walkThrough(kn, a.state.Input, m.stop)
+	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
 		return
 	}
 	for _, k := range steps {
-		if !k.asked {
+		// The version that a run goes by stays, also if a retry dropped what the body decided beside it.
+		if !k.asked && !strings.HasPrefix(k.spec.Name, "version/") {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
 			return
 		}

@@ -11,10 +11,19 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.StepBegan:
 		m.begin(rec)
 	case core.StepOmitted:
+		m.setLabels(rec)
 		m.steps = append(m.steps, stepModel{spec: rec.Spec, closed: true, phase: rec.Phase, group: rec.Group})
 	case core.AttemptReady:
 		m.ready(&m.steps[rec.Step], int(rec.Step))
+	case core.AttemptHeld:
+		s := &m.steps[rec.Step]
+		m.notByTimer = true
+		if !s.ready {
+			m.fail(OneAttempt, "an attempt of step %s is held that does not wait", m.name(int(rec.Step)))
+		}
+		s.held = rec.Held
 	case core.AttemptStarted:
+		m.steps[rec.Step].held = core.Held{}
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
@@ -26,8 +35,12 @@ func (m *runModel) applyStep(rec core.Record) {
 			s.output = max(s.output, rec.At)
 		} else {
 			s.beat = max(s.beat, rec.At)
+			if rec.Details != nil {
+				s.losses.last = string(rec.Details)
+			}
 		}
 	case core.AttemptEnded:
+		m.steps[rec.Step].held = core.Held{}
 		m.endAttempt(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptStopped:
 		s := &m.steps[rec.Step]
@@ -55,7 +68,8 @@ func (m *runModel) applyStep(rec core.Record) {
 }
 
 // checkMayBegin checks that something new may begin in the run.
-func (m *runModel) checkMayBegin(what string, hook bool) {
+func (m *runModel) checkMayBegin(what string, spec *core.StepSpec) {
+	hook := spec.Hook || (spec.Detached && !m.closing)
 	switch {
 	case m.closed:
 		m.fail(TerminalOnce, "%s in a run that has ended", what)
@@ -63,6 +77,8 @@ func (m *runModel) checkMayBegin(what string, hook bool) {
 		m.fail(Recorded, "%s before the run's start", what)
 	case m.paused != 0 && !m.closing:
 		m.fail(Recorded, "%s in a paused run", what)
+	case m.stopping && !hook:
+		m.fail(Decided, "%s, which is not detached, after the run's body was asked to stop", what)
 	case m.cancelled && !hook:
 		m.fail(Recorded, "%s after a cancel of the run", what)
 	case m.closing && !hook:
@@ -76,7 +92,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 		spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group,
 		toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt,
 	}
-	m.checkMayBegin("a step begins", spec.Hook)
+	m.checkMayBegin("a step begins", spec)
 	instant := core.Time(0)
 	if d := spec.Policy.Deadline; d != nil {
 		instant = d.At
@@ -105,7 +121,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 
 // countAttempt counts the next attempt and checks that it may begin.
 func (m *runModel) countAttempt(s *stepModel, i int) {
-	m.checkMayBegin("an attempt of step "+m.name(i), s.spec.Hook)
+	m.checkMayBegin("an attempt of step "+m.name(i), s.spec)
 	if s.closed {
 		m.fail(Finished, "an attempt of step %s begins, and the step is %s", m.name(i), s.phase)
 	}
@@ -142,13 +158,14 @@ func (m *runModel) ready(s *stepModel, i int) {
 		m.fail(OneAttempt, "an attempt of step %s is ready, and the step was not backing off", m.name(i))
 	}
 	m.countAttempt(s, i)
+	s.losses.found = s.losses.last
 	s.ready, s.readyAt, s.started, s.beat, s.output, s.next = true, m.at, 0, 0, 0, 0
 }
 
 func (m *runModel) start(s *stepModel, i int, rec core.AttemptStarted) {
 	m.ch.attempts++
 	if s.kind == core.KindTask {
-		m.checkMayBegin("an attempt of step "+m.name(i)+" starts", s.spec.Hook)
+		m.checkMayBegin("an attempt of step "+m.name(i)+" starts", s.spec)
 		if !s.ready || s.closed {
 			m.fail(OneAttempt, "an attempt of step %s starts, and none was ready", m.name(i))
 		}
@@ -204,6 +221,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if f != nil && f.Kind == policy.KindLost {
 		s.counted--
 	}
+	m.countLoss(s, i, rec)
 	if n := len(s.attempts); n > 0 {
 		s.attempts[n-1].ended = m.at
 	}
@@ -220,7 +238,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	}
 	d := m.stepDeadline(s)
 	if m.paused != 0 {
-		d = m.runLimit() // the step gets fresh deadlines when the pause ends
+		d = m.outerLimit(s) // the step gets fresh deadlines when the pause ends
 	}
 	if d != 0 && rec.NextAt >= d {
 		m.fail(NotAfter, "the next attempt of step %s is at %s, but its deadline is %s",
@@ -250,6 +268,9 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	if rec.Signal != "" {
 		m.takeEvent(rec)
 	}
+	if rec.Reason == policy.ReasonWorkerLost {
+		m.checkStopped(s, i)
+	}
 	s.closed, s.phase, s.backingOff = true, rec.Phase, false
 	if s.kind != core.KindSleep {
 		s.next = 0
@@ -267,6 +288,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 	}
 	if rec.Budget {
 		s.counted, s.allowed = 0, 0
+		s.losses.row, s.losses.counts, s.losses.others = 0, 0, 0
 	}
 	if s.ready {
 		s.readyAt = m.at
@@ -340,7 +362,7 @@ func longerLimit(former, now *policy.Limit) *policy.Limit {
 
 // runLimit returns the run's own deadline; zero if it does not count now.
 func (m *runModel) runLimit() core.Time {
-	if m.closing || (m.paused != 0 && m.stopClock) {
+	if m.closing || m.stopping || (m.paused != 0 && m.stopClock) {
 		return 0
 	}
 	return policy.Earliest(m.execution, m.limit)
@@ -348,7 +370,7 @@ func (m *runModel) runLimit() core.Time {
 
 // stepDeadline returns the deadline of all attempts of a step together.
 func (m *runModel) stepDeadline(s *stepModel) core.Time {
-	return policy.Earliest(m.runLimit(), policy.Earliest(s.toClose, s.deadline))
+	return policy.Earliest(m.outerLimit(s), policy.Earliest(s.toClose, s.deadline))
 }
 
 // attemptDeadline returns the deadline of the step's current attempt.
@@ -369,6 +391,9 @@ func (m *runModel) nextDue() core.Time {
 		return policy.Earliest(m.startAt, m.runLimit())
 	}
 	at := m.runLimit()
+	if !m.closing {
+		at = policy.Earliest(at, m.until)
+	}
 	for i := range m.steps {
 		s := &m.steps[i]
 		if s.closed || (m.paused != 0 && !s.live) {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,12 +48,21 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"a body that comes to a step does not say so", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
 			return &lossyCalls{EngineCalls: c, begins: true}
 		}}, []Invariant{NoHang}},
+		{"a decision does not say what it follows from", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &withoutCauses{EngineCalls: c, causes: true}
+		}}, []Invariant{Decided}},
+		{"the end of a run does not say where it came from", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
+			return &withoutCauses{EngineCalls: c}
+		}}, []Invariant{Decided}},
 		{"a stuck body is not called again", Options{Shell: func(s body.Shell) body.Shell {
 			return &silentTimer{Shell: s, timer: body.TimerRetry}
 		}}, []Invariant{NoHang, Liveness}},
 		{"a body may compute without a limit", Options{Shell: func(s body.Shell) body.Shell {
 			return &silentTimer{Shell: s, timer: body.TimerTask}
 		}}, []Invariant{NoHang, Liveness}},
+		{"decisions are not held back beside branches that nobody began", Options{
+			Bodies: func(b engine.Bodies) engine.Bodies { return earlyBodies{b} },
+		}, []Invariant{Decided}},
 		{"an end that waits is lost with its session", Options{Calls: func(c body.EngineCalls) body.EngineCalls {
 			return &lossyCalls{EngineCalls: c, reports: true}
 		}}, []Invariant{NoHang}},
@@ -209,4 +220,47 @@ func (b *silentTimer) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f
 		return noAlarm{}
 	}
 	return b.Shell.AfterFunc(run, t, d, f)
+}
+
+// withoutCauses leaves out the causes of decisions, or the steps that a run's failure came from.
+type withoutCauses struct {
+	body.EngineCalls
+	causes bool
+}
+
+func (w *withoutCauses) Do(run core.RunID, by *engine.Body, inputs []core.Input, done func(error)) {
+	for _, in := range inputs {
+		c, _ := in.(core.Commands)
+		for i := range c.Commands {
+			switch cmd := c.Commands[i].(type) {
+			case core.Schedule:
+				if w.causes {
+					cmd.Causes = core.Causes{}
+				}
+				c.Commands[i] = cmd
+			case core.Close:
+				if !w.causes {
+					cmd.From = nil
+				}
+				c.Commands[i] = cmd
+			default:
+			}
+		}
+	}
+	w.EngineCalls.Do(run, by, inputs, done)
+}
+
+// earlyBodies do not know of the branches that code of before has begun. So they hold nothing back for them.
+type earlyBodies struct{ engine.Bodies }
+
+func (b earlyBodies) Consult(n engine.News) {
+	if hosted, ok := b.Bodies.(hostedBodies); ok && hosted.codeIsChanged {
+		n.Steps = slices.Clone(n.Steps)
+		for i := range n.Steps {
+			s := &n.Steps[i]
+			old := s.Spec.Type == body.TypeBranch && !isRenamed(s.Spec)
+			s.Dropped = s.Dropped || old || (branchOf(s.Spec.Name) != "" && !strings.Contains(s.Spec.Name, renamedPart))
+		}
+	}
+	b.Bodies.Consult(n)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // changedJournal is a journal that changes the batches it gets, or drops them.
@@ -72,6 +73,15 @@ func TestChecksFindMistakes(t *testing.T) {
 				}
 			}
 		}), []Invariant{FixedDeadline}},
+		{"a loss counts that is none of a suspect", changeEntries(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				ended, ok := rec.(core.AttemptEnded)
+				if ok && ended.Failure != nil && ended.Failure.Kind == policy.KindLost {
+					ended.Apart++
+					e.Records[i] = ended
+				}
+			}
+		}), []Invariant{Counted, Replay}},
 		{"an attempt starts late", changeEntries(func(e *core.Entry) {
 			for _, rec := range e.Records {
 				if _, ok := rec.(core.AttemptStarted); ok {
@@ -105,6 +115,20 @@ func TestChecksFindMistakes(t *testing.T) {
 				e.Records = append(e.Records, core.SignalKept{Name: "nothing"})
 			}
 		}), []Invariant{OneAttempt, EndsOnce, Replay, Acknowledged}},
+		{"labels are left behind in their chain", changeEntries(func(e *core.Entry) {
+			if created, ok := e.Records[0].(core.RunCreated); ok && created.Chain.Previous != (core.RunID{}) {
+				created.Labels = ""
+				e.Records[0] = created
+			}
+		}), []Invariant{Recorded}},
+		{"a body's change of a label is lost", changeEntries(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				if mark, ok := rec.(core.StepOmitted); ok && mark.Labels != "" {
+					mark.Labels = ""
+					e.Records[i] = mark
+				}
+			}
+		}), []Invariant{Recorded}},
 		{"an event is left behind in its chain", changeEntries(func(e *core.Entry) {
 			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
 				kept, ok := rec.(core.SignalKept)
@@ -142,7 +166,7 @@ func TestChecksFindMistakes(t *testing.T) {
 // expectViolation runs universes until the checks notice the planted mistake.
 func expectViolation(t *testing.T, opt Options, see []Invariant) {
 	t.Helper()
-	for seed := uint64(1); seed <= 200; seed++ {
+	for seed := uint64(1); seed <= 600; seed++ {
 		_, err := Run(seed, opt)
 		var v *Violation
 		if !errors.As(err, &v) {
@@ -156,7 +180,7 @@ func expectViolation(t *testing.T, opt Options, see []Invariant) {
 		}
 		return
 	}
-	t.Error("the checks did not notice the planted mistake in 200 universes")
+	t.Error("the checks did not notice the planted mistake in 600 universes")
 }
 
 func changeBatches(f func(*journal.Batch) bool) func(journal.Journal) journal.Journal {

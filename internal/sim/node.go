@@ -37,6 +37,9 @@ type node struct {
 	confirmed     int // entries of acknowledged batches
 	storedEntries int
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
+
+	services  map[string]*serviceModel // what the checker knows of services, as the process counts them
+	foundOpen map[string]bool          // services whose breakers the process found open
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.
@@ -228,6 +231,7 @@ func (n *node) acknowledged(b *journal.Batch) {
 func (n *node) failed(err error) {
 	n.inFlight, n.stored, n.more = nil, false, false
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
+	n.ahead()
 	n.p.Failed(err)
 	if errors.Is(err, journal.ErrFenced) {
 		n.p.Shut(err)
@@ -274,7 +278,7 @@ func (n *node) die(where string) {
 		return
 	}
 	u.tracef("%s dies %s", n.name, where)
-	n.dead = true
+	n.dead, n.home.poisoned = true, false
 	n.inFlight = nil
 	u.checkInboxesLater()
 	n.workers.kill()

@@ -21,6 +21,10 @@ func (c *clients) actOnSomeRun() {
 		return
 	}
 	step := core.StepID(u.IntN(len(a.state.Steps) + 1))
+	retried, ok := u.operator.someStep(a.id, (*stepModel).retryable)
+	if !ok || u.chance(0.2) {
+		retried = step
+	}
 	switch x := u.IntN(100); {
 	case x < 10:
 		c.operate(a.id, core.Operation{Op: core.OpCancel, Step: core.NoStep})
@@ -41,7 +45,7 @@ func (c *clients) actOnSomeRun() {
 	case x < 48:
 		c.operate(a.id, core.Operation{Op: core.OpRetryRun, Step: core.NoStep})
 	case x < 56:
-		c.operate(a.id, core.Operation{Op: core.OpRetryStep, Step: step})
+		c.operate(a.id, core.Operation{Op: core.OpRetryStep, Step: retried})
 	case x < 61:
 		c.operate(a.id, core.Operation{Op: core.OpSkip, Step: step})
 	case x < 66:
@@ -70,9 +74,13 @@ func (c *clients) interfere(id core.RunID, step core.StepID) {
 		u.after(u.between(0, body.AnswerTime), "a client interferes", func() { c.operate(id, op) })
 		return
 	}
-	op := core.Operation{Op: core.OpRetryRun, Step: core.NoStep}
-	if u.chance(0.3) {
-		op.Op = core.OpPause
+	op := core.Operation{Op: core.OpRetryStep}
+	failed, ok := false, false
+	if op.Step, ok = u.operator.someStep(id, (*stepModel).retryable); ok {
+		failed = !u.chance(0.3)
+	}
+	if !failed {
+		op.Op, op.Step = core.OpPause, core.NoStep
 		u.after(u.span(time.Millisecond, time.Minute), "a client resumes a run", func() {
 			c.operate(id, core.Operation{Op: core.OpResume, Step: core.NoStep})
 		})
@@ -165,10 +173,6 @@ func (c *clients) unblock() {
 	u := c.u
 	for _, a := range u.checker.order {
 		if a.model.closed {
-			continue
-		}
-		if u.partitionOf(a.id).node.host.codeChanged(a.id) != nil {
-			c.operate(a.id, core.Operation{Op: core.OpTerminate, Step: core.NoStep})
 			continue
 		}
 		if a.model.paused != 0 {

@@ -64,11 +64,8 @@ func (o *operator) afterEnd(run core.RunID) {
 		return
 	}
 	o.u.after(o.between(0, body.AnswerTime), "an operator retries a step while an end waits", func() {
-		retryable := func(s *stepModel) bool {
-			failed := s.phase == core.StepFailed || s.phase == core.StepTimedOut || s.phase == core.StepCancelled
-			return s.closed && failed
-		}
-		if step, ok := o.someStep(run, retryable); ok {
+		for _, step := range o.stepsOf(run, (*stepModel).retryable) {
+			// Those from which the body has gone on are refused.
 			o.u.clients.operate(run, core.Operation{Op: core.OpRetryStep, Step: step})
 		}
 	})
@@ -93,11 +90,23 @@ func (o *operator) whileSearching(n *node, run core.RunID) {
 	})
 }
 
+// retryable reports whether an operator can retry the step.
+func (s *stepModel) retryable() bool { return s.closed && endedBadly(s.phase) }
+
 // someStep chooses one of a run's steps; false: none fits.
 func (o *operator) someStep(run core.RunID, fits func(*stepModel) bool) (core.StepID, bool) {
+	steps := o.stepsOf(run, fits)
+	if len(steps) == 0 {
+		return 0, false
+	}
+	return pick(o.random, steps), true
+}
+
+// stepsOf lists those of a run's steps that fit.
+func (o *operator) stepsOf(run core.RunID, fits func(*stepModel) bool) []core.StepID {
 	a := o.u.checker.accounts[run]
 	if a == nil {
-		return 0, false
+		return nil
 	}
 	var steps []core.StepID
 	for i := range a.model.steps {
@@ -105,8 +114,5 @@ func (o *operator) someStep(run core.RunID, fits func(*stepModel) bool) (core.St
 			steps = append(steps, core.StepID(i))
 		}
 	}
-	if len(steps) == 0 {
-		return 0, false
-	}
-	return pick(o.random, steps), true
+	return steps
 }

@@ -10,6 +10,7 @@ type simPartition struct {
 	number      int
 	node        *node // the current owner, or the last one
 	formerOwner *node // a former owner that has not noticed yet; nil: none
+	poisoned    bool  // the last node that died there died of the poisonous step
 
 	// What the checker knows about the partition.
 	owner     *node // the node that has acquired it last

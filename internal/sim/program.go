@@ -26,6 +26,8 @@ type program struct {
 	fails bool          // the body ends with an error of its own
 	retry *policy.Retry // of its runs
 	hook  *core.StepSpec
+	undo  []action      // detached: its compensation, after the rest has failed or the run was stopped
+	limit time.Duration // of the compensation; 0: a minute
 }
 
 // action is one thing that a branch of a program does.
@@ -38,6 +40,20 @@ type action struct {
 	then           []action   // what the branch does after the step has failed
 	parts          [][]action // the actions of its branches
 	nameFromResult bool       // the step's name depends on the results that the branch has seen
+	detached       bool       // with doStep and doBegin: the step goes on when the run or a scope ends
+	cancelsLoser   bool       // with doRace: the branch that is not the first is cancelled
+}
+
+// label is how doVersion changes a label of the run, where its name depends on results. It removes some.
+func (act *action) label(seen uint32) string {
+	switch seen % 3 {
+	case 0:
+		return act.name + "="
+	case 1:
+		return "start=body"
+	default:
+		return act.name + "=" + strconv.Itoa(int(seen%5))
+	}
 }
 
 type actionKind uint8
@@ -49,6 +65,7 @@ const (
 	doBranches                   // starts parallel branches and waits for all of them
 	doRace                       // starts two branches and waits for the first one
 	doVersion                    // records the version of the code
+	doScope                      // starts a branch in a scope, does its second part, cancels the scope and waits
 )
 
 // failureHandling is what a branch does after a step that did not succeed.
@@ -68,8 +85,13 @@ func (act *action) stepName(seen uint32) string {
 	return act.name
 }
 
-// partName returns the name of the branch of a part.
-func (act *action) partName(i int) string { return act.name + "p" + strconv.Itoa(i) }
+// partName returns the name of the branch of a part, in the code as it was or as it was changed.
+func (act *action) partName(i int, renamed bool) string {
+	if renamed {
+		return act.name + renamedPart + strconv.Itoa(i)
+	}
+	return act.name + "p" + strconv.Itoa(i)
+}
 
 // after returns how a branch goes on after its step has closed with that phase; waits: it executes action.then first.
 func (act *action) after(phase core.StepPhase) progress {
@@ -101,6 +123,7 @@ func programAt(n int) *workflow {
 			Source: []byte(`{"kind":"go"}`),
 		}
 		slot.program = c.program()
+		newStopGenerator(n, c.count).amend(slot.program)
 		slot.compiled = slot.program.definition()
 	})
 	return &slot.workflow
@@ -220,7 +243,8 @@ var _ core.Decider = (*program)(nil)
 func (p *program) definition() *core.Definition {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,
-		Rules: func() core.RunRules { return core.RunRules{Retry: p.retry} },
+		HandlesCancel: true,
+		Rules:         func() core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
 	}
 }
 
@@ -254,18 +278,21 @@ func (p *program) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "again %t, fails %t, retry %+v\n", p.again, p.fails, p.retry)
 	writeActions(&b, p.main, 1)
+	fmt.Fprintf(&b, "undo within %s\n", p.limit)
+	writeActions(&b, p.undo, 1)
 	return b.String()
 }
 
 func writeActions(b *strings.Builder, actions []action, indent int) {
 	for _, act := range actions {
-		kind := [...]string{"step", "begin", "join", "branches", "race", "version"}[act.kind]
+		kind := [...]string{"step", "begin", "join", "branches", "race", "version", "scope"}[act.kind]
 		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, act.name)
 		if act.kind <= doJoin {
 			spec := act.spec
 			fmt.Fprintf(b, " %s %s%s %s onFailure %d", spec.Kind, spec.Type, spec.Event, act.length, act.onFailure)
 		}
-		fmt.Fprintf(b, " nameFromResult %t\n", act.nameFromResult)
+		fmt.Fprintf(b, " nameFromResult %t detached %t cancelsLoser %t\n",
+			act.nameFromResult, act.detached, act.cancelsLoser)
 		writeActions(b, act.then, indent+2)
 		for i, part := range act.parts {
 			fmt.Fprintf(b, "%s[%d]\n", strings.Repeat("  ", indent+1), i)

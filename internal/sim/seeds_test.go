@@ -68,6 +68,9 @@ func TestSeeds(t *testing.T) {
 				total.Runs += r.Runs
 				total.Attempts += r.Attempts
 				total.Crashes += r.Crashes
+				total.Rewound += r.Rewound
+				total.Kills += r.Kills
+				total.Poisoned += r.Poisoned
 				total.Owners += r.Owners
 				total.VirtualTime += r.VirtualTime
 				mu.Unlock()
@@ -77,7 +80,9 @@ func TestSeeds(t *testing.T) {
 	group.Wait()
 	took := time.Since(start)
 	t.Logf("%d seeds in %s, %.0f a second: %d steps, %d batches, %d entries, %d runs, %d attempts, %d crashes, "+
-		"%d owners, %s of virtual time",
+		"%d owners, %d steps dropped by retries, "+
+		"%d kills by poisonous steps, %d of which were stopped, %s of virtual time",
 		ran, took.Round(time.Millisecond), float64(ran)/took.Seconds(), total.Steps, total.Batches, total.Entries,
-		total.Runs, total.Attempts, total.Crashes, total.Owners, total.VirtualTime.Round(time.Hour))
+		total.Runs, total.Attempts, total.Crashes, total.Owners,
+		total.Rewound, total.Kills, total.Poisoned, total.VirtualTime.Round(time.Hour))
 }

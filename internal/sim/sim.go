@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Options configures a universe. The zero value is useful.
@@ -34,6 +35,8 @@ type Options struct {
 	Decide func(d Decision)
 	// Search wraps the function that takes the answer when an attempt looks for its function.
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
+	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
+	Services map[string]policy.QueueLimits
 }
 
 // Decision is what a body decided, before the engine gets it.
@@ -77,6 +80,9 @@ type Report struct {
 	Partitions  int
 	Owners      int // how often a process took over a partition, including the first owners
 	Boundaries  int // of commits; CrashAt can kill the process at each
+	Rewound     int // steps that retries have dropped
+	Kills       int // of processes by poisonous steps
+	Poisoned    int // poisonous steps that were stopped
 	VirtualTime time.Duration
 	Hash        uint64 // of all entries that became durable, in order
 }
@@ -92,7 +98,8 @@ func Run(seed uint64, opt Options) (Report, error) {
 		Runs: len(ch.order), Attempts: ch.attempts,
 		Crashes: u.crashes, Messages: ch.messages, Panics: u.bug.panics, Partitions: u.profile.partitions,
 		Owners:     u.nodeCount,
-		Boundaries: u.boundaries, VirtualTime: u.now.Sub(epoch), Hash: ch.hash.Sum64(),
+		Boundaries: u.boundaries, VirtualTime: u.now.Sub(epoch), Rewound: ch.rewound,
+		Kills: u.poison.kills, Poisoned: ch.poisoned, Hash: ch.hash.Sum64(),
 	}
 	if u.violation == nil {
 		return r, nil

@@ -44,6 +44,9 @@ type universe struct {
 	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
 	checker   *checker
 	bug       *plantedBug
+	poison    *poison
+	change    *codeChange
+	failing   map[string]core.Time // services that fail until then
 	clients   *clients
 	operator  *operator
 	crashes   int
@@ -88,7 +91,9 @@ func newUniverse(seed uint64, opt Options) *universe {
 		executing: map[stepOfRun]*workerTask{},
 	}
 	u.checker = newChecker(u)
-	u.bug = newPlantedBug(u)
+	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
+	u.failing = failingServices(u)
+	u.poison = newPoison(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
@@ -254,7 +259,7 @@ func (u *universe) endFaults() {
 		if s.formerOwner != nil {
 			s.formerOwner.endFenced()
 		}
-		if u.bug.planted && !s.node.dead {
+		if (u.bug.planted || u.change.planted) && !s.node.dead {
 			s.node.crash("to be replaced by a version without the bug")
 		}
 	}
@@ -308,7 +313,7 @@ func (u *universe) config(n *node) engine.Config {
 	}
 	return engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
-		Horizon: u.profile.horizon, Random: u.Uint64,
+		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services,
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Invariant is something that must always hold. The first twelve are those of ARCHITECTURE.md.
+// Invariant is something that must always hold. The numbered ones are those of ARCHITECTURE.md.
 type Invariant string
 
 // The invariants.
@@ -29,6 +29,7 @@ const (
 	DueOrder  Invariant = "timers fire in due order, and none before it is due or long after"
 	Unique    Invariant = "one open run per workflow id, one run per idempotency key"
 	Slots     Invariant = "no more attempts run than there are slots"
+	Limited   Invariant = "13: no more attempts run and start than a service's limits allow; one probe goes first"
 	Recorded  Invariant = "records follow one another as the contract says"
 	Liveness  Invariant = "when the faults have ended every run ends"
 	Untouched Invariant = "what a caller was told was not saved is not in the journal"

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -12,17 +13,20 @@ import (
 
 // known is what is recorded of a step.
 type known struct {
+	id     int // among the recorded steps, in their order
 	spec   *core.StepSpec
 	phase  core.StepPhase
 	output []byte
 	closed bool
 	asked  bool // a walk has asked for it
+	since  set  // the failed steps that the body had seen when it decided this one
 }
 
 // knowledge is what is recorded of a run.
 type knowledge struct {
 	steps    map[string]*known
 	recorded map[string][]*known // by branch, in the order of the decisions; without recorded values
+	renamed  bool                // the run was decided by the changed code, see codeChange
 }
 
 func newKnowledge(steps []engine.Step) *knowledge {
@@ -32,14 +36,21 @@ func newKnowledge(steps []engine.Step) *knowledge {
 		if s.Dropped || s.Spec.Hook {
 			continue
 		}
-		k := &known{spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed()}
-		kn.steps[s.Spec.Name] = k
-		if s.Spec.Type != body.TypeMark {
-			prefix := branchOf(s.Spec.Name)
-			kn.recorded[prefix] = append(kn.recorded[prefix], k)
-		}
+		kn.add(&known{
+			id: int(s.ID), spec: s.Spec, phase: s.Phase, output: s.Output, closed: s.Phase.Closed(),
+		})
 	}
 	return kn
+}
+
+// add adds what is recorded after everything else.
+func (kn *knowledge) add(k *known) {
+	kn.steps[k.spec.Name] = k
+	if k.spec.Type != body.TypeMark {
+		prefix := branchOf(k.spec.Name)
+		kn.recorded[prefix] = append(kn.recorded[prefix], k)
+	}
+	kn.renamed = kn.renamed || isRenamed(k.spec)
 }
 
 // branchOf returns the part of a step's key that names its branch.
@@ -53,6 +64,8 @@ type walk struct {
 	decided  []core.Command
 	followed map[string]int // by branch: how many recorded steps it has asked for
 	changed  string         // what is recorded, and what the program asks for instead
+	stop     *stopModel     // nil: the body was not asked to stop
+	remains  []*known       // open steps in cancelled scopes
 }
 
 // progress is how far a branch has come.
@@ -70,21 +83,42 @@ type branchWalk struct {
 	seen   uint32 // a hash of the results that the branch has seen
 	begun  map[string]*known
 	races  int
+	scopes int
+	in     *scopeModel // nil: the whole body
+	failed set         // the failed steps that it has seen
+	from   []string    // the steps because of which it fails
+}
+
+// set is a set of keys. It is never changed, so several may share it.
+type set map[string]bool
+
+func (s set) with(others ...set) set {
+	out := set{}
+	maps.Copy(out, s)
+	for _, other := range others {
+		maps.Copy(out, other)
+	}
+	return out
 }
 
 // walkThrough walks through the program. If the program ends, the walk decides to close the run.
-func (p *program) walkThrough(kn *knowledge, input []byte) *walk {
-	w := &walk{knowledge: kn, followed: map[string]int{}}
+func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
+	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
 	root := &branchWalk{begun: map[string]*known{}}
-	if at := w.run(root, p.main); at != waits {
-		w.decided = append(w.decided, p.close(at, root.seen, input))
+	if at := w.whole(root, p); at != waits {
+		c := p.close(at, root.seen, input)
+		c.From = root.from
+		w.decided = append(w.decided, c)
 	}
 	return w
 }
 
 // run walks through the actions of a branch. A branch that ends must have asked for all its recorded steps.
 func (w *walk) run(br *branchWalk, actions []action) progress {
-	at := w.do(br, actions)
+	return w.checkEnd(br, w.do(br, actions))
+}
+
+func (w *walk) checkEnd(br *branchWalk, at progress) progress {
 	if n := w.followed[br.prefix]; at != waits && n < len(w.recorded[br.prefix]) {
 		w.noteChange(w.recorded[br.prefix][n].spec, "the end of the branch")
 		return waits
@@ -113,8 +147,13 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 		return w.branches(br, act)
 	case doRace:
 		return w.race(br, act)
+	case doScope:
+		return w.scope(br, act)
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
+		if act.nameFromResult {
+			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen))
+		}
 		return goesOn
 	case doJoin:
 		return w.outcome(br, act, br.begun[act.name])
@@ -136,14 +175,18 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 func (w *walk) ask(br *branchWalk, act *action) *known {
 	spec := act.spec
 	spec.Name = br.prefix + act.stepName(br.seen)
-	if n := w.followed[br.prefix]; n < len(w.recorded[br.prefix]) {
-		k := w.recorded[br.prefix][n]
-		if !sameStep(k.spec, &spec) {
-			w.noteChange(k.spec, specText(&spec))
-			return nil
+	in := br.in
+	if act.detached {
+		in = detachedScope
+	}
+	spec.Detached = in.outlives()
+	if k := w.refusal(br, in, &spec); k != nil {
+		return k
+	}
+	if k, recorded := w.follow(br, &spec); recorded {
+		if k != nil && in.ended() && !k.closed {
+			w.remains = append(w.remains, k)
 		}
-		w.followed[br.prefix]++
-		k.asked = true
 		return k
 	}
 	k := w.steps[spec.Name]
@@ -152,13 +195,30 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 		w.steps[spec.Name] = k
 		w.decided = append(w.decided, core.Schedule{Spec: &spec, Item: -1, Group: core.NoStep, For: act.length})
 	}
-	k.asked = true
+	k.asked, k.since = true, br.failed
 	return k
+}
+
+// follow returns the branch's next recorded decision, nil if it is another one. recorded is false if there is none.
+func (w *walk) follow(br *branchWalk, spec *core.StepSpec) (k *known, recorded bool) {
+	n := w.followed[br.prefix]
+	if n >= len(w.recorded[br.prefix]) {
+		return nil, false
+	}
+	k = w.recorded[br.prefix][n]
+	if !sameStep(k.spec, spec) {
+		w.noteChange(k.spec, specText(spec))
+		return nil, true
+	}
+	w.followed[br.prefix]++
+	k.asked, k.since = true, br.failed
+	return k, true
 }
 
 // sameStep reports whether two steps are the same for a check of changed code.
 func sameStep(a, b *core.StepSpec) bool {
-	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue &&
+		a.Detached == b.Detached
 }
 
 func specText(s *core.StepSpec) string {
@@ -171,29 +231,47 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 		return waits
 	}
 	br.seen = hashResult(br.seen, k.phase, k.output)
-	if at := act.after(k.phase); at != waits {
+	br.failed = br.failed.with(k.since)
+	if endedBadly(k.phase) {
+		br.failed = br.failed.with(set{k.spec.Name: true})
+	}
+	at := act.after(k.phase)
+	if at == fails {
+		br.from = append(br.from, k.spec.Name)
+	}
+	if at != waits {
 		return at
 	}
 	return w.do(br, act.then)
 }
 
-func (w *walk) part(br *branchWalk, act *action, i int) (*branchWalk, progress) {
-	part := &branchWalk{prefix: br.prefix + act.partName(i) + "/", seen: br.seen, begun: map[string]*known{}}
+// part begins a branch, which is a decision of the branch that begins it, and walks through its actions.
+func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branchWalk, progress) {
+	spec := &core.StepSpec{Name: br.prefix + act.partName(i, w.renamed), Def: -1, Type: body.TypeBranch}
+	part := &branchWalk{prefix: spec.Name + "/", seen: br.seen, begun: map[string]*known{}, failed: br.failed}
+	part.in = w.scopeOf(part.prefix+"scope[0]", in)
+	if k, recorded := w.follow(br, spec); recorded && k == nil {
+		return part, waits
+	} else if !recorded {
+		w.decided = append(w.decided, core.Mark{Spec: spec})
+	}
 	at := w.run(part, act.parts[i])
 	return part, at
 }
 
 func (w *walk) branches(br *branchWalk, act *action) progress {
-	all, seen := goesOn, uint32(0)
+	all, seen, failed := goesOn, uint32(0), br.failed
+	var from []string
 	for i := range act.parts {
-		part, at := w.part(br, act, i)
+		part, at := w.part(br, br.in, act, i)
+		failed, from = failed.with(part.failed), append(from, part.from...)
 		seen = seen*31 + part.seen
 		if at == waits || (at == fails && all == goesOn) {
 			all = at
 		}
 	}
 	if all != waits {
-		br.seen = seen
+		br.seen, br.failed, br.from = seen, failed, append(br.from, from...)
 	}
 	return all
 }
@@ -203,7 +281,7 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	var parts [2]*branchWalk
 	var at [2]progress
 	for i := range parts {
-		parts[i], at[i] = w.part(br, act, i)
+		parts[i], at[i] = w.part(br, br.in, act, i)
 	}
 	key := br.prefix + "any"
 	if br.races++; br.races > 1 {
@@ -220,8 +298,28 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	if !ok || at[first] == waits {
 		return waits
 	}
+	br.failed = br.failed.with(parts[first].failed)
+	w.steps[key].since = br.failed
+	if act.cancelsLoser {
+		w.cancel(parts[1-first].in)
+	}
 	br.seen = parts[first].seen + uint32(first)
 	return goesOn
+}
+
+// setLabel changes a label, or finds that change recorded.
+func (w *walk) setLabel(key, change string) {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
+	k := w.steps[key]
+	if k == nil {
+		k = &known{spec: spec, phase: core.StepSucceeded, output: []byte(change), closed: true}
+		w.steps[key] = k
+		w.decided = append(w.decided, core.Mark{Spec: spec, Output: k.output, Labels: core.Labels(change)})
+	}
+	k.asked = true
+	if string(k.output) != change {
+		w.noteChange(k.spec, "the label "+change)
+	}
 }
 
 // recordValue returns a value that the body has recorded, or records a new one. It returns false if there is no value
@@ -239,6 +337,6 @@ func (w *walk) recordValue(key string, decide func() int) (int, bool) {
 	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
 	value := strconv.AppendInt(nil, int64(n), 10)
 	w.steps[key] = &known{spec: spec, phase: core.StepSucceeded, output: value, closed: true, asked: true}
-	w.decided = append(w.decided, core.Mark{Spec: spec, Item: -1, Group: core.NoStep, Output: value})
+	w.decided = append(w.decided, core.Mark{Spec: spec, Output: value})
 	return n, true
 }

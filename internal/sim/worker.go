@@ -30,6 +30,7 @@ type workerTask struct {
 	silent    bool         // it does not report its end by itself
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
 	search    *body.Search // for its function; nil: it needs none
+	suspect   bool         // its step was one when it was dispatched
 }
 
 func newWorkers(n *node) *workers {
@@ -61,8 +62,12 @@ func (w *workers) Dispatch(t core.Task) {
 		u.violate(Slots, t.Token.Run, "attempt %s is one of %d for %d slots of type %q",
 			tokenText(t.Token), w.busy[t.Type], u.profile.slots[t.Type], t.Type)
 	}
-	wt := &workerTask{w: w, task: t}
+	wt := &workerTask{w: w, task: t, suspect: u.checker.suspected(t.Token)}
+	if wt.suspect {
+		w.checkAlone(t)
+	}
 	w.tasks[t.Token], u.executing[at] = wt, wt
+	u.checker.together(w.n, t.Token)
 	if t.Type == body.TypeLocal {
 		w.n.host.findFunction(wt)
 	} else {
@@ -74,6 +79,10 @@ func (w *workers) Dispatch(t core.Task) {
 func (wt *workerTask) begin() {
 	u := wt.w.n.u
 	wt.begun = true
+	if u.poison.is(wt.task) {
+		u.poison.kill(wt)
+		return
+	}
 	length := u.span(time.Millisecond, 2*time.Minute)
 	if u.chance(0.3) {
 		length = u.span(time.Microsecond, 10*time.Millisecond)
@@ -151,9 +160,12 @@ func (wt *workerTask) finish() {
 	if u.noFaults {
 		bad = 0.02
 	}
-	if u.chance(bad) {
+	switch {
+	case wt.serviceFails():
+		in.Failure = &policy.Failure{Kind: policy.KindError, Message: "the service fails"}
+	case u.chance(bad):
 		in.Failure = wt.failure()
-	} else {
+	default:
 		in.Output = fmt.Appendf(nil, `{"attempt":%d}`, in.Attempt)
 	}
 	if u.chance(0.1) {

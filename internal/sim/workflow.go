@@ -89,6 +89,8 @@ type flowGenerator struct {
 	n     int
 	steps int
 	again bool // the flow retries its runs
+
+	shared *random // of the services that its tasks use; nil: they use none
 }
 
 func newSource(n int) journal.Definition {
@@ -124,6 +126,10 @@ func (g *flowGenerator) write() {
 	}
 	if g.chance(0.15) {
 		g.line(0, "defaults: {retry: %s}", g.retry())
+	}
+	if own := newRandom(uint64(g.n), 0x5e41); own.chance(0.5) {
+		g.shared = &own
+		g.WriteString(serviceText)
 	}
 	g.line(0, "steps:")
 	g.steps = 1 + g.IntN(6)
@@ -201,6 +207,7 @@ func (g *flowGenerator) step(i int) {
 }
 
 func (g *flowGenerator) task(indent int) {
+	g.service(indent)
 	if g.chance(0.1) {
 		g.line(indent, "priority: %d", g.IntN(5)-2)
 	}

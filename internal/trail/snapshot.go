@@ -31,6 +31,12 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	if r.Closing != nil && !r.Phase.Closed() {
 		out.Closing = api.RunPhase(r.Closing.Phase.String())
 	}
+	if r.Stop != nil && !r.Phase.Closed() {
+		out.Closing = api.RunPhase(r.Stop.Phase.String())
+		if r.Compensating() {
+			out.CompensateUntil = api.Time(r.Stop.Until)
+		}
+	}
 	if r.Parent.Run != (core.RunID{}) {
 		out.ParentClose = closeNames[r.Parent.Close]
 	}
@@ -52,6 +58,7 @@ func (t *Trail) summary() api.RunSummary {
 		Phase:     api.RunPhase(r.Phase.String()),
 		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
 		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
+		Labels: r.Labels.Map(),
 	}
 	if r.Definition != (core.DefinitionID{}) {
 		s.Definition = r.Definition.String()
@@ -95,6 +102,8 @@ func (t *Trail) changed(rec core.Record) {
 	case core.StepOmitted:
 		step = core.StepID(len(t.Run.Steps) - 1)
 	case core.AttemptReady:
+		step = rec.Step
+	case core.AttemptHeld:
 		step = rec.Step
 	case core.AttemptStarted:
 		step = rec.Step
@@ -143,6 +152,9 @@ func (t *Trail) step(s *core.Step) *api.Step {
 		Failure: s.Failure, Output: payload(s.Output), Child: runText(s.Child), Superseded: s.Dropped,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
+	if held := s.HeldNow(); held.Reason != core.HeldNone {
+		out.Held = heldBy(held, api.Time(s.Shared.Since))
+	}
 	if s.Spec.Kind == core.KindTask {
 		out.Kind, out.Type = s.Spec.Type, s.Spec.Type
 	}
@@ -156,11 +168,23 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	if s.Phase.Closed() {
 		out.Why = t.stepWhy(s)
 	} else {
-		out.Binding = t.binding(s)
+		out.Binding, out.Why = t.binding(s), suspicion(s)
 	}
 	if t.Words != nil {
 		said := t.Words(s)
 		out.Dialect = &said
+	}
+	return out
+}
+
+// heldBy says what holds an attempt.
+func heldBy(h core.Held, since api.Time) *api.Held {
+	out := &api.Held{
+		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,
+		Why: h.Sentence(),
+	}
+	if h.Service {
+		out.Queue, out.Service = "", h.Name
 	}
 	return out
 }

@@ -71,6 +71,10 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 		t.attempts = append(t.attempts, nil)
 	case core.AttemptReady:
 		t.begin(rec.Step, at)
+	case core.AttemptHeld:
+		if rec.Held.Reason != core.HeldNone {
+			t.change(rec.Step, func(a *api.Attempt) { a.Held = heldBy(rec.Held, at) })
+		}
 	case core.AttemptStarted:
 		if t.Run.Steps[rec.Step].Spec.Kind != core.KindTask {
 			t.begin(rec.Step, at)

@@ -3,6 +3,7 @@ package trail
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
@@ -47,7 +48,8 @@ func (t *Trail) stepWhy(s *core.Step) string {
 	case policy.ReasonExpressionError:
 		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:
-		return fmt.Sprintf("%d attempts in a row were lost with their worker", s.Lost)
+		return fmt.Sprintf("%d attempts in a row were lost with their worker, %d of them while it ran apart "+
+			"from other steps that may kill workers", s.Lost, s.Apart)
 	case policy.ReasonSkipped:
 		if s.Kept {
 			return "its result was kept from an earlier run"
@@ -88,6 +90,30 @@ func (t *Trail) lastActor(step string) string {
 		}
 	}
 	return "an operator"
+}
+
+// suspicion says of an open step that it may be what kills its workers, and what follows from that; "" if it is not
+// suspected.
+func suspicion(s *core.Step) string {
+	if !s.Suspect() {
+		return ""
+	}
+	counts := fmt.Sprintf("%d of these losses count", s.Apart)
+	if s.Apart == 1 {
+		counts = "one of these losses counts"
+	}
+	if bound := s.Effective().Retry.LostBound(); bound >= 0 {
+		counts += fmt.Sprintf(", %d stop it", bound)
+	}
+	text := fmt.Sprintf("it is a suspect: its last %d attempts were lost with their worker, so it runs apart from "+
+		"other suspects; %s", s.Lost, counts)
+	switch {
+	case s.Phase == core.StepBackingOff && s.NextAt != 0:
+		text += "; it goes on at " + s.NextAt.Std().UTC().Format(time.RFC3339)
+	case s.Phase == core.StepScheduled:
+		text += "; it goes on when no other suspect runs and a worker is free"
+	}
+	return text
 }
 
 // causes returns the steps that explain the run's end: those that did not succeed and whose failure nothing

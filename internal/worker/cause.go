@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -20,8 +21,18 @@ type RevokedError struct{ Kind policy.Kind }
 
 func (e *RevokedError) Error() string { return ErrRevoked.Error() + " (" + e.Kind.String() + ")" }
 
-// Is reports whether the target is ErrRevoked.
-func (e *RevokedError) Is(target error) bool { return target == ErrRevoked }
+// Is reports whether the target is ErrRevoked, or what users compare with: that a limit fired, or that the step was
+// cancelled.
+func (e *RevokedError) Is(target error) bool {
+	switch {
+	case target == ErrRevoked:
+		return true
+	case e.Kind == policy.KindTimeout:
+		return target == error(api.Sentinel(api.CodeTimedOut))
+	default:
+		return target == error(api.Sentinel(api.CodeRunCancelled))
+	}
+}
 
 type deadlineKey struct{}
 

@@ -264,6 +264,8 @@ func closedSteps(r *api.Run) int {
 // runPhase is the run's phase in words, with what it is on its way to.
 func runPhase(r *api.Run) string {
 	switch {
+	case r.CompensateUntil != 0:
+		return "undoing what it did"
 	case r.Closing == api.RunCancelled, r.CancelAsked && !r.Phase.Closed():
 		return "stopping"
 	case r.Closing != "":

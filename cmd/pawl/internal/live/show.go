@@ -3,6 +3,8 @@ package live
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -103,6 +105,9 @@ func (d *drawing) facts(r *api.Run) {
 	if len(r.Input) > 0 && string(r.Input) != "null" && string(r.Input) != "{}" {
 		fact("input", screen.Clean(string(r.Input)))
 	}
+	for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
+		fact("label", screen.Clean(key+"="+r.Labels[key]))
+	}
 	fact("created", Local(r.CreatedAt))
 	if w := r.Dialect; w != nil && !r.Phase.Closed() {
 		fact("status", w.Status+" in "+w.System)
@@ -116,6 +121,9 @@ func (d *drawing) facts(r *api.Run) {
 	fact("cron", r.Cron)
 	for _, l := range r.Deadlines {
 		fact(l.Limit, "until "+Local(l.At)+amountOf(l))
+	}
+	if r.CompensateUntil != 0 {
+		fact("undoing", "what it did, until "+Local(r.CompensateUntil)+" at the latest")
 	}
 	fact("parent", r.Parent)
 	fact("follows", r.Previous)
@@ -174,7 +182,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 			d.add(head, bar)
 		}
 	}
-	if why := screen.Clean(s.Why); why != "" && s.Phase.Closed() && s.Phase != api.StepSkipped &&
+	if why := screen.Clean(s.Why); why != "" && s.Phase != api.StepSkipped &&
 		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}

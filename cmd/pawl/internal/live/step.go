@@ -106,6 +106,9 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 		next := "attempt " + Count(s, s.Attempt+1)
 		return screen.Line{}.Add(screen.Warn, next+" in "+screen.Left(s.NextAt.Sub(d.now))+paused).
 			Add(screen.Dim, "  backoff "+screen.For(s.Backoff.Std()))
+	case s.Held != nil:
+		return screen.Line{}.Add(screen.Warn, count+" is "+screen.Clean(s.Held.Why)+paused).
+			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.Held.Since)))
 	case s.Phase == api.StepScheduled:
 		return screen.Line{}.Add(screen.Plain,
 			count+" waits for a worker"+paused+"  "+screen.Clock(d.now.Sub(s.ReadyAt))).

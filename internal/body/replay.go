@@ -1,0 +1,242 @@
+package body
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// A body that is called again comes to its recorded decisions first: to those of each branch in their order. Until all
+// branches have come to all of them, what the body decides anew is held back. For if a decision is left that no branch
+// comes to, the code has changed, and a new decision may be an old one by another name: the charge of a branch that is
+// called differently now. When all branches wait, it is known.
+
+// holds reports whether new decisions are held back.
+func (s *Session) holds() bool { return s.unread > 0 && !s.released }
+
+// next returns the branch's next recorded decision; nil: it has come to all.
+func (s *Session) next(b *Branch) *Step {
+	if !s.Replays(b) {
+		return nil
+	}
+	return s.recorded[b.prefix][b.cursor]
+}
+
+// follow notes that the branch has come to its next recorded decision. With the last one of all, decisions are no
+// longer held back.
+func (s *Session) follow(b *Branch) {
+	s.recorded[b.prefix][b.cursor].asked = true
+	b.cursor++
+	s.unread--
+	switch {
+	case s.unread > 0:
+	case s.closing != nil:
+		s.closeRun()
+	case len(s.commands) > 0 && !s.armed[TimerFlush]:
+		s.set(TimerFlush, AnswerTime)
+	}
+}
+
+// allRead reports whether the body may go on now that all its branches wait. If none of them has come to a recorded
+// decision, the code has changed, and the session is stuck. But where an operator has restarted a step, the body waits
+// for its end a second time, and comes to what it decided after the first one only then.
+func (s *Session) allRead() bool {
+	if s.unread == 0 {
+		return true
+	}
+	for _, st := range s.steps {
+		if st.record.Restarted && st.asked && !st.closed {
+			s.released = true
+			return true
+		}
+	}
+	s.changed(Describe(s.firstUnread().record.Spec), s.askedInstead())
+	return false
+}
+
+// askedInstead names what the body has asked for that is not recorded.
+func (s *Session) askedInstead() string {
+	if s.stray != "" {
+		return s.stray
+	}
+	for _, cmd := range s.commands {
+		switch cmd := cmd.(type) {
+		case core.Schedule:
+			return Describe(cmd.Spec)
+		case core.Mark:
+			if cmd.Spec.Type == TypeBranch {
+				return Describe(cmd.Spec)
+			}
+		default:
+		}
+	}
+	if s.closing != nil {
+		return "the end of the body"
+	}
+	return "nothing more"
+}
+
+// firstUnread returns the first recorded decision that no branch has come to.
+func (s *Session) firstUnread() *Step {
+	var first *Step
+	for _, list := range s.recorded {
+		i := slices.IndexFunc(list, func(st *Step) bool { return !st.asked })
+		if i >= 0 && (first == nil || list[i].record.ID < first.record.ID) {
+			first = list[i]
+		}
+	}
+	return first
+}
+
+// beyond reports whether the branch was beyond this point when it was called before. In a history from before
+// branches were recorded it may have begun one there, which has decided something.
+func (s *Session) beyond(b *Branch) bool {
+	if s.Replays(b) {
+		return true
+	}
+	for prefix, list := range s.recorded {
+		if prefix != b.prefix && strings.HasPrefix(prefix, b.prefix) && !list[0].asked {
+			return true
+		}
+	}
+	return false
+}
+
+// BeginBranch begins a branch beside its parent. That is a decision of the parent's, and is recorded as one. It
+// returns nil if something else is recorded; the session is stuck then.
+func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
+	next, known := s.next(parent), s.steps[key]
+	switch {
+	case next != nil && next == known && isBranch(known):
+		s.follow(parent)
+	case known != nil && !known.record.Kept:
+		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))
+		return nil
+	case next == nil && known == nil && !s.branchKnown(key):
+		s.note(TypeBranch, key, core.Mark{Causes: copied(parent.causes)})
+	default:
+		s.noteStray(key)
+	}
+	return s.Spawn(parent, key)
+}
+
+// expected returns what is recorded where the body asks for something that is recorded elsewhere.
+func (s *Session) expected(next, known *Step) *Step {
+	if next != nil {
+		return next
+	}
+	return known
+}
+
+// noteStray notes a branch that begins although that is not recorded. In a history from before branches were recorded
+// that is as it should be; else the branch is new in the code, and is named if that turns out to be wrong.
+func (s *Session) noteStray(key string) {
+	if s.stray == "" && !s.branchKnown(key) {
+		s.stray = branchText(key)
+	}
+}
+
+// branchKnown reports whether a branch of that key has decided something.
+func (s *Session) branchKnown(key string) bool { return len(s.recorded[key+"/"]) > 0 }
+
+func isBranch(st *Step) bool { return st.record.Spec.Type == TypeBranch }
+
+func branchText(key string) string { return "branch " + strconv.Quote(key) }
+
+// items are the branches that one pawl.Map begins, one for each item. How many begin at once is decided in rounds:
+// the first round begins as many as may run at once, and the end of a branch is the occasion for another one. Each
+// round is recorded with how many it began.
+type items struct {
+	key     string
+	count   int
+	atOnce  int
+	begun   int
+	ended   int
+	failed  bool        // one of them has
+	causes  core.Causes // of what those that have ended would decide next
+	changed Signal
+	old     bool // its rounds are not recorded: the history is from before they were, or the code is new
+}
+
+// item returns the key of an item's branch.
+func (g *items) item(i int) string { return g.key + "[" + strconv.Itoa(i) + "]" }
+
+// room is how many more may begin now.
+func (g *items) room() int {
+	if g.failed {
+		return 0
+	}
+	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // less may run at once than the code allowed before
+}
+
+// newItems returns the branches of a pawl.Map, none of which has begun.
+func (s *Session) newItems(parent *Branch, key string, count, atOnce int) *items {
+	g := &items{key: key, count: count, atOnce: atOnce}
+	if count == 0 || s.steps[g.item(0)] != nil {
+		return g
+	}
+	g.old = s.Replays(parent)
+	for i := 0; !g.old && len(s.recorded) > 0 && i < count; i++ {
+		g.old = s.branchKnown(g.item(i))
+	}
+	return g
+}
+
+// round decides how many items begin now, if any. ok is false if something else is recorded; the session is stuck
+// then.
+func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
+	if g.begun == g.count {
+		return 0, true
+	}
+	if g.old {
+		return s.oldRound(parent, g), true
+	}
+	key, next := g.item(g.begun), s.next(parent)
+	switch known := s.steps[key]; {
+	case next != nil && next == known && isBranch(known):
+		n, _ = strconv.Atoi(string(known.record.Output))
+		if n < 1 || n > g.count-g.begun {
+			s.changed(branchText(g.item(g.begun+max(n, 1)-1)), strconv.Itoa(g.count)+" items for "+branchText(g.key))
+			return 0, false
+		}
+		s.follow(parent)
+		return n, true
+	case known != nil:
+		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))
+		return 0, false
+	case next != nil: // the body went on: no more began
+		return 0, true
+	}
+	if n = g.room(); n > 0 {
+		begun := strconv.AppendInt(nil, int64(n), 10)
+		s.note(TypeBranch, key, core.Mark{Output: begun, Causes: copied(parent.causes)})
+	}
+	return n, true
+}
+
+// oldRound is round where rounds are not recorded. Which items had begun shows only in what they have decided. While
+// the body goes over what is recorded, others begin when all branches wait: only then it is known that none of those
+// that had begun has failed.
+func (s *Session) oldRound(parent *Branch, g *items) int {
+	key := g.item(g.begun)
+	if s.branchKnown(key) {
+		return 1
+	}
+	if g.room() == 0 || s.Replays(parent) && s.running > 1 {
+		return 0
+	}
+	s.noteStray(key)
+	return 1
+}
+
+// missing checks the items that have not begun although none has failed: the body had gone on without them, so there
+// were fewer when it did. It reports whether there are any; the session is stuck then.
+func (s *Session) missing(parent *Branch, g *items) bool {
+	if g.begun == g.count || g.failed {
+		return false
+	}
+	s.changed(Describe(s.expected(s.next(parent), s.steps[g.item(0)]).record.Spec), branchText(g.item(g.begun)))
+	return true
+}

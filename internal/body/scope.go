@@ -1,0 +1,177 @@
+package body
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Scope is a part of a body that can be cancelled: what branches ask for in it ends with it. Nil is the whole body,
+// whose end is that of its run.
+type Scope struct {
+	parent    *Scope
+	by        *Branch // that made it; what is cancelled follows from the failures that it has seen
+	key       string  // of the mark that records its cancel
+	cancelled bool
+	// at is the mark's place among the recorded steps. What is recorded after it was decided when the scope had been
+	// cancelled. NoStep: the mark was not recorded when this call of the body began.
+	at core.StepID
+	// detached: what is asked for in it goes on when scopes around it are cancelled, and when the run stops.
+	detached bool
+}
+
+// aside is the scope of what goes on whatever ends around it.
+var aside = &Scope{detached: true}
+
+// isDetached reports whether the end of the run leaves the scope alone.
+func (sc *Scope) isDetached() bool {
+	for sc != nil && !sc.detached {
+		sc = sc.parent
+	}
+	return sc != nil
+}
+
+// within reports whether a scope is the other one, or a part of it.
+func (sc *Scope) within(outer *Scope) bool {
+	for sc != nil && sc != outer {
+		sc = sc.parent
+	}
+	return sc == outer
+}
+
+// isCancelled reports whether the scope or one around it was cancelled.
+func (sc *Scope) isCancelled() bool {
+	for ; sc != nil && !sc.detached; sc = sc.parent {
+		if sc.cancelled {
+			return true
+		}
+	}
+	return false
+}
+
+// newScope returns a scope in another one. Where its cancel is recorded it is cancelled from the beginning: another
+// branch may come to a step in it before the branch that cancels it comes to that again.
+func (s *Session) newScope(by *Branch, parent *Scope, key string) *Scope {
+	sc := &Scope{by: by, parent: parent, key: key, at: core.NoStep}
+	if s.Marked(key) != nil {
+		sc.cancelled, sc.at = true, s.steps[key].record.ID
+	}
+	return sc
+}
+
+// NewScope returns the next scope that a branch makes in another one.
+func (s *Session) NewScope(b *Branch, parent *Scope) *Scope {
+	b.scopes++
+	return s.newScope(b, parent, b.prefix+"scope["+strconv.Itoa(b.scopes)+"]")
+}
+
+// CancelScope ends what is open in a scope. That it did is recorded, so that a body that is called again finds the same
+// steps before it and after it.
+func (s *Session) CancelScope(sc *Scope) {
+	if s.over() || sc.cancelled {
+		return
+	}
+	sc.cancelled = true
+	s.Mark(sc.key, []byte("true"), copied(sc.by.causes))
+	var open []*Step
+	for _, st := range s.steps {
+		if st.asked && !st.mark && !st.closed && st.scope.within(sc) {
+			open = append(open, st)
+		}
+	}
+	slices.SortFunc(open, func(a, b *Step) int { return strings.Compare(a.key, b.key) })
+	for _, st := range open {
+		s.CancelStep(st)
+	}
+}
+
+// CancelStep ends an open step.
+func (s *Session) CancelStep(st *Step) {
+	if s.over() || st.closed || st.cancelled {
+		return
+	}
+	st.cancelled = true
+	s.commands = append(s.commands, core.CancelStep{Key: st.key})
+}
+
+// refusal returns how a step ends that a branch asks for when its scope or its run has ended, nil if it may begin. A
+// step that was recorded before that end is found, as it was when the body was first called.
+func (s *Session) refusal(b *Branch, sc *Scope, spec *core.StepSpec) *Step {
+	next := core.NoStep
+	if s.Replays(b) {
+		next = s.recorded[b.prefix][b.cursor].record.ID
+	}
+	cancelled, first := false, core.NoStep // the first cancel of a scope around it
+	for ; sc != nil && !sc.detached; sc = sc.parent {
+		if sc.cancelled && (next == core.NoStep || next > sc.at) {
+			cancelled, first = true, min(first, sc.at)
+		}
+	}
+	stop := s.head.Stop
+	if sc != nil || stop != nil && next < stop.From {
+		stop = nil // it is detached, or was asked for before
+	}
+	switch { // the earlier end counts: a branch may have asked between the two
+	case stop != nil && (!cancelled || first >= stop.From) && stop.Phase == core.RunTimedOut:
+		return refused(spec, core.StepTimedOut, stop.Failure)
+	case stop != nil && (!cancelled || first >= stop.From):
+		return refused(spec, core.StepCancelled, stop.Failure)
+	case cancelled:
+		f := policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: "cancelled by the workflow"}
+		return refused(spec, core.StepCancelled, &f)
+	default:
+		return nil
+	}
+}
+
+// refused is a step that has ended without a beginning. It is not recorded.
+func refused(spec *core.StepSpec, phase core.StepPhase, f *policy.Failure) *Step {
+	record := engine.Step{Spec: spec, Phase: phase, Reason: policy.ReasonTimeoutNotRetryable, Failure: f}
+	if phase == core.StepCancelled {
+		record.Reason = policy.ReasonCancelled
+	}
+	return &Step{key: spec.Name, record: record, closed: true, confirmed: true, refused: true}
+}
+
+// WithCancel returns the thread with a scope of its own, and what cancels it. Where the thread cannot be used now it
+// returns the thread itself, whose next call says so.
+func (t *Thread) WithCancel() (*Thread, func()) {
+	if t.enter(Named("pawl.WithCancel")) != nil {
+		return t, func() {}
+	}
+	sc := t.live.session.NewScope(t.branch, t.scope)
+	t.exit()
+	return t.in(sc), func() { t.live.cancelScope(sc) }
+}
+
+// Detached returns the thread without the scopes around it: its calls go on when those or the run end.
+func (t *Thread) Detached() *Thread { return t.in(aside) }
+
+func (t *Thread) in(sc *Scope) *Thread { return &Thread{live: t.live, branch: t.branch, scope: sc} }
+
+// Stop returns how the run ends whose body was asked to stop, nil if it was not.
+func (t *Thread) Stop() *core.Stop { return t.Head().Stop }
+
+func (l *liveSession) cancelScope(sc *Scope) {
+	l.lock()
+	defer l.unlock()
+	l.session.CancelScope(sc)
+	l.session.settle() // the branch that cancels may be one that the session does not know
+}
+
+// Cancel ends what the result is waited for of: the step, or all that its branch does.
+func (r *Result) Cancel() {
+	r.live.lock()
+	defer r.live.unlock()
+	s := r.live.session
+	if r.step != nil {
+		s.CancelStep(r.step)
+	} else {
+		s.CancelScope(r.branch.scope)
+	}
+	s.settle()
+}

@@ -1,0 +1,146 @@
+package core
+
+import "fmt"
+
+// Share names the queue and the service whose limits bound a step's attempts, together with those of other steps and
+// runs. The limits are the engine's or the definition's.
+type Share struct {
+	Queue   string // besides the step's task queue: the queue of a step that needs no worker of its own; empty: none
+	Service string // empty: none
+	Key     string // limits for each key count the attempts with this one; empty is a key as well
+}
+
+// Shared is what a step has to do with such limits as it stands.
+type Shared struct {
+	Key   string // decided when the step began; empty: the Share's
+	Held  Held
+	Since Time // when Held was recorded
+}
+
+// Held says why an attempt that is ready waits though a worker could take it. Being held stops no clock: the limits and
+// deadlines of the step go on.
+type Held struct {
+	Reason  HeldReason // HeldNone: it is not held
+	Service bool       // Name is a service; else a queue
+	Name    string
+	Key     string // where the reason is a limit for each key
+	Until   Time   // it is held until then at least; zero: until another attempt ends
+	Probes  int    // HeldBreaker: the probes that have failed since the breaker opened
+}
+
+// HeldReason is the limit that holds an attempt, or a run.
+type HeldReason uint8
+
+// The reasons. Their numbers are in journals, their names in histories.
+const (
+	HeldNone HeldReason = iota
+	HeldConcurrency
+	HeldRate
+	HeldKeyConcurrency
+	HeldKeyRate
+	HeldRetries
+	HeldBreaker
+)
+
+var heldNames = [...]string{"", "concurrency", "rate", "per_key", "key_rate", "retries", "breaker"}
+
+func (r HeldReason) String() string { return name(heldNames[:], r) }
+
+// Place is the queue or service by name; "" where nothing is held.
+func (h Held) Place() string {
+	switch {
+	case h.Reason == HeldNone:
+		return ""
+	case h.Service:
+		return "service " + h.Name
+	default:
+		return "queue " + h.Name
+	}
+}
+
+// Sentence says for people why it is held and until when; "" where it is not.
+func (h Held) Sentence() string {
+	if h.Until == 0 {
+		return h.Why()
+	}
+	return h.Why() + ", until " + h.Until.String()
+}
+
+// Why says for people why it is held; "" where it is not.
+func (h Held) Why() string {
+	why := ""
+	switch h.Reason {
+	case HeldNone:
+		return ""
+	case HeldConcurrency:
+		why = "as many as may run at once do"
+	case HeldRate:
+		why = "as many as its rate allows have started"
+	case HeldKeyConcurrency:
+		why = fmt.Sprintf("as many of the key %q as may run at once do", h.Key)
+	case HeldKeyRate:
+		why = fmt.Sprintf("as many of the key %q as its rate allows have started", h.Key)
+	case HeldRetries:
+		why = "its retries have used up their shared budget"
+	case HeldBreaker:
+		why = "its last attempts have failed, and a probe goes first"
+		if h.Probes > 0 {
+			why += fmt.Sprintf(" (%d failed so far)", h.Probes)
+		}
+	}
+	return "held by " + h.Place() + ": " + why
+}
+
+// ShareKey is the key under which limits for each key count the step's attempts.
+func (s *Step) ShareKey() string {
+	switch {
+	case s.Shared != nil && s.Shared.Key != "":
+		return s.Shared.Key
+	case s.Spec.Share != nil:
+		return s.Spec.Share.Key
+	default:
+		return ""
+	}
+}
+
+// HeldNow says why the step's attempt is held.
+func (s *Step) HeldNow() Held {
+	if s.Shared == nil || s.Phase != StepScheduled {
+		return Held{}
+	}
+	return s.Shared.Held
+}
+
+// hold notes why the attempt is held. What others may have been given is replaced, never changed.
+func (s *Step) hold(h Held, at Time) {
+	next := Shared{Held: h, Since: at}
+	if h.Reason == HeldNone {
+		next = Shared{}
+	}
+	if s.Shared != nil {
+		next.Key = s.Shared.Key
+	}
+	s.Shared = nil
+	if next != (Shared{}) {
+		s.Shared = &next
+	}
+}
+
+// release notes that the attempt is not held any more.
+func (s *Step) release() {
+	if s.Shared != nil && s.Shared.Held.Reason != HeldNone {
+		s.hold(Held{}, 0)
+	}
+}
+
+// taskHeld records why an attempt waits though a worker could take it.
+func (m *machine) taskHeld(in TaskHeld) error {
+	s, err := m.attempt("hold of an attempt", in.Step, in.Attempt, StepScheduled)
+	if err != nil {
+		return err
+	}
+	if s.HeldNow() != in.Held {
+		m.emit(AttemptHeld{Step: s.ID, Held: in.Held})
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// compensationTime is how long a body may take to undo what it did, where its definition says nothing.
+const compensationTime = time.Minute
+
+// Stop is what a body is asked when its run was cancelled or a limit of the run has expired: to end, after it has
+// undone what it wants to undo. What it does then is its compensation.
+type Stop struct {
+	Phase   RunPhase        // how the run ends, whatever the body does: RunCancelled or RunTimedOut
+	Failure *policy.Failure // why
+	From    StepID          // this step and later ones were decided by a body that had been asked
+	Until   Time            // the run ends then at the latest; zero: work still stops, and the body is not asked yet
+}
+
+// Compensating reports whether the run's body was asked to stop and may still decide.
+func (r *Run) Compensating() bool { return r.Stop != nil && r.Stop.Until != 0 && r.Closing == nil }
+
+// Ending reports whether the run is on its way to its end: it was asked to cancel, it stops, or its outcome is settled.
+func (r *Run) Ending() bool { return r.CancelAsked || r.Stop != nil || r.Closing != nil }
+
+// BodyHeld reports whether the run's body is not asked for now, because the run ends without it or waits for attempts
+// that are being stopped.
+func (r *Run) BodyHeld() bool { return r.Ending() && !r.Compensating() }
+
+// compensated reports whether a body that had been asked to stop has decided anything.
+func (r *Run) compensated() bool {
+	if r.Stop == nil {
+		return false
+	}
+	for i := int(r.Stop.From); i < len(r.Steps); i++ {
+		if s := &r.Steps[i]; !s.Spec.Hook && !s.Dropped {
+			return true
+		}
+	}
+	return false
+}
+
+// asksBody reports whether the run's body is asked before the run stops. One that has decided nothing yet has nothing
+// to undo.
+func (m *machine) asksBody() bool {
+	r := m.r
+	if r.def == nil || !r.def.HandlesCancel || r.waitsForStart() {
+		return false
+	}
+	for i := range r.Steps {
+		if s := &r.Steps[i]; !s.Spec.Hook && !s.Dropped && !s.Kept {
+			return true
+		}
+	}
+	return false
+}
+
+// stopRun ends a run that was cancelled or has expired: at once, or after its body has been asked.
+func (m *machine) stopRun(phase RunPhase, f *policy.Failure) {
+	if !m.asksBody() {
+		m.stopOpen("the run has " + phase.String())
+		m.settle(phase, nil, f)
+		return
+	}
+	paused := m.r.PausedAt != 0
+	m.emit(RunStopping{Phase: phase, Failure: f})
+	for i := range m.r.Steps { // the stop ends the pause, during which no attempt was offered
+		if s := &m.r.Steps[i]; paused && s.Spec.Detached && s.Phase == StepScheduled {
+			m.effect(m.r.offer(s))
+		}
+	}
+}
+
+// compensate moves a run on that stops: its body is asked when no work that is to end runs any more, so that the body
+// knows what it has to undo. It reports whether to go on.
+func (m *machine) compensate() bool {
+	stop := m.r.Stop
+	if stop.Until != 0 {
+		return m.ask()
+	}
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; !s.Spec.Detached && (s.executes() || s.Stopping) {
+			return false
+		}
+	}
+	m.emit(RunStopping{Phase: stop.Phase, Failure: stop.Failure, Until: m.now.Add(m.compensationTime())})
+	m.r.asked = false // what the body decided meanwhile was refused: it is told all
+	return true
+}
+
+func (m *machine) compensationTime() time.Duration {
+	if d := m.r.def.RunRules().Compensation; d > 0 {
+		return d
+	}
+	return compensationTime
+}
+
+// lateCompensation begins the failure of what is stopped because a body has not ended in time.
+const lateCompensation = "the compensation was not finished within "
+
+func (s *Step) endedWithCompensation() bool {
+	return s.Phase == StepTimedOut && s.Failure != nil && strings.HasPrefix(s.Failure.Message, lateCompensation)
+}
+
+// expireCompensation ends a run whose body has not ended in time.
+func (m *machine) expireCompensation() {
+	text := lateCompensation + duration.Format(m.compensationTime())
+	late := &policy.Failure{Kind: policy.KindTimeout, Type: "timeout", Message: text}
+	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() {
+			m.stop(s, StepTimedOut, policy.ReasonTimeoutNotRetryable, late)
+		}
+	}
+	m.endCompensation(nil, late)
+}
+
+// endCompensation settles the outcome of a run whose body has ended, with what the body returned and with what went
+// wrong in its compensation; nil: nothing did.
+func (m *machine) endCompensation(output []byte, wrong *policy.Failure) {
+	stop := m.r.Stop
+	m.stopOpen("the run has " + stop.Phase.String())
+	f := stop.Failure
+	if wrong != nil {
+		failed := *f
+		failed.Message += "; after that: " + Sentence(wrong)
+		failed.Cause = wrong
+		f = &failed
+	}
+	m.settle(stop.Phase, output, f)
+}
+
+// cancelStopping cancels a run that stops already because a limit has expired: no other run follows it in its chain.
+// An attempt that is part of the compensation goes on, since nobody wants half of that.
+func (m *machine) cancelStopping(in Operation) error {
+	if m.r.CancelAsked {
+		return m.refuse(CodeConflict, in.Op.String(), "%s", m.describeStop())
+	}
+	m.audit(in, NoStep)
+	m.emit(CancelAsked{Interrupt: in.Op == OpInterrupt})
+	return nil
+}
+
+func (m *machine) describeStop() string {
+	text := "the run is being stopped already"
+	if m.r.Compensating() {
+		text += ", and its body undoes what it did until " + m.r.Stop.Until.String()
+	}
+	return text + "; terminate ends it at once"
+}

@@ -1,0 +1,380 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/heap"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// limiter counts what the limits of queues and services bound, once for the process, however many partitions there
+// are. A partition asks it when a worker could take an attempt:
+//
+//	t := l.ticket(…)                    // nil: nothing bounds the attempt
+//	held, ok := l.start(t, now)         // not ok: t stands in a line, and its partition is called when its turn comes
+//	...
+//	l.ended(t, failed, now)             // what the breaker wants to know
+//	l.release(t, now)
+//
+// A turn is an offer and no more: the attempt may have gone, or may find no worker. Then its partition passes, and the
+// next one has its turn. All methods are safe for concurrent use.
+type limiter struct {
+	mu     sync.Mutex
+	now    core.Time // the latest instant that any partition has come with
+	called []*ticket // who has a turn or a notice since the lock was taken
+	order  uint64    // of the newest ticket
+	places map[place]*limited
+	dues   heap.Heap[*limited] // those that want something at an instant
+}
+
+// place names a queue or a service.
+type place struct {
+	service bool
+	name    string
+}
+
+// limited is a queue or a service with limits.
+type limited struct {
+	place
+	limits         policy.QueueLimits
+	running        int
+	offered        int // tickets that have their turn
+	offeredRetries int // of them
+	starts         starts
+	tries          starts // of retries
+	keys           map[string]*limitedKey
+	ready          heap.Heap[*readyKey]   // keys with tickets that wait, but not for their key
+	blocked        heap.Heap[*blockedKey] // those that wait for their key
+	later          heap.Heap[*ticket]     // retries that wait for their budget
+	retries        int                    // retries that wait for something else
+	waiting        int                    // tickets in all lines
+	round          uint64                 // of the keys' turns: the last one that was served
+	breaker        breaker
+
+	due   core.Time // never: nothing happens by time alone
+	index int       // in limiter.dues
+}
+
+// limitedKey is what is counted for one key of a place.
+type limitedKey struct {
+	name             string
+	running, offered int
+	starts           starts
+	line             heap.Heap[*ticket]
+	round            uint64 // the last one that a ticket of the key was given
+	tickets          int    // that know the key
+
+	due   core.Time // blocked: when it may be no longer; never: not by time alone
+	where keyState
+	index int // in limited.ready or limited.blocked
+}
+
+// keyState says in which heap a key is.
+type keyState uint8
+
+const (
+	keyIdle keyState = iota
+	keyReady
+	keyBlocked
+)
+
+// readyKey orders keys by their first tickets, blockedKey by the instant at which they may go on.
+type (
+	readyKey   limitedKey
+	blockedKey limitedKey
+)
+
+// never is later than every instant.
+const never = core.Time(1<<63 - 1)
+
+// Before orders by instant, then by name, so that what happens does not depend on chance.
+func (p *limited) Before(o *limited) bool {
+	if p.due != o.due {
+		return p.due < o.due
+	}
+	if p.service != o.service {
+		return o.service
+	}
+	return p.name < o.name
+}
+
+// Moved notes the place in the heap.
+func (p *limited) Moved(to int) { p.index = to }
+
+// Before orders as the first tickets are ordered.
+func (k *readyKey) Before(o *readyKey) bool { return k.line.First().Before(o.line.First()) }
+
+// Moved notes the place in the heap.
+func (k *readyKey) Moved(to int) { k.index = to }
+
+// Before orders by instant, then by name.
+func (k *blockedKey) Before(o *blockedKey) bool {
+	if k.due != o.due {
+		return k.due < o.due
+	}
+	return k.name < o.name
+}
+
+// Moved notes the place in the heap.
+func (k *blockedKey) Moved(to int) { k.index = to }
+
+// ticket is an attempt, or a run, as the limiter sees it. Its fields are the limiter's.
+type ticket struct {
+	token  core.Token
+	client *matcherClient
+	queue  queueKey // of the attempt's worker
+	prio   int32
+	order  uint64
+	retry  bool
+	shares []ticketShare
+
+	in      *ticketShare // the place that it waits for, or where it has its turn; nil: none
+	index   int          // in its line; heap.Gone: it stands in none
+	later   bool         // it stands in the line of retries that wait for their budget
+	offered bool         // it has its turn
+	running bool
+	judged  bool // how it ended is known
+	noted   bool // it is among its client's notices
+	held    core.Held
+}
+
+// ticketShare is what a ticket takes of one place.
+type ticketShare struct {
+	*limited
+	key   *limitedKey
+	round uint64 // fair places: keys take turns
+}
+
+// Before orders by priority, then by rounds of the keys, then by age.
+func (t *ticket) Before(o *ticket) bool {
+	if t.prio != o.prio {
+		return t.prio > o.prio
+	}
+	if t.in.round != o.in.round {
+		return t.in.round < o.in.round
+	}
+	return t.order < o.order
+}
+
+// Moved notes the place in the line.
+func (t *ticket) Moved(to int) { t.index = to }
+
+func newLimiter() *limiter { return &limiter{places: make(map[place]*limited)} }
+
+// bound is one of the limits that a ticket is made with.
+type bound struct {
+	place
+	limits *policy.QueueLimits
+}
+
+// ticket makes an attempt known. before is why it was held when its run was last in memory.
+func (l *limiter) ticket(
+	t *ticket, key string, bounds []bound, before core.Held, since, now core.Time,
+) {
+	defer l.lock(t.client, now)()
+	l.order++
+	t.order, t.index = l.order, heap.Gone
+	for _, b := range bounds {
+		p := l.places[b.place]
+		if p == nil {
+			p = &limited{place: b.place, keys: make(map[string]*limitedKey), due: never, index: heap.Gone}
+			l.places[b.place] = p
+		}
+		if p.limits = *b.limits; p.limits.Breaker.Failures == 0 {
+			p.breaker = breaker{}
+		}
+		k := p.keys[key]
+		if k == nil {
+			k = &limitedKey{name: key, index: heap.Gone}
+			p.keys[key] = k
+		}
+		k.tickets++
+		share := ticketShare{limited: p, key: k}
+		if p.limits.Fair {
+			k.round = max(k.round, p.round) + 1
+			share.round = k.round
+		}
+		t.shares = append(t.shares, share)
+		byBreaker := before.Reason == core.HeldBreaker && before.Service == p.service && before.Name == p.name
+		if byBreaker && p.limits.Breaker.Failures > 0 {
+			p.breaker.restore(before, since, p.limits.Breaker, l.now)
+		}
+	}
+}
+
+// start takes what an attempt needs of all its places, or says why it is held. Then it stands in a line.
+func (l *limiter) start(t *ticket, now core.Time) (core.Held, bool) {
+	defer l.lock(t.client, now)()
+	for i := range t.shares {
+		s := &t.shares[i]
+		held := s.refuses(t, l.now)
+		if held.Reason == core.HeldNone {
+			continue
+		}
+		was := t.in
+		l.takeBack(t)
+		l.wait(t, s, held)
+		l.look(s.limited)
+		if was != nil && was != s {
+			l.look(was.limited)
+		}
+		return held, false
+	}
+	l.takeBack(t)
+	for i := range t.shares {
+		t.shares[i].take(t, l.now)
+	}
+	t.running, t.held = true, core.Held{}
+	l.lookAll(t.shares)
+	return core.Held{}, true
+}
+
+// undo gives back what an attempt took that did not start.
+func (l *limiter) undo(t *ticket) {
+	defer l.lock(t.client, 0)()
+	if !t.running {
+		return
+	}
+	for i := range t.shares {
+		s := &t.shares[i]
+		s.starts.undo(s.limits.Rate)
+		s.key.starts.undo(s.limits.KeyRate)
+		if t.retry {
+			s.tries.undo(s.limits.Retries)
+		}
+	}
+	l.end(t)
+}
+
+// pass gives up the turn of a ticket that finds no worker, if it has one. It stands in no line until it asks again.
+func (l *limiter) pass(t *ticket) {
+	defer l.lock(t.client, 0)()
+	if !t.offered {
+		return
+	}
+	p := t.in.limited
+	l.takeBack(t)
+	t.held = core.Held{}
+	l.look(p)
+}
+
+// ended takes in how an attempt ended; only the first word counts.
+func (l *limiter) ended(t *ticket, failed bool, now core.Time) {
+	defer l.lock(t.client, now)()
+	if t.judged || !t.running {
+		return
+	}
+	t.judged = true
+	for i := range t.shares {
+		p := t.shares[i].limited
+		changed := p.breaker.ended(t, failed, p.limits.Breaker, l.now)
+		l.look(p)
+		if changed {
+			l.tellAgain(p)
+		}
+	}
+}
+
+// leave forgets a ticket: its work is over, or it does not wait any more.
+func (l *limiter) leave(t *ticket, now core.Time) {
+	defer l.lock(t.client, now)()
+	l.end(t)
+}
+
+// end takes a ticket out of all that counts it.
+func (l *limiter) end(t *ticket) {
+	l.takeBack(t)
+	for i := range t.shares {
+		s := &t.shares[i]
+		if t.running {
+			s.running--
+			s.key.running--
+		}
+		if s.breaker.probe == t {
+			s.breaker.probe = nil // it says nothing: another one goes first
+		}
+		l.sortKey(s.limited, s.key)
+		s.key.tickets--
+	}
+	t.running = false
+	shares := t.shares
+	t.shares = nil
+	l.lookAll(shares)
+	for i := range shares {
+		l.forgetKey(shares[i].limited, shares[i].key)
+	}
+}
+
+// forgetKey drops a key of which nothing is left to count.
+func (l *limiter) forgetKey(p *limited, k *limitedKey) {
+	if k.tickets == 0 && k.starts.count(p.limits.KeyRate, l.now) == 0 && (!p.limits.Fair || k.round <= p.round) {
+		delete(p.keys, k.name)
+	}
+}
+
+// lock locks the limiter. What it returns unlocks it, and then wakes the clients that have to hear of something, but
+// for the one that asks: it looks by itself.
+func (l *limiter) lock(asks *matcherClient, now core.Time) (unlock func()) {
+	l.mu.Lock()
+	l.now = max(l.now, now)
+	return func() {
+		called := l.called
+		l.called = nil
+		l.mu.Unlock()
+		for _, t := range called {
+			if t.client != asks {
+				t.client.wake(t.queue.queue, t.queue.taskType)
+			}
+		}
+	}
+}
+
+// nextDue is when tick is to be called; zero: nothing happens by time alone.
+func (l *limiter) nextDue() core.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dues.Len() == 0 {
+		return 0
+	}
+	return l.dues.First().due
+}
+
+// tick offers the turns that have come with time.
+func (l *limiter) tick(asks *matcherClient, now core.Time) {
+	defer l.lock(asks, now)()
+	for l.dues.Len() > 0 && l.dues.First().due <= l.now {
+		l.look(l.dues.First())
+	}
+}
+
+// turns returns the tickets of a client whose turn it is.
+func (l *limiter) turns(c *matcherClient) []*ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.called.Store(false)
+	turns := c.turns
+	c.turns = nil
+	return turns
+}
+
+// notices returns tickets of a client that are held for another reason now, at most so many, with the reasons.
+func (l *limiter) notices(c *matcherClient, most int) []notice {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(most, len(c.notices))
+	out := make([]notice, 0, n)
+	for _, t := range c.notices[:n] {
+		t.noted = false
+		out = append(out, notice{t, t.held})
+	}
+	c.notices = c.notices[n:]
+	c.noted.Store(len(c.notices) > 0)
+	return out
+}
+
+// notice is why a ticket is held now.
+type notice struct {
+	*ticket
+	held core.Held
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/heap"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// refuses says why a ticket cannot start now; HeldNone: it can. Room that a turn of its own keeps for it is its own.
+func (s *ticketShare) refuses(t *ticket, now core.Time) core.Held {
+	p, k := s.limited, s.key
+	held := core.Held{Service: p.service, Name: p.name}
+	offered, ofKey, retries := p.offered, k.offered, 0
+	if t.offered && t.in.limited == p {
+		offered, ofKey = offered-1, ofKey-1
+	}
+	if t.retry {
+		retries = p.offeredRetries
+		if t.offered && t.in.limited == p {
+			retries--
+		}
+	}
+	if p.breaker.holds(t, now) {
+		held.Reason, held.Until, held.Probes = core.HeldBreaker, p.breaker.until, p.breaker.probes
+		return held
+	}
+	if t.retry {
+		if until, full := p.tries.full(p.limits.Retries, retries, now); full {
+			held.Reason, held.Until = core.HeldRetries, until
+			return held
+		}
+	}
+	if n := p.limits.Concurrency; n > 0 && p.running+offered >= n {
+		held.Reason = core.HeldConcurrency
+		return held
+	}
+	if until, full := p.starts.full(p.limits.Rate, offered, now); full {
+		held.Reason, held.Until = core.HeldRate, until
+		return held
+	}
+	if why, until := k.full(&p.limits, ofKey, now); why != core.HeldNone {
+		held.Reason, held.Until, held.Key = why, until, k.name
+		return held
+	}
+	return core.Held{}
+}
+
+// full returns which limit for each key leaves no room if so many of the key are about to start; HeldNone: there is
+// room.
+func (k *limitedKey) full(l *policy.QueueLimits, about int, now core.Time) (core.HeldReason, core.Time) {
+	if l.PerKey > 0 && k.running+about >= l.PerKey {
+		return core.HeldKeyConcurrency, 0
+	}
+	if until, full := k.starts.full(l.KeyRate, about, now); full {
+		return core.HeldKeyRate, until
+	}
+	return core.HeldNone, 0
+}
+
+// take counts a start.
+func (s *ticketShare) take(t *ticket, now core.Time) {
+	p, k := s.limited, s.key
+	p.running++
+	k.running++
+	p.starts.add(p.limits.Rate, now)
+	k.starts.add(p.limits.KeyRate, now)
+	if t.retry {
+		p.tries.add(p.limits.Retries, now)
+	}
+	if p.breaker.open {
+		p.breaker.probe = t
+	}
+	p.round = max(p.round, s.round)
+}
+
+// wait puts a ticket into the line of the place that holds it.
+func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
+	t.in, t.held = s, held
+	s.waiting++
+	if held.Reason == core.HeldRetries {
+		l.putLater(t)
+	} else {
+		l.join(t)
+	}
+}
+
+// putLater puts a retry into the line of those that wait for their budget.
+func (l *limiter) putLater(t *ticket) {
+	t.later = true
+	t.in.later.Push(t)
+}
+
+// join puts a ticket into the line of its key.
+func (l *limiter) join(t *ticket) {
+	s := t.in
+	if t.retry {
+		s.retries++
+	}
+	l.unsortKey(s.limited, s.key)
+	s.key.line.Push(t)
+	l.sortKey(s.limited, s.key)
+}
+
+// takeBack takes a ticket out of its line, or its turn from it.
+func (l *limiter) takeBack(t *ticket) {
+	s := t.in
+	switch {
+	case s == nil:
+		return
+	case t.offered:
+		t.offered = false
+		s.offered--
+		s.key.offered--
+		if t.retry {
+			s.offeredRetries--
+		}
+		if s.breaker.probe == t {
+			s.breaker.probe = nil
+		}
+		l.sortKey(s.limited, s.key)
+	case t.later:
+		t.later = false
+		s.later.Remove(t.index)
+		s.waiting--
+	default:
+		l.unline(t)
+		s.waiting--
+	}
+	t.in = nil
+}
+
+// unline takes a ticket out of the line of its key.
+func (l *limiter) unline(t *ticket) {
+	s := t.in
+	if t.retry {
+		s.retries--
+	}
+	l.unsortKey(s.limited, s.key)
+	s.key.line.Remove(t.index)
+	l.sortKey(s.limited, s.key)
+}
+
+// unsortKey takes a key out of the heap that it is in, before its first ticket changes.
+func (l *limiter) unsortKey(p *limited, k *limitedKey) {
+	switch k.where {
+	case keyReady:
+		p.ready.Remove(k.index)
+	case keyBlocked:
+		p.blocked.Remove(k.index)
+	case keyIdle:
+	}
+	k.where = keyIdle
+}
+
+// sortKey puts a key into the heap where it belongs.
+func (l *limiter) sortKey(p *limited, k *limitedKey) {
+	l.unsortKey(p, k)
+	if k.line.Len() == 0 {
+		return
+	}
+	why, until := k.full(&p.limits, k.offered, l.now)
+	if why == core.HeldNone {
+		k.where = keyReady
+		p.ready.Push((*readyKey)(k))
+		return
+	}
+	if k.due = until; until == 0 {
+		k.due = never
+	}
+	k.where = keyBlocked
+	p.blocked.Push((*blockedKey)(k))
+}
+
+// look offers turns as far as a place has room, and notes when it wants to be looked at again.
+func (l *limiter) look(p *limited) {
+	for p.blocked.Len() > 0 && p.blocked.First().due <= l.now {
+		l.sortKey(p, (*limitedKey)(p.blocked.First()))
+	}
+	for p.later.Len() > 0 {
+		if _, full := p.tries.full(p.limits.Retries, p.offeredRetries+p.retries, l.now); full {
+			break
+		}
+		t := p.later.First()
+		p.later.Remove(t.index)
+		t.later = false
+		l.join(t)
+	}
+	for p.ready.Len() > 0 {
+		t := p.ready.First().line.First()
+		held := t.in.refuses(t, l.now)
+		if held.Reason == core.HeldNone {
+			l.offer(t)
+			continue
+		}
+		if held.Reason != core.HeldRetries {
+			break
+		}
+		l.unline(t)
+		l.putLater(t)
+		l.notify(t, held)
+	}
+	l.retime(p)
+}
+
+func (l *limiter) lookAll(shares []ticketShare) {
+	for i := range shares {
+		l.look(shares[i].limited)
+	}
+}
+
+// offer gives a ticket its turn.
+func (l *limiter) offer(t *ticket) {
+	s := t.in
+	l.unline(t)
+	s.waiting--
+	t.offered = true
+	s.offered++
+	s.key.offered++
+	if t.retry {
+		s.offeredRetries++
+	}
+	if s.breaker.open {
+		s.breaker.probe = t
+	}
+	l.sortKey(s.limited, s.key)
+	t.client.turns = append(t.client.turns, t)
+	t.client.called.Store(true)
+	l.called = append(l.called, t)
+}
+
+// notify has a ticket's client record why it is held now.
+func (l *limiter) notify(t *ticket, held core.Held) {
+	if t.held = held; t.noted {
+		return
+	}
+	t.noted = true
+	t.client.notices = append(t.client.notices, t)
+	t.client.noted.Store(true)
+	l.called = append(l.called, t)
+}
+
+// tellAgain notifies all who wait for a place why they do, after its breaker has changed.
+func (l *limiter) tellAgain(p *limited) {
+	var all []*ticket
+	for i := range p.later.Len() {
+		all = append(all, p.later.At(i))
+	}
+	for _, k := range p.keys {
+		for i := range k.line.Len() {
+			all = append(all, k.line.At(i))
+		}
+	}
+	slices.SortFunc(all, func(a, b *ticket) int { return cmp.Compare(a.order, b.order) })
+	for _, t := range all {
+		held := t.in.refuses(t, l.now)
+		if held.Reason != core.HeldNone && held != t.held {
+			l.notify(t, held)
+		}
+	}
+}
+
+// retime notes when a place is to be looked at again.
+func (l *limiter) retime(p *limited) {
+	p.due = never
+	consider := func(at core.Time) {
+		if at > l.now {
+			p.due = min(p.due, at)
+		}
+	}
+	if p.ready.Len() > 0 {
+		t := p.ready.First().line.First()
+		if held := t.in.refuses(t, l.now); held.Reason != core.HeldBreaker || p.breaker.probe == nil {
+			consider(held.Until)
+		}
+	}
+	if p.blocked.Len() > 0 && p.blocked.First().due != never {
+		consider(p.blocked.First().due)
+	}
+	if p.later.Len() > 0 {
+		until, _ := p.tries.full(p.limits.Retries, p.offeredRetries+p.retries, l.now)
+		consider(until)
+	}
+	switch {
+	case p.due == never && p.index != heap.Gone:
+		l.dues.Remove(p.index)
+	case p.due == never:
+	case p.index == heap.Gone:
+		l.dues.Push(p)
+	default:
+		l.dues.Fix(p.index)
+	}
+}

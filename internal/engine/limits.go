@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// bounds are the limits that a step's attempts share with others: those of its queue and of its service. What the
+// engine's configuration says about one replaces what the definition says.
+func (p *Partition) bounds(r *run, step core.StepID) []bound {
+	spec, def := r.state.Steps[step].Spec, r.state.Attached()
+	var ofDef map[string]*policy.QueueLimits
+	if def != nil {
+		ofDef = def.Queues
+	}
+	if spec.Share == nil && len(p.cfg.Queues) == 0 && ofDef == nil {
+		return nil
+	}
+	var out []bound
+	name := spec.Queue
+	if spec.Share != nil && spec.Share.Queue != "" {
+		name = spec.Share.Queue
+	}
+	if l := limitsOf(p.cfg.Queues, ofDef, name); l != nil {
+		out = append(out, bound{place{name: name}, l})
+	}
+	if spec.Share == nil || spec.Share.Service == "" {
+		return out
+	}
+	if def != nil {
+		ofDef = def.Services
+	}
+	if l := limitsOf(p.cfg.Services, ofDef, spec.Share.Service); l != nil {
+		out = append(out, bound{place{service: true, name: spec.Share.Service}, l})
+	}
+	return out
+}
+
+// limitsOf returns the limits of a name; nil: there are none.
+func limitsOf(
+	own map[string]policy.QueueLimits, ofDef map[string]*policy.QueueLimits, name string,
+) *policy.QueueLimits {
+	l, ok := own[name]
+	if !ok {
+		if ofDef[name].Zero() {
+			return nil
+		}
+		return ofDef[name]
+	}
+	if l.Zero() {
+		return nil
+	}
+	return &l
+}
+
+// bind makes an attempt known to the limiter.
+func (p *Partition) bind(o *offer, bounds []bound) {
+	s := &o.run.state.Steps[o.step]
+	o.ticket = &ticket{
+		token: o.token(), client: p.tasks.client, queue: o.queue.queueKey, prio: o.prio, retry: s.Counted > 1,
+	}
+	var since core.Time
+	if s.Shared != nil {
+		since = s.Shared.Since
+	}
+	p.tasks.tickets++
+	p.tasks.matcher.limiter.ticket(o.ticket, s.ShareKey(), bounds, s.HeldNow(), since, p.now)
+	if s.HeldNow().Reason != core.HeldNone {
+		o.queue.turns = append(o.queue.turns, o) // held when its run was last in memory: where no worker is, no longer
+	}
+}
+
+// admit asks the limiter to let an attempt start, for which a slot is reserved. If it is held, that is recorded.
+func (p *Partition) admit(o *offer) bool {
+	held, ok := p.tasks.matcher.limiter.start(o.ticket, p.now)
+	if ok {
+		p.tasks.admitted = o.ticket
+		return true
+	}
+	o.heldBack = true
+	p.tasks.unreserve()
+	p.recordHeld(o, held)
+	return false
+}
+
+// recordHeld records why an attempt is held.
+func (p *Partition) recordHeld(o *offer, held core.Held) {
+	if o.run.state.Steps[o.step].HeldNow() != held {
+		_ = p.advance(o.run, nil, core.TaskHeld{Step: o.step, Attempt: o.attempt, Held: held})
+	}
+}
+
+// takeTurns puts the attempts whose turn it is back into their task queues.
+func (p *Partition) takeTurns() {
+	for _, t := range p.tasks.matcher.limiter.turns(p.tasks.client) {
+		o := p.tasks.offers[t.token]
+		if o == nil || o.ticket != t || !o.heldBack {
+			continue // it has been withdrawn, or has asked again by itself
+		}
+		o.heldBack = false
+		o.queue.waiting.Push(o)
+		o.queue.turns = append(o.queue.turns, o)
+		p.tasks.listForMatch(o.queue)
+	}
+}
+
+// passTurns lets others have the turns of attempts for which there is no worker now.
+func (p *Partition) passTurns(q *taskQueue) {
+	turns := q.turns
+	q.turns = nil
+	for _, o := range turns {
+		p.pass(o)
+	}
+}
+
+// pass gives up the turn of an attempt, if it has one. A worker or its function is what it waits for then. That a
+// breaker holds it stays recorded until its instant, for the next process to find.
+func (p *Partition) pass(o *offer) {
+	if o.ticket == nil || o.heldBack || p.tasks.offers[o.token()] != o {
+		return
+	}
+	p.tasks.matcher.limiter.pass(o.ticket)
+	if h := o.run.state.Steps[o.step].HeldNow(); h.Reason != core.HeldBreaker || h.Until <= p.now {
+		p.recordHeld(o, core.Held{})
+	}
+}
+
+// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so
+// many at most. It reports whether there are more of them.
+func (p *Partition) tickLimits(most int) (more bool) {
+	t := &p.tasks
+	if t.tickets == 0 {
+		return false
+	}
+	t.matcher.limiter.tick(t.client, p.now)
+	if !t.client.noted.Load() {
+		return false
+	}
+	for _, n := range t.matcher.limiter.notices(t.client, max(most, 1)) {
+		if o := t.offers[n.token]; o != nil && o.ticket == n.ticket && o.heldBack {
+			p.recordHeld(o, n.held)
+			p.settle()
+		}
+	}
+	return t.client.noted.Load()
+}
+
+// limitsDue is when the limiter wants a Tick; zero: never.
+func (p *Partition) limitsDue() core.Time {
+	switch t := &p.tasks; {
+	case t.tickets == 0:
+		return 0
+	case t.client.noted.Load():
+		return p.now
+	default:
+		return t.matcher.limiter.nextDue()
+	}
+}
+
+// judge tells the limiter how attempts ended that it let start.
+func (p *Partition) judge(t *transition) {
+	for _, rec := range t.out.Entry.Records {
+		ended, ok := rec.(core.AttemptEnded)
+		if !ok {
+			continue
+		}
+		failed, known := serviceFailed(ended.Failure)
+		tok := core.Token{Run: t.run.id(), Step: ended.Step, Attempt: t.run.state.Steps[ended.Step].Attempt}
+		of := p.tasks.held[tok].ticket
+		if of == nil {
+			tok.Attempt-- // the next one may be ready in the same entry
+			of = p.tasks.held[tok].ticket
+		}
+		if of != nil && known {
+			p.tasks.matcher.limiter.ended(of, failed, p.now)
+		}
+	}
+}
+
+// serviceFailed reports whether the end of an attempt shows that the service fails; known is false where it shows
+// nothing.
+func serviceFailed(f *policy.Failure) (failed, known bool) {
+	if f == nil {
+		return false, true
+	}
+	switch f.Kind {
+	case policy.KindError:
+		return true, true
+	case policy.KindFailed:
+		return false, true
+	case policy.KindTimeout:
+		// A limit that spans attempts, or the run, may have cut off one that had only begun.
+		return true, f.Limit.PerAttempt()
+	default:
+		return false, false
+	}
+}
+
+// leave takes an attempt from the limiter, when it waits no more or its work is over.
+func (t *tasks) leave(of *ticket) {
+	if of != nil {
+		t.tickets--
+		t.matcher.limiter.leave(of, 0)
+	}
+}
+
+// leaveAll takes all waiting attempts from the limiter.
+func (t *tasks) leaveAll() {
+	if t.tickets == 0 {
+		return
+	}
+	var all []*ticket
+	for _, o := range t.offers {
+		if o.ticket != nil {
+			all = append(all, o.ticket)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ticket) int { return cmp.Compare(a.order, b.order) })
+	for _, of := range all {
+		t.leave(of)
+	}
+}
+
+// unadmit gives back what the limiter gave an attempt that did not start.
+func (t *tasks) unadmit() {
+	if of := t.admitted; of != nil {
+		t.admitted = nil
+		t.tickets--
+		t.matcher.limiter.undo(of)
+	}
+}
+
+// withSlots returns the attempts that have a slot, always in the same order.
+func (t *tasks) withSlots() []core.Token {
+	return slices.SortedFunc(maps.Keys(t.held), func(a, b core.Token) int {
+		return cmp.Or(bytes.Compare(a.Run[:], b.Run[:]), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Attempt, b.Attempt))
+	})
+}

@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// noteStopped notes, before an entry is folded, the steps that end badly in it because their run ends or is to end.
+func (m *bodyModel) noteStopped(a *account, e core.Entry) {
+	ending := a.state.CancelAsked || a.state.Closing != nil
+	byHand := false
+	for _, rec := range e.Records {
+		switch rec := rec.(type) {
+		case core.CancelAsked, core.RunClosing, core.RunEnded:
+			ending = true
+		case core.Operated:
+			byHand = byHand || rec.Op == core.OpFail
+		default:
+		}
+	}
+	for _, rec := range e.Records {
+		switch rec := rec.(type) {
+		case core.StepEnded:
+			limit := policy.LimitNone
+			if rec.Failure != nil && rec.Phase == core.StepTimedOut {
+				limit = rec.Failure.Limit
+			}
+			if ending && !byHand || limit == policy.LimitExecution || limit == policy.LimitRun {
+				m.stopped[rec.Step] = endedBadly(rec.Phase)
+			}
+		case core.StepReset:
+			if rec.Restart {
+				delete(m.stopped, rec.Step)
+			}
+		case core.RunClosing:
+			m.from = rec.From
+		default:
+		}
+	}
+}
+
+// endedBadly reports whether a step of that phase can be retried.
+func endedBadly(p core.StepPhase) bool {
+	return p == core.StepFailed || p == core.StepTimedOut || p == core.StepCancelled
+}
+
+// checkRetry holds an operator's retry, before it is folded, against what it should do: the steps that the failure came
+// from begin again, with those that only the run's end has stopped; and what the program decided when it had seen one
+// of those failures is dropped.
+func (m *bodyModel) checkRetry(a *account, e core.Entry) {
+	op, ok := e.Records[0].(core.Operated)
+	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) {
+		return
+	}
+	from := m.from
+	if op.Op == core.OpRetryStep {
+		from = []core.StepID{op.Step}
+	} else if !a.model.closed {
+		m.u.violate(Decided, a.id, "an open run is retried, and its body may have dealt with its failures")
+	}
+	if cancelsParts(m.program.main) || cancelsParts(m.program.undo) {
+		return // what a scope's cancel ends is restarted, too; that the program goes on as before is checked
+	}
+	since := m.since(a)
+	seen := set{}
+	for _, s := range since {
+		seen = seen.with(s)
+	}
+	restart, drop := map[core.StepID]bool{}, map[core.StepID]bool{}
+	for id, s := range since {
+		for _, cause := range from {
+			if s[a.state.Steps[cause].Key()] {
+				drop[id] = true
+			}
+		}
+	}
+	for _, id := range from {
+		restart[id] = !drop[id]
+	}
+	for id, is := range m.stopped {
+		if step := &a.state.Steps[id]; is && a.model.closed && !step.Spec.Hook && !step.Dropped && !seen[step.Key()] {
+			restart[id] = !drop[id]
+		}
+	}
+	if !a.model.closed && len(drop) > 0 {
+		m.u.violate(Decided, a.id, "step %d of an open run is retried, and its body has gone on from its failure",
+			op.Step)
+	}
+	m.compareRetry(a, e, chosen(restart), chosen(drop))
+}
+
+func chosen(m map[core.StepID]bool) []core.StepID {
+	maps.DeleteFunc(m, func(_ core.StepID, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(m))
+}
+
+func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.StepID) {
+	var restarted, dropped []core.StepID
+	for _, rec := range e.Records {
+		switch rec := rec.(type) {
+		case core.StepReset:
+			restarted = append(restarted, rec.Step)
+		case core.RunReopened:
+			for _, id := range rec.Drop {
+				if !a.state.Steps[id].Spec.Hook {
+					dropped = append(dropped, id)
+				}
+			}
+		default:
+		}
+	}
+	slices.Sort(restarted)
+	slices.Sort(dropped)
+	if !slices.Equal(restarted, restart) || !slices.Equal(dropped, drop) {
+		m.u.violate(Decided, a.id, "a retry restarts the steps %v and drops %v; it should restart %v and drop %v",
+			restarted, dropped, restart, drop)
+	}
+	m.u.checker.rewound += len(drop)
+}
+
+// since returns, for each step that the program has decided, the failed steps that it had seen by then.
+func (m *bodyModel) since(a *account) map[core.StepID]set {
+	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
+	m.program.walkThrough(kn, a.state.Input, m.stop)
+	out := map[core.StepID]set{}
+	for i := range a.state.Steps {
+		if s := &a.state.Steps[i]; !s.Dropped && !s.Spec.Hook {
+			out[s.ID] = kn.steps[s.Spec.Name].since
+		}
+	}
+	return out
+}
+
+// checkFrom checks where the failure of a run came from that its body closes.
+func (m *bodyModel) checkFrom(a *account, expected []string, from []core.StepID) {
+	want := map[core.StepID]bool{}
+	for i := range a.state.Steps {
+		if s := &a.state.Steps[i]; !s.Dropped && slices.Contains(expected, s.Key()) {
+			want[s.ID] = true
+		}
+	}
+	if got := slices.Sorted(slices.Values(from)); !slices.Equal(slices.Compact(got), chosen(want)) {
+		m.u.violate(Decided, a.id, "the run's failure came from the steps %v; %v is recorded", expected, from)
+	}
+}
+
+// cancelsParts reports whether a program cancels parts of itself.
+func cancelsParts(actions []action) bool {
+	return slices.ContainsFunc(actions, func(act action) bool {
+		inside := cancelsParts(act.then) || slices.ContainsFunc(act.parts, cancelsParts)
+		return inside || act.kind == doScope || act.cancelsLoser
+	})
+}

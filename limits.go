@@ -1,0 +1,57 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// QueueLimits hold back the steps that share a queue or a service; see Config.Queues.
+type QueueLimits = policy.QueueLimits
+
+// Rate is how many may start within any time of that length: Rate{N: 10, Per: time.Second}.
+type Rate = policy.Rate
+
+// Breaker holds back the steps that share a queue or a service while they fail: Breaker{Failures: 5}.
+type Breaker = policy.Breaker
+
+// share says whose limits bound a step. The step of a body stays on the queue that only its own process serves.
+func (o *stepOptions) share(spec *core.StepSpec) {
+	if spec.Kind != core.KindTask {
+		return
+	}
+	s := core.Share{Service: o.service, Key: o.key}
+	if spec.Type == body.TypeLocal {
+		s.Queue, spec.Queue = o.queue, ""
+	}
+	if s != (core.Share{}) {
+		spec.Share = &s
+	}
+}
+
+// knows reports whether a queue is in the configuration.
+func (h *host) knows(queue string) bool {
+	_, known := h.queues[queue]
+	return known
+}
+
+// checkLimits refuses limits that make no sense.
+func checkLimits(field string, all map[string]QueueLimits) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		l := all[name]
+		err := l.Check()
+		if err == nil && name == "" {
+			err = errors.New("the name is empty")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("Config.%s[%q]: %w", field, name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
