@@ -251,8 +251,8 @@ var (
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
-		"name", "description", "service", "needs", "when", "continueOn", "forEach", "each", "more", "concurrency", "timeout",
-		"retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"name", "description", "service", "needs", "when", "continueOn", "forEach", "each", "more", "concurrency",
+		"timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}

@@ -136,7 +136,7 @@ func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step,
 		message = fmt.Sprintf("step %q: %s", step, message)
 	}
 	l.add(severity, at, code, step, "%s", message)
-	if file, pos, known := tree.CutPlace(origin); known { // where the limit was set says more than where the step stands
+	if file, pos, known := tree.CutPlace(origin); known { // where it was set says more than where the step stands
 		last := &l.findings[len(l.findings)-1]
 		last.File, last.Pos = file, pos
 	}

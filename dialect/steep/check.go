@@ -267,10 +267,11 @@ type moment struct {
 }
 
 // circle finds actions that wait for each other, by dependsOn or by what they read. A for action begins when its input
-// is there; then what is in it waits for what it needs by itself. What it yields is there when that was made, and it has
-// ended when all that is in it has.
+// is there; then what is in it waits for what it needs by itself. What it yields is there when that was made, and it
+// has ended when all that is in it has.
 func (c *checker) circle(actions []*action) {
-	byID, makers, yields, outer := map[string]*action{}, map[string]*action{}, map[string]*action{}, map[*action]*action{}
+	byID, makers := map[string]*action{}, map[string]*action{}
+	yields, outer := map[string]*action{}, map[*action]*action{}
 	walk(actions, func(a *action) {
 		byID[a.id] = a
 		for _, o := range a.outputs {

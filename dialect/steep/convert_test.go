@@ -288,7 +288,8 @@ func one(actions string) (*dialect.Conversion, error) {
 func TestQuoted(t *testing.T) {
 	for field, want := range map[string]bool{
 		`retries: {maxAttempts: "3"}`: true, `retries: {maxAttempts: " 3 "}`: true,
-		`retries: {maxAttempts: "1.5"}`: false, `retries: {maxAttempts: ""}`: false, `retries: {maxAttempts: "x"}`: false,
+		`retries: {maxAttempts: "1.5"}`: false, `retries: {maxAttempts: ""}`: false,
+		`retries: {maxAttempts: "x"}`:        false,
 		`retries: {exponentialBackoff: "2"}`: true, `retries: {exponentialBackoff: "1.5"}`: false,
 		`maxRuntime: {timeout: 5s, errorOnTimeout: "true"}`: true,
 		`maxRuntime: {timeout: 5s, errorOnTimeout: "TRUE"}`: true,
@@ -302,7 +303,9 @@ func TestQuoted(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for priority, want := range map[string]bool{`"7"`: true, `" 7 "`: true, `"1.5"`: false, `"yes"`: false, `""`: false} {
+	for priority, want := range map[string]bool{
+		`"7"`: true, `" 7 "`: true, `"1.5"`: false, `"yes"`: false, `""`: false,
+	} {
 		c, err := one("priority: " + priority + "\nactions: [{type: execute, service: s}]\n")
 		if (err == nil) != want || want && *c.Flow.Defaults.Priority != 7 {
 			t.Errorf("priority %s: %v", priority, err)
@@ -334,5 +337,33 @@ func TestInline(t *testing.T) {
 	_, err = one("actions: [{type: execute, service: s, outputs: [{id: out, var: {id: v, value: 1}}]}]\n")
 	if err == nil || !strings.Contains(err.Error(), `the output variable "v" has a value`) {
 		t.Error(err)
+	}
+}
+
+// TestFolderInChain: a folder that an action of the same process chain reads is handed over as its path; any other
+// reader gets the files in it.
+func TestFolderInChain(t *testing.T) {
+	c, err := one(`actions:
+  - {type: execute, id: make, service: dir, outputs: [{id: out, var: folder}]}
+  - {type: execute, id: use, service: s, inputs: [{id: in, var: folder}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := write(t, c); strings.Contains(text, "folder.files") || !strings.Contains(text,
+		"[./s, \"${{ input.tmpPath }}/${{ run.id }}/make.out\"]") {
+		t.Error(text)
+	}
+	c, err = one(`actions:
+  - {type: execute, id: make, service: dir, outputs: [{id: out, var: folder}]}
+  - {type: execute, id: use, service: s, inputs: [{id: in, var: folder}]}
+  - {type: execute, id: too, service: s, inputs: [{id: in, var: folder}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := write(t, c); strings.Count(text, "name: folder.files") != 1 || strings.Count(text,
+		"needs: [folder.files]") != 2 {
+		t.Error(text)
 	}
 }

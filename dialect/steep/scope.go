@@ -38,10 +38,12 @@ type unit struct {
 // scope prepares the flow for a list of actions.
 func (c *converter) scope(name string, actions []*action) *scope {
 	s := &scope{
-		converter: c, doc: &flow.Document{File: c.file.Name(), Name: name}, unitOf: map[*action]*unit{}, owners: map[*flow.Step]*unit{},
+		converter: c, doc: &flow.Document{File: c.file.Name(), Name: name},
+		unitOf: map[*action]*unit{}, owners: map[*flow.Step]*unit{},
 		makers: map[string]*unit{}, makes: map[string]*loop{}, loopOf: map[*action]*loop{},
 		in: map[*action]*loop{}, enums: map[string]*loop{},
-		known: map[string]*value{}, listed: map[string]*value{}, chain: map[*action]int{}, lists: map[int][]*action{},
+		known: map[string]*value{}, listed: map[string]*value{},
+		chain: map[*action]int{}, lists: map[int][]*action{},
 	}
 	s.doc.Defaults.Priority = c.w.priority
 	g := newGenerator(c.constants, c.targets, s.stops, s.dynamic)

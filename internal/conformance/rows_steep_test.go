@@ -147,13 +147,13 @@ func steepClocks(t *testing.T) {
 		"deadline: 4m":            {"work@8m-9m timeout deadline", "CANCELLED"},
 		"deadline: {timeout: 4m}": {"work@8m-9m timeout deadline", "CANCELLED"},
 	} {
-		perform(t, busy(text+retries), map[string][]try{"before": {{run: 5 * time.Minute}}, "work": {first, second}}, nil,
-			func(s *stage, r *core.Run) {
-				lines := s.attempts()
-				if got := lines[len(lines)-1]; got != c.want || s.steepStatus(r) != c.status {
-					t.Errorf("%s: %s, %s\nwant %s, %s", text, got, s.steepStatus(r), c.want, c.status)
-				}
-			}, func(s *stage) { s.slots = 1 })
+		script := map[string][]try{"before": {{run: 5 * time.Minute}}, "work": {first, second}}
+		perform(t, busy(text+retries), script, nil, func(s *stage, r *core.Run) {
+			lines := s.attempts()
+			if got := lines[len(lines)-1]; got != c.want || s.steepStatus(r) != c.status {
+				t.Errorf("%s: %s, %s\nwant %s, %s", text, got, s.steepStatus(r), c.want, c.status)
+			}
+		}, func(s *stage) { s.slots = 1 })
 	}
 }
 
