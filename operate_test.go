@@ -82,7 +82,7 @@ func TestOperationsRefused(t *testing.T) {
 		if err := r.Cancel(t.Context(), ""); !errors.Is(err, pawl.ErrRunClosed) {
 			t.Errorf("cancel after the end: %v", err)
 		}
-		if err := r.Send(t.Context(), "late", 1); !errors.Is(err, pawl.ErrRunClosed) {
+		if err := pawl.Event[int]("late").Send(t.Context(), e, r.ID, 1); !errors.Is(err, pawl.ErrRunClosed) {
 			t.Errorf("an event after the end: %v", err)
 		}
 		if _, err := e.DescribeRun(t.Context(), "nobody"); !errors.Is(err, pawl.ErrNotFound) {
@@ -208,6 +208,33 @@ func TestParentClose(t *testing.T) {
 			}
 		}, parent, child)
 	}
+}
+
+// TestCancelWithAnAbandonedChild: the parent waits for its child, and is cancelled. The child goes on.
+func TestCancelWithAnAbandonedChild(t *testing.T) {
+	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) {
+		return 0, pawl.Sleep(ctx, "s", "10h")
+	})
+	parent := pawl.Define("parent", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Child(ctx, "child", child, none{}, pawl.ParentClose("abandon"))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := parent.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		if err := r.Cancel(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		for workflow, want := range map[string]pawl.Phase{"parent": pawl.PhaseCancelled, "child": pawl.PhaseWaiting} {
+			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: workflow})
+			if err != nil || len(runs) != 1 || runs[0].Phase != want {
+				t.Errorf("the %s is %v, want %s; %v", workflow, runs, want, err)
+			}
+		}
+	}, parent, child)
 }
 
 // recorder is an Observer.
@@ -377,7 +404,7 @@ func TestRunErrors(t *testing.T) {
 			pawl.ErrTimedOut, false,
 		},
 		"no event": {
-			func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) },
+			func(ctx pawl.Context) (int, error) { return pawl.Event[int]("e").Wait(ctx, pawl.Within("1s")) },
 			pawl.ErrDeadlineExceeded, false,
 		},
 		"cancelled": {func(ctx pawl.Context) (int, error) {

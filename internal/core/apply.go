@@ -25,9 +25,11 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
 		r.Phase, r.EndedAt, r.Failure = rec.Phase, at, rec.Failure
-		if c := r.Closing; c != nil && c.Phase == rec.Phase {
-			r.Output, r.Failure = c.Output, c.Failure
-			r.cameFrom(c.From)
+		if c := r.Closing; c != nil {
+			r.cameFrom(c.From) // also if it was terminated before its attempts had stopped
+			if c.Phase == rec.Phase {
+				r.Output, r.Failure = c.Output, c.Failure
+			}
 		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 	case RunReopened:
@@ -45,6 +47,12 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Signals = append(r.Signals, Signal{
 			Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken,
 		})
+	case StatePublished:
+		r.applyPublished(at, rec)
+	case UpdateAccepted:
+		r.applyAccepted(rec)
+	case UpdateAnswered:
+		r.applyAnswered(rec)
 	case StepBegan:
 		r.applyBegan(at, rec)
 	case StepOmitted:
@@ -95,6 +103,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 		r.unfollow(id)
 	}
 	r.byKey = nil
+	r.forgetPlaces()
 }
 
 func (r *Run) applyStopping(rec RunStopping) {
@@ -188,7 +197,10 @@ func (r *Run) applyStep(at Time, rec Record) {
 		}
 		r.noteClosed(rec.Step)
 	case StepReset:
-		r.bodyPending = r.bodyPending || rec.Restart
+		if rec.Restart {
+			r.bodyPending = true
+			r.forgetPlaces()
+		}
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:
 		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })

@@ -36,6 +36,7 @@ type universe struct {
 	store         journal.Journal // the storage as nodes see it; a test may have wrapped it
 	partitions    []*simPartition // by number
 	opening       bool            // a node is in Open
+	takingOver    bool            // a second owner is in its first Open
 	nodeCount     int
 	profile       profile
 	diskFullUntil core.Time // until then appends fail with ErrFull
@@ -48,6 +49,7 @@ type universe struct {
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
+	talkers   *talkers
 	operator  *operator
 	crashes   int
 	violation *Violation
@@ -101,7 +103,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	// A lease ends only when the universe ends it.
 	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return epoch }
 	u.end = epoch.Add(u.span(10*time.Second, opt.Span))
-	u.clients = newClients(u)
+	u.clients, u.talkers = newClients(u), newTalkers(u)
 	u.wrapStore()
 	for n := range u.profile.partitions {
 		u.partitions = append(u.partitions, &simPartition{number: n})
@@ -114,6 +116,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 		s.node.open()
 	}
 	u.clients.plan()
+	u.talkers.plan()
 	if !opt.NoFaults {
 		u.planFaults()
 	}
@@ -285,6 +288,9 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 			return errDisk
 		}
 	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
+		if op == memory.OpAcquire && u.takingOver {
+			return nil // the former owner would stay the owner, and its workers were ended
+		}
 		if u.opening && !u.noFaults && u.chance(u.profile.uncertainAppends/4) {
 			return errDisk
 		}

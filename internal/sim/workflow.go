@@ -243,6 +243,9 @@ func (g *flowGenerator) loops() {
 	g.WriteString(own.String())
 }
 
+// loopSteps are the loops and the steps with each.
+var loopSteps = []string{"loop", "begins", "follows", "parts", "part", "gathers"}
+
 func (g *flowGenerator) task(indent int) {
 	g.service(indent)
 	if g.chance(0.1) {
