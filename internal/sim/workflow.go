@@ -237,7 +237,7 @@ func (g *flowGenerator) loops() {
 	own.task(2)
 	step("gathers", "each: loop")
 	own.line(2, "needs: [part]")
-	own.line(2, `sleep: "${{ len(steps.part.outputs) }}s"`)
+	own.line(2, `sleep: "${{ 1 + len(steps.part.outputs) }}s"`)
 	step("ends", "needs: [%s]", pick(own.random, []string{"gathers", "part, follows", "parts"}))
 	own.task(2)
 	g.WriteString(own.String())
