@@ -46,8 +46,9 @@ lint: ## run golangci-lint; the first time it is compiled, which takes a minute 
 	$(LINT) run
 
 .PHONY: vet
-vet: ## run go vet
+vet: ## run go vet, and pawlvet over the workflows
 	$(GO) vet ./...
+	$(GO) run ./cmd/pawlvet ./...
 
 .PHONY: check
 check: fmt lint vet race ## what to run before sending a change: format, lint, vet, tests with race

@@ -348,7 +348,7 @@ func TestVersionOfSeveralGoroutines(t *testing.T) {
 			})
 			early := pawl.Go(ctx, "early", func(ctx pawl.Context) (int, error) {
 				if changed {
-					<-time.After(time.Second) // virtual: it computes while the other one goes on
+					<-time.After(time.Second) //pawlvet:ignore virtual: it computes while the other one goes on
 				}
 				return wrap(ctx)
 			})

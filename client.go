@@ -333,11 +333,11 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		},
 		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure),
 	}
-	if p := r.Published; p != nil {
-		d.State, d.StateAt = p.Value, p.At.Std()
-	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()
+	}
+	if p := r.Published; p != nil {
+		d.State, d.StateAt = p.Value, p.At.Std()
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]

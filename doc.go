@@ -56,5 +56,5 @@
 // after a restart.
 //
 // Package outbox starts runs and sends events within a transaction of your own database. Package pawltest tests
-// workflows in virtual time.
+// workflows in virtual time. The command pawlvet, a tool for go vet, finds what a body must not do.
 package pawl

@@ -38,7 +38,7 @@ func TestLateEnds(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			<-time.After(c.computes)
+			<-time.After(c.computes) //pawlvet:ignore virtual time, in which the body computes
 			then := func(name string) *pawl.Future[int] {
 				return pawl.Async(ctx, fmt.Sprint(name, n), func(context.Context) (int, error) { return n, nil })
 			}

@@ -23,6 +23,7 @@ func TestMisuse(t *testing.T) {
 		switch how {
 		case "nested":
 			return pawl.Step(ctx, "outer", func(context.Context) (int, error) {
+				//pawlvet:ignore the mistake that is tested
 				return pawl.Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
 			})
 		case "name":
@@ -133,8 +134,8 @@ func TestMisuseBesideTheBody(t *testing.T) {
 		nested := pawl.Async(ctx, "nested", func(context.Context) (bool, error) {
 			told := false
 			for n := 0; !told || n < 500; n++ {
-				pawl.Now(ctx)
-				_, err := pawl.Version(ctx, "inner", 1, 1)
+				pawl.Now(ctx)                              //pawlvet:ignore the mistake that is tested
+				_, err := pawl.Version(ctx, "inner", 1, 1) //pawlvet:ignore the mistake that is tested
 				told = told || errors.Is(err, pawl.ErrNested)
 			}
 			return told, nil
@@ -162,19 +163,19 @@ func TestForeignGoroutine(t *testing.T) {
 		told, foreign := make(chan error), func() error { return pawl.Sleep(ctx, "nap", "1h") }
 		switch how {
 		case "waits":
-			go func() { told <- foreign() }()
-			<-told // and ignores it
+			go func() { told <- foreign() }() //pawlvet:ignore the mistake that is tested
+			<-told                            //pawlvet:ignore the mistake that is tested; its answer is ignored
 		case "another branch":
 			branch := pawl.Go(ctx, "b", func(pawl.Context) (int, error) { return 0, foreign() })
 			return branch.Get(ctx)
 		case "UUID":
 			return 0, pawl.Do(ctx, "s", func(context.Context) error {
-				t.Errorf("a step got %s", pawl.UUID(ctx))
+				t.Errorf("a step got %s", pawl.UUID(ctx)) //pawlvet:ignore the mistake that is tested
 				return nil
 			})
 		case "Random":
 			return 0, pawl.Do(ctx, "s", func(context.Context) error {
-				t.Errorf("a step got %d", pawl.Random(ctx).Int())
+				t.Errorf("a step got %d", pawl.Random(ctx).Int()) //pawlvet:ignore the mistake that is tested
 				return nil
 			})
 		}

@@ -210,6 +210,33 @@ func TestParentClose(t *testing.T) {
 	}
 }
 
+// TestCancelWithAnAbandonedChild: the parent waits for its child, and is cancelled. The child goes on.
+func TestCancelWithAnAbandonedChild(t *testing.T) {
+	child := pawl.Define("child", func(ctx pawl.Context, _ none) (int, error) {
+		return 0, pawl.Sleep(ctx, "s", "10h")
+	})
+	parent := pawl.Define("parent", func(ctx pawl.Context, _ none) (int, error) {
+		return pawl.Child(ctx, "child", child, none{}, pawl.ParentClose("abandon"))
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := parent.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		if err := r.Cancel(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(time.Minute)
+		for workflow, want := range map[string]pawl.Phase{"parent": pawl.PhaseCancelled, "child": pawl.PhaseWaiting} {
+			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: workflow})
+			if err != nil || len(runs) != 1 || runs[0].Phase != want {
+				t.Errorf("the %s is %v, want %s; %v", workflow, runs, want, err)
+			}
+		}
+	}, parent, child)
+}
+
 // recorder is an Observer.
 type recorder struct {
 	mu   sync.Mutex

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -369,6 +370,47 @@ func TestRetryWithScopes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship tell" {
+			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
+		}
+	}, w)
+}
+
+// TestRetryAfterACancelledScope: a step did not begin, because the scope was cancelled, and the branch went on without
+// waiting for it. A retry that takes back the cancel also drops what came next.
+func TestRetryAfterACancelledScope(t *testing.T) {
+	s := &store{broken: map[string]bool{"ship": true}}
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+		inner, cancel := pawl.WithCancel(ctx)
+		beside := pawl.Go(inner, "beside", func(ctx pawl.Context) (none, error) {
+			if err := pawl.Sleep(pawl.Detached(ctx), "rest", "1m"); err != nil {
+				return none{}, err
+			}
+			pack := pawl.Async(ctx, "pack", s.do("pack"))
+			err := s.step(pawl.Detached(ctx), "tell")
+			_, packed := pack.Get(ctx)
+			return none{}, errors.Join(err, packed)
+		})
+		err := s.step(ctx, "ship")
+		if err != nil {
+			cancel()
+		}
+		_, _ = beside.Get(ctx)
+		return none{}, err
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r, err := w.Start(t.Context(), e, "", none{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.Result(t.Context())
+		s.mend("ship")
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		const want = "beside/pack beside/tell ship"
+		if _, err := r.Result(ctx); err != nil || s.executed() != want {
 			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
 		}
 	}, w)

@@ -33,7 +33,8 @@ type builder struct {
 	step     string          // the step being compiled, for errors of documents without places
 	ordinal  int32           // of that step, or -1: every step may be named
 	refs     []reference
-	visited  []int32 // by ordinal: the step from which it was last found upstream, plus 1
+	uses     map[int32]bool // the steps that an expression uses; nil: they are checked
+	visited  []int32        // by ordinal: the step from which it was last found upstream, plus 1
 	acyclic  bool
 }
 
@@ -59,7 +60,9 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.compiler = &expr.Compiler{
 		Language: b.def.language, Source: b.Source, Report: b.stepFail,
 		Uses: func(step expr.StepUse, in *tree.Node, offset int) {
-			if b.ordinal >= 0 {
+			if b.uses != nil {
+				b.uses[step.Number] = true
+			} else if b.ordinal >= 0 {
 				b.refs = append(b.refs, reference{b.ordinal, step.Number, in, offset, step.Name})
 			}
 		},
@@ -70,13 +73,15 @@ func build(doc *Document, r *tree.Reports) *definition {
 		return nil
 	}
 	b.index()
+	b.loops()
 	b.needs()
-	b.order()
+	b.loopNeeds()
 	b.policies()
 	b.checkLimits()
 	for i, s := range doc.Steps {
 		b.plan(int32(i), s)
 	}
+	b.order()
 	b.hooks()
 	b.ordinal, b.step = -1, ""
 	b.inputSchema()
@@ -151,10 +156,15 @@ func (b *builder) needs() {
 // order sorts the steps so that each stands after what it needs; what cannot be sorted is a cycle.
 func (b *builder) order() {
 	waiting := make([]int, len(b.doc.Steps))
+	edges, dependents := make([][]int32, len(waiting)), make([][]int32, len(waiting))
 	var ready []int32
 	sorted := 0
 	for i := range waiting {
-		if waiting[i] = len(b.def.plans[i].needs); waiting[i] == 0 {
+		edges[i] = b.edges(int32(i))
+		for _, need := range edges[i] {
+			dependents[need] = append(dependents[need], int32(i))
+		}
+		if waiting[i] = len(edges[i]); waiting[i] == 0 {
 			ready = append(ready, int32(i))
 		}
 	}
@@ -162,7 +172,7 @@ func (b *builder) order() {
 		next := ready[0]
 		ready = ready[1:]
 		sorted++
-		for _, d := range b.def.plans[next].dependents {
+		for _, d := range dependents[next] {
 			if waiting[d]--; waiting[d] == 0 {
 				ready = append(ready, d)
 			}
@@ -177,7 +187,7 @@ func (b *builder) order() {
 	var path []int32
 	for !slices.Contains(path, at) {
 		path = append(path, at)
-		needs := b.def.plans[at].needs
+		needs := edges[at]
 		at = needs[slices.IndexFunc(needs, func(n int32) bool { return waiting[n] > 0 })]
 	}
 	path = path[slices.Index(path, at):]
@@ -203,14 +213,14 @@ func (b *builder) order() {
 func (b *builder) plan(def int32, s *Step) {
 	b.step, b.ordinal = s.Name, def
 	p := &b.def.plans[def]
-	p.item, p.tolerates, p.place = -1, s.ContinueOn, b.Source.Place(s.pos)
+	p.item, p.tolerates, p.step, p.place = -1, s.ContinueOn, s, b.Source.Place(s.pos)
 	if !s.When.IsZero() {
-		p.when = b.compiler.Condition(tree.NodeOf(s.When), varsFlow)
+		p.when = b.compiler.Condition(tree.NodeOf(s.When), b.flowVars(p))
 	}
 	spec := b.spec(s)
 	spec.Def = def
 	p.skipped = spec.Policy.Retry != nil && spec.Policy.Retry.MaxAttempts == 0
-	if s.ForEach.IsZero() {
+	if s.ForEach.IsZero() && p.loop < 0 {
 		p.spec = spec
 		b.action(p, s, varsTask)
 		return
@@ -223,12 +233,26 @@ func (b *builder) plan(def int32, s *Step) {
 	if p.concurrency == 0 {
 		p.concurrency = DefaultConcurrency
 	}
-	p.list = b.compiler.Template(tree.NodeOf(s.ForEach), varsFlow, false)
+	if !s.ForEach.IsZero() {
+		p.list = b.compiler.Template(tree.NodeOf(s.ForEach), b.flowVars(p), false)
+	}
 	p.item = int32(len(b.def.plans))
 	spec.Def = p.item
-	item := plan{spec: spec, place: p.place, tolerates: s.ContinueOn, item: -1, group: def}
-	b.action(&item, s, varsTask|varsItem)
+	item := plan{spec: spec, step: s, place: p.place, tolerates: s.ContinueOn, item: -1, group: def, loop: -1}
+	if p.isLoop {
+		b.more(def, s)
+	} else {
+		b.action(&item, s, varsTask|varsItem)
+	}
 	b.def.plans = append(b.def.plans, item)
+}
+
+// flowVars is what an expression may use that belongs to no attempt of the step.
+func (b *builder) flowVars(p *plan) expr.Vars {
+	if p.loop >= 0 {
+		return varsFlow | varsItem
+	}
+	return varsFlow
 }
 
 // spec gives what the machine needs to know about a step.
@@ -240,7 +264,7 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	}
 	switch action := s.Action.(type) {
 	case nil:
-		if b.Source == nil {
+		if b.Source == nil && s.ForEach.IsZero() {
 			b.stepFail(s.pos, "", "the step does nothing")
 		}
 	case *Task:
@@ -386,7 +410,7 @@ func (b *builder) hook(stage hookStage, s *Step) {
 		b.stepFail(s.pos, "give it a name of its own", "there already is a step %q", s.Name)
 		return
 	}
-	p := plan{item: -1, place: b.Source.Place(s.pos), spec: b.spec(s)}
+	p := plan{item: -1, loop: -1, step: s, place: b.Source.Place(s.pos), spec: b.spec(s)}
 	p.spec.Def, p.spec.Hook = int32(len(b.def.plans)), true
 	if _, waits := s.Action.(*Wait); p.spec.Policy.ScheduleToClose == nil && (!waits || p.spec.Policy.Wait == nil) {
 		p.spec.Policy.ScheduleToClose = &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
@@ -161,7 +162,7 @@ func (b *builder) policies() {
 	for i, s := range b.doc.Steps {
 		b.step, b.ordinal = s.Name, int32(i)
 		vars := varsTask
-		if !s.ForEach.IsZero() {
+		if !s.ForEach.IsZero() || s.Each != "" {
 			vars |= varsItem
 		}
 		b.retryCondition(s.Policy.Retry, vars)
@@ -231,7 +232,10 @@ func (b *builder) visit(def int32) {
 	for len(next) > 0 {
 		last := next[len(next)-1]
 		next = next[:len(next)-1]
-		for _, need := range b.def.plans[last].needs {
+		for _, need := range append(slices.Clone(b.def.plans[last].needs), b.def.plans[last].loop) {
+			if need < 0 {
+				continue
+			}
 			if b.visited[need] != def+1 {
 				b.visited[need] = def + 1
 				next = append(next, need)

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -27,6 +28,7 @@ type decider struct {
 	def              *definition
 	nodes            []stepNode // by ordinal
 	groups           map[int32]*group
+	loops            map[int32]*loop
 	seen             int // of the run's steps, registered
 	open             int // steps that have not ended, begun or not
 	begun            bool
@@ -51,11 +53,14 @@ func newDecider(def *definition) *decider {
 // turn is one call of Decide: the commands so far and the steps whose needs have all ended.
 type turn struct {
 	*decider
-	run   *core.Run
-	now   core.Time
-	cmds  []core.Command
-	ready []int32
-	next  core.StepID // the id of the next step that a command makes
+	run     *core.Run
+	now     core.Time
+	cmds    []core.Command
+	ready   []int32
+	next    core.StepID               // the id of the next step that a command makes
+	made    map[core.StepID]stepState // the items that commands of this turn make
+	later   candidates                // in loops
+	touched []int32                   // loops that may have ended
 }
 
 // Decide returns what follows from the steps that have closed.
@@ -72,10 +77,13 @@ func (d *decider) Decide(r *core.Run, closed []core.StepID, now core.Time) []cor
 			t.close(&r.Steps[id])
 		}
 	}
-	for len(t.ready) > 0 {
-		def := t.ready[0]
-		t.ready = t.ready[1:]
-		t.decide(def)
+	for len(t.ready)+len(t.later.heap)+len(t.touched) > 0 {
+		for len(t.ready) > 0 {
+			def := t.ready[0]
+			t.ready = t.ready[1:]
+			t.decide(def)
+		}
+		t.tryLater()
 	}
 	if d.open == 0 {
 		t.cmds = append(t.cmds, t.outcome())
@@ -95,7 +103,11 @@ func (d *decider) register(r *core.Run) {
 		case def < d.def.steps:
 			d.nodes[def].id = s.ID
 		case s.Item >= 0:
-			d.groupOf(d.def.plans[def].group).set(s.Item, s.ID)
+			group := d.def.plans[def].group
+			d.groupOf(group).set(s.Item, s.ID)
+			if d.def.plans[group].isLoop {
+				d.found(group, s)
+			}
 		}
 	}
 }
@@ -115,8 +127,8 @@ func (t *turn) begin() {
 	}
 	for def := range t.nodes {
 		node := &t.nodes[def]
-		if node.state != stateNone {
-			continue
+		if node.state != stateNone || t.def.plans[def].loop >= 0 {
+			continue // a step in a loop begins with the loop
 		}
 		for _, need := range t.def.plans[def].needs {
 			if !t.nodes[need].state.closed() {
@@ -128,10 +140,20 @@ func (t *turn) begin() {
 		}
 	}
 	for def := range t.nodes {
-		if t.nodes[def].state == stateOpen && t.def.plans[def].item >= 0 {
+		switch p := &t.def.plans[def]; {
+		case p.isLoop && p.loop < 0:
+			if t.nodes[def].id != core.NoStep && t.openIn(p) {
+				t.resumeLoop(int32(def))
+			}
+		case t.nodes[def].state == stateOpen && p.item >= 0 && p.loop < 0:
 			t.resume(int32(def))
 		}
 	}
+}
+
+// openIn reports whether a loop or a step in it has not ended.
+func (d *decider) openIn(p *plan) bool {
+	return slices.ContainsFunc(p.tree, func(def int32) bool { return d.nodes[def].state == stateOpen })
 }
 
 func (d *decider) classify(def int32, s *core.Step) stepState {
@@ -140,7 +162,8 @@ func (d *decider) classify(def int32, s *core.Step) stepState {
 		return stateOpen
 	case s.Phase == core.StepSucceeded:
 		return stateGood
-	case s.Phase == core.StepSkipped && s.Upstream:
+	case s.Phase == core.StepSkipped && s.Upstream,
+		s.Spec.Kind == core.KindGroup && s.Failure != nil && s.Failure.Type == upstreamType:
 		return stateUpstream
 	case s.Phase == core.StepSkipped || d.def.plans[def].tolerant(s):
 		return stateGood
@@ -164,7 +187,7 @@ func (t *turn) close(s *core.Step) {
 	if t.nodes[def].state.closed() {
 		return // a skip of our own
 	}
-	if t.groups != nil {
+	if t.groups != nil && t.def.plans[def].loop < 0 && !t.def.plans[def].isLoop {
 		delete(t.groups, def)
 	}
 	t.settle(def, t.classify(def, s))
@@ -175,6 +198,12 @@ func (t *turn) settle(def int32, state stepState) {
 	t.nodes[def].state = state
 	t.open--
 	for _, d := range t.def.plans[def].dependents {
+		if p := &t.def.plans[d]; p.loop >= 0 {
+			if p.commonWith(def) < 0 && t.nodes[d].state == stateOpen {
+				t.tryAll(d)
+			}
+			continue
+		}
 		if node := &t.nodes[d]; node.state == stateNone {
 			if node.pending--; node.pending == 0 {
 				t.ready = append(t.ready, d)
@@ -201,7 +230,7 @@ func (t *turn) decide(def int32) {
 		if err != nil {
 			t.schedule(core.Schedule{
 				Spec: p.spec, Item: -1, Group: core.NoStep,
-				Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+				Failure: broken("when", p.where(), &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
 			})
 			t.nodes[def].state = stateOpen
 			return
@@ -212,6 +241,10 @@ func (t *turn) decide(def int32) {
 		}
 	}
 	t.nodes[def].state = stateOpen
+	if p.isLoop {
+		t.beginLoop(def)
+		return
+	}
 	if p.item >= 0 {
 		t.beginGroup(def)
 		return
@@ -225,7 +258,7 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 	if p.sleep != nil {
 		var err error
 		if cmd.Until, cmd.For, err = p.sleep.end(s); err != nil {
-			cmd.Failure = broken("sleep", p.place, err)
+			cmd.Failure = broken("sleep", p.where(), err)
 		}
 	}
 	if p.key != nil {
@@ -240,7 +273,7 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 			err = p.event.Wrong("the event's name is empty")
 		}
 		if err != nil {
-			cmd.Failure = broken("wait", p.place, err)
+			cmd.Failure = broken("wait", p.where(), err)
 			return cmd
 		}
 		// The event's name is the run's own, so the spec travels in the record.
@@ -267,6 +300,11 @@ func (t *turn) skip(def int32, reason string, upstream bool) {
 		state = stateUpstream
 	}
 	t.settle(def, state)
+	if p := &t.def.plans[def]; p.isLoop && p.loop < 0 {
+		for _, member := range p.tree[1:] {
+			t.skip(member, "its loop, "+spec.Name+", was skipped", upstream)
+		}
+	}
 }
 
 // ending says in words how a step ended badly.
@@ -356,7 +394,7 @@ func (d *decider) hooks(r *core.Run, now core.Time) []core.Command {
 			if err != nil {
 				cmds = append(cmds, core.Schedule{
 					Spec: p.spec, Item: -1, Group: core.NoStep,
-					Failure: broken("when", p.place, &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
+					Failure: broken("when", p.where(), &expr.Error{Text: p.when.Text(), Msg: err.Error()}),
 				})
 				continue
 			}

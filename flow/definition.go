@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -33,7 +34,8 @@ type definition struct {
 // plan is what the interpreter knows about one ordinal.
 type plan struct {
 	spec       *core.StepSpec
-	place      string // where it stands, for failures
+	step       *Step  // as it is written
+	place      string // where it stands
 	needs      []int32
 	dependents []int32
 	when       *expr.Program
@@ -46,10 +48,34 @@ type plan struct {
 	list        *expr.Template
 	concurrency int
 
+	// With each, and of loops.
+	isLoop    bool
+	loop      int32   // the loop whose items the step has, or -1
+	path      []int32 // of a loop: -1 for the run, the loops around it and itself
+	tree      []int32 // of a loop: itself, and what stands in it
+	members   []int32 // of a loop: what stands in it and in no loop inside it
+	common    []int32 // by need: the innermost loop around both, or -1
+	more      *expr.Template
+	moreNeeds []int32
+	feeds     []int32 // loops whose more uses the step
+
 	key     *expr.Template // of limits for each key; nil: all steps have the same
 	payload *expr.Template
 	sleep   *sleepPlan
 	event   *expr.Template // nil: the spec says it
+}
+
+// commonWith returns the innermost loop around a step and one that it needs, or -1.
+func (p *plan) commonWith(need int32) int32 {
+	return p.common[slices.Index(p.needs, need)]
+}
+
+// where returns the place that failures name: in the document that the flow was made of, or else in the flow.
+func (p *plan) where() string {
+	if p.step != nil && p.step.Place != "" {
+		return p.step.Place
+	}
+	return p.place
 }
 
 type sleepPlan struct {

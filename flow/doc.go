@@ -13,12 +13,18 @@
 //	input     the run's input
 //	steps     the steps this one needs, directly or not: steps.charge.output, .phase, .failure, .attempts; of a
 //	          forEach also .outputs, the list of its items' outputs
-//	item      the list's item, and index its position, in a step with forEach
+//	item      the list's item, and index its position, in a step with forEach or each
 //	attempt   the attempt's number, from 1
 //	failure   why the last attempt failed, and code its code: in retry.when, in a step's further attempts; in a hook,
 //	          why the run failed
 //	run       id, workflow, workflowId, phase, attempt (of the run retry policy), startedAt
 //	now       the instant at which the step was scheduled
 //
-// and read no clock: the same records give the same values.
+// A step with forEach and no action is a loop. A step that names it with each is done once for each of its items, as
+// soon as what it needs has ended for that item. There a step of the same loop, or of one around it, is the one of that
+// item: steps.work.output. steps.LOOP.output is the item and steps.LOOP.index its position. Of a loop inside, .outputs
+// lists what belongs to the item; outside of the loop it lists all. A loop may itself have each, and with more its
+// items make further ones.
+//
+// Expressions read no clock: the same records give the same values.
 package flow

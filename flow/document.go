@@ -105,16 +105,24 @@ type Step struct {
 	ContinueOn  []Ending   // how it may end without failing what needs it
 	ForEach     tree.Value // a list, or an expression that gives one
 	Concurrency int        // items at the same time; 0: DefaultConcurrency
-	Policy      policy.Policy
-	Queue       string
-	Priority    *int32
-	Key         tree.Value // as in Settings
-	Action      Action
+	// Each names a loop, which is a step with ForEach and no action: the step is done once for each of its items, as
+	// soon as what it needs has ended for that item. With ForEach too, the step is a loop in that loop.
+	Each     string
+	More     tree.Value // of a loop: an expression that gives the items which an item makes
+	Policy   policy.Policy
+	Queue    string
+	Priority *int32
+	Key      tree.Value // as in Settings
+	Action   Action
+	// Place is where the step stands in the document of another system that the flow was made of, as file:line:col. It
+	// takes the place of the step's own place in warnings and failures. It is not part of the flow's text.
+	Place string
 
 	pos      tree.Pos
 	needsPos []tree.Pos
 	service  tree.Pos
 	action   tree.Pos
+	each     tree.Pos
 }
 
 // DefaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
@@ -243,13 +251,13 @@ var (
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
 	stepKeys     = []string{
-		"name", "description", "service", "needs", "when", "continueOn", "forEach", "concurrency", "timeout", "retry",
-		"queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
+		"name", "description", "service", "needs", "when", "continueOn", "forEach", "each", "more", "concurrency",
+		"timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
-	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "concurrency")
+	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "each", "more", "concurrency")
 	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}

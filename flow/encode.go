@@ -140,6 +140,8 @@ func encodeStep(s *Step) tree.Value {
 		out.put("continueOn", V(endings))
 	}
 	out.put("forEach", s.ForEach)
+	out.text("each", s.Each)
+	out.put("more", s.More)
 	if s.Concurrency > 0 {
 		out.put("concurrency", V(s.Concurrency))
 	}

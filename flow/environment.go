@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -61,6 +62,7 @@ type scope struct {
 	step    *core.Step // of a payload or a retry condition
 	item    any
 	index   int
+	around  int32 // the ordinal of the loop whose item the index is, plus 1; 0: none
 	attempt int
 	failure *policy.Failure
 	phase   core.RunPhase
@@ -124,6 +126,11 @@ func (s *scope) runValue() *expr.Run {
 
 // Step returns a step. One that is closed is decoded once.
 func (s *scope) Step(def int32) *expr.Step {
+	if s.around > 0 {
+		if v := s.stepInLoop(def); v != nil {
+			return v
+		}
+	}
 	if v := s.values.steps[def]; v != nil {
 		return v
 	}
@@ -135,12 +142,7 @@ func (s *scope) Step(def int32) *expr.Step {
 		return &expr.Step{Phase: core.StepSkipped.String()} // by a command of this very decision
 	}
 	step := &s.run.Steps[id]
-	v := &expr.Step{Phase: step.Phase.String(), Attempts: step.Attempt, Failure: failureOf(step.Failure)}
-	if output, err := expr.Decode(step.Output); err == nil {
-		v.Output = output
-	} else {
-		v.Output = string(step.Output) // a worker's output that is no JSON is a text
-	}
+	v := stepValue(step)
 	if step.Spec.Kind == core.KindGroup {
 		v.Outputs = v.Output
 	}
@@ -150,6 +152,68 @@ func (s *scope) Step(def int32) *expr.Step {
 		}
 		s.values.steps[def] = v
 	}
+	return v
+}
+
+func stepValue(step *core.Step) *expr.Step {
+	v := &expr.Step{Phase: step.Phase.String(), Attempts: step.Attempt, Failure: failureOf(step.Failure)}
+	if output, err := expr.Decode(step.Output); err == nil {
+		v.Output = output
+	} else {
+		v.Output = string(step.Output) // a worker's output that is no JSON is a text
+	}
+	return v
+}
+
+// stepInLoop returns a step as an item of a loop sees it: what belongs to that item. It returns nil if the step has
+// nothing to do with the loop.
+func (s *scope) stepInLoop(def int32) *expr.Step {
+	from, p := s.around-1, &s.def.plans[def]
+	path := s.def.plans[from].path
+	if p.isLoop && slices.Contains(path, def) {
+		n := s.up(from, int32(s.index), def)
+		return &expr.Step{
+			Phase: core.StepSucceeded.String(), Output: s.loopOf(def).items[n].value, Index: int(n),
+		}
+	}
+	at := p.loop
+	if at < 0 {
+		return nil
+	}
+	common := s.def.common(from, at)
+	if common < 0 {
+		return nil
+	}
+	n := s.up(from, int32(s.index), common)
+	if at == common && !p.isLoop {
+		return s.itemValue(def, n)
+	}
+	if p.isLoop {
+		at = def
+	}
+	var list []any
+	s.beneath(common, n, at, func(n int32) bool {
+		if p.isLoop {
+			list = append(list, s.loopOf(def).items[n].value)
+		} else {
+			list = append(list, s.itemValue(def, n).Output)
+		}
+		return true
+	})
+	if list == nil {
+		list = []any{}
+	}
+	return &expr.Step{Phase: core.StepSucceeded.String(), Output: list, Outputs: list}
+}
+
+// itemValue returns one item of a step with each.
+func (s *scope) itemValue(def, n int32) *expr.Step {
+	g := s.groupOf(def)
+	if int(n) >= len(g.items) || g.items[n] == core.NoStep || int(g.items[n]) >= len(s.run.Steps) {
+		return &expr.Step{Phase: core.StepPending.String()}
+	}
+	v := stepValue(&s.run.Steps[g.items[n]])
+	v.Index = int(n)
 	return v
 }
 

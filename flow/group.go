@@ -18,6 +18,23 @@ type group struct {
 	next   int // the first index that was not looked at
 	open   int // items that run
 	done   int // items that have ended
+
+	// With each.
+	waiting  []int32 // items that could begin if there were room, in their order
+	closed   []bool  // by item: its end was taken account of
+	finished bool
+}
+
+// mark notes an item's end. It returns false if that was noted before.
+func (g *group) mark(n int32) bool {
+	for len(g.closed) <= int(n) {
+		g.closed = append(g.closed, false)
+	}
+	if g.closed[n] {
+		return false
+	}
+	g.closed[n] = true
+	return true
 }
 
 func (d *decider) groupOf(def int32) *group {
@@ -74,7 +91,7 @@ func (t *turn) beginGroup(def int32) {
 	g := t.groupOf(def)
 	cmd := core.Schedule{Spec: p.spec, Item: -1, Group: core.NoStep}
 	if err := g.load(p, t.scope()); err != nil {
-		cmd.Failure = broken("forEach", p.place, err)
+		cmd.Failure = broken("forEach", p.where(), err)
 		t.schedule(cmd)
 		delete(t.groups, def)
 		return
@@ -92,7 +109,7 @@ func (t *turn) resume(def int32) {
 	s := t.scope()
 	s.now = t.run.Steps[g.id].ScheduledAt
 	if err := g.load(&t.def.plans[def], s); err != nil {
-		t.cmds = append(t.cmds, core.Finish{Step: g.id, Failure: broken("forEach", t.def.plans[def].place, err)})
+		t.cmds = append(t.cmds, core.Finish{Step: g.id, Failure: broken("forEach", t.def.plans[def].where(), err)})
 		return
 	}
 	t.count(g)
@@ -108,6 +125,11 @@ func (d *definition) countItems(r *core.Run, s *core.Step) (int, bool) {
 	}
 	dec := newDecider(d)
 	dec.register(r)
+	if p := &d.plans[def]; p.isLoop {
+		return len(dec.loopOf(def).items), true
+	} else if p.loop >= 0 {
+		return len(dec.loopOf(p.loop).items), true
+	}
 	g := dec.groupOf(def)
 	if err := g.load(&d.plans[def], &scope{decider: dec, run: r, now: s.ScheduledAt}); err != nil {
 		return 0, false
@@ -150,6 +172,12 @@ func (t *turn) fill(def int32, g *group) {
 }
 
 func (t *turn) closeItem(def int32, s *core.Step) {
+	if p := &t.def.plans[def]; p.isLoop {
+		return // it is a value, which has always ended
+	} else if p.loop >= 0 {
+		t.itemClosed(def, s.Item)
+		return
+	}
 	g := t.groups[def]
 	if g == nil || !g.loaded || g.id == core.NoStep {
 		return
@@ -169,6 +197,10 @@ func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
 	for i, id := range g.items[:len(g.list)] {
 		if i > 0 {
 			output = append(output, ',')
+		}
+		if int(id) >= len(t.run.Steps) { // skipped in this very turn
+			output = append(output, "null"...)
+			continue
 		}
 		s := &t.run.Steps[id]
 		if s.Phase == core.StepSucceeded && json.Valid(s.Output) {

@@ -57,7 +57,10 @@ func Lint(doc *Document, now core.Time) []Finding {
 	if err != nil {
 		return nil
 	}
-	l := linter{doc: doc, now: now}
+	l := linter{doc: doc, now: now, places: map[string]string{}}
+	for s := range doc.AllSteps() {
+		l.places[s.Name] = s.Place
+	}
 	l.run()
 	l.services()
 	for i, s := range doc.Steps {
@@ -79,7 +82,8 @@ type linter struct {
 	doc      *Document
 	now      core.Time
 	findings []Finding
-	seen     map[string]bool // what was found in a policy that several steps share
+	places   map[string]string // of steps, in the document that the flow was made of
+	seen     map[string]bool   // what was found in a policy that several steps share
 }
 
 func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, args ...any) {
@@ -89,6 +93,9 @@ func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, 
 	}
 	if f.File == "" {
 		f.File = l.doc.Name
+	}
+	if file, at, ok := tree.CutPlace(l.places[step]); ok {
+		f.File, f.Pos = file, at
 	}
 	l.findings = append(l.findings, f)
 }
@@ -125,13 +132,14 @@ func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step,
 		l.seen = map[string]bool{}
 	}
 	l.seen[key] = true
-	if pos, ok := l.doc.src.ParsePlace(origin); ok {
-		at = pos
-	}
 	if step != "" {
 		message = fmt.Sprintf("step %q: %s", step, message)
 	}
 	l.add(severity, at, code, step, "%s", message)
+	if file, pos, known := tree.CutPlace(origin); known { // where it was set says more than where the step stands
+		last := &l.findings[len(l.findings)-1]
+		last.File, last.Pos = file, pos
+	}
 }
 
 // run looks at the limits of the run itself.

@@ -72,9 +72,13 @@ func (p *parsing) step(n *tree.Node) *Step {
 		s.When = p.when(when)
 	}
 	s.ContinueOn = p.continueOn(n.Get("continueOn"))
-	s.ForEach = p.forEach(n)
+	s.ForEach = p.items(n, "forEach")
+	s.More = p.items(n, "more")
+	if each := n.Get("each"); each != nil {
+		s.Each, s.each = p.text(each, "each"), each.Pos
+	}
 	s.Concurrency, _ = p.whole(n.Get("concurrency"), "concurrency", 1, 1_000_000)
-	if c := n.Get("concurrency"); c != nil && n.Get("forEach") == nil {
+	if c := n.Get("concurrency"); c != nil && n.Get("forEach") == nil && n.Get("each") == nil {
 		p.Fail(n.Key("concurrency"), "", "concurrency limits the items of a forEach, and the step has none")
 	}
 	s.Queue = p.text(n.Get("queue"), "queue")
@@ -117,14 +121,15 @@ func (p *parsing) continueOn(n *tree.Node) []Ending {
 	return out
 }
 
-func (p *parsing) forEach(n *tree.Node) tree.Value {
-	list := n.Get("forEach")
+// items reads a list, or an expression that gives one.
+func (p *parsing) items(n *tree.Node, key string) tree.Value {
+	list := n.Get(key)
 	if list == nil {
 		return tree.Value{}
 	}
 	if whole := expr.IsExpression(list); list.Kind != tree.List && !whole {
 		p.Fail(list.Pos, `write a list, or an expression: "${{ input.pages }}"`,
-			"forEach is a list or one expression that gives a list, not %s", tree.Describe(list))
+			"%s is a list or one expression that gives a list, not %s", key, tree.Describe(list))
 		return tree.Value{}
 	}
 	return tree.ValueOf(list)
@@ -141,6 +146,9 @@ func (p *parsing) action(n *tree.Node, s *Step) {
 	}
 	switch len(found) {
 	case 0:
+		if n.Get("forEach") != nil {
+			return // a loop
+		}
 		p.missing(n, p.withForms(stepKeys), "add one of "+orList(kindKeys), "the step does nothing")
 		return
 	case 1:

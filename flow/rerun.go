@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -26,6 +27,10 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 			return nil, fmt.Errorf("flow %q has no step %q", d.doc.Name, name)
 		}
 		if item {
+			if p := &d.plans[ordinal]; p.isLoop || p.loop >= 0 {
+				return nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: name the step",
+					base)
+			}
 			if _, there := old.Lookup(name); !there {
 				return nil, fmt.Errorf("step %q of the run had no item %q", base, name)
 			}
@@ -37,6 +42,7 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 	if from {
 		d.downstream(whole, partly)
 	}
+	d.wholeLoops(old, whole, from)
 	// The items of a forEach that is kept whole are of no further use.
 	done := make([]bool, d.steps)
 	for i := range old.Steps {
@@ -66,6 +72,35 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 		}
 	}
 	return kept, nil
+}
+
+// wholeLoops marks all of a loop where anything in it is repeated or did not end well: what stands in a loop goes by
+// the same items.
+func (d *definition) wholeLoops(old *core.Run, whole []bool, from bool) {
+	well := make([]bool, d.steps)
+	for i := range old.Steps {
+		s := &old.Steps[i]
+		if ordinal, known := d.ordinal(s); known && s.Item < 0 && ordinal < d.steps && !s.Dropped {
+			well[ordinal] = isKept(s)
+		}
+	}
+	for again := true; again; {
+		again = false
+		for def := range d.steps {
+			p := &d.plans[def]
+			if !p.isLoop || p.loop >= 0 || whole[def] || !slices.ContainsFunc(p.tree, func(member int32) bool {
+				return whole[member] || !well[member]
+			}) {
+				continue
+			}
+			for _, member := range p.tree {
+				whole[member] = true
+			}
+			if again = from; from { // what needs the loop may stand in another one
+				d.downstream(whole, make([]bool, d.steps))
+			}
+		}
+	}
 }
 
 func isKept(s *core.Step) bool {

@@ -26,7 +26,7 @@ func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 			return payload, nil
 		}
 	}
-	return nil, broken(s.Key(), p.place, err)
+	return nil, broken(s.Key(), p.where(), err)
 }
 
 // attempt is what the expressions of a step's attempt see. Its instant is the step's first scheduling, so that every
@@ -42,6 +42,10 @@ func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) 
 	}
 	sc.index = int(s.Item)
 	parent := d.def.plans[def].group
+	if loop := d.def.plans[parent].loop; loop >= 0 {
+		sc.around, sc.item = loop+1, d.loopOf(loop).items[s.Item].value
+		return sc, nil
+	}
 	g := d.groupOf(parent)
 	if !g.loaded {
 		whole := &scope{decider: d, run: r, now: s.ScheduledAt}

@@ -25,7 +25,7 @@ func TestResultOfWhatCannotGoOn(t *testing.T) {
 		return 1, pawl.Sleep(ctx, "rest", "1h")
 	})
 	blocking := pawl.Define("blocking", func(ctx pawl.Context, _ int) (int, error) {
-		<-ctx.Done() // until the run ends
+		<-ctx.Done() //pawlvet:ignore it blocks until the run ends
 		return 0, ctx.Err()
 	})
 	parent := pawl.Define("parent", func(ctx pawl.Context, n int) (int,

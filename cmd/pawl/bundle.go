@@ -121,7 +121,11 @@ func (a *app) stored(d journal.Definition) (*compiled, error) {
 func (c *compiled) steps() []api.PlannedStep {
 	out := make([]api.PlannedStep, len(c.doc.Steps))
 	for i, s := range c.doc.Steps {
-		out[i] = api.PlannedStep{Name: s.Name, Needs: s.Needs}
+		needs := s.Needs
+		if s.Each != "" {
+			needs = append([]string{s.Each}, needs...)
+		}
+		out[i] = api.PlannedStep{Name: s.Name, Needs: needs}
 	}
 	return out
 }

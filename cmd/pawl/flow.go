@@ -56,16 +56,20 @@ func (a *app) flowCommand() *cobra.Command {
 
 func (a *app) flowValidateCommand() *cobra.Command {
 	var strict bool
+	var s sources
 	cmd := &cobra.Command{
 		Use: "validate FILE…", Short: "Check flow files, and warn of limits that contradict each other",
 		Args: cobra.MinimumNArgs(1),
 		Long: "Every error is told at its place, with the line and a caret. Exit status 2 if a file is invalid; " +
-			"with --strict also if anything is found.",
+			"with --strict also if anything is found. A workflow of another system is checked with its system's " +
+			"name before it: steep:workflow.yaml.",
+		Example: "  pawl flow validate flows/*.yaml\n" +
+			"  pawl flow validate steep:workflow.yaml --services services.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var all []checked
 			bad, warned := false, false
 			for _, file := range args {
-				c, err := a.validate(file)
+				c, err := a.validate(file, &s)
 				if err != nil {
 					return err
 				}
@@ -84,31 +88,23 @@ func (a *app) flowValidateCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "whatever is found counts as an error")
+	s.flags(cmd.Flags())
 	return cmd
 }
 
 // validate checks one file and tells people what it found.
-func (a *app) validate(file string) (checked, error) {
+func (a *app) validate(file string, s *sources) (checked, error) {
 	out := checked{File: file, Findings: []warning{}}
+	if system, path := cutSystem(file); system != "" {
+		return a.validateOther(out, system, path, s)
+	}
 	name, src, err := a.readFile(file)
 	if err != nil {
 		return out, asUsage(err)
 	}
 	doc, err := parseFlow(name, src)
-	var problems tree.Errors
-	switch {
-	case errors.As(err, &problems):
-		for _, p := range problems {
-			out.Findings = append(out.Findings, warning{
-				File: p.File, Line: p.Line, Col: p.Col, Severity: "error", Step: p.Step, Message: p.Msg, Hint: p.Hint,
-			})
-			if !a.structured() {
-				fmt.Fprintln(a.Out, p.Error())
-			}
-		}
-		return out, nil
-	case err != nil:
-		return out, err
+	if err != nil {
+		return a.invalid(out, err)
 	}
 	out.Valid, out.Workflow, out.Steps, out.Findings = true, doc.Name, len(doc.Steps),
 		append(out.Findings, lint(doc)...)
@@ -125,10 +121,54 @@ func (a *app) validate(file string) (checked, error) {
 		}
 		out.Findings = append(out.Findings, w)
 	}
-	for _, w := range out.Findings {
+	a.tellValid(out)
+	return out, nil
+}
+
+func (a *app) tellValid(c checked) {
+	for _, w := range c.Findings {
 		a.say("%s", w)
 	}
-	a.say("%s: flow %q is valid: %s", file, doc.Name, count(len(doc.Steps), "step"))
+	a.say("%s: flow %q is valid: %s", c.File, c.Workflow, count(c.Steps, "step"))
+}
+
+// invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
+func (a *app) invalid(out checked, err error) (checked, error) {
+	var problems tree.Errors
+	if !errors.As(err, &problems) {
+		return out, err
+	}
+	for _, p := range problems {
+		out.Findings = append(out.Findings, warning{
+			File: p.File, Line: p.Line, Col: p.Col, Severity: "error", Step: p.Step, Message: p.Msg, Hint: p.Hint,
+		})
+		if !a.structured() {
+			fmt.Fprintln(a.Out, p.Error())
+		}
+	}
+	return out, nil
+}
+
+// validateOther checks a document of another system. What is found in the flows that it becomes is told at its place
+// in the document.
+func (a *app) validateOther(out checked, system, path string, s *sources) (checked, error) {
+	conversion, err := a.translate(system, path, s)
+	if err != nil {
+		return a.invalid(out, err)
+	}
+	out.Valid, out.Workflow, out.Steps = true, conversion.Flow.Name, len(conversion.Flow.Steps)
+	for _, doc := range append([]*flow.Document{conversion.Flow}, conversion.Children...) {
+		out.Findings = append(out.Findings, lint(doc)...)
+	}
+	for _, n := range conversion.Notes {
+		if !n.Documents {
+			out.Findings = append(out.Findings, warning{
+				File: n.File, Line: n.Pos.Line, Col: n.Pos.Col, Severity: string(flow.Info),
+				Code: "no-counterpart", Message: n.Msg,
+			})
+		}
+	}
+	a.tellValid(out)
 	return out, nil
 }
 

@@ -140,13 +140,12 @@ func (a *app) load(file string, s *sources) (*compiled, error) {
 	return compile(b)
 }
 
-// sourceOf writes the flow that was made from a document. Later errors name places in this flow, so it must not have
-// the document's file name.
+// sourceOf writes the flow that was made from a document, with the places in that document which later errors name.
 func sourceOf(c *dialect.Conversion, doc *flow.Document) (source, error) {
 	text, err := flow.Encode(doc)
 	return source{
 		File: doc.Name + ".yaml", Text: string(text), Origins: flowkind.OriginsOf(doc),
-		Chains: c.Chains[doc.Name],
+		Places: flowkind.PlacesOf(doc), Chains: c.Chains[doc.Name],
 	}, err
 }
 

@@ -260,64 +260,115 @@ func (v *variable) ID() string {
 	return v.id
 }
 
-// circle finds actions that wait for each other, by dependsOn or by what they read. A for waits for what is in it.
+// moment is when something about an action has come: it can begin, or it has ended.
+type moment struct {
+	a   *action
+	end bool
+}
+
+// circle finds actions that wait for each other, by dependsOn or by what they read. A for action begins when its input
+// is there; then what is in it waits for what it needs by itself. What it yields is there when that was made, and it
+// has ended when all that is in it has.
 func (c *checker) circle(actions []*action) {
 	byID, makers := map[string]*action{}, map[string]*action{}
+	yields, outer := map[string]*action{}, map[*action]*action{}
 	walk(actions, func(a *action) {
 		byID[a.id] = a
 		for _, o := range a.outputs {
 			makers[o.v.id] = a
 		}
 		if a.output != nil {
-			makers[a.output.id] = a
+			yields[a.output.id] = a
+		}
+		for _, inner := range a.actions {
+			outer[inner] = a
 		}
 	})
-	next := func(a *action) []*action {
-		var out []*action
-		for _, need := range a.dependsOn {
-			out = append(out, byID[need.id])
+	var made func(id string) []moment
+	made = func(id string) []moment {
+		if a := makers[id]; a != nil {
+			return []moment{{a, true}}
 		}
-		for _, p := range a.inputs {
-			out = append(out, makers[p.v.id])
+		a := yields[id]
+		if a == nil {
+			return nil
 		}
-		if a.input != nil {
-			out = append(out, makers[a.input.id])
+		out := []moment{{a: a}}
+		for _, y := range []*variable{a.yieldToOutput, a.yieldToInput} {
+			if y != nil && y.id != a.enumerator.ID() && y.id != id {
+				out = append(out, made(y.id)...)
+			}
 		}
-		return append(out, a.actions...)
+		return out
 	}
-	state := map[*action]int{}
-	var path []*action
-	var visit func(a *action) bool
-	visit = func(a *action) bool {
-		state[a] = 1
-		path = append(path, a)
-		for _, b := range next(a) {
-			if b == nil || state[b] == 2 {
-				continue
+	next := func(m moment) []moment {
+		if m.end && m.a.kind == kindFor {
+			out := []moment{{a: m.a}}
+			for _, inner := range m.a.actions {
+				out = append(out, moment{inner, true})
 			}
-			if state[b] == 1 {
-				report(path, b)
-				return false
+			return out
+		}
+		var out []moment
+		if around := outer[m.a]; around != nil {
+			out = append(out, moment{a: around})
+		}
+		for _, need := range m.a.dependsOn {
+			if a := byID[need.id]; a != nil {
+				out = append(out, moment{a, true})
 			}
+		}
+		for _, p := range m.a.inputs {
+			out = append(out, made(p.v.id)...)
+		}
+		if m.a.input != nil {
+			out = append(out, made(m.a.input.id)...)
+		}
+		return out
+	}
+	c.follow(actions, next)
+}
+
+// follow looks for a circle of moments, and reports the first.
+func (c *checker) follow(actions []*action, next func(moment) []moment) {
+	state := map[moment]int{}
+	var path []moment
+	var visit func(m moment) bool
+	visit = func(m moment) bool {
+		if m.a.kind != kindFor {
+			m.end = true
+		}
+		switch state[m] {
+		case 1:
+			report(path, m)
+			return false
+		case 2:
+			return true
+		}
+		state[m] = 1
+		path = append(path, m)
+		for _, b := range next(m) {
 			if !visit(b) {
 				return false
 			}
 		}
 		path = path[:len(path)-1]
-		state[a] = 2
+		state[m] = 2
 		return true
 	}
+	found := false
 	walk(actions, func(a *action) {
-		if state[a] == 0 && len(path) == 0 {
-			visit(a)
-		}
+		found = found || !visit(moment{a, true})
 	})
 }
 
-func report(path []*action, first *action) {
+func report(path []moment, last moment) {
+	first := last.a
 	var names []string
-	for _, a := range append(path[slices.Index(path, first):], first) {
-		names = append(names, a.label)
+	for _, m := range append(path[slices.Index(path, last):], last) {
+		if len(names) == 0 || names[len(names)-1] != m.a.label || len(m.a.actions) == 0 {
+			names = append(names, m.a.label)
+		}
 	}
 	if n := len(names); n > 13 {
 		names = append(append(names[:10:10], "…"), names[n-1])

@@ -80,10 +80,10 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 	return out, nil
 }
 
-// read reads a file. Where a text belongs, Steep takes a number, true or false too.
+// read reads a file. Where a text belongs, Steep takes a number, true or false too, and the other way round.
 func read(name string, text []byte) *form.File {
 	file := form.Read(name, text)
-	file.Scalar = scalar
+	file.Scalar, file.Number, file.Truth = scalar, quotedNumber, quotedTruth
 	return file
 }
 
@@ -121,6 +121,7 @@ type converter struct {
 	chains    *policy.Retry // of process chains
 	flows     form.Namer
 	children  []*flow.Document
+	linked    [][]*action // the process chains, where each action is a step
 	chained   map[string]map[string]string
 	paths     bool // files are made
 }
@@ -139,9 +140,9 @@ func (c *converter) convert(macros map[string]*macro) *dialect.Conversion {
 	if name == "" {
 		name = "workflow"
 	}
-	s := c.scope(nil, c.flows.Name(name), actions)
+	s := c.scope(c.flows.Name(name), actions)
 	c.file.Renamed(c.w.in.At("name").Pos(), name, s.doc.Name)
-	s.all(true)
+	s.all(actions)
 	if c.paths {
 		folder := func(name string) map[string]any { return map[string]any{"type": "string", "default": name} }
 		s.doc.Input = flow.V(map[string]any{

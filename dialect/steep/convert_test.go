@@ -270,3 +270,100 @@ func BenchmarkConvert5000(b *testing.B) {
 		}
 	}
 }
+
+// one converts a workflow of actions over services a and b, which read and write files.
+func one(actions string) (*dialect.Conversion, error) {
+	return Convert(Sources{
+		Workflow: Source{"workflow.yaml", []byte("api: 4.7.0\nname: w\n" + actions)},
+		Services: []Source{{"services.yaml", []byte(`
+- {id: s, path: ./s, runtime: other, parameters: [
+    {id: in, type: input, cardinality: 0..n}, {id: out, type: output, cardinality: 0..1}]}
+- {id: dir, path: ./dir, runtime: other, parameters: [
+    {id: in, type: input, cardinality: 0..n}, {id: out, type: output, cardinality: 0..1, dataType: directory}]}
+`)}},
+	})
+}
+
+// TestQuoted: a number, true or false may be written as a text, as Steep's reader takes it.
+func TestQuoted(t *testing.T) {
+	for field, want := range map[string]bool{
+		`retries: {maxAttempts: "3"}`: true, `retries: {maxAttempts: " 3 "}`: true,
+		`retries: {maxAttempts: "1.5"}`: false, `retries: {maxAttempts: ""}`: false,
+		`retries: {maxAttempts: "x"}`:        false,
+		`retries: {exponentialBackoff: "2"}`: true, `retries: {exponentialBackoff: "1.5"}`: false,
+		`maxRuntime: {timeout: 5s, errorOnTimeout: "true"}`: true,
+		`maxRuntime: {timeout: 5s, errorOnTimeout: "TRUE"}`: true,
+		`maxRuntime: {timeout: 5s, errorOnTimeout: "yes"}`:  false,
+		`maxRuntime: {timeout: 5s, errorOnTimeout: ""}`:     false,
+		`outputs: [{id: out, var: v, store: "True"}]`:       true,
+		`outputs: [{id: out, var: v, store: "yes"}]`:        false,
+		`outputs: [{id: out, var: v, store: ""}]`:           false,
+	} {
+		if _, err := one("actions: [{type: execute, service: s, " + field + "}]\n"); (err == nil) != want {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for priority, want := range map[string]bool{
+		`"7"`: true, `" 7 "`: true, `"1.5"`: false, `"yes"`: false, `""`: false,
+	} {
+		c, err := one("priority: " + priority + "\nactions: [{type: execute, service: s}]\n")
+		if (err == nil) != want || want && *c.Flow.Defaults.Priority != 7 {
+			t.Errorf("priority %s: %v", priority, err)
+		}
+	}
+}
+
+// TestInline: a variable may be declared where it is used, once.
+func TestInline(t *testing.T) {
+	c, err := one(`actions:
+  - {type: execute, id: b, service: s, inputs: [{id: in, var: made}, {id: in, var: {id: text, value: hello}}]}
+  - {type: execute, id: a, service: s, inputs: [{id: in, var: text}], outputs: [{id: out, var: {id: made}}]}
+  - {type: for, input: {id: list, value: [x, y]}, enumerator: {id: e}, actions: [
+      {type: execute, id: each, service: s, inputs: [{id: in, var: e}]}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := write(t, c); strings.Count(text, "hello") != 2 || !strings.Contains(text, `forEach: [x, "y"]`) {
+		t.Error(text)
+	}
+	_, err = one(`actions:
+  - {type: execute, service: s, inputs: [{id: in, var: {id: text, value: hello}}]}
+  - {type: execute, service: s, inputs: [{id: in, var: {id: text, value: world}}]}
+`)
+	if err == nil || !strings.Contains(err.Error(), `"text" is used on line 4 already`) {
+		t.Error(err)
+	}
+	_, err = one("actions: [{type: execute, service: s, outputs: [{id: out, var: {id: v, value: 1}}]}]\n")
+	if err == nil || !strings.Contains(err.Error(), `the output variable "v" has a value`) {
+		t.Error(err)
+	}
+}
+
+// TestFolderInChain: a folder that an action of the same process chain reads is handed over as its path; any other
+// reader gets the files in it.
+func TestFolderInChain(t *testing.T) {
+	c, err := one(`actions:
+  - {type: execute, id: make, service: dir, outputs: [{id: out, var: folder}]}
+  - {type: execute, id: use, service: s, inputs: [{id: in, var: folder}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := write(t, c); strings.Contains(text, "folder.files") || !strings.Contains(text,
+		"[./s, \"${{ input.tmpPath }}/${{ run.id }}/make.out\"]") {
+		t.Error(text)
+	}
+	c, err = one(`actions:
+  - {type: execute, id: make, service: dir, outputs: [{id: out, var: folder}]}
+  - {type: execute, id: use, service: s, inputs: [{id: in, var: folder}]}
+  - {type: execute, id: too, service: s, inputs: [{id: in, var: folder}]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := write(t, c); strings.Count(text, "name: folder.files") != 1 || strings.Count(text,
+		"needs: [folder.files]") != 2 {
+		t.Error(text)
+	}
+}

@@ -153,15 +153,22 @@ type targets struct {
 
 func newTargets(actions []*action) *targets {
 	t := &targets{map[string]*action{}, map[string][]*action{}}
-	walk(actions, func(a *action) {
+	t.add(actions, "")
+	return t
+}
+
+// add takes note of actions. What an include became is waited for by its outermost actions: a for action among them
+// stands for what is in it.
+func (t *targets) add(actions []*action, outer string) {
+	for _, a := range actions {
 		t.byID[a.id] = a
 		for i := 1; i < len(a.id) && strings.HasPrefix(a.id, "$"); i++ {
-			if a.id[i] == '$' {
+			if a.id[i] == '$' && !strings.HasPrefix(outer, a.id[:i+1]) {
 				t.includes[a.id[1:i]] = append(t.includes[a.id[1:i]], a)
 			}
 		}
-	})
-	return t
+		t.add(a.actions, a.id)
+	}
 }
 
 func (t *targets) find(id string) []*action {

@@ -12,7 +12,7 @@ import (
 
 // fieldsBase holds the files whose fields are changed.
 const fieldsBase = `{
-"workflow": {"api": "4.7.0", "name": "w", "vars": [{"id": "list", "value": ["a"]}, {"id": "made"}, {"id": "all"},
+"workflow": {"api": "4.7.0", "name": "w", "vars": [{"id": "list", "value": ["a", "b"]}, {"id": "made"}, {"id": "all"},
     {"id": "other"}, {"id": "mac"}, {"id": "out2"}], "actions": [
   {"type": "execute", "id": "first", "service": "s", "inputs": [{"id": "in", "value": "x"}], "outputs": [{"id": "out",
       "var": "made"}]},

@@ -1,58 +1,217 @@
 package steep
 
 import (
+	"slices"
+
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// The keys of what an iteration gives back.
-const (
-	yielded = "output"
-	again   = "again"
-)
+// loop is a for action.
+type loop struct {
+	a      *action
+	outer  *loop      // the for action around it
+	once   bool       // there is one iteration: its actions stand where it stands
+	from   *loop      // whose items it takes one by one, nil: it takes a whole list
+	step   *flow.Step // nil with once
+	yields *value     // what is collected, as an iteration has it
+	whole  *value     // what is collected, as its own iterations have it
+	list   *value     // with once: what its item is made of
+}
 
-// forStep runs a child flow for each value of the input.
-func (s *scope) forStep(u *unit, a *action) {
-	list := s.contents(a.input)
-	u.needs(list.needs...)
-	inner := s.converter.scope(s, s.flows.Name(s.doc.Name+"."+u.step.Name), a.actions)
-	inner.known[a.enumerator.id] = &value{expr: "input.item", shape: itemShape(list)}
-	inner.all(true)
-	outputs := map[string]any{}
-	if a.yieldToOutput != nil {
-		outputs[yielded] = inner.contents(a.yieldToOutput).template()
+// loopStep makes the loop of a for action, after what its list is made of. Steep unrolls a for action over the output
+// of another one as that comes in; so its items come of the other one's, one by one.
+func (s *scope) loopStep(l *loop) string {
+	if l.step != nil {
+		return l.step.Name
 	}
-	if a.yieldToInput != nil {
-		outputs[again] = inner.contents(a.yieldToInput).template()
+	if l.once {
+		return ""
 	}
-	if len(outputs) > 0 {
-		inner.doc.Output = flow.V(outputs)
+	l.step = &flow.Step{Name: s.names.Name(l.a.label), Place: l.a.file.Place(l.a.in.Pos())}
+	if l.a.label == l.a.id {
+		l.a.file.Renamed(l.a.in.At("id").Pos(), l.a.id, l.step.Name)
 	}
-	s.children = append(s.children, inner.doc)
-	input := s.hand(u, inner)
-	made := &value{shape: shapeMany, needs: []string{u.step.Name}}
-	if a.yieldToInput != nil {
-		loop := s.loop(inner, a)
-		input["list"] = listOf(list)
-		u.step.Action = &flow.Child{Name: flow.V(loop), Input: flow.V(input)}
-		made.expr = "steps[" + literal(u.step.Name) + "].output." + yielded
-	} else {
-		input["item"] = "${{ item }}"
-		u.step.ForEach = listOf(list)
-		u.step.Action = &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V(input)}
-		made.expr = collect(u.step.Name, yielded)
+	around := s.around(l.a)
+	list := s.inside(s.contentsOf(l.a.input), around)
+	if l.from = s.follows(l); l.from != nil {
+		around, list = l.from, s.oneYield(l.from)
 	}
-	if a.output != nil {
-		s.known[a.output.id] = made
-		if a.yieldToOutput == nil {
-			made.expr, made.constant = "", flow.V([]any{})
+	if around != nil {
+		l.step.Each = s.loopStep(around)
+	}
+	addNeeds(l.step, s.needs(list, nil)...)
+	l.step.ForEach = listOf(list)
+	for a := l; a != nil && (a == l || a.once); a = a.outer {
+		s.waitFor(l.step, a.a)
+	}
+	l.step.Needs = without(l.step.Needs, l.step.Each)
+	s.doc.Steps = append(s.doc.Steps, l.step)
+	return l.step.Name
+}
+
+// follows returns the for action whose output a for action takes item by item. It returns nil if there is none, or if
+// something in it reads or waits for all that the other one does.
+func (s *scope) follows(l *loop) *loop {
+	from := s.makes[l.a.input.id]
+	if from == nil || from.once || from.a.yieldToOutput == nil || s.around(from.a) != s.around(l.a) ||
+		!l.a.input.value.IsZero() {
+		return nil
+	}
+	s.loopStep(from)
+	for before := from; before != nil; before = before.from {
+		if s.waitsForWhole(l.a, before.a, true) {
+			return nil
 		}
+	}
+	return from
+}
+
+// waitsForWhole reports whether an action, or one in it, reads the output of a for action or depends on it.
+func (s *scope) waitsForWhole(a, whole *action, outermost bool) bool {
+	reads := func(v *variable) bool {
+		return v != nil && v.value.IsZero() && whole.output != nil && v.id == whole.output.id
+	}
+	if !outermost && reads(a.input) || slices.ContainsFunc(a.inputs, func(p *param) bool { return reads(p.v) }) {
+		return true
+	}
+	for _, need := range a.dependsOn {
+		if slices.Contains(s.targets.find(need.id), whole) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.actions, func(inner *action) bool { return s.waitsForWhole(inner, whole, false) })
+}
+
+func without(list []string, gone string) []string {
+	var out []string
+	for _, text := range list {
+		if text != gone {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func (s *scope) contentsOf(v *variable) *value {
+	if !v.value.IsZero() {
+		return constantValue(v.value)
+	}
+	return s.contents(v)
+}
+
+// item is what an iteration has as its enumerator.
+func (s *scope) item(l *loop) *value {
+	list := s.contentsOf(l.a.input)
+	if !l.once {
+		s.loopStep(l)
+		return &value{expr: "steps[" + literal(l.step.Name) + "].output", shape: itemShape(list)}
+	}
+	switch {
+	case list.constant.IsList():
+		return constantValue(flow.V(list.constant.Items()[0].Any()))
+	case !list.constant.IsZero() || list.shape == shapeOne:
+		return list
+	default:
+		return &value{expr: "flatten([" + list.expression() + "])[0]", shape: shapeAny, needs: s.needs(list, nil)}
 	}
 }
 
-// collect lists what the iterations gave back under a key; lists in it are flattened, as Steep does.
-func collect(step, key string) string {
-	return "flatten(map(steps[" + literal(step) + "].outputs, #." + key + "))"
+// oneYield is what one iteration yields.
+func (s *scope) oneYield(l *loop) *value {
+	if l.yields != nil {
+		return l.yields
+	}
+	l.yields = s.contents(l.a.yieldToOutput)
+	if l.once || l.a.yieldToOutput.id == l.a.enumerator.id {
+		return l.yields
+	}
+	// What is yielded is made in the iteration, and read outside by a step that keeps it.
+	made := l.yields
+	step := &flow.Step{
+		Name: s.names.Name(l.step.Name + ".yield"), Each: s.loopStep(l), Needs: s.needs(made, nil), Place: l.step.Place,
+		Action: &flow.Noop{Output: made.template()},
+	}
+	s.doc.Steps = append(s.doc.Steps, step)
+	l.yields = &value{
+		expr: "steps[" + literal(step.Name) + "].output", shape: made.shape, needs: []string{step.Name},
+	}
+	return l.yields
+}
+
+// yields is what a for action's output holds. It never has a value where there was no iteration, or nothing is
+// yielded.
+func (s *scope) yields(l *loop) *value {
+	if l.a.yieldToOutput == nil {
+		return s.noValue(l, nil)
+	}
+	one := s.contentsOf(l.a.input)
+	if !l.once {
+		s.loopStep(l)
+		one = s.oneYield(l)
+	}
+	switch {
+	case l.once:
+		one = s.oneYield(l)
+		return &value{expr: "flatten([" + one.expression() + "])", shape: shapeMany, needs: s.needs(one, nil)}
+	case l.a.yieldToOutput.id == l.a.enumerator.id:
+		return s.gathered(l, l.step.Name, nil)
+	default:
+		return s.gathered(l, one.needs[0], one.needs)
+	}
+}
+
+// gathered lists what a step has for each iteration; lists in it are flattened, as Steep does.
+func (s *scope) gathered(l *loop, step string, needs []string) *value {
+	loop := "steps[" + literal(l.step.Name) + "].outputs"
+	none := literal(l.a.file.Place(l.a.output.pos) + ": the variable \"" + l.a.output.id +
+		"\" never gets a value: there was no iteration")
+	return &value{
+		expr:  "(len(" + loop + ") > 0 ? flatten(steps[" + literal(step) + "].outputs) : fail(" + none + "))",
+		shape: shapeMany, needs: append([]string{l.step.Name}, needs...), of: l,
+	}
+}
+
+// inside gives a value as it is read in the iterations of a for action, around. Where these are iterations of the one
+// that yields the value, a step outside gathers it first: within an iteration its own part alone is seen.
+func (s *scope) inside(v *value, around *loop) *value {
+	if v.of == nil {
+		return v
+	}
+	in := around
+	for in != nil && in != v.of {
+		s.loopStep(in)
+		if in.from != nil {
+			in = in.from
+		} else {
+			in = s.around(in.a)
+		}
+	}
+	if in == nil {
+		return v
+	}
+	if v.of.whole == nil {
+		step := &flow.Step{
+			Name: s.names.Name(v.of.step.Name + ".all"), Needs: v.needs, Place: v.of.step.Place,
+			Action: &flow.Noop{Output: v.template()},
+		}
+		if outer := s.around(v.of.a); outer != nil {
+			step.Each = s.loopStep(outer)
+		}
+		s.doc.Steps = append(s.doc.Steps, step)
+		v.of.whole = &value{
+			expr: "steps[" + literal(step.Name) + "].output", shape: shapeMany, needs: []string{step.Name},
+		}
+	}
+	return v.of.whole
+}
+
+func (s *scope) noValue(l *loop, needs []string) *value {
+	return &value{
+		expr: "fail(" + literal(l.a.file.Place(l.a.output.pos)+": the variable \""+l.a.output.id+
+			"\" never gets a value: nothing is yielded to it") + ")",
+		shape: shapeMany, needs: needs,
+	}
 }
 
 // itemShape is the shape of a list's items.
@@ -80,35 +239,4 @@ func listOf(v *value) tree.Value {
 	default:
 		return flow.V("${{ flatten([" + v.expression() + "]) }}")
 	}
-}
-
-// loop makes the flow of a for action that yields to its own input: all iterations, and then itself with what they
-// yielded, until they yield nothing.
-func (s *scope) loop(body *scope, a *action) string {
-	name := s.flows.Name(body.doc.Name + ".loop")
-	pass := func(extra string, v any) tree.Value {
-		return flow.V(map[string]any{
-			tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}",
-			"vars": "${{ input.vars ?? {} }}", extra: v,
-		})
-	}
-	more := collect("each", again)
-	doc := &flow.Document{File: s.file.Name(), Name: name, Defaults: s.doc.Defaults, Steps: []*flow.Step{
-		{
-			Name: "each", ForEach: flow.V("${{ input.list }}"),
-			Action: &flow.Child{Name: flow.V(body.doc.Name), Input: pass("item", "${{ item }}")},
-		},
-		{
-			Name: again, Needs: []string{"each"}, When: flow.V("len(" + more + ") > 0"),
-			Action: &flow.Child{Name: flow.V(name), Input: pass("list", "${{ "+more+" }}")},
-		},
-	}}
-	all := "[]"
-	if a.yieldToOutput != nil {
-		all = "concat(" + collect("each",
-			yielded) + `, steps.again.phase == "succeeded" ? steps.again.output.` + yielded + " : [])"
-	}
-	doc.Output = flow.V(map[string]any{yielded: "${{ " + all + " }}"})
-	s.children = append(s.children, doc)
-	return name
 }

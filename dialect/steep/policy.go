@@ -70,7 +70,7 @@ func readLimit(v any) (*policy.Limit, error) {
 		limit.After, err = form.Amount(v)
 		return limit, err
 	}
-	f := decode.Read(v, "timeout", "errorOnTimeout")
+	f := decode.Read(unquote(v, "errorOnTimeout"), "timeout", "errorOnTimeout")
 	if f.Bool("errorOnTimeout", false) {
 		limit.OnExpire = policy.ExpireFail
 	}
@@ -93,7 +93,8 @@ func oneAttempt() *policy.Retry {
 }
 
 func readRetry(v any) (*policy.Retry, error) {
-	f := decode.Read(v, "maxAttempts", "delay", "exponentialBackoff", "maxDelay")
+	f := decode.Read(unquote(v, "maxAttempts", "exponentialBackoff"), "maxAttempts", "delay", "exponentialBackoff",
+		"maxDelay")
 	r := oneAttempt()
 	r.MaxAttempts = f.Int("maxAttempts", r.MaxAttempts, policy.Unlimited, math.MaxInt32)
 	r.InitialInterval = f.Duration("delay", 0)

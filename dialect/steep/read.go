@@ -86,6 +86,7 @@ type macroParam struct {
 type reader struct {
 	*form.File
 	unnamed map[string]int
+	inline  []*variable // declared where they are used
 }
 
 var apiVersion = regexp.MustCompile(`^4\.([0-7])\.\d+$`)
@@ -114,23 +115,27 @@ func (r *reader) workflow(root tree.Value) *workflow {
 		r.Fail(root.Get("actions").Pos(), "", "the workflow has no actions")
 	}
 	w.actions = r.actions(root.Get("actions"), 0)
+	w.vars = append(w.vars, r.inline...)
 	return w
 }
 
 func (r *reader) vars(list tree.Value) []*variable {
 	var out []*variable
 	for _, item := range r.List(list, "vars") {
-		if !r.Object(item, "a variable", "id", "value") {
-			continue
+		if r.Object(item, "a variable", "id", "value") {
+			out = append(out, r.variable(item))
 		}
-		v := &variable{
-			id: r.Need(item, "the variable", "id"), value: item.Get("value"), file: r.File,
-			pos: item.At("id").Pos(),
-		}
-		r.constant(v.value)
-		out = append(out, v)
 	}
 	return out
+}
+
+func (r *reader) variable(item tree.Value) *variable {
+	v := &variable{
+		id: r.Need(item, "the variable", "id"), value: item.Get("value"), file: r.File,
+		pos: item.At("id").Pos(),
+	}
+	r.constant(v.value)
+	return v
 }
 
 // constant refuses a value that no command line could hold.
@@ -179,9 +184,8 @@ func (r *reader) action(v tree.Value, depth int) *action {
 		r.Object(v, "a for action", "type", "id", "input", "enumerator", "output", "actions", "yieldToOutput",
 			"yieldToInput",
 			"dependsOn")
-		r.Need(v, "the for action", "input")
-		r.Need(v, "the for action", "enumerator")
-		a.input, a.enumerator, a.output = r.use(v, "input"), r.use(v, "enumerator"), r.use(v, "output")
+		a.input, a.enumerator = r.needUse(v, "the for action", "input"), r.needUse(v, "the for action", "enumerator")
+		a.output = r.use(v, "output")
 		a.yieldToOutput, a.yieldToInput = r.use(v, "yieldToOutput"), r.use(v, "yieldToInput")
 		a.actions = r.actions(v.Get("actions"), depth+1)
 	case kindInclude:
@@ -219,12 +223,27 @@ func (r *reader) generated(a *action) {
 	a.id, a.label = "$"+base+"$"+strconv.Itoa(r.unnamed[base]), base
 }
 
-// use reads a variable's name.
+// use reads a variable's name, or a variable that is declared where it is used.
 func (r *reader) use(v tree.Value, key string) *variable {
-	if v.Get(key).IsZero() {
+	field := v.Get(key)
+	if field.IsZero() {
 		return nil
 	}
+	if field.IsMapping() {
+		r.Object(field, "a variable", "id", "value")
+		declared := r.variable(field)
+		r.inline = append(r.inline, declared)
+		return &variable{id: declared.id, file: r.File, pos: declared.pos}
+	}
 	return &variable{id: r.Text(v, key), file: r.File, pos: v.Get(key).Pos()}
+}
+
+// needUse reads a variable that must be there.
+func (r *reader) needUse(v tree.Value, what, key string) *variable {
+	if !v.Get(key).IsMapping() {
+		r.Need(v, what, key)
+	}
+	return r.use(v, key)
 }
 
 func (r *reader) dependsOn(v tree.Value) []*variable {
@@ -292,8 +311,7 @@ func (r *reader) outputs(list tree.Value, files bool) []*param {
 			continue
 		}
 		p := &param{id: r.Need(item, "the output", "id"), prefix: r.Text(item, "prefix"), store: r.Bool(item, "store")}
-		r.Need(item, "the output", "var")
-		if p.v = r.use(item, "var"); p.v != nil {
+		if p.v = r.needUse(item, "the output", "var"); p.v != nil {
 			out = append(out, p)
 		}
 	}
@@ -322,6 +340,7 @@ func (r *reader) macros(root tree.Value, out map[string]*macro) {
 			r.Fail(item.Pos(), "add actions:", "macro %q has no actions", m.id)
 		}
 		m.actions = r.actions(item.Get("actions"), 0)
+		m.vars, r.inline = append(m.vars, r.inline...), nil
 	}
 }
 

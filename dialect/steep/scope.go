@@ -8,77 +8,181 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-// scope is a flow in the making: the workflow, an iteration of a for action, or a process chain.
+// scope is the flow in the making.
 type scope struct {
 	*converter
-	outer  *scope
 	doc    *flow.Document
 	names  form.Namer
 	units  []*unit
 	unitOf map[*action]*unit
-	makers map[string]*unit
+	owners map[*flow.Step]*unit
+	makers map[string]*unit  // by variable
+	makes  map[string]*loop  // by variable: the for action whose output it is
+	loopOf map[*action]*loop // of for actions
+	in     map[*action]*loop // the for action around an action, nil: none
+	enums  map[string]*loop  // by enumerator
 	known  map[string]*value
 	listed map[string]*value // the files of directories
-	// What the step that starts this flow must have: variables of the scope outside, and steps to wait for.
-	imports    map[string]*value
-	outerNeeds []string
+	chain  map[*action]int   // the process chain of an action, from 1
+	lists  map[int][]*action // the actions of a process chain
 }
 
 // unit is what becomes one step: an action, or a chain of them.
 type unit struct {
 	actions []*action
 	step    *flow.Step
+	loop    *loop // around it, nil: none
 	chain   bool
 }
 
-// scope prepares a flow for a list of actions.
-func (c *converter) scope(outer *scope, name string, actions []*action) *scope {
+// scope prepares the flow for a list of actions.
+func (c *converter) scope(name string, actions []*action) *scope {
 	s := &scope{
-		converter: c, outer: outer, doc: &flow.Document{File: c.file.Name(), Name: name}, unitOf: map[*action]*unit{},
-		makers: map[string]*unit{}, known: map[string]*value{}, listed: map[string]*value{},
-		imports: map[string]*value{},
+		converter: c, doc: &flow.Document{File: c.file.Name(), Name: name},
+		unitOf: map[*action]*unit{}, owners: map[*flow.Step]*unit{},
+		makers: map[string]*unit{}, makes: map[string]*loop{}, loopOf: map[*action]*loop{},
+		in: map[*action]*loop{}, enums: map[string]*loop{},
+		known: map[string]*value{}, listed: map[string]*value{},
+		chain: map[*action]int{}, lists: map[int][]*action{},
 	}
 	s.doc.Defaults.Priority = c.w.priority
-	for _, a := range actions {
-		s.units = append(s.units, &unit{actions: []*action{a}})
-	}
+	g := newGenerator(c.constants, c.targets, s.stops, s.dynamic)
+	g.run(actions)
+	s.index(actions, nil, g)
+	s.link(g, actions)
 	return s
 }
 
-// all makes the steps. With chains set, what Steep makes process chains of is brought together where chains are
-// retried, and remembered where they are not.
-func (s *scope) all(chains bool) {
-	s.index()
-	var linked []*unit
-	if chains {
-		linked = s.link()
+// dynamic is what an output is taken to hold: one file, or several.
+func (s *scope) dynamic(o *param, a *action) any {
+	p := s.services[a.service].param(o.id, true)
+	if p != nil && (p.dataType == typeDirectory || p.dataType == typeFileOrEmptyList) {
+		return []any{"", ""}
 	}
-	retried := chains && s.chains != nil
-	if retried {
-		s.units = linked
-		s.index()
-	}
-	for _, u := range s.units {
-		s.step(u)
-	}
-	if !retried {
-		s.remember(linked)
-	}
-	if len(s.doc.Steps) == 0 {
-		s.doc.Steps = []*flow.Step{{Name: "nothing", Action: &flow.Noop{}}}
+	return ""
+}
+
+// stops tells whether a chain ends with an action: what it makes is read from the disk first.
+func (s *scope) stops(a *action) bool {
+	svc := s.services[a.service]
+	return slices.ContainsFunc(a.outputs, func(o *param) bool {
+		p := svc.param(o.id, true)
+		return p != nil && p.dataType == typeFileOrEmptyList
+	})
+}
+
+// index finds who makes what, and which for action is around what. A for action of which there is one iteration, as is
+// known beforehand, has no loop: its actions stand where it stands.
+func (s *scope) index(actions []*action, outer *loop, g *generator) {
+	for _, a := range actions {
+		s.in[a] = outer
+		if a.kind != kindFor {
+			continue
+		}
+		l := &loop{a: a, outer: outer, once: g.once(a)}
+		s.loopOf[a], s.enums[a.enumerator.id] = l, l
+		if a.output != nil {
+			s.makes[a.output.id] = l
+		}
+		s.index(a.actions, l, g)
 	}
 }
 
-func (s *scope) index() {
-	s.unitOf, s.makers = map[*action]*unit{}, map[string]*unit{}
-	for _, u := range s.units {
-		walk(u.actions, func(a *action) { s.unitOf[a] = u })
-		for _, a := range u.actions {
-			for _, id := range makes(a) {
-				s.makers[id] = u
+// once reports whether there is one iteration of a for action wherever it is unrolled.
+func (g *generator) once(a *action) bool {
+	counts := g.counts[a]
+	return len(counts) > 0 && a.yieldToInput == nil &&
+		!slices.ContainsFunc(counts, func(n int) bool { return n != 1 })
+}
+
+// link makes a unit of each action, or of each process chain where chains are retried.
+func (s *scope) link(g *generator, actions []*action) {
+	var units [][]*action
+	for i, chain := range g.chains {
+		var list []*action
+		for _, n := range chain {
+			if _, known := s.chain[n.a]; known || len(list) > 0 && s.around(n.a) != s.around(list[0]) {
+				break
+			}
+			s.chain[n.a] = i + 1
+			list = append(list, n.a)
+		}
+		if len(list) > 0 {
+			units, s.lists[i+1] = append(units, list), list
+		}
+	}
+	add := func(list []*action, chain bool) {
+		u := &unit{actions: list, loop: s.around(list[0]), chain: chain}
+		s.units = append(s.units, u)
+		for _, a := range list {
+			s.unitOf[a] = u
+			for _, o := range a.outputs {
+				s.makers[o.v.id] = u
 			}
 		}
 	}
+	if s.chains != nil {
+		for _, list := range units {
+			add(list, true)
+		}
+	}
+	walk(actions, func(a *action) {
+		if a.kind == kindExecute && s.unitOf[a] == nil {
+			add([]*action{a}, s.chains != nil)
+		}
+	})
+	s.remember(units)
+}
+
+// remember keeps which steps are one process chain.
+func (s *scope) remember(units [][]*action) {
+	if s.chains == nil {
+		s.linked = units
+	}
+}
+
+// around is the for action around an action whose iterations are items of a loop; nil: none.
+func (s *scope) around(a *action) *loop {
+	l := s.in[a]
+	for l != nil && l.once {
+		l = l.outer
+	}
+	return l
+}
+
+func (s *scope) sameChain(u *unit, v *variable) bool {
+	maker := s.makers[v.id]
+	return maker != nil && v.value.IsZero() && s.oneChain(u, maker)
+}
+
+// needs lists the steps that must have ended before a unit reads a value. What a process chain makes is there when all
+// of the chain has ended; a reader in the same chain waits for what it reads alone.
+func (s *scope) needs(v *value, u *unit) []string {
+	switch {
+	case v.maker == nil:
+		return v.needs
+	case u != nil && s.oneChain(u, v.maker):
+		return []string{v.maker.step.Name}
+	default:
+		return []string{s.step(s.last(v.maker))}
+	}
+}
+
+// oneChain reports whether two units are of one process chain.
+func (s *scope) oneChain(u, other *unit) bool {
+	if u.chain {
+		return u == other
+	}
+	of := func(u *unit) int { return s.chain[u.actions[0]] }
+	return of(u) > 0 && of(u) == of(other)
+}
+
+// last is the last unit of a unit's process chain.
+func (s *scope) last(u *unit) *unit {
+	if list := s.lists[s.chain[u.actions[0]]]; !u.chain && len(list) > 0 {
+		return s.unitOf[list[len(list)-1]]
+	}
+	return u
 }
 
 // makes lists the variables that an action makes for the scope it stands in.
@@ -93,28 +197,34 @@ func makes(a *action) []string {
 	return ids
 }
 
-// before lists the units of this scope that an action waits for directly.
-func (s *scope) before(a *action) []*unit {
-	var out []*unit
-	add := func(u *unit) {
-		if u != nil && u != s.unitOf[a] && !slices.Contains(out, u) {
-			out = append(out, u)
-		}
-	}
-	walk([]*action{a}, func(b *action) {
-		for _, p := range b.inputs {
-			add(s.makers[p.v.id])
-		}
-		if b.input != nil {
-			add(s.makers[b.input.id])
-		}
-		for _, need := range b.dependsOn {
-			for _, target := range s.targets.find(need.id) {
-				add(s.unitOf[target])
-			}
+// all makes the steps.
+func (s *scope) all(actions []*action) {
+	walk(actions, func(a *action) {
+		if a.kind == kindFor {
+			s.loopStep(s.loopOf[a])
+		} else {
+			s.step(s.unitOf[a])
 		}
 	})
-	return out
+	walk(actions, func(a *action) {
+		if l := s.loopOf[a]; l != nil && a.yieldToInput != nil {
+			l.step.More = flow.V("${{ flatten([" + s.contents(a.yieldToInput).expression() + "]) }}")
+		}
+	})
+	chains := map[string]string{}
+	for _, list := range s.linked {
+		for _, a := range list {
+			if len(list) > 1 {
+				chains[s.unitOf[a].step.Name] = s.unitOf[list[0]].step.Name
+			}
+		}
+	}
+	if len(chains) > 0 {
+		s.chained[s.doc.Name] = chains
+	}
+	if len(s.doc.Steps) == 0 {
+		s.doc.Steps = []*flow.Step{{Name: "nothing", Action: &flow.Noop{}}}
+	}
 }
 
 // step makes a unit's step, after those it needs.
@@ -123,50 +233,81 @@ func (s *scope) step(u *unit) string {
 		return u.step.Name
 	}
 	a := u.actions[0]
-	u.step = &flow.Step{Name: s.names.Name(a.label)}
-	if a.label == a.id {
-		a.file.Renamed(a.in.At("id").Pos(), a.id, u.step.Name)
+	u.step = s.newStep(a, u.loop)
+	s.owners[u.step] = u
+	for _, b := range u.actions {
+		name := u.step.Name
+		if b != a {
+			name = s.names.Name(b.label)
+		}
+		s.outputs(u, b, name)
 	}
-	switch {
-	case u.chain:
+	if u.chain {
 		s.chainStep(u)
-	case a.kind == kindFor:
-		s.forStep(u, a)
-	default:
-		s.execStep(u, a)
+	} else {
+		s.execStep(u, u.step, a, func(_ string, v *value) *value { return v })
 	}
 	for _, b := range u.actions {
-		s.waitFor(u, b)
+		for l := s.in[b]; l != nil && l.once; l = l.outer {
+			s.waitFor(u.step, l.a)
+		}
+		s.waitFor(u.step, b)
 	}
 	s.doc.Steps = append(s.doc.Steps, u.step)
 	return u.step.Name
 }
 
-// waitFor adds what dependsOn asks for, here or in a scope outside.
-func (s *scope) waitFor(u *unit, a *action) {
+// newStep begins the step of an action, in the loop around it.
+func (s *scope) newStep(a *action, around *loop) *flow.Step {
+	each := ""
+	if around != nil {
+		each = s.loopStep(around)
+	}
+	step := &flow.Step{Name: s.names.Name(a.label), Place: a.file.Place(a.in.Pos()), Each: each}
+	if a.label == a.id {
+		a.file.Renamed(a.in.At("id").Pos(), a.id, step.Name)
+	}
+	return step
+}
+
+// waitFor adds what dependsOn asks for. A for action has ended when all that is in it has.
+func (s *scope) waitFor(step *flow.Step, a *action) {
 	for _, need := range a.dependsOn {
 		for _, target := range s.targets.find(need.id) {
-			if other := s.unitOf[target]; other == u {
-				continue
-			} else if other != nil {
-				u.needs(s.step(other))
-				continue
-			}
-			inner := s
-			for out := s.outer; out != nil; inner, out = out, out.outer {
-				if other := out.unitOf[target]; other != nil {
-					inner.outerNeeds = append(inner.outerNeeds, out.step(other))
-					break
-				}
-			}
+			s.waitForAll(step, target)
 		}
 	}
 }
 
-func (u *unit) needs(steps ...string) {
-	for _, name := range steps {
-		if name != u.step.Name && !slices.Contains(u.step.Needs, name) {
-			u.step.Needs = append(u.step.Needs, name)
+func (s *scope) waitForAll(step *flow.Step, target *action) {
+	if target.kind != kindFor {
+		s.waitForOne(step, s.unitOf[target])
+		return
+	}
+	if l := s.loopOf[target]; !l.once {
+		addNeeds(step, s.loopStep(l))
+	}
+	s.waitFor(step, target)
+	for _, a := range target.actions {
+		s.waitForAll(step, a)
+	}
+}
+
+// waitForOne waits for an action: for the end of its process chain, unless the step is of the same.
+func (s *scope) waitForOne(step *flow.Step, u *unit) {
+	if own := s.owners[step]; own != nil && s.oneChain(own, u) {
+		addNeeds(step, s.step(u))
+		return
+	}
+	addNeeds(step, s.step(s.last(u)))
+}
+
+func (u *unit) needs(steps ...string) { addNeeds(u.step, steps...) }
+
+func addNeeds(step *flow.Step, needs ...string) {
+	for _, name := range needs {
+		if name != step.Name && !slices.Contains(step.Needs, name) {
+			step.Needs = append(step.Needs, name)
 		}
 	}
 }
@@ -183,19 +324,17 @@ func (s *scope) lookup(v *variable) *value {
 		s.step(u)
 		return s.known[v.id]
 	}
-	if constant := s.constants[v.id]; constant != nil {
-		return constantValue(constant.value)
-	}
-	if s.outer == nil {
+	switch l := s.makes[v.id]; {
+	case l != nil:
+		s.known[v.id] = s.yields(l)
+	case s.enums[v.id] != nil:
+		s.known[v.id] = s.item(s.enums[v.id])
+	case s.constants[v.id] != nil:
+		return constantValue(s.constants[v.id].value)
+	default:
 		v.file.Fail(v.pos, "", "the input variable %q has no value here", v.id)
 		return &value{expr: "nil"}
 	}
-	found := s.outer.lookup(v)
-	if !found.constant.IsZero() {
-		return found
-	}
-	s.imports[v.id] = found
-	s.known[v.id] = &value{expr: "input.vars[" + literal(v.id) + "]", shape: found.shape, kind: found.kind}
 	return s.known[v.id]
 }
 
@@ -212,10 +351,17 @@ func (s *scope) contents(v *variable) *value {
 	if found.kind == optionalFile {
 		list = `if [ -e "$DIR" ]; then echo "$DIR"; fi`
 	}
-	step := &flow.Step{Name: s.names.Name(strings.Trim(v.id, "$") + ".files"), Needs: found.needs, Action: &flow.Exec{
-		Shell: flow.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
-		Env:   flow.V(map[string]any{"DIR": found.template()}),
-	}}
+	maker := s.makers[v.id]
+	step := &flow.Step{
+		Name: s.names.Name(strings.Trim(v.id, "$") + ".files"), Needs: s.needs(found, nil), Place: v.file.Place(v.pos),
+		Action: &flow.Exec{
+			Shell: flow.V("{ echo 'files<<PAWL_END'; " + list + "; echo PAWL_END; } >> \"$PAWL_OUTPUT\""),
+			Env:   flow.V(map[string]any{"DIR": found.template()}),
+		},
+	}
+	if maker != nil && maker.loop != nil {
+		step.Each = s.loopStep(maker.loop)
+	}
 	s.doc.Steps = append(s.doc.Steps, step)
 	out := &value{
 		expr:  "filter(split(steps[" + literal(step.Name) + `].output.files, "\n"), # != "")`,

@@ -50,22 +50,28 @@ func Status(r Told) (status, message string) {
 type tally struct{ good, failed, cancelled, missing int }
 
 func (t *tally) run(r Told) {
-	chains := map[string]*tally{}
+	type chain struct {
+		first string
+		item  int32
+	}
+	chains := map[chain]*tally{}
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		into := t
-		if first := r.Chains[s.Spec.Name]; first != "" {
-			if into = chains[first]; into == nil {
+		if first := r.Chains[s.Spec.Name]; first != "" && s.Spec.Kind != core.KindGroup {
+			one := chain{first, s.Item}
+			if into = chains[one]; into == nil {
 				into = &tally{}
-				chains[first] = into
+				chains[one] = into
 			}
 		}
 		switch {
 		case s.Dropped, s.Spec.Type == "noop":
 		case s.Phase == core.StepSkipped && s.Upstream, s.Failure != nil && s.Failure.Type == "expression":
 			into.missing++ // what it reads is not there, or is not as its service takes it
-		case s.Spec.Kind == core.KindGroup && (s.Phase != core.StepFailed || hasItems(r.Run, s.ID)): // its items count
-		case s.Spec.Kind == core.KindChild && s.Phase == core.StepSkipped: // a for action that has nothing more to do
+		case s.Spec.Kind == core.KindGroup:
+			t.group(r, s)
+		case s.Spec.Kind == core.KindTask && s.Spec.Type == "": // a value of a for action
 		case s.Spec.Kind == core.KindChild:
 			t.started(r, s)
 		default:
@@ -75,6 +81,19 @@ func (t *tally) run(r Told) {
 	for _, c := range chains {
 		t.chain(c)
 	}
+}
+
+// group counts a for action whose iterations were never all known. The actions of those that were count by themselves.
+func (t *tally) group(r Told, group *core.Step) {
+	if group.Failure == nil || group.Failure.Type != core.FailureUpstream {
+		return
+	}
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Group == group.ID && s.Upstream && !s.Dropped {
+			return
+		}
+	}
+	t.missing++
 }
 
 // chain counts one chain of several steps: as the worst of what began of it, or as missing where nothing did.
@@ -91,7 +110,7 @@ func (t *tally) chain(c *tally) {
 	}
 }
 
-// started counts what a step started: a process chain, whose flow is retried as a whole, or a for action's iterations.
+// started counts what a step started: a process chain, whose flow is retried as a whole.
 func (t *tally) started(r Told, s *core.Step) {
 	if s.Phase == core.StepSucceeded {
 		t.good++
@@ -114,15 +133,6 @@ func (t *tally) step(p core.StepPhase) {
 	default:
 		t.good++
 	}
-}
-
-func hasItems(r *core.Run, group core.StepID) bool {
-	for i := range r.Steps {
-		if r.Steps[i].Group == group {
-			return true
-		}
-	}
-	return false
 }
 
 // StepStatus is Steep's word for a step's process chain: REGISTERED, RUNNING, PAUSED, SUCCESS, ERROR or CANCELLED; ""

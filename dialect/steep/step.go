@@ -2,42 +2,41 @@ package steep
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/flow"
 )
 
 // launcher makes the folders of the outputs, up to --, and becomes the service's program.
 const launcher = `while [ "$1" != -- ]; do mkdir -p "$1" || exit; shift; done; shift; exec "$@"`
 
-// execStep runs a service's program.
-func (s *scope) execStep(u *unit, a *action) {
+// execStep runs a service's program. hand gives a value as the step can read it.
+func (s *scope) execStep(u *unit, step *flow.Step, a *action, hand func(id string, v *value) *value) {
 	svc := s.services[a.service]
-	u.step.Description = svc.description
-	u.step.Policy = s.policy(a, svc)
+	step.Description = svc.description
+	step.Policy = s.policy(a, svc)
 	args := []argument{word(svc.path)}
 	var folders, counts []argument
 	for _, p := range svc.params {
-		given, list := 0, a.inputs
+		given := 0
 		count := &counter{}
-		if p.output {
-			list = a.outputs
-		}
-		for _, in := range list {
+		for i, in := range a.params(p.output) {
 			if in.id != p.id {
 				continue
 			}
 			given++
 			if p.output {
-				made, folder := s.output(u, p, in, given)
+				made := hand(in.v.id, s.known[in.v.id])
 				args = append(args, labelled(p, made)...)
-				folders = append(folders, argument{value: folder})
+				if p.dataType != typeDirectory {
+					made = hand(in.v.id+"/", s.known[in.v.id].folder())
+				}
+				folders = append(folders, argument{value: made})
 				continue
 			}
-			v := s.input(u, p, in)
+			v := hand(in.v.id+"#"+strconv.Itoa(i), s.input(u, p, in))
 			count.add(v)
 			args = append(args, s.arguments(p, v)...)
 		}
@@ -51,7 +50,14 @@ func (s *scope) execStep(u *unit, a *action) {
 		args = append(append(start, word("--")), args...)
 	}
 	args = append(args, counts...)
-	u.step.Action = &flow.Exec{Command: command(args)}
+	step.Action = &flow.Exec{Command: command(args)}
+}
+
+func (a *action) params(output bool) []*param {
+	if output {
+		return a.outputs
+	}
+	return a.inputs
 }
 
 func labelled(p *serviceParam, v *value) []argument {
@@ -61,15 +67,27 @@ func labelled(p *serviceParam, v *value) []argument {
 	return []argument{word(p.label), {value: v}}
 }
 
-// output names the file of an output, and the folder that must exist.
-func (s *scope) output(u *unit, p *serviceParam, out *param, nth int) (file, folder *value) {
+// outputs names the files of an action's outputs.
+func (s *scope) outputs(u *unit, a *action, name string) {
+	for _, p := range s.services[a.service].params {
+		nth := 0
+		for _, out := range a.outputs {
+			if out.id == p.id && p.output {
+				nth++
+				s.known[out.v.id] = s.output(u, p, out, name, nth)
+			}
+		}
+	}
+}
+
+// output names the file of an output. In a for action the names end with the number of the iteration.
+func (s *scope) output(u *unit, p *serviceParam, out *param, name string, nth int) *value {
 	s.paths = true
-	name := u.step.Name + "." + p.id
+	name += "." + p.id
 	if nth > 1 {
 		name += fmt.Sprintf(".%d", nth)
 	}
-	name += p.suffix
-	file = &value{shape: shapeOne, needs: []string{u.step.Name}}
+	file := &value{shape: shapeOne, maker: u}
 	if strings.HasPrefix(out.prefix, "/") {
 		file.parts = []part{{text: out.prefix}, {expr: "run.id"}, {text: "." + name}}
 	} else {
@@ -79,15 +97,22 @@ func (s *scope) output(u *unit, p *serviceParam, out *param, nth int) (file, fol
 		}
 		file.parts = []part{{expr: "input." + base}, {text: "/"}, {expr: "run.id"}, {text: "/" + out.prefix + name}}
 	}
-	folder = file.folder()
+	if last := &file.parts[len(file.parts)-1]; u.loop == nil {
+		last.text += p.suffix
+	} else {
+		last.text += "."
+		file.parts = append(file.parts, part{expr: "string(steps[" + literal(u.loop.step.Name) + "].index)"})
+		if p.suffix != "" {
+			file.parts = append(file.parts, part{text: p.suffix})
+		}
+	}
 	switch p.dataType {
 	case typeDirectory:
-		file.kind, folder = directory, file
+		file.kind = directory
 	case typeFileOrEmptyList:
 		file.kind = optionalFile
 	}
-	s.known[out.v.id] = file
-	return file, folder
+	return file
 }
 
 // counter counts the values that a parameter is given.
@@ -125,18 +150,20 @@ func (c *counter) check(a *action, svc *service, p *serviceParam) []argument {
 	}}}
 }
 
-// input gives the value that a parameter gets of an input.
+// input gives the value that a parameter gets of an input. What the same process chain has made is handed over as its
+// path.
 func (s *scope) input(u *unit, p *serviceParam, in *param) *value {
 	v := s.lookup(in.v)
 	switch {
+	case v.kind == directory && s.sameChain(u, in.v):
 	case p.dataType == typeDirectory && v.kind == directory: // the folder itself
 	case p.dataType == typeDirectory && v.shape != shapeOne:
 		in.v.file.Fail(in.v.pos, "give it the output of an action that makes a directory, or a path",
 			"the input %q is a directory, and variable %q holds a list of files", in.id, in.v.id)
 	default:
-		v = s.contents(in.v)
+		v = s.inside(s.contents(in.v), u.loop)
 	}
-	u.needs(v.needs...)
+	u.needs(s.needs(v, u)...)
 	return v
 }
 
@@ -177,42 +204,34 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 // truth are the ways to say true.
 var truth = map[string]bool{"true": true, "yes": true, "on": true, "y": true, "t": true}
 
-// chainStep starts the flow of a process chain, whose runs are retried.
+// chainStep starts the flow of a process chain, whose runs are retried. Its actions follow one another. What they read
+// and the names of the files that they write are handed over, so a further run writes the same files.
 func (s *scope) chainStep(u *unit) {
-	inner := s.converter.scope(s, s.flows.Name(s.doc.Name+"."+u.step.Name), u.actions)
+	doc := &flow.Document{File: s.file.Name(), Name: s.flows.Name(s.doc.Name + "." + u.step.Name)}
+	doc.Defaults.Priority = s.w.priority
 	retry := *s.chains
-	inner.doc.Retry = &retry
-	inner.all(false)
-	outputs := map[string]any{}
-	for _, a := range u.actions {
-		for _, id := range makes(a) {
-			made := inner.known[id]
-			outputs[id] = made.template()
-			s.known[id] = &value{
-				expr:  "steps[" + literal(u.step.Name) + "].output[" + literal(id) + "]",
-				shape: made.shape, kind: made.kind, needs: []string{u.step.Name},
-			}
-		}
-	}
-	if len(outputs) > 0 {
-		inner.doc.Output = flow.V(outputs)
-	}
-	s.children = append(s.children, inner.doc)
-	u.step.Action = &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V(s.hand(u, inner))}
-}
-
-// hand puts together what a child flow is given: the folders, and the variables that it reads.
-func (s *scope) hand(u *unit, inner *scope) map[string]any {
+	doc.Retry = &retry
 	vars := map[string]any{}
-	for _, id := range slices.Sorted(maps.Keys(inner.imports)) {
-		vars[id] = inner.imports[id].template()
-		u.needs(inner.imports[id].needs...)
+	hand := func(id string, v *value) *value {
+		if !v.constant.IsZero() {
+			return v
+		}
+		vars[id] = v.template()
+		return &value{expr: "input.vars[" + literal(id) + "]", shape: v.shape, kind: v.kind}
 	}
-	u.needs(inner.outerNeeds...)
-	s.paths = true
-	input := map[string]any{tmpPath: "${{ input." + tmpPath + " }}", outPath: "${{ input." + outPath + " }}"}
+	var names form.Namer
+	for i, a := range u.actions {
+		step := &flow.Step{Name: names.Name(a.label), Place: a.file.Place(a.in.Pos())}
+		if i > 0 {
+			step.Needs = []string{doc.Steps[i-1].Name}
+		}
+		s.execStep(u, step, a, hand)
+		doc.Steps = append(doc.Steps, step)
+	}
+	s.children = append(s.children, doc)
+	input := map[string]any{}
 	if len(vars) > 0 {
 		input["vars"] = vars
 	}
-	return input
+	u.step.Action = &flow.Child{Name: flow.V(doc.Name), Input: flow.V(input)}
 }

@@ -99,6 +99,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	}
 	if st := s.refusal(b, sc, spec); st != nil {
 		st.scope = sc
+		b.causes = joined(b.causes, cancelsOf(sc)) // what it decides next was next because this step did not begin
 		return st
 	}
 	if !s.Replays(b) {

@@ -23,10 +23,8 @@ func (b *Branch) saw(r *Result) {
 		b.causes = joined(b.causes, r.branch.causes)
 		return
 	}
-	for sc := st.scope; st.refused && sc != nil; sc = sc.parent {
-		if sc.cancelled {
-			b.causes = joined(b.causes, core.Causes{After: []string{sc.key}})
-		}
+	if st.refused {
+		b.causes = joined(b.causes, cancelsOf(st.scope))
 	}
 	if failed(st.record.Phase) && !st.refused {
 		b.causes = joined(b.causes, core.Causes{Saw: []string{st.key}})
@@ -34,6 +32,16 @@ func (b *Branch) saw(r *Result) {
 	if st.follows && prefixOf(st.key) != b.prefix {
 		b.causes = joined(b.causes, core.Causes{After: []string{st.key}})
 	}
+}
+
+// cancelsOf returns the cancels of a scope and of those around it.
+func cancelsOf(sc *Scope) (c core.Causes) {
+	for ; sc != nil; sc = sc.parent {
+		if sc.cancelled {
+			c.After = append(c.After, sc.key)
+		}
+	}
+	return c
 }
 
 func failed(phase core.StepPhase) bool {

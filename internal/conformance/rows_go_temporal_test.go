@@ -99,7 +99,7 @@ func temporalTaskTimeout(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (int, error) {
 		if calls++; calls <= 3 {
-			<-ctx.Done() // it blocks outside of steps
+			<-ctx.Done() //pawlvet:ignore it blocks outside of steps
 		}
 		return pawl.Step(ctx, "s", func(context.Context) (int, error) { return calls, nil })
 	})
@@ -125,8 +125,7 @@ func temporalTaskTimeout(t *testing.T) {
 func temporalScheduleToStart(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
 		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("q"),
-			pawl.QueueTimeout("1m"),
-			pawl.Retry("fixed(5, 2m)"))
+			pawl.QueueTimeout("1m"), pawl.Retry("fixed(5, 2m)"))
 		isErr(t, err, pawl.ErrTimedOut)
 		var step *pawl.StepError
 		if !errors.As(err, &step) || step.Limit != policy.LimitScheduleToStart {
@@ -159,8 +158,7 @@ func temporalScheduleToStart(t *testing.T) {
 }
 
 var exhausts = pawl.Define("exhausts", func(ctx pawl.Context, _ nothing) (int, error) {
-	_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("q"),
-		pawl.QueueTimeout("1m"),
+	_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"),
 		pawl.Retry("fixed(3, 2m)"))
 	var step *pawl.StepError
 	if !errors.As(err, &step) || !errors.Is(err, pawl.ErrRetriesExhausted) {
@@ -308,7 +306,7 @@ func temporalNonRetryable(t *testing.T) {
 		}
 		calls := 0
 		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) {
-			if calls++; listed {
+			if calls++; listed { //pawlvet:ignore the body is called once, and its attempts are counted
 				return 0, fmt.Errorf("charging: %w", &cardDeclined{"4711"})
 			}
 			return 0, pawl.NonRetryable(&cardDeclined{"4711"})

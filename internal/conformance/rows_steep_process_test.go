@@ -14,8 +14,9 @@ import (
 
 func init() { addDialect("S10", steepProcesses) }
 
-// steepProcesses runs real programs from a workflow and its services file: one that hangs, one that stops writing, and
-// one that fails twice and then succeeds. Another program reads its output.
+// steepProcesses runs real programs from a workflow and its services file: one that hangs, one that stops writing, one
+// that writes to stderr alone, which is a sign of life, one that writes but completes no line, which is none, and one
+// that fails twice and then succeeds. Another program reads its output.
 func steepProcesses(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
@@ -32,6 +33,12 @@ func steepProcesses(t *testing.T) {
 - {id: silent, name: Silent, description: says nothing any more,
     path: ` + script("silent", "echo once\nexec sleep 600\n") + `, runtime: other, parameters: [],
    maxInactivity: 200ms}
+- {id: errors, name: Errors, description: writes lines to stderr,
+    path: ` + script("errors", "for i in 1 2 3 4 5 6 7 8; do echo $i >&2; sleep 0.1; done\n") + `, runtime: other,
+   parameters: [], maxInactivity: 500ms}
+- {id: dots, name: Dots, description: writes and completes no line,
+    path: ` + script("dots", "for i in $(seq 60); do printf .; sleep 0.05; done\n") + `, runtime: other, parameters: [],
+   maxInactivity: 500ms}
 - id: flaky
   name: Flaky
   description: fails twice
@@ -56,6 +63,8 @@ actions:
   - {type: execute, service: read, inputs: [{id: in, var: made}]}
   - {type: execute, service: hang}
   - {type: execute, service: silent}
+  - {type: execute, service: errors}
+  - {type: execute, service: dots}
   - {type: execute, service: flaky, outputs: [{id: out, var: made}]}
 `
 	c := steepConversion(t, workflow, services, "")
@@ -72,6 +81,7 @@ actions:
 		}
 		for name, want := range map[string]string{
 			"hang": "timeout startToClose;timeout startToClose;", "silent": "timeout inactivity;",
+			"errors": "ok;", "dots": "timeout inactivity;",
 			"flaky": "error;error;ok;", "read": "ok;",
 		} {
 			if got[name] != want {
@@ -79,7 +89,7 @@ actions:
 			}
 		}
 		for name, want := range map[string]string{
-			"hang": "ERROR", "silent": "CANCELLED",
+			"hang": "ERROR", "silent": "CANCELLED", "errors": "SUCCESS", "dots": "CANCELLED",
 			"flaky": "SUCCESS", "read": "SUCCESS",
 		} {
 			step, _ := r.Lookup(name)
@@ -149,7 +159,7 @@ actions:
 	input, _ := json.Marshal(map[string]string{"tmpPath": filepath.Join(dir, "tmp")})
 	performReal(t, c, string(input), nil, func(s *stage, r *core.Run) {
 		wantPhase(t, r, core.RunSucceeded)
-		if n := strings.Count(strings.Join(s.attempts(), " "), "halve@"); n != 6 { // abcd, abc, ab, a; xy, x
+		if n := strings.Count(strings.Join(s.attempts(), " "), "halve["); n != 6 { // abcd, abc, ab, a; xy, x
 			t.Errorf("%d iterations, want 6", n)
 		}
 		if step, _ := r.Lookup("count"); !strings.Contains(string(step.Output), `"n":"4"`) {

@@ -15,9 +15,11 @@ func init() {
 	addDialect("S1", steepDurations)
 	addDialect("S2", steepTimeoutForms)
 	addDialect("S3", steepNesting)
+	addDialect("S3", steepClocks)
 	addDialect("S4", steepShortest)
 	addDialect("S5", steepOverride)
 	addDialect("S6", steepAttempts)
+	addDialect("S6", steepNoAttempt)
 	addDialect("S7", steepDelays)
 	addDialect("S8", steepMaxDelay)
 	addDialect("S9", steepCancel)
@@ -125,6 +127,36 @@ func steepNesting(t *testing.T) {
 		})
 }
 
+// steepClocks: all three clocks start when the first attempt starts, after 5m of waiting for a worker here. maxRuntime
+// and maxInactivity start anew with each attempt; the deadline goes on, also in the delay between them.
+func steepClocks(t *testing.T) {
+	busy := func(text string) *dialect.Conversion {
+		return steepConversion(t, "api: 4.7.0\nname: w\nactions:\n"+
+			"  - {type: execute, id: before, service: b}\n  - {type: execute, id: work, service: s, "+text+"}\n",
+			"- {id: b, path: ./b, runtime: other}\n- {id: s, path: ./s, runtime: other}\n", "")
+	}
+	retries := ", retries: {maxAttempts: 2, delay: 1m}"
+	first := try{run: 2 * time.Minute, kind: broken.kind, lines: steadily(time.Minute, 2)}
+	second := try{run: 2 * time.Minute, lines: steadily(time.Minute, 2)}
+	for text, c := range map[string]struct{ want, status string }{
+		"maxRuntime: 3m":          {"work@8m-10m ok", "SUCCESS"},
+		"maxRuntime: 119s":        {"work@7m59s-9m58s timeout startToClose", "CANCELLED"},
+		"maxInactivity: 90s":      {"work@8m-10m ok", "SUCCESS"},
+		"maxInactivity: 59s":      {"work@6m59s-7m58s timeout inactivity", "CANCELLED"},
+		"deadline: 5m30s":         {"work@8m-10m ok", "SUCCESS"},
+		"deadline: 4m":            {"work@8m-9m timeout deadline", "CANCELLED"},
+		"deadline: {timeout: 4m}": {"work@8m-9m timeout deadline", "CANCELLED"},
+	} {
+		script := map[string][]try{"before": {{run: 5 * time.Minute}}, "work": {first, second}}
+		perform(t, busy(text+retries), script, nil, func(s *stage, r *core.Run) {
+			lines := s.attempts()
+			if got := lines[len(lines)-1]; got != c.want || s.steepStatus(r) != c.status {
+				t.Errorf("%s: %s, %s\nwant %s, %s", text, got, s.steepStatus(r), c.want, c.status)
+			}
+		}, func(s *stage) { s.slots = 1 })
+	}
+}
+
 func steadily(every time.Duration, n int) []time.Duration {
 	out := make([]time.Duration, n)
 	for i := range out {
@@ -194,6 +226,37 @@ func steepAttempts(t *testing.T) {
 				t.Errorf("unlimited: %d attempts, %s", got, s.steepStatus(r))
 			}
 		})
+}
+
+// steepNoAttempt: what depends on an action with maxAttempts: 0 goes on, wherever the action stands; the file that it
+// would have written is read by name.
+func steepNoAttempt(t *testing.T) {
+	for _, chains := range []string{"", "retries: {processChains: {maxAttempts: 2}}\n"} {
+		c := steepConversion(t, "api: 4.7.0\nname: w\n"+chains+`
+vars: [{id: words, value: [x, y]}]
+actions:
+  - {type: execute, id: none, service: never, outputs: [{id: out, var: made}]}
+  - {type: execute, id: reads, service: one, inputs: [{id: in, var: made}]}
+  - {type: execute, id: waits, service: many, dependsOn: none}
+  - {type: for, id: each, input: words, enumerator: e, actions: [
+      {type: execute, id: off, service: never},
+      {type: execute, id: after, service: one, inputs: [{id: in, var: e}], dependsOn: off}]}
+  - {type: execute, id: end, service: many, dependsOn: each}
+`, steepServices+`
+- {id: never, path: ./never, runtime: other, retries: {maxAttempts: 0}, parameters: [
+    {id: out, type: output, cardinality: 0..1}]}
+`, "")
+		perform(t, c, nil, nil, func(s *stage, r *core.Run) {
+			times := map[string]int{}
+			for _, task := range s.seen {
+				name, _, _ := strings.Cut(task.StepName, "[")
+				times[name]++
+			}
+			if got := counts(times); got != "after 2, end 1, reads 1, waits 1" || s.steepStatus(r) != "SUCCESS" {
+				t.Errorf("executed %s, %s", got, s.steepStatus(r))
+			}
+		})
+	}
 }
 
 func steepDelays(t *testing.T) {

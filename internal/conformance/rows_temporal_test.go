@@ -22,6 +22,7 @@ func init() {
 	addFlow("T2", temporalRunInFlow)
 	addFlow("T4", temporalScheduleToStartInFlow)
 	addFlow("T5", temporalStartToCloseInFlow)
+	addFlow("T5", temporalStartToCloseStarts)
 	addFlow("T6", temporalScheduleToCloseInFlow)
 	addFlow("T7", temporalHeartbeatInFlow)
 	addFlow("T8", temporalDefaultsInFlow)
@@ -156,6 +157,17 @@ steps:
 	}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@0ms-1s error", "blocker@1s-14s ok", "work@14s-14s ok") // ready at 11s
 	}, one)
+}
+
+// temporalStartToCloseStarts: the clock starts when a worker takes the attempt, here after five minutes of waiting for
+// one, and again with the next attempt.
+func temporalStartToCloseStarts(t *testing.T) {
+	c := formed(t, "steps:\n  - {name: before, exec: ./before}\n"+
+		"  - {name: work, exec: ./work, temporal: {startToCloseTimeout: 2m, retryPolicy: {maximumAttempts: 2}}}\n")
+	perform(t, c, map[string][]try{"before": {{run: 5 * time.Minute}}, "work": {hangs, {run: time.Minute}}}, nil,
+		func(s *stage, _ *core.Run) {
+			s.wantAttempts("before@0ms-5m ok", "work@5m-7m timeout startToClose", "work@7m1s-8m1s ok")
+		}, func(s *stage) { s.slots = 1 })
 }
 
 // temporalStartToCloseInFlow is per attempt, retried, and its timer starts again; without one it is schedule-to-close.

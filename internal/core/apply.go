@@ -25,9 +25,11 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Closing.Hook = rec.Stage
 	case RunEnded:
 		r.Phase, r.EndedAt, r.Failure = rec.Phase, at, rec.Failure
-		if c := r.Closing; c != nil && c.Phase == rec.Phase {
-			r.Output, r.Failure = c.Output, c.Failure
-			r.cameFrom(c.From)
+		if c := r.Closing; c != nil {
+			r.cameFrom(c.From) // also if it was terminated before its attempts had stopped
+			if c.Phase == rec.Phase {
+				r.Output, r.Failure = c.Output, c.Failure
+			}
 		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
 	case RunReopened:

@@ -136,6 +136,14 @@ func (m *machine) taskStopped(in TaskStopped) error {
 		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
 	}
 	s := &m.r.Steps[in.Step]
+	// A child run that goes on alone when its parent ends is not cancelled with it, and says so. Without this the parent
+	// would wait for the child's end.
+	if in.Abandoned && m.r.CancelAsked && s.Spec.Kind == KindChild && s.executes() && s.Attempt == in.Attempt {
+		f := cancelled("the run is cancelled, and the child run goes on alone")
+		m.emit(AttemptEnded{Step: s.ID, Failure: f})
+		m.emit(StepEnded{Step: s.ID, Phase: StepCancelled, Reason: policy.ReasonCancelled, Failure: f})
+		return nil
+	}
 	if !s.Stopping || s.Attempt != in.Attempt {
 		return m.refuse(CodeStale, "stop of an attempt", "step %q has no attempt %d that is stopping", s.Key(),
 			in.Attempt)

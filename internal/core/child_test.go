@@ -128,3 +128,17 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelWithAnAbandonedChild: a run that is asked to cancel does not wait for a child run that goes on alone.
+func TestCancelWithAnAbandonedChild(t *testing.T) {
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	cancel := Operation{Op: OpCancel, Step: NoStep}
+	talk(t, r, Start{}, begins(KindChild, 0), cancel)
+	if r.Phase.Closed() {
+		t.Fatal("the run did not ask its child run")
+	}
+	talk(t, r, TaskStopped{Attempt: 1, Abandoned: true})
+	if r.Phase != RunCancelled || r.Steps[0].Phase != StepCancelled {
+		t.Errorf("the run is %s, its step %s", r.Phase, r.Steps[0].Phase)
+	}
+}

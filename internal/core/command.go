@@ -49,6 +49,14 @@ type (
 		Labels Labels // a change of the run's labels
 	}
 
+	// AddItem records an item of a loop: a value, which has ended as it begins.
+	AddItem struct {
+		Spec   *StepSpec
+		Item   int32
+		Group  StepID
+		Output []byte
+	}
+
 	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
 	CancelStep struct{ Key string }
 
@@ -98,6 +106,7 @@ func (Schedule) command()     {}
 func (Skip) command()         {}
 func (Finish) command()       {}
 func (Mark) command()         {}
+func (AddItem) command()      {}
 func (CancelStep) command()   {}
 func (Publish) command()      {}
 func (AcceptUpdate) command() {}

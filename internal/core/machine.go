@@ -183,6 +183,11 @@ func (m *machine) command(cmd Command) {
 			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
 			Output: cmd.Output, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After), Labels: cmd.Labels,
 		})
+	case AddItem:
+		m.emit(StepOmitted{
+			Spec: cmd.Spec, Item: cmd.Item, Group: cmd.Group, Reason: "an item of the loop", Phase: StepSucceeded,
+			Output: cmd.Output,
+		})
 	case CancelStep:
 		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
 			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))

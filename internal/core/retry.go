@@ -1,6 +1,10 @@
 package core
 
-import "github.com/pawl-dev/pawl/policy"
+import (
+	"slices"
+
+	"github.com/pawl-dev/pawl/policy"
+)
 
 // failedStep reports whether a retry of the run restarts the step: it did not succeed, and the definition does not
 // tolerate that.
@@ -135,9 +139,37 @@ func (m *machine) reopenedExecution() RunLimit {
 	return amount
 }
 
+// FailureUpstream is the type of a group's failure which only says that what its items need did not succeed. A retry
+// opens such a group again, so that its items are decided again.
+const FailureUpstream = "upstream"
+
+// waitingGroups lists the closed groups that a retry opens again although nobody named them: an item of them was
+// skipped because of what failed, or would have been.
+func (m *machine) waitingGroups(named []StepID) []StepID {
+	reopen := map[StepID]bool{}
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if s.Group != NoStep && s.Upstream && !s.Dropped {
+			reopen[s.Group] = true
+		}
+		if s.Spec.Kind == KindGroup && s.Phase == StepFailed && s.Failure != nil && s.Failure.Type == FailureUpstream {
+			reopen[s.ID] = true
+		}
+	}
+	var out []StepID
+	for i := range m.r.Steps {
+		s := &m.r.Steps[i]
+		if reopen[s.ID] && s.Phase.Closed() && !s.Dropped && !slices.Contains(named, s.ID) {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}
+
 // restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again,
 // with fresh deadlines of its own. What is dropped is decided anew, as are hooks and skipped dependants.
 func (m *machine) restart(ids, drop []StepID) {
+	ids = append(ids, m.waitingGroups(ids)...)
 	drop = append(drop, m.droppedByRetry()...)
 	if m.r.Phase.Closed() {
 		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ifAhead(m.now)}

@@ -53,8 +53,13 @@ func (r *Run) unfollow(id StepID) {
 	}
 }
 
-// idsOf finds steps by their keys. A key that the run does not have is left out: an error that a body returns may
-// name a step of another run.
+// failedAmong finds the failed steps of some keys. An error that a body returns may name a step of another run, and
+// this one may have none of that key, or one that has succeeded.
+func (m *machine) failedAmong(keys []string) []StepID {
+	return slices.DeleteFunc(m.idsOf(keys), func(id StepID) bool { return !m.r.Steps[id].failed() })
+}
+
+// idsOf finds steps by their keys. A key that the run does not have is left out.
 func (m *machine) idsOf(keys []string) []StepID {
 	var ids []StepID
 	for _, key := range keys {

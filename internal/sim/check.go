@@ -249,7 +249,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			}
 		case s.backingOff && s.next == 0 || s.kind == core.KindSleep && s.next == 0:
 			ch.u.violate(NoHang, a.id, "step %s waits, and has no instant at which it continues", m.name(i))
-		case s.kind == core.KindGroup && !m.cancelled && !m.groupOpen(core.StepID(i)):
+		case s.kind == core.KindGroup && !m.cancelled && !m.groupOpen(core.StepID(i)) && !m.loopWaits(s):
 			ch.u.violate(NoHang, a.id, "group %s is open, and none of its items is open", m.name(i))
 		}
 	}
@@ -284,6 +284,13 @@ func (m *runModel) groupOpen(group core.StepID) bool {
 		}
 	}
 	return false
+}
+
+// loopWaits reports whether an open step of a loop may wait: its items wait for other steps, one of which is open.
+func (m *runModel) loopWaits(s *stepModel) bool {
+	return slices.Contains(loopSteps, s.spec.Name) && slices.ContainsFunc(m.steps, func(other stepModel) bool {
+		return other.kind != core.KindGroup && !other.closed
+	})
 }
 
 // openEnd follows a run's chain to its last run. It returns that run if it is open, else nil.

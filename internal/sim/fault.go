@@ -77,7 +77,9 @@ func (u *universe) takeOver() {
 	u.nodeCount++
 	n := newNode(u, s, "rival")
 	s.node = n
+	u.takingOver = true
 	n.open()
+	u.takingOver = false
 	u.after(u.span(time.Millisecond, time.Minute), "the former owner ends", func() {
 		if s.formerOwner == old {
 			old.endFenced()

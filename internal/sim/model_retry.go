@@ -38,6 +38,8 @@ func (m *bodyModel) noteStopped(a *account, e core.Entry) {
 			}
 		case core.RunClosing:
 			m.from = rec.From
+		case core.RunReopened:
+			m.from = nil // a run that is terminated afterwards has failed because of no step
 		default:
 		}
 	}

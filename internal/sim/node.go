@@ -288,7 +288,7 @@ func (n *node) die(where string) {
 	}
 	u.clients.nodeEnded(n)
 	down := u.span(time.Millisecond, time.Minute)
-	if u.chance(0.1) {
+	if !u.noFaults && u.chance(0.1) { // a poisonous step kills after the faults, too, and clients do not try for hours
 		down = u.span(time.Minute, 6*time.Hour)
 	}
 	u.after(down, "another process starts", func() {

@@ -98,7 +98,7 @@ func (act *action) partName(i int, renamed bool) string {
 // after returns how a branch goes on after its step has closed with that phase; waits: it executes action.then first.
 func (act *action) after(phase core.StepPhase) progress {
 	switch {
-	case phase == core.StepSucceeded:
+	case phase == core.StepSucceeded, phase == core.StepSkipped: // as in package pawl: a skipped step returns no error
 		return goesOn
 	case act.onFailure == failBranch || (act.onFailure == handleTimeout && phase != core.StepTimedOut):
 		return fails

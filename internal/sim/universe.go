@@ -36,6 +36,7 @@ type universe struct {
 	store         journal.Journal // the storage as nodes see it; a test may have wrapped it
 	partitions    []*simPartition // by number
 	opening       bool            // a node is in Open
+	takingOver    bool            // a second owner is in its first Open
 	nodeCount     int
 	profile       profile
 	diskFullUntil core.Time // until then appends fail with ErrFull
@@ -287,6 +288,9 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 			return errDisk
 		}
 	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
+		if op == memory.OpAcquire && u.takingOver {
+			return nil // the former owner would stay the owner, and its workers were ended
+		}
 		if u.opening && !u.noFaults && u.chance(u.profile.uncertainAppends/4) {
 			return errDisk
 		}

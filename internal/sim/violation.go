@@ -22,7 +22,7 @@ const (
 	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
 	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
 	Decided       Invariant = "12: a body called again makes the recorded decisions in order; nothing else is recorded"
-	Talk          Invariant = "11: an accepted update is answered once in its chain; the state is the last one recorded"
+	Talk          Invariant = "11: an accepted update is answered once in its chain; the state is the last recorded one"
 	Delivered     Invariant = "13: what a run does to one elsewhere is saved with its cause and happens once, in order"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
@@ -30,7 +30,7 @@ const (
 	DueOrder  Invariant = "timers fire in due order, and none before it is due or long after"
 	Unique    Invariant = "one open run per workflow id, one run per idempotency key"
 	Slots     Invariant = "no more attempts run than there are slots"
-	Limited   Invariant = "13: no more attempts run and start than a service's limits allow; one probe goes first"
+	Limited   Invariant = "14: no more attempts run and start than a service's limits allow; one probe goes first"
 	Recorded  Invariant = "records follow one another as the contract says"
 	Liveness  Invariant = "when the faults have ended every run ends"
 	Untouched Invariant = "what a caller was told was not saved is not in the journal"

@@ -139,6 +139,7 @@ func (g *flowGenerator) write() {
 	for i := range g.steps {
 		g.step(i)
 	}
+	g.loops()
 	g.hooks()
 	if g.chance(0.3) {
 		g.line(0, `output: {first: "${{ steps.s0.output }}", n: "${{ input.n }}"}`)
@@ -205,6 +206,45 @@ func (g *flowGenerator) step(i int) {
 		g.task(2)
 	}
 }
+
+// loops adds loops to some workflows: steps that go on item by item, a loop in a loop, and items that make items. It
+// uses random numbers of its own, so that the other workflows do not change.
+func (g *flowGenerator) loops() {
+	own := &flowGenerator{random: newRandom(uint64(g.n), 0x100b), n: g.n}
+	if !own.chance(0.4) {
+		return
+	}
+	step := func(name, fields string, args ...any) {
+		own.line(1, "- name: %s", name)
+		own.line(2, fields, args...)
+	}
+	step("loop", "forEach: [p, q, r]")
+	if own.chance(0.3) {
+		own.line(2, "needs: [s0]")
+	}
+	step("begins", "each: loop")
+	own.task(2)
+	step("follows", "each: loop")
+	own.line(2, "needs: [begins, s0]")
+	own.line(2, "concurrency: %d", 1+own.IntN(3))
+	own.task(2)
+	step("parts", "each: loop")
+	own.line(2, "needs: [begins]")
+	own.line(2, `forEach: "${{ item == 'q' ? [] : [item, index] }}"`)
+	own.line(2, `more: "${{ index < 4 ? [steps.part.phase] : [] }}"`)
+	step("part", "each: parts")
+	own.line(2, "continueOn: [error, failed]")
+	own.task(2)
+	step("gathers", "each: loop")
+	own.line(2, "needs: [part]")
+	own.line(2, `sleep: "${{ 1 + len(steps.part.outputs) }}s"`)
+	step("ends", "needs: [%s]", pick(own.random, []string{"gathers", "part, follows", "parts"}))
+	own.task(2)
+	g.WriteString(own.String())
+}
+
+// loopSteps are the loops and the steps with each.
+var loopSteps = []string{"loop", "begins", "follows", "parts", "part", "gathers"}
 
 func (g *flowGenerator) task(indent int) {
 	g.service(indent)

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -47,14 +48,20 @@ func (s *Source) Place(p Pos) string {
 	return fmt.Sprintf("%s:%d:%d", s.Name, p.Line, p.Col)
 }
 
-// ParsePlace reads what Place wrote.
-func (s *Source) ParsePlace(text string) (Pos, bool) {
-	if s == nil || !strings.HasPrefix(text, s.Name+":") {
-		return Pos{}, false
+// CutPlace finds the file and the place in a text that begins with what [Source.Place] wrote.
+func CutPlace(text string) (file string, p Pos, ok bool) {
+	text, _, _ = strings.Cut(text, ", ")
+	parts := strings.Split(text, ":")
+	if len(parts) < 3 {
+		return "", Pos{}, false
 	}
-	var p Pos
-	n, _ := fmt.Sscanf(text[len(s.Name):], ":%d:%d", &p.Line, &p.Col)
-	return p, n == 2
+	last := len(parts) - 1
+	line, err := strconv.Atoi(parts[last-1])
+	col, err2 := strconv.Atoi(parts[last])
+	if err != nil || err2 != nil || line < 1 {
+		return "", Pos{}, false
+	}
+	return strings.Join(parts[:last-1], ":"), Pos{line, col}, true
 }
 
 // Inside returns the place of the byte at offset within a text that stands at n. Where that

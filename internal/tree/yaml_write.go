@@ -190,7 +190,7 @@ func unquoted(text string) bool {
 		}
 	}
 	switch strings.ToLower(text) {
-	case "true", "false", "null", "yes", "no", "off", "y", "n", ".inf", ".nan":
+	case "true", "false", "null", "yes", "no", "on", "off", "y", "n", ".inf", ".nan":
 		return false
 	}
 	return true

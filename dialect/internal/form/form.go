@@ -26,6 +26,10 @@ type File struct {
 	// Scalar returns the text for a number, true or false that stands where a text is expected. It is nil if the system
 	// does not accept one there.
 	Scalar func(v any) string
+	// Number and Truth return what a text stands for where a whole number, or true or false, is expected. They are nil
+	// if the system does not accept a text there.
+	Number func(text string) (int, bool)
+	Truth  func(text string) (value, ok bool)
 }
 
 // Read reads a file; what makes it unreadable is reported by its Err.
@@ -182,6 +186,9 @@ func (f *File) Whole(v tree.Value, key string, otherwise, low, high int) int {
 		return otherwise
 	}
 	n, ok := field.Any().(int)
+	if text, isText := field.Text(); isText && f.Number != nil {
+		n, ok = f.Number(text)
+	}
 	if number, real := field.Any().(float64); real && number == math.Trunc(number) && math.Abs(number) < 1<<53 {
 		n, ok = int(number), true
 	}
@@ -205,6 +212,9 @@ func (f *File) Bool(v tree.Value, key string) bool {
 		return false
 	}
 	b, ok := field.Any().(bool)
+	if text, isText := field.Text(); isText && f.Truth != nil {
+		b, ok = f.Truth(text)
+	}
 	if !ok {
 		f.Fail(field.Pos(), "", "%s is true or false, not %s", key, field)
 	}

@@ -49,6 +49,7 @@ type Step struct {
 	Outputs  any      `expr:"outputs"` // of a forEach: its items' outputs
 	Failure  *Failure `expr:"failure"`
 	Attempts int      `expr:"attempts"`
+	Index    int      `expr:"index"` // of a loop, and of a step with each: the item's position
 }
 
 // Failure is a failure as expressions see it.

@@ -118,18 +118,21 @@ const ownText = "WITH own AS (UPDATE {schema}.partitions SET last = $3, through 
 var parts = []part{
 	{"runs", "INSERT INTO {schema}.runs_data (created_at, ended_at, deadline, wake, applied, partition, phase, id," +
 		" definition," +
-		" parent, workflow, workflow_id, key, message) SELECT u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, nullif(u.i," +
+		" parent, workflow, workflow_id, key, message, labels)" +
+		" SELECT u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, nullif(u.i," +
 		" {zero})," +
-		" nullif(u.j, {zero}), u.k, nullif(u.l, ''), nullif(u.m, ''), nullif(u.n, '') FROM own," +
+		" nullif(u.j, {zero}), u.k, nullif(u.l, ''), nullif(u.m, ''), nullif(u.n, '')," +
+		" nullif(u.o, '') FROM own," +
 		" unnest($::bigint[], $::bigint[], $::bigint[], $::bigint[], $::bigint[], $::int[], $::smallint[], $::uuid[]," +
-		" $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[]) AS u (a, b, c, d, e, f, g, h, i, j, k," +
-		" l, m, n)" +
+		" $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[]) AS u (a, b, c, d, e, f, g, h," +
+		" i, j, k, l, m, n, o)" +
 		" ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, ended_at = excluded.ended_at," +
 		" deadline = excluded.deadline, wake = excluded.wake, applied = excluded.applied, partition =" +
 		" excluded.partition," +
 		" phase = excluded.phase, definition = excluded.definition, parent = excluded.parent, workflow =" +
 		" excluded.workflow," +
-		" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message"},
+		" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message," +
+		" labels = excluded.labels"},
 	{"steps", "INSERT INTO {schema}.steps_data (scheduled_at, ended_at, next_at, deadline, step, attempt, kind," +
 		" phase, reason," +
 		" run, name, message) SELECT u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, u.i, u.j, u.k, nullif(u.l, '') FROM own," +

@@ -34,15 +34,16 @@ func (s *storage) Due(
 // runColumns are a run's columns in the order in which scanRun reads them.
 const runColumns = "id, partition, workflow, workflow_id, key, definition, phase, created_at, ended_at, deadline," +
 	" wake, parent," +
-	" message, applied"
+	" message, applied, labels"
 
 func scanRun(rows pgx.Rows) (r journal.RunRow, err error) {
-	var workflowID, key, message pgtype.Text
+	var workflowID, key, message, labels pgtype.Text
 	var definition, parent pgtype.UUID
 	var phase int16
 	err = rows.Scan((*[16]byte)(&r.ID), &r.Partition, &r.Workflow, &workflowID, &key, &definition, &phase,
 		(*int64)(&r.CreatedAt), (*int64)(&r.EndedAt), (*int64)(&r.Deadline), (*int64)(&r.Wake), &parent, &message,
-		&r.Applied)
+		&r.Applied, &labels)
+	r.Labels = core.Labels(original(labels.String))
 	r.Workflow, r.WorkflowID, r.Key = original(r.Workflow), original(workflowID.String), original(key.String)
 	r.Message = original(message.String)
 	r.Definition, r.Parent, r.Phase = definition.Bytes, parent.Bytes, core.RunPhase(phase)
@@ -93,6 +94,23 @@ func listQuery(q journal.Query) (where string, args []any) {
 			phases[i] = int16(p)
 		}
 		add("phase = ANY ($)", phases)
+	}
+	if q.Labels != "" {
+		add("string_to_array(labels, chr(10)) @> $::text[]", strings.Split(stored(string(q.Labels)), "\n"))
+	}
+	if q.CreatedFrom != 0 {
+		add("created_at >= $", int64(q.CreatedFrom))
+	}
+	if q.CreatedBefore != 0 {
+		add("created_at < $", int64(q.CreatedBefore))
+	}
+	if q.Stuck {
+		bodies := newUUIDs(len(q.Bodies))
+		for id := range q.Bodies {
+			bodies = append(bodies, id)
+		}
+		aside := "wake > 0 AND wake = " + strconv.Itoa(int(journal.WakeSetAside))
+		add("ended_at = 0 AND ("+aside+" OR id = ANY ($))", bodies)
 	}
 	if len(all) > 0 {
 		where = " WHERE " + strings.Join(all, " AND ")

@@ -51,7 +51,7 @@ func addRuns(b *journal.Batch, st *statement) bool {
 	}
 	rows := b.View.Runs
 	instants, ids := newColumns[int64](5, len(rows)), newColumns[[16]byte](3, len(rows))
-	texts := newColumns[string](4, len(rows))
+	texts := newColumns[string](5, len(rows))
 	partitions, phases := make([]int32, len(rows)), make([]int16, len(rows))
 	for i := range rows {
 		r := &rows[i]
@@ -65,7 +65,7 @@ func addRuns(b *journal.Batch, st *statement) bool {
 		for n, v := range [...][16]byte{r.ID, r.Definition, r.Parent} {
 			ids.of(n)[i] = v
 		}
-		for n, v := range [...]string{r.Workflow, r.WorkflowID, r.Key, r.Message} {
+		for n, v := range [...]string{r.Workflow, r.WorkflowID, r.Key, r.Message, string(r.Labels)} {
 			texts.of(n)[i] = stored(v)
 		}
 		partitions[i], phases[i] = int32(r.Partition), int16(r.Phase)

@@ -26,6 +26,8 @@ type Source struct {
 	File    string  `json:"file"` // as errors and limits name it
 	Text    string  `json:"text"`
 	Origins Origins `json:"origins,omitempty"`
+	// Places are where the steps stand in the document of another system that the flow was made of.
+	Places map[string]string `json:"places,omitempty"`
 	// Chains are process chains of Steep: step names, and the chains that they belong to.
 	Chains map[string]string `json:"chains,omitempty"`
 }

@@ -31,6 +31,9 @@ func New(b Bundle) (*Flow, error) {
 		return nil, err
 	}
 	b.Flow.Origins.apply(doc, def)
+	for s := range doc.AllSteps() {
+		s.Place = b.Flow.Places[s.Name]
+	}
 	return &Flow{Bundle: b, Document: doc, Definition: inDirectory(def, b.Dir)}, nil
 }
 

@@ -32,6 +32,17 @@ func OriginsOf(doc *flow.Document) Origins {
 	return o
 }
 
+// PlacesOf returns where a document's steps stand in the document of another system that it was made of.
+func PlacesOf(doc *flow.Document) map[string]string {
+	places := map[string]string{}
+	for s := range doc.AllSteps() {
+		if s.Place != "" {
+			places[s.Name] = s.Place
+		}
+	}
+	return places
+}
+
 // apply puts the places into a flow that is not yet in use.
 func (o Origins) apply(doc *flow.Document, def *core.Definition) {
 	if len(o) == 0 {
