@@ -17,7 +17,7 @@ func (m *machine) close(cmd Close) {
 		return
 	}
 	m.stopOpen("the run has " + cmd.Phase.String())
-	m.emit(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.idsOf(cmd.From)})
+	m.emit(RunClosing{Phase: cmd.Phase, Output: cmd.Output, Failure: cmd.Failure, From: m.failedOf(cmd.From)})
 }
 
 // settle records how the run will end. It ends when its hooks have run and its attempts have stopped.

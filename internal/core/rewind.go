@@ -65,6 +65,11 @@ func (m *machine) idsOf(keys []string) []StepID {
 	return ids
 }
 
+// failedOf finds the failed steps among those with such keys.
+func (m *machine) failedOf(keys []string) []StepID {
+	return slices.DeleteFunc(m.idsOf(keys), func(id StepID) bool { return !m.r.Steps[id].failed() })
+}
+
 // following lists the steps that the body decided after it had seen one of some failures, in the order in which they
 // were decided. A step is recorded after what it follows from, so one pass finds all.
 func (r *Run) following(failed []StepID) []StepID {
@@ -116,7 +121,8 @@ func (s *Step) failed() bool {
 	return s.Phase == StepFailed || s.Phase == StepTimedOut || s.Phase == StepCancelled
 }
 
-// endedWithRun lists the failed steps that were stopped because their run ended, and had no fault in it. Those whose
+// endedWithRun lists the failed steps that were stopped because their run ended, and had no fault in it: by a cancel, by
+// a limit of the run, or because the compensation took too long, which is none of their own limits. Those whose
 // end the body has seen, and gone on from, are not among them.
 func (r *Run) endedWithRun() []StepID {
 	var ids []StepID
@@ -137,7 +143,8 @@ func (r *Run) endedWithRun() []StepID {
 		if s.Failure != nil && s.Phase == StepTimedOut {
 			limit = s.Failure.Limit
 		}
-		stopped := s.Reason == policy.ReasonCancelled || limit == policy.LimitExecution || limit == policy.LimitRun
+		stopped := s.Reason == policy.ReasonCancelled || limit == policy.LimitExecution || limit == policy.LimitRun ||
+			s.Phase == StepTimedOut && s.Reason == policy.ReasonTimeoutNotRetryable && limit == policy.LimitNone
 		if stopped && !seen[s.ID] {
 			ids = append(ids, s.ID)
 		}

@@ -233,7 +233,7 @@ func (w *walk) outcome(br *branchWalk, act *action, k *known) progress {
 		br.failed = br.failed.with(set{k.spec.Name: true})
 	}
 	at := act.after(k.phase)
-	if at == fails {
+	if at == fails && endedBadly(k.phase) {
 		br.from = append(br.from, k.spec.Name)
 	}
 	if at != waits {
