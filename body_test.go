@@ -26,9 +26,9 @@ func TestFutures(t *testing.T) {
 			}
 			return pawl.Step(ctx, "double", func(context.Context) (int, error) { return 2 * n, nil })
 		})
-		first, err := pawl.Any(ctx, slow, fast)
-		if err != nil || first != 1 {
-			return 0, fmt.Errorf("first was %d, %w", first, err)
+		first, err := pawl.Select(ctx, slow, fast)
+		if err != nil || first != fast {
+			return 0, fmt.Errorf("first was %v, %w", first, err)
 		}
 		if err := pawl.All(ctx, slow, fast); err != nil {
 			return 0, err

@@ -84,7 +84,7 @@ func startTrip(t *testing.T, e *pawltest.Env, w *pawl.Workflow[none, string]) pa
 }
 
 // ends waits for a run's end and returns the error.
-func ends(t *testing.T, e *pawltest.Env, r pawl.Run[string], phase string, is error) error {
+func ends(t *testing.T, e *pawltest.Env, r pawl.Run[string], phase pawl.Phase, is error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 240*time.Hour)
 	defer cancel()
@@ -335,13 +335,13 @@ func TestDetachedStepGoesOn(t *testing.T) {
 		}, pawl.RunTimeout("30s"))
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, w)
-			phase, is := "timed_out", pawl.ErrTimedOut
+			phase, is := pawl.PhaseTimedOut, pawl.ErrTimedOut
 			if op != "" {
 				e.Skip(10 * time.Second)
 				if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
 					t.Fatal(err)
 				}
-				phase, is = "cancelled", pawl.ErrCancelled
+				phase, is = pawl.PhaseCancelled, pawl.ErrCancelled
 			}
 			ends(t, e, r, phase, is)
 			d.mu.Lock()
@@ -396,9 +396,9 @@ func TestParentWaitsForItsChildrensCompensation(t *testing.T) {
 		d.lines = nil
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, parent)
-			phase, is := "timed_out", pawl.ErrTimedOut
+			phase, is := pawl.PhaseTimedOut, pawl.ErrTimedOut
 			if op != "" {
-				phase, is = "cancelled", pawl.ErrCancelled
+				phase, is = pawl.PhaseCancelled, pawl.ErrCancelled
 				if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
 					t.Fatal(err)
 				}

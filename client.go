@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -39,6 +38,9 @@ type Client interface {
 	// Explain returns a run with everything that explains it: attempts, reasons, deadlines and where they were set,
 	// what is next, operations. Errors: ErrNotFound.
 	Explain(ctx context.Context, id string) (*Explanation, error)
+	// HistoryEvents returns what has happened to a run, without its first events: those up to the number after. Errors:
+	// ErrNotFound.
+	HistoryEvents(ctx context.Context, id string, after int) ([]HistoryEvent, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
 	ListRuns(ctx context.Context, q Query) ([]Summary, error)
 	// Codec encodes what the client sends.
@@ -57,6 +59,7 @@ type StartRequest struct {
 	At            time.Time // zero: now
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
+	Labels        map[string]string // what the run can be searched by
 
 	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
 	Steps []string
@@ -72,7 +75,7 @@ type Started struct {
 // Outcome is how a run ended.
 type Outcome struct {
 	ID      string // of the chain's last run
-	Phase   string // succeeded, failed, timed_out, cancelled or terminated
+	Phase   Phase  // succeeded, failed, timed_out, cancelled or terminated
 	Output  []byte // encoded
 	Failure *Failure
 }
@@ -85,7 +88,7 @@ type Event struct {
 	Actor   string
 }
 
-// Description is a run as it stands.
+// Description is a run as it stands. [Client].Explain has more: every attempt, and where deadlines were set.
 type Description struct {
 	Summary
 	Input   []byte
@@ -97,17 +100,21 @@ type Description struct {
 // Summary is a run in a list.
 type Summary struct {
 	ID, Workflow, WorkflowID string
-	Phase                    string
+	Phase                    Phase
 	CreatedAt, EndedAt       time.Time
 	Deadline                 time.Time // the earlier of the run's two deadlines
+	Labels                   map[string]string
+	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
+	// failed. Empty: it can.
+	Problem string
 }
 
 // StepDescription is a step as it stands.
 type StepDescription struct {
 	Name      string
-	Phase     string
-	Reason    string // why it was not tried again
-	Attempts  int    // that count
+	Phase     Phase
+	Reason    policy.Reason // why it was not tried again
+	Attempts  int           // that count
 	Scheduled time.Time
 	Ended     time.Time
 	Next      time.Time // of the next attempt, or when a sleep or a wait ends
@@ -119,11 +126,13 @@ type StepDescription struct {
 // Query selects runs.
 type Query struct {
 	Workflow, WorkflowID string
-	// Phases are pending, running, waiting, paused, succeeded, failed, timed_out, cancelled, terminated or continued;
-	// empty: all.
-	Phases []string
-	After  string // run id: the last of the page before
-	Limit  int    // default 50
+	Phases               []Phase           // of runs; empty: all
+	Labels               map[string]string // the runs that have all of them
+	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
+	CreatedFrom, CreatedBefore time.Time
+	Stuck                      bool   // only open runs that have a problem
+	After                      string // run id: the last of the page before
+	Limit                      int    // default 50
 }
 
 // Op names an operation.
@@ -149,14 +158,14 @@ const (
 // Operation is what an operator or a caller asks of a run. Each is kept in the run's history.
 type Operation struct {
 	Op            Op
-	Step          string        // of operations on a step
-	Output        any           // OpComplete: the step's result
-	Err           error         // OpFail: the step's error
-	Policy        []StepOption  // OpSetPolicy
-	By            time.Duration // OpExtend: by how much, or
-	To            time.Time     // OpExtend: until when
-	Limit         string        // OpExtend: which deadline; empty: the one there is
-	StopClock     bool          // OpPause: the run's own deadlines stand still
+	Step          string           // of operations on a step
+	Output        any              // OpComplete: the step's result
+	Err           error            // OpFail: the step's error
+	Policy        []StepOption     // OpSetPolicy
+	By            time.Duration    // OpExtend: by how much, or
+	To            time.Time        // OpExtend: until when
+	Limit         policy.LimitKind // OpExtend: which deadline; zero: the one there is
+	StopClock     bool             // OpPause: the run's own deadlines stand still
 	Actor, Reason string
 }
 
@@ -180,8 +189,13 @@ func (e *Engine) startRun(
 		return Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),
 			"start")
 	}
+	labels, err := labelsOf(r.Labels, "start")
+	if err != nil {
+		return Started{}, err
+	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
+		Labels: labels,
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -221,7 +235,9 @@ func (e *Engine) await(ctx context.Context, run core.RunID) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
-	return Outcome{ID: out.Run.String(), Phase: out.Phase.String(), Output: out.Output, Failure: out.Failure}, nil
+	return Outcome{
+		ID: out.Run.String(), Phase: Phase(out.Phase.String()), Output: out.Output, Failure: out.Failure,
+	}, nil
 }
 
 // onRun calls f with the run of a name, a run id or a workflow id. A run id needs no look-up. What looks like one may
@@ -280,18 +296,13 @@ func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 
 func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) error {
 	in := core.Operation{
-		Step: core.NoStep, By: op.By, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
+		Step: core.NoStep, By: op.By, Limit: op.Limit, StopClock: op.StopClock, Actor: op.Actor, Reason: op.Reason,
 	}
 	if err := in.Op.UnmarshalText([]byte(op.Op)); err != nil {
 		return invalid(err, "operate")
 	}
 	if !op.To.IsZero() {
 		in.To = policy.At(op.To)
-	}
-	if op.Limit != "" {
-		if err := in.Limit.UnmarshalText([]byte(op.Limit)); err != nil {
-			return err
-		}
 	}
 	if op.Err != nil {
 		in.Failure = failureOf(op.Err)
@@ -342,11 +353,14 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	}
 	d := Description{
 		Summary: Summary{
-			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
+			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: Phase(r.Phase.String()),
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
-			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(),
+			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
 		Input: r.Input, Output: r.Output, Failure: r.Failure,
+	}
+	if problem := e.host.bodies.Problem(r.ID); problem != nil {
+		d.Problem = problem.Error()
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -354,42 +368,12 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 			continue
 		}
 		d.Steps = append(d.Steps, StepDescription{
-			Name: s.Key(), Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Counted,
+			Name: s.Key(), Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
 			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output, Failure: s.Failure,
 		})
 	}
 	return d, nil
-}
-
-// ListRuns lists runs, the newest first.
-func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
-	query := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit}
-	for _, name := range q.Phases {
-		var phase core.RunPhase
-		if err := phase.UnmarshalText([]byte(name)); err != nil {
-			return nil, invalid(err, "list: phase")
-		}
-		query.Phases = append(query.Phases, phase)
-	}
-	if q.After != "" {
-		var err error
-		if query.After, err = core.ParseRunID(q.After); err != nil {
-			return nil, invalid(err, "list: after")
-		}
-	}
-	page, err := e.engine.List(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Summary, len(page.Runs))
-	for i, r := range page.Runs {
-		out[i] = Summary{
-			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: r.Phase.String(),
-			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(),
-		}
-	}
-	return out, nil
 }
 
 // History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later

@@ -21,7 +21,7 @@ func TestEveryErrorHasACode(t *testing.T) {
 		"ErrTerminated": pawl.ErrTerminated,
 		"ErrWorkerLost": pawl.ErrWorkerLost, "ErrInvalid": pawl.ErrInvalid, "ErrContextEnded": pawl.ErrContextEnded,
 		"ErrNested": pawl.ErrNested, "ErrNotFound": pawl.ErrNotFound, "ErrConflict": pawl.ErrConflict,
-		"ErrClosed":   pawl.ErrClosed,
+		"ErrClosed": pawl.ErrClosed, "ErrHeld": pawl.ErrHeld,
 		"ErrTooLarge": pawl.ErrTooLarge, "ErrRunClosed": pawl.ErrRunClosed, "ErrFull": pawl.ErrFull,
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)

@@ -233,7 +233,7 @@ func checkRuns(t *testing.T, dir string, begun map[int]int) {
 		n, _ := strconv.Atoi(string(d.Input))
 		if r.Phase != "succeeded" {
 			stopped++
-			if last := d.Steps[len(d.Steps)-1]; last.Reason != "worker_lost" ||
+			if last := d.Steps[len(d.Steps)-1]; last.Reason.String() != "worker_lost" ||
 				begun[n] == 0 || stopped > crashOrders/50 {
 				t.Errorf("run %s is %s; its last step began %d times: %+v", r.ID, r.Phase, begun[n], last)
 			}

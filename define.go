@@ -167,13 +167,13 @@ func RunRetryWith(p RetryPolicy) Option {
 // Cron begins run after run of the workflow, in one chain: a start makes a run that waits for the first firing, and
 // each run is followed by one with the same input at the first firing after it began and has ended, however it ended.
 // Runs of a chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are
-// refused; for those use [CreateSchedule]. The run retry policy comes first. A cancel or the execution timeout ends the
-// chain. Only then does the start have its result.
+// refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
+// timeout ends the chain. Only then does the start have its result.
 func Cron(s Schedule) Option {
 	table, err := s.table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
-			"CreateSchedule"))
+			"EnsureSchedule"))
 	}
 	return func(d *definition) {
 		d.note(wrap("cron", err))
@@ -260,7 +260,7 @@ func causeOf(p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	return &RunError{Phase: p.Phase.String(), Failure: p.Failure, own: ownOf(p.Failure)}
+	return &RunError{Phase: Phase(p.Phase.String()), Failure: p.Failure, own: ownOf(p.Failure)}
 }
 
 func wrap(what string, err error) error {

@@ -131,11 +131,11 @@ func (d *definition) begin(req *engine.StartRequest) error {
 }
 
 // ownerOf marks the processes of a database's steps, so that those which outlive a killed program are ended before
-// anything is tried again; "": no process can outlive the program.
+// anything is tried again; "": nobody looks for them. Only a file tells that the program which started them is gone: on
+// a server's database another one on this machine may be alive.
 func ownerOf(database string) string {
-	scheme, name, _ := strings.Cut(database, ":")
-	if database == "" || scheme == "memory" {
-		return ""
+	if scheme, name, _ := strings.Cut(database, ":"); scheme == "sqlite" {
+		return worker.OwnerOf(name)
 	}
-	return worker.OwnerOf(name)
+	return ""
 }

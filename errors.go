@@ -44,6 +44,7 @@ var (
 	ErrNotFound  error = engine.ErrNotFound
 	ErrConflict  error = engine.ErrConflict
 	ErrClosed    error = engine.ErrClosed
+	ErrHeld      error = api.Sentinel(api.CodeHeld) // another engine works on the database
 	ErrTooLarge  error = engine.ErrTooLarge
 	ErrRunClosed error = engine.ErrRunClosed
 	ErrFull      error = engine.ErrFull // the run keeps 10,000 events, or 64 MiB of them, that it has not waited for
@@ -80,9 +81,9 @@ type Failure = policy.Failure
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
-	Phase    string // failed, timed_out or cancelled
-	Reason   string // why it was not tried again
-	Limit    string // the limit that fired, if one did
+	Phase    Phase            // failed, timed_out or cancelled
+	Reason   policy.Reason    // why it was not tried again
+	Limit    policy.LimitKind // the limit that fired; LimitNone: none did
 	Attempts int
 	Failure  *Failure // the last one
 	own      error
@@ -110,9 +111,9 @@ func (e *StepError) verb() string {
 		times += ", for its process died in attempt after attempt"
 	}
 	switch e.Phase {
-	case core.StepTimedOut.String():
-		return "timed out (" + e.Limit + ")" + times
-	case core.StepCancelled.String():
+	case PhaseTimedOut:
+		return "timed out (" + e.Limit.String() + ")" + times
+	case PhaseCancelled:
 		return "was cancelled"
 	default:
 		return "failed" + times
@@ -136,7 +137,7 @@ func stepError(s *engine.Step) error {
 		return nil
 	}
 	out := &StepError{
-		Step: s.Spec.Name, Phase: s.Phase.String(), Reason: s.Reason.String(), Attempts: s.Attempts,
+		Step: s.Spec.Name, Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
 		Failure: s.Failure, reason: s.Reason,
 	}
 	if s.Phase == core.StepCancelled {
@@ -144,7 +145,7 @@ func stepError(s *engine.Step) error {
 	}
 	f := s.Failure
 	if f != nil && f.Kind == policy.KindTimeout {
-		out.Limit = f.Limit.String()
+		out.Limit = f.Limit
 		f = f.Cause
 	}
 	out.own = decodeFailure(f)
@@ -185,15 +186,15 @@ func cancelKind(f *policy.Failure) error {
 // RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
-	Phase   string // failed, timed_out, cancelled or terminated
+	Phase   Phase // failed, timed_out, cancelled or terminated
 	Failure *Failure
 	own     error
 }
 
 func (e *RunError) Error() string {
-	text := "the run " + e.Phase
+	text := "the run " + string(e.Phase)
 	if e.Run != "" {
-		text = "run " + e.Run + " " + e.Phase
+		text = "run " + e.Run + " " + string(e.Phase)
 	}
 	if e.own != nil {
 		return text + ": " + e.own.Error()
@@ -211,11 +212,11 @@ func (e *RunError) Error() string {
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrTimedOut:
-		return e.Phase == core.RunTimedOut.String()
+		return e.Phase == PhaseTimedOut
 	case ErrCancelled:
-		return e.Phase == core.RunCancelled.String()
+		return e.Phase == PhaseCancelled
 	case ErrTerminated:
-		return e.Phase == core.RunTerminated.String()
+		return e.Phase == PhaseTerminated
 	default:
 		return false
 	}

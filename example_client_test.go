@@ -137,20 +137,24 @@ func ExampleEngine_ListRuns() {
 	// <nil>
 }
 
-func ExampleCreateSchedule() {
+func ExampleWorkflow_EnsureSchedule() {
 	w := pawl.Define("backup", func(_ pawl.Context, what string) (string, error) { return what + " saved", nil })
 	eng := engineFor(w)
 	defer func() { _ = eng.Close() }()
 	ctx := context.Background()
-	err := pawl.CreateSchedule(ctx, eng, "nightly",
-		pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip}, w, "home")
+
+	// Each time the program starts: a schedule that is there already stays, or is changed.
+	nightly, err := w.EnsureSchedule(ctx, eng, "nightly",
+		pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip, CatchUp: "1h"}, "home")
 	fmt.Println(err)
-	d, _ := eng.DescribeRun(ctx, "schedule:nightly")
-	fmt.Println(d.WorkflowID)
-	fmt.Println(pawl.DeleteSchedule(ctx, eng, "nightly"))
+
+	d, err := nightly.Describe(ctx)
+	fmt.Println(d.Workflow, d.Cron, d.Zone, d.Paused.IsZero(), d.Missed, err)
+
+	fmt.Println(nightly.Delete(ctx, "not needed any more"))
 	// Output:
 	// <nil>
-	// schedule:nightly
+	// backup 30 2 * * * Europe/Berlin true 0 <nil>
 	// <nil>
 }
 

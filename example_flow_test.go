@@ -26,20 +26,36 @@ func ExampleAsync() {
 	// Output: 3 <nil>
 }
 
-func ExampleAny() {
+func ExampleSelect() {
 	w := pawl.Define("race", func(ctx pawl.Context, _ any) (string, error) {
 		answer := pawl.EventAsync[string](ctx, "answer")
-		patience := pawl.Go(ctx, "patience", func(ctx pawl.Context) (any, error) {
-			return nil, pawl.Sleep(ctx, "wait", "10ms")
-		})
-		first, err := pawl.Any(ctx, answer, patience) // recorded: the same each time
-		if err != nil {
+		patience := pawl.SleepAsync(ctx, "patience", "10ms")
+		first, err := pawl.Select(ctx, answer, patience) // recorded: the same each time
+		switch {
+		case err != nil:
 			return "", err
+		case first == answer:
+			return answer.Get(ctx)
+		default:
+			return "out of patience", nil
 		}
-		return []string{"answered", "out of patience"}[first], nil
 	})
 	fmt.Println(must(w, nil))
 	// Output: out of patience <nil>
+}
+
+func ExampleAllOf() {
+	w := pawl.Define("quotes", func(ctx pawl.Context, shops []string) ([]string, error) {
+		var quotes []*pawl.Future[string]
+		for _, shop := range shops {
+			quotes = append(quotes, pawl.Async(ctx, "ask", func(context.Context) (string, error) {
+				return "99 at " + shop, nil
+			}))
+		}
+		return pawl.AllOf(ctx, quotes...)
+	})
+	fmt.Println(must(w, []string{"a", "b"}))
+	// Output: [99 at a 99 at b] <nil>
 }
 
 func ExampleGo() {

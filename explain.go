@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -19,8 +18,8 @@ import (
 type Explanation struct {
 	ID, Workflow, WorkflowID string
 	Key                      string // idempotency key
-	Phase                    string
-	Closing                  string // the phase it will end in, while its hooks run and its steps stop
+	Phase                    Phase
+	Closing                  Phase  // the phase it will end in, while its hooks run and its steps stop
 	Why                      string // why it ended as it did, in a sentence
 	Failure                  *Failure
 	Input, Output            []byte // JSON; what is not JSON is turned into a JSON string
@@ -39,6 +38,8 @@ type Explanation struct {
 	Previous, Next           string    // ids of the runs before and after it in its chain
 	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
 	Cron                     string
+	Labels                   map[string]string
+	Problem                  string // why it cannot go on until somebody acts; see Summary
 	Steps                    []StepExplanation
 	Operations               []OperationExplanation
 
@@ -55,9 +56,9 @@ type StepExplanation struct {
 	Queue       string // of a Call; empty: the engine's own
 	Event       string // of an event wait
 	Child       string // id of the run that its last attempt started
-	Phase       string
-	Reason      string // why it was not tried again
-	Why         string // in a sentence: why it ended as it did; of an open one, that it may be what kills its workers
+	Phase       Phase
+	Reason      policy.Reason // why it was not tried again
+	Why         string        // why it ended as it did; of an open one, that it may be what kills its workers
 	Failure     *Failure
 	Output      []byte // JSON, as in Explanation
 	ScheduledAt time.Time
@@ -85,9 +86,9 @@ type AttemptExplanation struct {
 	ReadyAt   time.Time // when it began to wait for a worker
 	StartedAt time.Time
 	EndedAt   time.Time
-	NextAt    time.Time // of the attempt after it
-	Outcome   string    // succeeded, or the kind of its failure; empty: it has not ended
-	Limit     string    // the limit that ended it
+	NextAt    time.Time        // of the attempt after it
+	Outcome   string           // succeeded, or the kind of its failure; empty: it has not ended
+	Limit     policy.LimitKind // the limit that ended it
 	Worker    string
 	Child     string // id of the run it started
 	Why       string // its failure in a sentence
@@ -99,7 +100,7 @@ type AttemptExplanation struct {
 
 // DeadlineExplanation is a deadline and where it comes from.
 type DeadlineExplanation struct {
-	Limit  string
+	Limit  policy.LimitKind
 	At     time.Time     // zero: an operation took the deadline away
 	Origin string        // where it was set
 	After  time.Duration // the length that was set; zero: an instant was
@@ -118,35 +119,41 @@ type OperationExplanation struct {
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
 func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
-	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
-	if errors.Is(err, ErrNotFound) {
-		return nil, &api.Error{Code: api.CodeNotFound, Op: "explain", ID: id, Message: "there is no such run", Err: err}
-	}
+	var problem error
+	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) {
+		problem = e.host.bodies.Problem(run)
+		return e.explained.Run(ctx, run.String())
+	})
 	if err != nil {
-		return nil, err
+		return nil, missing(err, "explain", id)
 	}
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
-	return explanationOf(r), nil
+	out := explanationOf(r)
+	if problem != nil {
+		out.Problem = problem.Error()
+	}
+	return out, nil
 }
 
 func explanationOf(r *api.Run) *Explanation {
 	return &Explanation{
-		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: string(r.Phase),
-		Closing: string(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
+		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: Phase(r.Phase),
+		Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
 		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
 		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
 		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
-		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
+		Labels: r.Labels,
+		Steps:  each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }
 
 func stepOf(s *api.Step) StepExplanation {
 	held, until := heldOf(s.Held)
 	return StepExplanation{
-		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Child: s.Child, Phase: string(s.Phase),
-		Reason: s.Reason, Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
+		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Child: s.Child, Phase: Phase(s.Phase),
+		Reason: reasonOf(s.Reason), Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
 		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
 		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,
 		Kept: s.Kept, Superseded: s.Superseded, Held: held, HeldUntil: until,
@@ -166,14 +173,14 @@ func explainedAttempt(a api.Attempt) AttemptExplanation {
 	held, _ := heldOf(a.Held)
 	return AttemptExplanation{
 		Number: a.Attempt, ReadyAt: a.ReadyAt.Std(), StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(),
-		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: a.Limit, Worker: a.Worker, Child: a.Child, Why: a.Why,
-		Note: a.Note, Abandoned: a.Abandoned, Held: held, Failure: a.Failure,
+		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: limitNamed(a.Limit), Worker: a.Worker, Child: a.Child,
+		Why: a.Why, Note: a.Note, Abandoned: a.Abandoned, Held: held, Failure: a.Failure,
 	}
 }
 
 func deadlineOf(d api.Deadline) DeadlineExplanation {
 	return DeadlineExplanation{
-		Limit: d.Limit, At: d.At.Std(), Origin: d.Origin, After: d.After.Std(), From: d.From.Std(),
+		Limit: limitNamed(d.Limit), At: d.At.Std(), Origin: d.Origin, After: d.After.Std(), From: d.From.Std(),
 	}
 }
 
@@ -189,9 +196,20 @@ func operationOf(a api.Audit) OperationExplanation {
 	return OperationExplanation{
 		At: a.At.Std(), Op: Op(a.Operation), Step: a.Step, Actor: a.Actor, Reason: a.Reason,
 		Deadlines: each(a.Deadlines, func(m api.Move) DeadlineExplanation {
-			return DeadlineExplanation{Limit: m.Limit, At: m.At.Std()}
+			return DeadlineExplanation{Limit: limitNamed(m.Limit), At: m.At.Std()}
 		}),
 	}
+}
+
+// reasonOf and limitNamed read what this version has written; a name of a later one is left out.
+func reasonOf(name string) (r policy.Reason) {
+	_ = r.UnmarshalText([]byte(name))
+	return r
+}
+
+func limitNamed(name string) (l policy.LimitKind) {
+	_ = l.UnmarshalText([]byte(name))
+	return l
 }
 
 // each maps a slice.

@@ -37,7 +37,7 @@ func TestExplain(t *testing.T) {
 		if len(s.Attempts) != 1 || s.Attempts[0].Why != "no paper" || s.NextAt.Sub(s.Attempts[0].EndedAt) != time.Hour {
 			t.Errorf("%+v", s)
 		}
-		if s.Binding == nil || s.Binding.Limit != "scheduleToClose" ||
+		if s.Binding == nil || s.Binding.Limit.String() != "scheduleToClose" ||
 			s.Binding.After != 3*time.Hour || run.Wake != s.NextAt {
 			t.Errorf("bound by %+v, awake at %s", s.Binding, run.Wake)
 		}
@@ -54,7 +54,10 @@ func TestExplain(t *testing.T) {
 			run.Operations[0].Op != pawl.OpNow {
 			t.Errorf("%+v, %v", run, err)
 		}
-		var shown struct{ Run, Phase, Why string }
+		var shown struct {
+			Run, Why string
+			Phase    pawl.Phase
+		}
 		text, err := json.Marshal(run)
 		if err := errors.Join(err, json.Unmarshal(text, &shown)); err != nil || shown.Run != run.ID ||
 			shown.Phase != run.Phase || shown.Why != run.Why {

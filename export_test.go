@@ -2,3 +2,6 @@ package pawl
 
 // Sessions counts the calls of bodies that the engine knows of.
 func (e *Engine) Sessions() int { return e.host.bodies.Sessions() }
+
+// ScheduleWorkflow is the workflow that schedules are runs of, to replay it.
+func ScheduleWorkflow() Definition { return scheduleWorkflow(nil) }

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync] or [Go].
+// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync], [SleepAsync] or
+// [Go].
 type Future[T any] struct {
 	result *body.Result // nil: err is there from the beginning
 	step   bool         // of a step; else of a branch
@@ -20,7 +21,7 @@ type Future[T any] struct {
 	err   error
 }
 
-// Waitable is a Future of any type, for [Any] and [All].
+// Waitable is a Future of any type, for [Select] and [All].
 type Waitable interface {
 	awaited() *body.Result
 	outcome(engine.Step) error
@@ -116,21 +117,57 @@ func (b *branch) present(what string, futures []Waitable) error {
 	return nil
 }
 
-// Any waits until one of the futures has a result and returns its index. Which one it was is recorded: a body that is
-// called again sees the same one.
-func Any(ctx Context, futures ...Waitable) (int, error) {
+// AllOf waits until all futures have a result, and returns the results in their order, or the first error in their
+// order.
+func AllOf[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
+	waited := make([]Waitable, len(futures))
+	for i, f := range futures {
+		waited[i] = f
+	}
+	if err := All(ctx, waited...); err != nil {
+		return nil, err
+	}
+	out := make([]T, len(futures))
+	for i, f := range futures {
+		var err error
+		if out[i], err = f.Get(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Select waits until one of the futures has a result and returns that one. Which one it was is recorded: a body that is
+// called again sees the same one. Its Get has the value:
+//
+//	answer, patience := pawl.EventAsync[Answer](ctx, "answer"), pawl.SleepAsync(ctx, "patience", "3d")
+//	switch first, err := pawl.Select(ctx, answer, patience); {
+//	case err != nil:
+//		return out, err
+//	case first == answer:
+//		a, err := answer.Get(ctx)
+//		…
+//	default: // nobody has answered
+//	}
+//
+// The error says what is wrong with the call; that of the future is returned by its Get.
+func Select(ctx Context, futures ...Waitable) (Waitable, error) {
 	b := ctx.of()
 	if len(futures) == 0 {
-		return -1, b.invalid(errors.New("without a future it waits for nothing"), "any")
+		return nil, b.invalid(errors.New("without a future it waits for nothing"), "select")
 	}
-	if err := b.present("any", futures); err != nil {
-		return -1, err
+	if err := b.present("select", futures); err != nil {
+		return nil, err
 	}
 	results := make([]*body.Result, len(futures))
 	for i, f := range futures {
 		results[i] = f.awaited()
 	}
-	return b.Any(results)
+	first, err := b.Any(results)
+	if err != nil {
+		return nil, err
+	}
+	return futures[first], nil
 }
 
 // Map runs fn for each item, at most atOnce at a time (0: all), and returns the results in the items' order. Each

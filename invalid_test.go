@@ -69,9 +69,12 @@ func TestInvalidCalls(t *testing.T) {
 			return second(pawl.Go(ctx, "#", func(pawl.Context) (int, error) { return 0, nil }).Get(ctx))
 		},
 		`version "v": 2 is above 1`: func(ctx pawl.Context) error { return second(pawl.Version(ctx, "v", 2, 1)) },
-		`any: without a future`:     func(ctx pawl.Context) error { return second(pawl.Any(ctx)) },
-		`any: future 1 is nil`: func(ctx pawl.Context) error {
-			return second(pawl.Any(ctx, pawl.EventAsync[int](ctx, "e"), nil))
+		`select: without a future`:  func(ctx pawl.Context) error { return second(pawl.Select(ctx)) },
+		`select: future 1 is nil`: func(ctx pawl.Context) error {
+			return second(pawl.Select(ctx, pawl.EventAsync[int](ctx, "e"), nil))
+		},
+		`all: future 1 is nil`: func(ctx pawl.Context) error {
+			return second(pawl.AllOf(ctx, pawl.SleepAsync(ctx, "s", "1s"), nil))
 		},
 		`all: future 0 is nil`: func(ctx pawl.Context) error {
 			return pawl.All(ctx,

@@ -101,8 +101,8 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 			_, err = kept.Get(ctx)
 		case "all":
 			err = pawl.All(ctx, kept)
-		case "any":
-			_, err = pawl.Any(ctx, kept)
+		case "select":
+			_, err = pawl.Select(ctx, kept)
 		}
 		return 0, err
 	})
@@ -111,7 +111,7 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle()
-		for _, how := range []string{"get", "all", "any"} {
+		for _, how := range []string{"get", "all", "select"} {
 			r, err := w.Start(t.Context(), e, "", how)
 			if err != nil {
 				t.Fatal(err)

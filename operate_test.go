@@ -69,9 +69,8 @@ func TestOperationsRefused(t *testing.T) {
 		e.Settle()
 		for want, op := range map[string]pawl.Operation{
 			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"},
-			"unknown limit": {Op: pawl.OpExtend, Limit: "patience"},
-			"retry:":        {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
-			"not paused":    {Op: pawl.OpResume},
+			"retry:":     {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
+			"not paused": {Op: pawl.OpResume},
 		} {
 			if err := e.Operate(t.Context(), "o", op); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
@@ -195,7 +194,9 @@ func TestParentClose(t *testing.T) {
 		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
 		return 7, pawl.Sleep(ctx, "s", "1h")
 	})
-	for how, want := range map[string]string{"cancel": "cancelled", "terminate": "terminated", "abandon": "waiting"} {
+	for how, want := range map[string]pawl.Phase{
+		"cancel": pawl.PhaseCancelled, "terminate": pawl.PhaseTerminated, "abandon": pawl.PhaseWaiting,
+	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			if got, err := run(t, e.Engine, parent, how); err != nil || got != 7 {
 				t.Errorf("%s: %d, %v", how, got, err)

@@ -19,12 +19,13 @@ import (
 
 // Config configures an engine. One of Database and Journal is needed; other zero values are useful.
 type Config struct {
-	// Database names where runs are kept: "sqlite:shop.db", "memory:". The scheme's package must be imported, as with
-	// database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
+	// Database names where runs are kept: "sqlite:shop.db", "postgres://pawl@db.example/shop", "memory:". The scheme's
+	// package must be imported, as with database/sql: _ "github.com/pawl-dev/pawl/journal/sqlite".
 	Database string
-	// Journal is a journal that is open already, instead of Database: what New of journal/memory or Open of
-	// journal/sqlite returned. The engine does not close it, and cannot end the processes of flows' steps that outlive
-	// a killed program: with Database they are ended before any step runs again.
+	// Journal is a journal that is open already, instead of Database: what New of journal/memory, Open of
+	// journal/sqlite or Open of journal/postgres returned. The engine does not close it, and cannot end the processes
+	// of flows' steps that outlive a killed program: with a SQLite file as Database they are ended before any step runs
+	// again.
 	Journal journal.Journal
 	// Workflows are known from the start, so that open runs of theirs go on.
 	Workflows []Definition
@@ -51,7 +52,7 @@ type Config struct {
 	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for
 	// traces, or to replace them in tests.
 	Intercept Interceptor
-	Log       *slog.Logger // default discards
+	Log       *slog.Logger // default slog.Default()
 }
 
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result.
@@ -78,7 +79,10 @@ type Engine struct {
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
-// context bounds the opening; the engine works until [Engine.Close].
+// context bounds the opening; the engine works until [Engine.Shutdown] or [Engine.Close].
+//
+// A database has one engine at a time. If another one holds it, Open waits until that one is gone or the context ends.
+// Then the error is [ErrHeld] and says who holds it. With a context that has ended already, Open tries once.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
@@ -86,8 +90,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	j := cfg.Journal
 	if j == nil {
-		var err error
-		if j, err = journal.Open(ctx, cfg.Database); err != nil {
+		err := whileHeld(ctx, cfg, func() (err error) {
+			j, err = journal.Open(ctx, cfg.Database)
+			return err
+		})
+		if err != nil {
 			return nil, fmt.Errorf("pawl: open: %w", err)
 		}
 	}
@@ -114,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // begin gives the node its workflows and what executes their steps, and starts it.
 func (e *Engine) begin(ctx context.Context, cfg Config) error {
-	for _, w := range append([]Definition{scheduleWorkflow(e)}, cfg.Workflows...) {
+	for _, w := range append([]Definition{scheduleWorkflow(e), backfillWorkflow(e)}, cfg.Workflows...) {
 		if err := e.Register(w); err != nil {
 			return err
 		}
@@ -130,7 +137,7 @@ func (e *Engine) begin(ctx context.Context, cfg Config) error {
 		return err
 	}
 	bodies.Attach(e.engine)
-	return e.node.Open(ctx)
+	return whileHeld(ctx, cfg, func() error { return e.node.Open(ctx) })
 }
 
 // check refuses values that make no sense.
@@ -170,7 +177,7 @@ func (c Config) withDefaults() Config {
 		c.Grace = 5 * time.Second
 	}
 	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+		c.Log = slog.Default()
 	}
 	return c
 }
@@ -184,6 +191,18 @@ func (e *Engine) Register(workflows ...Definition) error {
 		}
 	}
 	return nil
+}
+
+// Shutdown stops the engine when its work is done: no attempt begins any more, those that run may end, then the engine
+// closes. It is how a program ends before a deploy. If the context ends first, Shutdown closes at once, as
+// [Engine.Close] does, and returns the context's error. Callers are served until it closes; what they start begins
+// after the next Open.
+func (e *Engine) Shutdown(ctx context.Context) error {
+	drained := e.node.Drain(ctx)
+	if err := e.Close(); err != nil || errors.Is(drained, ErrClosed) {
+		return err
+	}
+	return wrap("pawl: shutdown", drained)
 }
 
 // Close stops the engine. Running attempts are told to stop. After the next Open they are made again, and runs go on.

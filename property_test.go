@@ -27,13 +27,13 @@ type plan struct {
 func randomPlan(rng *rand.Rand, depth int) []plan {
 	ops := []string{"step", "step", "flaky", "sleep", "event"}
 	if depth > 0 {
-		ops = append(ops, "go", "map", "any", "child")
+		ops = append(ops, "go", "map", "select", "child")
 	}
 	out := make([]plan, 1+rng.IntN(4))
 	for i := range out {
 		out[i] = plan{Op: ops[rng.IntN(len(ops))], Ms: rng.IntN(30_000)}
 		switch out[i].Op {
-		case "go", "map", "any", "child":
+		case "go", "map", "select", "child":
 			out[i].Parts = randomPlan(rng, depth-1)
 		}
 	}
@@ -105,18 +105,22 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 		got, err := pawl.Map(ctx, "map", 2, []int{1, 2, 3},
 			func(ctx pawl.Context, _ int) (string, error) { return part(ctx) })
 		return fmt.Sprint(got), err
-	case "any":
+	case "select":
 		a, b := pawl.Go(ctx, "a", part), pawl.Go(ctx, "b", part)
-		first, err := pawl.Any(ctx, a, b)
+		winner, err := pawl.Select(ctx, a, b)
 		if err != nil {
 			return "", err
+		}
+		first := 0
+		if winner == b {
+			first = 1
 		}
 		// Which one was first depends on time alone; a step tells whether the body believes the same when called again.
 		told, err := pawl.Step(ctx, "first", func(context.Context) (int, error) { return first, nil })
 		if err != nil || told != first {
 			return "", fmt.Errorf("%d was first, then %d: %w", told, first, err)
 		}
-		return "any", pawl.All(ctx, a, b)
+		return "select", pawl.All(ctx, a, b)
 	default:
 		return pawl.Child(ctx, "child", child, p.Parts)
 	}

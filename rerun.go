@@ -28,7 +28,7 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	if err != nil {
 		return "", err
 	}
-	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input}
+	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map()}
 	for _, opt := range opts {
 		opt(&req)
 	}

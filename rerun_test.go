@@ -71,13 +71,14 @@ func TestRerun(t *testing.T) {
 		if _, err := w.Start(t.Context(), e, "", none{}, pawl.RerunFrom("a")); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("a first start: %v", err)
 		}
-		for phases, want := range map[string]int{"succeeded": 7, "failed": 0} {
-			if runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{phases}}); err != nil ||
+		for phases, want := range map[pawl.Phase]int{"succeeded": 7, "failed": 0} {
+			if runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{phases}}); err != nil ||
 				len(runs) != want {
 				t.Errorf("%d runs have %s, want %d; %v", len(runs), phases, want, err)
 			}
 		}
-		if _, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{"happy"}}); !errors.Is(err, pawl.ErrInvalid) ||
+		_, err = e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"happy"}})
+		if !errors.Is(err, pawl.ErrInvalid) ||
 			!strings.Contains(err.Error(), `list: phase: "happy" where one of pending, `) {
 			t.Errorf("an unknown phase: %v", err)
 		}

@@ -150,8 +150,8 @@ func TestRetryRun(t *testing.T) {
 		{"a race", "fast", func(ctx pawl.Context, s *store) error {
 			fast := pawl.Async(ctx, "fast", s.do("fast"))
 			slow := pawl.EventAsync[none](ctx, "never", pawl.Within("1h"))
-			first, err := pawl.Any(ctx, fast, slow)
-			if err != nil || first != 0 {
+			first, err := pawl.Select(ctx, fast, slow)
+			if err != nil || first != fast {
 				return err
 			}
 			_, err = fast.Get(ctx)

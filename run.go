@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -94,7 +93,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	if err != nil {
 		return zero, err
 	}
-	if out.Phase != core.RunSucceeded.String() {
+	if out.Phase != PhaseSucceeded {
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: out.Failure, own: ownOf(out.Failure)}
 	}
 	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)

@@ -1,99 +1,64 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
-	"github.com/pawl-dev/pawl/duration"
-	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
-	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/schedule"
 )
-
-// scheduler is the name of the workflow that every engine has: a schedule is a run of it.
-const scheduler = "pawl.schedule"
-
-// schedulePrefix begins the workflow id of a schedule's run.
-const schedulePrefix = "schedule:"
-
-// historyLength is after how many firings a schedule continues as a new run, so that its history stays short.
-const historyLength = 100
 
 // Overlap says what a schedule does when the run before has not ended.
 type Overlap string
 
 // The overlap policies.
 const (
-	OverlapSkip   Overlap = "skip"   // this firing is left out (the default)
-	OverlapQueue  Overlap = "queue"  // it waits for its turn
-	OverlapCancel Overlap = "cancel" // the run before is told to stop, then it begins
-	OverlapAllow  Overlap = "allow"  // both run
+	OverlapSkip   Overlap = schedule.OverlapSkip   // this firing is left out (the default)
+	OverlapQueue  Overlap = schedule.OverlapQueue  // it waits for its turn
+	OverlapCancel Overlap = schedule.OverlapCancel // the run before is told to stop, then it begins
+	OverlapAllow  Overlap = schedule.OverlapAllow  // both run
 )
 
-// Schedule starts runs of a workflow again and again.
+// Schedule says when runs of a workflow start again and again. [Workflow.EnsureSchedule] puts it into effect.
 type Schedule struct {
 	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
-	Cron string `json:"cron"`
-	Zone string `json:"zone,omitempty"` // IANA name; default UTC
+	Cron string
+	Zone string // IANA name; default UTC
 	// Skipped says what happens to a local time that the clocks skip: "shift" to the instant of the change (the
 	// default), or "skip". Repeated says what happens to one that they show twice: "first" (the default) or "both". A
 	// schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
-	Skipped  string  `json:"skipped,omitempty"`
-	Repeated string  `json:"repeated,omitempty"`
-	Overlap  Overlap `json:"overlap,omitempty"`
+	Skipped  string
+	Repeated string
+	Overlap  Overlap
 	// CatchUp is how late a firing may be, after an outage: "10m". Later ones are left out. Default 1m.
-	CatchUp string `json:"catchUp,omitempty"`
+	CatchUp string
 }
 
-// scheduled is the state of a schedule, the input of its runs.
-type scheduled struct {
-	Schedule
-	Name     string          `json:"name"`
-	Workflow string          `json:"workflow"`
-	Input    json.RawMessage `json:"input"`
-	Due      time.Time       `json:"due"`      // the last firing, zero: none
-	Previous string          `json:"previous"` // the last run's workflow id; empty: none
-}
-
-// timetable is a schedule, parsed.
-type timetable struct {
-	cron.Timetable
-	catchUp time.Duration
-}
-
-func (s Schedule) parse() (timetable, error) {
-	t := timetable{catchUp: time.Minute}
-	table, err := s.table()
-	t.Timetable = table
-	switch s.Overlap {
-	case "", OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow:
-	default:
-		err = errors.Join(err, fmt.Errorf("overlap: %q where skip, queue, cancel or allow is expected", s.Overlap))
+func (s Schedule) spec() schedule.Spec {
+	return schedule.Spec{
+		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: string(s.Overlap),
+		CatchUp: s.CatchUp,
 	}
-	if s.CatchUp != "" {
-		d, catchErr := duration.Parse(s.CatchUp)
-		err = errors.Join(err, wrap("catchUp", catchErr))
-		t.catchUp = d
+}
+
+func scheduleOf(s schedule.Spec) Schedule {
+	return Schedule{
+		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: Overlap(s.Overlap),
+		CatchUp: s.CatchUp,
 	}
-	return t, err
 }
 
 // table reads when a schedule fires.
-func (s Schedule) table() (t cron.Timetable, err error) {
-	var errs [4]error
-	t.Spec, errs[0] = cron.Parse(s.Cron)
-	t.Zone, errs[1] = cron.ParseZone(s.Zone)
-	t.Gap, errs[2] = cron.ParseGap(s.Skipped)
-	t.Fold, errs[3] = cron.ParseFold(s.Repeated)
-	return t, errors.Join(errs[0], wrap("zone", errs[1]), wrap("skipped", errs[2]), wrap("repeated", errs[3]))
-}
+func (s Schedule) table() (cron.Timetable, error) { return s.spec().Table() }
 
-// Next returns the first n firings after t. It is how to look at a schedule before it is made.
+// Next returns the first n firings after t. It is how to look at a schedule before it is put into effect.
 func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
-	table, err := s.parse()
+	table, err := s.spec().Parse()
 	if err != nil {
 		return nil, err
 	}
@@ -105,153 +70,258 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 	return out, nil
 }
 
-// CreateSchedule begins to start runs of the workflow. Each is a run of its own, with the workflow id "name@instant".
-// The schedule itself is a run with the workflow id "schedule:name": pause, resume, cancel and describe it as any run.
-// The option RunDeadline ends the schedule with all its runs. If a schedule of that name exists, the error is
-// ErrConflict.
-func CreateSchedule[In, Out any](ctx context.Context, c Client, name string, s Schedule, w *Workflow[In, Out], in In,
+// EnsureSchedule lets the workflow start by a schedule of that name: it makes the schedule, or changes the one that is
+// there where it has another timetable, workflow, input or labels. So a program calls it each time it starts. Each run
+// has the workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
+//
+// The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
+// workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
+// with all its runs.
+func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name string, s Schedule, in In,
 	opts ...StartOption,
-) error {
-	if _, err := s.parse(); err != nil {
-		return invalid(err, "schedule %q", name)
+) (ScheduleHandle, error) {
+	h := ScheduleOf(c, name)
+	_, err := s.spec().Parse()
+	if err := errors.Join(err, wrap("name", checkName(name))); err != nil {
+		return h, invalid(err, "schedule %q", name)
 	}
-	if err := errors.Join(w.def.err, wrap("schedule", checkName(name))); err != nil {
-		return err
+	req := StartRequest{Workflow: schedule.Workflow, ID: schedule.Prefix + name}
+	for _, opt := range opts {
+		opt(&req)
+	}
+	if req.Key != "" || req.UseExisting || req.ID != schedule.Prefix+name {
+		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
+	}
+	if err := errors.Join(w.def.err, checkLabels(name, req.Labels)); err != nil {
+		return h, err
 	}
 	if r, ok := c.(interface{ Register(...Definition) error }); ok {
 		if err := r.Register(w); err != nil {
-			return err
+			return h, err
 		}
 	}
 	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
 	if err != nil {
-		return err
+		return h, err
 	}
-	state, err := encode(c.Codec(), "the schedule",
-		scheduled{Schedule: s, Name: name, Workflow: w.def.name, Input: input})
-	if err != nil {
-		return err
+	state := schedule.State{Spec: s.spec(), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels}
+	if req.Input, err = encode(c.Codec(), "the schedule", state); err != nil {
+		return h, err
 	}
-	req := StartRequest{Workflow: scheduler, ID: schedulePrefix + name, Input: state}
-	for _, opt := range opts {
-		opt(&req)
+	h.Actor = req.Actor
+	for {
+		_, is, err := h.state(ctx)
+		switch {
+		case err == nil:
+			return h, h.ensure(ctx, &is, &state, req.Reason)
+		case !errors.Is(err, ErrNotFound):
+			return h, err
+		}
+		if _, err = c.StartRun(ctx, req); !errors.Is(err, ErrConflict) {
+			return h, err
+		}
 	}
-	_, err = c.StartRun(ctx, req)
+}
+
+// ensure changes a schedule that differs from what is wanted.
+func (h ScheduleHandle) ensure(ctx context.Context, is, want *schedule.State, reason string) error {
+	change := schedule.Change{Op: schedule.Update, Reason: reason}
+	if is.Spec != want.Spec {
+		change.Spec = &want.Spec
+	}
+	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) {
+		change.Workflow, change.Input, change.Labels = want.Workflow, want.Input, want.Labels
+	}
+	if change.Spec == nil && change.Workflow == "" {
+		return nil
+	}
+	return h.change(ctx, change)
+}
+
+// sameJSON compares two texts as they are stored within a state.
+func sameJSON(a, b json.RawMessage) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func checkLabels(name string, labels map[string]string) error {
+	_, err := labelsOf(labels, "schedule "+name)
 	return err
 }
 
-// DeleteSchedule ends a schedule. Runs that it has started go on.
-func DeleteSchedule(ctx context.Context, c Client, name string) error {
-	return c.Operate(ctx, schedulePrefix+name, Operation{Op: OpTerminate, Reason: "the schedule was deleted"})
+// ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program
+// that has the schedule's workflow runs; while the schedule waits for its turn, when that has come. Errors:
+// ErrNotFound, ErrInvalid, ErrClosed.
+type ScheduleHandle struct {
+	Name   string
+	Actor  string // who changes the schedule, for its history
+	client Client
 }
 
-// scheduleWorkflow is the workflow that schedules are runs of.
-func scheduleWorkflow(e *Engine) *Workflow[scheduled, struct{}] {
-	return Define(scheduler, func(ctx Context, s scheduled) (struct{}, error) {
-		table, err := s.parse()
-		if err != nil {
-			return struct{}{}, err
-		}
-		if s.Due.IsZero() {
-			s.Due = Now(ctx)
-		}
-		for range historyLength {
-			// Of the firings that an outage missed, only those that are not too late are made up for.
-			s.Due = table.Next(later(s.Due, Now(ctx).Add(-table.catchUp-time.Nanosecond)))
-			if s.Due.IsZero() {
-				return struct{}{}, nil
-			}
-			if err := SleepUntil(ctx, "until", s.Due); err != nil {
-				return struct{}{}, err
-			}
-			if Now(ctx).Sub(s.Due) > table.catchUp {
-				continue
-			}
-			if err := s.fire(ctx, e); err != nil {
-				return struct{}{}, err
-			}
-		}
-		return struct{}{}, ContinueAsNew(ctx, s)
-	})
+// ScheduleOf names a schedule. Whether it exists is not looked up.
+func ScheduleOf(c Client, name string) ScheduleHandle { return ScheduleHandle{Name: name, client: c} }
+
+// ScheduleDescription is a schedule as it stands.
+type ScheduleDescription struct {
+	Schedule
+	Name     string
+	Workflow string
+	Input    []byte            // encoded
+	Labels   map[string]string // of the runs that it starts
+	Next     time.Time         // the next firing; zero: it is paused, or never fires again
+	Last     time.Time         // the last firing that started a run
+	LastRun  string            // the workflow id of that run
+	Paused   time.Time         // since then; zero: it is not
+	Missed   int               // firings that started no run
+	// RecentMissed are the newest rows of missed firings, the oldest first. Backfill makes up for them.
+	RecentMissed []MissedFirings
+	Deadline     time.Time // it ends then, with all its runs; zero: never
+	Problem      string    // why it cannot go on until somebody acts; see Summary
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
+// MissedFirings is a row of firings that started no run.
+type MissedFirings struct {
+	From, To time.Time // the first and the last one
+	Count    int
+	// Reason is "late": nothing ran to start them within the catch-up window; "paused"; or "overlap": the run before
+	// had not ended.
+	Reason string
+}
+
+// Describe returns the schedule as it stands.
+func (h ScheduleHandle) Describe(ctx context.Context) (ScheduleDescription, error) {
+	d, s, err := h.state(ctx)
+	if err != nil {
+		return ScheduleDescription{}, err
 	}
-	return a
+	out := ScheduleDescription{
+		Schedule: scheduleOf(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
+		Next: s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
+		Deadline: d.Deadline, Problem: d.Problem,
+	}
+	for _, m := range s.Recent {
+		out.RecentMissed = append(out.RecentMissed, MissedFirings{m.From, m.To, m.Count, m.Reason})
+	}
+	return out, nil
 }
 
-// fire starts the run that is due, as the overlap policy allows.
-func (s *scheduled) fire(ctx Context, e *Engine) error {
-	patient := RetryWith(RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute})
-	if s.Previous != "" {
-		free, err := s.free(ctx, e, patient)
-		if err != nil || !free {
-			return err
+// state reads what is stored of the schedule.
+func (h ScheduleHandle) state(ctx context.Context) (d Description, s schedule.State, err error) {
+	if h.Name == "" {
+		return d, s, invalid(errors.New("the name is empty"), "schedule")
+	}
+	d, err = h.client.DescribeRun(ctx, schedule.Prefix+h.Name)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && !d.EndedAt.IsZero():
+		return d, s, fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
+	case err != nil:
+		return d, s, err
+	case d.Workflow != schedule.Workflow:
+		return d, s, fmt.Errorf("pawl: the workflow id %q is taken by a run of workflow %q: %w",
+			schedule.Prefix+h.Name, d.Workflow, ErrConflict)
+	}
+	stored := d.Input
+	for i := range d.Steps {
+		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == PhaseSucceeded {
+			stored = st.Output
 		}
 	}
-	deadline, id := Info(ctx).Deadline, s.Name+"@"+s.Due.UTC().Format(time.RFC3339)
-	_, err := Step(ctx, "start", func(ctx context.Context) (Started, error) {
-		req := StartRequest{
-			Workflow: s.Workflow, ID: id, Key: schedulePrefix + id, Input: s.Input, Deadline: deadline,
-			Actor: "schedule " + s.Name,
-		}
-		started, err := e.startRun(ctx, req, func(r *engine.StartRequest) error {
-			if s.waits() {
-				r.Notify = schedulePrefix + s.Name
-			}
-			return nil
-		})
-		if errors.Is(err, ErrTooLarge) {
-			err = NonRetryable(err)
-		}
-		// This firing has a run already, started with other input: trying again changes nothing.
-		if errors.Is(err, ErrConflict) {
-			if d, findErr := e.DescribeRun(ctx, id); findErr == nil && d.Workflow == s.Workflow {
-				return Started{ID: d.ID, Existing: true}, nil
-			}
-		}
-		return started, err
-	}, patient)
+	s, err = decode[schedule.State](h.client.Codec(), "schedule "+h.Name, stored)
+	if s.Due.IsZero() {
+		s.Due = d.CreatedAt
+	}
+	return d, s, err
+}
+
+// change sends the schedule a change.
+func (h ScheduleHandle) change(ctx context.Context, c schedule.Change) error {
+	c.Actor = h.Actor
+	payload, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	s.Previous = id
-	return nil
+	if h.Name == "" {
+		return invalid(errors.New("the name is empty"), "schedule")
+	}
+	err = h.client.SendEvent(ctx, schedule.Prefix+h.Name, Event{Name: schedule.Event, Payload: payload, Actor: c.Actor})
+	if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
+	}
+	return err
 }
 
-// waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
-func (s *scheduled) waits() bool { return s.Overlap == OverlapQueue || s.Overlap == OverlapCancel }
+// Update gives the schedule another timetable. What the new one would have fired before now is not made up for.
+func (h ScheduleHandle) Update(ctx context.Context, s Schedule, reason string) error {
+	spec := s.spec()
+	if _, err := spec.Parse(); err != nil {
+		return invalid(err, "schedule %q", h.Name)
+	}
+	return h.change(ctx, schedule.Change{Op: schedule.Update, Spec: &spec, Reason: reason})
+}
 
-// free waits until the run before has ended, or reports that this firing is to be left out.
-func (s *scheduled) free(ctx Context, e *Engine, patient StepOption) (bool, error) {
-	if s.Overlap == OverlapCancel {
-		err := Do(ctx, "cancel", func(ctx context.Context) error {
-			err := e.Operate(ctx, s.Previous,
-				Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
-			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
-				return nil
-			}
-			return err
-		}, patient)
+// Pause lets the schedule start no runs until Resume. The firings meanwhile count as missed.
+func (h ScheduleHandle) Pause(ctx context.Context, reason string) error {
+	return h.change(ctx, schedule.Change{Op: schedule.Pause, Reason: reason})
+}
+
+// Resume lets a paused schedule go on with its next firing.
+func (h ScheduleHandle) Resume(ctx context.Context, reason string) error {
+	return h.change(ctx, schedule.Change{Op: schedule.Resume, Reason: reason})
+}
+
+// Trigger starts a run now, whatever the overlap policy says and also while the schedule is paused. It returns the
+// workflow id that the run will have.
+func (h ScheduleHandle) Trigger(ctx context.Context, reason string) (string, error) {
+	id := schedule.TriggerID(h.Name, time.Now())
+	return id, h.change(ctx, schedule.Change{Op: schedule.Trigger, Run: id, Reason: reason})
+}
+
+// Backfill starts runs for the firings of a span, from ≤ firing < before, that have started none yet: one after
+// another, or all at once if the schedule allows overlaps. It returns the workflow id of the run that does so.
+func (h ScheduleHandle) Backfill(ctx context.Context, from, before time.Time, reason string) (string, error) {
+	if !from.Before(before) {
+		return "", invalid(fmt.Errorf("from %s to %s is no span", from, before), "backfill schedule %q", h.Name)
+	}
+	id := schedule.BackfillID(h.Name, from, before)
+	return id, h.change(ctx, schedule.Change{
+		Op: schedule.Backfill, Run: id, From: from.UTC(), Before: before.UTC(), Reason: reason,
+	})
+}
+
+// Delete ends the schedule. Runs that it has started go on.
+func (h ScheduleHandle) Delete(ctx context.Context, reason string) error {
+	if _, _, err := h.state(ctx); err != nil {
+		return err
+	}
+	if reason == "" {
+		reason = "the schedule was deleted"
+	}
+	return h.client.Operate(ctx, schedule.Prefix+h.Name, Operation{Op: OpTerminate, Actor: h.Actor, Reason: reason})
+}
+
+// ListSchedules describes all schedules, the newest first.
+func ListSchedules(ctx context.Context, c Client) ([]ScheduleDescription, error) {
+	var out []ScheduleDescription
+	open := []Phase{PhasePending, PhaseRunning, PhaseWaiting, PhasePaused}
+	q := Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}
+	for {
+		runs, err := c.ListRuns(ctx, q)
 		if err != nil {
-			return false, err
+			return nil, err
+		}
+		for _, r := range runs {
+			d, err := ScheduleOf(c, schedule.NameOf(r.WorkflowID)).Describe(ctx)
+			switch {
+			case err == nil:
+				out = append(out, d)
+			case !errors.Is(err, ErrNotFound): // it has ended meanwhile
+				return nil, err
+			}
+			q.After = r.ID
+		}
+		if len(runs) < q.Limit {
+			return out, nil
 		}
 	}
-	switch {
-	case s.waits():
-		ended := &core.StepSpec{Kind: core.KindWait, Event: core.SignalEnded(s.Previous)}
-		_, err := begin[struct{}](ctx, "turn", ended, core.Schedule{}, nil, stepOptions{}, nil).Get(ctx)
-		return err == nil, err
-	case s.Overlap == OverlapAllow:
-		return true, nil
-	}
-	return Step(ctx, "previous", func(ctx context.Context) (bool, error) {
-		d, err := e.DescribeRun(ctx, s.Previous)
-		if errors.Is(err, ErrNotFound) {
-			return true, nil // it was removed, having ended
-		}
-		return !d.EndedAt.IsZero(), err
-	}, patient)
 }

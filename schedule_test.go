@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,18 @@ func job() *pawl.Workflow[string, string] {
 	})
 }
 
+// ensure puts the schedule "s" into effect.
+func ensure[In, Out any](t *testing.T, e *pawltest.Env, s pawl.Schedule, w *pawl.Workflow[In, Out], in In,
+	opts ...pawl.StartOption,
+) pawl.ScheduleHandle {
+	t.Helper()
+	h, err := w.EnsureSchedule(t.Context(), e, "s", s, in, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // times lists when the job's runs were started, and how they stand.
 func times(t *testing.T, e *pawltest.Env) string {
 	t.Helper()
@@ -26,7 +39,7 @@ func times(t *testing.T, e *pawltest.Env) string {
 	}
 	var out []string
 	for i := len(runs) - 1; i >= 0; i-- {
-		out = append(out, runs[i].CreatedAt.Format("15:04:05")+" "+runs[i].Phase)
+		out = append(out, runs[i].CreatedAt.Format("15:04:05")+" "+string(runs[i].Phase))
 	}
 	return strings.Join(out, ", ")
 }
@@ -43,9 +56,7 @@ func TestScheduleOverlap(t *testing.T) {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			s := pawl.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "1d"}
-			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, "15m"); err != nil {
-				t.Fatal(err)
-			}
+			ensure(t, e, s, w, "15m")
 			e.Skip(55 * time.Minute)
 			if got := times(t, e); got != want {
 				t.Errorf("%s: got %s, want %s", overlap, got, want)
@@ -66,10 +77,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 	})
 	for overlap, want := range map[pawl.Overlap]int{pawl.OverlapQueue: 2, pawl.OverlapSkip: 2, pawl.OverlapCancel: 33} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			if err := pawl.CreateSchedule(t.Context(), e, "s",
-				pawl.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1); err != nil {
-				t.Fatal(err)
-			}
+			ensure(t, e, pawl.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1)
 			e.Skip(3*day + time.Hour)
 			seen, err := e.History(t.Context(), "schedule:s")
 			if err != nil {
@@ -104,9 +112,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			s := pawl.Schedule{Cron: "*/10 * * * *", Overlap: pawl.OverlapAllow, CatchUp: catchUp}
-			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, "1s"); err != nil {
-				t.Fatal(err)
-			}
+			ensure(t, e, s, w, "1s")
 			e.Skip(35 * time.Minute) // three firings
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -124,12 +130,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 func TestScheduleGoesOnForLong(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "@hourly"}, w, "1s"); err != nil {
-			t.Fatal(err)
-		}
-		if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "@hourly"}, w, "1s"); err == nil {
-			t.Error("two schedules of one name")
-		}
+		h := ensure(t, e, pawl.Schedule{Cron: "@hourly"}, w, "1s")
 		e.Skip(10*24*time.Hour + time.Minute)
 		if got := strings.Count(times(t, e), "succeeded"); got != 240 {
 			t.Errorf("%d runs in ten days, want 240", got)
@@ -145,7 +146,7 @@ func TestScheduleGoesOnForLong(t *testing.T) {
 		if got := strings.Count(times(t, e), "succeeded"); got != 242 {
 			t.Errorf("%d runs, want 242", got)
 		}
-		if err := pawl.DeleteSchedule(t.Context(), e, "s"); err != nil {
+		if err := h.Delete(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(24 * time.Hour)
@@ -164,7 +165,7 @@ func TestScheduleRefuses(t *testing.T) {
 			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"},
 			"catchUp": {Cron: "@daily", CatchUp: "soon"},
 		} {
-			if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, ""); err == nil ||
+			if _, err := w.EnsureSchedule(t.Context(), e, "s", s, ""); !errors.Is(err, pawl.ErrInvalid) ||
 				!strings.Contains(err.Error(), want) {
 				t.Errorf("%+v: %v", s, err)
 			}
@@ -191,9 +192,7 @@ func ExampleSchedule_Next() {
 func TestScheduleFindsItsRun(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		if err := pawl.CreateSchedule(t.Context(), e, "s", pawl.Schedule{Cron: "*/10 * * * *"}, w, "1m"); err != nil {
-			t.Fatal(err)
-		}
+		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *"}, w, "1m")
 		id := "s@" + time.Now().UTC().Truncate(10*time.Minute).Add(10*time.Minute).Format(time.RFC3339)
 		if _, err := w.Start(t.Context(), e, id, "2m", pawl.IdempotencyKey("schedule:"+id)); err != nil {
 			t.Fatal(err)

@@ -94,11 +94,14 @@ func TestFirstOfTwo(t *testing.T) {
 			})
 		}
 		offers := []*pawl.Future[string]{offer("slow", 3*time.Hour), offer("fast", time.Hour)}
-		first, err := pawl.Any(ctx, offers[0], offers[1])
+		first, err := pawl.Select(ctx, offers[0], offers[1])
 		if err != nil {
 			return "", err
 		}
-		loser := offers[1-first]
+		winner, loser := offers[0], offers[1]
+		if first == loser {
+			winner, loser = loser, winner
+		}
 		loser.Cancel()
 		if _, err := loser.Get(ctx); !errors.Is(err, pawl.ErrCancelled) {
 			t.Errorf("%v", err)
@@ -116,7 +119,7 @@ func TestFirstOfTwo(t *testing.T) {
 		if _, err := done.Get(ctx); err != nil {
 			t.Errorf("%v", err)
 		}
-		got, err := offers[first].Get(ctx)
+		got, err := winner.Get(ctx)
 		return got, errors.Join(err, pawl.Sleep(ctx, "then", time.Hour))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

@@ -112,10 +112,15 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 
 // Sleep waits for d. Meanwhile the run needs no memory and no goroutine.
 func Sleep[D Amount](ctx Context, name string, d D) error {
-	length, err := amount(d)
-	_, err = begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil,
-		stepOptions{}, err).Get(ctx)
+	_, err := SleepAsync(ctx, name, d).Get(ctx)
 	return err
+}
+
+// SleepAsync begins a sleep and does not wait for its end: it is the time limit of a [Select].
+func SleepAsync[D Amount](ctx Context, name string, d D) *Future[struct{}] {
+	length, err := amount(d)
+	return begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, core.Schedule{For: length}, nil,
+		stepOptions{}, err)
 }
 
 // SleepUntil waits until t; it returns at once if t has passed.

@@ -141,7 +141,7 @@ func TestRunsEndWithTheirWorkflow(t *testing.T) {
 	const noOp = pawl.Op("")
 	for name, c := range map[string]struct {
 		op    pawl.Op // none: it comes to its limit
-		phase string
+		phase pawl.Phase
 		hooks int
 	}{
 		"limit":     {noOp, "succeeded", 1}, // by its retry

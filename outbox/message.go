@@ -36,8 +36,11 @@ type start struct {
 	Deadline    time.Time `json:"deadline,omitzero"`
 	Actor       string    `json:"actor,omitempty"`
 	Reason      string    `json:"reason,omitempty"`
-	Steps       []string  `json:"steps,omitempty"`
-	From        string    `json:"from,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"`
+
+	Steps []string `json:"steps,omitempty"`
+	From  string   `json:"from,omitempty"`
 }
 
 var (

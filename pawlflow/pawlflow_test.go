@@ -121,7 +121,7 @@ func TestFlowFromBody(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, end string) (string, error) {
 		out, err := pawl.Child(ctx, "nap", nap, map[string]string{"end": end})
 		if failed := (*pawl.StepError)(nil); errors.As(err, &failed) {
-			return failed.Step + " " + failed.Phase, nil
+			return failed.Step + " " + string(failed.Phase), nil
 		}
 		return out, err
 	})

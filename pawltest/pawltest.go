@@ -166,7 +166,7 @@ func (e *Env) Step(run, step string) pawl.StepDescription {
 }
 
 // WantPhase fails the test if the run is not in that phase.
-func (e *Env) WantPhase(run, phase string) {
+func (e *Env) WantPhase(run string, phase pawl.Phase) {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {

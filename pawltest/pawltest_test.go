@@ -120,7 +120,7 @@ func TestFakeAfterRestart(t *testing.T) {
 		e.Fake("s", func(context.Context, pawl.AttemptInfo) (any, error) { return 7, nil })
 		e.Restart()
 		e.Settle()
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []string{"succeeded"}})
+		runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"succeeded"}})
 		if err != nil || len(runs) != 20 {
 			t.Errorf("%d runs of 20, %v", len(runs), err)
 		}

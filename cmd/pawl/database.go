@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
@@ -22,8 +24,21 @@ const defaultPathHint = "$XDG_STATE_HOME/pawl/pawl.db"
 // place is a parsed --database.
 type place struct {
 	memory     bool
+	server     string // the address of a PostgreSQL database; empty: it is a file
 	path       string
 	partitions int // that a new file gets, or an old one has to have; 0: it does not matter
+}
+
+// name is the database as messages name it, without a password.
+func (p place) name() string {
+	if p.server == "" {
+		return p.path
+	}
+	u, err := url.Parse(p.server)
+	if err != nil {
+		return "the database"
+	}
+	return u.Redacted()
 }
 
 // where parses --database and finds the default.
@@ -41,8 +56,7 @@ func (a *app) where() (place, error) {
 	case text == "memory:" || text == "memory":
 		return place{memory: true}, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		return place{}, usage("--database %s: this build has no PostgreSQL journal, it comes with pawl server; "+
-			"use sqlite:PATH", scheme+"://…")
+		return place{server: text}, nil
 	case ok && scheme == "sqlite":
 		path, partitions, err := journal.SplitPartitions(strings.TrimPrefix(rest, "//"))
 		if err != nil {
@@ -53,8 +67,8 @@ func (a *app) where() (place, error) {
 		}
 		return place{path: path, partitions: partitions}, nil
 	default:
-		return place{}, usage("--database %q is not understood; write sqlite:PATH, or memory: "+
-			"for a database that ends with the command", text)
+		return place{}, usage("--database %q is not understood; write sqlite:PATH, postgres://USER@HOST/DATABASE, "+
+			"or memory: for a database that ends with the command", text)
 	}
 }
 
@@ -70,9 +84,9 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "pawl"), nil
 }
 
-// logDir is where the attempts' logs lie: beside the database.
+// logDir is where the attempts' logs lie: beside the database, or on this machine where the database is elsewhere.
 func (p place) logDir() string {
-	if p.memory {
+	if p.memory || p.server != "" {
 		dir, err := stateDir()
 		if err != nil {
 			return ""
@@ -83,7 +97,7 @@ func (p place) logDir() string {
 }
 
 // openToRead opens the database for looking, whoever holds it.
-func (a *app) openToRead() (*service.File, func(), error) {
+func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 	p, err := a.where()
 	if err != nil {
 		return nil, nil, err
@@ -92,10 +106,10 @@ func (a *app) openToRead() (*service.File, func(), error) {
 		return nil, nil, usage("a database in memory: ends with its command, so there is nothing to look at; use " +
 			"--database sqlite:PATH")
 	}
-	j, err := sqlite.OpenReadOnly(p.path)
+	j, err := p.openReadOnly(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("there is no database at %s yet: start a run with pawl run FILE, "+
-			"or name another one with --database", p.path)
+			"or name another one with --database", p.name())
 	}
 	if err != nil {
 		return nil, nil, err
@@ -103,10 +117,20 @@ func (a *app) openToRead() (*service.File, func(), error) {
 	return service.NewFile(j, a.readWorkflow, clockNow), func() { _ = j.Close() }, nil
 }
 
-// openToWrite opens the database and holds it.
-func (p place) openToWrite() (journal.Journal, error) {
-	if p.memory {
+func (p place) openReadOnly(ctx context.Context) (journal.Journal, error) {
+	if p.server != "" {
+		return postgres.OpenReadOnly(ctx, p.server)
+	}
+	return sqlite.OpenReadOnly(p.path)
+}
+
+// openToWrite opens the database. A file is held from then on; what PostgreSQL keeps is owned by partition.
+func (p place) openToWrite(ctx context.Context) (journal.Journal, error) {
+	switch {
+	case p.memory:
 		return memory.New(), nil
+	case p.server != "":
+		return postgres.Open(ctx, p.server)
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
@@ -133,7 +157,7 @@ func (e *heldError) Unwrap() error { return e.err }
 
 // reading calls fn with the database opened for looking.
 func (a *app) reading(ctx context.Context, fn func(ctx context.Context, svc api.Service) error) error {
-	svc, closeIt, err := a.openToRead()
+	svc, closeIt, err := a.openToRead(ctx)
 	if err != nil {
 		return err
 	}

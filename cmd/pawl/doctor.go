@@ -17,17 +17,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
 // diagnosis is what programs get.
 type diagnosis struct {
-	Database string         `json:"database"`
-	File     *sqlite.Report `json:"file,omitempty"` // nil: there is none
-	Runs     int            `json:"runsCompared"`   // rows held against their history
-	SyncP50  float64        `json:"syncP50Ms"`      // how long the disk takes to make a write durable; 0: it takes none
-	Version  string         `json:"version"`
-	Problems []string       `json:"problems"`
+	Database string              `json:"database"`
+	File     *sqlite.Report      `json:"file,omitempty"`   // nil: there is none
+	Server   *journal.Inspection `json:"server,omitempty"` // nil: it is a file, or it cannot be examined
+	Runs     int                 `json:"runsCompared"`     // rows held against their history
+	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0: it takes none
+	Version  string              `json:"version"`
+	Problems []string            `json:"problems"`
 
 	missing bool // there is no file yet
 }
@@ -35,9 +37,10 @@ type diagnosis struct {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check the database and the machine", Args: cobra.NoArgs,
-		Long: `Checks the database file: SQLite's integrity check, that every batch and every history decodes, and
-that each run's rows say what its history says. Tells who holds the file, and how long the disk takes to make a write
-durable. It only reads the database. Exit status 1 if something is wrong.`,
+		Long: `Checks the database: that every batch and every history decodes, and that each run's rows say what its
+history says; of a file also SQLite's integrity check. Tells who holds the file, or owns the partitions in
+PostgreSQL, and how long the disk of a file takes to make a write durable. It only reads the database. Exit status 1 if
+something is wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := a.diagnose(cmd.Context())
 			if err != nil {
@@ -64,7 +67,11 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	if p.memory {
 		return nil, usage("a database in memory: has nothing to check; use --database sqlite:PATH")
 	}
-	d := &diagnosis{Database: p.path, Version: buildVersion(), Problems: []string{}}
+	d := &diagnosis{Database: p.name(), Version: buildVersion(), Problems: []string{}}
+	if p.server != "" {
+		a.examine(ctx, d, p.server)
+		return d, nil
+	}
 	if d.SyncP50, err = syncFloor(filepath.Dir(p.path)); err != nil {
 		d.Problems = append(d.Problems, err.Error())
 	}
@@ -78,19 +85,45 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	}
 	d.Problems = append(d.Problems, d.File.Problems...)
 	d.File.Problems = nil
-	a.compare(ctx, d, p.path)
+	j, err := sqlite.OpenReadOnly(p.path)
+	if err != nil {
+		d.Problems = append(d.Problems, err.Error())
+		return d, nil
+	}
+	defer func() { _ = j.Close() }() // it only read
+	a.compare(ctx, d, j)
 	return d, nil
 }
 
-// compare holds every run's row against the fold of its history.
-func (a *app) compare(ctx context.Context, d *diagnosis, path string) {
-	j, err := sqlite.OpenReadOnly(path)
+// examine checks a database in PostgreSQL.
+func (a *app) examine(ctx context.Context, d *diagnosis, address string) {
+	j, err := postgres.OpenReadOnly(ctx, address)
+	if d.missing = errors.Is(err, fs.ErrNotExist); d.missing {
+		return
+	}
 	if err != nil {
 		d.Problems = append(d.Problems, err.Error())
 		return
 	}
 	defer func() { _ = j.Close() }() // it only read
-	err = j.EachRun(ctx, func(r sqlite.Stored) error {
+	if d.Server, err = j.Inspect(ctx); err != nil {
+		d.Problems = append(d.Problems, err.Error())
+		return
+	}
+	d.Problems = append(d.Problems, d.Server.Problems...)
+	d.Server.Problems = nil
+	a.compare(ctx, d, j)
+}
+
+// stored is a journal whose runs can be read one after the other.
+type stored interface {
+	EachRun(ctx context.Context, fn func(journal.Stored) error) error
+	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
+}
+
+// compare holds every run's row against the fold of its history.
+func (a *app) compare(ctx context.Context, d *diagnosis, j stored) {
+	err := j.EachRun(ctx, func(r journal.Stored) error {
 		if r.Broken == nil { // else the check of the file has said so
 			a.compareRun(ctx, d, j, r)
 		}
@@ -101,7 +134,7 @@ func (a *app) compare(ctx context.Context, d *diagnosis, path string) {
 	}
 }
 
-func (a *app) compareRun(ctx context.Context, d *diagnosis, j *sqlite.Journal, r sqlite.Stored) {
+func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.Stored) {
 	def, err := j.Definition(ctx, r.Row.Definition)
 	var c *compiled
 	if err == nil {
@@ -133,7 +166,7 @@ func (d *diagnosis) problem(format string, args ...any) {
 }
 
 // differences are the columns in which a run's rows do not say what the fold of its history says.
-func differences(r sqlite.Stored, fold journal.View) []string {
+func differences(r journal.Stored, fold journal.View) []string {
 	out := columns("", r.Row, fold.Runs[0])
 	steps := make(map[core.StepID]journal.StepRow, len(r.Steps))
 	for _, s := range r.Steps {
@@ -203,6 +236,8 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 	a.say("pawl      %s", d.Version)
 	a.say("database  %s", d.Database)
 	switch f := d.File; {
+	case d.Server != nil:
+		a.tellServer(d)
 	case d.missing:
 		a.say("          there is none yet; the first run creates it")
 	case f == nil:
@@ -238,6 +273,26 @@ func (a *app) tellDiagnosis(d *diagnosis) {
 	for _, p := range d.Problems {
 		a.say("  - %s", screen.Clean(p))
 	}
+}
+
+func (a *app) tellServer(d *diagnosis) {
+	s := d.Server
+	a.say("server    %s", screen.Clean(s.Server))
+	a.say("tables    %s, version %d", fileSize(s.Bytes), s.Schema)
+	a.say("view      %s, %d of them open; %d steps, %d"+
+		" attempts", count(int(s.Runs), "run"), s.Open, s.Steps, s.Attempts)
+	for _, p := range s.Partitions {
+		owner := "nobody owns it"
+		switch {
+		case p.Owner != "" && p.Alive:
+			owner = "owned by " + screen.Clean(p.Owner)
+		case p.Owner != "":
+			owner = "its owner gave no sign of life for too long: " + screen.Clean(p.Owner)
+		}
+		a.say("journal   partition %d: last batch %d, the view has all up to %d;"+
+			" %s", p.Partition, p.Last, p.Through, owner)
+	}
+	a.say("compared  %s with what its history says", count(d.Runs, "run"))
 }
 
 func fileSize(n int64) string {

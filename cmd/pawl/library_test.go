@@ -98,7 +98,7 @@ func library(t *testing.T, path string, workflows ...pawl.Definition) *pawl.Engi
 }
 
 // untilPhase waits until the step has the phase.
-func untilPhase(t *testing.T, e *pawl.Engine, id, step, phase string) {
+func untilPhase(t *testing.T, e *pawl.Engine, id, step string, phase pawl.Phase) {
 	t.Helper()
 	for {
 		d, err := e.DescribeRun(t.Context(), id)
@@ -257,7 +257,7 @@ func TestLibraryFormat1(t *testing.T) {
 	shell("doctor")
 
 	e := library(t, filepath.Join(dir, "old.db"))
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "greet", Phases: []string{"waiting"}})
+	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "greet", Phases: []pawl.Phase{"waiting"}})
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%+v, %v", runs, err)
 	}

@@ -87,14 +87,14 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Version = buildVersion()
 	root.SetVersionTemplate(versionLine())
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.database, "database", "", "sqlite:PATH or memory: (default "+defaultPathHint+")")
+	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.flowCommand(), a.policyCommand(),
-		a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")

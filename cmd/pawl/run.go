@@ -29,6 +29,7 @@ type startFlags struct {
 	detach   bool
 	json     bool
 	quiet    bool
+	labels   []string
 	sources  sources
 }
 
@@ -75,6 +76,7 @@ A file that is called like a verb is given as ./list.`,
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
 	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
+	flags.StringArrayVar(&f.labels, "label", nil, "key=value, to find the run by with pawl run list; repeatable")
 	f.sources.flags(flags)
 	cmd.AddCommand(
 		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(),
@@ -196,6 +198,9 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	req = api.StartRequest{
 		Definition: api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)},
 		Input:      input, WorkflowID: f.id, Key: f.key, Actor: a.who(), Reason: a.reason,
+	}
+	if req.Labels, err = readLabels(f.labels); err != nil {
+		return req, err
 	}
 	if f.timeout != "" {
 		if req.Timeout, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {

@@ -115,7 +115,7 @@ watching, not the run. The exit status is the run's.`,
 // watch follows a run that another process carries.
 func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how telling) error {
 	f := a.newFollower(svc, nil, how)
-	if p, err := a.where(); err == nil && !r.Phase.Closed() {
+	if p, err := a.where(); err == nil && p.server == "" && !r.Phase.Closed() {
 		if _, held := sqlite.Held(p.path); !held {
 			f.note = "nothing carries this run at present; go on with: pawl resume " + live.Short(r.Run)
 			if how != tellLive {

@@ -4,50 +4,112 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
 func (a *app) runListCommand() *cobra.Command {
 	var q api.Query
-	var phases []string
-	var open, all bool
+	var f listFlags
 	cmd := &cobra.Command{
 		Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs,
-		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json",
+		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
+			"  pawl run list --label customer=42 --since 2d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range phases {
-				p := api.RunPhase(strings.ReplaceAll(name, "-", "_"))
-				if !slices.Contains(api.RunPhases(), p) {
-					return usage("--phase: there is no run phase %q; there are pending, running, waiting, paused, "+
-						"succeeded, failed, timed_out, cancelled, terminated, continued", name)
-				}
-				q.Phases = append(q.Phases, p)
-			}
-			if open {
-				q.Phases = append(q.Phases, openPhases...)
-			}
-			if q.Limit < 1 {
-				return usage("--limit is at least 1")
+			if err := f.complete(&q); err != nil {
+				return err
 			}
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
-				return a.list(ctx, svc, q, all)
+				return a.list(ctx, svc, q, f.all)
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&q.Workflow, "workflow", "", "runs of this workflow only")
 	flags.StringVar(&q.WorkflowID, "workflow-id", "", "runs of this workflow id only")
-	flags.StringSliceVar(&phases, "phase", nil, "runs in these phases only: running,failed,…")
-	flags.BoolVar(&open, "open", false, "runs that have not ended only")
+	flags.StringSliceVar(&f.phases, "phase", nil, "runs in these phases only: running,failed,…")
+	flags.BoolVar(&f.open, "open", false, "runs that have not ended only")
+	flags.StringArrayVar(&f.labels, "label", nil, "runs with this label only: key=value; repeatable")
+	flags.StringVar(&f.since, "since", "", "runs created since: an age such as 2d, or 2026-01-02T15:04:05Z")
+	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
+	flags.BoolVar(&q.Stuck, "stuck", false, "runs that are set aside: their code panicked, or they cannot be read")
 	flags.IntVar(&q.Limit, "limit", 50, "how many at most")
-	flags.BoolVar(&all, "all", false, "all of them, whatever --limit says")
+	flags.BoolVar(&f.all, "all", false, "all of them, whatever --limit says")
 	return cmd
+}
+
+// listFlags are what `pawl run list` takes and a query does not have in the same form.
+type listFlags struct {
+	phases, labels []string
+	open, all      bool
+	since, until   string
+}
+
+// complete checks the flags and adds them to a query.
+func (f *listFlags) complete(q *api.Query) (err error) {
+	for _, name := range f.phases {
+		p := api.RunPhase(strings.ReplaceAll(name, "-", "_"))
+		if !slices.Contains(api.RunPhases(), p) {
+			return usage("--phase: there is no run phase %q; there are pending, running, waiting, paused, "+
+				"succeeded, failed, timed_out, cancelled, terminated, continued", name)
+		}
+		q.Phases = append(q.Phases, p)
+	}
+	if f.open {
+		q.Phases = append(q.Phases, openPhases...)
+	}
+	if q.Limit < 1 {
+		return usage("--limit is at least 1")
+	}
+	if q.Labels, err = readLabels(f.labels); err != nil {
+		return err
+	}
+	if q.CreatedFrom, err = readInstant("--since", f.since); err != nil {
+		return err
+	}
+	q.CreatedBefore, err = readInstant("--until", f.until)
+	return err
+}
+
+// readLabels reads labels that are given as key=value.
+func readLabels(given []string) (map[string]string, error) {
+	var labels map[string]string
+	for _, text := range given {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" || value == "" {
+			return nil, usage("--label %q: write it as key=value", text)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	if _, err := core.MakeLabels(labels); err != nil {
+		return nil, usage("--label: %w", err)
+	}
+	return labels, nil
+}
+
+// readInstant reads an instant, or an age as the instant so long ago. An empty text is no instant.
+func readInstant(flag, text string) (api.Time, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if age, err := duration.Parse(text); err == nil {
+		return api.At(clockNow().Add(-age)), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, usage("%s %q is neither an age such as 2d nor an instant such as 2026-01-02T15:04:05Z", flag, text)
+	}
+	return api.At(at), nil
 }
 
 func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) error {

@@ -110,7 +110,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		cmd := exec.Command(command, args[2:]...)
 		cmd.Dir = ts.Getenv("WORK")
 		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"),
-			"XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"))
+			"XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"), "PAWL_DATABASE="+ts.Getenv("PAWL_DATABASE"))
 		var all bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &all, &all
 		_ = cmd.Run() // it may well fail until the condition holds

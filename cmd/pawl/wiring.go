@@ -39,7 +39,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := p.openToWrite()
+	j, err := p.openToWrite(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,18 +88,19 @@ func (m *machine) stalled() string {
 	case err == nil:
 		return ""
 	case errors.Is(err, journal.ErrFull):
-		return "no space left for " + m.place.path
+		return "no space left for " + m.place.name()
 	case errors.Is(err, journal.ErrReadOnly):
-		return m.place.path + " cannot be written"
+		return m.place.name() + " cannot be written"
 	default:
 		return text
 	}
 }
 
-// owner marks the processes of this database's steps.
+// owner marks the processes of this database's steps, so that the next process that opens it ends those which outlive
+// this one.
 func (p place) owner() string {
-	if p.memory {
-		return "" // what it starts cannot outlive it and be tried again
+	if p.memory || p.server != "" {
+		return "" // they cannot be tried again, or another process that is alive may have started them
 	}
 	return worker.OwnerOf(p.path)
 }

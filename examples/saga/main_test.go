@@ -124,7 +124,7 @@ func check(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	phases := map[string]int{}
+	phases := map[pawl.Phase]int{}
 	for i := range orders {
 		id := fmt.Sprintf("order-%d", i+1)
 		run, err := eng.DescribeRun(t.Context(), id)

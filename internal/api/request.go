@@ -19,6 +19,8 @@ type StartRequest struct {
 	Origin      string          `json:"origin,omitempty"`  // where Deadline was set, for people; default "start"
 	Actor       string          `json:"actor,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
 }
 
 // Started answers a start.
@@ -82,7 +84,14 @@ type Query struct {
 	WorkflowID string     `json:"workflowId,omitempty"`
 	Phases     []RunPhase `json:"phases,omitempty"`
 	Cursor     string     `json:"cursor,omitempty"` // Page.Next of the page before
-	Limit      int        `json:"limit,omitempty"`  // how many at most; default 50
+
+	Labels        map[string]string `json:"labels,omitempty"`       // the runs that have all of them
+	CreatedFrom   Time              `json:"createdFrom,omitzero"`   // those created at this instant or later
+	CreatedBefore Time              `json:"createdBefore,omitzero"` // those created before it
+	// Stuck selects open runs that cannot go on because their code panicked or they cannot be read.
+	Stuck bool `json:"stuck,omitempty"`
+
+	Limit int `json:"limit,omitempty"` // how many at most; default 50
 }
 
 // Page is one page of a list.

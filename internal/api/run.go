@@ -72,6 +72,8 @@ type RunSummary struct {
 	Parent     string   `json:"parent,omitempty"`
 	Message    string   `json:"message,omitempty"` // why it ended badly
 	Definition string   `json:"definition,omitempty"`
+
+	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
 }
 
 // Run is a run at one moment, with everything that explains it.

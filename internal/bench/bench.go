@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,10 +13,12 @@ import (
 
 // Options choose what to measure.
 type Options struct {
-	Names []string  // rows, in this order; none: all
-	Quick bool      // shorter windows and smaller numbers: shows trends, not results
-	Dir   string    // folder for the database, on the disk to measure. Defaults to the folder for temporary files
-	Log   io.Writer // receives progress, in lines. Defaults to discarding it
+	Names []string // rows, in this order; none: all
+	Quick bool     // shorter windows and smaller numbers: shows trends, not results
+	Dir   string   // folder for the database, on the disk to measure. Defaults to the folder for temporary files
+	// Database is the address of a PostgreSQL database. Rows are then measured on a SQLite file and on that database.
+	Database string
+	Log      io.Writer // receives progress, in lines. Defaults to discarding it
 
 	// Self is the command line that starts this program as a row's child process, see [Command]. Defaults to this
 	// program with the argument "bench".
@@ -24,17 +27,18 @@ type Options struct {
 
 // Row is the result of one row. Fields that do not apply to a row are 0.
 type Row struct {
-	Name    string  `json:"name"`
-	Value   float64 `json:"value"`
-	Unit    string  `json:"unit"`
-	P50     float64 `json:"p50_ms"`           // of the latencies: start to result, or lateness
-	P99     float64 `json:"p99_ms"`           //
-	CPU     float64 `json:"cpu_s"`            // of this process and its children, while the value was measured
-	RSS     int64   `json:"rss_bytes"`        // of this process; for sleepers what the sleeping runs added
-	DB      int64   `json:"db_bytes"`         // size of the closed database's files
-	Floor   float64 `json:"fdatasync_p50_ms"` // of 4 KiB appended and synced on the same disk, around the row
-	detail  string  // further results, as text
-	reached bool
+	Name     string  `json:"name"`
+	Database string  `json:"database,omitempty"` // "postgres"; empty: a SQLite file
+	Value    float64 `json:"value"`
+	Unit     string  `json:"unit"`
+	P50      float64 `json:"p50_ms"`           // of the latencies: start to result, or lateness
+	P99      float64 `json:"p99_ms"`           //
+	CPU      float64 `json:"cpu_s"`            // of this process and its children, while the value was measured
+	RSS      int64   `json:"rss_bytes"`        // of this process; for sleepers what the sleeping runs added
+	DB       int64   `json:"db_bytes"`         // size of the closed database's files
+	Floor    float64 `json:"fdatasync_p50_ms"` // of 4 KiB appended and synced on the same disk, around the row
+	detail   string  // further results, as text
+	reached  bool
 }
 
 // work is one row of the table, before it is measured.
@@ -97,13 +101,25 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	}
 	rows := make([]Row, 0, len(chosen))
 	for _, w := range chosen {
-		row, err := o.measure(ctx, w)
+		more, err := o.rows(ctx, w)
+		rows = append(rows, more...)
 		if err != nil {
 			return rows, fmt.Errorf("bench %s: %w", w.name, err)
 		}
-		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// rows measures a row, on a server as well if there is one.
+func (o Options) rows(ctx context.Context, w work) ([]Row, error) {
+	if o.Database != "" {
+		return o.onBoth(ctx, w)
+	}
+	row, err := o.measure(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	return []Row{row}, nil
 }
 
 func choose(names []string) ([]work, error) {
@@ -142,6 +158,12 @@ func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 		}
 	}()
 	s := &session{Options: o, dir: dir, name: w.name}
+	if o.Database != "" {
+		if s.server, err = newServer(ctx, o.Database, w.name); err != nil {
+			return Row{}, err
+		}
+		defer func() { err = errors.Join(err, s.server.drop(context.WithoutCancel(ctx))) }()
+	}
 	s.logf("%s", w.what)
 	if err := s.sample(); err != nil {
 		return Row{}, err
@@ -157,8 +179,11 @@ func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 	row.Floor = floor.p50
 	// relative to the floor, which is known only now
 	if times := map[string]float64{"latency": 4, "go-latency": 5}[w.name]; times > 0 {
+		if s.server != nil {
+			times = 5
+		}
 		row.reached = row.P50 <= times*row.Floor
-		row.detail = fmt.Sprintf("%.2f x fdatasync p50", row.P50/row.Floor)
+		row.detail = fmt.Sprintf("%.2f x fdatasync p50%s", row.P50/row.Floor, s.perStep)
 	}
 	s.logf("%s %s, p50 %.3g ms, p99 %.3g ms, cpu %.3g s, fdatasync p50 %.3g ms p99 %.3g ms; %s",
 		number(row.Value), row.Unit, row.P50, row.P99, row.CPU, floor.p50, floor.p99, row.detail)
@@ -171,6 +196,9 @@ type session struct {
 	dir   string
 	name  string
 	floor []time.Duration
+
+	server  *server // nil: a file in dir
+	perStep string  // statements, as text
 }
 
 func (s *session) logf(format string, args ...any) {

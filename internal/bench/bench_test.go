@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
 // TestMain also acts as the child process that some rows start, see Command.
@@ -24,6 +27,37 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// TestOnServer measures a row on a file and on PostgreSQL, and checks the results, not the speed.
+func TestOnServer(t *testing.T) {
+	server := pgtest.StartServer(t).DSN() // of its own: the schema's name is the row's
+	var log bytes.Buffer
+	rows, err := Run(t.Context(), Options{
+		Names: []string{"latency"}, Quick: true, Dir: t.TempDir(), Log: &log, Database: server,
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	if len(rows) != 2 || rows[0].Database != "" || rows[1].Database != "postgres" || rows[1].P50 <= 0 ||
+		rows[1].DB <= 0 {
+		t.Fatalf("%+v", rows)
+	}
+	for _, says := range []string{"x fdatasync p50", "SQL statements a step", "x SQLite"} {
+		if !strings.Contains(rows[1].detail, says) {
+			t.Errorf("%q does not say %q", rows[1].detail, says)
+		}
+	}
+	c, err := pgx.Connect(t.Context(), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
+	left := 0
+	err = c.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pawl%'").Scan(&left)
+	if err != nil || left != 0 {
+		t.Errorf("%d schemas are left, %v", left, err)
+	}
 }
 
 func benchRuns(b *testing.B, source string, steps int) {

@@ -29,9 +29,11 @@ func Command(usage func(error) error) *cobra.Command {
 		library bool
 	)
 	cmd := &cobra.Command{
-		Use:       "bench [NAME...]",
-		Short:     "Measure this machine: rates, latency, sleepers, timers, recovery",
-		Long:      "Measure Pawl on this machine, on a SQLite file that syncs every commit.\n\n" + table(),
+		Use:   "bench [NAME...]",
+		Short: "Measure this machine: rates, latency, sleepers, timers, recovery",
+		Long: "Measure Pawl on this machine, on a SQLite file that syncs every commit. With --database postgres://…" +
+			" also on\n" +
+			"that database, in schemas named pawl_bench_ROW.\n\n" + table(),
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,8 +43,21 @@ func Command(usage func(error) error) *cobra.Command {
 			if library && len(args) == 0 {
 				args = goRows()
 			}
+			if f := cmd.Flag("database"); f != nil && isServer(f.Value.String()) {
+				o.Database = f.Value.String()
+				if len(args) == 0 {
+					args = serverRows()
+				}
+			}
 			o.Names = args
-			if _, err := choose(args); err != nil {
+			chosen, err := choose(args)
+			for _, w := range chosen {
+				if o.Database != "" && onServer(w.name) == "" {
+					err = fmt.Errorf("bench %s: it is not measured on PostgreSQL; these are: %s", w.name,
+						strings.Join(serverRows(), ", "))
+				}
+			}
+			if err != nil {
 				return usage(err)
 			}
 			o.Log = cmd.ErrOrStderr()
@@ -141,13 +156,16 @@ func Write(w io.Writer, rows []Row, asJSON bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tVALUE\tUNIT\tP50 MS\tP99 MS\tCPU S\tRSS\tDB\tFDATASYNC MS\tREACH\t")
 	for _, r := range rows {
-		reach := "yes"
+		reach, name, target := "yes", r.Name, find(r.Name).target
 		if !r.reached {
 			reach = "no"
 		}
+		if r.Database != "" {
+			name, target = name+" "+r.Database, onServer(r.Name)
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.3g\t%.3g\t%.3g\t%s\t%s\t%.3g\t%s: %s\t\n",
-			r.Name, number(r.Value), r.Unit, r.P50, r.P99, r.CPU, size(r.RSS), size(r.DB), r.Floor,
-			reach, find(r.Name).target)
+			name, number(r.Value), r.Unit, r.P50, r.P99, r.CPU, size(r.RSS), size(r.DB), r.Floor,
+			reach, target)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -156,7 +174,7 @@ func Write(w io.Writer, rows []Row, asJSON bool) error {
 		if r.detail == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s\n", r.Name, r.detail); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", strings.TrimSpace(r.Name+" "+r.Database), r.detail); err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,9 @@ const inFlight = 256
 // window is what a closed loop did from the end of its warm-up to its own end.
 type window struct {
 	usage
-	all []time.Duration // start to result, one each
-	rss int64
+	all  []time.Duration // start to result, one each
+	done int             // with those of the warm-up
+	rss  int64
 }
 
 // rate returns how many were done in a second.
@@ -52,19 +53,21 @@ func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	)
 	for range clients {
 		wait.Go(func() {
-			all := make([]time.Duration, 0, 1024)
+			all, done := make([]time.Duration, 0, 1024), 0
 			for phase.Load() != over {
 				from := time.Now()
 				if err := do(ctx); err != nil {
 					cancel(err)
 					return
 				}
+				done++
 				if phase.Load() == counting {
 					all = append(all, time.Since(from))
 				}
 			}
 			mu.Lock()
 			w.all = append(w.all, all...)
+			w.done += done
 			mu.Unlock()
 		})
 	}

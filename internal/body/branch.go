@@ -192,17 +192,17 @@ func (s *Session) Marked(key string) []byte {
 
 // Mark records a decision that stands in no order.
 func (s *Session) Mark(key string, value []byte, causes core.Causes) {
-	s.note(TypeMark, key, value, causes)
+	s.note(TypeMark, key, core.Mark{Output: value, Causes: causes})
 }
 
 // note records a decision that follows from some failures.
-func (s *Session) note(taskType, key string, value []byte, causes core.Causes) {
-	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
+func (s *Session) note(taskType, key string, m core.Mark) {
+	m.Spec = &core.StepSpec{Name: key, Def: -1, Type: taskType}
 	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
-	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
+	st.record.Spec, st.record.Output, st.record.Phase = m.Spec, m.Output, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, core.Mark{Spec: spec, Output: value, Causes: causes})
+	s.commands = append(s.commands, m)
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the

@@ -224,6 +224,13 @@ func (h *Host) Problem(run core.RunID) error {
 	return h.table.Problem(run)
 }
 
+// Problems returns why bodies cannot go on, by run.
+func (h *Host) Problems() map[core.RunID]error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.table.Problems()
+}
+
 // Sessions counts the calls of bodies that the host knows of.
 func (h *Host) Sessions() int {
 	h.mu.Lock()

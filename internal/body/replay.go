@@ -115,7 +115,7 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))
 		return nil
 	case next == nil && known == nil && !s.branchKnown(key):
-		s.note(TypeBranch, key, nil, copied(parent.causes))
+		s.note(TypeBranch, key, core.Mark{Causes: copied(parent.causes)})
 	default:
 		s.noteStray(key)
 	}
@@ -210,7 +210,8 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 		return 0, true
 	}
 	if n = g.room(); n > 0 {
-		s.note(TypeBranch, key, strconv.AppendInt(nil, int64(n), 10), copied(parent.causes))
+		begun := strconv.AppendInt(nil, int64(n), 10)
+		s.note(TypeBranch, key, core.Mark{Output: begun, Causes: copied(parent.causes)})
 	}
 	return n, true
 }

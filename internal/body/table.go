@@ -125,3 +125,12 @@ func (t *Table[S]) Problem(run core.RunID) error {
 	}
 	return nil
 }
+
+// Problems returns why bodies cannot go on, by run.
+func (t *Table[S]) Problems() map[core.RunID]error {
+	all := make(map[core.RunID]error, len(t.stuck))
+	for run, b := range t.stuck {
+		all[run] = b.err
+	}
+	return all
+}

@@ -192,7 +192,7 @@ func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, e
 // Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil stands for a
 // result that is there from the beginning.
 func (t *Thread) Any(results []*Result) (int, error) {
-	what := Named("pawl.Any")
+	what := Named("pawl.Select")
 	if err := t.enterFor(what, results...); err != nil {
 		return -1, err
 	}

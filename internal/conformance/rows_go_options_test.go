@@ -63,7 +63,7 @@ func wantStarts(t *testing.T, got []float64, want string) {
 
 func wantLimit(t *testing.T, err *pawl.StepError, limit string) {
 	t.Helper()
-	if err == nil || err.Limit != limit {
+	if err == nil || err.Limit.String() != limit {
 		t.Errorf("%+v, want limit %s", err, limit)
 	}
 }
@@ -89,7 +89,7 @@ func temporalScheduleToStartOption(t *testing.T) {
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
-		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToStart1" {
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToStart 1" {
 			t.Errorf("%s, %v", got, err)
 		}
 		took(t, start, time.Minute)
@@ -269,7 +269,7 @@ func temporalCronOption(t *testing.T) {
 		}
 	}, w)
 	wantRefused(t, pawl.Cron(pawl.Schedule{Cron: "@daily", Overlap: pawl.OverlapAllow}),
-		"overlap and catchUp are for CreateSchedule")
+		"overlap and catchUp are for EnsureSchedule")
 }
 
 func zartHandlerOption(t *testing.T) {

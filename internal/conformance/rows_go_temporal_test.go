@@ -128,7 +128,7 @@ func temporalScheduleToStart(t *testing.T) {
 			pawl.Retry("fixed(5, 2m)"))
 		isErr(t, err, pawl.ErrTimedOut)
 		var step *pawl.StepError
-		if !errors.As(err, &step) || step.Limit != "scheduleToStart" {
+		if !errors.As(err, &step) || step.Limit != policy.LimitScheduleToStart {
 			t.Errorf("%v", err)
 		}
 		return fmt.Sprint(step.Attempts), nil
@@ -209,7 +209,7 @@ func temporalScheduleToClose(t *testing.T) {
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
-		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToClose2" {
+		if got, err := result(t, e, begin(t, e, w, nothing{})); err != nil || got != "scheduleToClose 2" {
 			t.Errorf("%s, %v", got, err)
 		}
 		took(t, start, time.Minute)
@@ -370,7 +370,7 @@ func temporalCron(t *testing.T) {
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
 		s := pawl.Schedule{Cron: "*/10 * * * *"}
-		if err := pawl.CreateSchedule(t.Context(), e, "s", s, w, nothing{},
+		if _, err := w.EnsureSchedule(t.Context(), e, "s", s, nothing{},
 			pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ type nothing = struct{}
 
 // addGo adds a test with a Go workflow to a row, after the tests that the row has already.
 func addGo(id string, test func(t *testing.T)) {
+	goRows[id] = append(goRows[id], test)
 	before := rows[id]
 	rows[id] = func(t *testing.T) {
 		if before != nil {
@@ -25,10 +26,16 @@ func addGo(id string, test func(t *testing.T)) {
 	}
 }
 
-// goEnv runs a test in virtual time against an engine on SQLite.
+// goRows are the tests of addGo by row.
+var goRows = map[string][]func(t *testing.T){}
+
+// goDatabase names the database of a test.
+var goDatabase = func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "go.db") }
+
+// goEnv runs a test in virtual time against an engine on goDatabase.
 func goEnv(t *testing.T, test func(t *testing.T, e *pawltest.Env), workflows ...pawl.Definition) {
 	t.Helper()
-	cfg := pawl.Config{Database: "sqlite:" + filepath.Join(t.TempDir(), "go.db"), Workflows: workflows}
+	cfg := pawl.Config{Database: goDatabase(t), Workflows: workflows}
 	pawltest.RunWith(t, cfg, test)
 }
 

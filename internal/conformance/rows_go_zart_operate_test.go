@@ -137,7 +137,8 @@ func zartAdminRetry(t *testing.T) {
 		}, pawl.RunTimeout("2h"))
 		goEnv(t, func(t *testing.T, e *pawltest.Env) {
 			r := begin(t, e, w, nothing{})
-			if _, err := result(t, e, r); err == nil || calls != tries || e.Step("run", "s").Phase != phase {
+			_, err := result(t, e, r)
+			if err == nil || calls != tries || e.Step("run", "s").Phase != pawl.Phase(phase) {
 				t.Fatalf("%s: %v, %d calls", phase, err, calls)
 			}
 			e.Skip(5 * time.Hour)

@@ -70,7 +70,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Input = rec.Input
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 	r.Parent, r.Chain = rec.Parent, rec.Chain
-	r.Notify = rec.Notify
+	r.Notify, r.Labels = rec.Notify, rec.Labels
 
 	r.CreatedAt, r.StartAt = at, rec.StartAt
 	r.Phase = RunPending
@@ -131,6 +131,7 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 	id := StepID(len(r.Steps) - 1)
 	r.follow(id, causes{rec.Saw, rec.After})
 	r.noteClosed(id)
+	r.Labels = r.Labels.With(rec.Labels)
 }
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {

@@ -152,7 +152,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key,
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
-		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor,
+		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

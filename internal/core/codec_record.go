@@ -310,6 +310,7 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Actor)
 	c.text(&r.Reason)
 	c.text(&r.Notify)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }
@@ -380,6 +381,7 @@ func (r *StepOmitted) fields(c *coder) {
 	c.bytes(&r.Output)
 	c.steps(&r.Saw)
 	c.steps(&r.After)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }

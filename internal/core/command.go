@@ -46,6 +46,7 @@ type (
 		Spec   *StepSpec
 		Output []byte
 		Causes
+		Labels Labels // a change of the run's labels
 	}
 
 	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.

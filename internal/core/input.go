@@ -29,6 +29,7 @@ type (
 		Signals            []Signal // what the run before it in the chain knew of events
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
+		Labels             Labels
 	}
 
 	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It

@@ -179,7 +179,7 @@ func (m *machine) command(cmd Command) {
 	case Mark:
 		m.emit(StepOmitted{
 			Spec: cmd.Spec, Item: -1, Group: NoStep, Reason: "decided by the body", Phase: StepSucceeded,
-			Output: cmd.Output, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After),
+			Output: cmd.Output, Saw: m.idsOf(cmd.Saw), After: m.idsOf(cmd.After), Labels: cmd.Labels,
 		})
 	case CancelStep:
 		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
@@ -212,6 +212,7 @@ func (m *machine) start(def *Definition, in Start) error {
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
+		Labels:    Labels("").With(in.Labels),
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {

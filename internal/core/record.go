@@ -46,6 +46,7 @@ type (
 		Chain         Chain
 		Notify        string
 		Actor, Reason string
+		Labels        Labels
 	}
 
 	// RunStarted: a delayed run began; a run without delay has only RunCreated.
@@ -124,6 +125,7 @@ type (
 		Output   []byte
 		Saw      []StepID // of a body; see Causes
 		After    []StepID
+		Labels   Labels // a change of the run's labels, which the body has decided
 	}
 
 	// AttemptReady: a further attempt waits for a worker.

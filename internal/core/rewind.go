@@ -144,7 +144,7 @@ func (r *Run) endedWithRun() []StepID {
 			limit = s.Failure.Limit
 		}
 		stopped := s.Reason == policy.ReasonCancelled || limit == policy.LimitExecution || limit == policy.LimitRun ||
-			s.Phase == StepTimedOut && s.Reason == policy.ReasonTimeoutNotRetryable && limit == policy.LimitNone
+			s.endedWithCompensation()
 		if stopped && !seen[s.ID] {
 			ids = append(ids, s.ID)
 		}

@@ -50,6 +50,7 @@ type Run struct {
 	Parent Parent // of a child run
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty: none
+	Labels Labels
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
@@ -97,9 +98,16 @@ func (m *machine) compensationTime() time.Duration {
 	return compensationTime
 }
 
+// lateCompensation begins the failure of what is stopped because a body has not ended in time.
+const lateCompensation = "the compensation was not finished within "
+
+func (s *Step) endedWithCompensation() bool {
+	return s.Phase == StepTimedOut && s.Failure != nil && strings.HasPrefix(s.Failure.Message, lateCompensation)
+}
+
 // expireCompensation ends a run whose body has not ended in time.
 func (m *machine) expireCompensation() {
-	text := "the compensation was not finished within " + duration.Format(m.compensationTime())
+	text := lateCompensation + duration.Format(m.compensationTime())
 	late := &policy.Failure{Kind: policy.KindTimeout, Type: "timeout", Message: text}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; !s.Phase.Closed() {

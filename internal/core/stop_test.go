@@ -120,6 +120,20 @@ func TestCompensationEndsInTime(t *testing.T) {
 	}
 }
 
+// TestRetryAfterLateCompensation restarts what only the end of the compensation's time has stopped.
+func TestRetryAfterLateCompensation(t *testing.T) {
+	r := stopping(t, true)
+	stop(t, r, Operation{Op: OpCancel, Step: NoStep}, TaskEnded{Attempt: 1})
+	if _, err := Advance(r, stoppable, Tick{}, r.Wake()); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, r, TaskStopped{Step: 2, Attempt: 1}, Operation{Op: OpRetryRun, Step: NoStep})
+	if r.Steps[1].Phase.Closed() || r.Steps[2].Phase != StepScheduled {
+		t.Errorf("the retry restarts neither or one of the sleep, which is %s, and the detached task, which is %s",
+			r.Steps[1].Phase, r.Steps[2].Phase)
+	}
+}
+
 // TestRetryAfterCompensation is refused where the body has decided anything.
 func TestRetryAfterCompensation(t *testing.T) {
 	undo := Schedule{Spec: &StepSpec{Name: "undo", Def: -1, Detached: true}, Item: -1, Group: NoStep}

@@ -233,12 +233,9 @@ func (p *Partition) list(c *Call) {
 	p.reply(c)
 }
 
-// selects reports whether a query asks for a row.
+// selects reports whether a query asks for a row on the page after q.After.
 func selects(q *journal.Query, row *journal.RunRow) bool {
-	return (q.Workflow == "" || q.Workflow == row.Workflow) &&
-		(q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
-		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase)) &&
-		(q.After == core.RunID{} || bytes.Compare(row.ID[:], q.After[:]) < 0)
+	return q.Selects(row) && (q.After == core.RunID{} || bytes.Compare(row.ID[:], q.After[:]) < 0)
 }
 
 func newestFirst(a, b journal.RunRow) int { return bytes.Compare(b.ID[:], a.ID[:]) }

@@ -25,6 +25,7 @@ const (
 	CallSeen                   // Name, Seq: the consumer has seen all batches up to Seq → Err if its feed has lapsed
 	CallUnfeed                 // Name: the consumer stops reading
 	CallDropFeed               // Name: forgets the feed
+	CallLive                   // → Live
 )
 
 // Call is one request to a partition, and its answer. The answer comes through Done when everything that it may be
@@ -51,6 +52,7 @@ type Call struct {
 	Pieces  []Piece
 	Folded  int  // how many entries the run in memory has; 0: the run is not in memory
 	Closed  bool // the run in memory has ended
+	Live    int  // attempts that have a slot of a worker
 	Rows    []journal.RunRow
 	Masked  map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
 	Aside   map[core.RunID]string // why a run is set aside, if its row in the view does not say it
@@ -90,7 +92,7 @@ func (c *Call) op() string {
 // makes the call again. A caller that wanted to save something must learn that this failed.
 func (c *Call) canRepeat() bool {
 	switch c.Op {
-	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallDropFeed:
+	case CallResult, CallEntries, CallFind, CallList, CallFeed, CallDropFeed, CallLive:
 		return c.batchFailed
 	default:
 		return false

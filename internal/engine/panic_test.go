@@ -360,3 +360,33 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	r.wantPhase(id, core.RunSucceeded)
 	r.wantRowsOfHistory()
 }
+
+// TestEndOfAStoppingAttempt: the worker of an attempt that was stopped also reports its end, once more or because both
+// reports crossed. If the run did not take the one that it has stopped, because its code panicked, and the batch of the
+// other one fails, then the other one must do: no worker has the attempt, so no report follows.
+func TestEndOfAStoppingAttempt(t *testing.T) {
+	r := newRig(t, -1)
+	at := &plantedPanic{"decide", 1_000}
+	r.trap = at.trap
+	r.restart()
+	bad := r.start(flow("bad", task()))
+	r.settle()
+	end := succeed(r.workers.dispatched()[0])
+	r.call(&Call{Op: CallInput, Run: bad, Input: core.Operation{Op: core.OpInterrupt, Step: core.NoStep}})
+	at.from = 1 // when it takes the report that its attempt has stopped
+	r.settle()
+	if r.p.SetAside(bad) == nil {
+		t.Fatal("the run did not panic")
+	}
+
+	r.start(flow("good", task()))
+	r.p.Report(bad, end, r.now)
+	r.p.Cut(r.now)
+	at.from = 1_000
+	r.p.Failed(errors.New("the disk is full"))
+	if err := r.p.Open(t.Context(), r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(time.Minute)
+	r.wantPhase(bad, core.RunCancelled)
+}

@@ -92,6 +92,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.functionReady(c)
 	case CallFeed, CallSeen, CallUnfeed, CallDropFeed:
 		p.feed(c)
+	case CallLive:
+		p.live(c)
 	}
 	p.settle()
 }

@@ -234,6 +234,15 @@ func (e *Engine) List(ctx context.Context, q journal.Query) (journal.Page, error
 		return journal.Page{}, err
 	}
 	rows := known.Rows
+	if q.Stuck && len(known.Aside) > 0 { // the view may not know them as set aside yet
+		q.Bodies = maps.Clone(q.Bodies)
+		if q.Bodies == nil {
+			q.Bodies = make(map[core.RunID]bool)
+		}
+		for id := range known.Aside {
+			q.Bodies[id] = true
+		}
+	}
 	for {
 		page, err := e.cfg.Journal.List(ctx, q)
 		if err != nil {

@@ -40,7 +40,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	reports := p.pipeline.reports
 	p.pipeline.reports = nil
 	for _, rep := range reports {
-		p.Report(rep.run, rep.in, p.now)
+		p.Report(rep.run, p.reportedAgain(rep), p.now)
 	}
 	p.revokeAgain()
 	if err := p.readErr; err != nil {
@@ -87,6 +87,21 @@ func (p *Partition) loadReported() error {
 	return nil
 }
 
+// reportedAgain returns a kept report as the run takes it now. If the run is stopping an attempt that has ended by
+// itself, the attempt has stopped. The worker may have said so already, in a report that was not kept: a run that was
+// set aside did not take it.
+func (p *Partition) reportedAgain(rep report) core.Input {
+	end, ended := rep.in.(core.TaskEnded)
+	r := p.residents.runs[rep.run]
+	if !ended || r == nil || r.aside != nil || int(end.Step) >= len(r.state.Steps) {
+		return rep.in
+	}
+	if s := &r.state.Steps[end.Step]; !s.Stopping || s.Attempt != end.Attempt {
+		return rep.in
+	}
+	return core.TaskStopped{Step: end.Step, Attempt: end.Attempt}
+}
+
 // revokeAgain stops attempts whose worker was not told to stop. Their end was in a batch whose append seemed to
 // fail, but it is on disk after all.
 func (p *Partition) revokeAgain() {
@@ -120,6 +135,7 @@ func (p *Partition) setTailRunAside(t *tailRun, first uint64, err error) {
 			ID: t.id, Partition: p.cfg.Partition, Workflow: created.Workflow, WorkflowID: created.WorkflowID,
 			Key: created.Key, Definition: created.Definition, Phase: core.RunRunning, CreatedAt: t.entries[0].At,
 			Wake: journal.WakeSetAside, Parent: created.Parent.Run, Message: a.Error(),
+			Labels: created.Labels,
 		}
 	}
 	p.pipeline.view.keepTailFrom(first)

@@ -10,7 +10,7 @@ import (
 
 // How many names users can see. What is exported is a promise; what is not needed outside stays inside.
 const (
-	exportedInRoot = 200
+	exportedInRoot = 260
 	exportedInAll  = 560
 )
 

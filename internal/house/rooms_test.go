@@ -43,12 +43,12 @@ var drivers = []string{
 
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
-	"internal/journal/sqlite", "journal/sqlite", "cmd/pawl", "internal/bench", "internal/conformance",
-	"internal/pgtest", "examples",
+	"internal/journal/sqlite", "internal/journal/postgres", "journal/sqlite", "journal/postgres", "cmd/pawl",
+	"internal/bench", "internal/conformance", "internal/pgtest", "examples",
 }
 
 // adapters never import each other: what two of them share lives in a package beside them.
-var adapters = []string{"internal/journal/memory", "internal/journal/sqlite"}
+var adapters = []string{"internal/journal/memory", "internal/journal/postgres", "internal/journal/sqlite"}
 
 // A pkg is what `go list` tells about one package.
 type pkg struct {

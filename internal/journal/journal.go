@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -196,6 +197,7 @@ type RunRow struct {
 	Parent     core.RunID
 	Message    string // the failure in a sentence; for an open run: why it is set aside
 	Applied    uint64 // the batch up to which the row and the history are written
+	Labels     core.Labels
 }
 
 // StepRow is the current state of a step.
@@ -282,8 +284,27 @@ type Query struct {
 	Workflow   string
 	WorkflowID string
 	Phases     []core.RunPhase // empty: all
-	After      core.RunID      // the last run of the previous page; zero: begin with the newest
-	Limit      int             // default DefaultLimit
+	Labels     core.Labels     // all of them
+	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
+	CreatedFrom, CreatedBefore core.Time
+	// Stuck selects the open runs that were set aside, and those in Bodies: runs that only their process knows to be
+	// stuck.
+	Stuck  bool
+	Bodies map[core.RunID]bool
+	After  core.RunID // the last run of the previous page; zero: begin with the newest
+	Limit  int        // default DefaultLimit
+}
+
+// Selects reports whether a query asks for a row, on whatever page.
+func (q *Query) Selects(row *RunRow) bool {
+	stuck := !row.Phase.Closed() && (row.Wake == WakeSetAside || q.Bodies[row.ID])
+	return (q.Workflow == "" || q.Workflow == row.Workflow) &&
+		(q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
+		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase)) &&
+		(q.Labels == "" || row.Labels.HasAll(q.Labels)) &&
+		(q.CreatedFrom == 0 || q.CreatedFrom <= row.CreatedAt) &&
+		(q.CreatedBefore == 0 || row.CreatedAt < q.CreatedBefore) &&
+		(!q.Stuck || stuck)
 }
 
 // Page is one page of a list.

@@ -50,7 +50,7 @@ type Node struct {
 
 	mu     sync.Mutex
 	pools  []*worker.Pool
-	closed bool
+	closed bool // it takes no more workers
 	once   sync.Once
 	err    error // of Close
 }
@@ -166,6 +166,34 @@ func (n *Node) Executes(queue, taskType string) bool {
 // Open ends what a killed node left running, recovers the runs and starts to work. ctx applies to the opening only;
 // the node works until Close. Call Close after an error, too.
 func (n *Node) Open(ctx context.Context) error { return n.Engine.Open(ctx) }
+
+// drainLook is how often Drain looks whether attempts still run.
+const drainLook = 5 * time.Millisecond
+
+// Drain starts no more attempts, and waits until those that run have ended or ctx is done. Runs go on as far as they
+// need no attempt. Call Close afterwards.
+func (n *Node) Drain(ctx context.Context) error {
+	n.mu.Lock()
+	n.closed = true
+	pools := n.pools
+	n.mu.Unlock()
+	for _, p := range pools {
+		p.Drain()
+	}
+	tick := time.NewTicker(drainLook)
+	defer tick.Stop()
+	for {
+		live, err := n.Engine.Live(ctx)
+		if live == 0 || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d attempts had not ended: %w", live, context.Cause(ctx))
+		}
+	}
+}
 
 // Close stops the workers, then the engine, and then closes the journal if the node owns it. Attempts that it
 // interrupts are made again by the next process that carries the runs on. Close returns all errors; a second Close

@@ -35,6 +35,36 @@ func Start(t testing.TB) (dsn string) {
 	if dsn := os.Getenv(Given); dsn != "" {
 		return dsn
 	}
+	return StartServer(t).DSN()
+}
+
+// Server is a cluster that a test may restart.
+type Server struct {
+	t testing.TB
+	c cluster
+}
+
+// DSN returns a superuser's DSN. It stays the same when the server is restarted.
+func (s *Server) DSN() string { return s.c.dsn() }
+
+// Restart stops the server as pg_ctl does in a mode, "fast" or "immediate", and starts it again. Immediate is as a
+// crash: nothing is written before the end.
+func (s *Server) Restart(mode string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	err := s.c.run(ctx, "pg_ctl", "--pgdata", s.c.data(), "--wait", "--mode", mode, "stop")
+	if err == nil {
+		err = s.c.startOn(ctx, s.c.port)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// StartServer starts a cluster of the installed version, also where PAWL_TEST_POSTGRES is set. It is stopped and
+// removed when the test ends. The server may have additional settings, such as "-c", "max_connections=5".
+func StartServer(t testing.TB, settings ...string) *Server {
+	t.Helper()
 	bin, ok := binaries(t.Context())
 	if !ok {
 		if os.Getenv(Required) == "1" {
@@ -53,19 +83,19 @@ func Start(t testing.TB) (dsn string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster{bin: bin, dir: dir, who: who, password: rand.Text()}
-	if err := c.create(t.Context()); err != nil {
+	s := &Server{t, cluster{bin: bin, dir: dir, who: who, password: rand.Text(), settings: settings}}
+	if err := s.c.create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.stop(); err != nil {
+		if err := s.c.stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := c.start(t.Context()); err != nil {
+	if err := s.c.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return c.dsn()
+	return s
 }
 
 // binaries finds the folder with the server's programs. Many distributions do not put it into PATH.
@@ -99,6 +129,7 @@ type cluster struct {
 	who      *account // nil: the user that runs the test
 	password string   // needed because every user of the machine can connect to the loopback address
 	port     int
+	settings []string // of the server, as its command line has them
 }
 
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
@@ -139,17 +170,24 @@ func (c *cluster) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.port = port
-		options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories='%s'", c.port,
-			c.dir)
-		err = c.run(ctx, "pg_ctl", "--pgdata", c.data(), "--log", c.log(), "--wait", "--options", options, "start")
-		if err == nil {
+		if err = c.startOn(ctx, port); err == nil {
 			return nil
 		}
-		text, _ := os.ReadFile(c.log()) // fails if there is no log yet
-		failed = errors.Join(failed, fmt.Errorf("%w\n%s", err, text))
+		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+func (c *cluster) startOn(ctx context.Context, port int) error {
+	c.port = port
+	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories='%s' %s", c.port, c.dir,
+		strings.Join(c.settings, " "))
+	err := c.run(ctx, "pg_ctl", "--pgdata", c.data(), "--log", c.log(), "--wait", "--options", options, "start")
+	if err == nil {
+		return nil
+	}
+	text, _ := os.ReadFile(c.log()) // fails if there is no log yet
+	return fmt.Errorf("%w\n%s", err, text)
 }
 
 // stop stops the server and waits until it has ended. A server that never started is not an error.

@@ -38,13 +38,16 @@ func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error
 	if err != nil {
 		return page, err
 	}
+	if q.Stuck {
+		return page, nil // only the process that set a run aside could tell, and it has written that into the view
+	}
 	newer, err := r.newer(ctx, &page, tail, q)
 	if err != nil || len(newer) == 0 {
 		return page, err
 	}
 	page.Runs = slices.DeleteFunc(page.Runs, func(row journal.RunRow) bool { _, again := newer[row.ID]; return again })
 	for _, row := range newer {
-		if selects(q, row) {
+		if q.Selects(&row) {
 			page.Runs = append(page.Runs, row)
 		}
 	}
@@ -118,11 +121,6 @@ func (r *reader) newer(
 		}
 	}
 	return newer, nil
-}
-
-func selects(q journal.Query, row journal.RunRow) bool {
-	return (q.Workflow == "" || q.Workflow == row.Workflow) && (q.WorkflowID == "" || q.WorkflowID == row.WorkflowID) &&
-		(len(q.Phases) == 0 || slices.Contains(q.Phases, row.Phase))
 }
 
 // row makes a run's row from its history.

@@ -62,7 +62,14 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 
 // Runs implements api.Service.
 func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
-	query := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit}
+	query := journal.Query{
+		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck,
+		CreatedFrom: core.Time(q.CreatedFrom), CreatedBefore: core.Time(q.CreatedBefore),
+	}
+	var err error
+	if query.Labels, err = core.MakeLabels(q.Labels); err != nil {
+		return api.Page{}, invalid(err, "list: %v", err)
+	}
 	if query.Limit <= 0 {
 		query.Limit = journal.DefaultLimit
 	}
@@ -73,7 +80,6 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 		}
 		query.Phases = append(query.Phases, phase)
 	}
-	var err error
 	if query.After, err = readCursor(q.Cursor); err != nil {
 		return api.Page{}, err
 	}
@@ -95,7 +101,7 @@ func summaryOf(row *journal.RunRow) api.RunSummary {
 	s := api.RunSummary{
 		Run: row.ID.String(), Workflow: row.Workflow, WorkflowID: row.WorkflowID, Key: row.Key,
 		Phase: api.RunPhase(row.Phase.String()), CreatedAt: api.Time(row.CreatedAt), EndedAt: api.Time(row.EndedAt),
-		Deadline: api.Time(row.Deadline), Message: row.Message,
+		Deadline: api.Time(row.Deadline), Message: row.Message, Labels: row.Labels.Map(),
 	}
 	if row.Wake > 1 { // 1: at once
 		s.Wake = api.Time(row.Wake)

@@ -78,6 +78,11 @@ func (r *branchRunner) one(act *action) progress {
 		return r.scope(act)
 	case doVersion:
 		must(r.Version(act.name, 1, 2))
+		if act.nameFromResult {
+			if err := r.Label(act.name, core.Labels(act.label(r.seen))); err != nil {
+				panic(err)
+			}
+		}
 		return goesOn
 	case doBegin:
 		r.begun[act.name] = r.ask(act)

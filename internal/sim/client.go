@@ -131,6 +131,9 @@ func (c *clients) startSomeRun() {
 		Definition: w.source, Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))),
 		Reason: r.mark, Actor: "client",
 	}
+	if n%3 == 0 {
+		s.Labels = core.Labels(fmt.Sprintf("n=%d\nstart=client", n%4))
+	}
 	if u.chance(0.3) {
 		s.WorkflowID = fmt.Sprintf("order-%d", u.IntN(4))
 		s.OnConflict = engine.Conflict(u.IntN(2))

@@ -162,11 +162,14 @@ func (ch *checker) limited(n *node, a *account, e core.Entry) {
 func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 	m.running[tok] = true
 	if now := ch.u.clock(); s.at > now {
-		// An earlier process had its clock ahead, and a run's instants never run backwards.
+		// The clock went back, or an earlier process had its clock ahead: a run's instants never run backwards.
 		s.at, s.moved = now, true
 	}
 	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {
+		if s.moved { // starts of before the clock went back look later than this one, however old they are
+			return
+		}
 		n := 0
 		for _, other := range m.starts {
 			if !other.moved && other.at > s.at.Add(-r.Per) && counts(other) {

@@ -27,6 +27,7 @@ type runModel struct {
 	chain              core.RunID      // the first run of its chain
 	events             []eventModel    // kept and not taken yet
 	inherited          []eventModel    // events of the run before that this run must still keep
+	labels             map[string]string
 
 	// The rest is about the current entry.
 	at         core.Time
@@ -93,6 +94,7 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 		m.apply(rec)
 	}
 	m.checkInherited()
+	m.checkLabels()
 	m.checkState()
 	if m.notByTimer || m.operated || !m.byTimer {
 		return 0
@@ -182,6 +184,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.execution, m.limit, m.limitAfter = rec.Execution.At, rec.Deadline.At, rec.Deadline.After > 0
 	m.notByTimer = true
 	m.joinChain(rec.Chain)
+	m.createLabels(rec)
 	if rec.Deadline.After > 0 && rec.Deadline.At != max(m.at, rec.StartAt).Add(rec.Deadline.After) {
 		m.fail(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
 	}

@@ -11,6 +11,7 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.StepBegan:
 		m.begin(rec)
 	case core.StepOmitted:
+		m.setLabels(rec)
 		m.steps = append(m.steps, stepModel{spec: rec.Spec, closed: true, phase: rec.Phase, group: rec.Group})
 	case core.AttemptReady:
 		m.ready(&m.steps[rec.Step], int(rec.Step))

@@ -115,6 +115,20 @@ func TestChecksFindMistakes(t *testing.T) {
 				e.Records = append(e.Records, core.SignalKept{Name: "nothing"})
 			}
 		}), []Invariant{OneAttempt, EndsOnce, Replay, Acknowledged}},
+		{"labels are left behind in their chain", changeEntries(func(e *core.Entry) {
+			if created, ok := e.Records[0].(core.RunCreated); ok && created.Chain.Previous != (core.RunID{}) {
+				created.Labels = ""
+				e.Records[0] = created
+			}
+		}), []Invariant{Recorded}},
+		{"a body's change of a label is lost", changeEntries(func(e *core.Entry) {
+			for i, rec := range e.Records {
+				if mark, ok := rec.(core.StepOmitted); ok && mark.Labels != "" {
+					mark.Labels = ""
+					e.Records[i] = mark
+				}
+			}
+		}), []Invariant{Recorded}},
 		{"an event is left behind in its chain", changeEntries(func(e *core.Entry) {
 			e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
 				kept, ok := rec.(core.SignalKept)

@@ -58,7 +58,7 @@ func (ch *checker) checkRow(a *account, row *journal.RunRow) {
 	want := *row
 	want.Workflow, want.WorkflowID, want.Key, want.Definition = r.Workflow, r.WorkflowID, r.Key, r.Definition
 	want.Phase, want.CreatedAt, want.EndedAt = r.Phase, r.CreatedAt, r.EndedAt
-	want.Wake, want.Parent = due, r.Parent.Run
+	want.Wake, want.Parent, want.Labels = due, r.Parent.Run, r.Labels
 	if want != *row {
 		ch.u.violate(Replay, a.id, "the view's row is %+v, the journal says %+v", *row, want)
 	}

@@ -151,6 +151,9 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 		return w.scope(br, act)
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
+		if act.nameFromResult {
+			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen))
+		}
 		return goesOn
 	case doJoin:
 		return w.outcome(br, act, br.begun[act.name])
@@ -302,6 +305,21 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 	}
 	br.seen = parts[first].seen + uint32(first)
 	return goesOn
+}
+
+// setLabel changes a label, or finds that change recorded.
+func (w *walk) setLabel(key, change string) {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
+	k := w.steps[key]
+	if k == nil {
+		k = &known{spec: spec, phase: core.StepSucceeded, output: []byte(change), closed: true}
+		w.steps[key] = k
+		w.decided = append(w.decided, core.Mark{Spec: spec, Output: k.output, Labels: core.Labels(change)})
+	}
+	k.asked = true
+	if string(k.output) != change {
+		w.noteChange(k.spec, "the label "+change)
+	}
 }
 
 // recordValue returns a value that the body has recorded, or records a new one. It returns false if there is no value

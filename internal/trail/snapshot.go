@@ -58,6 +58,7 @@ func (t *Trail) summary() api.RunSummary {
 		Phase:     api.RunPhase(r.Phase.String()),
 		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
 		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
+		Labels: r.Labels.Map(),
 	}
 	if r.Definition != (core.DefinitionID{}) {
 		s.Definition = r.Definition.String()

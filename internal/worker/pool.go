@@ -42,6 +42,7 @@ type Pool struct {
 	instant instants
 	turns   turns // for attempts that announce themselves
 
+	drained atomic.Bool // no new attempt starts
 	closing atomic.Bool // set under mu
 	mu      sync.Mutex
 	running map[core.Token]*attempt
@@ -98,10 +99,11 @@ func defaultSlots(name string, executor Executor) int {
 }
 
 // Slots returns how many tasks of the type may run at once; -1 means unbounded. It returns 0 if the pool does not serve
-// the queue or the type, or is closing. It takes no lock, because an engine's loop calls it for each attempt.
+// the queue or the type, or was drained or closed. It takes no lock, because an engine's loop calls it for each
+// attempt.
 func (p *Pool) Slots(queue, taskType string) int {
 	n, known := p.slots[taskType]
-	if !known || !slices.Contains(p.cfg.Queues, queue) || p.closing.Load() {
+	if !known || !slices.Contains(p.cfg.Queues, queue) || p.drained.Load() || p.closing.Load() {
 		return 0
 	}
 	return n
@@ -215,6 +217,9 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	a.pulse.mute()
 	a.cancel(&RevokedError{Kind: why})
 }
+
+// Drain makes the pool offer no slots any more. Attempts that have one run to their end.
+func (p *Pool) Drain() { p.drained.Store(true) }
 
 // Close stops all work as each executor does it, and waits until the work is gone or ctx is done. Attempts that it
 // interrupts are reported as lost. The pool takes no tasks afterwards.

@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"due", testDue},
 		{"find", testFind},
 		{"list", testList},
+		{"labels", testLabels},
 		{"prune", testPrune},
 		{"reopen", testReopen},
 		{"crash", testCrash},

@@ -42,10 +42,7 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 	for _, id := range j.disk.newest() {
 		r := j.disk.runs[id]
 		switch {
-		case q.After != core.RunID{} && bytes.Compare(id[:], q.After[:]) >= 0,
-			q.Workflow != "" && r.Workflow != q.Workflow,
-			q.WorkflowID != "" && r.WorkflowID != q.WorkflowID,
-			len(q.Phases) > 0 && !slices.Contains(q.Phases, r.Phase):
+		case q.After != core.RunID{} && bytes.Compare(id[:], q.After[:]) >= 0, !q.Selects(&r):
 			continue
 		}
 		if len(page.Runs) == limit {

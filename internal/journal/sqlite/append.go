@@ -180,6 +180,8 @@ type writer struct {
 	run, step, attempt, piece                 rowStmt
 	mail                                      messages
 	addName, findName, define, findDefinition *sqlite.Stmt
+	addLabel, dropLabels                      *sqlite.Stmt
+	labelled                                  bool // the file may have labels
 
 	buf []byte // for the batch's entries, if the caller has not encoded them
 
@@ -205,6 +207,8 @@ func (w *writer) prepare() error {
 		{&w.findDefinition, "SELECT num, kind IS NOT NULL FROM definitions WHERE id = ?"},
 		{&w.define, "INSERT INTO definitions (id, kind, name, source) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE" +
 			" SET kind = excluded.kind, name = excluded.name, source = excluded.source RETURNING num"},
+		{&w.addLabel, "INSERT INTO labels VALUES (?, ?, ?)"},
+		{&w.dropLabels, "DELETE FROM labels WHERE run = ?"},
 	} {
 		stmt, err := w.conn.stmt(s.query)
 		if err != nil {
@@ -215,6 +219,11 @@ func (w *writer) prepare() error {
 	if err := w.mail.prepare(w.conn); err != nil {
 		return err
 	}
+	n, err := queryInt(w.conn, "SELECT EXISTS (SELECT 1 FROM labels)")
+	if err != nil {
+		return err
+	}
+	w.labelled = n > 0
 	for _, s := range []struct {
 		stmt    *rowStmt
 		into    string

@@ -256,7 +256,7 @@ func BenchmarkLoad(b *testing.B) {
 	b.Run("each", func(b *testing.B) {
 		for b.Loop() {
 			n := 0
-			if err := a.j.EachRun(b.Context(), func(Stored) error { n++; return nil }); err != nil {
+			if err := a.j.EachRun(b.Context(), func(journal.Stored) error { n++; return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -311,29 +311,27 @@ func checkMessages(c *conn, r *Report) error {
 // eachRun is how many runs EachRun reads at once.
 const eachRun = 256
 
-// Stored is what the view holds of a run, in one snapshot.
-type Stored struct {
-	Row      journal.RunRow
-	History  journal.History // entries of later batches are in the tail
-	Broken   error           // why the history cannot be read; nil: it can
-	Steps    []journal.StepRow
-	Attempts []journal.AttemptRow
-}
-
 // EachRun calls fn with every run in the view, the oldest first. It stops at fn's first error.
-func (j *Journal) EachRun(ctx context.Context, fn func(Stored) error) error {
+func (j *Journal) EachRun(ctx context.Context, fn func(journal.Stored) error) error {
 	var after core.RunID
 	for first := true; ; first = false {
-		var runs []Stored
+		var runs []journal.Stored
 		err := j.read(ctx, func(c *conn) (err error) {
 			defer sqlitex.Transaction(c.Conn)(&err)
 			at := " WHERE r.id > ?"
 			if first {
 				at = " WHERE r.id >= ?"
 			}
-			err = query(c, "SELECT "+runColumns+" FROM "+runTables+at+" ORDER BY r.id LIMIT ?",
+			columns, err := j.columns(c)
+			if err != nil {
+				return err
+			}
+			err = query(c, "SELECT "+columns+" FROM "+runTables+at+" ORDER BY r.id LIMIT ?",
 				func(s *sqlite.Stmt) { s.BindBytes(1, after[:]); s.BindInt64(2, eachRun) },
-				func(s *sqlite.Stmt) (bool, error) { runs = append(runs, Stored{Row: scanRun(s)}); return false, nil })
+				func(s *sqlite.Stmt) (bool, error) {
+					runs = append(runs, journal.Stored{Row: scanRun(s)})
+					return false, nil
+				})
 			for i := range runs {
 				r := &runs[i]
 				if r.History, _, r.Broken = historyOf(c, r.Row.ID); r.Broken != nil {

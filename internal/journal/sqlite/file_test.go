@@ -182,7 +182,7 @@ func TestOldViewsAreReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = opened(t, path)
-	if rows := table(t, j, "SELECT count(*) AS n FROM pragma_table_info('runs')"); rows[0] != "n=14" {
+	if rows := table(t, j, "SELECT count(*) AS n FROM pragma_table_info('runs')"); rows[0] != "n=15" {
 		t.Errorf("columns of runs: %v", rows)
 	}
 }

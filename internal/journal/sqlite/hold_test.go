@@ -82,7 +82,7 @@ func checkNumbered(t *testing.T, j *Journal, acknowledged uint64) journal.Lease 
 		t.Fatalf("the tail ends with batch %d of %d: %v", next, lease.Last, err)
 	}
 	rows := 0
-	err = j.EachRun(t.Context(), func(r Stored) error {
+	err = j.EachRun(t.Context(), func(r journal.Stored) error {
 		rows++
 		if r.Row.ID != journaltest.RunID(rows) || r.History.Applied != uint64(rows) ||
 			len(r.History.Entries) != 2 || len(r.Steps) != 1 {

@@ -38,7 +38,19 @@ func (j *Journal) Due(
 // runColumns are a run's columns in the order in which scanRun reads them.
 const runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at, " +
 	"r.deadline," +
-	" r.wake, r.parent, r.message, r.applied"
+	" r.wake, r.parent, r.message, r.applied, "
+
+// columns are runColumns and a run's labels.
+func (j *Journal) columns(c *conn) (string, error) {
+	if !j.labelled.Load() {
+		found, err := hasLabels(c)
+		if err != nil || !found {
+			return runColumns + "NULL", err
+		}
+		j.labelled.Store(true)
+	}
+	return runColumns + labelsOf, nil
+}
 
 const runTables = "runs_data r LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
 
@@ -57,6 +69,7 @@ func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
 	s.ColumnBytes(11, r.Parent[:])
 	r.Message = s.ColumnText(12)
 	r.Applied = uint64(s.ColumnInt64(13))
+	r.Labels = core.Labels(s.ColumnText(14))
 	return r
 }
 
@@ -70,7 +83,7 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 		q.Limit = journal.DefaultLimit
 	}
 	var page journal.Page
-	if q.WorkflowID != "" { // found by its index
+	if q.WorkflowID != "" || q.Labels != "" || q.Stuck { // found by an index
 		_, err := j.listPart(ctx, q, -1, &page)
 		return page, err
 	}
@@ -88,10 +101,17 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 func (j *Journal) listPart(
 	ctx context.Context, q journal.Query, rows int, page *journal.Page,
 ) (next core.RunID, err error) {
-	text, args := listQuery(q)
 	err = j.read(ctx, func(c *conn) error {
 		c.SetInterrupt(ctx.Done())
 		defer c.SetInterrupt(nil)
+		columns, err := j.columns(c)
+		if err != nil {
+			return j.wrap("list", err)
+		}
+		if q.Labels != "" && !j.labelled.Load() {
+			return nil // of a file without labels
+		}
+		text, args := listQuery(q, columns)
 		if rows > 0 {
 			end, err := partEnd(c, q.After, rows)
 			if err != nil {
@@ -111,6 +131,8 @@ func (j *Journal) listPart(
 					case string:
 						s.BindText(i+1, a)
 					case core.RunPhase:
+						s.BindInt64(i+1, int64(a))
+					case core.Time:
 						s.BindInt64(i+1, int64(a))
 					}
 				}
@@ -142,9 +164,9 @@ func partEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
 	return end, err
 }
 
-func listQuery(q journal.Query) (text string, args []any) {
+func listQuery(q journal.Query, columns string) (text string, args []any) {
 	var b strings.Builder
-	b.WriteString("SELECT " + runColumns + " FROM " + runTables + " WHERE 1")
+	b.WriteString("SELECT " + columns + " FROM " + runTables + " WHERE 1")
 	if q.After != (core.RunID{}) {
 		b.WriteString(" AND r.id < ?")
 		args = append(args, q.After[:])
@@ -162,6 +184,18 @@ func listQuery(q journal.Query) (text string, args []any) {
 		for _, p := range q.Phases {
 			args = append(args, p)
 		}
+	}
+	if q.CreatedFrom != 0 {
+		b.WriteString(" AND r.created_at >= ?")
+		args = append(args, q.CreatedFrom)
+	}
+	if q.CreatedBefore != 0 {
+		b.WriteString(" AND r.created_at < ?")
+		args = append(args, q.CreatedBefore)
+	}
+	args = listLabels(&b, q.Labels, args)
+	if q.Stuck {
+		args = listStuck(&b, q.Bodies, args)
 	}
 	return b.String(), args
 }

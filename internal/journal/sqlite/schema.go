@@ -139,6 +139,7 @@ func readable() map[string]string {
 			"lower(hex(d.id)) AS definition",
 			"r.partition AS partition",
 			"r.applied AS applied",
+			labelsOf + " AS labels",
 		}, ",\n\t") + "\nFROM runs_data r LEFT JOIN names n ON n.id = r.workflow" +
 			" LEFT JOIN definitions d ON d.num = r.definition",
 		"steps": "SELECT " + strings.Join([]string{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"zombiezen.com/go/sqlite"
 
@@ -41,6 +42,8 @@ type Journal struct {
 	partitions map[int]*partition // the partitions that have an owner
 	lost       error              // why nothing is written any more
 	group      group
+
+	labelled atomic.Bool // the file is known to have the table of labels
 
 	readers chan *conn    // nil: whoever takes it opens a connection
 	closing chan struct{} // closed by Close

@@ -18,6 +18,9 @@ func (w *writer) view(v *journal.View) (size int, err error) {
 	if err := writeRows(&w.run, v.Runs, w.bindRun); err != nil {
 		return 0, err
 	}
+	if err := w.labels(v.Runs); err != nil {
+		return 0, err
+	}
 	if err := writeRows(&w.step, v.Steps, w.bindStep); err != nil {
 		return 0, err
 	}

@@ -3,6 +3,8 @@ package live
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -102,6 +104,9 @@ func (d *drawing) facts(r *api.Run) {
 	fact("key", screen.Clean(r.Key))
 	if len(r.Input) > 0 && string(r.Input) != "null" && string(r.Input) != "{}" {
 		fact("input", screen.Clean(string(r.Input)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
+		fact("label", screen.Clean(key+"="+r.Labels[key]))
 	}
 	fact("created", Local(r.CreatedAt))
 	if w := r.Dialect; w != nil && !r.Phase.Closed() {

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+// TestScriptOnPostgres runs testdata/postgres, with a database in PostgreSQL.
+func TestScriptOnPostgres(t *testing.T) {
+	server := pgtest.StartServer(t)
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "postgres"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("USER", "tester")
+			env.Setenv("NO_COLOR", "")
+			env.Setenv("DATABASE", server.DSN())
+			env.Setenv("PAWL_DATABASE", server.DSN()+"&lease=1s")
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"until": until,
+		},
+		RequireUniqueNames: true,
+	})
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// TestSchedulesOfAProgram: the command shows the schedules of a Go program, also while that has the database.
+func TestSchedulesOfAProgram(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	path := filepath.Join(dir, "shop.db")
+	backup := pawl.Define("backup", func(_ pawl.Context, what string) (string, error) { return what, nil })
+	e := library(t, path, backup)
+	check := func(refused bool, want string, args ...string) {
+		t.Helper()
+		out, err := command(t, dir, append(args, "--database", "sqlite:"+path)...).CombinedOutput()
+		if (err != nil) != refused || !regexp.MustCompile(want).Match(out) {
+			t.Errorf("%v: %v\n%s\nwant %s", args, err, out, want)
+		}
+	}
+	check(false, `There is no schedule`, "schedule", "list")
+	s := pawl.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: pawl.OverlapQueue, CatchUp: "1h"}
+	h, err := backup.EnsureSchedule(ctx, e, "yearly", s, "home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(false, `(?s)NAME .*yearly +backup +30 2 1 1 \* Europe/Berlin +\d+-01-01 02:30:00, in .* +- +0`,
+		"schedule", "list")
+	check(false, `(?s)yearly starts runs of backup.*overlap +queue.*catch up +1h.*missed +0`,
+		"schedule", "show", "yearly")
+	if _, err := h.Trigger(ctx, "at once"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Pause(ctx, "holidays"); err != nil {
+		t.Fatal(err)
+	}
+	for d := (pawl.ScheduleDescription{}); d.Paused.IsZero(); {
+		if d, err = h.Describe(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check(false, `(?s)next +paused since `+time.Now().Format("2006"), "schedule", "show", "yearly")
+	check(false, `"zone": "Europe/Berlin"`, "schedule", "list", "-o", "json")
+	check(false, `"yearly@.*-trigger"`, "run", "list", "--label", "pawl.schedule=yearly", "-o", "json")
+	check(true, `there is no schedule "none"`, "schedule", "show", "none")
+	check(true, `what\? Choose a verb`, "schedule")
+}

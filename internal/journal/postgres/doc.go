@@ -1,0 +1,36 @@
+// Package postgres is the journal in a schema of a PostgreSQL database, for several processes on several machines.
+// Package journal/postgres says how an address is written.
+//
+// # Appends
+//
+// A batch is one statement, so it costs one round trip, and all of it is written or nothing. The statement changes the
+// partition's row only if it has the owner's epoch and the batch before this one; everything else in the statement
+// depends on that row. So an owner that was replaced cannot write, whatever it believes. If the connection is lost
+// before the answer comes, Append looks what became of the batch: each append has a mark, and the partition's row has
+// the mark of the last one.
+//
+// # Connections
+//
+// No statement depends on an earlier one of its connection. So connections may come from PgBouncer in transaction mode.
+// Where it does not know prepared statements (before 1.21), the journal finds out and does without. There are no
+// advisory locks, no LISTEN, no extension.
+//
+// # The schema
+//
+//	meta         how many partitions there are, and the oldest version of the schema that code has to know
+//	partitions   who owns a partition and until when, its epoch, its last batch, and the view's watermark
+//	journal      one row a batch, append-only, trimmed from the front
+//	feeds        positions of named consumers of all entries
+//	definitions  workflow definitions
+//	runs_data    one row a run          ┐
+//	steps_data   one row a step         │ the view: written later, in the statements of other batches
+//	attempts_data  one row an attempt   │
+//	history      a run's entries        ┘
+//	inbox        what partitions have sent each other
+//	taken        by partition and sender: the last message that was taken
+//
+// Instants are microseconds since 1970 and phases are numbers. The views runs, steps and attempts show them as a person
+// reads them:
+//
+//	psql -c "SELECT id, workflow, phase, wake FROM pawl.runs ORDER BY id DESC LIMIT 20"
+package postgres

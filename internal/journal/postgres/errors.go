@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+// Codes of PostgreSQL, see the appendix "PostgreSQL Error Codes" of its manual.
+const (
+	tooManyConnections    = "53300"
+	diskFull              = "53100"
+	readOnlyTransaction   = "25006"
+	insufficientPrivilege = "42501"
+	undefinedTable        = "42P01"
+	undefinedColumn       = "42703"
+	undefinedSchema       = "3F000"
+	undefinedDatabase     = "3D000"
+	wrongPassword         = "28P01"
+	notAllowed            = "28000"
+	dataCorrupted         = "XX001"
+	indexCorrupted        = "XX002"
+	completionUnknown     = "40003"
+	noSuchStatement       = "26000"
+	statementExists       = "42P05"
+	uniqueViolation       = "23505"
+	queryCanceled         = "57014"
+)
+
+// outcome says what a failed try means.
+type outcome uint8
+
+const (
+	refused     outcome = iota // the database has said no, and nothing of the statement was done
+	immediately                // nothing was done, and another try may succeed at once
+	later                      // nothing was done; the database cannot be reached or takes nothing now
+	unknown                    // nobody knows whether the statement was carried out
+)
+
+// classify says what an error of a statement means. Where the server answers with an error of the class ERROR, it has
+// rolled back. If it ends the connection, the statement before may have been committed.
+func (s *storage) classify(err error) outcome {
+	var said *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	switch {
+	case errors.As(err, &connecting):
+		if errors.As(err, &said) && isRefusal(said.Code) {
+			return refused
+		}
+		return later
+	case errors.As(err, &said):
+		return s.classifyCode(said)
+	case isOurs(err):
+		return refused
+	case pgconn.SafeToRetry(err):
+		return later
+	default:
+		return unknown
+	}
+}
+
+func (s *storage) classifyCode(said *pgconn.PgError) outcome {
+	switch {
+	case said.Code == noSuchStatement || said.Code == statementExists:
+		s.unprepared.Store(true) // a pooler gave the connection to somebody else between two statements
+		return immediately
+	case said.Code == completionUnknown:
+		return unknown
+	case strings.HasPrefix(said.Code, "40"): // a deadlock, or a conflict with another transaction
+		return immediately
+	case strings.HasPrefix(said.Code, "57P") || strings.HasPrefix(said.Code, "08") || said.Severity != "ERROR":
+		return unknown // the server or the pooler ends the connection
+	default:
+		return refused
+	}
+}
+
+// isRefusal reports whether the database would say the same again.
+func isRefusal(code string) bool {
+	switch code {
+	case undefinedDatabase, wrongPassword, notAllowed, insufficientPrivilege, readOnlyTransaction:
+		return true
+	}
+	return false
+}
+
+// isMissing reports whether a statement names a table or column that is not there.
+func isMissing(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) &&
+		(said.Code == undefinedTable || said.Code == undefinedColumn || said.Code == undefinedSchema)
+}
+
+// advice says what an error of the database means for the journal, and what to do about it.
+var advice = map[string]struct {
+	err  error
+	text string
+}{
+	diskFull:              {journal.ErrFull, "nothing was written; free some space on the database's server"},
+	readOnlyTransaction:   {journal.ErrReadOnly, "it is a standby, or was set read-only: name the primary"},
+	insufficientPrivilege: {journal.ErrReadOnly, "grant the user the rights on the schema and its tables"},
+	undefinedTable:        {journal.ErrGone, "the tables were dropped while they were in use; restore a backup"},
+	undefinedSchema:       {journal.ErrGone, "the schema was dropped while it was in use; restore a backup"},
+	undefinedColumn:       {journal.ErrNoJournal, "a table was changed by hand"},
+	dataCorrupted:         {journal.ErrCorrupt, "look at the log of the database's server; restore a backup"},
+	indexCorrupted:        {journal.ErrCorrupt, "look at the log of the database's server; rebuild the index"},
+	tooManyConnections:    {nil, "raise max_connections of the server, or lower pool_max_conns"},
+	undefinedDatabase:     {nil, "create the database, or correct its name"},
+	wrongPassword:         {nil, "correct the user or the password"},
+	notAllowed:            {nil, "the server does not let this user in: see its pg_hba.conf"},
+	queryCanceled:         {nil, "the statement took longer than the server allows"},
+}
+
+// wrap turns an error of the database into one of the journal's errors, with advice on what to do.
+func (s *storage) wrap(op string, err error) error {
+	if err == nil || isOurs(err) {
+		return err
+	}
+	var said *pgconn.PgError
+	switch {
+	case errors.Is(err, core.ErrNewerEntry):
+		return fmt.Errorf("%w: %s %s: %w (use the version of Pawl that wrote it, or a newer one)", journal.ErrNewer, op,
+			s.name, err)
+	case errors.Is(err, core.ErrBroken):
+		return fmt.Errorf("%w: %s %s: %w (pawl doctor says what is damaged; restore a backup)", journal.ErrCorrupt, op,
+			s.name, err)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("journal: %s %s: %w", op, s.name, context.Canceled)
+	case errors.As(err, &said):
+		if a, ok := advice[said.Code]; ok && a.err != nil {
+			return fmt.Errorf("%w: %s %s: %w (%s)", a.err, op, s.name, err, a.text)
+		} else if ok {
+			return fmt.Errorf("journal: %s %s: %w (%s)", op, s.name, err, a.text)
+		}
+	}
+	return fmt.Errorf("journal: %s %s: %w", op, s.name, err)
+}
+
+// isOurs reports whether the error is one of the journal's already.
+func isOurs(err error) bool {
+	for _, ours := range []error{
+		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer, journal.ErrHeld,
+		journal.ErrNoJournal, journal.ErrGone, journal.ErrNotFound, errClosed, pgx.ErrNoRows,
+	} {
+		if errors.Is(err, ours) {
+			return true
+		}
+	}
+	return false
+}

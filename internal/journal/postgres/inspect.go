@@ -1,0 +1,330 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const mostProblems = 100
+
+// inspection collects what is found.
+type inspection struct {
+	s *storage
+	journal.Inspection
+}
+
+func (i *inspection) problem(format string, args ...any) {
+	if len(i.Problems) < mostProblems {
+		i.Problems = append(i.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// Inspect implements journal.Inspected. Each part is read in a statement of its own. A partition at work moves between
+// them, so what is compared across tables is compared within one statement.
+func (s *storage) Inspect(ctx context.Context) (*journal.Inspection, error) {
+	i := &inspection{s: s}
+	for _, part := range []func(context.Context) error{
+		i.server, i.partitions, i.batches, i.histories, i.rows, i.messages,
+	} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &i.Inspection, nil
+}
+
+func (i *inspection) server(ctx context.Context) error {
+	st, err := i.s.look(ctx)
+	if err != nil {
+		return i.s.wrap("check", err)
+	}
+	i.Schema = st.version
+	if i.Bytes, err = i.s.Bytes(ctx); err != nil {
+		return err
+	}
+	return i.s.read(ctx, "check", "SELECT version()", nil, func() {},
+		func(r pgx.Rows) error { return r.Scan(&i.Server) })
+}
+
+func (i *inspection) partitions(ctx context.Context) error {
+	return i.s.read(ctx, "check", i.s.in("SELECT p.partition, p.owner, p.until > clock_timestamp(), p.epoch,"+
+		" p.last, p.through,"+
+		" coalesce(j.first, 0), coalesce(j.newest, 0), coalesce(j.batches, 0) FROM {schema}.partitions p LEFT JOIN"+
+		" (SELECT partition, min(seq) AS first, max(seq) AS newest, count(*) AS batches FROM {schema}.journal"+
+		" GROUP BY partition) j ON j.partition = p.partition ORDER BY p.partition"), nil,
+		func() { i.Partitions, i.Batches = nil, 0 },
+		func(r pgx.Rows) error {
+			var p journal.PartitionState
+			var newest, batches uint64
+			err := r.Scan(&p.Partition, &p.Owner, &p.Alive, &p.Epoch, &p.Last, &p.Through, &p.First, &newest, &batches)
+			p.Owner = original(p.Owner)
+			switch {
+			case p.Through > p.Last:
+				i.problem("the view of partition %d is said to contain batch %d, and the last one is %d", p.Partition,
+					p.Through, p.Last)
+			case newest > p.Last || p.Last > p.Through && (newest < p.Last || p.First > p.Through+1):
+				i.problem("partition %d has the batches %d to %d, and needs those from %d to"+
+					" %d", p.Partition, p.First, newest,
+					p.Through+1, p.Last)
+			case batches > 0 && newest-p.First+1 != batches:
+				i.problem("%d batches of partition %d are missing between batch %d and batch"+
+					" %d", newest-p.First+1-batches,
+					p.Partition, p.First, newest)
+			}
+			i.Batches += int64(batches)
+			i.Partitions = append(i.Partitions, p)
+			return err
+		})
+}
+
+func (i *inspection) batches(ctx context.Context) error {
+	for _, p := range i.Partitions {
+		for after, more := uint64(0), true; more; {
+			more = false
+			err := i.s.read(ctx, "check", i.s.in("SELECT seq, sum, entries FROM {schema}.journal WHERE partition ="+
+				" $1 AND seq > $2"+
+				" ORDER BY seq LIMIT $3"), []any{p.Partition, int64(after), tailRows}, func() {},
+				func(r pgx.Rows) error {
+					more = true
+					var want int32
+					var b []byte
+					if err := r.Scan(&after, &want, &b); err != nil {
+						return err
+					}
+					err := check(b, want)
+					var entries []core.Entry
+					if err == nil {
+						entries, err = core.ReadEntries(b)
+					}
+					if err != nil {
+						i.problem("batch %d of partition %d: %v", after, p.Partition, err)
+					}
+					i.Entries += int64(len(entries))
+					return nil
+				})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// histories finds pieces that no row knows of. What is in a piece is checked by EachRun, which reads all of them.
+func (i *inspection) histories(ctx context.Context) error {
+	err := i.s.read(ctx, "check", i.s.in("SELECT h.run, h.seq, coalesce(r.applied, -1) FROM {schema}.history h"+
+		" LEFT JOIN {schema}.runs_data r ON r.id = h.run WHERE r.id IS NULL OR h.seq > r.applied LIMIT $1"),
+		[]any{mostProblems}, func() {},
+		func(r pgx.Rows) error {
+			var run core.RunID
+			var seq, applied int64
+			err := r.Scan((*[16]byte)(&run), &seq, &applied)
+			if applied < 0 {
+				i.problem("run %s has history but no row", run)
+			} else {
+				i.problem("run %s has history of batch %d, but its row ends at batch %d", run, seq, applied)
+			}
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	return i.s.EachRun(ctx, func(r journal.Stored) error {
+		if r.Broken != nil {
+			i.problem("%v", r.Broken)
+		}
+		i.Entries += int64(len(r.History.Entries))
+		return nil
+	})
+}
+
+func (i *inspection) rows(ctx context.Context) error {
+	err := i.s.read(ctx, "check", i.s.in("SELECT (SELECT count(*) FROM {schema}.runs_data),"+
+		" (SELECT count(*) FROM {schema}.runs_data WHERE phase < $1), (SELECT count(*) FROM {schema}.steps_data),"+
+		" (SELECT count(*) FROM {schema}.attempts_data), (SELECT count(*) FROM {schema}.history),"+
+		" (SELECT count(*) FROM {schema}.definitions)"), []any{int16(core.RunSucceeded)}, func() {},
+		func(r pgx.Rows) error {
+			return r.Scan(&i.Runs, &i.Open, &i.Steps, &i.Attempts, &i.Pieces, &i.Definitions)
+		})
+	if err != nil {
+		return err
+	}
+	for _, wrong := range []struct{ from, text string }{
+		{"steps_data s WHERE NOT EXISTS (SELECT 1 FROM {schema}.runs_data r WHERE r.id = s.run)", "steps of no run"},
+		{"attempts_data a WHERE NOT EXISTS (SELECT 1 FROM {schema}.runs_data r WHERE r.id = a.run)", "attempts of" +
+			" no run"},
+		{
+			"runs_data r WHERE r.definition IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}.definitions d" +
+				" WHERE d.id = r.definition)", "runs whose definition is not stored",
+		},
+		{
+			"runs_data r JOIN {schema}.partitions p ON p.partition = r.partition AND r.applied > p.last",
+			"runs that are ahead of the last batch of their partition",
+		},
+	} {
+		err := i.s.read(ctx, "check", i.s.in("SELECT count(*) FROM {schema}."+wrong.from), nil, func() {},
+			func(r pgx.Rows) error {
+				n := int64(0)
+				err := r.Scan(&n)
+				if n > 0 {
+					i.problem("%s: %d", wrong.text, n)
+				}
+				return err
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// messages decodes every message that was not taken.
+func (i *inspection) messages(ctx context.Context) error {
+	return i.s.read(ctx, "check", i.s.in("SELECT m.target, m.sender, m.seq, m.sum, m.message FROM {schema}.inbox m"+
+		" LEFT JOIN {schema}.taken t ON t.partition = m.target AND t.sender = m.sender"+
+		" WHERE m.seq > coalesce(t.through, 0)"), nil, func() { i.Messages = 0 },
+		func(r pgx.Rows) error {
+			var to, from int
+			var seq int64
+			var want int32
+			var b []byte
+			if err := r.Scan(&to, &from, &seq, &want, &b); err != nil {
+				return err
+			}
+			i.Messages++
+			if from == to || min(from, to) < 0 || max(from, to) >= i.s.count {
+				i.problem("message %d is from partition %d to partition %d of %d", seq, from, to, i.s.count)
+			}
+			err := check(b, want)
+			if err == nil {
+				_, err = core.ReadMessage(b)
+			}
+			if err != nil {
+				i.problem("message %d of partition %d to partition %d: %v", seq, from, to, err)
+			}
+			return nil
+		})
+}
+
+// eachRun is how many runs EachRun reads at once.
+const eachRun = 256
+
+const eachText = "SELECT " + runColumns + " FROM {schema}.runs_data WHERE id > $1 OR ($2 AND id = $1) ORDER BY id" +
+	" LIMIT $3"
+
+// EachRun implements journal.Inspected. The runs of a page are read in one transaction that sees one snapshot.
+func (s *storage) EachRun(ctx context.Context, fn func(journal.Stored) error) error {
+	var after core.RunID
+	for first := true; ; first = false {
+		var page []journal.Stored
+		err := s.again(ctx, func(ctx context.Context) (err error) {
+			page, err = s.page(ctx, after, first)
+			return err
+		})
+		if err != nil {
+			return s.wrap("each run", err)
+		}
+		for _, r := range page {
+			if err := fn(r); err != nil {
+				return err
+			}
+			after = r.Row.ID
+		}
+		if len(page) < eachRun {
+			return nil
+		}
+	}
+}
+
+// page reads runs after one, or from one on.
+func (s *storage) page(ctx context.Context, after core.RunID, with bool) (page []journal.Stored, err error) {
+	if err := s.usable(false); err != nil {
+		return nil, err
+	}
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it only read
+	each := func(text string, args []any, row func(pgx.Rows) error) error {
+		s.statements.Add(1)
+		rows, err := tx.Query(ctx, s.in(text), append([]any{s.mode()}, args...)...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := row(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}
+	var ids uuids
+	at := map[core.RunID]int{}
+	err = each(eachText, []any{[16]byte(after), with, eachRun}, func(r pgx.Rows) error {
+		row, err := scanRun(r)
+		at[row.ID] = len(page)
+		page, ids = append(page, journal.Stored{Row: row}), append(ids, row.ID)
+		return err
+	})
+	if err == nil {
+		err = each("SELECT run, seq, sum, entries FROM {schema}.history WHERE run = ANY ($1) ORDER BY run,"+
+			" seq", []any{ids},
+			func(r pgx.Rows) error { return addPiece(r, page, at) })
+	}
+	if err == nil {
+		err = each(stepsText, []any{ids}, func(r pgx.Rows) error {
+			step, err := scanStep(r)
+			to := &page[at[step.Run]]
+			to.Steps = append(to.Steps, step)
+			return err
+		})
+	}
+	if err == nil {
+		err = each(attemptsText, []any{ids}, func(r pgx.Rows) error {
+			attempt, err := scanAttempt(r)
+			to := &page[at[attempt.Run]]
+			to.Attempts = append(to.Attempts, attempt)
+			return err
+		})
+	}
+	for n := range page {
+		if r := &page[n]; r.Broken == nil && len(r.History.Entries) == 0 {
+			r.Broken = fmt.Errorf("run %s has a row and no history", r.Row.ID)
+		}
+		page[n].History.Applied = page[n].Row.Applied
+	}
+	return page, err
+}
+
+// addPiece adds a piece of history to its run.
+func addPiece(rows pgx.Rows, page []journal.Stored, at map[core.RunID]int) error {
+	var run core.RunID
+	var seq int64
+	var want int32
+	var src []byte
+	if err := rows.Scan((*[16]byte)(&run), &seq, &want, &src); err != nil {
+		return err
+	}
+	to := &page[at[run]]
+	if to.Broken != nil {
+		return nil
+	}
+	err := check(src, want)
+	for err == nil && len(src) > 0 {
+		var e core.Entry
+		if e, src, err = core.ReadHistory(run, src); err == nil {
+			to.History.Entries = append(to.History.Entries, e)
+		}
+	}
+	if err != nil {
+		to.Broken = fmt.Errorf("history of run %s, piece of batch %d: %w", run, seq, err)
+	}
+	return nil
+}

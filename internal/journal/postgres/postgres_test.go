@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/journaltest"
+	"github.com/pawl-dev/pawl/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// with returns the address with parameters: key, value, key, value …
+func with(t testing.TB, dsn string, parameters ...string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	for i := 0; i < len(parameters); i += 2 {
+		q.Set(parameters[i], parameters[i+1])
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// own returns the address of a schema for this test alone, which goes when the test ends. The leases are long: no test
+// waits for the end of one.
+func own(t testing.TB, dsn string) string {
+	t.Helper()
+	schema := "pawl_test_" + strings.ToLower(rand.Text())
+	t.Cleanup(func() { execute(t, dsn, "DROP SCHEMA IF EXISTS "+schema+" CASCADE") })
+	return with(t, dsn, "schema", schema, "lease", "1h", "partitions", "3")
+}
+
+// execute executes statements beside the journal.
+func execute(t testing.TB, dsn, text string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	for _, key := range []string{"schema", "lease", "partitions"} {
+		q.Del(key)
+	}
+	u.RawQuery = q.Encode()
+	ctx := context.WithoutCancel(t.Context())
+	c, err := pgx.Connect(ctx, u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(ctx) }()
+	if _, err := c.Exec(ctx, text); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func opened(t testing.TB, dsn string) *storage {
+	t.Helper()
+	j, err := Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j.(*storage)
+}
+
+func TestJournal(t *testing.T) {
+	server := pgtest.Start(t)
+	journaltest.Run(t, func(t *testing.T) journaltest.Store { return store(t, own(t, server)) })
+}
+
+func store(t *testing.T, dsn string) journaltest.Store {
+	j := opened(t, dsn)
+	expire := func() {
+		execute(t, dsn, j.in("UPDATE {schema}.partitions SET until = clock_timestamp()"))
+	}
+	return journaltest.Store{
+		Journal: j,
+		Reopen: func() journal.Journal {
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			j = opened(t, dsn)
+			return j
+		},
+		Crash: func() journal.Journal {
+			expire() // the process that is gone gives no sign of life
+			j = opened(t, dsn)
+			return j
+		},
+		Expire: expire,
+		Rows: func(run core.RunID) ([]journal.StepRow, []journal.AttemptRow) {
+			ctx := context.WithoutCancel(t.Context())
+			steps, err := j.steps(ctx, uuids{run})
+			if err != nil {
+				t.Error(err)
+			}
+			attempts, err := j.attempts(ctx, uuids{run})
+			if err != nil {
+				t.Error(err)
+			}
+			return steps, attempts
+		},
+	}
+}

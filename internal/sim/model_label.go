@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// createLabels takes the labels of a new run. One that follows another in a chain must have those of that one.
+func (m *runModel) createLabels(rec core.RunCreated) {
+	m.labels = map[string]string{}
+	for line := range strings.SplitSeq(string(rec.Labels), "\n") {
+		if key, value, ok := strings.Cut(line, "="); ok {
+			m.labels[key] = value
+		}
+	}
+	if before := m.ch.accounts[rec.Chain.Previous]; before != nil && !maps.Equal(before.model.labels, m.labels) {
+		m.fail(Recorded, "the run has the labels %v, the one before it had %v", m.labels, before.model.labels)
+	}
+	if rec.Parent.Run != (core.RunID{}) && rec.Chain.Previous == (core.RunID{}) && len(m.labels) > 0 {
+		m.fail(Recorded, "a child run has the labels %v", m.labels)
+	}
+}
+
+// setLabels takes a change of labels by a body, which is what the body has recorded.
+func (m *runModel) setLabels(rec core.StepOmitted) {
+	if isLabel := strings.Contains(rec.Spec.Name, "label:"); isLabel != (rec.Labels != "") && !rec.Kept {
+		m.fail(Recorded, "%s is recorded with the labels %q", rec.Spec.Name, rec.Labels)
+	}
+	if rec.Labels == "" {
+		return
+	}
+	if string(rec.Labels) != string(rec.Output) {
+		m.fail(Recorded, "the labels %q are recorded, the body has set %q", rec.Labels, rec.Output)
+	}
+	key, value, _ := strings.Cut(string(rec.Labels), "=")
+	if m.labels[key] = value; value == "" {
+		delete(m.labels, key)
+	}
+}
+
+// checkLabels compares the labels of the run's state with those of the model.
+func (m *runModel) checkLabels() {
+	lines := make([]string, 0, len(m.labels))
+	for _, key := range slices.Sorted(maps.Keys(m.labels)) {
+		lines = append(lines, key+"="+m.labels[key])
+	}
+	if want := strings.Join(lines, "\n"); string(m.a.state.Labels) != want {
+		m.fail(Recorded, "the run's labels are %q, want %q", m.a.state.Labels, want)
+	}
+}

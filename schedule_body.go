@@ -1,0 +1,290 @@
+package pawl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// historyLength is after how many firings a schedule continues as a new run, so that its history stays short.
+const historyLength = 100
+
+// patient is the policy of the steps of schedules: they are tried until they succeed.
+func patient() StepOption { return RetryWith(RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute}) }
+
+// scheduler executes schedules. Every engine has it.
+type scheduler struct {
+	*schedule.State
+	engine   *Engine
+	deadline time.Time // of the schedule with all its runs
+}
+
+// scheduleWorkflow is the workflow that schedules are runs of.
+func scheduleWorkflow(e *Engine) *Workflow[schedule.State, struct{}] {
+	return Define(schedule.Workflow, func(ctx Context, state schedule.State) (struct{}, error) {
+		s := &scheduler{&state, e, Info(ctx).Deadline}
+		if s.Due.IsZero() {
+			s.Due = Now(ctx)
+		}
+		sleeps := true // the run is of a time when schedules could not be changed: it sleeps until each firing
+		for i := range historyLength {
+			if sleeps {
+				v, err := Version(ctx, "changes "+strconv.Itoa(i), 1, 2)
+				if err != nil {
+					return struct{}{}, err
+				}
+				sleeps = v == 1
+			}
+			round := s.round
+			if sleeps {
+				round = s.sleepAndFire
+			}
+			if over, err := round(ctx); over || err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, ContinueAsNew(ctx, state)
+	})
+}
+
+// round waits for the next firing, or for somebody to change the schedule. It reports whether no firing will come.
+func (s *scheduler) round(ctx Context) (over bool, err error) {
+	table, err := s.Parse()
+	if err != nil {
+		return true, err
+	}
+	var next time.Time
+	if s.Paused.IsZero() {
+		now := Now(ctx)
+		if next = table.After(s.Due, now); next.IsZero() {
+			return true, nil
+		}
+		s.Miss(&table, next, schedule.MissedLate)
+	}
+	change, err := nextChange(ctx, next)
+	switch {
+	case errors.Is(err, ErrDeadlineExceeded):
+		err = s.due(ctx, &table, next)
+	case err == nil:
+		err = s.apply(ctx, change, &table)
+	}
+	if err != nil {
+		return true, err
+	}
+	return false, s.save(ctx)
+}
+
+// nextChange waits for a change, until an instant if there is one. A change that makes no sense changes nothing.
+func nextChange(ctx Context, until time.Time) (*schedule.Change, error) {
+	var o stepOptions
+	if !until.IsZero() {
+		o.policy.Wait = &policy.Limit{At: max(policy.At(until), 1)}
+	}
+	spec := &core.StepSpec{Kind: core.KindWait, Event: schedule.Event}
+	f := begin[json.RawMessage](ctx, "change", spec, core.Schedule{}, nil, o, nil)
+	f.codec = JSON{} // also the command sends changes, which does not know the engine's codec
+	text, err := f.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var c schedule.Change
+	if json.Unmarshal(text, &c) != nil {
+		c = schedule.Change{}
+	}
+	_, err = core.MakeLabels(c.Labels)
+	if c.Spec != nil {
+		_, specErr := c.Spec.Parse()
+		err = errors.Join(err, specErr)
+	}
+	if err != nil {
+		c = schedule.Change{}
+	}
+	return &c, nil
+}
+
+// due starts the run of a firing that is due, unless it is too late by now or overlaps.
+func (s *scheduler) due(ctx Context, table *schedule.Timetable, at time.Time) error {
+	if Now(ctx).Sub(at) > table.CatchUp {
+		s.Miss(table, at.Add(time.Nanosecond), schedule.MissedLate)
+		return nil
+	}
+	fired, err := s.fire(ctx, at)
+	if err == nil && !fired {
+		s.Miss(table, at.Add(time.Nanosecond), schedule.MissedOverlap)
+	}
+	s.Due = at
+	return err
+}
+
+// sleepAndFire is what a round was before schedules could be changed.
+func (s *scheduler) sleepAndFire(ctx Context) (over bool, err error) {
+	table, err := s.Parse()
+	if err != nil {
+		return true, err
+	}
+	s.Notified = s.waits()
+	if s.Due = table.After(s.Due, Now(ctx)); s.Due.IsZero() {
+		return true, nil
+	}
+	if err := SleepUntil(ctx, "until", s.Due); err != nil {
+		return true, err
+	}
+	if Now(ctx).Sub(s.Due) > table.CatchUp {
+		return false, nil
+	}
+	_, err = s.fire(ctx, s.Due)
+	return false, err
+}
+
+// apply carries out a change.
+func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timetable) error {
+	actor := c.Actor
+	if actor == "" {
+		actor = "schedule " + s.Name
+	}
+	switch c.Op {
+	case schedule.Trigger:
+		return s.start(ctx, "trigger", StartRequest{
+			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Actor: actor, Reason: c.Reason,
+		}, "")
+	case schedule.Backfill:
+		if table.Next(c.From.Add(-time.Nanosecond)).Before(c.Before) {
+			return s.backfill(ctx, c, actor)
+		}
+	default:
+		s.Apply(c, table, Now(ctx))
+	}
+	return nil
+}
+
+// save records the state, for those who describe the schedule.
+func (s *scheduler) save(ctx Context) error {
+	state := *s.State
+	is := func(context.Context) (schedule.State, error) { return state, nil }
+	_, err := Step(ctx, schedule.StateStep, is, patient())
+	return err
+}
+
+// labels are those of the runs that the schedule starts.
+func (s *scheduler) labels() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, s.Labels)
+	all[schedule.Label] = s.Name
+	return all
+}
+
+// fire starts the run of a firing, as the overlap policy allows. It reports whether it did.
+func (s *scheduler) fire(ctx Context, at time.Time) (bool, error) {
+	if s.Previous != "" {
+		if free, err := s.free(ctx); err != nil || !free {
+			return false, err
+		}
+	}
+	id, notify := schedule.RunID(s.Name, at), ""
+	if s.Notified = s.waits(); s.Notified {
+		notify = schedule.Prefix + s.Name
+	}
+	if err := s.start(ctx, "start", s.firing(at), notify); err != nil {
+		return false, err
+	}
+	s.Previous, s.Last = id, at
+	return true, nil
+}
+
+// firing is the start of a firing's run. The key makes sure that each firing starts one run.
+func (s *scheduler) firing(at time.Time) StartRequest {
+	id := schedule.RunID(s.Name, at)
+	return StartRequest{
+		Workflow: s.Workflow, ID: id, Key: schedule.Prefix + id, Input: s.Input, Labels: s.labels(),
+		Actor: "schedule " + s.Name,
+	}
+}
+
+// start starts a run in a step. The run with the workflow id notify is told of its end.
+func (s *scheduler) start(ctx Context, step string, req StartRequest, notify string) error {
+	req.Deadline = s.deadline
+	_, err := Step(ctx, step, func(ctx context.Context) (Started, error) {
+		started, err := s.engine.startRun(ctx, req, func(r *engine.StartRequest) error {
+			r.Notify = notify
+			return nil
+		})
+		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrInvalid) {
+			err = NonRetryable(err)
+		}
+		// This firing has a run already, started with other input: trying again changes nothing.
+		if errors.Is(err, ErrConflict) {
+			if d, findErr := s.engine.DescribeRun(ctx, req.ID); findErr == nil && d.Workflow == req.Workflow {
+				return Started{ID: d.ID, Existing: true}, nil
+			}
+		}
+		return started, err
+	}, patient())
+	return err
+}
+
+// waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
+func (s *scheduler) waits() bool {
+	return Overlap(s.Overlap) == OverlapQueue || Overlap(s.Overlap) == OverlapCancel
+}
+
+// free waits until the run before has ended, or reports that this firing is to be left out.
+func (s *scheduler) free(ctx Context) (bool, error) {
+	if Overlap(s.Overlap) == OverlapCancel {
+		err := Do(ctx, "cancel", func(ctx context.Context) error {
+			err := s.engine.Operate(ctx, s.Previous,
+				Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
+			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
+				return nil
+			}
+			return err
+		}, patient())
+		if err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case s.waits():
+		return true, s.turn(ctx)
+	case Overlap(s.Overlap) == OverlapAllow:
+		return true, nil
+	default:
+		return s.ended(ctx)
+	}
+}
+
+// turn waits until the run before has ended.
+func (s *scheduler) turn(ctx Context) error {
+	// A run of the time before an update may have been started without a note to tell of its end.
+	if !s.Notified {
+		for {
+			if over, err := s.ended(ctx); over || err != nil {
+				return err
+			}
+			if err := Sleep(ctx, "look again", time.Minute); err != nil {
+				return err
+			}
+		}
+	}
+	ended := &core.StepSpec{Kind: core.KindWait, Event: core.SignalEnded(s.Previous)}
+	_, err := begin[struct{}](ctx, "turn", ended, core.Schedule{}, nil, stepOptions{}, nil).Get(ctx)
+	return err
+}
+
+// ended reports whether the run before has ended.
+func (s *scheduler) ended(ctx Context) (bool, error) {
+	return Step(ctx, "previous", func(ctx context.Context) (bool, error) {
+		d, err := s.engine.DescribeRun(ctx, s.Previous)
+		if errors.Is(err, ErrNotFound) {
+			return true, nil // it was removed, having ended
+		}
+		return !d.EndedAt.IsZero(), err
+	}, patient())
+}
