@@ -152,7 +152,9 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
 		if act.nameFromResult {
-			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen))
+			key := br.prefix + "label:" + act.name
+			w.setLabel(key, act.label(br.seen))
+			w.steps[key].since = br.failed
 		}
 		return goesOn
 	case doJoin:
