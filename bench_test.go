@@ -130,7 +130,7 @@ func BenchmarkResume(b *testing.B) {
 				return 0, err
 			}
 		}
-		_, err := pawl.WaitEvent[int](ctx, "go")
+		_, err := pawl.Event[int]("go").Wait(ctx)
 		return n, err
 	})
 	e := openBench(b, w)
@@ -151,7 +151,7 @@ func BenchmarkResume(b *testing.B) {
 		}
 		<-time.After(2 * time.Second) // it leaves memory
 		start := time.Now()
-		if err := r.Send(b.Context(), "go", 1); err != nil {
+		if err := pawl.Event[int]("go").Send(b.Context(), e, r.ID, 1); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := r.Result(b.Context()); err != nil {

@@ -341,7 +341,7 @@ func TestVersionOfSeveralGoroutines(t *testing.T) {
 				return v, pawl.Do(ctx, "send", func(context.Context) error { return nil })
 			}
 			late := pawl.Go(ctx, "late", func(ctx pawl.Context) (int, error) {
-				if _, err := pawl.WaitEvent[string](ctx, "paid"); err != nil {
+				if _, err := pawl.Event[string]("paid").Wait(ctx); err != nil {
 					return 0, err
 				}
 				return wrap(ctx)
@@ -368,21 +368,21 @@ func TestVersionOfSeveralGoroutines(t *testing.T) {
 		}
 		e.Skip(time.Hour)
 		e.Restart()
-		if err := pawl.SendEvent(t.Context(), e, "o", "paid", "yes"); err != nil {
+		if err := pawl.Event[string]("paid").Send(t.Context(), e, "o", "yes"); err != nil {
 			t.Fatal(err)
 		}
 		e.Restart(now)
 		if got, err := reopened(e, r).Result(t.Context()); err != nil || got != "1 1" {
 			t.Errorf("got %v, %v", got, err)
 		}
-		if err := pawl.SendEvent(t.Context(), e, "o", "paid", "yes"); err == nil {
+		if err := pawl.Event[string]("paid").Send(t.Context(), e, "o", "yes"); err == nil {
 			t.Error("the run is open")
 		}
 		fresh, err := now.Start(t.Context(), e, "n", none{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := pawl.SendEvent(t.Context(), e, "n", "paid", "yes"); err != nil {
+		if err := pawl.Event[string]("paid").Send(t.Context(), e, "n", "yes"); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := fresh.Result(t.Context()); err != nil || got != "2 2" {

@@ -145,7 +145,7 @@ func TestCompensationSurvivesCrashes(t *testing.T) {
 				return "", errors.Join(err, undo.Run(ctx))
 			}
 		}
-		_, err := pawl.WaitEvent[none](ctx, "go")
+		_, err := pawl.Event[none]("go").Wait(ctx)
 		return "", errors.Join(err, pawl.Do(ctx, "too late", d.does("late")), undo.Run(ctx))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {

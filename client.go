@@ -20,12 +20,14 @@ type Client interface {
 	StartRun(ctx context.Context, r StartRequest) (Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
 	AwaitRun(ctx context.Context, id string) (Outcome, error)
-	// SendEvent delivers an event. It returns when the event is durable: it stays with the run, and with those that
-	// follow it in its chain (continue-as-new, run retries), until a wait takes it. A second event with the same name
-	// and id changes nothing; a chain remembers the ids of the last 1,000 events it has taken. An event for a run that
-	// others of its chain have followed goes to the last one. Errors: ErrNotFound, ErrRunClosed, ErrFull, ErrTooLarge,
-	// ErrClosed.
-	SendEvent(ctx context.Context, id string, e Event) error
+	// SendEvent delivers an event, which [Event.Send] encodes. It returns when the event is durable: it stays with the
+	// run, and with those that follow it in its chain (continue-as-new, run retries), until a wait takes it. A second
+	// event with the same name and id changes nothing; a chain remembers the ids of the last 1,000 events it has taken.
+	// An event for a run that others of its chain have followed goes to the last one. Errors: ErrNotFound,
+	// ErrRunClosed, ErrFull, ErrTooLarge, ErrClosed.
+	SendEvent(ctx context.Context, id string, r SendRequest) error
+	// SendUpdate sends an update and waits for the answer; see [Update.Send], which encodes one.
+	SendUpdate(ctx context.Context, id string, r SendRequest) (Answer, error)
 	// Operate applies an operation. It returns when that is durable. An operation that ends, pauses or extends a whole
 	// run applies to the last run of its chain. Errors: ErrNotFound, ErrRunClosed, ErrConflict, ErrInvalid.
 	Operate(ctx context.Context, id string, op Operation) error
@@ -80,20 +82,14 @@ type Outcome struct {
 	Failure *Failure
 }
 
-// Event is what a run can wait for.
-type Event struct {
-	Name    string
-	ID      string // chosen by the sender; a second event with the same id is a repetition; empty: each is a new event
-	Payload []byte // encoded
-	Actor   string
-}
-
 // Description is a run as it stands. [Client].Explain has more: every attempt, and where deadlines were set.
 type Description struct {
 	Summary
 	Input   []byte
 	Output  []byte
 	Failure *Failure
+	State   []byte    // what it published last; see SetState
+	StateAt time.Time // when it did; zero: it published nothing
 	Steps   []StepDescription
 }
 
@@ -264,30 +260,6 @@ func onRun[T any](ctx context.Context, e *Engine, id string, f func(run core.Run
 // done is for calls that have no result but their error.
 type done = struct{}
 
-// SendEvent sends a run an event with a payload that the client's codec encodes.
-func SendEvent(ctx context.Context, c Client, id, event string, payload any) error {
-	return send(ctx, c, c.Codec(), id, event, payload)
-}
-
-func send(ctx context.Context, c Client, codec Codec, id, event string, payload any) error {
-	b, err := encode(codec, "the payload of event "+event, payload)
-	if err != nil {
-		return err
-	}
-	return c.SendEvent(ctx, id, Event{Name: event, Payload: b})
-}
-
-// SendEvent delivers an event.
-func (e *Engine) SendEvent(ctx context.Context, id string, ev Event) error {
-	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
-		return done{}, e.engine.Signal(ctx, run, core.SignalReceived{
-			Name: ev.Name, ID: ev.ID,
-			Payload: ev.Payload, Actor: ev.Actor,
-		})
-	})
-	return err
-}
-
 // Operate applies an operation.
 func (e *Engine) Operate(ctx context.Context, id string, op Operation) error {
 	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) { return done{}, e.operate(ctx, run, op) })
@@ -358,6 +330,9 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
 		Input: r.Input, Output: r.Output, Failure: r.Failure,
+	}
+	if p := r.Published; p != nil {
+		d.State, d.StateAt = p.Value, p.At.Std()
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()

@@ -46,6 +46,7 @@ type definition struct {
 	defaults     []StepOption
 	byStep       map[string][]StepOption
 	document     *kind.Workflow // nil: run is the workflow
+	elsewhere    bool           // another program has the function
 }
 
 // hookDefinition is a function that runs while a run closes.
@@ -85,6 +86,16 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.err = invalid(d.err, "workflow %q", name)
 	return &Workflow[In, Out]{def: d}
+}
+
+// Ref names a workflow that another program defines, with the types that it has there. It can be started, found,
+// scheduled and begun as a child. Its runs wait until an engine that has the workflow opens the database. The options
+// of its definition are not known here: a run that is started so has no limits but those of the start, and does not
+// wait for the workflow's cron.
+func Ref[In, Out any](name string) *Workflow[In, Out] {
+	return &Workflow[In, Out]{def: &definition{
+		name: name, err: invalid(checkName(name), "workflow %q", name), elsewhere: true,
+	}}
 }
 
 // Name returns the workflow's name.

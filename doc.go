@@ -16,9 +16,9 @@
 // # The model
 //
 // A workflow's function is its body. All I/O of the body happens in steps: [Step] runs a function and records its
-// result, [Sleep], [WaitEvent], [Child] and [Call] wait for something and record what came. When the process dies, or
-// when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning, and each
-// step that is recorded returns its result at once. So
+// result, [Sleep], [Event.Wait], [Child] and [Handler.Call] wait for something and record what came. When the process
+// dies, or when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning,
+// and each step that is recorded returns its result at once. So
 //
 //   - a step's function runs until it has succeeded, and never again after that. An attempt that a crash interrupts is
 //     made again: give [AttemptInfo.IdempotencyKey] to what must not happen twice;
@@ -42,6 +42,11 @@
 // Policies in a definition ([Defaults], [ForStep], hooks) are checked when it is defined, a [MustPolicy] when the
 // program starts, and options in a body when the body reaches them: an option that makes no sense is [ErrInvalid] and
 // fails the run.
+//
+// # Talking to a run
+//
+// [SetState] publishes what a run is at, and [State] reads it. An [Event] goes to a run without an answer, and is kept
+// until the body waits for it. An [Update] has an answer: the body validates it, handles it and answers it once.
 //
 // # Outcomes
 //

@@ -19,7 +19,7 @@ func collector(enough int, follow func(ctx pawl.Context, l ledger) error,
 	opts ...pawl.Option,
 ) *pawl.Workflow[ledger, string] {
 	return pawl.Define("collect", func(ctx pawl.Context, l ledger) (string, error) {
-		n, err := pawl.WaitEvent[int](ctx, "paid")
+		n, err := pawl.Event[int]("paid").Wait(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -35,7 +35,7 @@ func continueWith(ctx pawl.Context, l ledger) error { return pawl.ContinueAsNew(
 
 func paid(t *testing.T, c pawl.Client, id, event string, n int) {
 	t.Helper()
-	err := c.SendEvent(t.Context(), id, pawl.Event{Name: "paid", ID: event, Payload: fmt.Append(nil, n)})
+	err := c.SendEvent(t.Context(), id, pawl.SendRequest{Name: "paid", ID: event, Payload: fmt.Append(nil, n)})
 	if err != nil {
 		t.Errorf("event %s: %v", event, err)
 	}
@@ -74,7 +74,7 @@ func TestEventsGoWithTheChain(t *testing.T) {
 // TestEventsGoWithTheRetries loses nothing between a run that fails and the run that its retry policy lets follow.
 func TestEventsGoWithTheRetries(t *testing.T) {
 	w := pawl.Define("flaky", func(ctx pawl.Context, _ none) (string, error) {
-		n, err := pawl.WaitEvent[int](ctx, "paid")
+		n, err := pawl.Event[int]("paid").Wait(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -106,7 +106,7 @@ func TestEventsGoWithARunThatTimesOut(t *testing.T) {
 		if pawl.Info(ctx).Attempt == 1 {
 			return 0, pawl.Sleep(ctx, "long", "1d")
 		}
-		return pawl.WaitEvent[int](ctx, "paid")
+		return pawl.Event[int]("paid").Wait(ctx)
 	}, pawl.RunTimeout("1h"), pawl.RunRetry("fixed(2, 1m)"),
 		pawl.OnFailure(func(ctx context.Context, _ none, cause error) error {
 			if !errors.Is(cause, pawl.ErrTimedOut) {

@@ -28,7 +28,7 @@ func ExampleIdempotencyKey() {
 }
 
 func ExampleUseExisting() {
-	w := pawl.Define("wait", func(ctx pawl.Context, _ any) (int, error) { return pawl.WaitEvent[int](ctx, "go") })
+	w := pawl.Define("wait", func(ctx pawl.Context, _ any) (int, error) { return pawl.Event[int]("go").Wait(ctx) })
 	eng := engineFor(w)
 	defer func() { _ = eng.Close() }()
 	ctx := context.Background()

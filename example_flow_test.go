@@ -28,7 +28,7 @@ func ExampleAsync() {
 
 func ExampleSelect() {
 	w := pawl.Define("race", func(ctx pawl.Context, _ any) (string, error) {
-		answer := pawl.EventAsync[string](ctx, "answer")
+		answer := pawl.Event[string]("answer").WaitAsync(ctx)
 		patience := pawl.SleepAsync(ctx, "patience", "10ms")
 		first, err := pawl.Select(ctx, answer, patience) // recorded: the same each time
 		switch {
@@ -97,9 +97,10 @@ func ExampleSleep() {
 	// Output: true <nil>
 }
 
-func ExampleWaitEvent() {
+func ExampleEvent() {
+	const approved pawl.Event[string] = "approved"
 	w := pawl.Define("approve", func(ctx pawl.Context, _ any) (string, error) {
-		who, err := pawl.WaitEvent[string](ctx, "approved", pawl.Within("7d"))
+		who, err := approved.Wait(ctx, pawl.Within("7d"))
 		if errors.Is(err, pawl.ErrDeadlineExceeded) {
 			return "nobody did", nil
 		}
@@ -109,7 +110,7 @@ func ExampleWaitEvent() {
 	defer func() { _ = eng.Close() }()
 	ctx := context.Background()
 	run, _ := w.Start(ctx, eng, "contract-7", nil)
-	if err := pawl.SendEvent(ctx, eng, "contract-7", "approved", "ann"); err != nil {
+	if err := approved.Send(ctx, eng, "contract-7", "ann"); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(run.Result(ctx))
@@ -238,4 +239,76 @@ func ExampleUUID() {
 	})
 	fmt.Println(must(w, nil))
 	// Output: true <nil>
+}
+
+func ExampleSetState() {
+	w := pawl.Define("import", func(ctx pawl.Context, pages int) (int, error) {
+		for page := 1; page <= pages; page++ {
+			if err := pawl.SetState(ctx, fmt.Sprintf("page %d of %d", page, pages)); err != nil {
+				return 0, err
+			}
+			err := pawl.Do(ctx, "page", func(context.Context) error { return nil })
+			if err != nil {
+				return 0, err
+			}
+		}
+		return pages, nil
+	})
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := w.Start(ctx, eng, "import-1", 3)
+	_, _ = run.Result(ctx)
+	fmt.Println(pawl.State[string](ctx, eng, "import-1"))
+	// Output: page 3 of 3 <nil>
+}
+
+func ExampleUpdate() {
+	const decide pawl.Update[string, string] = "decide"
+	w := pawl.Define("approval", func(ctx pawl.Context, approver string) (bool, error) {
+		approved := false
+		err := decide.Handle(ctx, func(by string) error {
+			if by != approver {
+				return fmt.Errorf("only %s may decide", approver)
+			}
+			return nil
+		}, func(ctx pawl.Context, by string) (string, error) {
+			approved = true
+			return pawl.Step(ctx, "file", func(context.Context) (string, error) { return "filed for " + by, nil })
+		}, pawl.Within("14d"))
+		return approved, err
+	})
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := w.Start(ctx, eng, "contract-7", "ann")
+	_, err := decide.Send(ctx, eng, "contract-7", "bob")
+	var refused *pawl.UpdateError
+	fmt.Println(errors.As(err, &refused) && refused.Refused)
+	fmt.Println(decide.Send(ctx, eng, "contract-7", "ann", pawl.SendID("request 1")))
+	fmt.Println(run.Result(ctx))
+	// Output:
+	// true
+	// filed for ann <nil>
+	// true <nil>
+}
+
+func ExampleRef() {
+	// This program starts orders, and another one has the function.
+	order := pawl.Ref[int, string]("order")
+	eng := engineFor()
+	defer func() { _ = eng.Close() }()
+	ctx := context.Background()
+	run, _ := order.Start(ctx, eng, "order-1", 3)
+	d, _ := eng.DescribeRun(ctx, "order-1")
+	fmt.Println(d.Phase)
+
+	// When the program that has it opens the database, the run goes on.
+	_ = eng.Register(pawl.Define("order", func(_ pawl.Context, n int) (string, error) {
+		return fmt.Sprintf("%d pieces", n), nil
+	}))
+	fmt.Println(run.Result(ctx))
+	// Output:
+	// running
+	// 3 pieces <nil>
 }

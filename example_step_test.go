@@ -211,15 +211,15 @@ func ExampleHeartbeat() {
 	// Output: attempt 2 began at page 3 <nil>
 }
 
-func ExampleCall() {
-	w := pawl.Define("mailing", func(ctx pawl.Context, to string) (string, error) {
-		return pawl.Call[string](ctx, "send", "SendReceipt", to, pawl.Queue("mail"), pawl.QueueTimeout("1m"))
-	})
-	eng := engineFor(w)
-	defer func() { _ = eng.Close() }()
+func ExampleHandler() {
 	send := pawl.Handle("SendReceipt", func(_ context.Context, to string) (string, error) {
 		return "sent to " + to, nil
 	})
+	w := pawl.Define("mailing", func(ctx pawl.Context, to string) (string, error) {
+		return send.Call(ctx, "send", to, pawl.Queue("mail"), pawl.QueueTimeout("1m"))
+	})
+	eng := engineFor(w)
+	defer func() { _ = eng.Close() }()
 	if err := eng.Serve("mail", 4, send); err != nil {
 		fmt.Println(err)
 	}

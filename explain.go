@@ -23,6 +23,8 @@ type Explanation struct {
 	Why                      string // why it ended as it did, in a sentence
 	Failure                  *Failure
 	Input, Output            []byte // JSON; what is not JSON is turned into a JSON string
+	State                    []byte // JSON: what its body published last
+	StateAt                  time.Time
 	CreatedAt                time.Time
 	StartAt                  time.Time // of a delayed start
 	StartedAt, EndedAt       time.Time
@@ -55,6 +57,7 @@ type StepExplanation struct {
 	Kind        string // sleep, wait, flow for a child run, or what does the work
 	Queue       string // of a Call; empty: the engine's own
 	Event       string // of an event wait
+	Update      string // of a wait for an update
 	Child       string // id of the run that its last attempt started
 	Phase       Phase
 	Reason      policy.Reason // why it was not tried again
@@ -141,7 +144,7 @@ func explanationOf(r *api.Run) *Explanation {
 		Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
 		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
 		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
-		Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
+		State: r.State, StateAt: r.StateAt.Std(), Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
 		Labels: r.Labels,
@@ -152,7 +155,8 @@ func explanationOf(r *api.Run) *Explanation {
 func stepOf(s *api.Step) StepExplanation {
 	held, until := heldOf(s.Held)
 	return StepExplanation{
-		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Child: s.Child, Phase: Phase(s.Phase),
+		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Update: s.Update, Child: s.Child,
+		Phase:  Phase(s.Phase),
 		Reason: reasonOf(s.Reason), Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
 		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
 		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Future is a result that may not be there yet: of [Async], [CallAsync], [ChildAsync], [EventAsync], [SleepAsync] or
-// [Go].
+// Future is a result that may not be there yet: of [Async], [Handler.CallAsync], [ChildAsync], [Event.WaitAsync],
+// [SleepAsync] or [Go].
 type Future[T any] struct {
 	result *body.Result // nil: err is there from the beginning
 	step   bool         // of a step; else of a branch
@@ -140,7 +140,7 @@ func AllOf[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
 // Select waits until one of the futures has a result and returns that one. Which one it was is recorded: a body that is
 // called again sees the same one. Its Get has the value:
 //
-//	answer, patience := pawl.EventAsync[Answer](ctx, "answer"), pawl.SleepAsync(ctx, "patience", "3d")
+//	answer, patience := pawl.Event[Answer]("answer").WaitAsync(ctx), pawl.SleepAsync(ctx, "patience", "3d")
 //	switch first, err := pawl.Select(ctx, answer, patience); {
 //	case err != nil:
 //		return out, err

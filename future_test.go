@@ -58,7 +58,7 @@ func TestAllOf(t *testing.T) {
 // TestSelect: the winner is the same when the body is called again, although the others have results by then.
 func TestSelect(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ int) (string, error) {
-		answer := pawl.EventAsync[string](ctx, "answer")
+		answer := pawl.Event[string]("answer").WaitAsync(ctx)
 		patience := pawl.SleepAsync(ctx, "patience", "1h")
 		first, err := pawl.Select(ctx, answer, patience)
 		if err != nil {
@@ -84,7 +84,7 @@ func TestSelect(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Skip(after)
-			if err := r.Send(t.Context(), "answer", "bob"); err != nil {
+			if err := pawl.Event[string]("answer").Send(t.Context(), e, r.ID, "bob"); err != nil {
 				t.Fatal(err)
 			}
 			e.Skip(2 * time.Hour)

@@ -35,7 +35,7 @@ type host struct {
 // registered is a workflow that the engine knows.
 type registered struct {
 	*definition
-	body *body.Workflow // nil: a document decides it
+	body *body.Workflow // nil: a document decides it, or another program has it
 }
 
 // newHost returns a host without workflows. The context's values are those of the bodies' contexts.
@@ -144,7 +144,9 @@ func (h *host) add(d *definition) (known bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r := h.workflows[d.name]; {
-	case r == nil:
+	case r != nil && d.elsewhere:
+		return true, nil
+	case r == nil || r.elsewhere && d.document == nil:
 		h.workflows[d.name] = &registered{d, h.bodyOf(d)}
 		return false, nil
 	case !r.same(d):
@@ -153,9 +155,9 @@ func (h *host) add(d *definition) (known bool, err error) {
 	return true, nil
 }
 
-// bodyOf is a workflow as its host needs it; nil: a document decides it.
+// bodyOf is a workflow as its host needs it; nil: a document decides it, or another program has it.
 func (h *host) bodyOf(d *definition) *body.Workflow {
-	if d.document != nil {
+	if d.document != nil || d.elsewhere {
 		return nil
 	}
 	w := &body.Workflow{

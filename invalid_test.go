@@ -36,7 +36,7 @@ func TestInvalidCalls(t *testing.T) {
 			return second(pawl.Async(ctx, "async", never, pawl.AttemptTimeout(0*time.Second)).Get(ctx))
 		},
 		`step "call": heartbeat: `: func(ctx pawl.Context) error {
-			return second(pawl.Call[int](ctx, "call", "handler", 1, pawl.HeartbeatTimeout("soon")))
+			return second(pawl.HandlerRef[any, int]("handler").Call(ctx, "call", 1, pawl.HeartbeatTimeout("soon")))
 		},
 		`step "child": parent close: "forget" where`: func(ctx pawl.Context) error {
 			return second(pawl.Child(ctx, "child", child, 1, pawl.ParentClose("forget")))
@@ -52,12 +52,11 @@ func TestInvalidCalls(t *testing.T) {
 			}).Get(ctx))
 		},
 		`step "event": wait: `: func(ctx pawl.Context) error {
-			return second(pawl.WaitEvent[int](ctx,
-				"event", pawl.Within("-5s")))
+			return second(pawl.Event[int]("event").Wait(ctx, pawl.Within("-5s")))
 		},
 		`step "sleep": `: func(ctx pawl.Context) error { return pawl.Sleep(ctx, "sleep", "3w") },
 		`step "back": `:  func(ctx pawl.Context) error { return pawl.Sleep(ctx, "back", -time.Second) },
-		`use pawl.Call for queue "mail"`: func(ctx pawl.Context) error {
+		`use Handler.Call for queue "mail"`: func(ctx pawl.Context) error {
 			return second(pawl.Step(ctx, "s",
 				never, pawl.Queue("mail")))
 		},
@@ -71,7 +70,7 @@ func TestInvalidCalls(t *testing.T) {
 		`version "v": 2 is above 1`: func(ctx pawl.Context) error { return second(pawl.Version(ctx, "v", 2, 1)) },
 		`select: without a future`:  func(ctx pawl.Context) error { return second(pawl.Select(ctx)) },
 		`select: future 1 is nil`: func(ctx pawl.Context) error {
-			return second(pawl.Select(ctx, pawl.EventAsync[int](ctx, "e"), nil))
+			return second(pawl.Select(ctx, pawl.Event[int]("e").WaitAsync(ctx), nil))
 		},
 		`all: future 1 is nil`: func(ctx pawl.Context) error {
 			return second(pawl.AllOf(ctx, pawl.SleepAsync(ctx, "s", "1s"), nil))
@@ -96,9 +95,9 @@ func TestInvalidCalls(t *testing.T) {
 			return second(pawl.Child[int, int](ctx, "nil child", nil, 1))
 		},
 		`step "call nobody": handler: the name is empty`: func(ctx pawl.Context) error {
-			return second(pawl.Call[int](ctx, "call nobody", "", 1))
+			return second(pawl.HandlerRef[any, int]("").Call(ctx, "call nobody", 1))
 		},
-		`step "s": Within is for WaitEvent`: func(ctx pawl.Context) error {
+		`step "s": Within is for Event.Wait`: func(ctx pawl.Context) error {
 			return second(pawl.Step(ctx, "s", never, pawl.Within("1s")))
 		},
 		`step "s": ParentClose is for Child`: func(ctx pawl.Context) error {
@@ -108,7 +107,7 @@ func TestInvalidCalls(t *testing.T) {
 			return second(pawl.Step(ctx, "s", never, pawl.Spread()))
 		},
 		`step "e": startToClose has no effect on an event wait`: func(ctx pawl.Context) error {
-			return second(pawl.WaitEvent[int](ctx, "e", pawl.AttemptTimeout("1s")))
+			return second(pawl.Event[int]("e").Wait(ctx, pawl.AttemptTimeout("1s")))
 		},
 		`step "c": pawl: workflow "": the name`: func(ctx pawl.Context) error {
 			return second(pawl.Child(ctx, "c", pawl.Define("", func(pawl.Context, int) (int, error) { return 0, nil }),
@@ -188,7 +187,7 @@ func TestServeRefuses(t *testing.T) {
 		for want, err := range map[string]error{
 			`serve "q": 0 slots: give at least 1`:          e.Serve("q", 0, h),
 			`serve "q": handler "nil": it has no function`: e.Serve("q", 1, pawl.Handle[int, int]("nil", nil)),
-			`serve "q": the name is empty`:                 e.Serve("q", 1, pawl.Handler{}),
+			`serve "q": the name is empty`:                 e.Serve("q", 1, pawl.Handler[int, int]{}),
 			`serve "q": handler "h": it is given twice`:    e.Serve("q", 1, h, h),
 			`serve "r": handler "h": it is served already`: e.Serve("r", 1, h),
 			`serve "q": handler "go": it is called like what`: e.Serve("q", 1,

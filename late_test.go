@@ -111,10 +111,10 @@ func beforeWhatFollows(t *testing.T, e *pawl.Engine, run string, op pawl.Operati
 			}
 		})
 	}
-	at(4500, func() error { return pawl.SendEvent(t.Context(), e, run, "note", "") }) // on its way until 5.5s
-	at(4600, func() error { return pawl.SendEvent(t.Context(), e, run, "note", large) })
+	at(4500, func() error { return pawl.Event[string]("note").Send(t.Context(), e, run, "") }) // on its way until 5.5s
+	at(4600, func() error { return pawl.Event[any]("note").Send(t.Context(), e, run, large) })
 	// the step fails at 5.45s; that is heard of at 5.5s, and what follows it at 6.5s
-	at(5460, func() error { return pawl.SendEvent(t.Context(), e, run, "note", large) })
+	at(5460, func() error { return pawl.Event[any]("note").Send(t.Context(), e, run, large) })
 	at(5470, func() error { return e.Operate(t.Context(), run, op) })
 	all.Wait()
 }
@@ -160,7 +160,7 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 // otherwise than it knew, and says again that it waits.
 func TestRetryThatEndsAtOnce(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
-		f := pawl.EventAsync[string](ctx, "approved", pawl.Within("10s"))
+		f := pawl.Event[string]("approved").WaitAsync(ctx, pawl.Within("10s"))
 		if err := pawl.Sleep(ctx, "nap", "1h"); err != nil {
 			return "", err
 		}
@@ -172,7 +172,7 @@ func TestRetryThatEndsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(10*time.Second + 50*time.Millisecond)
-		if err := pawl.SendEvent(t.Context(), e, r.ID, "approved", "yes"); err != nil {
+		if err := pawl.Event[string]("approved").Send(t.Context(), e, r.ID, "yes"); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryStep, Step: "approved"}); err != nil {
@@ -192,7 +192,7 @@ func TestRetryThatEndsAtOnce(t *testing.T) {
 // it waits when the run goes on.
 func TestRetryInAPause(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
-		return pawl.WaitEvent[string](ctx, "approved")
+		return pawl.Event[string]("approved").Wait(ctx)
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", none{})
@@ -220,7 +220,7 @@ func TestRetryInAPause(t *testing.T) {
 // TestRetryBeforeTheEndIsDurable: a run is opened again while its end is on its way to the disk.
 func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
-		pawl.EventAsync[string](ctx, "approved")
+		pawl.Event[string]("approved").WaitAsync(ctx)
 		if err := pawl.Sleep(ctx, "nap", "10s"); err != nil {
 			return "", err
 		}

@@ -49,7 +49,7 @@ func TestQueueLimits(t *testing.T) {
 	handler := pawl.Handle("render", work)
 	w := pawl.Define("w", func(ctx pawl.Context, key string) (string, error) {
 		opts := []pawl.StepOption{pawl.Queue("pdf"), pawl.Key(key)}
-		if _, err := pawl.Call[string](ctx, "call", "render", key, opts...); err != nil {
+		if _, err := handler.Call(ctx, "call", key, opts...); err != nil {
 			return "", err
 		}
 		return pawl.Step(ctx, "step", func(ctx context.Context) (string, error) { return work(ctx, key) }, opts...)

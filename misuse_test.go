@@ -45,7 +45,8 @@ func TestMisuse(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for how, want := range map[string]string{
-			"nested": "steps do not nest", "name": "Pawl uses in keys", "policy": "sometimes", "queue": "use pawl.Call",
+			"nested": "steps do not nest", "name": "Pawl uses in keys", "policy": "sometimes",
+			"queue": "use Handler.Call",
 			"large": "raise Config.MaxPayload", "json": "cannot be encoded",
 		} {
 			if _, err := run(t, e.Engine, w, how); err == nil || !strings.Contains(err.Error(), want) {
@@ -95,7 +96,7 @@ func TestFuturesOfAnotherRun(t *testing.T) {
 		var err error
 		switch how {
 		case "keep":
-			kept = pawl.EventAsync[int](ctx, "e")
+			kept = pawl.Event[int]("e").WaitAsync(ctx)
 			_, err = kept.Get(ctx)
 		case "get":
 			_, err = kept.Get(ctx)

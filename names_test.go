@@ -60,7 +60,7 @@ func TestEmptyID(t *testing.T) {
 			"history":  func() error { _, err := e.History(ctx, ""); return err },
 			"explain":  func() error { _, err := e.Explain(ctx, ""); return err },
 			"await":    func() error { _, err := e.AwaitRun(ctx, ""); return err },
-			"event":    func() error { return pawl.SendEvent(ctx, e, "", "x", 1) },
+			"event":    func() error { return pawl.Event[int]("x").Send(ctx, e, "", 1) },
 			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: pawl.OpCancel}) },
 			"restart":  func() error { _, err := e.RestartRun(ctx, ""); return err },
 			"describe": func() error { _, err := e.DescribeRun(ctx, ""); return err },
@@ -78,7 +78,7 @@ func TestEmptyID(t *testing.T) {
 // TestWorkflowIDLikeARunID: a workflow id may look like a run id, as an order number that is a UUID does. The run can
 // be described and operated by it. The id of a run stays that run's.
 func TestWorkflowIDLikeARunID(t *testing.T) {
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) { return pawl.WaitEvent[int](ctx, "go") })
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) { return pawl.Event[int]("go").Wait(ctx) })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for _, name := range []string{"6f1c2f0e-7a52-4f0b-9d0e-3c1d0a5b7e11", "0199d2c3-7a52-7f0b-9d0e-3c1d0a5b7e11"} {
 			ctx := t.Context()
@@ -107,7 +107,7 @@ func TestWorkflowIDLikeARunID(t *testing.T) {
 					t.Errorf("%s: %v", op, err)
 				}
 			}
-			if err := pawl.SendEvent(ctx, e, name, "go", 7); err != nil {
+			if err := pawl.Event[int]("go").Send(ctx, e, name, 7); err != nil {
 				t.Errorf("event: %v", err)
 			}
 			if n, err := pawl.RunOf[int](e, name).Result(ctx); err != nil || n != 7 {

@@ -82,7 +82,7 @@ func TestOperationsRefused(t *testing.T) {
 		if err := r.Cancel(t.Context(), ""); !errors.Is(err, pawl.ErrRunClosed) {
 			t.Errorf("cancel after the end: %v", err)
 		}
-		if err := r.Send(t.Context(), "late", 1); !errors.Is(err, pawl.ErrRunClosed) {
+		if err := pawl.Event[int]("late").Send(t.Context(), e, r.ID, 1); !errors.Is(err, pawl.ErrRunClosed) {
 			t.Errorf("an event after the end: %v", err)
 		}
 		if _, err := e.DescribeRun(t.Context(), "nobody"); !errors.Is(err, pawl.ErrNotFound) {
@@ -404,7 +404,7 @@ func TestRunErrors(t *testing.T) {
 			pawl.ErrTimedOut, false,
 		},
 		"no event": {
-			func(ctx pawl.Context) (int, error) { return pawl.WaitEvent[int](ctx, "e", pawl.Within("1s")) },
+			func(ctx pawl.Context) (int, error) { return pawl.Event[int]("e").Wait(ctx, pawl.Within("1s")) },
 			pawl.ErrDeadlineExceeded, false,
 		},
 		"cancelled": {func(ctx pawl.Context) (int, error) {

@@ -142,7 +142,7 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitWait, after, opts)
 }
 
-// Queue sets the task queue that a [Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
+// Queue sets the task queue that a [Handler.Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
 // own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the
 // step takes its turn among all that share the queue.
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
@@ -272,7 +272,8 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 	}
 	if kind != core.KindWait {
 		if o.policy.Wait != nil {
-			return errors.New("Within is for WaitEvent: what bounds a step is Timeout, or AttemptTimeout")
+			return errors.New("Within is for Event.Wait and Update.Handle: what bounds a step is Timeout, or " +
+				"AttemptTimeout")
 		}
 		return nil
 	}

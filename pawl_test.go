@@ -111,7 +111,7 @@ func TestRetryThenSuccess(t *testing.T) {
 func TestWaitEvent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := pawl.Define("wait", func(ctx pawl.Context, _ struct{}) (string, error) {
-			return pawl.WaitEvent[string](ctx, "shipped", pawl.Within(7*24*time.Hour))
+			return pawl.Event[string]("shipped").Wait(ctx, pawl.Within(7*24*time.Hour))
 		})
 		e := open(t, nil)
 		r, err := w.Start(t.Context(), e, "order-1", struct{}{})
@@ -119,7 +119,7 @@ func TestWaitEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Hour)
-		if err := pawl.SendEvent(t.Context(), e, "order-1", "shipped", "by train"); err != nil {
+		if err := pawl.Event[string]("shipped").Send(t.Context(), e, "order-1", "by train"); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.Result(t.Context()); err != nil || got != "by train" {

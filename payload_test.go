@@ -27,10 +27,10 @@ func TestPayloadLimits(t *testing.T) {
 				pawl.Retry("fixed(3, 1s)"))
 		},
 		`the result of step "h"`: func(ctx pawl.Context) (string, error) {
-			return pawl.Call[string](ctx, "h", "long", 1)
+			return pawl.HandlerRef[any, string]("long").Call(ctx, "h", 1)
 		},
 		`the input of step "c"`: func(ctx pawl.Context) (string, error) {
-			return pawl.Call[string](ctx, "c", "long", long)
+			return pawl.HandlerRef[any, string]("long").Call(ctx, "c", long)
 		},
 		`the input of child "child"`: func(ctx pawl.Context) (string, error) {
 			return "", second(pawl.Child(ctx, "child", child, long))

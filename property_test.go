@@ -88,7 +88,7 @@ func (w *world) one(ctx pawl.Context, child *pawl.Workflow[[]plan, string], p pl
 	case "sleep":
 		return "slept", pawl.Sleep(ctx, "sleep", time.Duration(p.Ms)*time.Millisecond)
 	case "event":
-		_, err := pawl.WaitEvent[string](ctx, "event", pawl.Within(time.Duration(1+p.Ms)*time.Millisecond))
+		_, err := pawl.Event[string]("event").Wait(ctx, pawl.Within(time.Duration(1+p.Ms)*time.Millisecond))
 		if !errors.Is(err, pawl.ErrDeadlineExceeded) {
 			return "", fmt.Errorf("the wait ended with %w", err)
 		}

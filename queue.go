@@ -12,19 +12,28 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Handler is a function that [Call] names. Make one with [Handle].
-type Handler struct {
+// Handler is a function that a process serves on a task queue, and that bodies call by its name. Make one with
+// [Handle], or with [HandlerRef] for one that another program serves.
+type Handler[In, Out any] struct{ untyped handler }
+
+// handler is a Handler without its types.
+type handler struct {
 	name string
-	run  func(ctx context.Context, c Codec, input []byte) ([]byte, error)
+	run  func(ctx context.Context, c Codec, input []byte) ([]byte, error) // nil: another program has it
 }
 
-// Handle makes a handler of a function: what [Call] names, and a flow's task step by its type. The same rules hold as
-// for a [Step]'s function.
-func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) Handler {
+// AnyHandler is a [Handler] of any types.
+type AnyHandler interface{ handler() handler }
+
+func (h Handler[In, Out]) handler() handler { return h.untyped }
+
+// Handle makes a handler of a function: what [Handler.Call] runs, and a flow's task step by its type. The same rules
+// hold as for a [Step]'s function.
+func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) Handler[In, Out] {
 	if fn == nil {
-		return Handler{name: name} // Serve refuses it
+		return HandlerRef[In, Out](name) // Serve refuses it
 	}
-	return Handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
+	return Handler[In, Out]{handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
 		in, err := decode[In](c, "the input of handler "+name, input)
 		if err != nil {
 			return nil, err
@@ -34,18 +43,44 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 			return nil, err
 		}
 		return encode(c, "the result of handler "+name, out)
-	}}
+	}}}
+}
+
+// HandlerRef names a handler that another program serves, with the types that it has there.
+func HandlerRef[In, Out any](name string) Handler[In, Out] {
+	return Handler[In, Out]{handler{name: name}}
+}
+
+// Call runs the handler as a step of that name, in a process that serves it; see [Engine.Serve]. [Queue] says on which
+// task queue. The same rules hold as for [Step].
+func (h Handler[In, Out]) Call(ctx Context, name string, in In, opts ...StepOption) (Out, error) {
+	return h.CallAsync(ctx, name, in, opts...).Get(ctx)
+}
+
+// CallAsync begins a Call and does not wait for it.
+func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...StepOption) *Future[Out] {
+	b := ctx.of()
+	o, err := b.options(core.KindTask, name, opts)
+	if err == nil {
+		err = wrap("handler", checkName(h.untyped.name))
+	}
+	spec := &core.StepSpec{Kind: core.KindTask, Type: body.HandlerType(h.untyped.name)}
+	if err == nil {
+		spec.Input, err = b.host.input(b.host.codec, fmt.Sprintf("the input of step %q", name), in)
+	}
+	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 }
 
 // Serve makes this process execute the calls of a task queue, and the tasks that flows (package pawlflow) send to it.
 // At most slots of each handler run at once. Calls that no process serves wait; [QueueTimeout] bounds that. Tasks that
 // name no queue are in the queue "". A handler can be served once for each queue.
-func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
+func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
 	if slots <= 0 {
 		return invalid(errors.New("give at least 1 slot"), "serve %q: %d slots", queue, slots)
 	}
 	executors, limits := map[string]worker.Executor{}, map[string]int{}
-	for _, h := range handlers {
+	for _, one := range handlers {
+		h := one.handler()
 		name := body.HandlerType(h.name)
 		if err := checkName(h.name); err != nil {
 			return invalid(err, "serve %q", queue)
@@ -81,7 +116,7 @@ func (e *Engine) Serve(queue string, slots int, handlers ...Handler) error {
 // remote executes a handler.
 type remote struct {
 	host    *host
-	handler Handler
+	handler handler
 	codec   Codec
 }
 

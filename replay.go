@@ -34,6 +34,9 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error
 	if err := h.register(w.definition()); err != nil {
 		return err
 	}
+	if w.definition().elsewhere {
+		return invalid(errors.New("another program has the workflow's function"), "replay of %q", w.Name())
+	}
 	if w.definition().document != nil {
 		return invalid(errors.New("a flow has no body: its runs keep the text they started with"), "replay of %q",
 			w.Name())

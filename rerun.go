@@ -74,7 +74,7 @@ func (e *Engine) kept(r *core.Run, steps []string, from string) ([]core.Kept, er
 	var keep []core.Kept
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Hook || s.Spec.Type == body.TypeBranch {
+		if s.Dropped || s.Spec.Hook || s.Spec.Type == body.TypeBranch || s.Spec.Type == body.TypeAnswer {
 			continue
 		}
 		base, _, _ := strings.Cut(s.Spec.Name[strings.LastIndexByte(s.Spec.Name, '/')+1:], "#")

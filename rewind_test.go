@@ -150,7 +150,7 @@ func TestRetryRun(t *testing.T) {
 		}, "left/left right/right", ""},
 		{"a race", "fast", func(ctx pawl.Context, s *store) error {
 			fast := pawl.Async(ctx, "fast", s.do("fast"))
-			slow := pawl.EventAsync[none](ctx, "never", pawl.Within("1h"))
+			slow := pawl.Event[none]("never").WaitAsync(ctx, pawl.Within("1h"))
 			first, err := pawl.Select(ctx, fast, slow)
 			if err != nil || first != fast {
 				return err
@@ -231,7 +231,7 @@ func TestRetryStepGoesBack(t *testing.T) {
 		if err := s.step(ctx, "refund"); err != nil {
 			return none{}, err
 		}
-		_, err := pawl.WaitEvent[none](ctx, "looked at")
+		_, err := pawl.Event[none]("looked at").Wait(ctx)
 		return none{}, errors.Join(err, errors.New("not shipped"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
@@ -248,7 +248,7 @@ func TestRetryStepGoesBack(t *testing.T) {
 		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("of an open run: %v", err)
 		}
-		if err := r.Send(t.Context(), "looked at", none{}); err != nil {
+		if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err == nil {
@@ -263,7 +263,7 @@ func TestRetryStepGoesBack(t *testing.T) {
 			if got := s.executed(); got != "refund ship" {
 				t.Errorf("executed %q; problem: %v", got, e.Problem(r.ID))
 			}
-			if err := r.Send(t.Context(), "looked at", none{}); err != nil {
+			if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = r.Result(t.Context())
@@ -346,7 +346,7 @@ func TestRetryWithScopes(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
 		inner, cancel := pawl.WithCancel(ctx)
 		defer cancel()
-		beside := pawl.EventAsync[none](inner, "packed", pawl.Within("1h"))
+		beside := pawl.Event[none]("packed").WaitAsync(inner, pawl.Within("1h"))
 		if err := s.step(inner, "charge"); err != nil {
 			return none{}, err
 		}
@@ -366,7 +366,7 @@ func TestRetryWithScopes(t *testing.T) {
 		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Send(t.Context(), "packed", none{}); err != nil {
+		if err := pawl.Event[none]("packed").Send(t.Context(), e, r.ID, none{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship tell" {

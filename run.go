@@ -120,11 +120,6 @@ func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
 	return r.client.Operate(ctx, r.ID, Operation{Op: OpCancel, Reason: reason})
 }
 
-// Send sends the run an event.
-func (r Run[Out]) Send(ctx context.Context, event string, payload any) error {
-	return send(ctx, r.client, r.codec, r.ID, event, payload)
-}
-
 // RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked
 // up. A run of a flow under another codec than [JSON] is found by its workflow's Find instead.
 func RunOf[Out any](c Client, id string) Run[Out] {

@@ -244,7 +244,8 @@ func (h ScheduleHandle) change(ctx context.Context, c schedule.Change) error {
 	if h.Name == "" {
 		return invalid(errors.New("the name is empty"), "schedule")
 	}
-	err = h.client.SendEvent(ctx, schedule.Prefix+h.Name, Event{Name: schedule.Event, Payload: payload, Actor: c.Actor})
+	change := SendRequest{Name: schedule.Event, Payload: payload, Actor: c.Actor}
+	err = h.client.SendEvent(ctx, schedule.Prefix+h.Name, change)
 	if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
 	}

@@ -267,7 +267,7 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		}
 		// What makes no sense changes nothing, whoever sends it.
 		for _, text := range []string{`5`, `{"op":"update","spec":{"cron":"x"}}`, `{"op":"update","labels":{"=":""}}`} {
-			ev := pawl.Event{Name: "pawl.schedule", Payload: []byte(text)}
+			ev := pawl.SendRequest{Name: "pawl.schedule", Payload: []byte(text)}
 			if err := e.SendEvent(ctx, "schedule:s", ev); err != nil {
 				t.Fatal(err)
 			}

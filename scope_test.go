@@ -19,11 +19,11 @@ func TestWithCancelEndsAScope(t *testing.T) {
 	})
 	var d diary
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
-		outside := pawl.EventAsync[string](ctx, "outside")
+		outside := pawl.Event[string]("outside").WaitAsync(ctx)
 		scope, cancel := pawl.WithCancel(ctx)
 		inner, _ := pawl.WithCancel(scope)
 		all := []pawl.Waitable{
-			pawl.EventAsync[none](scope, "inside"),
+			pawl.Event[none]("inside").WaitAsync(scope),
 			pawl.ChildAsync(scope, "child", child, none{}),
 			pawl.Async(scope, "runs", func(ctx context.Context) (none, error) {
 				<-ctx.Done()
@@ -35,7 +35,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 			pawl.Go(scope, "branch", func(ctx pawl.Context) (none, error) {
 				return none{}, pawl.Sleep(ctx, "sleep", time.Hour)
 			}),
-			pawl.EventAsync[none](inner, "inner"),
+			pawl.Event[none]("inner").WaitAsync(inner),
 		}
 		if err := pawl.Sleep(ctx, "a while", time.Minute); err != nil {
 			return "", err
@@ -60,7 +60,7 @@ func TestWithCancelEndsAScope(t *testing.T) {
 		e.Skip(2 * time.Minute)
 		d.wantSorted(t, "stopped undo") // a step that was told to stop has ended before its work has
 		e.Crash()                       // the body is called again, and finds the same
-		if err := r.Send(t.Context(), "outside", "fine"); err != nil {
+		if err := pawl.Event[string]("outside").Send(t.Context(), e, r.ID, "fine"); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.Result(t.Context()); got != "fine" || err != nil {
@@ -106,7 +106,7 @@ func TestFirstOfTwo(t *testing.T) {
 		if _, err := loser.Get(ctx); !errors.Is(err, pawl.ErrCancelled) {
 			t.Errorf("%v", err)
 		}
-		timer := pawl.EventAsync[none](ctx, "never")
+		timer := pawl.Event[none]("never").WaitAsync(ctx)
 		timer.Cancel()
 		if _, err := timer.Get(ctx); !errors.Is(err, pawl.ErrCancelled) {
 			t.Errorf("%v", err)

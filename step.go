@@ -50,31 +50,11 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	case err == nil && fn == nil:
 		err = errNoFunction
 	case err == nil && o.queue != "" && !ctx.of().host.knows(o.queue):
-		err = fmt.Errorf("a function in the body cannot leave its process: use pawl.Call for queue %q, or give "+
+		err = fmt.Errorf("a function in the body cannot leave its process: use Handler.Call for queue %q, or give "+
 			"the queue limits in Config.Queues", o.queue)
 	}
 	return begin[Out](ctx, name, &core.StepSpec{Kind: core.KindTask, Type: body.TypeLocal},
 		core.Schedule{}, run, o, err)
-}
-
-// Call runs a handler of that name on a task queue, which has its own slots; see [Engine.Serve]. The same rules
-// hold as for [Step].
-func Call[Out any](ctx Context, name, handler string, in any, opts ...StepOption) (Out, error) {
-	return CallAsync[Out](ctx, name, handler, in, opts...).Get(ctx)
-}
-
-// CallAsync begins a Call and does not wait for it.
-func CallAsync[Out any](ctx Context, name, handler string, in any, opts ...StepOption) *Future[Out] {
-	b := ctx.of()
-	o, err := b.options(core.KindTask, name, opts)
-	if err == nil {
-		err = wrap("handler", checkName(handler))
-	}
-	spec := &core.StepSpec{Kind: core.KindTask, Type: body.HandlerType(handler)}
-	if err == nil {
-		spec.Input, err = b.host.input(b.host.codec, fmt.Sprintf("the input of step %q", name), in)
-	}
-	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 }
 
 // Child runs another workflow as a run of its own and waits for its result. It inherits what is left of this run's
@@ -128,18 +108,6 @@ func SleepUntil(ctx Context, name string, t time.Time) error {
 	cmd := core.Schedule{Until: max(policy.At(t), 1)}
 	_, err := begin[struct{}](ctx, name, &core.StepSpec{Kind: core.KindSleep}, cmd, nil, stepOptions{}, nil).Get(ctx)
 	return err
-}
-
-// WaitEvent waits for an event that [Client.SendEvent] sends; one that came before is kept and taken at once. The
-// name is the event's. With [Within] the error is ErrDeadlineExceeded if none comes in time.
-func WaitEvent[T any](ctx Context, event string, opts ...StepOption) (T, error) {
-	return EventAsync[T](ctx, event, opts...).Get(ctx)
-}
-
-// EventAsync begins to wait for an event and returns.
-func EventAsync[T any](ctx Context, event string, opts ...StepOption) *Future[T] {
-	o, err := ctx.of().options(core.KindWait, event, opts)
-	return begin[T](ctx, event, &core.StepSpec{Kind: core.KindWait, Event: event}, core.Schedule{}, nil, o, err)
 }
 
 // options are those of the workflow, of its step, and of the call. An option of the call itself must have an

@@ -54,7 +54,7 @@ func Example() {
 func ExampleSendIn() {
 	ctx := context.Background()
 	w := pawl.Define("order", func(ctx pawl.Context, _ any) (string, error) {
-		return pawl.WaitEvent[string](ctx, "paid")
+		return pawl.Event[string]("paid").Wait(ctx)
 	})
 	eng, _ := pawl.Open(ctx, pawl.Config{Database: "memory:", Workflows: []pawl.Definition{w}})
 	defer func() { _ = eng.Close() }()

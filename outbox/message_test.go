@@ -18,7 +18,7 @@ type recorder struct {
 	pawl.Client
 	mu     sync.Mutex
 	starts []pawl.StartRequest
-	events []pawl.Event
+	events []pawl.SendRequest
 	runs   []string // of the events
 }
 
@@ -29,7 +29,7 @@ func (r *recorder) StartRun(_ context.Context, req pawl.StartRequest) (pawl.Star
 	return pawl.Started{}, nil
 }
 
-func (r *recorder) SendEvent(_ context.Context, run string, e pawl.Event) error {
+func (r *recorder) SendEvent(_ context.Context, run string, e pawl.SendRequest) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs, r.events = append(r.runs, run), append(r.events, e)
@@ -117,7 +117,7 @@ func TestReadsAllFormats(t *testing.T) {
 			if !reflect.DeepEqual(got.starts, []pawl.StartRequest{full, plain}) {
 				t.Errorf("starts:\n%+v\nwant:\n%+v", got.starts, []pawl.StartRequest{full, plain})
 			}
-			event := pawl.Event{Name: "paid", ID: "outbox:c", Payload: []byte("7")}
+			event := pawl.SendRequest{Name: "paid", ID: "outbox:c", Payload: []byte("7")}
 			if got.runs[0] != "order-1" || !reflect.DeepEqual(got.events[0], event) {
 				t.Errorf("event for %s: %+v, want %+v", got.runs[0], got.events[0], event)
 			}
@@ -128,7 +128,7 @@ func TestReadsAllFormats(t *testing.T) {
 // TestOldRowsReachTheEngine relays rows of the time before formats into a real engine.
 func TestOldRowsReachTheEngine(t *testing.T) {
 	w := pawl.Define("order", func(ctx pawl.Context, n int) (int, error) {
-		paid, err := pawl.WaitEvent[int](ctx, "paid")
+		paid, err := pawl.Event[int]("paid").Wait(ctx)
 		return n + paid, err
 	})
 	e := openEngine(t, pawl.Config{}, w)

@@ -137,7 +137,7 @@ func (c *losesAnswers) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.
 	return s, errors.Join(err, c.lost())
 }
 
-func (c *losesAnswers) SendEvent(ctx context.Context, id string, e pawl.Event) error {
+func (c *losesAnswers) SendEvent(ctx context.Context, id string, e pawl.SendRequest) error {
 	return errors.Join(c.Client.SendEvent(ctx, id, e), c.lost())
 }
 
@@ -158,11 +158,11 @@ func (s shop) relayAll(ctx context.Context, c pawl.Client) error {
 // purchase is a workflow that ends with its second event: a repeated second event finds a run that has ended.
 func purchase() *pawl.Workflow[int, string] {
 	return pawl.Define("purchase", func(ctx pawl.Context, n int) (string, error) {
-		a, err := pawl.WaitEvent[int](ctx, "paid")
+		a, err := pawl.Event[int]("paid").Wait(ctx)
 		if err != nil {
 			return "", err
 		}
-		b, err := pawl.WaitEvent[int](ctx, "shipped")
+		b, err := pawl.Event[int]("shipped").Wait(ctx)
 		return fmt.Sprint(n, a, b), err
 	})
 }
@@ -173,7 +173,7 @@ func placeOrder(ctx context.Context, box *outbox.Outbox, tx outbox.Tx, n int) er
 	err := tx(ctx, "INSERT INTO orders VALUES ($1)", id)
 	err = errors.Join(err, outbox.StartIn(ctx, box, tx, purchase(), id, n))
 	for _, event := range []string{"paid", "shipped"} {
-		err = errors.Join(err, outbox.SendIn(ctx, box, tx, id, event, n))
+		err = errors.Join(err, outbox.SendIn(ctx, box, tx, id, pawl.Event[int](event), n))
 	}
 	return err
 }
@@ -219,7 +219,7 @@ func TestRelaysExactlyOnce(t *testing.T) {
 }
 
 func TestKeepsWhatCanNeverBeDelivered(t *testing.T) {
-	w := pawl.Define("order", func(ctx pawl.Context, _ int) (int, error) { return pawl.WaitEvent[int](ctx, "never") })
+	w := pawl.Define("order", func(ctx pawl.Context, _ int) (int, error) { return pawl.Event[int]("never").Wait(ctx) })
 	e := openEngine(t, pawl.Config{}, w)
 	s := openShop(t, outbox.Config{})
 	tx := outbox.SQLTx(s)
@@ -244,7 +244,7 @@ func TestKeepsWhatCanNeverBeDelivered(t *testing.T) {
 // addLater is a workflow that ends with an event.
 func addLater(name string) *pawl.Workflow[int, int] {
 	return pawl.Define(name, func(ctx pawl.Context, n int) (int, error) {
-		more, err := pawl.WaitEvent[int](ctx, "more")
+		more, err := pawl.Event[int]("more").Wait(ctx)
 		return n + more, err
 	})
 }
@@ -302,7 +302,7 @@ func TestReachesTheChain(t *testing.T) {
 	const events = 20
 	type ledger struct{ Paid []int }
 	w := pawl.Define("collect", func(ctx pawl.Context, l ledger) (string, error) {
-		n, err := pawl.WaitEvent[int](ctx, "paid")
+		n, err := pawl.Event[int]("paid").Wait(ctx)
 		if err != nil {
 			return "", err
 		}

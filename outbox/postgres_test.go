@@ -216,7 +216,7 @@ func (c *cutsConnections) StartRun(ctx context.Context, r pawl.StartRequest) (pa
 	return got, errors.Join(err, c.cut(ctx))
 }
 
-func (c *cutsConnections) SendEvent(ctx context.Context, id string, ev pawl.Event) error {
+func (c *cutsConnections) SendEvent(ctx context.Context, id string, ev pawl.SendRequest) error {
 	return errors.Join(c.Client.SendEvent(ctx, id, ev), c.cut(ctx))
 }
 
@@ -293,7 +293,7 @@ func (k *killsItself) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.S
 	return got, errors.Join(err, k.kill())
 }
 
-func (k *killsItself) SendEvent(ctx context.Context, id string, ev pawl.Event) error {
+func (k *killsItself) SendEvent(ctx context.Context, id string, ev pawl.SendRequest) error {
 	return errors.Join(k.Client.SendEvent(ctx, id, ev), k.kill())
 }
 
@@ -393,7 +393,7 @@ func testPostgresCodec(t *testing.T, dsn string) {
 		t.Run(name, func(t *testing.T) {
 			b := openPgShop(t, dsn, outbox.Config{Codec: codec})
 			w := pawl.Define("echo", func(ctx pawl.Context, in string) (string, error) {
-				more, err := pawl.WaitEvent[string](ctx, "more")
+				more, err := pawl.Event[string]("more").Wait(ctx)
 				return in + more, err
 			})
 			e := openEngine(t, pawl.Config{Codec: codec}, w)

@@ -97,7 +97,7 @@ func (r *row) deliver(ctx context.Context, c pawl.Client) error {
 	id := "outbox:" + r.id
 	m := r.message
 	if m.Start == nil {
-		return c.SendEvent(ctx, m.Run, pawl.Event{Name: m.Event, ID: id, Payload: m.Body})
+		return c.SendEvent(ctx, m.Run, pawl.SendRequest{Name: m.Event, ID: id, Payload: m.Body})
 	}
 	req := pawl.StartRequest(*m.Start)
 	if req.Key == "" {

@@ -45,14 +45,14 @@ func StartIn[In, Out any](ctx context.Context, o *Outbox, tx Tx, w *pawl.Workflo
 }
 
 // SendIn sends an event when the caller's transaction commits. The run is named by its workflow id or its run id.
-func SendIn(ctx context.Context, o *Outbox, tx Tx, run, event string, payload any) error {
-	return pawl.SendEvent(ctx, &txClient{outbox: o, tx: tx}, run, event, payload)
+func SendIn[T any](ctx context.Context, o *Outbox, tx Tx, run string, event pawl.Event[T], payload T) error {
+	return event.Send(ctx, &txClient{outbox: o, tx: tx}, run, payload)
 }
 
 // txClient is a client that does nothing yet: it writes what it is asked for into the caller's transaction. A workflow
 // can therefore check itself, encode its input and apply options as it does for an engine.
 type txClient struct {
-	pawl.Client // nil: Workflow.Start and pawl.SendEvent call only the methods below
+	pawl.Client // nil: Workflow.Start and Event.Send call only the methods below
 
 	outbox *Outbox
 	tx     Tx
@@ -65,8 +65,8 @@ func (c *txClient) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Star
 	return pawl.Started{}, c.write(ctx, message{Start: &s})
 }
 
-func (c *txClient) SendEvent(ctx context.Context, run string, e pawl.Event) error {
-	return c.write(ctx, message{Run: run, Event: e.Name, Body: e.Payload})
+func (c *txClient) SendEvent(ctx context.Context, run string, r pawl.SendRequest) error {
+	return c.write(ctx, message{Run: run, Event: r.Name, Body: r.Payload})
 }
 
 func (c *txClient) write(ctx context.Context, m message) error {

@@ -146,7 +146,8 @@ func TestFlowEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Send(t.Context(), "hello", greeting{"ada"}); err != nil {
+		hello := pawl.SendRequest{Name: "hello", Payload: []byte(`{"who":"ada"}`)} // a flow's events are JSON
+		if err := e.SendEvent(t.Context(), r.ID, hello); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.Result(t.Context()); got.Who != "ada" || err != nil {
@@ -319,7 +320,7 @@ func TestFlowOperated(t *testing.T) {
 		"steps: [{name: a, task: {type: T}}]\n"+
 			"output: {who: \"${{ steps.a.output.who }}\"}\n"))
 	function := pawl.Define("function", func(ctx pawl.Context, _ any) (greeting, error) {
-		return pawl.Call[greeting](ctx, "a", "T", nil, pawl.Timeout("1h"))
+		return pawl.HandlerRef[any, greeting]("T").Call(ctx, "a", nil, pawl.Timeout("1h"))
 	})
 	pawltest.RunWith(t, pawl.Config{Codec: veiled{}}, func(t *testing.T, e *pawltest.Env) {
 		for _, w := range []interface {
@@ -444,7 +445,7 @@ func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
 		if err := e.Problem(r.ID); err != nil {
 			t.Error(err)
 		}
-		if err := r.Send(t.Context(), "paid", "in cash"); err != nil {
+		if err := pawl.Event[string]("paid").Send(t.Context(), e, r.ID, "in cash"); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.Result(t.Context()); err != nil || got != "in cash" {

@@ -190,7 +190,7 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 
 	e = library(t, path, order, shop, desk)
 	for id := range children {
-		if err := pawl.SendEvent(ctx, e, id, "paid", nil); err != nil && !errors.Is(err, pawl.ErrRunClosed) {
+		if err := pawl.Event[any]("paid").Send(ctx, e, id, nil); err != nil && !errors.Is(err, pawl.ErrRunClosed) {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestLibraryFormat1(t *testing.T) {
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%+v, %v", runs, err)
 	}
-	if err := pawl.SendEvent(t.Context(), e, runs[0].ID, "go", map[string]string{"by": "eve"}); err != nil {
+	if err := pawl.Event[any]("go").Send(t.Context(), e, runs[0].ID, map[string]string{"by": "eve"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := pawl.RunOf[string](e, "old-asking").Result(t.Context()); got != "hello dear bob, eve" || err != nil {

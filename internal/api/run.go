@@ -86,6 +86,8 @@ type Run struct {
 	RunLimit    Time            `json:"runDeadline,omitzero"`
 	Deadlines   []Deadline      `json:"deadlines,omitempty"` // both, with where they were set
 	Binding     *Deadline       `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
+	State       json.RawMessage `json:"state,omitempty"`     // what its body published last
+	StateAt     Time            `json:"stateAt,omitzero"`    // when it did
 	StartAt     Time            `json:"startAt,omitzero"`    // of a delayed start
 	StartedAt   Time            `json:"startedAt,omitzero"`
 	PausedAt    Time            `json:"pausedAt,omitzero"`

@@ -43,16 +43,17 @@ const (
 
 // Step is a step as it stands, with all of its attempts.
 type Step struct {
-	Step  string `json:"step"`            // its key: its name, of an item with its index: pages[3]
-	ID    int    `json:"id"`              // its number in the run, from 0
-	Name  string `json:"name"`            // as the definition has it
-	Item  *int   `json:"item,omitempty"`  // index among the items of a forEach
-	Group string `json:"group,omitempty"` // of an item: the key of its forEach
-	Items int    `json:"items,omitempty"` // of a forEach: how many items it has, those that have not begun included
-	Kind  string `json:"kind"`
-	Type  string `json:"type,omitempty"`  // of a task; else empty
-	Queue string `json:"queue,omitempty"` // of a task; empty: the engine's own workers
-	Event string `json:"event,omitempty"` // of a wait
+	Step   string `json:"step"`            // its key: its name, of an item with its index: pages[3]
+	ID     int    `json:"id"`              // its number in the run, from 0
+	Name   string `json:"name"`            // as the definition has it
+	Item   *int   `json:"item,omitempty"`  // index among the items of a forEach
+	Group  string `json:"group,omitempty"` // of an item: the key of its forEach
+	Items  int    `json:"items,omitempty"` // of a forEach: how many items it has, those that have not begun included
+	Kind   string `json:"kind"`
+	Type   string `json:"type,omitempty"`   // of a task; else empty
+	Queue  string `json:"queue,omitempty"`  // of a task; empty: the engine's own workers
+	Event  string `json:"event,omitempty"`  // of a wait
+	Update string `json:"update,omitempty"` // of a wait for an update
 
 	Phase  StepPhase `json:"phase"`
 	Reason string    `json:"reason,omitempty"` // why it was not tried again

@@ -37,7 +37,7 @@ var (
 				return 0, err
 			}
 		}
-		_, err := pawl.WaitEvent[int](ctx, "end")
+		_, err := pawl.Event[int]("end").Wait(ctx)
 		return steps, err
 	})
 )
@@ -151,7 +151,7 @@ func goResume(ctx context.Context, s *session) (Row, error) {
 		return Row{}, err
 	}
 	run = pawl.RunOf[int](eng, run.ID)
-	if err = run.Send(ctx, "end", 1); err == nil {
+	if err = pawl.Event[int]("end").Send(ctx, eng, run.ID, 1); err == nil {
 		_, err = run.Result(ctx)
 	}
 	row := Row{Value: float64(time.Since(began).Milliseconds()), Unit: "ms", CPU: stop().cpu.Seconds()}

@@ -22,6 +22,7 @@ type Branch struct {
 	causes core.Causes    // of what it decides next; see causes.go
 	scope  *Scope         // that it was begun in
 	scopes int            // scopes it has made so far
+	place  core.Place     // where it is, for what it publishes
 
 	index  int // in Session.branches
 	state  branchState
@@ -93,6 +94,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	spec.Detached = sc.isDetached()
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
 		st.asked = true // found by its key alone, for others of the run before are made again
+		b.moveOn(spec.Name)
 		return st
 	}
 	if st := s.refusal(b, sc, spec); st != nil {
@@ -103,6 +105,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	if !s.Replays(b) {
 		st := s.step(spec.Name)
 		st.record.Spec, st.asked, st.scope = spec, true, sc
+		b.moveOn(spec.Name)
 		s.offer(st, fn)
 		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
 		b.decided(st)
@@ -148,7 +151,7 @@ func sameStep(a, b *core.StepSpec) bool {
 	case core.KindSleep:
 		return true
 	case core.KindWait:
-		return a.Event == b.Event
+		return a.Event == b.Event && a.Update == b.Update
 	case core.KindChild:
 		return a.Type == b.Type
 	default:
@@ -162,12 +165,18 @@ func Describe(spec *core.StepSpec) string {
 	case core.KindSleep:
 		return fmt.Sprintf("sleep %q", spec.Name)
 	case core.KindWait:
+		if spec.Update != "" {
+			return fmt.Sprintf("wait %q for update %q", spec.Name, spec.Update)
+		}
 		return fmt.Sprintf("wait %q for event %q", spec.Name, spec.Event)
 	case core.KindChild:
 		return fmt.Sprintf("child %q of workflow %q", spec.Name, spec.Type)
 	default:
 		if spec.Type == TypeBranch {
 			return branchText(spec.Name)
+		}
+		if spec.Type == TypeAnswer {
+			return answerText(spec.Name)
 		}
 		if spec.Type == TypeLocal {
 			return fmt.Sprintf("step %q", spec.Name)
@@ -198,12 +207,18 @@ func (s *Session) Mark(key string, value []byte, causes core.Causes) {
 
 // note records a decision that follows from some failures.
 func (s *Session) note(taskType, key string, m core.Mark) {
-	m.Spec = &core.StepSpec{Name: key, Def: -1, Type: taskType}
+	m.Spec = s.noted(taskType, key, m.Output)
+	s.commands = append(s.commands, m)
+}
+
+// noted makes a decision known that is about to be recorded.
+func (s *Session) noted(taskType, key string, value []byte) *core.StepSpec {
+	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
 	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
-	st.record.Spec, st.record.Output, st.record.Phase = m.Spec, m.Output, core.StepSucceeded
+	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
-	s.commands = append(s.commands, m)
+	return spec
 }
 
 // version returns what the run goes by, and decides it where nothing has. A run that was beyond this point before the

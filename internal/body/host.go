@@ -54,6 +54,7 @@ type Host struct {
 
 	mu    sync.Mutex
 	table *Table[*liveSession]
+	asked map[core.RunID][]*Asked // updates that callers wait for
 }
 
 var (
@@ -65,7 +66,7 @@ var (
 // NewHost returns a host. The values of the context are those of the bodies' contexts. It may be used when it knows
 // its engine; see [Host.Attach].
 func NewHost(ctx context.Context, cfg Config) *Host {
-	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession]()}
+	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession](), asked: map[core.RunID][]*Asked{}}
 	if h.shell == nil {
 		h.shell = &process{}
 	}
@@ -172,6 +173,7 @@ func (h *Host) Forget(run core.RunID) {
 		l.session.Discard()
 		l.unlock()
 	}
+	h.lookAgain(run)
 	h.clearStuck(run) // last, since a session may find until its end that it cannot go on
 }
 
@@ -179,6 +181,13 @@ func (h *Host) Forget(run core.RunID) {
 func (h *Host) Reset(generation int, lives func(core.RunID) bool) {
 	h.mu.Lock()
 	all := h.table.Reset(generation, lives)
+	for run, asked := range h.asked {
+		if lives(run) {
+			for _, a := range asked {
+				a.tell()
+			}
+		}
+	}
 	h.mu.Unlock()
 	end(all)
 }
@@ -187,6 +196,12 @@ func (h *Host) Reset(generation int, lives func(core.RunID) bool) {
 func (h *Host) Close() {
 	h.mu.Lock()
 	all := h.table.Close()
+	for _, asked := range h.asked {
+		for _, a := range asked {
+			close(a.again)
+		}
+	}
+	clear(h.asked)
 	h.mu.Unlock()
 	end(all)
 	h.cancel()

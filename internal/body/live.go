@@ -70,10 +70,13 @@ func (l *liveSession) carryOut(r *Ready) {
 		l.answerAll(NotReached)
 	}
 	if len(r.Send) > 0 {
-		h.engine.Do(s.run, s.decider, r.Send, l.answered)
+		h.engine.Do(s.run, s.decider, r.Send, l.doneWith(r.Send))
 	}
 	for _, in := range r.Report {
 		h.engine.Report(s.run, in)
+	}
+	if len(r.Refused) > 0 {
+		h.refuse(s.run, r.Refused)
 	}
 	for t, change := range r.Timers {
 		l.setTimer(Timer(t), change)
@@ -112,6 +115,9 @@ func (l *liveSession) start() {
 		limit = l.host.cfg.TaskLimit
 	}
 	l.launch(l.session.Start(limit), w.Body)
+	for _, u := range l.host.offered(l.session.run) {
+		l.session.Offer(u)
+	}
 }
 
 // launch executes a branch in a goroutine. The session is locked until the branch's thread is whole.
@@ -120,6 +126,18 @@ func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
 	b.thread = t
 	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
 	return t
+}
+
+// doneWith returns what the engine's loop calls when it has taken the inputs. Callers of updates have to look again if
+// one was answered, and if something was refused: the run may be paused.
+func (l *liveSession) doneWith(inputs []core.Input) func(error) {
+	answered := answers(inputs)
+	return func(err error) {
+		l.answered(err)
+		if answered || err != nil {
+			l.host.lookAgain(l.session.run)
+		}
+	}
 }
 
 // answered is called by the engine's loop.

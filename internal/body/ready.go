@@ -23,6 +23,8 @@ type Ready struct {
 	Send []core.Input
 	// Report are ends of attempts for the engine that are no part of a commit.
 	Report []core.Input
+	// Refused are updates that the body does not accept.
+	Refused []Refusal
 	// Timers are changes, by timer.
 	Timers [timers]TimerChange
 	// Wake are branches that go on. Those of a session that is over leave the body.

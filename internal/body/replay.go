@@ -27,7 +27,9 @@ func (s *Session) next(b *Branch) *Step {
 // follow notes that the branch has come to its next recorded decision. With the last one of all, decisions are no
 // longer held back.
 func (s *Session) follow(b *Branch) {
-	s.recorded[b.prefix][b.cursor].asked = true
+	st := s.recorded[b.prefix][b.cursor]
+	st.asked = true
+	b.moveOn(st.key)
 	b.cursor++
 	s.unread--
 	switch {
@@ -116,6 +118,7 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 		return nil
 	case next == nil && known == nil && !s.branchKnown(key):
 		s.note(TypeBranch, key, core.Mark{Causes: copied(parent.causes)})
+		parent.moveOn(key)
 	default:
 		s.noteStray(key)
 	}
@@ -212,6 +215,7 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 	if n = g.room(); n > 0 {
 		begun := strconv.AppendInt(nil, int64(n), 10)
 		s.note(TypeBranch, key, core.Mark{Output: begun, Causes: copied(parent.causes)})
+		parent.moveOn(key)
 	}
 	return n, true
 }

@@ -15,11 +15,14 @@ const (
 	TypeHook   = "go-hook" // a function of the definition
 	TypeMark   = "mark"    // recorded, never executed
 	TypeBranch = "branch"  // recorded where the body begins branches, never executed
+	TypeAnswer = "answer"  // recorded where the body answers an update, never executed
 )
 
 // Notes reports whether a step of that type only notes what a body has decided: it is nothing that people look for
 // among the steps.
-func Notes(taskType string) bool { return taskType == TypeMark || taskType == TypeBranch }
+func Notes(taskType string) bool {
+	return taskType == TypeMark || taskType == TypeBranch || taskType == TypeAnswer
+}
 
 // HandlerType returns the task type of a handler. The prefix keeps it apart from the built-in types.
 func HandlerType(name string) string { return handlerPrefix + name }
@@ -67,6 +70,10 @@ type Session struct {
 	attempts  int // attempts of local steps that need this session
 	pending   int // commits on their way to the engine
 
+	offers   []*Update // that no branch has yet
+	takers   []*Step   // that branches wait for updates with
+	accepted []*Update // by this call
+
 	commands []core.Command // decided and not sent
 	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
 	branches []*Branch      // all that have not ended
@@ -94,11 +101,12 @@ type Step struct {
 	record    engine.Step
 	mark      bool // it only notes a decision of the body's, in no order
 	closed    bool
-	confirmed bool // its end is durable: its instant is known
-	asked     bool // the body has come to it in this call
-	follows   bool // from a step that failed
-	cancelled bool // the body has cancelled it
-	refused   bool // it never began, because its scope or its run had ended; nothing is recorded of it
+	confirmed bool    // its end is durable: its instant is known
+	asked     bool    // the body has come to it in this call
+	follows   bool    // from a step that failed
+	cancelled bool    // the body has cancelled it
+	refused   bool    // it never began, because its scope or its run had ended; nothing is recorded of it
+	offer     *Update // that the wait may take
 	scope     *Scope
 	fn        Func
 	changed   Signal
@@ -261,6 +269,9 @@ func (s *Session) settle() {
 	}
 	if s.closing != nil {
 		s.closeRun()
+		return
+	}
+	if s.handOut(); s.running > 0 {
 		return
 	}
 	s.stop(TimerTask)

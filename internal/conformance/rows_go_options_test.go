@@ -78,7 +78,7 @@ func activity(o temporal.ActivityOptions) pawl.StepOption { return temporal.Acti
 
 func temporalScheduleToStartOption(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
-		_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, activity(temporal.ActivityOptions{
+		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, activity(temporal.ActivityOptions{
 			ScheduleToStartTimeout: time.Minute, StartToCloseTimeout: time.Hour,
 		}), pawl.Queue("nobody"))
 		var step *pawl.StepError

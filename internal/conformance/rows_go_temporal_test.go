@@ -124,7 +124,8 @@ func temporalTaskTimeout(t *testing.T) {
 // temporalScheduleToStart is per attempt and never retried.
 func temporalScheduleToStart(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (string, error) {
-		_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"),
+		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("q"),
+			pawl.QueueTimeout("1m"),
 			pawl.Retry("fixed(5, 2m)"))
 		isErr(t, err, pawl.ErrTimedOut)
 		var step *pawl.StepError
@@ -158,7 +159,8 @@ func temporalScheduleToStart(t *testing.T) {
 }
 
 var exhausts = pawl.Define("exhausts", func(ctx pawl.Context, _ nothing) (int, error) {
-	_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("q"), pawl.QueueTimeout("1m"),
+	_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("q"),
+		pawl.QueueTimeout("1m"),
 		pawl.Retry("fixed(3, 2m)"))
 	var step *pawl.StepError
 	if !errors.As(err, &step) || !errors.Is(err, pawl.ErrRetriesExhausted) {

@@ -17,7 +17,7 @@ func zartEventWait(t *testing.T) {
 		if err := pawl.Sleep(ctx, "first", first); err != nil {
 			return "", err
 		}
-		if _, err := pawl.WaitEvent[string](ctx, "paid", pawl.Within("1h")); err != nil {
+		if _, err := pawl.Event[string]("paid").Wait(ctx, pawl.Within("1h")); err != nil {
 			isErr(t, err, pawl.ErrDeadlineExceeded)
 			// Trap: the body handles it and goes on, also when it is called again.
 			if err := pawl.Do(ctx, "remind", func(context.Context) error { return nil }); err != nil {
@@ -29,15 +29,15 @@ func zartEventWait(t *testing.T) {
 		return "paid", pawl.Sleep(ctx, "ship", "2h")
 	})
 	strict := pawl.Define("strict", func(ctx pawl.Context, _ nothing) (string, error) {
-		return pawl.WaitEvent[string](ctx, "paid", pawl.Within("1h"))
+		return pawl.Event[string]("paid").Wait(ctx, pawl.Within("1h"))
 	})
 	open := pawl.Define("open", func(ctx pawl.Context, _ nothing) (string,
 		error,
 	) {
-		return pawl.WaitEvent[string](ctx, "paid")
+		return pawl.Event[string]("paid").Wait(ctx)
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
-		pay := func() error { return pawl.SendEvent(t.Context(), e, "run", "paid", "in full") }
+		pay := func() error { return pawl.Event[string]("paid").Send(t.Context(), e, "run", "in full") }
 		ends := func(r pawl.Run[string], want string) {
 			t.Helper()
 			if got, err := result(t, e, r); err != nil || got != want {
@@ -87,7 +87,7 @@ func zartCancel(t *testing.T) {
 		case "sleep":
 			return 0, pawl.Sleep(ctx, "s", "1d")
 		case "wait":
-			return pawl.WaitEvent[int](ctx, "never", pawl.Within("1d"))
+			return pawl.Event[int]("never").Wait(ctx, pawl.Within("1d"))
 		default:
 			return pawl.Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") },
 				pawl.Retry("fixed(2, 1d)"))
@@ -172,7 +172,7 @@ func zartRestart(t *testing.T) {
 				return "", err
 			}
 		}
-		return pawl.WaitEvent[string](ctx, "go", pawl.Within("2h"))
+		return pawl.Event[string]("go").Wait(ctx, pawl.Within("2h"))
 	}, pawl.RunTimeout("1d"))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		again := func(id string, want string, opts ...pawl.StartOption) {
@@ -182,7 +182,7 @@ func zartRestart(t *testing.T) {
 				isErr(t, err, pawl.ErrConflict) // trap: a run that goes on is not rerun beside itself
 			}
 			send := func() {
-				isErr(t, pawl.SendEvent(t.Context(), e, "run", "go", "on"), nil)
+				isErr(t, pawl.Event[string]("go").Send(t.Context(), e, "run", "on"), nil)
 			}
 			send()
 			if _, err := pawl.RunOf[string](e, id).Result(t.Context()); err != nil {
@@ -227,7 +227,7 @@ func zartPause(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		return pawl.WaitEvent[string](ctx, "go", pawl.Within("2h"))
+		return pawl.Event[string]("go").Wait(ctx, pawl.Within("2h"))
 	})
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		pause := func() {
@@ -247,7 +247,7 @@ func zartPause(t *testing.T) {
 		if got := time.Until(e.Step("run", "go").Next); got != 2*time.Hour {
 			t.Errorf("after the pause the wait has %s, want 2h", got)
 		}
-		isErr(t, r.Send(t.Context(), "go", "on"), nil)
+		isErr(t, pawl.Event[string]("go").Send(t.Context(), e, r.ID, "on"), nil)
 		if got, err := result(t, e, r); err != nil || got != "on" {
 			t.Errorf("%q, %v", got, err)
 		}

@@ -76,7 +76,7 @@ func zartExecutionTimeout(t *testing.T) {
 				case "sleep":
 					return 0, pawl.Sleep(ctx, "s", "365d")
 				case "wait":
-					return pawl.WaitEvent[int](ctx, "never")
+					return pawl.Event[int]("never").Wait(ctx)
 				default:
 					slow := func(ctx context.Context) (int, error) { return 0, idle(ctx, 24*time.Hour) }
 					return 0, pawl.All(ctx, pawl.Async(ctx, "a", slow), pawl.Async(ctx, "b", slow))
@@ -205,7 +205,8 @@ func zartTimeoutIsTerminal(t *testing.T) {
 func zartNoAttemptAfterDeadline(t *testing.T) {
 	calls := 0
 	w := pawl.Define("w", func(ctx pawl.Context, _ nothing) (nothing, error) {
-		_, err := pawl.Call[int](ctx, "s", "handler", nothing{}, pawl.Queue("later"), pawl.Timeout("10m"))
+		_, err := pawl.HandlerRef[any, int]("handler").Call(ctx, "s", nothing{}, pawl.Queue("later"),
+			pawl.Timeout("10m"))
 		isErr(t, err, pawl.ErrTimedOut)
 		_, err = pawl.Step(ctx, "retried", func(context.Context) (int, error) {
 			calls++
@@ -340,7 +341,7 @@ func zartThreeWay(t *testing.T) {
 		look("exhausted", func(context.Context) (int, error) { return 0, &cardDeclined{"4711"} },
 			pawl.Retry("fixed(3, 1s)"))
 		look("late", func(ctx context.Context) (int, error) { return 0, idle(ctx, time.Hour) }, pawl.Timeout("1s"))
-		_, err := pawl.WaitEvent[int](ctx, "never", pawl.Within("1s"))
+		_, err := pawl.Event[int]("never").Wait(ctx, pawl.Within("1s"))
 		outcomes = append(outcomes, fmt.Sprint(errors.Is(err, pawl.ErrDeadlineExceeded)))
 		return 1, pawl.Sleep(ctx, "rest", "1h")
 	})

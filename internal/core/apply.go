@@ -47,6 +47,12 @@ func Apply(r *Run, at Time, rec Record) {
 		r.Signals = append(r.Signals, Signal{
 			Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken,
 		})
+	case StatePublished:
+		r.applyPublished(at, rec)
+	case UpdateAccepted:
+		r.applyAccepted(rec)
+	case UpdateAnswered:
+		r.applyAnswered(rec)
 	case StepBegan:
 		r.applyBegan(at, rec)
 	case StepOmitted:
@@ -97,6 +103,7 @@ func (r *Run) applyReopened(rec RunReopened) {
 		r.unfollow(id)
 	}
 	r.byKey = nil
+	r.forgetPlaces()
 }
 
 func (r *Run) applyStopping(rec RunStopping) {
@@ -190,7 +197,10 @@ func (r *Run) applyStep(at Time, rec Record) {
 		}
 		r.noteClosed(rec.Step)
 	case StepReset:
-		r.bodyPending = r.bodyPending || rec.Restart
+		if rec.Restart {
+			r.bodyPending = true
+			r.forgetPlaces()
+		}
 		r.change(rec.Step, func(s *Step) { s.reset(at, rec) })
 	case StepPolicy:
 		r.change(rec.Step, func(s *Step) { s.Policy = rec.Policy })

@@ -82,6 +82,7 @@ func (m *machine) nextHooks() bool {
 
 // end writes the terminal phase and what follows it in the chain.
 func (m *machine) end(phase RunPhase, f *policy.Failure) {
+	m.answerOpenUpdates()
 	next := m.next(phase, f)
 	rec := RunEnded{Phase: phase}
 	if next != nil {
@@ -152,7 +153,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Definition: m.r.Definition, Workflow: m.r.Workflow, WorkflowID: m.r.WorkflowID, Key: m.r.Key,
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
-		Signals: m.r.Signals, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
+		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()
@@ -239,6 +240,7 @@ func (m *machine) terminate(reason string) {
 	m.stopOpen("the run was terminated")
 	f := cancelled(because("the run was terminated", reason))
 	f.Type = typeTerminated
+	m.answerOpenUpdates()
 	m.emit(RunEnded{Phase: RunTerminated, Failure: f})
 	m.effect(Closed{Phase: RunTerminated})
 }

@@ -30,6 +30,11 @@ const (
 	tagBodyWaits
 	tagRunStopping
 	tagAttemptHeld
+	tagStatePublished
+	tagUpdateAccepted
+	tagUpdateAnswered
+
+	tagLast = tagUpdateAnswered
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
@@ -88,6 +93,12 @@ func tagOf(r Record) byte {
 		return tagRunStopping
 	case AttemptHeld:
 		return tagAttemptHeld
+	case StatePublished:
+		return tagStatePublished
+	case UpdateAccepted:
+		return tagUpdateAccepted
+	case UpdateAnswered:
+		return tagUpdateAnswered
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -147,6 +158,8 @@ func (c *coder) write(r Record) {
 		r.fields(c)
 	case AttemptHeld:
 		r.fields(c)
+	default:
+		c.writeOfBody(r)
 	}
 	c.close(outer)
 }
@@ -159,15 +172,18 @@ func (c *coder) read() (r Record) {
 	case tag == 0:
 		c.fail("a record without a tag")
 		return nil
-	case tag > tagAttemptHeld:
+	case tag > tagLast:
 		c.err = fmt.Errorf("%w: record type %d", ErrNewerEntry, tag)
 		return nil
 	}
 	outer := c.open()
-	if tag < tagStepBegan {
+	switch {
+	case tag < tagStepBegan:
 		r = c.readOfRun(tag)
-	} else {
+	case tag < tagStatePublished:
 		r = c.readOfStep(tag)
+	default:
+		r = c.readOfBody(tag)
 	}
 	c.close(outer)
 	return r

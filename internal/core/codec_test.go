@@ -44,6 +44,9 @@ var recordTypes = []Record{
 	BodyWaits{},
 	RunStopping{},
 	AttemptHeld{},
+	StatePublished{},
+	UpdateAccepted{},
+	UpdateAnswered{},
 }
 
 func TestRecordTypesAreComplete(t *testing.T) {

@@ -53,6 +53,7 @@ func (c *coder) spec(p **StepSpec) {
 	c.flag(&s.Spread)
 	c.flag(&s.Detached)
 	c.share(&s.Share)
+	c.text(&s.Update)
 	c.close(outer)
 }
 

@@ -52,6 +52,28 @@ type (
 	// CancelStep ends an open step of the body's own, as the body has decided. A step that has ended stays as it is.
 	CancelStep struct{ Key string }
 
+	// Publish shows a value to whoever looks at the run, in place of the one before.
+	Publish struct {
+		Branch, After string // where the body does so; see Place
+		Count         int
+		Value         []byte
+	}
+
+	// AcceptUpdate lets the open wait of that key take an update.
+	AcceptUpdate struct {
+		Key, Name, ID string
+		Payload       []byte
+	}
+
+	// AnswerUpdate answers an update, and marks where the body did.
+	AnswerUpdate struct {
+		Spec     *StepSpec
+		Name, ID string
+		Output   []byte
+		Failure  *policy.Failure
+		Causes
+	}
+
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
 	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
 	Consult struct{ Closed []StepID }
@@ -72,10 +94,13 @@ type Causes struct {
 	After []string // keys of the last decisions that follow from such failures, also of branches that it has joined
 }
 
-func (Schedule) command()   {}
-func (Skip) command()       {}
-func (Finish) command()     {}
-func (Mark) command()       {}
-func (CancelStep) command() {}
-func (Consult) command()    {}
-func (Close) command()      {}
+func (Schedule) command()     {}
+func (Skip) command()         {}
+func (Finish) command()       {}
+func (Mark) command()         {}
+func (CancelStep) command()   {}
+func (Publish) command()      {}
+func (AcceptUpdate) command() {}
+func (AnswerUpdate) command() {}
+func (Consult) command()      {}
+func (Close) command()        {}

@@ -38,6 +38,10 @@ const (
 
 	EventSignalReceived = "signal.received"
 
+	EventStatePublished = "state.published" // the body shows what it is at
+	EventUpdateAccepted = "update.accepted"
+	EventUpdateAnswered = "update.answered"
+
 	// A run's and a step's terminal phase follow these, an operation's name the last.
 	eventRun, eventStep, eventOperation = "run.", "step.", "operation."
 )

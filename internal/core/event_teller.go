@@ -115,6 +115,21 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		ev := t.event(at, EventSignalReceived)
 		ev.Name, ev.Data = rec.Name, rec.Payload
 		return append(out, ev)
+	case StatePublished:
+		ev := t.event(at, EventStatePublished)
+		ev.Data = rec.Value
+		return append(out, ev)
+	case UpdateAccepted:
+		ev := t.of(at, EventUpdateAccepted, rec.Step)
+		ev.Name = rec.Name
+		return append(out, ev)
+	case UpdateAnswered:
+		if rec.Carried {
+			return out
+		}
+		ev := t.event(at, EventUpdateAnswered)
+		ev.Name, ev.Data, ev.Failure = rec.Name, rec.Output, rec.Failure
+		return append(out, ev)
 	case Operated:
 		ev := t.of(at, eventOperation+rec.Op.String(), rec.Step)
 		ev.Actor, ev.Why = rec.Actor, rec.Reason
@@ -242,7 +257,7 @@ func (t *Teller) tellBegan(out []Event, at Time) []Event {
 		ev.NextAt = s.NextAt
 	case KindWait:
 		ev = t.of(at, EventStepSuspended, s.ID)
-		ev.Name = s.Spec.Event
+		ev.Name = s.Spec.Event + s.Spec.Update
 		if s.NextAt != 0 {
 			ev.Limit, ev.Deadline = policy.LimitWait, s.NextAt
 		}

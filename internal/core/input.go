@@ -27,6 +27,7 @@ type (
 		Chain              Chain
 		Keep               []Kept   // results of an earlier run that this one does not repeat
 		Signals            []Signal // what the run before it in the chain knew of events
+		Updates            []Update // that they have answered
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
 		Labels             Labels

@@ -155,6 +155,8 @@ func (m *machine) repeated(cmds []Command) (string, bool) {
 			key = stepKey(cmd.Spec.Name, cmd.Item)
 		case Mark:
 			key = cmd.Spec.Name
+		case AnswerUpdate:
+			key = cmd.Spec.Name
 		default:
 			continue
 		}
@@ -185,6 +187,12 @@ func (m *machine) command(cmd Command) {
 		if s, known := m.r.Lookup(cmd.Key); known && !s.Phase.Closed() {
 			m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))
 		}
+	case Publish:
+		m.emit(StatePublished(cmd))
+	case AcceptUpdate:
+		m.acceptUpdate(cmd)
+	case AnswerUpdate:
+		m.answerUpdate(cmd)
 	case Consult:
 		m.effect(cmd)
 	case Close:
@@ -229,6 +237,7 @@ func (m *machine) start(def *Definition, in Start) error {
 	}
 	m.emit(rec)
 	m.inherit(in.Signals)
+	m.inheritUpdates(in.Updates)
 	for _, k := range in.Keep {
 		spec := k.Spec
 		if k.Def >= 0 {

@@ -210,6 +210,27 @@ type (
 		At    Time // zero: removed
 	}
 
+	// StatePublished keeps the value that the run's body shows to whoever looks at the run.
+	StatePublished struct {
+		Branch, After string // where the body did so; see Place
+		Count         int
+		Value         []byte
+	}
+
+	// UpdateAccepted: the body takes an update, which ends a wait; a StepEnded with the update's input follows.
+	UpdateAccepted struct {
+		Name, ID string
+		Step     StepID
+	}
+
+	// UpdateAnswered answers an update.
+	UpdateAnswered struct {
+		Name, ID string
+		Output   []byte
+		Failure  *policy.Failure
+		Carried  bool // it came with the chain: a run before had answered it
+	}
+
 	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
@@ -247,3 +268,6 @@ func (StepPolicy) record()     {}
 func (DeadlineMoved) record()  {}
 func (Operated) record()       {}
 func (BodyWaits) record()      {}
+func (StatePublished) record() {}
+func (UpdateAccepted) record() {}
+func (UpdateAnswered) record() {}

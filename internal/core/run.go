@@ -54,7 +54,11 @@ type Run struct {
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
-	Output  []byte   // JSON
+	Updates []Update // that the body has accepted, and the latest answers of the chain
+	// Published is what the body shows of its state; nil: nothing.
+	Published *Published
+
+	Output  []byte // JSON
 	Failure *policy.Failure
 
 	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
@@ -189,6 +193,7 @@ type StepSpec struct {
 	Priority int32  // higher first among waiting attempts
 	Type     string // task type: exec, http, noop, fail, or the name of a worker's function
 	Event    string // KindWait: the event's name
+	Update   string // KindWait: the update's name, where it waits for one instead of an event
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one

@@ -36,7 +36,7 @@ func (m *machine) signal(in SignalReceived) error {
 	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if s.Phase == StepSuspended && s.Spec.Kind == KindWait && s.Spec.Event == in.Name {
+		if s.Phase == StepSuspended && s.Spec.waitsFor(in.Name) {
 			m.takeKept(s)
 			break
 		}
@@ -62,10 +62,15 @@ func (m *machine) expireWaits() {
 	}
 }
 
+// waitsFor reports whether the step is a wait for the event, not for an update.
+func (s *StepSpec) waitsFor(event string) bool {
+	return s.Kind == KindWait && s.Update == "" && s.Event == event
+}
+
 // takeKept ends a wait with the first kept event of its name, if there is one.
 func (m *machine) takeKept(s *Step) bool {
 	for i := range m.r.Signals {
-		if sig := &m.r.Signals[i]; sig.Name == s.Spec.Event && !sig.Taken {
+		if sig := &m.r.Signals[i]; s.Spec.waitsFor(sig.Name) && !sig.Taken {
 			m.emit(StepEnded{Step: s.ID, Phase: StepSucceeded, Output: sig.Payload, Signal: sig.Name})
 			return true
 		}

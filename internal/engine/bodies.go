@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -57,7 +58,9 @@ type Head struct {
 	Execution, Deadline       core.RunLimit
 	Parent                    core.Parent
 	Chain                     core.Chain
-	Stop                      *core.Stop // the body is asked to stop; nil: it is not
+	Updates                   []core.Update         // that were accepted, and the latest answers of the chain
+	Places                    map[string]core.Place // where branches have published values
+	Stop                      *core.Stop            // the body is asked to stop; nil: it is not
 }
 
 // Step is a step as a body sees it.
@@ -72,8 +75,9 @@ type Step struct {
 	Output      []byte
 	Failure     *policy.Failure
 	Dropped     bool
-	Kept        bool // taken over from an earlier run
-	Restarted   bool // by an operator, after it had closed
+	Kept        bool   // taken over from an earlier run
+	Restarted   bool   // by an operator, after it had closed
+	UpdateID    string // of the update that a wait has taken; empty: none, or one that is forgotten
 }
 
 // NewsOf makes news from a run's state: about the steps that closed, or about everything if closed is nil.
@@ -84,27 +88,33 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 		n.Head = &Head{
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
 			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
-			Stop: s.Stop,
+			Stop: s.Stop, Updates: slices.Clone(s.Updates), Places: s.Places(),
 		}
 		n.Steps = make([]Step, len(s.Steps))
 		for i := range s.Steps {
-			n.Steps[i] = stepNews(&s.Steps[i])
+			n.Steps[i] = stepNews(s, &s.Steps[i])
 		}
 		return n
 	}
 	n.Steps = make([]Step, len(closed))
 	for i, id := range closed {
-		n.Steps[i] = stepNews(&s.Steps[id])
+		n.Steps[i] = stepNews(s, &s.Steps[id])
 	}
 	return n
 }
 
-func stepNews(s *core.Step) Step {
-	return Step{
+func stepNews(r *core.Run, s *core.Step) Step {
+	n := Step{
 		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
 		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped, Kept: s.Kept,
 		Restarted: s.Restarted,
 	}
+	if s.Spec.Update != "" {
+		if u := r.TakenBy(s.ID); u != nil {
+			n.UpdateID = u.ID
+		}
+	}
+	return n
 }
 
 // bodyEffect consults a run's body, or makes the body be forgotten once the open batch is durable.

@@ -76,6 +76,10 @@ func (r *branchRunner) one(act *action) progress {
 		return r.race(act)
 	case doScope:
 		return r.scope(act)
+	case doPublish:
+		return r.publish(act)
+	case doUpdate:
+		return r.update(act)
 	case doVersion:
 		must(r.Version(act.name, 1, 2))
 		if act.nameFromResult {

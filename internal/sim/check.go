@@ -188,6 +188,13 @@ func same(a, b reflect.Value) bool {
 			}
 		}
 		return true
+	case reflect.Map:
+		for _, key := range a.MapKeys() {
+			if v := b.MapIndex(key); !v.IsValid() || !same(a.MapIndex(key), v) {
+				return false
+			}
+		}
+		return a.Len() == b.Len()
 	default:
 		return a.Equal(b)
 	}

@@ -144,7 +144,7 @@ func (ch *checker) openAccount(e core.Entry) *account {
 	}
 	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil)}
 	if w.program != nil {
-		a.body = &bodyModel{u: ch.u, program: w.program, stopped: map[core.StepID]bool{}}
+		a.body = &bodyModel{u: ch.u, program: w.program, stopped: map[core.StepID]bool{}, talk: newTalkModel()}
 	}
 	ch.accounts[e.Run] = a
 	ch.order = append(ch.order, a)

@@ -226,7 +226,7 @@ func (c *clients) sendSomeEvent() {
 	c.count++
 	in := core.SignalReceived{Name: pick(u.random, events), Payload: []byte(r.mark), Actor: "client"}
 	for i := range a.model.steps {
-		if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && u.chance(0.7) {
+		if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && s.spec.Update == "" && u.chance(0.7) {
 			in.Name = s.spec.Event
 		}
 	}

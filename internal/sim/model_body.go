@@ -18,6 +18,7 @@ type bodyModel struct {
 	from    []core.StepID        // the steps that the failure of a run that has ended came from
 	remains []*known             // open steps in cancelled scopes
 	stop    *stopModel           // nil: the body was not asked to stop
+	talk    talkModel
 }
 
 // checkClose checks an entry in which a body closes its run: the program must come to that end. It is called before the
@@ -77,6 +78,7 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 	decisive := false
 	for _, rec := range e.Records {
+		decisive = m.applyTalk(a, rec) || decisive
 		switch rec := rec.(type) {
 		case core.StepBegan, core.StepOmitted:
 			m.steps++
@@ -93,13 +95,13 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 		}
 	}
 	if decisive {
-		m.replay(a)
+		m.checkTalk(a, e, m.replay(a))
 	}
 }
 
 // replay walks through the program with what is recorded. The program must ask for all recorded steps, in their order,
 // before it asks for a new one.
-func (m *bodyModel) replay(a *account) {
+func (m *bodyModel) replay(a *account) *walk {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	var steps []*known
 	for i := range a.state.Steps {
@@ -111,13 +113,14 @@ func (m *bodyModel) replay(a *account) {
 	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)
-		return
+		return w
 	}
 	for _, k := range steps {
 		// The version that a run goes by stays, also if a retry dropped what the body decided beside it.
 		if !k.asked && !strings.HasPrefix(k.spec.Name, "version/") {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
-			return
+			return w
 		}
 	}
+	return w
 }

@@ -178,8 +178,9 @@ func (c *clients) unblock() {
 		if a.model.paused != 0 {
 			c.operate(a.id, core.Operation{Op: core.OpResume, Step: core.NoStep})
 		}
+		u.talkers.nudgeUpdates(a)
 		for i := range a.model.steps {
-			if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait {
+			if s := &a.model.steps[i]; !s.closed && s.kind == core.KindWait && s.spec.Update == "" {
 				c.sendEvent(a.id, s.spec.Event)
 			}
 		}

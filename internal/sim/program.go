@@ -66,6 +66,8 @@ const (
 	doRace                       // starts two branches and waits for the first one
 	doVersion                    // records the version of the code
 	doScope                      // starts a branch in a scope, does its second part, cancels the scope and waits
+	doPublish                    // publishes a value
+	doUpdate                     // handles an update with the actions of its part
 )
 
 // failureHandling is what a branch does after a step that did not succeed.
@@ -123,7 +125,9 @@ func programAt(n int) *workflow {
 			Source: []byte(`{"kind":"go"}`),
 		}
 		slot.program = c.program()
-		newStopGenerator(n, c.count).amend(slot.program)
+		stops := newStopGenerator(n, c.count)
+		stops.amend(slot.program)
+		newTalkGenerator(n, stops.count).amend(slot.program)
 		slot.compiled = slot.program.definition()
 	})
 	return &slot.workflow
@@ -285,7 +289,9 @@ func (p *program) text() string {
 
 func writeActions(b *strings.Builder, actions []action, indent int) {
 	for _, act := range actions {
-		kind := [...]string{"step", "begin", "join", "branches", "race", "version", "scope"}[act.kind]
+		kind := [...]string{
+			"step", "begin", "join", "branches", "race", "version", "scope", "publish", "update",
+		}[act.kind]
 		fmt.Fprintf(b, "%s%s %s", strings.Repeat("  ", indent), kind, act.name)
 		if act.kind <= doJoin {
 			spec := act.spec

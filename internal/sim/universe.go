@@ -49,6 +49,7 @@ type universe struct {
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
+	talkers   *talkers
 	operator  *operator
 	crashes   int
 	violation *Violation
@@ -102,7 +103,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	// A lease ends only when the universe ends it.
 	u.disk.Term, u.disk.Now = leaseTerm, func() core.Time { return epoch }
 	u.end = epoch.Add(u.span(10*time.Second, opt.Span))
-	u.clients = newClients(u)
+	u.clients, u.talkers = newClients(u), newTalkers(u)
 	u.wrapStore()
 	for n := range u.profile.partitions {
 		u.partitions = append(u.partitions, &simPartition{number: n})
@@ -115,6 +116,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 		s.node.open()
 	}
 	u.clients.plan()
+	u.talkers.plan()
 	if !opt.NoFaults {
 		u.planFaults()
 	}

@@ -21,8 +21,9 @@ const (
 	Replay        Invariant = "8: replaying the journal gives the state in memory; the view equals the journal"
 	Fencing       Invariant = "9: of two owners only the newer one's appends succeed"
 	Events        Invariant = "10: an event is kept once and taken once in its chain, and stays with it until then"
-	Decided       Invariant = "11: a body called again makes the recorded decisions in order; nothing else is recorded"
-	Delivered     Invariant = "12: what a run does to one elsewhere is saved with its cause and happens once, in order"
+	Decided       Invariant = "12: a body called again makes the recorded decisions in order; nothing else is recorded"
+	Talk          Invariant = "11: an accepted update is answered once in its chain; the state is the last one recorded"
+	Delivered     Invariant = "13: what a run does to one elsewhere is saved with its cause and happens once, in order"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
 	Finished  Invariant = "a finished step is not touched again"

@@ -66,6 +66,7 @@ type walk struct {
 	changed  string         // what is recorded, and what the program asks for instead
 	stop     *stopModel     // nil: the body was not asked to stop
 	remains  []*known       // open steps in cancelled scopes
+	talk     talk
 }
 
 // progress is how far a branch has come.
@@ -85,6 +86,7 @@ type branchWalk struct {
 	races  int
 	scopes int
 	in     *scopeModel // nil: the whole body
+	value  string      // what it has published since its last decision; empty: nothing
 	failed set         // the failed steps that it has seen
 	from   []string    // the steps because of which it fails
 }
@@ -104,6 +106,7 @@ func (s set) with(others ...set) set {
 // walkThrough walks through the program. If the program ends, the walk decides to close the run.
 func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
 	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
+	w.talk = talk{values: map[string]bool{}, answers: map[string]string{}}
 	root := &branchWalk{begun: map[string]*known{}}
 	if at := w.whole(root, p); at != waits {
 		c := p.close(at, root.seen, input)
@@ -149,10 +152,14 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 		return w.race(br, act)
 	case doScope:
 		return w.scope(br, act)
+	case doPublish:
+		return w.publish(br, act)
+	case doUpdate:
+		return w.update(br, act)
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
 		if act.nameFromResult {
-			w.setLabel(br.prefix+"label:"+act.name, act.label(br.seen), br.failed)
+			w.setLabel(br, "label:"+act.name, act.label(br.seen))
 		}
 		return goesOn
 	case doJoin:
@@ -195,7 +202,7 @@ func (w *walk) ask(br *branchWalk, act *action) *known {
 		w.steps[spec.Name] = k
 		w.decided = append(w.decided, core.Schedule{Spec: &spec, Item: -1, Group: core.NoStep, For: act.length})
 	}
-	k.asked, k.since = true, br.failed
+	k.asked, k.since, br.value = true, br.failed, ""
 	return k
 }
 
@@ -212,12 +219,14 @@ func (w *walk) follow(br *branchWalk, spec *core.StepSpec) (k *known, recorded b
 	}
 	w.followed[br.prefix]++
 	k.asked, k.since = true, br.failed
+	w.decidedAfter(br)
 	return k, true
 }
 
 // sameStep reports whether two steps are the same for a check of changed code.
 func sameStep(a, b *core.StepSpec) bool {
-	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Queue == b.Queue &&
+	return a.Kind == b.Kind && a.Name == b.Name && a.Type == b.Type && a.Event == b.Event && a.Update == b.Update &&
+		a.Queue == b.Queue &&
 		a.Detached == b.Detached
 }
 
@@ -253,6 +262,7 @@ func (w *walk) part(br *branchWalk, in *scopeModel, act *action, i int) (*branch
 	if k, recorded := w.follow(br, spec); recorded && k == nil {
 		return part, waits
 	} else if !recorded {
+		br.value = ""
 		w.decided = append(w.decided, core.Mark{Spec: spec})
 	}
 	at := w.run(part, act.parts[i])
@@ -308,7 +318,8 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 }
 
 // setLabel changes a label, or finds that change recorded.
-func (w *walk) setLabel(key, change string, since set) {
+func (w *walk) setLabel(br *branchWalk, name, change string) {
+	key := br.prefix + name
 	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
 	k := w.steps[key]
 	if k == nil {
@@ -316,7 +327,7 @@ func (w *walk) setLabel(key, change string, since set) {
 		w.steps[key] = k
 		w.decided = append(w.decided, core.Mark{Spec: spec, Output: k.output, Labels: core.Labels(change)})
 	}
-	k.asked, k.since = true, since
+	k.asked, k.since = true, br.failed
 	if string(k.output) != change {
 		w.noteChange(k.spec, "the label "+change)
 	}

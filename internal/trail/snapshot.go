@@ -28,6 +28,9 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 		Next: runText(r.Next), Notify: r.Notify,
 		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
 	}
+	if p := r.Published; p != nil {
+		out.State, out.StateAt = payload(p.Value), api.Time(p.At)
+	}
 	if r.Closing != nil && !r.Phase.Closed() {
 		out.Closing = api.RunPhase(r.Closing.Phase.String())
 	}
@@ -95,8 +98,10 @@ func (t *Trail) steps() []*api.Step {
 func (t *Trail) changed(rec core.Record) {
 	step := core.NoStep
 	switch rec := rec.(type) {
-	case core.SignalKept, core.BodyWaits:
+	case core.SignalKept, core.BodyWaits, core.StatePublished, core.UpdateAnswered:
 		return
+	case core.UpdateAccepted:
+		step = rec.Step
 	case core.StepBegan:
 		step = core.StepID(len(t.Run.Steps) - 1)
 	case core.StepOmitted:
@@ -142,7 +147,7 @@ func (t *Trail) step(s *core.Step) *api.Step {
 	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s),
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
-		Event: s.Spec.Event, Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
+		Event: s.Spec.Event, Update: s.Spec.Update, Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
 		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
 		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt),
 		Backoff: api.Duration(time.Duration(s.Delay) * time.Millisecond),

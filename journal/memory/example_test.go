@@ -11,7 +11,7 @@ import (
 // A run goes on in the next engine, as it would after a restart of the program with a file.
 func ExampleNew() {
 	greet := pawl.Define("greet", func(ctx pawl.Context, name string) (string, error) {
-		_, err := pawl.WaitEvent[bool](ctx, "go")
+		_, err := pawl.Event[bool]("go").Wait(ctx)
 		return "Hello, " + name, err
 	})
 	cfg := pawl.Config{Journal: memory.New(), Workflows: []pawl.Definition{greet}}
@@ -34,7 +34,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer second.Close()
-	if err := pawl.SendEvent(ctx, second, run.ID, "go", true); err != nil {
+	if err := pawl.Event[bool]("go").Send(ctx, second, run.ID, true); err != nil {
 		panic(err)
 	}
 	fmt.Println(pawl.RunOf[string](second, run.ID).Result(ctx))

@@ -109,6 +109,9 @@ func (d *drawing) facts(r *api.Run) {
 		fact("label", screen.Clean(key+"="+r.Labels[key]))
 	}
 	fact("created", Local(r.CreatedAt))
+	if r.StateAt != 0 {
+		fact("state", screen.Clean(string(r.State))+" since "+Local(r.StateAt))
+	}
 	if w := r.Dialect; w != nil && !r.Phase.Closed() {
 		fact("status", w.Status+" in "+w.System)
 	}

@@ -117,6 +117,9 @@ func (d *drawing) status(r *api.Run, s *api.Step) screen.Line {
 		return screen.Line{}.Add(screen.Plain, count+"  "+screen.Clock(d.now.Sub(s.StartedAt))).Add(screen.Dim, lost(s))
 	case is(s, api.KindSleep):
 		return screen.Line{}.Add(screen.Plain, "sleeps, "+screen.Left(s.NextAt.Sub(d.now))+" left"+paused)
+	case is(s, api.KindWait) && s.Update != "":
+		return screen.Line{}.Add(screen.Plain, "waits for update "+screen.Clean(s.Update)).
+			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))
 	case is(s, api.KindWait):
 		return screen.Line{}.Add(screen.Plain, "waits for event "+screen.Clean(s.Event)).
 			Add(screen.Dim, "  "+screen.Clock(d.now.Sub(s.ScheduledAt)))

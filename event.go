@@ -1,0 +1,72 @@
+package pawl
+
+import (
+	"context"
+
+	"github.com/pawl-dev/pawl/internal/core"
+)
+
+// Event is the name of an event whose payload is a T. Declare it once, for those who send it and for the bodies that
+// wait for it:
+//
+//	const Paid pawl.Event[Payment] = "paid"
+type Event[T any] string
+
+// SendRequest is an event or an update for a run.
+type SendRequest struct {
+	Name    string
+	ID      string // chosen by the sender; what has the same name and id is a repetition; empty: it is new
+	Payload []byte // encoded
+	Actor   string // of an event
+}
+
+// SendOption refines what [Event.Send] and [Update.Send] send.
+type SendOption func(*SendRequest)
+
+// SendID names what is sent, so that it can be sent again if the answer was lost: a second event with the same name and
+// id changes nothing, and a second update gets the answer of the first one.
+func SendID(id string) SendOption { return func(r *SendRequest) { r.ID = id } }
+
+// Send sends the event to a run, which is named by its run id or its workflow id; see [Client.SendEvent]. The client's
+// codec encodes the payload. A flow reads JSON: for its runs and another codec than [JSON] use Client.SendEvent.
+func (e Event[T]) Send(ctx context.Context, c Client, id string, payload T, opts ...SendOption) error {
+	r, err := sendRequest(c, "event", string(e), payload, opts)
+	if err != nil {
+		return err
+	}
+	return c.SendEvent(ctx, id, r)
+}
+
+func sendRequest(c Client, what, name string, payload any, opts []SendOption) (SendRequest, error) {
+	if err := checkName(name); err != nil {
+		return SendRequest{}, invalid(err, "%s %q", what, name)
+	}
+	b, err := encode(c.Codec(), "the payload of "+what+" "+name, payload)
+	r := SendRequest{Name: name, Payload: b}
+	for _, opt := range opts {
+		opt(&r)
+	}
+	return r, err
+}
+
+// Wait waits for the event; one that came before is kept and taken at once. With [Within] the error is
+// ErrDeadlineExceeded if none comes in time.
+func (e Event[T]) Wait(ctx Context, opts ...StepOption) (T, error) {
+	return e.WaitAsync(ctx, opts...).Get(ctx)
+}
+
+// WaitAsync begins to wait for the event and returns.
+func (e Event[T]) WaitAsync(ctx Context, opts ...StepOption) *Future[T] {
+	name := string(e)
+	o, err := ctx.of().options(core.KindWait, name, opts)
+	return begin[T](ctx, name, &core.StepSpec{Kind: core.KindWait, Event: name}, core.Schedule{}, nil, o, err)
+}
+
+// SendEvent delivers an event.
+func (e *Engine) SendEvent(ctx context.Context, id string, r SendRequest) error {
+	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
+		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor}
+		return done{}, e.engine.Signal(ctx, run, in)
+	})
+	return err
+}

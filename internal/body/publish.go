@@ -1,0 +1,35 @@
+package body
+
+import "github.com/pawl-dev/pawl/internal/core"
+
+// Publish shows a value to whoever looks at the run, in place of the one before. It is recorded with what the body
+// decides next.
+func (t *Thread) Publish(value []byte) error {
+	if err := t.enter(Named("pawl.SetState")); err != nil {
+		return err
+	}
+	t.live.session.publish(t.branch, value)
+	t.exit()
+	return nil
+}
+
+// publish records a value, unless an earlier call of the body has published it. Of values that the branch publishes
+// without a decision between them, the last one counts.
+func (s *Session) publish(b *Branch, value []byte) {
+	b.place.Count++
+	before := s.head.Places[b.prefix]
+	if s.Replays(b) || before.After == b.place.After && b.place.Count <= before.Count {
+		return
+	}
+	cmd := core.Publish{Branch: b.prefix, After: b.place.After, Count: b.place.Count, Value: value}
+	if last := len(s.commands) - 1; last >= 0 {
+		if former, ok := s.commands[last].(core.Publish); ok && former.Branch == b.prefix {
+			s.commands[last] = cmd
+			return
+		}
+	}
+	s.commands = append(s.commands, cmd)
+}
+
+// moveOn notes that the branch has come to its next decision.
+func (b *Branch) moveOn(key string) { b.place = core.Place{After: key} }

@@ -1,0 +1,221 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Update is the name of a request to a run: the run's body handles it, and the sender gets its answer. Declare it once,
+// for those who send it and for the bodies that handle it:
+//
+//	const Approve pawl.Update[Decision, Receipt] = "approve"
+type Update[In, Out any] string
+
+// Handle waits for one update and handles it. Call it again for the next one, and in a branch of [Go] to do something
+// else meanwhile.
+//
+// validate decides whether the body accepts the update. An error refuses it: the sender gets the error, nothing is
+// recorded, and Handle waits for the next one. It may look at what the body knows, must not change anything, and may be
+// asked again about an update that it accepted before a crash. Nil accepts all.
+//
+// handle makes the answer, which may be an error. It may run steps. An update that was accepted is recorded: handle is
+// called for it again after a crash, as the rest of the body is, and it is answered once.
+//
+// Handle returns nil when an update was answered. It returns an error only if none came: with [Within], one that is
+// ErrDeadlineExceeded.
+func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle func(ctx Context, in In) (Out, error),
+	opts ...StepOption,
+) error {
+	b, name := ctx.of(), string(u)
+	o, err := b.options(core.KindWait, name, opts)
+	if err == nil && handle == nil {
+		err = errNoFunction
+	}
+	f := begin[In](ctx, name, &core.StepSpec{Kind: core.KindWait, Update: name}, core.Schedule{}, nil, o, err)
+	if f.result == nil {
+		return f.err
+	}
+	what := fmt.Sprintf("the input of update %q", name)
+	record, err := b.TakeUpdate(f.result, func(payload []byte) *policy.Failure {
+		in, err := decode[In](b.host.codec, what, payload)
+		if err == nil && validate != nil {
+			err = validated(validate, in)
+		}
+		if err != nil {
+			return failureOf(err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = stepError(&record)
+	}
+	if err != nil {
+		return err
+	}
+	out, err := handle(ctx, recorded[In](b, b.host.codec, what, record.Output))
+	var answer []byte
+	if err == nil {
+		answer, err = b.host.input(b.host.codec, fmt.Sprintf("the answer to update %q", name), out)
+	}
+	if err != nil {
+		return b.AnswerUpdate(f.result, nil, failureOf(err))
+	}
+	return b.AnswerUpdate(f.result, answer, nil)
+}
+
+// validated asks a validator. One that panics refuses.
+func validated[In any](validate func(In) error, in In) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = newPanic(v, debug.Stack())
+		}
+	}()
+	return validate(in)
+}
+
+// Send sends the update to a run, which is named by its run id or its workflow id, and waits for the answer. It waits
+// for as long as the body does not come to [Update.Handle]; ctx bounds that. To ask again after an answer was lost,
+// give the update an id with [SendID]: a chain of runs remembers its last 1,000 answers, or 1 MiB of them.
+//
+// The error is an [*UpdateError] if the body refused the update or answered with an error. Others: ErrNotFound,
+// ErrRunClosed (the run has ended, or it ends before it has accepted the update), ErrConflict (the run is paused),
+// ErrTooLarge, ErrClosed.
+func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, opts ...SendOption) (Out, error) {
+	var zero Out
+	r, err := sendRequest(c, "update", string(u), in, opts)
+	if err != nil {
+		return zero, err
+	}
+	a, err := c.SendUpdate(ctx, id, r)
+	if err != nil {
+		return zero, err
+	}
+	if a.Failure != nil {
+		return zero, &UpdateError{
+			Run: a.Run, Update: r.Name, Refused: a.Refused, Failure: a.Failure, own: decodeFailure(a.Failure),
+		}
+	}
+	return decode[Out](c.Codec(), fmt.Sprintf("the answer of run %s to update %q", a.Run, r.Name), a.Output)
+}
+
+// Answer is what a run answers to an update.
+type Answer struct {
+	Run     string // its id
+	Output  []byte // encoded
+	Failure *Failure
+	Refused bool // the body did not accept the update; nothing is recorded of it
+}
+
+// UpdateError is the error of an update that a run refused or answered with an error. errors.As finds the body's own
+// error, of the type it had where that was registered.
+type UpdateError struct {
+	Run, Update string
+	Refused     bool // the body did not accept it; nothing is recorded of it
+	Failure     *Failure
+	own         error
+}
+
+func (e *UpdateError) Error() string {
+	did := "failed"
+	if e.Refused {
+		did = "was refused"
+	}
+	return fmt.Sprintf("update %q of run %s %s: %v", e.Update, e.Run, did, e.own)
+}
+
+// Unwrap returns the body's own error.
+func (e *UpdateError) Unwrap() error { return e.own }
+
+// SendUpdate sends an update and waits for the answer.
+func (e *Engine) SendUpdate(ctx context.Context, id string, r SendRequest) (Answer, error) {
+	if err := errors.Join(checkName(r.Name), e.host.tooLarge("the payload of update "+r.Name, r.Payload)); err != nil {
+		return Answer{}, invalid(err, "update %q", r.Name)
+	}
+	if r.ID == "" {
+		r.ID = rand.Text()
+	}
+	return onRun(ctx, e, id, func(run core.RunID) (Answer, error) {
+		for {
+			a, next, err := e.update(ctx, run, r)
+			if err != nil || a != nil {
+				return *cmp.Or(a, &Answer{}), err
+			}
+			run = next
+		}
+	})
+}
+
+// update asks one run, or returns the next one of its chain.
+func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*Answer, core.RunID, error) {
+	asked := e.host.bodies.Ask(run, body.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
+	defer asked.Leave()
+	for {
+		state, err := e.engine.Inspect(ctx, run)
+		if err != nil {
+			return nil, run, err
+		}
+		u := state.FindUpdate(r.Name, r.ID)
+		if u != nil && u.Answered {
+			return &Answer{Run: run.String(), Output: u.Output, Failure: u.Failure}, run, nil
+		}
+		if state.Phase.Closed() && state.Next != (core.RunID{}) {
+			return nil, state.Next, nil
+		}
+		if u == nil {
+			if err := takesUpdates(state, r.Name); err != nil {
+				return nil, run, err
+			}
+			asked.Offer()
+		}
+		select {
+		case _, open := <-asked.Again():
+			if !open {
+				return nil, run, ErrClosed
+			}
+			if f := asked.Refused(); f != nil {
+				return &Answer{Run: run.String(), Failure: f, Refused: true}, run, nil
+			}
+		case <-ctx.Done():
+			return nil, run, e.unanswered(ctx, run, r, u != nil)
+		}
+	}
+}
+
+// takesUpdates returns why a run takes no update, nil if it may.
+func takesUpdates(r *core.Run, name string) error {
+	refusal := &api.Error{Op: "update " + name, ID: r.ID.String()}
+	switch {
+	case r.Phase.Closed():
+		refusal.Code, refusal.Message = api.CodeRunClosed, "the run is "+r.Phase.String()
+	case r.Definition != definitionID(r.Workflow):
+		refusal.Code, refusal.Message = api.CodeInvalid, "the run is of a flow, and only a body in Go takes updates"
+	case r.PausedAt != 0:
+		refusal.Code, refusal.Message = api.CodeConflict, "the run is paused"
+		refusal.Hint = "resume it first"
+	default:
+		return nil
+	}
+	return refusal
+}
+
+// unanswered is the error of a caller that stops waiting.
+func (e *Engine) unanswered(ctx context.Context, run core.RunID, r SendRequest, accepted bool) error {
+	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", r.Name)
+	if accepted {
+		what = fmt.Sprintf("it is accepted and not answered yet: ask again with the id %q", r.ID)
+	}
+	err := fmt.Errorf("pawl: update %q of run %s: %w; %s", r.Name, run, context.Cause(ctx), what)
+	if problem := e.host.bodies.Problem(run); problem != nil {
+		err = fmt.Errorf("%w; the run cannot go on: %w", err, problem)
+	}
+	return err
+}
