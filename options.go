@@ -142,9 +142,9 @@ func Within[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitWait, after, opts)
 }
 
-// Queue sets the task queue that a [Handler.Call] goes to, and whose limits bound it; see Config.Queues. Default: the engine's
-// own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues, and the
-// step takes its turn among all that share the queue.
+// Queue sets the task queue that a [Handler.Call] goes to, and whose limits bound it; see Config.Queues. Default: the
+// engine's own, which [Engine.Serve] serves by "". A [Step] stays in its process; its queue has to be in Config.Queues,
+// and the step takes its turn among all that share the queue.
 func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = name } }
 
 // Service names the service that a step uses, whose limits bound it together with all other steps that use it; see

@@ -173,6 +173,12 @@ func (s *Session) asksToStop(n engine.News) bool {
 func (s *Session) contradicted(n engine.News) bool {
 	for i := range n.Steps {
 		record := &n.Steps[i]
+		if record.Dropped { // another step may have its key by now
+			if s.byID[record.ID] != nil {
+				return true
+			}
+			continue
+		}
 		st := s.find(record)
 		if st != nil && st.confirmed && (record.Phase != st.record.Phase || record.EndedAt != st.record.EndedAt) {
 			return true

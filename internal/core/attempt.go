@@ -136,8 +136,8 @@ func (m *machine) taskStopped(in TaskStopped) error {
 		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
 	}
 	s := &m.r.Steps[in.Step]
-	// A child run that goes on alone when its parent ends is not cancelled with it, and says so. Without this the parent
-	// would wait for the child's end.
+	// A child run that goes on alone when its parent ends is not cancelled with it, and says so. Without this the
+	// parent would wait for the child's end.
 	if in.Abandoned && m.r.CancelAsked && s.Spec.Kind == KindChild && s.executes() && s.Attempt == in.Attempt {
 		f := cancelled("the run is cancelled, and the child run goes on alone")
 		m.emit(AttemptEnded{Step: s.ID, Failure: f})

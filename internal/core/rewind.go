@@ -121,8 +121,9 @@ func (s *Step) failed() bool {
 	return s.Phase == StepFailed || s.Phase == StepTimedOut || s.Phase == StepCancelled
 }
 
-// endedWithRun lists the failed steps that were stopped because their run ended, and had no fault in it. Those whose
-// end the body has seen, and gone on from, are not among them.
+// endedWithRun lists the failed steps that were stopped because their run ended, and had no fault in it: by a cancel,
+// by a limit of the run, or because the compensation took too long, which is none of their own limits. Those whose end
+// the body has seen, and gone on from, are not among them.
 func (r *Run) endedWithRun() []StepID {
 	var ids []StepID
 	seen := map[StepID]bool{}

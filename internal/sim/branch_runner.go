@@ -121,7 +121,9 @@ func (r *branchRunner) outcome(act *action, result *body.Result) progress {
 	case waits:
 		return r.do(act.then)
 	case fails:
-		r.from = append(r.from, record.Spec.Name)
+		if endedBadly(record.Phase) {
+			r.from = append(r.from, record.Spec.Name)
+		}
 	case goesOn:
 	}
 	return at

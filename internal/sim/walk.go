@@ -159,7 +159,7 @@ func (w *walk) one(br *branchWalk, act *action) progress {
 	case doVersion:
 		w.recordValue("version/"+act.name, func() int { return 2 })
 		if act.nameFromResult {
-			w.setLabel(br, br.prefix+"label:"+act.name, act.label(br.seen))
+			w.setLabel(br, "label:"+act.name, act.label(br.seen))
 		}
 		return goesOn
 	case doJoin:
@@ -318,7 +318,8 @@ func (w *walk) race(br *branchWalk, act *action) progress {
 }
 
 // setLabel changes a label, or finds that change recorded.
-func (w *walk) setLabel(br *branchWalk, key, change string) {
+func (w *walk) setLabel(br *branchWalk, name, change string) {
+	key := br.prefix + name
 	spec := &core.StepSpec{Name: key, Def: -1, Type: body.TypeMark}
 	k := w.steps[key]
 	if k == nil {
