@@ -104,7 +104,7 @@ func testBrokenHooks(t *testing.T, cfg pawl.Config) {
 		return nil
 	}))
 	stuck := pawl.Define("stuck", func(ctx pawl.Context, _ int) (int, error) { // the observer is told of its body
-		<-ctx.Done()
+		<-ctx.Done() //pawlvet:ignore the test wants a body that blocks
 		return 0, ctx.Err()
 	}, pawl.TaskTimeout("1s"))
 	cfg.Journal, cfg.Workflows = memory.New(), []pawl.Definition{w, stuck}

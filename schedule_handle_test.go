@@ -176,7 +176,7 @@ func TestScheduleMissed(t *testing.T) {
 			e.Reopen() // at 01:35; the firing of 01:20 is 15 minutes late
 			e.Skip(time.Minute)
 			h = h2(e, h)
-			want := "4, 00:20-00:20 1 overlap, 00:40-01:10 4 late"
+			var want string
 			fired := "00:10:00 succeeded, 00:30:00 succeeded, 01:35:00 waiting"
 			if overlap == pawl.OverlapSkip {
 				want = "6, 00:20-00:20 1 overlap, 00:40-01:10 4 late, 01:30-01:30 1 overlap"

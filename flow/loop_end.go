@@ -115,6 +115,7 @@ func (t *turn) endEach(def int32) {
 			bad = true
 		case stateUpstream:
 			skipped++
+		case stateNone, stateOpen, stateGood:
 		}
 		output = appendItem(output, t.itemOutput(def, n))
 		return true

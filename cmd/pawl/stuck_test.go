@@ -33,7 +33,7 @@ func TestDoctorTellsStuckRuns(t *testing.T) {
 			return 0, err
 		},
 		"blocks": func(ctx pawl.Context, _ string) (int, error) {
-			<-ctx.Done()
+			<-ctx.Done() //pawlvet:ignore the test wants a body that blocks
 			return 0, ctx.Err()
 		},
 		"gone": nil,

@@ -182,6 +182,7 @@ func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 			return nil
 		case delay:
 			return buf[:n]
+		case nothing:
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return nil

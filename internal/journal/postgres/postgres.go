@@ -215,6 +215,7 @@ func (s *storage) again(ctx context.Context, fn func(ctx context.Context) error)
 			left -= patience / 100
 			wait = 0
 			continue
+		case later, unknown:
 		}
 		wait = min(max(2*wait, 10*time.Millisecond), 200*time.Millisecond)
 		if timer == nil {
