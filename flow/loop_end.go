@@ -115,6 +115,7 @@ func (t *turn) endEach(def int32) {
 			bad = true
 		case stateUpstream:
 			skipped++
+		default:
 		}
 		output = appendItem(output, t.itemOutput(def, n))
 		return true

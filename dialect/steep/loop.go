@@ -16,7 +16,6 @@ type loop struct {
 	step   *flow.Step // nil with once
 	yields *value     // what is collected, as an iteration has it
 	whole  *value     // what is collected, as its own iterations have it
-	list   *value     // with once: what its item is made of
 }
 
 // loopStep makes the loop of a for action, after what its list is made of. Steep unrolls a for action over the output
