@@ -95,16 +95,17 @@ func TestCheckMessages(t *testing.T) {
 	if r, err := Check(t.Context(), path); err != nil || len(r.Problems) > 0 || r.Messages != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for text, want := range map[string]string{
-		"INSERT INTO taken VALUES (1, 0, 7)": "was taken, and is still there",
-		"UPDATE inbox SET target = 5":        "to partition 5 of 2",
-		"UPDATE inbox SET message = x'00'":   "the checksum of its 1 bytes does not match",
+	for _, damage := range []struct{ text, want string }{ // in this order: each hides those before it
+		{"INSERT INTO taken VALUES (1, 0, 7)", "was taken, and is still there"},
+		{"UPDATE inbox SET target = 5", "to partition 5 of 2"},
+		{"UPDATE inbox SET message = x'00'", "the checksum of its 1 bytes does not match"},
 	} {
-		if err := exec0(j, text); err != nil {
+		if err := exec0(j, damage.text); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Check(t.Context(), path); err != nil || !strings.Contains(strings.Join(r.Problems, "\n"), want) {
-			t.Errorf("%s: %+v, %v", text, r, err)
+		r, err := Check(t.Context(), path)
+		if err != nil || !strings.Contains(strings.Join(r.Problems, "\n"), damage.want) {
+			t.Errorf("%s: %+v, %v", damage.text, r, err)
 		}
 	}
 }
