@@ -1,10 +1,12 @@
 package sqlite_test
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/journal/sqlite"
@@ -29,7 +31,9 @@ func TestOpen(t *testing.T) {
 	if second != nil || !errors.Is(err, sqlite.ErrHeld) || !strings.Contains(err.Error(), "shop --serve") {
 		t.Errorf("a second one: %v, %v", second, err)
 	}
-	if _, err := pawl.Open(t.Context(), pawl.Config{Database: "sqlite:" + path}); !errors.Is(err, sqlite.ErrHeld) {
+	patience, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // so long Open waits for the file
+	defer cancel()
+	if _, err := pawl.Open(patience, pawl.Config{Database: "sqlite:" + path}); !errors.Is(err, sqlite.ErrHeld) {
 		t.Errorf("an engine that opens the file itself: %v", err)
 	}
 
