@@ -195,21 +195,6 @@ func (e *Env) WantDeadline(run, step string, after time.Duration) {
 	}
 }
 
-// Replay fails the test if the workflow's code makes other decisions than those that the history records. The history
-// is what [pawl.Engine.History] returned, perhaps long ago: keep it in a file next to the code.
-func Replay(t *testing.T, w pawl.Definition, history []byte) {
-	t.Helper()
-	ReplayWith(t, pawl.Config{}, w, history)
-}
-
-// ReplayWith is Replay with a configuration. It is needed for histories that a codec other than JSON wrote.
-func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []byte) {
-	t.Helper()
-	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
-		t.Error(err)
-	}
-}
-
 // silenced is a log handler that writes nothing after a crash: a dead process does not log.
 type silenced struct {
 	slog.Handler
