@@ -3,6 +3,7 @@ package pawltest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/service"
 )
@@ -49,7 +51,7 @@ func ReplayDatabase(t testing.TB, cfg pawl.Config, q pawl.Query) (replayed int) 
 		defer func() { _ = opened.Close() }()
 		j = opened
 	}
-	r := &replaying{t: t, cfg: cfg, runs: service.NewFile(j, readable, time.Now)}
+	r := &replaying{t: t, cfg: cfg, runs: service.NewFile(j, readable(j), time.Now)}
 	if err := r.all(t.Context(), q); err != nil {
 		t.Fatalf("pawltest: the runs of the database cannot be replayed: %v", err)
 	}
@@ -57,9 +59,21 @@ func ReplayDatabase(t testing.TB, cfg pawl.Config, q pawl.Query) (replayed int) 
 	return r.replayed
 }
 
-// readable makes a stored definition fit for reading histories.
-func readable(journal.Definition) (*service.Workflow, error) {
-	return &service.Workflow{Definition: &core.Definition{HasBody: true}}, nil
+// readable returns what makes a stored definition fit for listing its runs and reading their histories.
+func readable(j journal.Journal) service.Read {
+	return func(d journal.Definition) (*service.Workflow, error) {
+		if d.Kind == journal.KindGo {
+			return &service.Workflow{Definition: &core.Definition{HasBody: true}}, nil
+		}
+		for _, p := range kind.Plugins() {
+			if k := p.Kinds(j, nil)[d.Kind]; k.Compile != nil {
+				def, err := k.Compile(d)
+				return &service.Workflow{Definition: def}, err
+			}
+		}
+		return nil, fmt.Errorf("workflow %q is a flow document, and this test does not link what reads them: "+
+			`import _ "github.com/pawl-dev/pawl/pawlflow"`, d.Name)
+	}
 }
 
 // replaying is the replay of a database's runs.
