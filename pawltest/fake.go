@@ -21,7 +21,8 @@ import (
 // A fake that is not called, or an answer that no call gets, fails the test when it ends: the test has not tried what it
 // meant to try. See [Fake.Optional]. A fake whose types do not fit what it stands in for fails the test at once.
 //
-// What is faked again is faked by the newer one from then on. The exact name of a step comes before a pattern.
+// What is faked again is faked by the newer one from then on. If several patterns fit a step, the one with the most
+// letters that are not * counts.
 type Fake[In, Out any] struct {
 	entry *entry
 
@@ -50,7 +51,7 @@ type answer[In, Out any] struct {
 // FakeStep puts a fake in the place of a step's function, in all runs. The step is named by its key: "charge",
 // "charge#2" for the second call with that name, "items[3]/charge" in a branch. A * in the name stands for any text:
 // "charge*", "items[*]/charge". Out is the type of the step's result; with any each answer is checked by itself. Steps
-// with exec or http of flows can be faked, and hooks, which are named "on failure", "on cancel" and "on exit".
+// with exec or http of flows can be faked, and hooks, which are named onFailure, onCancel and onExit.
 func FakeStep[Out any](e *Env, step string) *Fake[pawl.AttemptInfo, Out] {
 	e.t.Helper()
 	return newFake[pawl.AttemptInfo, Out](e, fake.Step, step, func(ctx context.Context, _ func(any) error) (

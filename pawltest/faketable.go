@@ -80,13 +80,12 @@ func (t *fakeTable) Attach(engine fake.Engine) {
 // find returns the fake that stands in for a target. It is called with mu held.
 func (t *fakeTable) find(kind fake.Kind, name string) *entry {
 	var found *entry
+	best := -1
 	for _, e := range t.entries {
-		switch {
-		case e.kind != kind:
-		case e.name == name:
-			found = e
-		case kind == fake.Step && matches(e.name, name) && (found == nil || found.name != name):
-			found = e
+		exact := len(strings.ReplaceAll(e.name, "*", ""))
+		fits := e.name == name || kind == fake.Step && matches(e.name, name)
+		if e.kind == kind && fits && exact >= best {
+			found, best = e, exact
 		}
 	}
 	return found
