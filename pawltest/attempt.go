@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl"
 )
 
-// Attempts returns the attempts of a step, in their order: when each began and ended in virtual time, how it failed, and
-// when the next one follows. It fails the test if the run has no such step.
+// Attempts returns the attempts of a step, in their order: when each began and ended in virtual time, how it failed,
+// and when the next one follows. It fails the test if the run has no such step.
 func (e *Env) Attempts(run, step string) []pawl.AttemptExplanation {
 	e.t.Helper()
 	return e.explained(run, step).Attempts

@@ -18,8 +18,8 @@ import (
 //
 //	pawltest.FakeStep[string](e, "charge").Fail(errBusy).Times(2).Return("txn-1") // fails twice, then succeeds
 //
-// A fake that is not called, or an answer that no call gets, fails the test when it ends: the test has not tried what it
-// meant to try. See [Fake.Optional]. A fake whose types do not fit what it stands in for fails the test at once.
+// A fake that is not called, or an answer that no call gets, fails the test when it ends: the test has not tried what
+// it meant to try. See [Fake.Optional]. A fake whose types do not fit what it stands in for fails the test at once.
 //
 // What is faked again is faked by the newer one from then on. If several patterns fit a step, the one with the most
 // letters that are not * counts.
@@ -71,7 +71,8 @@ func FakeCall[In, Out any](e *Env, h pawl.Handler[In, Out]) *Fake[In, Out] {
 
 // FakeChild puts a fake in the place of a workflow when it is begun by [pawl.Child]. The child run exists, with its
 // limits and its retries, but the workflow's function and hooks are not called. A run that the test starts itself is
-// not faked, unless the function is not here: the workflow is a [pawl.Ref], or a flow.
+// not faked, unless the function is not here, because the workflow is a [pawl.Ref]. The history of a faked run is the
+// fake's: it does not replay with the workflow's function.
 func FakeChild[In, Out any](e *Env, w *pawl.Workflow[In, Out]) *Fake[In, Out] {
 	e.t.Helper()
 	return newFake[In, Out](e, fake.Child, w.Name(), decoded[In])

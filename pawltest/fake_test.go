@@ -210,7 +210,8 @@ func TestFakesOfFlows(t *testing.T) {
 			if err != nil || faked.Calls()[0].In != (order{"o1", 5}) {
 				t.Errorf("%q, %v, %+v", got, err, faked.Calls())
 			}
-			if codec == nil && (got != "page [4 bound]" || parts.Calls()[0].In["n"] != 2 || bind.Calls()[0].In["n"] != 3) {
+			if codec == nil && (got != "page [4 bound]" || parts.Calls()[0].In["n"] != 2 ||
+				bind.Calls()[0].In["n"] != 3) {
 				t.Errorf("%q, %+v, %+v", got, parts.Calls(), bind.Calls())
 			}
 		})

@@ -9,8 +9,8 @@ import (
 func (a *app) runHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history RUN", Short: "Print a run's history for a replay", Args: cobra.ExactArgs(1),
-		Long: `Prints all that is recorded of a run as one JSON document: each entry as it is stored, and the events that
-it stands for. The document is the same each time, and later versions of Pawl read it.
+		Long: `Prints all that is recorded of a run as one JSON document: each entry as it is stored, and the events
+that it stands for. The document is the same each time, and later versions of Pawl read it.
 
 Keep it in a file next to a Go program's tests: pawltest.Replay checks that the program's code of today still makes the
 decisions that the history holds. Inputs and results are in it as the program's codec wrote them. What happened is
