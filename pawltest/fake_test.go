@@ -291,8 +291,10 @@ var scenarios = map[string]struct {
 		`the fake of handler "charge-cart" was never called; did you mean "charge-card"?`,
 		`the fake of workflow "shop" was never called; did you mean "ship"?; called were ["archive" "ship"]`,
 	}},
-	"nothing was called": {func(_ *testing.T, e *pawltest.Env) { pawltest.FakeCall(e, chargeCard) },
-		[]string{`the fake of handler "charge-card" was never called: no handler was`}},
+	"nothing was called": {
+		func(_ *testing.T, e *pawltest.Env) { pawltest.FakeCall(e, chargeCard) },
+		[]string{`the fake of handler "charge-card" was never called: no handler was`},
+	},
 	"answers left": {func(t *testing.T, e *pawltest.Env) {
 		pawltest.FakeStep[string](e, "archive").Return("a").Times(3).Return("b")
 		pawltest.FakeStep[any](e, "sign")
@@ -327,8 +329,10 @@ var scenarios = map[string]struct {
 		pawltest.FakeCall(e, pawl.HandlerRef[any, any]("charge-card")).Return(1)
 		finish(t, e, shop)
 	}, []string{`the fake of handler "charge-card" returned int, but its caller returns string`}},
-	"Times without an answer": {func(_ *testing.T, e *pawltest.Env) { pawltest.FakeStep[int](e, "s").Times(2) },
-		[]string{`Times(2) of the fake of step "s": it follows an answer`}},
+	"Times without an answer": {
+		func(_ *testing.T, e *pawltest.Env) { pawltest.FakeStep[int](e, "s").Times(2) },
+		[]string{`Times(2) of the fake of step "s": it follows an answer`},
+	},
 }
 
 var archiving = pawl.Define("archiving", func(ctx pawl.Context, _ order) (string, error) {

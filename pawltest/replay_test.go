@@ -112,11 +112,13 @@ func TestReplayDatabase(t *testing.T) {
 		"the same code": {[]pawl.Definition{trip("book")}, pawl.Query{}, 2, nil},
 		"changed code, all runs": {
 			[]pawl.Definition{trip("reserve")},
-			pawl.Query{}, 2,
+			pawl.Query{},
+			2,
 			[]string{`run Oslo (`, `run Rome (`, `is succeeded`, `"book"`, `"reserve"`},
 		},
 		"changed code, open runs": {
-			[]pawl.Definition{trip("reserve")}, open, 1,
+			[]pawl.Definition{trip("reserve")},
+			open, 1,
 			[]string{
 				`is waiting and does not fit the code`,
 				`workflow "trip": the code has changed: recorded is step "book"`,
@@ -126,7 +128,9 @@ func TestReplayDatabase(t *testing.T) {
 		"one run":        {[]pawl.Definition{trip("book")}, pawl.Query{WorkflowID: "Rome"}, 1, nil},
 		"no such run":    {[]pawl.Definition{trip("book")}, pawl.Query{WorkflowID: "Ulm"}, 0, nil},
 		"a workflow that is gone": {
-			nil, pawl.Query{}, 0,
+			nil,
+			pawl.Query{},
+			0,
 			[]string{`run Oslo (`, `its workflow "trip" is not in the configuration's Workflows`},
 		},
 		"a page of a list": {nil, pawl.Query{After: "x"}, 0, []string{"Query.After is for lists"}},
