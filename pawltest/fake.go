@@ -194,9 +194,7 @@ func (f *Fake[In, Out]) After(d time.Duration) *Fake[In, Out] {
 
 // Times says that so many calls get the last answer that was added, no more and no fewer.
 func (f *Fake[In, Out]) Times(n int) *Fake[In, Out] {
-	f.entry.mu.Lock()
 	t := f.entry.t
-	f.entry.mu.Unlock()
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()

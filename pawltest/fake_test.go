@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -329,6 +330,28 @@ var scenarios = map[string]struct {
 		pawltest.FakeCall(e, pawl.HandlerRef[any, any]("charge-card")).Return(1)
 		finish(t, e, shop)
 	}, []string{`the fake of handler "charge-card" returned int, but its caller returns string`}},
+	"mistyped step that is a call": {func(t *testing.T, e *pawltest.Env) {
+		served := pawl.Handle("charge-card", func(context.Context, order) (string, error) { return "real", nil })
+		if err := e.Serve("payments", 1, served); err != nil {
+			t.Fatal(err)
+		}
+		pawltest.FakeStep[int](e, "charge")
+		finish(t, e, shop)
+	}, []string{`the fake of step "charge" returns int, but step "charge" returns string`}},
+	"a delay that is cut off": {func(t *testing.T, e *pawltest.Env) {
+		pawltest.FakeStep[string](e, "wait").After(time.Hour).Return("late").Times(1).Return("soon").Times(3)
+		w := pawl.Define("w", func(ctx pawl.Context, _ order) (string, error) {
+			return pawl.Step(ctx, "wait", func(context.Context) (string, error) { return "", nil },
+				pawl.AttemptTimeout("1m"), pawl.Retry("fixed(2, 1m)"))
+		})
+		finish(t, e, w)
+		runs, err := e.ListRuns(t.Context(), pawl.Query{})
+		if err != nil || len(runs) != 1 || runs[0].Phase != pawl.PhaseSucceeded {
+			t.Fatal(runs, err)
+		}
+		e.WantStarts(runs[0].ID, "wait", 0, 2*time.Minute)
+		e.WantStarts(runs[0].ID, "wait", 0, time.Minute)
+	}, []string{`the fake of step "wait" was called 2 times, and 2 more of its answers`}},
 	"Times without an answer": {
 		func(_ *testing.T, e *pawltest.Env) { pawltest.FakeStep[int](e, "s").Times(2) },
 		[]string{`Times(2) of the fake of step "s": it follows an answer`},
@@ -370,7 +393,7 @@ func TestFakesThatFail(t *testing.T) {
 	}
 	for name, c := range scenarios {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFakesThatFail$", "-test.v")
-		cmd.Env = append(os.Environ(), asScenario+"="+name)
+		cmd.Env = append(os.Environ(), asScenario+"="+name, "GORACE=atexit_sleep_ms=0")
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			t.Errorf("%s: the test passed", name)
@@ -379,6 +402,11 @@ func TestFakesThatFail(t *testing.T) {
 			if !strings.Contains(string(out), "pawltest: "+want) {
 				t.Errorf("%s: want %q in\n%s", name, want, out)
 			}
+		}
+		starts := regexp.MustCompile(`(?s)the attempts of step "wait" of run \S+ started at \[0s 2m0s\], want ` +
+			`\[0s 1m0s\]\s+attempt 1 at 0s: .*startToClose.*attempt 2 at 2m0s: succeeded`)
+		if n := len(starts.FindAll(out, -1)); strings.HasPrefix(name, "a delay") != (n == 1) {
+			t.Errorf("%s: %d times the test says when attempts ran:\n%s", name, n, out)
 		}
 	}
 }

@@ -133,8 +133,12 @@ func (t *fakeTable) Find(target fake.Target) fake.Func {
 	if e == nil {
 		return nil
 	}
+	wanted := target.Out
+	if target.Kind == fake.Step && wanted == nil {
+		wanted = t.steps[baseOf(target.Name)].Out // nil, unless it calls a handler
+	}
 	return func(ctx context.Context, in func(any) error) (any, error) {
-		wanted := target.Out
+		wanted := wanted
 		if wanted == nil {
 			e.mu.Lock()
 			wanted = e.wanted
@@ -153,6 +157,12 @@ func (t *fakeTable) Find(target fake.Target) fake.Func {
 		}
 		return out, err
 	}
+}
+
+// baseOf returns the name that a body gave to a step, from the step's key.
+func baseOf(step string) string {
+	name, _, _ := strings.Cut(step[strings.LastIndex(step, "/")+1:], "#")
+	return name
 }
 
 var anyType = reflect.TypeFor[any]()
@@ -223,7 +233,7 @@ func (t *fakeTable) check() {
 func (t *fakeTable) instead(e *entry) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if target, known := t.steps[e.name[strings.LastIndex(e.name, "/")+1:]]; known && e.kind == fake.Step {
+	if target, known := t.steps[baseOf(e.name)]; known && e.kind == fake.Step {
 		with := map[fake.Kind]string{fake.Call: "FakeCall", fake.Child: "FakeChild"}[target.Kind]
 		what := map[fake.Kind]string{fake.Call: "calls handler", fake.Child: "begins a child run of workflow"}
 		return fmt.Sprintf(": the step %s %q, which %s fakes", what[target.Kind], target.Name, with)

@@ -57,17 +57,21 @@ func trip(booking string) *pawl.Workflow[place, string] {
 	})
 }
 
-// production writes a database as a program would, and returns its name.
-func production(t *testing.T, workflows ...pawl.Definition) pawl.Config {
+// production is a program with its database in a file.
+func production(t *testing.T) pawl.Config {
+	t.Helper()
+	return productionIn(t, "sqlite:"+filepath.Join(t.TempDir(), "prod.db"))
+}
+
+// productionIn is a program that works with a database until the test ends. It returns its configuration.
+func productionIn(t *testing.T, database string) pawl.Config {
 	t.Helper()
 	doc, err := flow.Parse("page.yaml", []byte("pawl: 1\nname: page\nsteps: [{name: w, wait: printed}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := pawlflow.Define[any, any](doc)
-	cfg := pawl.Config{
-		Database: "sqlite:" + filepath.Join(t.TempDir(), "prod.db"), Codec: sealing{}, Workflows: workflows,
-	}
+	cfg := pawl.Config{Database: database, Codec: sealing{}}
 	e, err := pawl.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
