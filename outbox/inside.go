@@ -69,11 +69,11 @@ func (o *Outbox) explain(err error) error {
 	}
 	switch code := said.SQLState(); {
 	case slices.Contains(elsewhere, code):
-		return refuse(pawl.ErrInvalid, "the transaction is not on the database that has the engine's journal: begin it "+
-			"there, or use New with a table of your own: %w", err)
+		return refuse(pawl.ErrInvalid, "the transaction is not on the database that has the engine's journal: begin "+
+			"it there, or use New with a table of your own: %w", err)
 	case code == "42501":
-		return wrap(fmt.Errorf("grant the transaction's user USAGE on the schema of the engine's journal and INSERT on "+
-			"%s: %w", o.table, err))
+		return wrap(fmt.Errorf("grant the transaction's user USAGE on the schema of the engine's journal and INSERT "+
+			"on %s: %w", o.table, err))
 	}
 	return wrap(err)
 }

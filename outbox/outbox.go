@@ -13,8 +13,8 @@
 //	err = outbox.StartIn(ctx, box, outbox.SQLTx(tx), fulfil, "order-1", order)
 //	err = tx.Commit()
 //
-// Where the engine's journal is in the same PostgreSQL database, [Of] returns an outbox that needs no table of yours and
-// no relay.
+// Where the engine's journal is in the same PostgreSQL database, [Of] returns an outbox that needs no table of yours
+// and no relay.
 //
 // In PostgreSQL the commit itself tells the relay to look, if the relay's database is opened with pgx. With SQLite the
 // program calls [Outbox.Committed] after its commit. Otherwise the relay looks within [Config.Every].
