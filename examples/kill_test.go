@@ -117,6 +117,7 @@ func (p *program) live(t *testing.T, bin string, kills int, rng *rand.Rand, kill
 	if err := <-l.ended; err != nil {
 		t.Fatalf("its last life: %v\n%s", err, l.output.String())
 	}
+	t.Logf("%d kills", died)
 	r := look(t, dir, p.log, died)
 	if want := p.runs(kills); len(r.runs) != want && want > 0 {
 		t.Errorf("there are %d runs, want %d", len(r.runs), want)

@@ -39,12 +39,12 @@ type studio struct {
 }
 
 func (s *studio) workflow() *pawl.Workflow[album, []thumbnail] {
-	return pawl.Define("thumbnails", s.make, pawl.RunTimeout("1h"),
+	return pawl.Define("thumbnails", s.all, pawl.RunTimeout("1h"),
 		pawl.Defaults(pawl.Retry("exponential(5, 200ms)"), pawl.AttemptTimeout("1m")))
 }
 
-// make is the workflow.
-func (s *studio) make(ctx pawl.Context, a album) ([]thumbnail, error) {
+// all is the workflow.
+func (s *studio) all(ctx pawl.Context, a album) ([]thumbnail, error) {
 	photos, err := pawl.Step(ctx, "list", func(context.Context) ([]string, error) { return list(a), nil })
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (a *api) take(now time.Time) int {
 		return http.StatusServiceUnavailable
 	}
 	a.taken = append(a.taken, now)
-	for now.Sub(a.taken[0]) > time.Second {
+	for now.Sub(a.taken[0]) >= time.Second {
 		a.taken = a.taken[1:]
 	}
 	if len(a.taken) > a.rate {
