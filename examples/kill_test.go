@@ -1,5 +1,5 @@
-// Package examples_test kills the Go programs of the examples with kill -9, as real processes, and looks at what they have
-// done.
+// Package examples_test kills the Go programs of the examples with kill -9, as real processes, and looks at what they
+// have done.
 package examples_test
 
 import (

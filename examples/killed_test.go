@@ -48,9 +48,9 @@ var programs = []*program{
 	},
 	{
 		name: "saga", log: "ledger", grow: true, check: checkSaga,
-		runs: func(kills int) int { return 20 * (kills + 2) },
+		runs: func(kills int) int { return 5 * (kills + 2) },
 		size: func(kills int) []string {
-			return flags("orders", 20*(kills+2), "pace", slower(50*time.Millisecond, kills))
+			return flags("orders", 5*(kills+2), "pace", slower(20*time.Millisecond, kills))
 		},
 	},
 	{
@@ -146,8 +146,8 @@ func attempts(t *testing.T, eng *pawl.Engine, run pawl.Summary) map[string]int {
 	return begun
 }
 
-// inOrder checks the lines of a run: those of its steps, in their order. A line is there again only for another attempt,
-// which was made because the process died.
+// inOrder checks the lines of a run: those of its steps, in their order. A line is there again only for another
+// attempt, which was made because the process died.
 func (r result) inOrder(t *testing.T, id string, steps ...string) {
 	t.Helper()
 	at := 0
@@ -181,8 +181,8 @@ func answers(kills int) string {
 	return out.String()
 }
 
-// slower is a time that grows with the kills, so that a program outlives them, and what it waits for is heard in spite of
-// them.
+// slower is a time that grows with the kills, so that a program outlives them, and what it waits for is heard in spite
+// of them.
 func slower(d time.Duration, kills int) time.Duration { return d * time.Duration(2+kills) }
 
 func checkApproval(t *testing.T, r result) {

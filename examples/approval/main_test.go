@@ -14,20 +14,30 @@ const day = 24 * time.Hour
 
 // TestApproval says something to a change at instants of days, and looks at what became of it and what was done.
 func TestApproval(t *testing.T) {
+	type says map[int]string // by day
 	for name, c := range map[string]struct {
-		say  map[time.Duration]string
+		says
 		want string // the result, or a part of the error
 		log  string
-		took time.Duration
+		took int // days
 	}{
-		"approved":         {map[time.Duration]string{day: "c ada yes", 2 * day: "c works"}, "approved by ada, works", "mail-team apply", 2 * day},
-		"works before":     {map[time.Duration]string{day: "c works", 2 * day: "c ada yes"}, "approved by ada, works", "mail-team apply", 2 * day},
-		"refused":          {map[time.Duration]string{day: "c ada no"}, "refused by ada", "mail-team", day},
-		"by the manager":   {map[time.Duration]string{10 * day: "c eve yes", 11 * day: "c works"}, "approved by eve, works", "mail-team mail-manager apply", 11 * day},
-		"does not work":    {map[time.Duration]string{day: "c ada yes"}, "taken back", "mail-team apply take-back", 8 * day},
-		"nobody":           {nil, "nobody has decided", "mail-team mail-manager", 14 * day},
-		"only the author":  {map[time.Duration]string{day: "c bob yes"}, "nobody has decided", "mail-team mail-manager", 14 * day},
-		"after the author": {map[time.Duration]string{day: "c bob yes", 2 * day: "c ada no"}, "refused by ada", "mail-team", 2 * day},
+		"approved": {
+			says{1: "c ada yes", 2: "c works"}, "approved by ada, works",
+			"mail-team apply", 2,
+		},
+		"works before": {
+			says{1: "c works", 2: "c ada yes"}, "approved by ada, works",
+			"mail-team apply", 2,
+		},
+		"by the manager": {
+			says{10: "c eve yes", 11: "c works"}, "approved by eve, works",
+			"mail-team mail-manager apply", 11,
+		},
+		"does not work": {says{1: "c ada yes"}, "taken back", "mail-team apply take-back", 8},
+		"refused":       {says{1: "c ada no"}, "refused by ada", "mail-team", 1},
+		"nobody":        {nil, "nobody has decided", "mail-team mail-manager", 14},
+		"his own":       {says{1: "c bob yes"}, "nobody has decided", "mail-team mail-manager", 14},
+		"first his own": {says{1: "c bob yes", 2: "c ada no"}, "refused by ada", "mail-team", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
@@ -39,7 +49,7 @@ func TestApproval(t *testing.T) {
 					t.Fatal(err)
 				}
 				for at := range 15 {
-					if line, said := c.say[time.Duration(at)*day]; said {
+					if line, said := c.says[at]; said {
 						_, err := send(t.Context(), e, strings.Fields(line), pawl.SendID(line))
 						if own := strings.Contains(line, "bob"); own != (err != nil) {
 							t.Errorf("%s: %v", line, err)
@@ -47,7 +57,7 @@ func TestApproval(t *testing.T) {
 						e.Settle()
 						e.Crash() // what was said is not lost
 					}
-					if at < int(c.took/day) {
+					if at < c.took {
 						e.Skip(day)
 					}
 				}
@@ -58,11 +68,12 @@ func TestApproval(t *testing.T) {
 				if !strings.Contains(out, c.want) {
 					t.Errorf("%s, %v, want %s", out, err, c.want)
 				}
-				if took := time.Since(begin); took != c.took {
-					t.Errorf("it took %s, want %s", took, c.took)
+				if took := time.Since(begin); took != time.Duration(c.took)*day {
+					t.Errorf("it took %s, want %d days", took, c.took)
 				}
-				if got := strings.Join(strings.Fields(strings.ReplaceAll(log.String(), "c ", " ")), " "); got != c.log {
-					t.Errorf("done was %s, want %s", got, c.log)
+				done := strings.Join(strings.Fields(strings.ReplaceAll(log.String(), "c ", " ")), " ")
+				if done != c.log {
+					t.Errorf("done was %s, want %s", done, c.log)
 				}
 			}, w)
 		})

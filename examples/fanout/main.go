@@ -1,5 +1,5 @@
-// Command fanout makes thumbnails of many photos, a few at a time. A photo that cannot be read does not stop the others:
-// the report names it.
+// Command fanout makes thumbnails of many photos, a few at a time. A photo that cannot be read does not stop the
+// others: the report names it.
 //
 //	go run ./examples/fanout                   20 photos, of which one is broken
 //	kill -9 the process, and start it again: finished photos are not done again

@@ -24,7 +24,7 @@ func (s *shelf) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// TestPhotos: four at a time take so long, a crash repeats only what was in flight, and a broken photo is in the report.
+// TestPhotos: a crash repeats only what was in flight, and a broken photo is in the report.
 func TestPhotos(t *testing.T) {
 	log := &shelf{}
 	w := (&studio{log, time.Second, 4}).workflow()

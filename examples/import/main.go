@@ -1,5 +1,5 @@
-// Command import copies the rows of a CSV file into a database. That is one long step: its heartbeats say how far it has
-// come, and an attempt goes on where the last one ended.
+// Command import copies the rows of a CSV file into a database. That is one long step: its heartbeats say how far it
+// has come, and an attempt goes on where the last one ended.
 //
 //	go run ./examples/import                   20,000 rows, for about ten seconds
 //	kill -9 the process, and start it again: it repeats the rows of a second at most

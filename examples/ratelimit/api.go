@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// api stands for a service of somebody else. It takes so many requests in a second, and answers others with 429. From its
-// tenth request on it is down for two seconds.
+// api stands for a service of somebody else. It takes so many requests in a second, and answers others with 429. After
+// ten of them it is down for two seconds.
 type api struct {
 	log  io.Writer // a line for each answer: item, status
 	rate int

@@ -1,5 +1,5 @@
-// Command ratelimit asks for many quotes from an API that takes 20 requests in a second and is down for a while. All runs
-// share its limits: they come as fast as the API allows, and while it is down one of them tries it, not all.
+// Command ratelimit asks for many quotes from an API that takes 20 requests in a second and is down for a while. All
+// runs share its limits: they come as fast as the API allows, and while it is down one of them tries it, not all.
 //
 //	go run ./examples/ratelimit                100 quotes, from a server that this program starts
 //	kill -9 the process, and start it again: the quotes it has are not asked for again
@@ -23,8 +23,8 @@ import (
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
 )
 
-// limits are what the API bears, and a tenth less: requests do not arrive as regularly as they are sent. A program has one
-// such table for all that its steps use.
+// limits are what the API bears, and a tenth less: requests do not arrive as regularly as they are sent. A program has
+// one such table for all that its steps use.
 func limits(rate int) map[string]pawl.QueueLimits {
 	return map[string]pawl.QueueLimits{"quotes": {
 		Concurrency: 5,

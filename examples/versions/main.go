@@ -1,5 +1,5 @@
-// Command versions changes a workflow while runs of it are open. It has three versions of the code, as three deploys of a
-// program would:
+// Command versions changes a workflow while runs of it are open. It has three versions of the code, as three deploys
+// of a program would:
 //
 //	v1       packs an order, waits, and sends it
 //	wrong    also wraps it, with a new step between the old ones
@@ -34,7 +34,8 @@ type depot struct {
 
 // version returns the workflow as it is in that version of the code. In all of them it has the same name.
 func (d *depot) version(code string) (*pawl.Workflow[string, string], error) {
-	body, known := map[string]func(pawl.Context, string) (string, error){"v1": d.v1, "wrong": d.wrong, "v2": d.v2}[code]
+	bodies := map[string]func(pawl.Context, string) (string, error){"v1": d.v1, "wrong": d.wrong, "v2": d.v2}
+	body, known := bodies[code]
 	if !known {
 		return nil, fmt.Errorf("there is no code %q, only v1, wrong and v2", code)
 	}
@@ -109,8 +110,8 @@ func main() {
 	}
 }
 
-// deploy runs a version of the code: v1 for half as long as an order waits, wrong for longer than that, and v2 until all
-// orders are sent. The wrong code takes no orders: v2 does not fit those.
+// deploy runs a version of the code: v1 for half as long as an order waits, wrong for longer than that, and v2 until
+// all orders are sent. The wrong code takes no orders: v2 does not fit those.
 func deploy(dir, code string, orders int, wait time.Duration) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -56,8 +56,9 @@ func TestVersions(t *testing.T) {
 		if out, err := r.Result(t.Context()); out != "sent and wrapped" || err != nil {
 			t.Errorf("the new order: %s, %v", out, err)
 		}
-		if got := strings.Join(strings.Fields(log.String()), " "); got != "old pack old send new pack new wrap new send" {
-			t.Error(got)
+		done := strings.Join(strings.Fields(log.String()), " ")
+		if done != "old pack old send new pack new wrap new send" {
+			t.Error(done)
 		}
 	}, v["v1"])
 }

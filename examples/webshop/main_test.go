@@ -31,7 +31,8 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if code, text := ask(s, "POST", "/orders", `{"id": "order-1", "item": "book"}`); code != http.StatusAccepted {
+			code, text := ask(s, "POST", "/orders", `{"id": "order-1", "item": "book"}`)
+			if code != http.StatusAccepted {
 				t.Fatal(code, text)
 			}
 		}
