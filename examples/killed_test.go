@@ -24,7 +24,7 @@ import (
 
 var programs = []*program{
 	{
-		name: "approval", log: "log", grow: true, check: checkApproval,
+		name: "approval", log: "log", check: checkApproval,
 		runs: func(kills int) int { return 4 * (kills + 2) },
 		size: func(kills int) []string {
 			return flags("changes", 4*(kills+2), "patience", slower(300*time.Millisecond, kills+4))
