@@ -22,15 +22,18 @@ func TestApproval(t *testing.T) {
 		took int // days
 	}{
 		"approved": {
-			says{1: "c ada yes", 2: "c works"}, "approved by ada, works",
+			says{1: "c ada yes", 2: "c works"},
+			"approved by ada, works",
 			"mail-team apply", 2,
 		},
 		"works before": {
-			says{1: "c works", 2: "c ada yes"}, "approved by ada, works",
+			says{1: "c works", 2: "c ada yes"},
+			"approved by ada, works",
 			"mail-team apply", 2,
 		},
 		"by the manager": {
-			says{10: "c eve yes", 11: "c works"}, "approved by eve, works",
+			says{10: "c eve yes", 11: "c works"},
+			"approved by eve, works",
 			"mail-team mail-manager apply", 11,
 		},
 		"does not work": {says{1: "c ada yes"}, "taken back", "mail-team apply take-back", 8},

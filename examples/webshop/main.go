@@ -58,8 +58,11 @@ func run(ctx context.Context, dir, address string) error {
 		return err
 	}
 
-	relayed := make(chan error, 1)
-	go func() { relayed <- s.box.Relay(ctx, eng) }() // beside whatever else the program does
+	relayed := make(chan struct{})
+	go func() {
+		defer close(relayed)
+		_ = s.box.Relay(ctx, eng) // beside whatever else the program does, until ctx is done
+	}()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return errors.Join(err, eng.Close())
