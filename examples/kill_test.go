@@ -62,7 +62,7 @@ func TestKilled(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", build...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var killed atomic.Int64
+	var killed, spare atomic.Int64
 	t.Run("programs", func(t *testing.T) {
 		for i, p := range programs {
 			n := *kills / len(programs)
@@ -71,7 +71,7 @@ func TestKilled(t *testing.T) {
 			}
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
-				p.live(t, filepath.Join(bin, p.name), n, rand.New(rand.NewPCG(seed, uint64(i))), &killed)
+				p.live(t, filepath.Join(bin, p.name), n, rand.New(rand.NewPCG(seed, uint64(i))), &killed, &spare)
 			})
 		}
 	})
@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 }
 
 // live lets a program live until it was killed so often, and then until it ends.
-func (p *program) live(t *testing.T, bin string, kills int, rng *rand.Rand, killed *atomic.Int64) {
+func (p *program) live(t *testing.T, bin string, kills int, rng *rand.Rand, killed, spare *atomic.Int64) {
 	dir := t.TempDir()
 	args := append([]string{"-dir", dir}, p.size(kills)...)
 	var done <-chan struct{}
@@ -92,13 +92,14 @@ func (p *program) live(t *testing.T, bin string, kills int, rng *rand.Rand, kill
 		args = append(args, more...)
 	}
 	died := 0
-	for died < kills {
+	for died < kills || take(spare) {
 		l := p.start(t, bin, args, kills)
 		if !l.after(p, dir, rng) {
 			if err := <-l.ended; err != nil {
 				t.Fatalf("it ended by itself: %v\n%s", err, l.output.String())
 			}
-			break // it has done all it had to do
+			spare.Add(int64(max(0, kills-died)))
+			break // it has done all it had to do: the others die more often
 		}
 		_ = l.cmd.Process.Kill() // it may have ended
 		<-l.ended
@@ -123,6 +124,15 @@ func (p *program) live(t *testing.T, bin string, kills int, rng *rand.Rand, kill
 		t.Errorf("there are %d runs, want %d", len(r.runs), want)
 	}
 	p.check(t, r)
+}
+
+// take takes one of the kills that a program has left to the others.
+func take(spare *atomic.Int64) bool {
+	if spare.Add(-1) >= 0 {
+		return true
+	}
+	spare.Add(1)
+	return false
 }
 
 func (p *program) start(t *testing.T, bin string, args []string, kills int) *life {

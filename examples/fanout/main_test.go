@@ -56,9 +56,9 @@ func TestPhotos(t *testing.T) {
 func TestPhotosAreCancelled(t *testing.T) {
 	w := (&studio{&shelf{}, time.Second, 4}).workflow()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		e.Fake("photos[1]/shrink", func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {
+		pawltest.FakeStep[int](e, "photos[1]/shrink").Do(func(ctx context.Context, _ pawl.AttemptInfo) (int, error) {
 			<-ctx.Done() // until the run ends
-			return nil, context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		})
 		r, err := w.Start(t.Context(), e, "sea", album{"sea", 20})
 		if err != nil {
