@@ -23,26 +23,30 @@ type api struct {
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	item := strings.TrimPrefix(r.URL.Path, "/")
-	n, err := strconv.Atoi(item)
-	status := http.StatusNotFound
-	if err == nil {
-		status = a.take(time.Now())
+	n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
 	}
-	if _, err := fmt.Fprintln(a.log, item, status); err != nil {
-		status = http.StatusInternalServerError
-	}
-	if status != http.StatusOK {
+	if status := a.answer(n, time.Now()); status != http.StatusOK {
 		w.WriteHeader(status)
 		return
 	}
 	fmt.Fprintf(w, "%d.99", n+1)
 }
 
-// take decides about a request that comes now.
-func (a *api) take(now time.Time) int {
+// answer decides about a request for an item that comes now.
+func (a *api) answer(item int, now time.Time) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	status := a.take(now)
+	if _, err := fmt.Fprintln(a.log, item, status); err != nil {
+		return http.StatusInternalServerError
+	}
+	return status
+}
+
+func (a *api) take(now time.Time) int {
 	if a.answered == 10 && a.up.IsZero() {
 		a.up = now.Add(2 * time.Second)
 	}
