@@ -73,8 +73,9 @@ sim: ## simulate whole clusters with faults: SEEDS=500
 	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 60m -seeds=$(or $(SEEDS),500)
 
 .PHONY: crash
-crash: ## kill -9 the real binary in the middle of its work: ROUNDS=50
+crash: ## kill -9 the real binary in the middle of its work, and the examples: ROUNDS=50
 	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -crash.rounds=$(or $(ROUNDS),50)
+	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -kills=100
 
 .PHONY: bench
 bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for one row

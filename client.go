@@ -141,7 +141,7 @@ const (
 	OpTerminate Op = "terminate" // closed at once
 	OpPause     Op = "pause"
 	OpResume    Op = "resume"
-	OpRetryRun  Op = "retry_run" // a run that has ended: the failed steps that its failure came from; see docs/adr/0033
+	OpRetryRun  Op = "retry_run" // a run that has ended goes back to the failed steps that its failure came from
 	OpRetryStep Op = "retry_step"
 	OpSkip      Op = "skip"
 	OpComplete  Op = "complete"
