@@ -87,10 +87,18 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		ev.Data, ev.Actor, ev.Why, ev.Name = rec.Input, rec.Actor, rec.Reason, rec.Workflow
 		if rec.StartAt != 0 {
 			ev.Type, ev.NextAt = EventRunScheduled, rec.StartAt
+		} else if t.run.InQueue() {
+			ev.Type = EventRunQueued
 		}
 		return append(out, t.bounded(ev))
 	case RunStarted:
 		return append(out, t.bounded(t.event(at, EventRunStarted)))
+	case RunQueued:
+		return append(out, t.event(at, EventRunQueued))
+	case RunHeld:
+		ev := t.event(at, EventRunHeld)
+		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
+		return append(out, ev)
 	case RunEnded:
 		ev := t.event(at, eventRun+rec.Phase.String())
 		ev.Phase, ev.Failure, ev.Data, ev.Child = rec.Phase.String(), t.run.Failure, t.run.Output, rec.Next

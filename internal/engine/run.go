@@ -86,13 +86,13 @@ func (r *run) pieces() []Piece {
 	return out
 }
 
-// viewWake is the wake time in the run's row. A run with attempts has journal.WakeActive, so that the next owner
-// loads it at once.
+// viewWake is the wake time in the run's row. A run with attempts, or of a queue, has journal.WakeActive, so that the
+// next owner loads it at once.
 func (r *run) viewWake() core.Time {
 	if r.state.Phase.Closed() {
 		return 0
 	}
-	if r.state.Active() {
+	if r.state.Active() || r.state.UsesQueue() {
 		return journal.WakeActive
 	}
 	return r.state.Wake()
