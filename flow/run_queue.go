@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"errors"
+
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/tree"
@@ -67,8 +69,10 @@ func (d *definition) runQueue(input []byte) (core.RunQueue, error) {
 		return out, err
 	}
 	var err error
-	out.Key, err = d.queueKey.Text(s)
-	return out, err
+	if out.Key, err = d.queueKey.Text(s); err != nil {
+		return out, errors.New(broken("its key", "", err).Message)
+	}
+	return out, nil
 }
 
 // encodeRunQueue writes the queue of the runs as it is read.

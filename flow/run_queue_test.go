@@ -71,7 +71,7 @@ func TestRunQueueErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := def.RunQueue([]byte(`{"a":5}`)); err == nil || !strings.Contains(err.Error(), "input.a.b") {
+	if _, err := def.RunQueue([]byte(`{"a":5}`)); err == nil || !strings.Contains(err.Error(), "cannot fetch b") {
 		t.Errorf("a key without a value: %v", err)
 	}
 }

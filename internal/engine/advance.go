@@ -114,11 +114,12 @@ func (p *Partition) settle() {
 		if p.ticking {
 			break
 		}
+		if len(p.admissions.asking) > 0 { // before the turns: who has just come may go first
+			p.askQueues()
+			continue
+		}
 		if p.tasks.client.called.Load() {
 			p.takeTurns()
-		}
-		if len(p.admissions.asking) > 0 {
-			p.askQueues()
 			continue
 		}
 		q := p.tasks.nextToMatch()

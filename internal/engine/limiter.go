@@ -245,6 +245,9 @@ func (l *limiter) start(t *ticket, now core.Time) (core.Held, bool) {
 		l.waitForLoad(t)
 		return core.Held{}, false
 	}
+	if t.isRun() && t.offered && l.yield(t) {
+		return core.Held{}, false
+	}
 	for i := range t.shares {
 		s := &t.shares[i]
 		held := s.refuses(t, l.now)

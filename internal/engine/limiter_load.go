@@ -74,3 +74,19 @@ func (k *limitedKey) joined(t *ticket) {
 		k.line.Push(one)
 	}
 }
+
+// yield gives up a run's turn if another one that waits goes first by now: it has come, or was retried, after the turn
+// was offered. It reports whether it did.
+func (l *limiter) yield(t *ticket) bool {
+	s := t.in
+	first := func(o *ticket) bool { return o.Before(t) }
+	line, ready := &s.key.line, &s.ready
+	if (line.Len() == 0 || !first(line.First())) && (ready.Len() == 0 || !first(ready.First().line.First())) {
+		return false
+	}
+	p, held := s.limited, t.held
+	l.takeBack(t)
+	l.wait(t, s, held)
+	l.look(p)
+	return true
+}
