@@ -112,6 +112,8 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	}
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
+	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
+		row.Message = held.Sentence()
 	}
 	if r.aside != nil {
 		r.asideRow(&row)
