@@ -63,7 +63,8 @@ func TestRunQueueErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", queue, err, want)
 		}
 	}
-	doc, err := Parse("bill.yaml", []byte(strings.Replace(queueFlow, "QUEUE", `{name: bills, key: "${{ input.a.b }}"}`, 1)))
+	text := strings.Replace(queueFlow, "QUEUE", `{name: bills, key: "${{ input.a.b }}"}`, 1)
+	doc, err := Parse("bill.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 var runQueueLimits = map[string]policy.QueueLimits{
 	"desk":  {Concurrency: 3},
 	"night": {Concurrency: 4, PerKey: 1, Fair: true},
-	"post":  {PerKey: 2, Rate: policy.Rate{N: 3, Per: 20 * time.Second}, KeyRate: policy.Rate{N: 2, Per: 30 * time.Second}},
+	"post":  {Rate: policy.Rate{N: 3, Per: 20 * time.Second}, KeyRate: policy.Rate{N: 2, Per: 30 * time.Second}},
 }
 
 var runQueues = []string{"desk", "night", "post"}
