@@ -138,12 +138,12 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
-	out.open(e.host.codec)
+	openExplanation(out, e.host.codec)
 	return out, nil
 }
 
 // open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
-func (e *Explanation) open(c Codec) {
+func openExplanation(e *Explanation, c Codec) {
 	e.Failure = opened(c, e.Failure)
 	for i := range e.Steps {
 		s := &e.Steps[i]
