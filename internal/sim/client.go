@@ -33,7 +33,7 @@ type request struct {
 
 func newClients(u *universe) *clients {
 	c := &clients{u: u, queues: newRandom(u.seed, 0x90e)}
-	c.queueing = c.queues.chance(0.4)
+	c.queueing = c.queues.chance(0.4) || len(u.opt.RunQueues) > 0
 	return c
 }
 

@@ -25,7 +25,7 @@ func TestChecksFindMistakesOfRunQueues(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			l := runQueueLimits[m.queue]
 			m.change(&l)
-			opt := Options{Runs: 60, RunQueues: map[string]policy.QueueLimits{m.queue: l}}
+			opt := Options{Runs: 25, RunQueues: map[string]policy.QueueLimits{m.queue: l}}
 			expectViolation(t, opt, []Invariant{m.sees})
 		})
 	}

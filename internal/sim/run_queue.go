@@ -33,6 +33,9 @@ func (c *clients) runQueue() core.RunQueue {
 		return core.RunQueue{}
 	}
 	q := core.RunQueue{Name: pick(c.queues, runQueues), Priority: int32(c.queues.IntN(3))}
+	for name := range c.u.opt.RunQueues { // the one of which a test wants to see something
+		q.Name = name
+	}
 	if c.queues.chance(0.7) {
 		q.Key = pick(c.queues, []string{"a", "b", "c"})
 	}
