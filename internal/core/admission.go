@@ -66,6 +66,19 @@ func (r *Run) admission(change func(a *Admission)) {
 	r.Admission = &next
 }
 
+// applyAdmission folds the records of a run that waits, for its start or for its queue.
+func (r *Run) applyAdmission(at Time, rec Record) {
+	switch rec := rec.(type) {
+	case RunQueued:
+		r.enter(at)
+	case RunHeld:
+		r.admission(func(a *Admission) { a.Held, a.Since = rec.Held, at })
+	case RunStarted:
+		r.begin(at, rec.Deadline)
+	default: // Apply folds the others
+	}
+}
+
 // enter lets the run wait in its queue from now on.
 func (r *Run) enter(at Time) {
 	r.admission(func(a *Admission) { a.Entered, a.Admitted, a.Held, a.Since = at, false, Held{}, 0 })

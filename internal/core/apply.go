@@ -10,12 +10,8 @@ func Apply(r *Run, at Time, rec Record) {
 	switch rec := rec.(type) {
 	case RunCreated:
 		r.applyCreated(at, rec)
-	case RunStarted:
-		r.begin(at, rec.Deadline)
-	case RunQueued:
-		r.enter(at)
-	case RunHeld:
-		r.admission(func(a *Admission) { a.Held, a.Since = rec.Held, at })
+	case RunQueued, RunHeld, RunStarted:
+		r.applyAdmission(at, rec)
 	case RunClosing:
 		stage := 0
 		if r.Closing != nil {

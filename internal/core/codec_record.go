@@ -41,6 +41,8 @@ const (
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
 // or a type parameter would move every record to the heap.
+//
+//nolint:funlen // one line for each record
 func tagOf(r Record) byte {
 	switch r.(type) {
 	case RunCreated:

@@ -91,14 +91,8 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 			ev.Type = EventRunQueued
 		}
 		return append(out, t.bounded(ev))
-	case RunStarted:
-		return append(out, t.bounded(t.event(at, EventRunStarted)))
-	case RunQueued:
-		return append(out, t.event(at, EventRunQueued))
-	case RunHeld:
-		ev := t.event(at, EventRunHeld)
-		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
-		return append(out, ev)
+	case RunQueued, RunHeld, RunStarted:
+		return append(out, t.tellAdmission(at, rec))
 	case RunEnded:
 		ev := t.event(at, eventRun+rec.Phase.String())
 		ev.Phase, ev.Failure, ev.Data, ev.Child = rec.Phase.String(), t.run.Failure, t.run.Output, rec.Next
@@ -151,6 +145,20 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	default:
 		return t.tellStep(out, at, rec)
+	}
+}
+
+// tellAdmission tells what happens to a run that waits, for its start or for its queue.
+func (t *Teller) tellAdmission(at Time, rec Record) Event {
+	switch rec := rec.(type) {
+	case RunQueued:
+		return t.event(at, EventRunQueued)
+	case RunHeld:
+		ev := t.event(at, EventRunHeld)
+		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
+		return ev
+	default:
+		return t.bounded(t.event(at, EventRunStarted))
 	}
 }
 

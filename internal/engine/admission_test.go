@@ -230,7 +230,6 @@ func TestRetriedRunWaitsAgain(t *testing.T) {
 	failed := r.bill("", 0)
 	r.end(r.workers.dispatched()[0], failTask)
 	other := r.bill("", 0)
-	tasks := r.workers.dispatched()
 	r.call(&Call{Op: CallInput, Run: failed, Input: core.Operation{Op: core.OpRetryRun, Step: core.NoStep}})
 	r.settle()
 	r.wantOpen(failed, core.RunPending)
@@ -238,8 +237,7 @@ func TestRetriedRunWaitsAgain(t *testing.T) {
 	r.restart()
 	r.settle()
 	r.wantOpen(failed, core.RunPending)
-	tasks = r.workers.dispatched()
-	r.endOne(tasks)
+	r.endOne(r.workers.dispatched())
 	r.wantPhase(other, core.RunSucceeded)
 	wantRuns(t, r.began(), failed)
 }
