@@ -179,7 +179,7 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 	w := &body.Workflow{
 		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
-		Compensation: d.compensation,
+		Compensation: d.compensation, Queue: d.queue,
 	}
 	for name, hook := range d.hooks {
 		w.Hooks[name] = &body.Hook{

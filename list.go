@@ -70,8 +70,10 @@ func summaryOf(r *journal.RunRow, problem error) Summary {
 	case r.Phase.Closed():
 	case problem != nil:
 		s.Problem = problem.Error()
+	case r.Wake == journal.WakeSetAside:
+		s.Problem = r.Message
 	default:
-		s.Problem = r.Message // of one that is set aside
+		s.Held = r.Message
 	}
 	return s
 }

@@ -52,9 +52,9 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 	return out, nil
 }
 
-// EnsureSchedule lets the workflow start by a schedule of that name: it makes the schedule, or changes the one that is
-// there where it has another timetable, workflow, input or labels. So a program calls it each time it starts. Each run
-// has the workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
+// EnsureSchedule makes a schedule of that name, which starts runs of the workflow. If there is one, it is changed where
+// it has another timetable, workflow, input or labels. So a program calls this each time it starts. Each run has the
+// workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
 //
 // The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
 // workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule

@@ -18,11 +18,11 @@ type span struct {
 	Runs   int            `json:"runs"` // how many it has started or found
 }
 
-// backfill starts a run that makes up for the firings of a span.
-func (s *scheduler) backfill(ctx Context, c *schedule.Change, actor string) error {
+// backfill starts a run that makes up for the firings of a span: those after an instant.
+func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, actor string) error {
 	h := ctx.of().host
 	input, err := h.input(h.codec, "the span", span{
-		State: *s.State, Run: c.Run, After: c.From.Add(-time.Nanosecond), Before: c.Before,
+		State: *s.State, Run: c.Run, After: after, Before: c.Before,
 	})
 	if err != nil {
 		return err

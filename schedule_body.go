@@ -156,8 +156,8 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Actor: actor, Reason: c.Reason,
 		}, "")
 	case schedule.Backfill:
-		if table.Next(c.From.Add(-time.Nanosecond)).Before(c.Before) {
-			return s.backfill(ctx, c, actor)
+		if after := s.Span(table, c.From, c.Before); table.Next(after).Before(c.Before) {
+			return s.backfill(ctx, c, after, actor)
 		}
 	default:
 		s.Apply(c, table, Now(ctx))

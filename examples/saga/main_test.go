@@ -76,7 +76,7 @@ func TestKilledAndCancelled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	const lives = 5 // a step whose process has died five times is stopped
+	const lives = 12
 	cancelIn := rng.IntN(3)
 	for i := range lives {
 		cmd, ended := life(t, dir)

@@ -144,8 +144,8 @@ func wrap(what string, err error) error {
 // After returns the first firing that is to be started after the last one: not one that is later than the catch-up
 // window by now. It is zero if there is none.
 func (t *Timetable) After(last, now time.Time) time.Time {
-	if from := now.Add(-t.CatchUp - time.Nanosecond); from.After(last) {
-		last = from
+	if from := now.Add(-t.CatchUp); from.After(last) {
+		last = t.Before(last, from)
 	}
 	return t.Next(last)
 }
@@ -178,6 +178,17 @@ func (s *State) Miss(t *Timetable, before time.Time, reason string) {
 	}
 	s.Recent = append(slices.Clone(s.Recent), m)
 	s.Recent = s.Recent[max(0, len(s.Recent)-mostRecent):]
+}
+
+// Span returns an instant from which the timetable's Next finds the first firing of a span: from ≤ firing < before.
+func (s *State) Span(t *Timetable, from, before time.Time) time.Time {
+	anchor := s.Due
+	for _, m := range slices.Backward(s.Recent) {
+		if !m.To.Before(from) && m.From.Before(before) {
+			anchor = m.From // an update or a resume since then may have let the interval begin anew
+		}
+	}
+	return t.Before(anchor, from)
 }
 
 // Apply carries out an update, a pause or a resume.
