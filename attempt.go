@@ -26,7 +26,9 @@ type attempt struct {
 
 // attempt makes the context of a function.
 func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, codec Codec) *attempt {
-	a := &attempt{Context: ctx, task: t, alive: alive, codec: codec, host: h}
+	a := &attempt{
+		Context: h.carried(ctx, t.Token.Run, t.Headers), task: t, alive: alive, codec: codec, host: h,
+	}
 	if left, ok := worker.Remaining(ctx); ok {
 		a.deadline = time.Now().Add(left)
 	}
@@ -123,6 +125,7 @@ type AttemptInfo struct {
 	Attempt  int // from 1
 	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
 	IdempotencyKey string
+	Headers        map[string]string // of the run; see the option Headers
 }
 
 // Attempt describes the step's attempt; false outside of a step.
@@ -138,6 +141,6 @@ func (a *attempt) info() AttemptInfo {
 	run := a.task.Token.Run.String()
 	return AttemptInfo{
 		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count,
-		IdempotencyKey: run + "/" + a.task.StepName,
+		IdempotencyKey: run + "/" + a.task.StepName, Headers: a.task.Headers.Map(),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -62,6 +63,7 @@ type StartRequest struct {
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
 	Labels        map[string]string // what the run can be searched by
+	Headers       map[string]string // what goes along with the run; see Headers
 
 	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
 	Steps []string
@@ -88,6 +90,7 @@ type Description struct {
 	Input   []byte
 	Output  []byte
 	Failure *Failure
+	Headers map[string]string
 	State   []byte    // what it published last; see SetState
 	StateAt time.Time // when it did; zero: it published nothing
 	Steps   []StepDescription
@@ -170,6 +173,9 @@ func (e *Engine) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
 func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) {
+	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
+		r.Headers = e.host.headersOf(ctx, r.Headers)
+	}
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
@@ -189,9 +195,13 @@ func (e *Engine) startRun(
 	if err != nil {
 		return Started{}, err
 	}
+	headers, err := core.MakeHeaders(r.Headers)
+	if err != nil {
+		return Started{}, invalid(err, "start")
+	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
-		Labels: labels,
+		Labels: labels, Headers: headers,
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -331,7 +341,7 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
-		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure),
+		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure), Headers: r.Headers.Map(),
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()

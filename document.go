@@ -88,11 +88,12 @@ type documented struct {
 func (d *documented) Announces() {}
 
 func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
+	at := d.host.attempt(ctx, t, alive, JSON{})
 	abandoned := false
 	var own body.Stopping
 	res := d.host.call(at, &own, func(ctx context.Context) ([]byte, error) {
 		var r worker.Result
+		t.Headers = d.host.forwarded(ctx, &t)
 		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)

@@ -59,6 +59,7 @@ type RunInfo struct {
 	Attempt    int    // of the run retry policy, from 1
 	StartedAt  time.Time
 	Deadline   time.Time // when it times out; zero: never
+	Headers    map[string]string
 }
 
 // Info describes the run.
@@ -68,6 +69,7 @@ func Info(ctx Context) RunInfo {
 	info := RunInfo{
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
+		Headers: h.Headers.Map(),
 	}
 	if h.Parent.Run != (core.RunID{}) {
 		info.ParentID = h.Parent.Run.String()

@@ -40,7 +40,7 @@ type Explanation struct {
 	Previous, Next           string    // ids of the runs before and after it in its chain
 	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
 	Cron                     string
-	Labels                   map[string]string
+	Labels, Headers          map[string]string
 	Problem                  string // why it cannot go on until somebody acts; see Summary
 	Steps                    []StepExplanation
 	Operations               []OperationExplanation
@@ -160,7 +160,7 @@ func explanationOf(r *api.Run) *Explanation {
 		State: r.State, StateAt: r.StateAt.Std(), Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
-		Labels: r.Labels,
+		Labels: r.Labels, Headers: r.Headers,
 		Steps:  each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }

@@ -78,7 +78,7 @@ func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Futur
 	}
 	f := &Future[T]{}
 	result, err := b.Go(name, func(t *body.Thread) {
-		call(&branch{t, b.host, b.def}, fn, func(v T, err error) { f.value, f.err = v, err })
+		call(b.on(t), fn, func(v T, err error) { f.value, f.err = v, err })
 	})
 	if err != nil {
 		return failed[T](err)
@@ -189,7 +189,7 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
 	out, errs := make([]Out, len(items)), make([]error, len(items))
 	begun, err := b.Map(name, len(items), atOnce, func(t *body.Thread, i int) {
 		one := func(ctx Context) (Out, error) { return fn(ctx, items[i]) }
-		call(&branch{t, b.host, b.def}, one, func(v Out, err error) { out[i], errs[i] = v, err })
+		call(b.on(t), one, func(v Out, err error) { out[i], errs[i] = v, err })
 	})
 	if err != nil {
 		return nil, err

@@ -19,14 +19,15 @@ import (
 
 // host is what an engine's workflows share: their definitions, the codec, and what runs their bodies.
 type host struct {
-	bodies     *body.Host
-	log        *slog.Logger
-	observer   Observer
-	intercept  Interceptor
-	codec      Codec
-	maxPayload int
-	grace      time.Duration
-	queues     map[string]QueueLimits
+	bodies      *body.Host
+	log         *slog.Logger
+	observer    Observer
+	intercept   Interceptor
+	propagators []Propagator
+	codec       Codec
+	maxPayload  int
+	grace       time.Duration
+	queues      map[string]QueueLimits
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -42,7 +43,7 @@ type registered struct {
 func newHost(ctx context.Context, cfg Config) *host {
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
-		intercept: cfg.Intercept, queues: cfg.Queues, workflows: map[string]*registered{},
+		intercept: cfg.Intercept, propagators: cfg.Propagators, queues: cfg.Queues, workflows: map[string]*registered{},
 	}
 	lost := errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	h.bodies = body.NewHost(ctx, body.Config{
@@ -184,7 +185,8 @@ func (h *host) callBody(d *definition, t *body.Thread) {
 		}
 		h.closeRun(d, t, out, err)
 	}()
-	out, err = d.run(&branch{Thread: t, host: h, def: d}, t.Head().Input)
+	b := &branch{Thread: t, host: h, def: d, values: h.carried(t, t.Run(), t.Head().Headers)}
+	out, err = d.run(b, t.Head().Input)
 }
 
 // closeRun closes the run of a body that has returned.

@@ -52,7 +52,9 @@ type Config struct {
 	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for
 	// traces, or to replace them in tests.
 	Intercept Interceptor
-	Log       *slog.Logger // default slog.Default()
+	// Propagators take what contexts hold along with the runs that are started with them, in this order.
+	Propagators []Propagator
+	Log         *slog.Logger // default slog.Default()
 }
 
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result. If it

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
@@ -92,7 +93,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if req.Key != "" || req.UseExisting || req.ID != schedule.Prefix+name {
 		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
 	}
-	if err := errors.Join(w.def.err, checkLabels(name, req.Labels)); err != nil {
+	if err := errors.Join(w.def.err, checkCarried(name, &req)); err != nil {
 		return h, err
 	}
 	if r, ok := c.(interface{ Register(...Definition) error }); ok {
@@ -104,7 +105,9 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if err != nil {
 		return h, err
 	}
-	state := schedule.State{Spec: s.spec(), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels}
+	state := schedule.State{
+		Spec: s.spec(), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels, Headers: req.Headers,
+	}
 	if req.Input, err = encode(c.Codec(), "the schedule", state); err != nil {
 		return h, err
 	}
@@ -129,8 +132,10 @@ func (h ScheduleHandle) ensure(ctx context.Context, is, want *schedule.State, re
 	if is.Spec != want.Spec {
 		change.Spec = &want.Spec
 	}
-	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) {
-		change.Workflow, change.Input, change.Labels = want.Workflow, want.Input, want.Labels
+	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) ||
+		!maps.Equal(is.Headers, want.Headers) {
+		change.Workflow, change.Input = want.Workflow, want.Input
+		change.Labels, change.Headers = want.Labels, want.Headers
 	}
 	if change.Spec == nil && change.Workflow == "" {
 		return nil
@@ -145,9 +150,11 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func checkLabels(name string, labels map[string]string) error {
-	_, err := labelsOf(labels, "schedule "+name)
-	return err
+// checkCarried checks the labels and headers of the runs that a schedule will start.
+func checkCarried(name string, r *StartRequest) error {
+	_, labels := core.MakeLabels(r.Labels)
+	_, headers := core.MakeHeaders(r.Headers)
+	return invalid(errors.Join(labels, headers), "schedule %q", name)
 }
 
 // ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program
@@ -169,6 +176,7 @@ type ScheduleDescription struct {
 	Workflow string
 	Input    []byte            // encoded
 	Labels   map[string]string // of the runs that it starts
+	Headers  map[string]string // of these runs, too
 	Next     time.Time         // the next firing; zero: it is paused, or never fires again
 	Last     time.Time         // the last firing that started a run
 	LastRun  string            // the workflow id of that run
@@ -197,7 +205,8 @@ func (h ScheduleHandle) Describe(ctx context.Context) (ScheduleDescription, erro
 	}
 	out := ScheduleDescription{
 		Schedule: scheduleOf(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
-		Next: s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
+		Headers: s.Headers,
+		Next:    s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
 		Deadline: d.Deadline, Problem: d.Problem,
 	}
 	for _, m := range s.Recent {

@@ -29,7 +29,7 @@ func (s *scheduler) backfill(ctx Context, c *schedule.Change, actor string) erro
 	}
 	return s.start(ctx, "backfill", StartRequest{
 		Workflow: schedule.Backfiller, ID: c.Run, Input: input, Labels: map[string]string{schedule.Label: s.Name},
-		Actor: actor, Reason: c.Reason,
+		Headers: s.Headers, Actor: actor, Reason: c.Reason,
 	}, "")
 }
 

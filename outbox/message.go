@@ -40,7 +40,8 @@ type start struct {
 	Actor       string    `json:"actor,omitempty"`
 	Reason      string    `json:"reason,omitempty"`
 
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
 
 	Steps []string `json:"steps,omitempty"`
 	From  string   `json:"from,omitempty"`

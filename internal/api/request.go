@@ -20,7 +20,8 @@ type StartRequest struct {
 	Actor       string          `json:"actor,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
 
-	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
+	Labels  map[string]string `json:"labels,omitempty"`  // what the run can be searched by
+	Headers map[string]string `json:"headers,omitempty"` // what goes along with it, to its steps and children
 }
 
 // Started answers a start.

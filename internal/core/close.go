@@ -154,6 +154,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
 		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
+		Headers: m.r.Headers,
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

@@ -162,6 +162,7 @@ func (a *ChildStart) fields(c *coder) {
 	c.bytes(&a.Input)
 	c.limitAt(&a.Execution)
 	c.parent(&a.Parent)
+	c.text((*string)(&a.Headers))
 }
 
 func (a *ChildStop) fields(c *coder) { small(c, &a.Op) }

@@ -327,6 +327,8 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Reason)
 	c.text(&r.Notify)
 	c.text((*string)(&r.Labels))
+	// The third group.
+	c.text((*string)(&r.Headers))
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }

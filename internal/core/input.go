@@ -31,6 +31,7 @@ type (
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
 		Labels             Labels
+		Headers            Headers
 	}
 
 	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It

@@ -226,6 +226,7 @@ func (m *machine) start(def *Definition, in Start) error {
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
 		Labels:    Labels("").With(in.Labels),
+		Headers:   in.Headers,
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {

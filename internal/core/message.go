@@ -23,6 +23,7 @@ type (
 		Input      []byte
 		Execution  RunLimit
 		Parent     Parent
+		Headers    Headers // of the parent run
 	}
 
 	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.

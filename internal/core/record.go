@@ -47,6 +47,7 @@ type (
 		Notify        string
 		Actor, Reason string
 		Labels        Labels
+		Headers       Headers
 	}
 
 	// RunStarted: a delayed run began; a run without delay has only RunCreated.

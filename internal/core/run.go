@@ -51,6 +51,8 @@ type Run struct {
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty: none
 	Labels Labels
+	// Headers are what its caller sent along; they never change.
+	Headers Headers
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)

@@ -91,6 +91,7 @@ type StartRequest struct {
 	Notify             string      // the workflow id of a run that gets core.SignalEnded at the end of the chain
 	Actor, Reason      string      // who starts the run, and why
 	Labels             core.Labels // what the run can be searched by
+	Headers            core.Headers
 }
 
 // Conflict says what a start does if an open run has the same workflow id.

@@ -100,7 +100,8 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	p.pipeline.define(&src)
 	return core.ChildStart{
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
-		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing},
+		Parent:  core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing},
+		Headers: parent.state.Headers,
 	}, nil
 }
 
@@ -151,7 +152,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 	child := p.residents.create(id, w.kind)
 	err = p.advance(child, w.def, core.Start{
 		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
-		Parent: start.Parent, Actor: "parent",
+		Parent: start.Parent, Actor: "parent", Headers: start.Headers,
 	})
 	if err != nil {
 		delete(p.residents.runs, id)

@@ -227,6 +227,10 @@ func (ch *checker) checkDispatch(n *node, t core.Task) {
 			tokenText(t.Token))
 		return
 	}
+	if t.Headers != a.model.headers {
+		ch.u.violate(Recorded, a.id, "a worker gets attempt %s with the headers %q, its run has %q",
+			tokenText(t.Token), t.Headers, a.model.headers)
+	}
 	s := &a.model.steps[t.Token.Step]
 	if t.Token.Attempt > s.attempt || (t.Token.Attempt == s.attempt && !s.began) {
 		ch.u.violate(Acknowledged, a.id, "a worker gets attempt %s before its start is in the journal",

@@ -28,6 +28,7 @@ type runModel struct {
 	events             []eventModel    // kept and not taken yet
 	inherited          []eventModel    // events of the run before that this run must still keep
 	labels             map[string]string
+	headers            core.Headers
 
 	// The rest is about the current entry.
 	at         core.Time
@@ -185,6 +186,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.notByTimer = true
 	m.joinChain(rec.Chain)
 	m.createLabels(rec)
+	m.createHeaders(rec)
 	if rec.Deadline.After > 0 && rec.Deadline.At != max(m.at, rec.StartAt).Add(rec.Deadline.After) {
 		m.fail(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
 	}
