@@ -87,7 +87,7 @@ func Heartbeat(ctx context.Context, details any) {
 	var b []byte
 	if details != nil {
 		var err error
-		if b, err = a.host.input(a.codec, "the details of a heartbeat", details); err != nil {
+		if b, err = a.encodeDetails(details); err != nil {
 			b = nil // the heartbeat counts even without its details
 			a.unkept.Do(func() {
 				a.host.log.Warn("the details of a heartbeat are not kept", "run", a.task.Token.Run.String(), "step",
@@ -105,8 +105,24 @@ func LastHeartbeat[T any](ctx context.Context) (T, bool) {
 	if a == nil || len(a.task.Details) == 0 {
 		return zero, false
 	}
-	v, err := decode[T](a.codec, "the details of a heartbeat", a.task.Details)
+	var v T
+	err := a.patiently(func(ctx context.Context) (err error) {
+		v, err = decode[T](ctx, a.codec, heartbeatDetails, a.at(kindHeartbeat), a.task.Details)
+		return err
+	})
 	return v, err == nil
+}
+
+const heartbeatDetails = "the details of a heartbeat"
+
+// encodeDetails makes the payload of a heartbeat. It does not wait for a codec, since the next heartbeat has newer
+// details.
+func (a *attempt) encodeDetails(details any) ([]byte, error) {
+	b, err := encode(a, a.codec, heartbeatDetails, a.at(kindHeartbeat), details)
+	if err == nil {
+		err = a.host.tooLarge(heartbeatDetails, b)
+	}
+	return b, err
 }
 
 // AttemptNumber returns the number of the step's attempt, from 1; zero outside of a step.

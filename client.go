@@ -241,9 +241,10 @@ func (e *Engine) await(ctx context.Context, run core.RunID) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
+	at := place{run: out.Run}
 	return Outcome{
 		ID: out.Run.String(), Phase: Phase(out.Phase.String()), Output: out.Output,
-		Failure: opened(e.host.codec, out.Failure),
+		Failure: opened(ctx, e.host.codec, at, out.Failure),
 	}, nil
 }
 
@@ -302,7 +303,7 @@ func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) erro
 		if err != nil {
 			return err
 		}
-		if err := e.host.aim(&in, op, r); err != nil {
+		if err := e.host.aim(ctx, &in, op, r); err != nil {
 			return err
 		}
 	}
@@ -310,7 +311,7 @@ func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) erro
 }
 
 // aim fills in the parts of an operation that depend on its step.
-func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
+func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *core.Run) (err error) {
 	if op.Step != "" {
 		s, ok := r.Lookup(op.Step)
 		if !ok {
@@ -322,10 +323,16 @@ func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
 	if r.Definition != definitionID(r.Workflow) {
 		codec = JSON{} // of a flow
 	}
-	in.Failure = sealFailure(codec, in.Failure)
-	if op.Output != nil {
-		in.Output, err = encode(codec, "the result", op.Output)
+	at := place{kindFailure, r.ID, r.Workflow, op.Step}
+	sealed, err := sealFailure(ctx, codec, at, in.Failure)
+	if in.Failure = sealed; passing(err) {
+		return err
 	}
+	if op.Output == nil {
+		return nil
+	}
+	at.kind = kindOutput
+	in.Output, err = encode(ctx, codec, "the result", at, op.Output)
 	return err
 }
 
@@ -335,13 +342,14 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	if err != nil {
 		return Description{}, err
 	}
+	at := place{run: r.ID, workflow: r.Workflow}
 	d := Description{
 		Summary: Summary{
 			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: Phase(r.Phase.String()),
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
-		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure), Headers: r.Headers.Map(),
+		Input: r.Input, Output: r.Output, Failure: opened(ctx, e.host.codec, at, r.Failure), Headers: r.Headers.Map(),
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()
@@ -354,11 +362,12 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		if s.Dropped || body.Notes(s.Spec.Type) {
 			continue
 		}
+		at.name = s.Key()
 		d.Steps = append(d.Steps, StepDescription{
 			Name: s.Key(), Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
 			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
-			Failure: opened(e.host.codec, s.Failure),
+			Failure: opened(ctx, e.host.codec, at, s.Failure),
 		})
 	}
 	return d, nil

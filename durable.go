@@ -87,8 +87,9 @@ func Info(ctx Context) RunInfo {
 //
 // The new run has its own run timeout; the execution timeout covers both.
 func ContinueAsNew[In any](ctx Context, in In) error {
-	h := ctx.of().host
-	input, err := h.input(h.codec, "the input to go on with", in)
+	b := ctx.of()
+	what, at := "the input to go on with", place{kind: kindInput, workflow: b.Head().Workflow}
+	input, err := b.encode(b.host.codec, what, at, in)
 	if err != nil {
 		return err
 	}

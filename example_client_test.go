@@ -170,7 +170,7 @@ func newSealed(key []byte) (sealed, error) {
 	return sealed{aead}, err
 }
 
-func (s sealed) Encode(v any) ([]byte, error) {
+func (s sealed) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (s sealed) Encode(v any) ([]byte, error) {
 	return json.Marshal(s.aead.Seal(nonce, nonce, plain, nil)) // bytes become a base64 string
 }
 
-func (s sealed) Decode(data []byte, v any) error {
+func (s sealed) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var box []byte
 	if err := json.Unmarshal(data, &box); err != nil {
 		return err

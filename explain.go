@@ -135,18 +135,20 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
-	out.open(e.host.codec)
+	out.open(ctx, e.host.codec)
 	return out, nil
 }
 
 // open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
-func (e *Explanation) open(c Codec) {
-	e.Failure = opened(c, e.Failure)
+func (e *Explanation) open(ctx context.Context, c Codec) {
+	at := placeOf(kindFailure, e.ID, e.Workflow, "")
+	e.Failure = opened(ctx, c, at, e.Failure)
 	for i := range e.Steps {
 		s := &e.Steps[i]
-		s.Failure = opened(c, s.Failure)
+		at.name = s.Name
+		s.Failure = opened(ctx, c, at, s.Failure)
 		for j := range s.Attempts {
-			s.Attempts[j].Failure = opened(c, s.Attempts[j].Failure)
+			s.Attempts[j].Failure = opened(ctx, c, at, s.Attempts[j].Failure)
 		}
 	}
 }
@@ -161,7 +163,7 @@ func explanationOf(r *api.Run) *Explanation {
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
 		Labels: r.Labels, Headers: r.Headers,
-		Steps:  each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
+		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }
 

@@ -68,6 +68,9 @@ func stuckError(s *body.Stuck) error {
 		return &ChangedError{
 			Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked, Err: s.Err,
 		}
+	case body.Unencodable:
+		return fmt.Errorf("run %s of workflow %q waits for its codec, and its body is called again: %w", s.Run,
+			s.Workflow, s.Err)
 	case body.Overdue:
 		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
 	default:
@@ -177,20 +180,21 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 
 // callBody calls the workflow's function and closes the run by what it returns.
 func (h *host) callBody(d *definition, t *body.Thread) {
+	b := &branch{Thread: t, host: h, def: d, values: h.carried(t, t.Run(), t.Head().Headers)}
 	var out []byte
 	err := errors.New("the body ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanic(v, debug.Stack())
 		}
-		h.closeRun(d, t, out, err)
+		h.closeRun(b, out, err)
 	}()
-	b := &branch{Thread: t, host: h, def: d, values: h.carried(t, t.Run(), t.Head().Headers)}
 	out, err = d.run(b, t.Head().Input)
 }
 
 // closeRun closes the run of a body that has returned.
-func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
+func (h *host) closeRun(b *branch, out []byte, err error) {
+	t, d := b.Thread, b.def
 	for {
 		invalid, over := t.Leaving()
 		if over {
@@ -201,7 +205,12 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 		if t.Stop() != nil && invalid == nil && isStop(err) {
 			end.Failure = nil
 		}
-		end.Failure = sealFailure(h.codec, end.Failure)
+		sealed, err := sealFailure(b, h.codec, b.at(kindFailure, ""), end.Failure)
+		if passing(err) {
+			t.NoteUnencodable("what the run's failure says", err)
+			continue
+		}
+		end.Failure = sealed
 		if t.Return(invalid, body.OutcomeOf(err), end) {
 			return
 		}
@@ -222,7 +231,7 @@ func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
 	}
 	h.observe(at.task.Token.Run.String(), func(o Observer) { o.AttemptEnded(at.info(), time.Since(began), err) })
 	if err != nil {
-		return worker.Result{Failure: sealFailure(at.codec, failureOf(err))}
+		return worker.Result{Failure: at.sealed(failureOf(err))}
 	}
 	return worker.Result{Output: out}
 }

@@ -279,7 +279,7 @@ func TestObserver(t *testing.T) {
 // notJSON is a codec that breaks the rule.
 type notJSON struct{ pawl.JSON }
 
-func (notJSON) Encode(any) ([]byte, error) { return []byte("<xml/>"), nil }
+func (notJSON) Encode(context.Context, *pawl.Payload, any) ([]byte, error) { return []byte("<xml/>"), nil }
 
 func TestCodecMustMakeJSON(t *testing.T) {
 	w := pawl.Define("w", func(pawl.Context, int) (int, error) { return 1, nil })

@@ -101,14 +101,15 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 			return h, err
 		}
 	}
-	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
+	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name,
+		place{kind: kindInput, workflow: w.def.name}, in)
 	if err != nil {
 		return h, err
 	}
 	state := schedule.State{
 		Spec: s.spec(), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels, Headers: req.Headers,
 	}
-	if req.Input, err = encode(c.Codec(), "the schedule", state); err != nil {
+	if req.Input, err = encode(ctx, c.Codec(), "the schedule", place{kind: kindInput, workflow: schedule.Workflow}, state); err != nil {
 		return h, err
 	}
 	h.Actor = req.Actor
@@ -230,13 +231,13 @@ func (h ScheduleHandle) state(ctx context.Context) (d Description, s schedule.St
 		return d, s, fmt.Errorf("pawl: the workflow id %q is taken by a run of workflow %q: %w",
 			schedule.Prefix+h.Name, d.Workflow, ErrConflict)
 	}
-	stored := d.Input
+	stored, at := d.Input, placeOf(kindInput, d.ID, d.Workflow, "")
 	for i := range d.Steps {
 		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == PhaseSucceeded {
-			stored = st.Output
+			stored, at.kind, at.name = st.Output, kindOutput, st.Name
 		}
 	}
-	s, err = decode[schedule.State](h.client.Codec(), "schedule "+h.Name, stored)
+	s, err = decode[schedule.State](ctx, h.client.Codec(), "schedule "+h.Name, at, stored)
 	if s.Due.IsZero() {
 		s.Due = d.CreatedAt
 	}

@@ -20,8 +20,8 @@ type span struct {
 
 // backfill starts a run that makes up for the firings of a span.
 func (s *scheduler) backfill(ctx Context, c *schedule.Change, actor string) error {
-	h := ctx.of().host
-	input, err := h.input(h.codec, "the span", span{
+	b := ctx.of()
+	input, err := b.encode(b.host.codec, "the span", place{kind: kindInput, workflow: schedule.Backfiller}, span{
 		State: *s.State, Run: c.Run, After: c.From.Add(-time.Nanosecond), Before: c.Before,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/envelope"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
@@ -66,7 +67,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 					if err != nil {
 						return nil, err
 					}
-					return codec.Encode(out)
+					return encodeFake(ctx, codec, a, out)
 				}
 			}
 			if next != nil {
@@ -78,6 +79,16 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)
 	})
+}
+
+// encodeFake encodes what a fake returns, as the engine does it with what a step returns.
+func encodeFake(ctx context.Context, c pawl.Codec, a pawl.AttemptInfo, out any) ([]byte, error) {
+	p := pawl.Payload{Kind: "output", RunID: a.RunID, Workflow: a.Workflow, Name: a.Step}
+	data, err := c.Encode(ctx, &p, out)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Wrap(p.Meta, data)
 }
 
 func (e *Env) open() {
