@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -65,7 +66,11 @@ type RunInfo struct {
 // Info describes the run.
 func Info(ctx Context) RunInfo {
 	b := ctx.of()
-	h, run := b.Head(), b.Run().String()
+	return runInfo(b.Run(), b.Head())
+}
+
+func runInfo(id core.RunID, h *engine.Head) RunInfo {
+	run := id.String()
 	info := RunInfo{
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),

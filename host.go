@@ -52,9 +52,7 @@ func newHost(ctx context.Context, cfg Config) *host {
 		Attempt: func(ctx context.Context, t core.Task, alive worker.Alive, fn body.Func) worker.Result {
 			return h.perform(h.attempt(ctx, t, alive, h.codec), fn)
 		},
-		Stopped: func(run core.RunID, err error) {
-			h.observe(run.String(), func(o Observer) { o.BodyStopped(run.String(), err) })
-		},
+		Stopped: h.bodyStopped,
 	})
 	return h
 }
@@ -224,12 +222,10 @@ func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result 
 
 // perform runs a step's function and turns what it returns into the attempt's result.
 func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
-	began := time.Now()
 	out, err := h.invoke(at, fn)
 	if err == nil {
 		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
-	h.observe(at.task.Token.Run.String(), func(o Observer) { o.AttemptEnded(at.info(), time.Since(began), err) })
 	if err != nil {
 		return worker.Result{Failure: at.sealed(failureOf(err))}
 	}

@@ -168,9 +168,9 @@ func TestFlowFake(t *testing.T) {
 	w := pawlflow.Define[any, string](parsed(t, "report",
 		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\n"+
 			"output: ${{ steps.render.output.page }}\n"))
-	pawltest.RunWith(t, pawl.Config{Observer: observed(func(a pawl.AttemptInfo, err error) {
-		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
-	})},
+	pawltest.RunWith(t, pawl.Config{Observer: pawl.Observer{AttemptEnded: func(a pawl.AttemptObservation) {
+		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, a.Failure))
+	}}},
 		func(t *testing.T, e *pawltest.Env) {
 			e.Fake("render", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
 				if a.Attempt < 3 {
@@ -182,7 +182,7 @@ func TestFlowFake(t *testing.T) {
 			if got, err := run(t, e.Engine, w, nil); got != "1" || err != nil || time.Since(from) != 3*time.Hour {
 				t.Errorf("%q, %v after %s", got, err, time.Since(from))
 			}
-			if fmt.Sprint(heard) != "[render1 no ink render2 no ink render3 <nil>]" {
+			if fmt.Sprint(heard) != "[render1 error: no ink render2 error: no ink render3 <nil>]" {
 				t.Errorf("heard %q", heard)
 			}
 			e.Fake("render", func(context.Context, pawl.AttemptInfo) (any, error) { panic("out of paper") })
@@ -235,11 +235,6 @@ func TestFlowInterceptedError(t *testing.T) {
 		t.Errorf("%v after %d calls", err, calls)
 	}
 }
-
-type observed func(a pawl.AttemptInfo, err error)
-
-func (o observed) AttemptEnded(a pawl.AttemptInfo, _ time.Duration, err error) { o(a, err) }
-func (o observed) BodyStopped(string, error)                                   {}
 
 // TestFlowRerun: reruns keep what the flow's graph says.
 func TestFlowRerun(t *testing.T) {

@@ -43,7 +43,7 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}, stops: newStops(cfg.Observer)}
+		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}, stops: newStops(cfg.Observer.BodyStopped)}
 		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
@@ -56,7 +56,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 		if codec == nil {
 			codec = pawl.JSON{}
 		}
-		e.config.Observer = e.stops
+		e.config.Observer.BodyStopped = e.stops.stopped
 		next := cfg.Intercept
 		e.config.Intercept = func(
 			ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error),

@@ -67,7 +67,8 @@ type Config struct {
 	// They replace what definitions say about the same name. Default: no limits.
 	Queues, Services map[string]policy.QueueLimits
 	// Log is the log. Default: none.
-	Log *slog.Logger
+	Log      *slog.Logger
+	Observer Observer // zero: nobody is told
 	// generations counts how often the partitions of the process have forgotten their memory.
 	generations *atomic.Int64
 }
