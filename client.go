@@ -373,18 +373,11 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	return d, nil
 }
 
-// History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later
-// versions of the code.
+// History returns what is recorded of a run, for [Replay], as JSON: what pawl run history prints. Keep it in a file
+// next to the code, to replay it with later versions of the code.
 func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
-	entries, err := onRun(ctx, e, id, func(run core.RunID) ([]core.Entry, error) {
-		return e.engine.Entries(ctx, run, 0)
+	history, err := onRun(ctx, e, id, func(run core.RunID) ([]byte, error) {
+		return e.explained.History(ctx, run.String())
 	})
-	if err != nil {
-		return nil, err
-	}
-	var history []byte
-	for i := range entries {
-		history = core.AppendEntry(history, &entries[i])
-	}
-	return history, nil
+	return history, missing(err, "history", id)
 }

@@ -169,17 +169,22 @@ func decode[T any](ctx context.Context, c Codec, what string, at place, b []byte
 }
 
 func read[T any](ctx context.Context, c Codec, at place, b []byte) (v T, err error) {
+	err = readInto(ctx, c, at, b, &v)
+	return v, err
+}
+
+// readInto is read for a pointer.
+func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
 	if len(b) == 0 || bytes.Equal(b, null) {
-		return v, nil
+		return nil
 	}
 	if _, plain := c.(JSON); plain {
-		err = json.Unmarshal(b, &v)
-		return v, err
+		return json.Unmarshal(b, v)
 	}
 	p := at.payload()
 	p.Meta, b = envelope.Open(b)
-	_, err = calling(func() (struct{}, error) { return struct{}{}, c.Decode(ctx, p, b, &v) })
-	return v, err
+	_, err := calling(func() (struct{}, error) { return struct{}{}, c.Decode(ctx, p, b, v) })
+	return err
 }
 
 // at is the place of a payload of the body's run.

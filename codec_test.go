@@ -367,7 +367,8 @@ func TestPayloadsOfBefore(t *testing.T) {
 		odd := map[string]any{"pawl.meta": map[string]any{"kind": "odd"}, "data": "x"} // as if it were stored with some
 		var runs []pawl.Run[map[string]any]
 		for n, c := range []*keyService{{}, {meta: true}} {
-			e, err := pawl.Open(t.Context(), pawl.Config{Journal: j, Codec: &reader{c}, Workflows: []pawl.Definition{w}})
+			cfg := pawl.Config{Journal: j, Codec: &reader{c}, Workflows: []pawl.Definition{w}}
+			e, err := pawl.Open(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

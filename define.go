@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -78,7 +79,8 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), b.at(kindInput, ""), input))
+		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), b.at(kindInput, ""),
+			input))
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +183,7 @@ func RunRetryWith(p RetryPolicy) Option {
 // refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
 // timeout ends the chain. Only then does the start have its result.
 func Cron(s Schedule) Option {
-	table, err := s.table()
+	table, err := schedule.Spec(s).Table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
 			"EnsureSchedule"))

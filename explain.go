@@ -135,12 +135,12 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
-	out.open(ctx, e.host.codec)
+	openExplanation(ctx, out, e.host.codec)
 	return out, nil
 }
 
 // open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
-func (e *Explanation) open(ctx context.Context, c Codec) {
+func openExplanation(ctx context.Context, e *Explanation, c Codec) {
 	at := placeOf(kindFailure, e.ID, e.Workflow, "")
 	e.Failure = opened(ctx, c, at, e.Failure)
 	for i := range e.Steps {

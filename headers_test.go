@@ -247,8 +247,9 @@ func TestHeadersRefused(t *testing.T) {
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for want, headers := range map[string]map[string]string{
 			"empty key": {"": "x"}, "contains =": {"a=b": "x"}, "control character": {"a": "x\ny"},
-			"101 bytes": {strings.Repeat("x", 101): "a"}, "4101 bytes, more than 4096": {"trace": strings.Repeat("x", 4096)},
-			"not UTF-8": {"\xff": "a"},
+			"101 bytes":                  {strings.Repeat("x", 101): "a"},
+			"4101 bytes, more than 4096": {"trace": strings.Repeat("x", 4096)},
+			"not UTF-8":                  {"\xff": "a"},
 		} {
 			_, err := w.Start(t.Context(), e, "", "x", pawl.Headers(headers))
 			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {

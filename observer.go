@@ -23,8 +23,8 @@ type Observer struct {
 	AttemptStarted, AttemptHeld, AttemptEnded func(AttemptObservation)
 	// BodyStopped tells of a body that cannot go on: of its run the ID, and Err; see [Engine.Problem].
 	BodyStopped func(RunObservation)
-	// TimerFired tells that the deadline, sleep or retry of a run that was due is dealt with. The difference is how late
-	// that is. After a standstill of the program it is as long as that.
+	// TimerFired tells that the deadline, sleep or retry of a run that was due is dealt with. The difference is how
+	// late that is. After a standstill of the program it is as long as that.
 	TimerFired func(due, fired time.Time)
 	// Committed tells that the journal has taken a batch of entries, and how long that took.
 	Committed func(took time.Duration, entries, bytes int)
@@ -53,8 +53,8 @@ type AttemptObservation struct {
 	Failure        *Failure  // nil: it succeeded, or has not ended; as that of a RunObservation
 	Retry          bool      // another attempt follows
 	NextAt         time.Time // when it does
-	// Held is the kind of limit that holds the attempt: concurrency, rate, per_key, key_rate, retries or breaker; empty:
-	// none does any more. HeldBy is the queue or service that has the limit.
+	// Held is the kind of limit that holds the attempt: concurrency, rate, per_key, key_rate, retries or breaker;
+	// empty: none does any more. HeldBy is the queue or service that has the limit.
 	Held, HeldBy string
 	HeldUntil    time.Time // at least; zero: not known
 }
@@ -112,7 +112,8 @@ func (o *Observer) recorded(e *engine.Observation) {
 	case core.RunEnded:
 		if o.RunEnded != nil {
 			o.RunEnded(RunObservation{
-				RunInfo: runInfo(e.ID, &e.Run), Phase: Phase(rec.Phase.String()), EndedAt: e.At.Std(), Failure: e.Failure,
+				RunInfo: runInfo(e.ID, &e.Run), Phase: Phase(rec.Phase.String()), EndedAt: e.At.Std(),
+				Failure: e.Failure,
 			})
 		}
 	case core.AttemptHeld:

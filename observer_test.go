@@ -54,7 +54,8 @@ func (r *recorder) observer() pawl.Observer {
 			r.note("%s started %s, tenant %s", o.Workflow, r.since(o.StartedAt), o.Headers["tenant"])
 		},
 		RunEnded: func(o pawl.RunObservation) {
-			r.note("%s %s %s to %s, %s", o.Workflow, o.Phase, r.since(o.StartedAt), r.since(o.EndedAt), kindOf(o.Failure))
+			r.note("%s %s %s to %s, %s", o.Workflow, o.Phase, r.since(o.StartedAt), r.since(o.EndedAt),
+				kindOf(o.Failure))
 		},
 		AttemptStarted: func(a pawl.AttemptObservation) {
 			r.note("%s %d ready %s started %s, child %t", a.Step, a.Attempt, r.since(a.ReadyAt),

@@ -131,6 +131,7 @@ func (e *Engine) begin(ctx context.Context, cfg Config) error {
 		return err
 	}
 	bodies.Attach(e.engine)
+	e.attachFakes()
 	return whileHeld(ctx, cfg, func() error { return e.node.Open(ctx) })
 }
 

@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,11 +12,11 @@ import (
 )
 
 // slowSteps has two steps that take a minute each, and counts the attempts that begin.
-func slowSteps(begun *int) *pawl.Workflow[int, int] {
+func slowSteps(begun *atomic.Int32) *pawl.Workflow[int, int] {
 	return pawl.Define("slow", func(ctx pawl.Context, _ int) (int, error) {
 		for _, name := range []string{"first", "second"} {
 			err := pawl.Do(ctx, name, func(ctx context.Context) error {
-				*begun++
+				begun.Add(1)
 				select {
 				case <-time.After(time.Minute):
 					return nil
@@ -27,13 +28,13 @@ func slowSteps(begun *int) *pawl.Workflow[int, int] {
 				return 0, err
 			}
 		}
-		return *begun, nil
+		return int(begun.Load()), nil
 	})
 }
 
 // TestShutdownDrains: the attempt that runs may end, the next one begins after the next Open, and none is repeated.
 func TestShutdownDrains(t *testing.T) {
-	begun := 0
+	var begun atomic.Int32
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		run, err := slowSteps(&begun).Start(t.Context(), e, "r", 0)
 		if err != nil {
@@ -53,7 +54,7 @@ func TestShutdownDrains(t *testing.T) {
 		if err := e.Shutdown(t.Context()); err != nil {
 			t.Errorf("a second Shutdown: %v", err)
 		}
-		if begun != 1 {
+		if begun := begun.Load(); begun != 1 {
 			t.Errorf("%d attempts have begun, want 1", begun)
 		}
 		<-time.After(time.Hour)
@@ -69,7 +70,7 @@ func TestShutdownDrains(t *testing.T) {
 
 // TestShutdownEndsWithItsContext: an attempt that takes too long is told to stop, and is made again later.
 func TestShutdownEndsWithItsContext(t *testing.T) {
-	begun := 0
+	var begun atomic.Int32
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		if _, err := slowSteps(&begun).Start(t.Context(), e, "r", 0); err != nil {
 			t.Fatal(err)
@@ -96,7 +97,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 
 // TestShutdownServes: what is started during a shutdown is durable, and begins after it.
 func TestShutdownServes(t *testing.T) {
-	begun := 0
+	var begun atomic.Int32
 	w := slowSteps(&begun)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		if _, err := w.Start(t.Context(), e, "early", 0); err != nil {
@@ -110,7 +111,7 @@ func TestShutdownServes(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(10 * time.Second)
-		if begun != 1 {
+		if begun := begun.Load(); begun != 1 {
 			t.Errorf("%d attempts have begun, want 1", begun)
 		}
 		if err := <-down; err != nil {

@@ -197,6 +197,11 @@ func (t *turn) close(s *core.Step) {
 func (t *turn) settle(def int32, state stepState) {
 	t.nodes[def].state = state
 	t.open--
+	if t.def.plans[def].isLoop {
+		t.closeLists(def)
+	} else if t.def.plans[def].loop >= 0 {
+		t.wakeUnbegun(def)
+	}
 	for _, d := range t.def.plans[def].dependents {
 		if p := &t.def.plans[d]; p.loop >= 0 {
 			if p.commonWith(def) < 0 && t.nodes[d].state == stateOpen {

@@ -21,7 +21,7 @@ import (
 //	NAME: ok [JSON]                  an attempt of that step succeeds; further lines are for further attempts
 //	NAME: error|failed [CODE] [TEXT] it fails
 //	NAME: hang                       it ends with its limit
-//	input JSON | event NAME JSON at DURATION | reload
+//	input JSON | event NAME JSON at DURATION | fail STEP at DURATION (an operator does) | reload
 //
 // Steps without a line succeed; a noop gives its output.
 func TestRuns(t *testing.T) {
@@ -69,6 +69,7 @@ type event struct {
 	at      core.Time
 	name    string
 	payload string
+	fails   bool // an operator fails the step of that name
 }
 
 var start = policy.At(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
@@ -91,7 +92,14 @@ func newWorld(t testing.TB, doc *Document, script string) *world {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.events = append(w.events, event{start.Add(d), name, payload})
+			w.events = append(w.events, event{at: start.Add(d), name: name, payload: payload})
+		} else if word == "fail" {
+			name, at, _ := strings.Cut(rest, " at ")
+			d, err := duration.Parse(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.events = append(w.events, event{at: start.Add(d), name: name, fails: true})
 		} else if name, what, ok := strings.Cut(line, ": "); ok {
 			w.script[name] = append(w.script[name], what)
 		}
@@ -130,6 +138,12 @@ func (w *world) run() {
 			e := w.events[0]
 			w.events = w.events[1:]
 			w.now = max(w.now, e.at)
+			if e.fails {
+				w.say("an operator fails %s", e.name)
+				at := slices.IndexFunc(w.run_.Steps, func(s core.Step) bool { return s.Key() == e.name })
+				w.take(core.Operation{Op: core.OpFail, Step: core.StepID(at)})
+				continue
+			}
 			w.say("event %s", e.name)
 			w.take(core.SignalReceived{Name: e.name, Payload: []byte(e.payload)})
 			continue

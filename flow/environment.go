@@ -210,6 +210,9 @@ func (s *scope) stepInLoop(def int32) *expr.Step {
 func (s *scope) itemValue(def, n int32) *expr.Step {
 	g := s.groupOf(def)
 	if int(n) >= len(g.items) || g.items[n] == core.NoStep || int(g.items[n]) >= len(s.run.Steps) {
+		if id := s.nodes[def].id; int(id) < len(s.run.Steps) && s.run.Steps[id].Phase.Closed() {
+			return &expr.Step{Phase: s.run.Steps[id].Phase.String(), Failure: failureOf(s.run.Steps[id].Failure)}
+		}
 		return &expr.Step{Phase: core.StepPending.String()}
 	}
 	v := stepValue(&s.run.Steps[g.items[n]])

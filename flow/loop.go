@@ -148,6 +148,9 @@ func (d *decider) listState(def, parent int32) stepState {
 func (t *turn) itemState(def, n int32) stepState {
 	g := t.groupOf(def)
 	if int(n) >= len(g.items) || g.items[n] == core.NoStep {
+		if of := t.nodes[def].state; of.closed() {
+			return of // it never begins: its step was ended as a whole
+		}
 		return stateNone
 	}
 	id := g.items[n]

@@ -29,6 +29,50 @@ func (t *turn) touch(def int32) {
 	}
 }
 
+// closeLists ends the search for items of a loop that was ended as a whole, by an operator or because the run was
+// cancelled: a list that is not known stays empty, and items make no more items.
+func (t *turn) closeLists(def int32) {
+	p, l, end := &t.def.plans[def], t.loopOf(def), progressDead
+	if t.nodes[def].state == stateGood {
+		end = progressDone
+	}
+	if l.open == 0 {
+		return
+	}
+	for n, item := range l.items {
+		if p.more != nil && item.more == progressOpen {
+			l.items[n].more = end
+			list := l.list(item.parent)
+			list.open--
+			list.dead = list.dead || end == progressDead
+			l.open--
+		}
+	}
+	outer := 1
+	if p.loop >= 0 {
+		outer = len(t.loopOf(p.loop).items)
+	}
+	for n := range int32(outer) {
+		if list := l.list(n); list.state == progressOpen {
+			list.state = end
+			l.open--
+		}
+		t.listChanged(def, n)
+	}
+	l.dead = l.dead || end == progressDead
+}
+
+// wakeUnbegun tries what needs the items of a step with each that never begin, since the step was ended as a whole.
+func (t *turn) wakeUnbegun(def int32) {
+	loop := t.def.plans[def].loop
+	for n := range t.loopOf(loop).items {
+		if g := t.groupOf(def); n >= len(g.items) || g.items[n] == core.NoStep {
+			t.wake(def, loop, int32(n))
+		}
+	}
+	t.touch(def)
+}
+
 // tryLater tries what may begin in loops, and ends the loops that have ended.
 func (t *turn) tryLater() {
 	for len(t.ready) == 0 {

@@ -55,6 +55,8 @@ func (t *turn) resumeLoop(def int32) {
 	for _, member := range t.def.plans[def].tree {
 		if !t.def.plans[member].isLoop {
 			t.restoreItems(member)
+		} else if t.nodes[member].state.closed() {
+			t.closeLists(member)
 		}
 	}
 	for _, member := range t.def.plans[def].tree {
@@ -172,6 +174,10 @@ func (t *turn) try(def, n int32) {
 	p := &t.def.plans[def]
 	if p.isLoop {
 		if t.loopOf(def).list(n).state != progressOpen {
+			return
+		}
+		if t.nodes[def].state.closed() {
+			t.closeLists(def)
 			return
 		}
 	} else if g := t.groupOf(def); g.items[n] != core.NoStep || t.nodes[def].state.closed() {

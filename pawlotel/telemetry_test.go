@@ -166,7 +166,8 @@ func TestRunWithoutACallersTrace(t *testing.T) {
 
 // TestTraceReachesProcesses: a flow's process gets the trace with the span of its own attempt as the parent.
 func TestTraceReachesProcesses(t *testing.T) {
-	doc, err := flow.Parse("print.yaml", []byte("pawl: 1\nname: print\nsteps: [{name: print, exec: 'echo -n $TRACEPARENT'}]\n"+
+	doc, err := flow.Parse("print.yaml", []byte("pawl: 1\nname: print\n"+
+		"steps: [{name: print, exec: 'echo -n $TRACEPARENT'}]\n"+
 		"output: ${{ steps.print.output.stdout }}\n"))
 	if err != nil {
 		t.Fatal(err)

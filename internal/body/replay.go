@@ -43,14 +43,15 @@ func (s *Session) follow(b *Branch) {
 
 // allRead reports whether the body may go on now that all its branches wait. If none of them has come to a recorded
 // decision, the code has changed, and the session is stuck. But where an operator has restarted a step, the body waits
-// for its end a second time, and comes to what it decided after the first one only then.
+// for its end a second time, and comes to what it decided after the first one only then. If branches began that are
+// not recorded, what they decide may be what is left, by another name. It is held back until the step has ended.
 func (s *Session) allRead() bool {
 	if s.unread == 0 {
 		return true
 	}
 	for _, st := range s.steps {
 		if st.record.Restarted && st.asked && !st.closed {
-			s.released = true
+			s.released = s.stray == ""
 			return true
 		}
 	}
@@ -113,7 +114,7 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 	switch {
 	case next != nil && next == known && isBranch(known):
 		s.follow(parent)
-	case known != nil && !known.record.Kept:
+	case known != nil && !known.record.Kept, known == nil && s.otherBranch(next, key):
 		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))
 		return nil
 	case next == nil && known == nil && !s.branchKnown(key):
@@ -123,6 +124,11 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 		s.noteStray(key)
 	}
 	return s.Spawn(parent, key)
+}
+
+// otherBranch reports whether another branch is recorded where this one begins, of which nothing is recorded.
+func (s *Session) otherBranch(next *Step, key string) bool {
+	return next != nil && isBranch(next) && !s.branchKnown(key)
 }
 
 // expected returns what is recorded where the body asks for something that is recorded elsewhere.
@@ -193,10 +199,14 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 	if g.begun == g.count {
 		return 0, true
 	}
+	key, next := g.item(g.begun), s.next(parent)
+	if g.old && g.begun == 0 && s.otherBranch(next, key) {
+		s.changed(Describe(next.record.Spec), branchText(key))
+		return 0, false
+	}
 	if g.old {
 		return s.oldRound(parent, g), true
 	}
-	key, next := g.item(g.begun), s.next(parent)
 	switch known := s.steps[key]; {
 	case next != nil && next == known && isBranch(known):
 		n, _ = strconv.Atoi(string(known.record.Output))

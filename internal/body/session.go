@@ -273,7 +273,7 @@ func (s *Session) settle() {
 	if s.fire(&s.quiet); s.running > 0 || !s.allRead() {
 		return
 	}
-	if s.closing != nil {
+	if s.closing != nil && !s.holds() {
 		s.closeRun()
 		return
 	}

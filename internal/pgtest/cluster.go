@@ -28,12 +28,15 @@ const missing = "PostgreSQL is missing, so nothing was tested against it: instal
 	"brew install postgresql, dnf install postgresql-server), or set " + Given + " to the DSN of a database to test in"
 
 // Start starts a cluster of the installed version and returns a superuser's DSN. The cluster is stopped and removed
-// when the test ends. If PAWL_TEST_POSTGRES is set, Start returns that DSN instead. Tests must therefore work in a
-// schema of their own.
+// when the test ends. If PAWL_TEST_POSTGRES is set, Start returns that DSN instead; after Share, that of the cluster
+// that all tests of the package share. Tests must therefore work in a schema of their own.
 func Start(t testing.TB) (dsn string) {
 	t.Helper()
 	if dsn := os.Getenv(Given); dsn != "" {
 		return dsn
+	}
+	if sharing {
+		return sharedServer(t)
 	}
 	return StartServer(t).DSN()
 }
@@ -65,6 +68,19 @@ func (s *Server) Restart(mode string) {
 // removed when the test ends. The server may have additional settings, such as "-c", "max_connections=5".
 func StartServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	s := &Server{t: t}
+	t.Cleanup(func() {
+		if err := s.c.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.c.launch(t, settings...)
+	return s
+}
+
+// launch makes and starts a cluster, or skips the test.
+func (c *cluster) launch(t testing.TB, settings ...string) {
+	t.Helper()
 	bin, ok := binaries(t.Context())
 	if !ok {
 		if os.Getenv(Required) == "1" {
@@ -78,24 +94,16 @@ func StartServer(t testing.TB, settings ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	who, err := unprivileged()
+	*c = cluster{bin: bin, dir: dir, password: rand.Text(), settings: settings}
+	if c.who, err = unprivileged(); err == nil {
+		err = c.create(t.Context())
+	}
+	if err == nil {
+		err = c.start(t.Context())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t, cluster{bin: bin, dir: dir, who: who, password: rand.Text(), settings: settings}}
-	if err := s.c.create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.c.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := s.c.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // binaries finds the folder with the server's programs. Many distributions do not put it into PATH.
@@ -196,6 +204,14 @@ func (c *cluster) stop() error {
 		return nil
 	}
 	return c.run(context.Background(), "pg_ctl", "--pgdata", c.data(), "--wait", "--mode", "fast", "stop")
+}
+
+// remove stops the server and removes all that it has written.
+func (c *cluster) remove() error {
+	if c.dir == "" {
+		return nil
+	}
+	return errors.Join(c.stop(), os.RemoveAll(c.dir))
 }
 
 // run executes a program of PostgreSQL. The output goes to a file, not to a pipe: the server inherits the output and

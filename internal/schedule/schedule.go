@@ -25,22 +25,25 @@ const (
 	Label      = "pawl.schedule" // of the runs that a schedule starts: its name
 )
 
+// Overlap says what a schedule does when the run before has not ended.
+type Overlap string
+
 // Overlap policies.
 const (
-	OverlapSkip   = "skip"
-	OverlapQueue  = "queue"
-	OverlapCancel = "cancel"
-	OverlapAllow  = "allow"
+	OverlapSkip   Overlap = "skip"
+	OverlapQueue  Overlap = "queue"
+	OverlapCancel Overlap = "cancel"
+	OverlapAllow  Overlap = "allow"
 )
 
 // Spec says when a schedule fires, and what happens to firings that are late or overlap.
 type Spec struct {
-	Cron     string `json:"cron"`
-	Zone     string `json:"zone,omitempty"`
-	Skipped  string `json:"skipped,omitempty"`
-	Repeated string `json:"repeated,omitempty"`
-	Overlap  string `json:"overlap,omitempty"`
-	CatchUp  string `json:"catchUp,omitempty"`
+	Cron     string  `json:"cron"`
+	Zone     string  `json:"zone,omitempty"`
+	Skipped  string  `json:"skipped,omitempty"`
+	Repeated string  `json:"repeated,omitempty"`
+	Overlap  Overlap `json:"overlap,omitempty"`
+	CatchUp  string  `json:"catchUp,omitempty"`
 }
 
 // State is what is stored of a schedule: the input of its runs, and the output of their state steps.
@@ -88,7 +91,7 @@ const (
 type Change struct {
 	Op       string            `json:"op"`
 	Spec     *Spec             `json:"spec,omitempty"`     // Update
-	Workflow string            `json:"workflow,omitempty"` // Update; empty: it stays, with its input, labels and headers
+	Workflow string            `json:"workflow,omitempty"` // Update; empty: it, its input, labels and headers stay
 	Input    json.RawMessage   `json:"input,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`

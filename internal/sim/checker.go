@@ -230,12 +230,14 @@ func (ch *checker) checkObserved(o *engine.Observation) {
 		return
 	}
 	if o.Run.Headers != a.model.headers {
-		ch.u.violate(Recorded, o.ID, "an observer is told of the headers %q, the run has %q", o.Run.Headers, a.model.headers)
+		ch.u.violate(Recorded, o.ID, "an observer is told of the headers %q, the run has %q", o.Run.Headers,
+			a.model.headers)
 	}
 	switch rec := o.Record.(type) {
 	case core.RunEnded:
 		if !slices.Contains(a.model.ends, rec.Phase) {
-			ch.u.violate(Acknowledged, o.ID, "an observer is told that the run is %s, which is not in the journal", rec.Phase)
+			ch.u.violate(Acknowledged, o.ID, "an observer is told that the run is %s, which is not in the journal",
+				rec.Phase)
 		}
 	case core.AttemptStarted:
 		ch.checkObservedAttempt(a, o, rec.Step)
@@ -248,7 +250,8 @@ func (ch *checker) checkObserved(o *engine.Observation) {
 func (ch *checker) checkObservedAttempt(a *account, o *engine.Observation, step core.StepID) {
 	n, row := o.Attempt.Attempt, o.Attempt
 	if int(step) >= len(a.model.steps) || n < 1 || n > len(a.model.steps[step].attempts) {
-		ch.u.violate(Acknowledged, a.id, "an observer is told of attempt %d of step %d, which is not in the journal", n, step)
+		ch.u.violate(Acknowledged, a.id, "an observer is told of attempt %d of step %d, which is not in the journal",
+			n, step)
 		return
 	}
 	// Its end may be in the journal already when its start is told.

@@ -24,6 +24,7 @@ func (m *runModel) applyStep(rec core.Record) {
 		s.held = rec.Held
 	case core.AttemptStarted:
 		m.steps[rec.Step].held = core.Held{}
+		m.steps[rec.Step].losses.apart = m.steps[rec.Step].losses.row >= 2
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]

@@ -77,7 +77,10 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"a search is not answered when its session is gone", Options{Search: onlyOfLiveSessions}, []Invariant{NoHang}},
 	} {
 		m.opt.Partitions = 1 // so that there are many bodies in one partition
-		t.Run(m.name, func(t *testing.T) { expectViolation(t, m.opt, m.see) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			expectViolation(t, m.opt, m.see)
+		})
 	}
 }
 

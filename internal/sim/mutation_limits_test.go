@@ -25,6 +25,7 @@ func TestLimitChecksBite(t *testing.T) {
 		{"a pause that does not double", "shop", func(l *policy.QueueLimits) { l.Breaker.MaxPause = l.Breaker.Pause }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			l := serviceLimits[m.service]
 			m.change(&l)
 			opt := Options{Runs: 60, Services: map[string]policy.QueueLimits{m.service: l}}

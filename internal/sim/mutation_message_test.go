@@ -61,7 +61,10 @@ func TestChecksFindMistakesInMessages(t *testing.T) {
 			return true
 		}), []Invariant{Delivered}},
 	} {
-		t.Run(m.name, func(t *testing.T) { expectViolation(t, many(m.wrap), m.see) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			expectViolation(t, many(m.wrap), m.see)
+		})
 	}
 }
 

@@ -31,7 +31,10 @@ func TestChecksFindMistakesOfStops(t *testing.T) {
 		})}, []Invariant{Decided}},
 	} {
 		m.opt.Partitions = 1 // where bodies are many
-		t.Run(m.name, func(t *testing.T) { expectViolation(t, m.opt, m.see) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			expectViolation(t, m.opt, m.see)
+		})
 	}
 }
 

@@ -46,7 +46,10 @@ func TestChecksFindMistakesOfTalk(t *testing.T) {
 		{"the answers of a chain are forgotten", forgetAnswers},
 	} {
 		m.opt.Partitions = 1 // where bodies are many
-		t.Run(m.name, func(t *testing.T) { expectViolation(t, m.opt, []Invariant{Talk}) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			expectViolation(t, m.opt, []Invariant{Talk})
+		})
 	}
 }
 

@@ -167,6 +167,7 @@ func TestChecksFindMistakes(t *testing.T) {
 		{"a former owner still writes", Options{WrapJournal: ignoreEpochs()}, []Invariant{Fencing}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			if _, ok := any(new(engine.Partition)).(inspected); !ok && m.opt.ChangeMemory != nil {
 				t.Skip("the engine does not show its memory")
 			}

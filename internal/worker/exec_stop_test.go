@@ -225,7 +225,8 @@ func TestExecPassesHeaders(t *testing.T) {
 		{nil, "", worker + "  "},
 		{nil, "tenant=acme", worker + `  {"tenant":"acme"}`},
 		{
-			nil, "traceparent=" + run + "\ntracestate=a=1", run + ` a=1 {"traceparent":"` + run + `","tracestate":"a=1"}`,
+			nil, "traceparent=" + run + "\ntracestate=a=1",
+			run + ` a=1 {"traceparent":"` + run + `","tracestate":"a=1"}`,
 		},
 		{map[string]string{"TRACEPARENT": own}, "traceparent=" + run, own + `  {"traceparent":"` + run + `"}`},
 	} {

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -16,7 +18,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	stop := pgtest.Share()
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
 
 // with returns the address with parameters: key, value, key, value …
 func with(t testing.TB, dsn string, parameters ...string) string {
