@@ -83,15 +83,16 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 			return h, err
 		}
 	}
-	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name,
-		place{kind: kindInput, workflow: w.def.name}, in)
+	at := place{kind: kindInput, workflow: w.def.name}
+	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name, at, in)
 	if err != nil {
 		return h, err
 	}
 	state := schedule.State{
-		Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels, Headers: req.Headers,
+		Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input,
+		Labels: req.Labels, Headers: req.Headers,
 	}
-	at := place{kind: kindInput, workflow: schedule.Workflow}
+	at = place{kind: kindInput, workflow: schedule.Workflow}
 	if req.Input, err = encode(ctx, c.Codec(), "the schedule", at, state); err != nil {
 		return h, err
 	}
