@@ -58,7 +58,7 @@ func backfillWorkflow(e *Engine) *Workflow[span, int] {
 // makeUp starts the run of a firing, unless there was one, and waits for its end unless runs may overlap.
 func (s *scheduler) makeUp(ctx Context, at time.Time, notify string) error {
 	req := s.firing(at)
-	if Overlap(s.Overlap) == OverlapAllow {
+	if s.Overlap == OverlapAllow {
 		return s.start(ctx, "start", req, "")
 	}
 	existing, err := s.exists(ctx, req.ID)

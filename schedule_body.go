@@ -235,12 +235,12 @@ func (s *scheduler) start(ctx Context, step string, req StartRequest, notify str
 
 // waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
 func (s *scheduler) waits() bool {
-	return Overlap(s.Overlap) == OverlapQueue || Overlap(s.Overlap) == OverlapCancel
+	return s.Overlap == OverlapQueue || s.Overlap == OverlapCancel
 }
 
 // free waits until the run before has ended, or reports that this firing is to be left out.
 func (s *scheduler) free(ctx Context) (bool, error) {
-	if Overlap(s.Overlap) == OverlapCancel {
+	if s.Overlap == OverlapCancel {
 		err := Do(ctx, "cancel", func(ctx context.Context) error {
 			err := s.engine.Operate(ctx, s.Previous,
 				Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
@@ -256,7 +256,7 @@ func (s *scheduler) free(ctx Context) (bool, error) {
 	switch {
 	case s.waits():
 		return true, s.turn(ctx)
-	case Overlap(s.Overlap) == OverlapAllow:
+	case s.Overlap == OverlapAllow:
 		return true, nil
 	default:
 		return s.ended(ctx)
