@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
@@ -160,7 +162,7 @@ func openHiding(t *testing.T, c pawl.Codec, workflows ...pawl.Definition) *pawl.
 // checkHidden fails where any history shows the secret, or none shows what has to be readable.
 func checkHidden(t *testing.T, e *pawl.Engine, visible string) {
 	t.Helper()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Limit: 100})
+	runs, err := e.ListRuns(t.Context(), client.Query{Limit: 100})
 	if err != nil || len(runs) == 0 {
 		t.Fatal(runs, err)
 	}
@@ -208,7 +210,7 @@ func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		op := pawl.Operation{Op: pawl.OpFail, Step: "paid", Err: &cardError{secret}}
+		op := pawl.Operation{Op: client.OpFail, Step: "paid", Err: &cardError{secret}}
 		if err := e.Operate(t.Context(), run.ID, op); err != nil {
 			t.Fatal(err)
 		}

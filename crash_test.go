@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
@@ -217,7 +219,7 @@ func checkRuns(t *testing.T, dir string, begun map[int]int) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "order", Limit: 2 * crashOrders})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "order", Limit: 2 * crashOrders})
 	if err != nil || len(runs) != crashOrders {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
@@ -183,7 +185,7 @@ func RunRetryWith(p RetryPolicy) Option {
 // Runs of a chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are
 // refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
 // timeout ends the chain. Only then does the start have its result.
-func Cron(s Schedule) Option {
+func Cron(s client.Schedule) Option {
 	table, err := schedule.Spec(s).Table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
@@ -283,7 +285,7 @@ func causeOf(ctx context.Context, c Codec, p body.HookPayload) error {
 		at = a.at(kindFailure)
 	}
 	failure := opened(ctx, c, at, p.Failure)
-	return &RunError{Phase: Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
+	return &RunError{Phase: client.Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
 }
 
 func wrap(what string, err error) error {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -81,7 +83,7 @@ type Failure = policy.Failure
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
-	Phase    Phase            // failed, timed_out or cancelled
+	Phase    client.Phase     // failed, timed_out or cancelled
 	Reason   policy.Reason    // why it was not tried again
 	Limit    policy.LimitKind // the limit that fired; LimitNone: none did
 	Attempts int
@@ -111,9 +113,9 @@ func (e *StepError) verb() string {
 		times += ", for its process died in attempt after attempt"
 	}
 	switch e.Phase {
-	case PhaseTimedOut:
+	case client.PhaseTimedOut:
 		return "timed out (" + e.Limit.String() + ")" + times
-	case PhaseCancelled:
+	case client.PhaseCancelled:
 		return "was cancelled"
 	default:
 		return "failed" + times
@@ -141,7 +143,7 @@ func (b *branch) stepError(s *engine.Step) error {
 		b.Unreadable("the failure of step "+s.Spec.Name, "an error", err)
 	}
 	out := &StepError{
-		Step: s.Spec.Name, Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
+		Step: s.Spec.Name, Phase: client.Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
 		Failure: failure, reason: s.Reason,
 	}
 	if s.Phase == core.StepCancelled {
@@ -190,7 +192,7 @@ func cancelKind(f *policy.Failure) error {
 // RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
-	Phase   Phase // failed, timed_out, cancelled or terminated
+	Phase   client.Phase // failed, timed_out, cancelled or terminated
 	Failure *Failure
 	own     error
 }
@@ -216,11 +218,11 @@ func (e *RunError) Error() string {
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrTimedOut:
-		return e.Phase == PhaseTimedOut
+		return e.Phase == client.PhaseTimedOut
 	case ErrCancelled:
-		return e.Phase == PhaseCancelled
+		return e.Phase == client.PhaseCancelled
 	case ErrTerminated:
-		return e.Phase == PhaseTerminated
+		return e.Phase == client.PhaseTerminated
 	default:
 		return false
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
@@ -79,7 +81,7 @@ func ExampleEngine_Operate() {
 	fmt.Println(err != nil)
 	// An operator has the failed step tried again, with a fresh budget: the run goes on.
 	err = eng.Operate(ctx, "order-1", pawl.Operation{
-		Op: pawl.OpRetryStep, Step: "charge",
+		Op: client.OpRetryStep, Step: "charge",
 		Actor: "ann", Reason: "the bank is up",
 	})
 	fmt.Println(err)
@@ -126,7 +128,7 @@ func ExampleEngine_ListRuns() {
 		run, _ := w.Start(ctx, eng, id, nil)
 		_, _ = run.Result(ctx)
 	}
-	runs, err := eng.ListRuns(ctx, pawl.Query{Workflow: "job"})
+	runs, err := eng.ListRuns(ctx, client.Query{Workflow: "job"})
 	for _, r := range runs {
 		fmt.Println(r.WorkflowID, r.Phase)
 	}
@@ -145,7 +147,7 @@ func ExampleWorkflow_EnsureSchedule() {
 
 	// Each time the program starts: a schedule that is there already stays, or is changed.
 	nightly, err := w.EnsureSchedule(ctx, eng, "nightly",
-		pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip, CatchUp: "1h"}, "home")
+		client.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: client.OverlapSkip, CatchUp: "1h"}, "home")
 	fmt.Println(err)
 
 	d, err := nightly.Describe(ctx)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/fake"
@@ -120,7 +122,7 @@ func standIn(b *branch, c Codec, f fake.Func, input []byte) ([]byte, error) {
 	step.codec = JSON{} // it is encoded already
 	out, err := step.Get(b)
 	var failed *StepError
-	if errors.As(err, &failed) && failed.Phase == PhaseFailed && failed.own != nil && failed.Failure != nil &&
+	if errors.As(err, &failed) && failed.Phase == client.PhaseFailed && failed.own != nil && failed.Failure != nil &&
 		failed.Failure.Kind != policy.KindLost {
 		return nil, failed.own // as the function itself would have returned it
 	}

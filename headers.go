@@ -5,6 +5,8 @@ import (
 	"maps"
 	"runtime/debug"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
@@ -13,7 +15,7 @@ import (
 // they never change. Several of these options add up. They replace what a [Propagator] says about the same key; an
 // empty value removes it. All keys and values together may have 4 KiB, a key 100 bytes.
 func Headers(headers map[string]string) StartOption {
-	return func(r *StartRequest) {
+	return func(r *client.StartRequest) {
 		all := maps.Clone(r.Headers)
 		if all == nil {
 			all = map[string]string{}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -167,7 +169,7 @@ func TestHeadersOfRunRetriesAndCron(t *testing.T) {
 	daily := pawl.Define("daily", func(ctx pawl.Context, _ int) (int, error) {
 		s.note("cron "+pawl.Now(ctx).UTC().Format("15:04"), ctx, pawl.Info(ctx).Headers)
 		return 0, nil
-	}, pawl.Cron(pawl.Schedule{Cron: "0 */12 * * *"}), pawl.ExecutionTimeout("36h"))
+	}, pawl.Cron(client.Schedule{Cron: "0 */12 * * *"}), pawl.ExecutionTimeout("36h"))
 	cfg := pawl.Config{
 		Workflows: []pawl.Definition{retried, daily}, Propagators: []pawl.Propagator{tenants{}},
 	}
@@ -193,7 +195,7 @@ func TestHeadersOfSchedules(t *testing.T) {
 	})
 	cfg := pawl.Config{Workflows: []pawl.Definition{w}, Propagators: []pawl.Propagator{tenants{}}}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
-		hourly := pawl.Schedule{Cron: "0 * * * *"}
+		hourly := client.Schedule{Cron: "0 * * * *"}
 		ensure := func(headers map[string]string) pawl.ScheduleHandle {
 			t.Helper()
 			h, err := w.EnsureSchedule(withTenant(t.Context(), "start-up"), e, "s", hourly, 1, pawl.Headers(headers))

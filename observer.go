@@ -4,6 +4,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -33,8 +35,8 @@ type Observer struct {
 // RunObservation is a run that something is told of.
 type RunObservation struct {
 	RunInfo
-	Phase   Phase     // that it ended in
-	EndedAt time.Time // zero: it has not ended
+	Phase   client.Phase // that it ended in
+	EndedAt time.Time    // zero: it has not ended
 	// Failure is why it did not succeed. With another codec than [JSON] it is as it was recorded: kind, type and code
 	// are there, and what the program said is encoded.
 	Failure *Failure
@@ -112,7 +114,7 @@ func (o *Observer) recorded(e *engine.Observation) {
 	case core.RunEnded:
 		if o.RunEnded != nil {
 			o.RunEnded(RunObservation{
-				RunInfo: runInfo(e.ID, &e.Run), Phase: Phase(rec.Phase.String()), EndedAt: e.At.Std(),
+				RunInfo: runInfo(e.ID, &e.Run), Phase: client.Phase(rec.Phase.String()), EndedAt: e.At.Std(),
 				Failure: e.Failure,
 			})
 		}

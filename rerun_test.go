@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -71,13 +73,13 @@ func TestRerun(t *testing.T) {
 		if _, err := w.Start(t.Context(), e, "", none{}, pawl.RerunFrom("a")); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("a first start: %v", err)
 		}
-		for phases, want := range map[pawl.Phase]int{"succeeded": 7, "failed": 0} {
-			if runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{phases}}); err != nil ||
+		for phases, want := range map[client.Phase]int{"succeeded": 7, "failed": 0} {
+			if runs, err := e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{phases}}); err != nil ||
 				len(runs) != want {
 				t.Errorf("%d runs have %s, want %d; %v", len(runs), phases, want, err)
 			}
 		}
-		_, err = e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"happy"}})
+		_, err = e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{"happy"}})
 		if !errors.Is(err, pawl.ErrInvalid) ||
 			!strings.Contains(err.Error(), `list: phase: "happy" where one of pending, `) {
 			t.Errorf("an unknown phase: %v", err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -201,7 +203,7 @@ func TestRetryRun(t *testing.T) {
 				}
 				_, _ = r.Result(t.Context())
 				s.mend(strings.Split(mended, ",")...)
-				err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun})
+				err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun})
 				if c.refuse != "" {
 					if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), c.refuse) {
 						t.Errorf("refused with %v; want %q", err, c.refuse)
@@ -240,12 +242,12 @@ func TestRetryStepGoesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle()
-		retry := pawl.Operation{Op: pawl.OpRetryStep, Step: "ship"}
+		retry := pawl.Operation{Op: client.OpRetryStep, Step: "ship"}
 		err = e.Operate(t.Context(), r.ID, retry)
 		if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), `has gone on with step "refund"`) {
 			t.Errorf("%v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); !errors.Is(err, pawl.ErrConflict) {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("of an open run: %v", err)
 		}
 		if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {
@@ -300,7 +302,7 @@ func TestRetryOfACancelledRun(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("audit")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship" {
@@ -330,7 +332,7 @@ func TestRetryOfAChild(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("pack")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "pack ship" {
@@ -363,7 +365,7 @@ func TestRetryWithScopes(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if err := pawl.Event[none]("packed").Send(t.Context(), e, r.ID, none{}); err != nil {
@@ -404,7 +406,7 @@ func TestRetryAfterACancelledScope(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -18,32 +20,32 @@ type Run[Out any] struct {
 }
 
 // StartOption refines a start.
-type StartOption func(*StartRequest)
+type StartOption func(*client.StartRequest)
 
 // IdempotencyKey makes a repeated start with the same key and the same input return the run that the first one made, or
 // the one that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key
 // belongs to the workflow: another one may use the same. It is known for as long as that run is kept; see
 // [Config.Retention].
-func IdempotencyKey(key string) StartOption { return func(r *StartRequest) { r.Key = key } }
+func IdempotencyKey(key string) StartOption { return func(r *client.StartRequest) { r.Key = key } }
 
 // UseExisting makes a start return the open run of the same workflow that has its workflow id. Without it, or if the
 // run is of another workflow, the start fails with [ErrConflict].
-func UseExisting() StartOption { return func(r *StartRequest) { r.UseExisting = true } }
+func UseExisting() StartOption { return func(r *client.StartRequest) { r.UseExisting = true } }
 
 // StartAt delays the start.
-func StartAt(t time.Time) StartOption { return func(r *StartRequest) { r.At = t } }
+func StartAt(t time.Time) StartOption { return func(r *client.StartRequest) { r.At = t } }
 
 // StartAfter delays the start.
 func StartAfter(d time.Duration) StartOption {
-	return func(r *StartRequest) { r.At = time.Now().Add(d) }
+	return func(r *client.StartRequest) { r.At = time.Now().Add(d) }
 }
 
 // RunDeadline bounds the chain of runs by an instant.
-func RunDeadline(t time.Time) StartOption { return func(r *StartRequest) { r.Deadline = t } }
+func RunDeadline(t time.Time) StartOption { return func(r *client.StartRequest) { r.Deadline = t } }
 
 // By says who starts the run and why; it is kept with the run.
 func By(actor, reason string) StartOption {
-	return func(r *StartRequest) { r.Actor, r.Reason = actor, reason }
+	return func(r *client.StartRequest) { r.Actor, r.Reason = actor, reason }
 }
 
 // Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
@@ -64,7 +66,7 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	req := StartRequest{Workflow: w.def.name, ID: id, Input: input}
+	req := client.StartRequest{Workflow: w.def.name, ID: id, Input: input}
 	for _, opt := range opts {
 		opt(&req)
 	}
@@ -100,7 +102,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 		return zero, err
 	}
 	at := placeOf(kindOutput, out.ID, r.workflow, "")
-	if out.Phase != PhaseSucceeded {
+	if out.Phase != client.PhaseSucceeded {
 		failure := opened(ctx, r.codec, at, out.Failure)
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: failure, own: ownOf(failure)}
 	}
@@ -125,7 +127,7 @@ func ownOf(f *Failure) error {
 
 // Cancel asks the run to stop: nothing new begins, waits end at once, running steps finish and their results are kept.
 func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
-	return r.client.Operate(ctx, r.ID, Operation{Op: OpCancel, Reason: reason})
+	return r.client.Operate(ctx, r.ID, Operation{Op: client.OpCancel, Reason: reason})
 }
 
 // RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked

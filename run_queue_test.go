@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -82,10 +84,10 @@ func TestHeldRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		const why = "held by queue bills: as many as may run at once do"
-		if held.Phase != pawl.PhasePending || held.Held != why || held.QueuedAt.IsZero() || !held.StartedAt.IsZero() {
+		if held.Phase != client.PhasePending || held.Held != why || held.QueuedAt.IsZero() || !held.StartedAt.IsZero() {
 			t.Errorf("%s since %s: %q", held.Phase, held.QueuedAt, held.Held)
 		}
-		list, err := e.ListRuns(t.Context(), pawl.Query{WorkflowID: "2"})
+		list, err := e.ListRuns(t.Context(), client.Query{WorkflowID: "2"})
 		if err != nil || len(list) != 1 || list[0].Held != why || list[0].Problem != "" {
 			t.Errorf("%+v, %v", list, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
@@ -27,7 +29,7 @@ func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, a
 	if err != nil {
 		return err
 	}
-	return s.start(ctx, "backfill", StartRequest{
+	return s.start(ctx, "backfill", client.StartRequest{
 		Workflow: schedule.Backfiller, ID: c.Run, Input: input, Labels: map[string]string{schedule.Label: s.Name},
 		Headers: s.Headers, Actor: actor, Reason: c.Reason,
 	}, "")
@@ -58,7 +60,7 @@ func backfillWorkflow(e *Engine) *Workflow[span, int] {
 // makeUp starts the run of a firing, unless there was one, and waits for its end unless runs may overlap.
 func (s *scheduler) makeUp(ctx Context, at time.Time, notify string) error {
 	req := s.firing(at)
-	if s.Overlap == OverlapAllow {
+	if s.Overlap == client.OverlapAllow {
 		return s.start(ctx, "start", req, "")
 	}
 	existing, err := s.exists(ctx, req.ID)

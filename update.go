@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -111,14 +113,6 @@ func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, o
 	return decode[Out](ctx, c.Codec(), fmt.Sprintf("the answer to update %q", r.Name), at, a.Output)
 }
 
-// Answer is what a run answers to an update.
-type Answer struct {
-	Run     string // its id
-	Output  []byte // encoded
-	Failure *Failure
-	Refused bool // the body did not accept the update; nothing is recorded of it
-}
-
 // UpdateError is the error of an update that a run refused or answered with an error. errors.As finds the body's own
 // error, of the type it had where that was registered.
 type UpdateError struct {
@@ -140,18 +134,18 @@ func (e *UpdateError) Error() string {
 func (e *UpdateError) Unwrap() error { return e.own }
 
 // SendUpdate sends an update and waits for the answer.
-func (e *Engine) SendUpdate(ctx context.Context, id string, r SendRequest) (Answer, error) {
+func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
 	if err := errors.Join(checkName(r.Name), e.host.tooLarge("the payload of update "+r.Name, r.Payload)); err != nil {
-		return Answer{}, invalid(err, "update %q", r.Name)
+		return client.Answer{}, invalid(err, "update %q", r.Name)
 	}
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}
-	return onRun(ctx, e, id, func(run core.RunID) (Answer, error) {
+	return onRun(ctx, e, id, func(run core.RunID) (client.Answer, error) {
 		for {
 			a, next, err := e.update(ctx, run, r)
 			if err != nil || a != nil {
-				return *cmp.Or(a, &Answer{}), err
+				return *cmp.Or(a, &client.Answer{}), err
 			}
 			run = next
 		}
@@ -159,7 +153,7 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r SendRequest) (Answ
 }
 
 // update asks one run, or returns the next one of its chain.
-func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*Answer, core.RunID, error) {
+func (e *Engine) update(ctx context.Context, run core.RunID, r client.SendRequest) (*client.Answer, core.RunID, error) {
 	asked := e.host.bodies.Ask(run, body.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
 	defer asked.Leave()
 	for {
@@ -169,7 +163,7 @@ func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*An
 		}
 		u := state.FindUpdate(r.Name, r.ID)
 		if u != nil && u.Answered {
-			return &Answer{Run: run.String(), Output: u.Output, Failure: u.Failure}, run, nil
+			return &client.Answer{Run: run.String(), Output: u.Output, Failure: u.Failure}, run, nil
 		}
 		if state.Phase.Closed() && state.Next != (core.RunID{}) {
 			return nil, state.Next, nil
@@ -186,7 +180,7 @@ func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*An
 				return nil, run, ErrClosed
 			}
 			if f := asked.Refused(); f != nil {
-				return &Answer{Run: run.String(), Failure: f, Refused: true}, run, nil
+				return &client.Answer{Run: run.String(), Failure: f, Refused: true}, run, nil
 			}
 		case <-ctx.Done():
 			return nil, run, e.unanswered(ctx, run, r, u != nil)
@@ -212,7 +206,7 @@ func takesUpdates(r *core.Run, name string) error {
 }
 
 // unanswered is the error of a caller that stops waiting.
-func (e *Engine) unanswered(ctx context.Context, run core.RunID, r SendRequest, accepted bool) error {
+func (e *Engine) unanswered(ctx context.Context, run core.RunID, r client.SendRequest, accepted bool) error {
 	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", r.Name)
 	if accepted {
 		what = fmt.Sprintf("it is accepted and not answered yet: ask again with the id %q", r.ID)

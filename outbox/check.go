@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -24,7 +26,7 @@ func refuse(kind error, format string, args ...any) error {
 }
 
 // checkStart refuses a start that no engine would make.
-func (o *Outbox) checkStart(r *pawl.StartRequest) error {
+func (o *Outbox) checkStart(r *client.StartRequest) error {
 	if r.Workflow == "" {
 		return refuse(pawl.ErrInvalid, "start: the workflow's name is empty")
 	}
@@ -41,7 +43,7 @@ func (o *Outbox) checkStart(r *pawl.StartRequest) error {
 }
 
 // checkEvent refuses an event that no engine would take.
-func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
+func (o *Outbox) checkEvent(run string, e *client.SendRequest) error {
 	switch {
 	case run == "":
 		return refuse(pawl.ErrInvalid, "event %q: the id is empty: give a workflow id or a run id", e.Name)
@@ -55,7 +57,7 @@ func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
 }
 
 // checkCarried refuses labels and headers that no engine would take.
-func checkCarried(what string, r *pawl.StartRequest) error {
+func checkCarried(what string, r *client.StartRequest) error {
 	_, labels := core.MakeLabels(r.Labels)
 	_, headers := core.MakeHeaders(r.Headers)
 	if err := errors.Join(labels, headers); err != nil {

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -118,7 +120,7 @@ func (b *pgShop) placePgx(ctx context.Context, n int, commit bool) error {
 // checkPurchases checks that each order has one run, that each run had each event once, and that no message is left.
 func (b *pgShop) checkPurchases(t *testing.T, e *pawl.Engine, orders []int) {
 	t.Helper()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "purchase", Limit: 1000})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "purchase", Limit: 1000})
 	if err != nil || len(runs) != len(orders) || b.count(t, "orders") != len(orders) {
 		t.Errorf("%d runs and %d rows of %d orders, %v", len(runs), b.count(t, "orders"), len(orders), err)
 	}
@@ -215,12 +217,12 @@ func (c *cutsConnections) cut(ctx context.Context) error {
 	return err
 }
 
-func (c *cutsConnections) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *cutsConnections) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	got, err := c.Client.StartRun(ctx, r)
 	return got, errors.Join(err, c.cut(ctx))
 }
 
-func (c *cutsConnections) SendEvent(ctx context.Context, id string, ev pawl.SendRequest) error {
+func (c *cutsConnections) SendEvent(ctx context.Context, id string, ev client.SendRequest) error {
 	return errors.Join(c.Client.SendEvent(ctx, id, ev), c.cut(ctx))
 }
 
@@ -292,12 +294,12 @@ func (k *killsItself) kill() error {
 	return err
 }
 
-func (k *killsItself) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (k *killsItself) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	got, err := k.Client.StartRun(ctx, r)
 	return got, errors.Join(err, k.kill())
 }
 
-func (k *killsItself) SendEvent(ctx context.Context, id string, ev pawl.SendRequest) error {
+func (k *killsItself) SendEvent(ctx context.Context, id string, ev client.SendRequest) error {
 	return errors.Join(k.Client.SendEvent(ctx, id, ev), k.kill())
 }
 

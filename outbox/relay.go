@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -114,9 +116,9 @@ func (r *row) deliver(ctx context.Context, c pawl.Client) error {
 	id := "outbox:" + r.id
 	m := r.message
 	if m.Start == nil {
-		return c.SendEvent(ctx, m.Run, pawl.SendRequest{Name: m.Event, ID: id, Payload: m.Body})
+		return c.SendEvent(ctx, m.Run, client.SendRequest{Name: m.Event, ID: id, Payload: m.Body})
 	}
-	req := pawl.StartRequest(*m.Start)
+	req := client.StartRequest(*m.Start)
 	if req.Key == "" {
 		req.Key = id
 	}

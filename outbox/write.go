@@ -7,6 +7,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -63,17 +65,17 @@ type txClient struct {
 
 func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
 
-func (c *txClient) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *txClient) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	c.outbox.addHeaders(ctx, &r)
 	if err := c.outbox.checkStart(&r); err != nil {
-		return pawl.Started{}, err
+		return client.Started{}, err
 	}
 	s := start(r)
-	return pawl.Started{}, c.write(ctx, message{Start: &s})
+	return client.Started{}, c.write(ctx, message{Start: &s})
 }
 
 // addHeaders adds what the context of a start holds: the relay no longer has it.
-func (o *Outbox) addHeaders(ctx context.Context, r *pawl.StartRequest) {
+func (o *Outbox) addHeaders(ctx context.Context, r *client.StartRequest) {
 	if len(o.propagators) == 0 {
 		return
 	}
@@ -85,7 +87,7 @@ func (o *Outbox) addHeaders(ctx context.Context, r *pawl.StartRequest) {
 	r.Headers = all
 }
 
-func (c *txClient) SendEvent(ctx context.Context, run string, r pawl.SendRequest) error {
+func (c *txClient) SendEvent(ctx context.Context, run string, r client.SendRequest) error {
 	if err := c.outbox.checkEvent(run, &r); err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
@@ -146,7 +148,7 @@ func TestFlowEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hello := pawl.SendRequest{Name: "hello", Payload: []byte(`{"who":"ada"}`)} // a flow's events are JSON
+		hello := client.SendRequest{Name: "hello", Payload: []byte(`{"who":"ada"}`)} // a flow's events are JSON
 		if err := e.SendEvent(t.Context(), r.ID, hello); err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +325,7 @@ func TestFlowOperated(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Settle()
-			complete := pawl.Operation{Op: pawl.OpComplete, Step: "a", Output: greeting{"ada"}}
+			complete := pawl.Operation{Op: client.OpComplete, Step: "a", Output: greeting{"ada"}}
 			if err := e.Operate(t.Context(), r.ID, complete); err != nil {
 				t.Fatal(err)
 			}
@@ -431,7 +433,7 @@ func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(9500 * time.Millisecond) // it has failed half a second ago
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Problem(r.ID); err != nil {

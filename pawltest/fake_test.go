@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/pawlflow"
@@ -108,7 +110,7 @@ func TestFakes(t *testing.T) {
 		e.WantStarts("o1", "ship", 0, time.Hour)
 		child := e.Attempts("o1", "archive")[0].Child
 		if d, err := e.DescribeRun(t.Context(), child); err != nil || d.Workflow != "archive" ||
-			d.Phase != pawl.PhaseSucceeded {
+			d.Phase != client.PhaseSucceeded {
 			t.Errorf("the child is %+v, %v", d, err)
 		}
 	}, shop, ship)
@@ -164,7 +166,7 @@ func TestFakedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
-		e.WantPhase(run.ID, pawl.PhaseRunning)
+		e.WantPhase(run.ID, client.PhaseRunning)
 		pawltest.FakeCall(e, chargeCard).Return("t")
 		pawltest.FakeChild(e, archive).Return(4)
 		pawltest.FakeChild(e, slow).Return(5).Optional()
@@ -345,8 +347,8 @@ var scenarios = map[string]struct {
 				pawl.AttemptTimeout("1m"), pawl.Retry("fixed(2, 1m)"))
 		})
 		finish(t, e, w)
-		runs, err := e.ListRuns(t.Context(), pawl.Query{})
-		if err != nil || len(runs) != 1 || runs[0].Phase != pawl.PhaseSucceeded {
+		runs, err := e.ListRuns(t.Context(), client.Query{})
+		if err != nil || len(runs) != 1 || runs[0].Phase != client.PhaseSucceeded {
 			t.Fatal(runs, err)
 		}
 		e.WantStarts(runs[0].ID, "wait", 0, 2*time.Minute)

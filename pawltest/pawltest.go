@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -111,7 +113,7 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 func (e *Env) Reopen() { e.open() }
 
 // Step returns the current state of a step.
-func (e *Env) Step(run, step string) pawl.StepDescription {
+func (e *Env) Step(run, step string) client.StepDescription {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {
@@ -125,11 +127,11 @@ func (e *Env) Step(run, step string) pawl.StepDescription {
 		known = append(known, s.Name)
 	}
 	e.t.Fatalf("run %s has no step %q, only %q", run, step, known)
-	return pawl.StepDescription{}
+	return client.StepDescription{}
 }
 
 // WantPhase fails the test if the run is not in that phase.
-func (e *Env) WantPhase(run string, phase pawl.Phase) {
+func (e *Env) WantPhase(run string, phase client.Phase) {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {

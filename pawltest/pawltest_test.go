@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
@@ -113,7 +115,7 @@ func TestFakeAfterRestart(t *testing.T) {
 		pawltest.FakeStep[int](e, "s").Return(7)
 		e.Restart()
 		e.Settle()
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"succeeded"}})
+		runs, err := e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{"succeeded"}})
 		if err != nil || len(runs) != 20 {
 			t.Errorf("%d runs of 20, %v", len(runs), err)
 		}

@@ -6,16 +6,18 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 )
 
 // AwaitRun waits for the end of a run's chain, as a run's Result does. If a body of that chain, or of one of its child
 // runs, is stuck, it returns the error of [pawl.Engine.Problem]. Otherwise the test would wait for ever.
-func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
+func (e *Env) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 	engine := e.Engine
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var out pawl.Outcome
+	var out client.Outcome
 	var err error
 	ended := make(chan struct{})
 	go func() {
@@ -27,7 +29,7 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
 		if problem := problemOf(ctx, engine, id, times); problem != nil {
 			cancel()
 			<-ended
-			return pawl.Outcome{}, problem
+			return client.Outcome{}, problem
 		}
 		select {
 		case <-ended:

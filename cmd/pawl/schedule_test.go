@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -23,7 +25,7 @@ func TestSchedulesOfAProgram(t *testing.T) {
 		}
 	}
 	check(false, `There is no schedule`, "schedule", "list")
-	s := pawl.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: pawl.OverlapQueue, CatchUp: "1h"}
+	s := client.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: client.OverlapQueue, CatchUp: "1h"}
 	h, err := backup.EnsureSchedule(ctx, e, "yearly", s, "home")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +40,7 @@ func TestSchedulesOfAProgram(t *testing.T) {
 	if err := h.Pause(ctx, "holidays"); err != nil {
 		t.Fatal(err)
 	}
-	for d := (pawl.ScheduleDescription{}); d.Paused.IsZero(); {
+	for d := (client.ScheduleDescription{}); d.Paused.IsZero(); {
 		if d, err = h.Describe(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -53,7 +55,7 @@ func TestDoctorTellsStuckRuns(t *testing.T) {
 				return e
 			}
 			e := open(first)
-			run, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "book", ID: "b1"})
+			run, err := e.StartRun(t.Context(), client.StartRequest{Workflow: "book", ID: "b1"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -65,7 +67,7 @@ func TestPhotosAreCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(1500 * time.Millisecond)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpInterrupt}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpInterrupt}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); !errors.Is(err, pawl.ErrCancelled) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -124,7 +126,7 @@ func check(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	phases := map[pawl.Phase]int{}
+	phases := map[client.Phase]int{}
 	for i := range orders {
 		id := fmt.Sprintf("order-%d", i+1)
 		run, err := eng.DescribeRun(t.Context(), id)

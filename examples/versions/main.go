@@ -22,6 +22,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+
 	"github.com/pawl-dev/pawl"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
 )
@@ -154,7 +156,7 @@ func take(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string
 			return err
 		}
 	}
-	all, err := eng.ListRuns(ctx, pawl.Query{Workflow: w.Name(), Limit: 1000})
+	all, err := eng.ListRuns(ctx, client.Query{Workflow: w.Name(), Limit: 1000})
 	if err != nil {
 		return err
 	}
