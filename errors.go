@@ -76,9 +76,6 @@ func invalid(err error, format string, args ...any) error {
 	return NonRetryable(&invalidError{fmt.Errorf("pawl: "+format+": %w", append(args, err)...)})
 }
 
-// Failure is how a failure is recorded.
-type Failure = policy.Failure
-
 // StepError is the error of a step that ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
@@ -87,7 +84,7 @@ type StepError struct {
 	Reason   policy.Reason    // why it was not tried again
 	Limit    policy.LimitKind // the limit that fired; LimitNone: none did
 	Attempts int
-	Failure  *Failure // the last one
+	Failure  *policy.Failure // the last one
 	own      error
 	kinds    []error
 	reason   policy.Reason
@@ -193,7 +190,7 @@ func cancelKind(f *policy.Failure) error {
 type RunError struct {
 	Run     string
 	Phase   client.Phase // failed, timed_out, cancelled or terminated
-	Failure *Failure
+	Failure *policy.Failure
 	own     error
 }
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/policy"
+
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/fake"
@@ -28,7 +30,7 @@ type host struct {
 	codec       Codec
 	maxPayload  int
 	grace       time.Duration
-	queues      map[string]QueueLimits
+	queues      map[string]policy.QueueLimits
 	fakes       fake.Table // of a test; nil: none
 
 	mu        sync.Mutex

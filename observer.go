@@ -4,6 +4,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/pawl-dev/pawl/policy"
+
 	"github.com/pawl-dev/pawl/client"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -39,7 +41,7 @@ type RunObservation struct {
 	EndedAt time.Time    // zero: it has not ended
 	// Failure is why it did not succeed. With another codec than [JSON] it is as it was recorded: kind, type and code
 	// are there, and what the program said is encoded.
-	Failure *Failure
+	Failure *policy.Failure
 	Err     error // of BodyStopped
 }
 
@@ -49,12 +51,12 @@ type AttemptObservation struct {
 	Child          bool   // the attempt is a child run
 	Queue, Service string // empty: none
 	Worker         string
-	ReadyAt        time.Time // since then it waited for a worker
-	StartedAt      time.Time // zero: it waits
-	EndedAt        time.Time // zero: it has not ended
-	Failure        *Failure  // nil: it succeeded, or has not ended; as that of a RunObservation
-	Retry          bool      // another attempt follows
-	NextAt         time.Time // when it does
+	ReadyAt        time.Time       // since then it waited for a worker
+	StartedAt      time.Time       // zero: it waits
+	EndedAt        time.Time       // zero: it has not ended
+	Failure        *policy.Failure // nil: it succeeded, or has not ended; as that of a RunObservation
+	Retry          bool            // another attempt follows
+	NextAt         time.Time       // when it does
 	// Held is the kind of limit that holds the attempt: concurrency, rate, per_key, key_rate, retries or breaker;
 	// empty: none does any more. HeldBy is the queue or service that has the limit.
 	Held, HeldBy string

@@ -37,7 +37,7 @@ func (r *recorder) since(at time.Time) string {
 }
 
 // kindOf is what a failure is, without what it says.
-func kindOf(f *pawl.Failure) string {
+func kindOf(f *policy.Failure) string {
 	switch {
 	case f == nil:
 		return "none"
@@ -147,7 +147,7 @@ func TestObserverOfHeldAttempts(t *testing.T) {
 	o := pawl.Observer{AttemptHeld: r.observer().AttemptHeld}
 	cfg := pawl.Config{
 		Observer: o, Workflows: []pawl.Definition{w},
-		Services: map[string]pawl.QueueLimits{"bank": {Concurrency: 1}},
+		Services: map[string]policy.QueueLimits{"bank": {Concurrency: 1}},
 	}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		if _, err := run(t, e.Engine, w, none{}); err != nil {

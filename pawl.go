@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pawl-dev/pawl/policy"
+
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -38,7 +40,7 @@ type Config struct {
 	// service ([Service], `service`), by its name. They replace what a flow file says about the same name. They are
 	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. A queue whose
 	// limits are taken away stays here, with QueueLimits{}, as long as local steps name it.
-	Queues, Services map[string]QueueLimits
+	Queues, Services map[string]policy.QueueLimits
 	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
 	// Default 10s, at most 2m.
 	TaskTimeout time.Duration

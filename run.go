@@ -110,7 +110,7 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 }
 
 // ownOf is the body's own error; after a timeout or a cancel it is that of its compensation, if that failed.
-func ownOf(f *Failure) error {
+func ownOf(f *policy.Failure) error {
 	switch {
 	case f == nil, f.Kind == policy.KindTimeout && f.Cause == nil:
 		return nil

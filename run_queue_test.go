@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/policy"
+
 	"github.com/pawl-dev/pawl/client"
 
 	"github.com/pawl-dev/pawl"
@@ -25,15 +27,15 @@ func bills(g *gauge, opts ...pawl.Option) *pawl.Workflow[string, string] {
 	}, opts...)
 }
 
-func queueConfig(l pawl.QueueLimits, w ...pawl.Definition) pawl.Config {
-	return pawl.Config{Workflows: w, Queues: map[string]pawl.QueueLimits{"bills": l}}
+func queueConfig(l policy.QueueLimits, w ...pawl.Definition) pawl.Config {
+	return pawl.Config{Workflows: w, Queues: map[string]policy.QueueLimits{"bills": l}}
 }
 
 // TestRunQueue: runs are accepted at once and begin as their queue admits them.
 func TestRunQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g, pawl.RunQueue("bills", 0))
-	cfg := queueConfig(pawl.QueueLimits{Concurrency: 3, PerKey: 2}, w)
+	cfg := queueConfig(policy.QueueLimits{Concurrency: 3, PerKey: 2}, w)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		begin := time.Now()
 		var all []pawl.Run[string]
@@ -64,7 +66,7 @@ func TestRunQueue(t *testing.T) {
 func TestHeldRun(t *testing.T) {
 	var g gauge
 	w := bills(&g, pawl.RunTimeout("90s"))
-	pawltest.RunWith(t, queueConfig(pawl.QueueLimits{Concurrency: 1}, w), func(t *testing.T, e *pawltest.Env) {
+	pawltest.RunWith(t, queueConfig(policy.QueueLimits{Concurrency: 1}, w), func(t *testing.T, e *pawltest.Env) {
 		start := func(id string, opts ...pawl.StartOption) pawl.Run[string] {
 			r, err := w.Start(t.Context(), e, id, id, append(opts, pawl.InQueue("bills", "", 0))...)
 			if err != nil {
@@ -112,7 +114,7 @@ func TestHeldRun(t *testing.T) {
 func TestRunQueueOrder(t *testing.T) {
 	var g gauge
 	w := bills(&g)
-	cfg := queueConfig(pawl.QueueLimits{Rate: pawl.Rate{N: 1, Per: time.Hour}}, w)
+	cfg := queueConfig(policy.QueueLimits{Rate: policy.Rate{N: 1, Per: time.Hour}}, w)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		var last pawl.Run[string]
 		for i, priority := range []int32{0, 0, 5, -1, 5} {
@@ -157,7 +159,7 @@ func TestChainInQueue(t *testing.T) {
 		order = append(order, "other")
 		return "", nil
 	}, pawl.RunQueue("bills", 100))
-	cfg := queueConfig(pawl.QueueLimits{Concurrency: 1}, loop, other)
+	cfg := queueConfig(policy.QueueLimits{Concurrency: 1}, loop, other)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		if _, err := loop.Start(t.Context(), e, "", 0); err != nil {
 			t.Fatal(err)
@@ -189,7 +191,7 @@ func TestChildInQueue(t *testing.T) {
 		_, err := pawl.AllOf(ctx, all...)
 		return "", err
 	})
-	cfg := queueConfig(pawl.QueueLimits{PerKey: 1}, w, parent)
+	cfg := queueConfig(policy.QueueLimits{PerKey: 1}, w, parent)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		r, err := parent.Start(t.Context(), e, "", 6)
 		if err != nil {
@@ -208,7 +210,7 @@ func TestChildInQueue(t *testing.T) {
 func TestKeyWithoutQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g)
-	pawltest.RunWith(t, queueConfig(pawl.QueueLimits{}, w), func(t *testing.T, e *pawltest.Env) {
+	pawltest.RunWith(t, queueConfig(policy.QueueLimits{}, w), func(t *testing.T, e *pawltest.Env) {
 		_, err := w.Start(t.Context(), e, "", "", pawl.InQueue("", "acme", 0))
 		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "no queue") {
 			t.Errorf("a key without a queue: %v", err)

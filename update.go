@@ -118,7 +118,7 @@ func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, o
 type UpdateError struct {
 	Run, Update string
 	Refused     bool // the body did not accept it; nothing is recorded of it
-	Failure     *Failure
+	Failure     *policy.Failure
 	own         error
 }
 

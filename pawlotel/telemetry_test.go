@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/policy"
+
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -240,7 +242,7 @@ func TestMetrics(t *testing.T) {
 	})
 	w, child := order()
 	l := newLab(t, nil, w, child, bank)
-	l.config.Services = map[string]pawl.QueueLimits{"bank": {Concurrency: 1}}
+	l.config.Services = map[string]policy.QueueLimits{"bank": {Concurrency: 1}}
 	pawltest.RunWith(t, l.config, func(t *testing.T, e *pawltest.Env) {
 		for _, one := range []*pawl.Workflow[int, int]{w, bank} {
 			r, err := one.Start(t.Context(), e, "", 1)
