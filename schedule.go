@@ -129,7 +129,7 @@ func (h ScheduleHandle) Describe(ctx context.Context) (client.ScheduleDescriptio
 		Deadline: d.Deadline, Problem: d.Problem,
 	}
 	for _, m := range s.Recent {
-		out.RecentMissed = append(out.RecentMissed, client.MissedFirings{m.From, m.To, m.Count, m.Reason})
+		out.RecentMissed = append(out.RecentMissed, client.MissedFirings(m))
 	}
 	return out, nil
 }
