@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -134,29 +135,18 @@ func AttemptNumber(ctx context.Context) int {
 	return 0
 }
 
-// AttemptInfo describes the attempt that a step's function runs in.
-type AttemptInfo struct {
-	RunID    string
-	Workflow string
-	Step     string
-	Attempt  int // see AttemptNumber
-	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
-	IdempotencyKey string
-	Headers        map[string]string // of the run; see the option Headers
-}
-
 // Attempt describes the step's attempt; false outside of a step.
-func Attempt(ctx context.Context) (AttemptInfo, bool) {
+func Attempt(ctx context.Context) (client.AttemptInfo, bool) {
 	a := attemptOf(ctx)
 	if a == nil {
-		return AttemptInfo{}, false
+		return client.AttemptInfo{}, false
 	}
 	return a.info(), true
 }
 
-func (a *attempt) info() AttemptInfo {
+func (a *attempt) info() client.AttemptInfo {
 	run := a.task.Token.Run.String()
-	return AttemptInfo{
+	return client.AttemptInfo{
 		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count,
 		IdempotencyKey: run + "/" + a.task.StepName, Headers: a.task.Headers.Map(),
 	}

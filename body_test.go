@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -84,8 +83,8 @@ func (e *Engine) startRun(
 ) (client.Started, error) {
 	d := e.host.definition(r.Workflow)
 	if d == nil {
-		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows "+
-			"or Engine.Register", r.Workflow)
+		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to "+
+			"Config.Workflows or Engine.Register", r.Workflow)
 	}
 	if len(r.Steps) > 0 || r.From != "" {
 		return client.Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),

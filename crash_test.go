@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // the database that survives
 )
 

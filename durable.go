@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
@@ -50,28 +51,15 @@ func UUID(ctx Context) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// RunInfo describes the run of a body.
-type RunInfo struct {
-	ID         string
-	Workflow   string
-	WorkflowID string // chosen at the start; empty: none
-	ParentID   string // of a child run
-	FirstID    string // the first run of the chain
-	Attempt    int    // of the run retry policy, from 1
-	StartedAt  time.Time
-	Deadline   time.Time // when it times out; zero: never
-	Headers    map[string]string
-}
-
 // Info describes the run.
-func Info(ctx Context) RunInfo {
+func Info(ctx Context) client.RunInfo {
 	b := ctx.of()
 	return runInfo(b.Run(), b.Head())
 }
 
-func runInfo(id core.RunID, h *engine.Head) RunInfo {
+func runInfo(id core.RunID, h *engine.Head) client.RunInfo {
 	run := id.String()
-	info := RunInfo{
+	info := client.RunInfo{
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
 		Headers: h.Headers.Map(),

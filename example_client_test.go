@@ -9,9 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
@@ -250,7 +249,7 @@ func ExampleInterceptor() {
 	eng, err := pawl.Open(ctx, pawl.Config{
 		Database: "memory:",
 		Intercept: func(
-			ctx context.Context, a pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+			ctx context.Context, a client.AttemptInfo, next func(context.Context) ([]byte, error),
 		) ([]byte, error) {
 			fmt.Println("begin", a.Workflow, a.Step, a.Attempt)
 			defer fmt.Println("end")

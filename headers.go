@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/core"
 )
 

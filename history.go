@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 )

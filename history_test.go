@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/pawltest"
 	"github.com/pawl-dev/pawl/policy"
@@ -72,8 +71,10 @@ func TestHistoryEvents(t *testing.T) {
 // TestPhases: the phases that runs and steps have are those that have constants.
 func TestPhases(t *testing.T) {
 	closed := map[client.Phase]bool{
-		client.PhasePending: false, client.PhaseScheduled: false, client.PhaseRunning: false, client.PhaseWaiting: false,
-		client.PhaseBackingOff: false, client.PhaseSuspended: false, client.PhasePaused: false, client.PhaseSucceeded: true,
+		client.PhasePending: false, client.PhaseScheduled: false, client.PhaseRunning: false,
+		client.PhaseWaiting: false,
+		client.PhaseBackingOff: false, client.PhaseSuspended: false, client.PhasePaused: false,
+		client.PhaseSucceeded: true,
 		client.PhaseFailed: true, client.PhaseTimedOut: true, client.PhaseCancelled: true, client.PhaseTerminated: true,
 		client.PhaseContinued: true, client.PhaseSkipped: true,
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
@@ -22,8 +23,8 @@ func panicky(told *atomic.Int64) pawl.Observer {
 		told.Add(1)
 		panic("the metrics are broken")
 	}
-	run := func(pawl.RunObservation) { broken() }
-	attempt := func(pawl.AttemptObservation) { broken() }
+	run := func(client.RunObservation) { broken() }
+	attempt := func(client.AttemptObservation) { broken() }
 	return pawl.Observer{
 		RunStarted: run, RunEnded: run, BodyStopped: run,
 		AttemptStarted: attempt, AttemptHeld: attempt, AttemptEnded: attempt,
@@ -67,7 +68,9 @@ func (l brokenLog) WithGroup(string) slog.Handler {
 // TestBrokenHooksRepeatNothing: a panic in what the program plugs in neither ends the process nor repeats a step whose
 // function has returned.
 func TestBrokenHooksRepeatNothing(t *testing.T) {
-	after := func(ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error)) ([]byte, error) {
+	after := func(
+		ctx context.Context, _ client.AttemptInfo, next func(context.Context) ([]byte, error),
+	) ([]byte, error) {
 		_, _ = next(ctx)
 		panic("the interceptor is broken")
 	}
@@ -150,7 +153,7 @@ func TestInterceptorThatPanicsBefore(t *testing.T) {
 		cfg := pawl.Config{
 			Journal: memory.New(), Log: slog.New(slog.NewTextHandler(&log, nil)), Observer: panicky(&told),
 			Intercept: func(
-				ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+				ctx context.Context, _ client.AttemptInfo, next func(context.Context) ([]byte, error),
 			) ([]byte, error) {
 				if calls++; calls == 1 {
 					panic("not yet")

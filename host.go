@@ -11,13 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // host is what an engine's workflows share: their definitions, the codec, and what runs their bodies.

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // gauge counts what runs at the same time.
@@ -149,7 +148,10 @@ func TestBadQueueLimits(t *testing.T) {
 			pawl.Config{Services: map[string]policy.QueueLimits{"b": {Rate: policy.Rate{N: 5}}}},
 			`Config.Services["b"]: rate: the time`,
 		},
-		{pawl.Config{Services: map[string]policy.QueueLimits{"": {PerKey: 1}}}, `Config.Services[""]: the name is empty`},
+		{
+			pawl.Config{Services: map[string]policy.QueueLimits{"": {PerKey: 1}}},
+			`Config.Services[""]: the name is empty`,
+		},
 		{
 			pawl.Config{Services: map[string]policy.QueueLimits{"c": {Breaker: policy.Breaker{Pause: time.Second}}}},
 			`breaker.failures: say how many`,

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"

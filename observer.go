@@ -4,10 +4,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -20,47 +17,18 @@ import (
 // happened in this process. It is told once, or not at all where the process dies in that moment.
 type Observer struct {
 	// RunStarted tells that a run begins; a delayed one when its start has come. RunEnded tells that it has ended.
-	RunStarted, RunEnded func(RunObservation)
+	RunStarted, RunEnded func(client.RunObservation)
 	// AttemptStarted tells that a worker has taken an attempt of a step, or that a child run was started. AttemptHeld
 	// tells that an attempt waits because of the limits of a queue or service, or no longer does. AttemptEnded tells
 	// how an attempt ended, and whether another one follows.
-	AttemptStarted, AttemptHeld, AttemptEnded func(AttemptObservation)
+	AttemptStarted, AttemptHeld, AttemptEnded func(client.AttemptObservation)
 	// BodyStopped tells of a body that cannot go on: of its run the ID, and Err; see [Engine.Problem].
-	BodyStopped func(RunObservation)
+	BodyStopped func(client.RunObservation)
 	// TimerFired tells that the deadline, sleep or retry of a run that was due is dealt with. The difference is how
 	// late that is. After a standstill of the program it is as long as that.
 	TimerFired func(due, fired time.Time)
 	// Committed tells that the journal has taken a batch of entries, and how long that took.
 	Committed func(took time.Duration, entries, bytes int)
-}
-
-// RunObservation is a run that something is told of.
-type RunObservation struct {
-	RunInfo
-	Phase   client.Phase // that it ended in
-	EndedAt time.Time    // zero: it has not ended
-	// Failure is why it did not succeed. With another codec than [JSON] it is as it was recorded: kind, type and code
-	// are there, and what the program said is encoded.
-	Failure *policy.Failure
-	Err     error // of BodyStopped
-}
-
-// AttemptObservation is an attempt that something is told of.
-type AttemptObservation struct {
-	AttemptInfo           // Attempt counts all of them here, lost ones included
-	Child          bool   // the attempt is a child run
-	Queue, Service string // empty: none
-	Worker         string
-	ReadyAt        time.Time       // since then it waited for a worker
-	StartedAt      time.Time       // zero: it waits
-	EndedAt        time.Time       // zero: it has not ended
-	Failure        *policy.Failure // nil: it succeeded, or has not ended; as that of a RunObservation
-	Retry          bool            // another attempt follows
-	NextAt         time.Time       // when it does
-	// Held is the kind of limit that holds the attempt: concurrency, rate, per_key, key_rate, retries or breaker;
-	// empty: none does any more. HeldBy is the queue or service that has the limit.
-	Held, HeldBy string
-	HeldUntil    time.Time // at least; zero: not known
 }
 
 // observed tells an observer what it wants to hear of an engine.
@@ -97,7 +65,7 @@ func (h *host) guardObserver(run core.RunID, call func()) {
 func (h *host) bodyStopped(run core.RunID, err error) {
 	if tell := h.observer.BodyStopped; tell != nil {
 		h.guardObserver(run, func() {
-			tell(RunObservation{RunInfo: RunInfo{ID: run.String()}, Err: err})
+			tell(client.RunObservation{RunInfo: client.RunInfo{ID: run.String()}, Err: err})
 		})
 	}
 }
@@ -107,15 +75,15 @@ func (o *Observer) recorded(e *engine.Observation) {
 	switch rec := e.Record.(type) {
 	case core.RunCreated:
 		if rec.StartAt == 0 && o.RunStarted != nil {
-			o.RunStarted(RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
+			o.RunStarted(client.RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
 		}
 	case core.RunStarted:
 		if o.RunStarted != nil {
-			o.RunStarted(RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
+			o.RunStarted(client.RunObservation{RunInfo: runInfo(e.ID, &e.Run)})
 		}
 	case core.RunEnded:
 		if o.RunEnded != nil {
-			o.RunEnded(RunObservation{
+			o.RunEnded(client.RunObservation{
 				RunInfo: runInfo(e.ID, &e.Run), Phase: client.Phase(rec.Phase.String()), EndedAt: e.At.Std(),
 				Failure: e.Failure,
 			})
@@ -140,10 +108,10 @@ func (o *Observer) recorded(e *engine.Observation) {
 	}
 }
 
-func attemptOfRecord(e *engine.Observation) AttemptObservation {
+func attemptOfRecord(e *engine.Observation) client.AttemptObservation {
 	run := e.ID.String()
-	a := AttemptObservation{
-		AttemptInfo: AttemptInfo{
+	a := client.AttemptObservation{
+		AttemptInfo: client.AttemptInfo{
 			RunID: run, Workflow: e.Run.Workflow, Step: e.Step, Attempt: e.Attempt.Attempt,
 			IdempotencyKey: run + "/" + e.Step, Headers: e.Run.Headers.Map(),
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -50,25 +51,25 @@ func kindOf(f *policy.Failure) string {
 
 func (r *recorder) observer() pawl.Observer {
 	return pawl.Observer{
-		RunStarted: func(o pawl.RunObservation) {
+		RunStarted: func(o client.RunObservation) {
 			r.note("%s started %s, tenant %s", o.Workflow, r.since(o.StartedAt), o.Headers["tenant"])
 		},
-		RunEnded: func(o pawl.RunObservation) {
+		RunEnded: func(o client.RunObservation) {
 			r.note("%s %s %s to %s, %s", o.Workflow, o.Phase, r.since(o.StartedAt), r.since(o.EndedAt),
 				kindOf(o.Failure))
 		},
-		AttemptStarted: func(a pawl.AttemptObservation) {
+		AttemptStarted: func(a client.AttemptObservation) {
 			r.note("%s %d ready %s started %s, child %t", a.Step, a.Attempt, r.since(a.ReadyAt),
 				r.since(a.StartedAt), a.Child)
 		},
-		AttemptHeld: func(a pawl.AttemptObservation) {
+		AttemptHeld: func(a client.AttemptObservation) {
 			r.note("%s %d held %q by %q", a.Workflow, a.Attempt, a.Held, a.HeldBy)
 		},
-		AttemptEnded: func(a pawl.AttemptObservation) {
+		AttemptEnded: func(a client.AttemptObservation) {
 			r.note("%s %d started %s ended %s, retry %t at %s, %s", a.Step, a.Attempt, r.since(a.StartedAt),
 				r.since(a.EndedAt), a.Retry, r.since(a.NextAt), kindOf(a.Failure))
 		},
-		BodyStopped: func(o pawl.RunObservation) { r.note("stopped %t", o.Err != nil) },
+		BodyStopped: func(o client.RunObservation) { r.note("stopped %t", o.Err != nil) },
 	}
 }
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -96,7 +95,9 @@ func TestInterruptAndTerminate(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) })
 	})
-	for op, is := range map[client.Op]error{client.OpInterrupt: pawl.ErrCancelled, client.OpTerminate: pawl.ErrTerminated} {
+	for op, is := range map[client.Op]error{
+		client.OpInterrupt: pawl.ErrCancelled, client.OpTerminate: pawl.ErrTerminated,
+	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
 			r, _ := w.Start(t.Context(), e, "w", none{})
@@ -229,7 +230,9 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
-		for workflow, want := range map[string]client.Phase{"parent": client.PhaseCancelled, "child": client.PhaseWaiting} {
+		for workflow, want := range map[string]client.Phase{
+			"parent": client.PhaseCancelled, "child": client.PhaseWaiting,
+		} {
 			runs, err := e.ListRuns(t.Context(), client.Query{Workflow: workflow})
 			if err != nil || len(runs) != 1 || runs[0].Phase != want {
 				t.Errorf("the %s is %v, want %s; %v", workflow, runs, want, err)

@@ -7,8 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -17,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Config configures an engine. One of Database and Journal is needed; other zero values are useful.
@@ -62,7 +62,7 @@ type Config struct {
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result. If it
 // panics after next has returned, the step has what next returned.
 type Interceptor func(
-	ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error),
+	ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error)
 
 // Engine runs workflows. Its methods are safe for concurrent use. It is a [Client].

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
@@ -87,4 +88,4 @@ func (r *rehearsal) Rematch()                                   {}
 func (r *rehearsal) Report(core.RunID, core.Input)              {}
 func (r *rehearsal) Confirm(core.RunID, core.Input, func(bool)) {}
 
-func (r *rehearsal) stopped(o RunObservation) { r.end(o.Err) }
+func (r *rehearsal) stopped(o client.RunObservation) { r.end(o.Err) }

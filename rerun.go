@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"

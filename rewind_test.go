@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -247,7 +246,8 @@ func TestRetryStepGoesBack(t *testing.T) {
 		if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), `has gone on with step "refund"`) {
 			t.Errorf("%v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); !errors.Is(err, pawl.ErrConflict) {
+		err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun})
+		if !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("of an open run: %v", err)
 		}
 		if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {

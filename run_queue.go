@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/core"
 )
 

@@ -9,12 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // bills returns a workflow whose runs take a minute each, and what they did.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
@@ -226,7 +225,8 @@ func (h ScheduleHandle) Delete(ctx context.Context, reason string) error {
 	if reason == "" {
 		reason = "the schedule was deleted"
 	}
-	return h.client.Operate(ctx, schedule.Prefix+h.Name, Operation{Op: client.OpTerminate, Actor: h.Actor, Reason: reason})
+	end := Operation{Op: client.OpTerminate, Actor: h.Actor, Reason: reason}
+	return h.client.Operate(ctx, schedule.Prefix+h.Name, end)
 }
 
 // ListSchedules describes all schedules, the newest first.

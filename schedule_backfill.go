@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -77,7 +76,9 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 		}
 		return "", pawl.ContinueAsNew(ctx, part+1)
 	})
-	for overlap, want := range map[client.Overlap]int{client.OverlapQueue: 2, client.OverlapSkip: 2, client.OverlapCancel: 33} {
+	for overlap, want := range map[client.Overlap]int{
+		client.OverlapQueue: 2, client.OverlapSkip: 2, client.OverlapCancel: 33,
+	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			ensure(t, e, client.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1)
 			e.Skip(3*day + time.Hour)

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/pawltest"

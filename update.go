@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 
 	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"

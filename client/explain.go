@@ -116,6 +116,7 @@ type OperationExplanation struct {
 	Deadlines     []DeadlineExplanation // those it set, with Limit and At only
 }
 
+// Explain makes an explanation of what an engine tells of a run.
 func Explain(r *api.Run) *Explanation {
 	held, until := heldOf(r.Held)
 	return &Explanation{

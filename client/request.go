@@ -17,10 +17,10 @@ type StartRequest struct {
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
 	Labels        map[string]string // what the run can be searched by
-	Queue         string            // that it is started into; empty: the workflow's; see InQueue
+	Queue         string            // that it is started into; empty: the workflow's; see pawl.InQueue
 	QueueKey      string
 	Priority      int32
-	Headers       map[string]string // what goes along with the run; see Headers
+	Headers       map[string]string // what goes along with the run; see pawl.Headers
 
 	// For a restart: the steps to run again, or the one to run again from; see pawl.RerunSteps and pawl.RerunFrom.
 	Steps []string

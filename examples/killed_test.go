@@ -16,11 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	_ "modernc.org/sqlite" // the programs' own databases
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // the runs
 )
 

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 

@@ -11,12 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	"github.com/pawl-dev/pawl/outbox"
 )

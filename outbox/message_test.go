@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/outbox"
 )
 

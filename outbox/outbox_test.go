@@ -11,11 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawl-dev/pawl/client"
-
 	_ "modernc.org/sqlite" // the caller's own database
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // of the engine that is measured
 	"github.com/pawl-dev/pawl/outbox"

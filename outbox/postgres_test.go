@@ -15,12 +15,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/pgtest"

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // Relay delivers committed messages to the client until ctx is done, and returns ctx's error. Messages for one

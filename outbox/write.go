@@ -7,9 +7,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // Tx executes a statement in the caller's transaction. [SQLTx] and [PgxTx] make one.

@@ -13,9 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -170,7 +169,7 @@ func TestFlowFake(t *testing.T) {
 	w := pawlflow.Define[any, string](parsed(t, "report",
 		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\n"+
 			"output: ${{ steps.render.output.page }}\n"))
-	pawltest.RunWith(t, pawl.Config{Observer: pawl.Observer{AttemptEnded: func(a pawl.AttemptObservation) {
+	pawltest.RunWith(t, pawl.Config{Observer: pawl.Observer{AttemptEnded: func(a client.AttemptObservation) {
 		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, a.Failure))
 	}}},
 		func(t *testing.T, e *pawltest.Env) {
@@ -183,7 +182,7 @@ func TestFlowFake(t *testing.T) {
 			if fmt.Sprint(heard) != "[render1 error: no ink render2 error: no ink render3 <nil>]" {
 				t.Errorf("heard %q", heard)
 			}
-			pawltest.FakeStep[any](e, "render").Do(func(context.Context, pawl.AttemptInfo) (any, error) {
+			pawltest.FakeStep[any](e, "render").Do(func(context.Context, client.AttemptInfo) (any, error) {
 				panic("out of paper")
 			})
 			if _, err := run(t, e.Engine, w, nil); err == nil || !strings.Contains(err.Error(), "out of paper") {
@@ -198,7 +197,7 @@ func TestFlowFakeStays(t *testing.T) {
 		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\n"+
 			"output: ${{ steps.a.output }}\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		pawltest.FakeStep[int](e, "a").Do(func(_ context.Context, a pawl.AttemptInfo) (int, error) {
+		pawltest.FakeStep[int](e, "a").Do(func(_ context.Context, a client.AttemptInfo) (int, error) {
 			if a.Attempt == 1 {
 				<-time.After(2 * time.Minute)
 			}
@@ -220,7 +219,7 @@ func TestFlowInterceptedError(t *testing.T) {
 	e, err := pawl.Open(t.Context(), pawl.Config{
 		Database: "sqlite:" + filepath.Join(t.TempDir(), "w.db"),
 		Intercept: func(
-			ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+			ctx context.Context, _ client.AttemptInfo, next func(context.Context) ([]byte, error),
 		) ([]byte, error) {
 			calls++
 			_, err := next(ctx)

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // metrics are the instruments. What is counted by step has the step's name without the numbers of repetitions and of
@@ -59,11 +59,11 @@ func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }
 
-func (m *metrics) runStarted(o pawl.RunObservation) {
+func (m *metrics) runStarted(o client.RunObservation) {
 	m.runsStarted.Add(context.Background(), 1, with(attribute.String("workflow", o.Workflow)))
 }
 
-func (m *metrics) runEnded(o pawl.RunObservation) {
+func (m *metrics) runEnded(o client.RunObservation) {
 	by := with(attribute.String("workflow", o.Workflow), attribute.String("phase", string(o.Phase)))
 	m.runsEnded.Add(context.Background(), 1, by)
 	if !o.StartedAt.IsZero() {
@@ -71,7 +71,7 @@ func (m *metrics) runEnded(o pawl.RunObservation) {
 	}
 }
 
-func (m *metrics) attemptEnded(a pawl.AttemptObservation) {
+func (m *metrics) attemptEnded(a client.AttemptObservation) {
 	if a.Child {
 		return // the run is counted
 	}
@@ -93,7 +93,7 @@ func (m *metrics) attemptEnded(a pawl.AttemptObservation) {
 	}
 }
 
-func (m *metrics) attemptHeld(a pawl.AttemptObservation) {
+func (m *metrics) attemptHeld(a client.AttemptObservation) {
 	if a.Held != "" {
 		m.held.Add(context.Background(), 1, with(
 			attribute.String("by", a.HeldBy), attribute.String("reason", a.Held),
@@ -101,7 +101,7 @@ func (m *metrics) attemptHeld(a pawl.AttemptObservation) {
 	}
 }
 
-func (m *metrics) bodyStopped(pawl.RunObservation) { m.stopped.Add(context.Background(), 1) }
+func (m *metrics) bodyStopped(client.RunObservation) { m.stopped.Add(context.Background(), 1) }
 
 func (m *metrics) timerFired(due, fired time.Time) {
 	m.lateness.Record(context.Background(), fired.Sub(due).Seconds())

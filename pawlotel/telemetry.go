@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // Config says where traces and metrics go. Zero values are useful.
@@ -72,7 +73,7 @@ func (t *Telemetry) Observer() pawl.Observer {
 	return pawl.Observer{
 		RunStarted: t.metrics.runStarted, AttemptHeld: t.metrics.attemptHeld, AttemptEnded: t.metrics.attemptEnded,
 		BodyStopped: t.metrics.bodyStopped, TimerFired: t.metrics.timerFired, Committed: t.metrics.committed,
-		RunEnded: func(o pawl.RunObservation) {
+		RunEnded: func(o client.RunObservation) {
 			t.metrics.runEnded(o)
 			t.runSpan(o)
 		},
@@ -81,7 +82,7 @@ func (t *Telemetry) Observer() pawl.Observer {
 
 // Intercept runs an attempt within a span. It is what [pawl.Config].Intercept takes; an interceptor of your own can
 // call it.
-func (t *Telemetry) Intercept(ctx context.Context, a pawl.AttemptInfo, next func(ctx context.Context) ([]byte, error),
+func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error) {
 	ctx = t.within(ctx, a.RunID)
 	ctx, span := t.tracer.Start(ctx, a.Step, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
@@ -121,7 +122,7 @@ func (t *Telemetry) within(ctx context.Context, runID string) context.Context {
 }
 
 // runSpan makes the span of a run that has ended.
-func (t *Telemetry) runSpan(o pawl.RunObservation) {
+func (t *Telemetry) runSpan(o client.RunObservation) {
 	ctx := t.FromHeaders(context.Background(), o.Headers)
 	if t.nested {
 		if o.ParentID != "" && trace.SpanContextFromContext(ctx).IsValid() {

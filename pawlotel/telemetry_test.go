@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -24,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/pawlflow"
 	"github.com/pawl-dev/pawl/pawlotel"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // lab is a program with traces and metrics in memory.

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/pawlflow"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -245,7 +244,7 @@ func TestFakePatterns(t *testing.T) {
 		pawltest.FakeStep[string](e, "items[*]/work").Return("a").Times(1).Return("b")
 		pawltest.FakeStep[string](e, "*/work#2").Return("2")
 		var ran []string
-		pawltest.FakeStep[any](e, "*").Do(func(_ context.Context, a pawl.AttemptInfo) (any, error) {
+		pawltest.FakeStep[any](e, "*").Do(func(_ context.Context, a client.AttemptInfo) (any, error) {
 			ran = append(ran, a.Step)
 			return nil, nil
 		})

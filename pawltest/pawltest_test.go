@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -102,7 +101,7 @@ func TestFakeAfterRestart(t *testing.T) {
 			pawl.Retry("fixed(9, 1m)"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		pawltest.FakeStep[int](e, "s").Do(func(ctx context.Context, _ pawl.AttemptInfo) (int, error) {
+		pawltest.FakeStep[int](e, "s").Do(func(ctx context.Context, _ client.AttemptInfo) (int, error) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	_ "github.com/pawl-dev/pawl/journal/postgres"
 	"github.com/pawl-dev/pawl/pawltest"

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/flow"
 	_ "github.com/pawl-dev/pawl/journal/memory"
 	_ "github.com/pawl-dev/pawl/journal/sqlite"

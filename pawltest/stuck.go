@@ -6,9 +6,8 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // AwaitRun waits for the end of a run's chain, as a run's Result does. If a body of that chain, or of one of its child
@@ -78,18 +77,18 @@ func belongs(ctx context.Context, engine *pawl.Engine, run, to string) bool {
 
 // stops counts how often bodies have stopped. It passes that on to the test's own observer.
 type stops struct {
-	next func(pawl.RunObservation) // nil: none
+	next func(client.RunObservation) // nil: none
 
 	mu      sync.Mutex
 	times   map[string]int
 	changed chan struct{} // closed and replaced when a body stops
 }
 
-func newStops(next func(pawl.RunObservation)) *stops {
+func newStops(next func(client.RunObservation)) *stops {
 	return &stops{next: next, times: map[string]int{}, changed: make(chan struct{})}
 }
 
-func (s *stops) stopped(o pawl.RunObservation) {
+func (s *stops) stopped(o client.RunObservation) {
 	s.mu.Lock()
 	s.times[o.ID]++
 	close(s.changed)

@@ -6,16 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // bodyStops tells when a body cannot go on.
 type bodyStops chan error
 
 func (s bodyStops) observer() pawl.Observer {
-	return pawl.Observer{BodyStopped: func(o pawl.RunObservation) { s <- o.Err }}
+	return pawl.Observer{BodyStopped: func(o client.RunObservation) { s <- o.Err }}
 }
 
 // TestDoctorTellsStuckRuns: a run whose body cannot go on is no fault of the database. The doctor names it, and says

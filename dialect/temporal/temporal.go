@@ -12,9 +12,8 @@ package temporal
 import (
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
 )
 

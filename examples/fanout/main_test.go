@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -58,7 +57,7 @@ func TestPhotos(t *testing.T) {
 func TestPhotosAreCancelled(t *testing.T) {
 	w := (&studio{&shelf{}, time.Second, 4}).workflow()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		pawltest.FakeStep[int](e, "photos[1]/shrink").Do(func(ctx context.Context, _ pawl.AttemptInfo) (int, error) {
+		pawltest.FakeStep[int](e, "photos[1]/shrink").Do(func(ctx context.Context, _ client.AttemptInfo) (int, error) {
 			<-ctx.Done() // until the run ends
 			return 0, context.Cause(ctx)
 		})

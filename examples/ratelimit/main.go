@@ -19,10 +19,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawl-dev/pawl/policy"
-
 	"github.com/pawl-dev/pawl"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // limits are what the API bears, and a tenth less: requests do not arrive as regularly as they are sent. A program has

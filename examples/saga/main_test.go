@@ -14,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -172,7 +171,7 @@ func TestSagaInVirtualTime(t *testing.T) {
 		w := (&shop{l, time.Second}).workflow()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			pawltest.FakeStep[any](e, "refund").Fail(errors.New("the bank does not answer")).Times(2).
-				Do(func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {
+				Do(func(ctx context.Context, _ client.AttemptInfo) (any, error) {
 					return nil, l.undo(ctx, "refund", "charge", "42")
 				})
 			r, err := w.Start(t.Context(), e, "", order{ID: "42", Item: "book"})

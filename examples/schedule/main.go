@@ -16,9 +16,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs and the schedule are kept
 )
 

@@ -22,9 +22,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/client"
-
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
 )
 
