@@ -30,6 +30,9 @@ type Document struct {
 	Variables []Variable
 	// Notes are the fields that Parse read in another system's words and that have no counterpart.
 	Notes []Note
+	// Form is the key of the form in whose words the flow is written: the one at its top, or else the only one that
+	// Parse found. It is "" if there is none, or several in its steps.
+	Form string
 
 	pos   tree.Pos
 	src   *tree.Source
