@@ -33,6 +33,9 @@ type Document struct {
 	// Form is the key of the form in whose words the flow is written: the one at its top, or else the only one that
 	// Parse found. It is "" if there is none, or several in its steps.
 	Form string
+	// Place is where the flow itself stands in the document of another system that it was made of, as Step.Place has
+	// it of a step.
+	Place string
 
 	pos   tree.Pos
 	src   *tree.Source

@@ -162,7 +162,8 @@ func (c *converter) limit(doc *flow.Document) {
 
 func (c *converter) scope(name string, t *template) *scope {
 	return &scope{
-		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]*outputs{},
+		converter: c, t: t, outs: map[string]*outputs{},
+		doc: &flow.Document{File: c.file.Name(), Name: name, Place: c.file.Place(t.in.Pos())},
 		needs: map[string]ended{}, inputs: "input.inputs", args: "input.workflow",
 	}
 }

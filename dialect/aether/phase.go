@@ -19,9 +19,9 @@ var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` +
 // task does, and a step that fails where they say so. A retry of the task is another run of the flow.
 func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Value) flow.Action {
 	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name),
-		&template{kind: "dag", name: k.name, tasks: []*task{k}})
+		&template{kind: "dag", name: k.name, tasks: []*task{k}, in: v})
 	run := &flow.Step{
-		Name: k.name, Action: h.Action("input"),
+		Name: k.name, Action: h.Action("input"), Place: s.file.Place(s.place(k)),
 		ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout},
 	}
 	ended, phase := "steps["+form.Expr(k.name)+"]", inner.task(k.name, "phase")
@@ -44,7 +44,7 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 	}
 	succeeded, failed, broken := condition("succeeded"), condition("failed"), condition("error")
 	inner.doc.Steps = []*flow.Step{run, {
-		Name: inner.names.Name("phase"), Needs: []string{k.name},
+		Name: inner.names.Name("phase"), Needs: []string{k.name}, Place: s.file.Place(v.Pos()),
 		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
 		Action: &flow.Fail{
 			Kind: flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended +

@@ -12,7 +12,7 @@ import (
 
 // step makes a task's step.
 func (s *scope) step(k *task) {
-	step := &flow.Step{Name: s.names.Name(k.name), Needs: k.needs}
+	step := &flow.Step{Name: s.names.Name(k.name), Needs: k.needs, Place: s.file.Place(s.place(k))}
 	for _, v := range []tree.Value{k.in, k.in.Get("when"), k.in.Get("retry").Get("expression")} {
 		if !v.IsZero() && v.Pos().Line > 0 {
 			s.places[[2]string{s.doc.Name, step.Name}] = v.Pos()
@@ -47,6 +47,15 @@ func (s *scope) step(k *task) {
 		s.loop(step, k, t, may)
 	}
 	s.doc.Steps = append(s.doc.Steps, step)
+}
+
+// place is where a task stands, or where the template stands that calls a task which nobody wrote: a loop's body, and an
+// entrypoint that is not a dag.
+func (s *scope) place(k *task) tree.Pos {
+	if at := k.in.Pos(); at.Line > 0 {
+		return at
+	}
+	return s.w.templates[k.template].in.Pos()
 }
 
 // continueOn is the task's own, or as a whole its dag's.
@@ -214,7 +223,7 @@ func (s *scope) hooks() {
 }
 
 func (s *scope) hook(name string, v tree.Value) *flow.Step {
-	step := &flow.Step{Name: name, Action: &flow.Noop{}}
+	step := &flow.Step{Name: name, Action: &flow.Noop{}, Place: s.file.Place(v.Pos())}
 	called := s.file.Need(v, "the hook", "template")
 	t := s.w.templates[called]
 	if t == nil || t.kind != "task" {
