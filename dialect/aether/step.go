@@ -98,12 +98,27 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 		return p
 	}
 	p.Retry = retry.Retry
-	if expr := k.in.Get("retry").Get("expression"); !expr.IsZero() {
-		text, _ := expr.Text()
+	expr := k.in.Get("retry").Get("expression")
+	if text, _ := expr.Text(); text != "" {
+		s.self = s.returned(k, t)
 		p.Retry.When = s.expression(text, k.name, s.needs[k.name], expr.Pos())
 	}
 	p.Retry = form.Tidy(p.Retry)
 	return p
+}
+
+// returned is what an attempt of a task returned although it failed.
+func (s *scope) returned(k *task, t *template) *outputs {
+	in := k.in
+	if t != nil {
+		in = t.in
+	}
+	out := &outputs{base: "failure.output"}
+	kind, _ := in.Get("executor").Get("type").Text()
+	if h := s.handlers[kind]; h != nil {
+		out.base = h.Returned(out.base)
+	}
+	return s.declare(out, "task", in)
 }
 
 // leaf makes the step of a task that does something itself. What it does says its template, where it has one.

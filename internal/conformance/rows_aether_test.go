@@ -85,6 +85,18 @@ func aetherExpression(t *testing.T) {
 	aetherTask(t, retry("tasks.work.code == 7"), []try{{kind: policy.KindError, code: 7}, broken}, 2, "Error")
 	aetherTask(t, retry("tasks.work.msg contains 'trouble'"), []try{failed, ok}, 2, "Succeeded")
 	aetherTask(t, retry("tasks.work.outputs.parameters.done == true"), []try{broken}, 1, "Error")
+	// What an attempt returned although it failed, until one does not say so any more.
+	busy := try{kind: policy.KindFailed, code: 1, output: `{"state": {"now": "busy"}}`}
+	gone := try{kind: policy.KindFailed, code: 1, output: `{"state": {"now": "gone"}}`}
+	aetherTask(t, retry("tasks.work.outputs.parameters.state.now == 'busy'"), []try{busy, busy, gone}, 3, "Failed")
+	aetherTask(t, retry("tasks.work.outputs.parameters.state.now == 'busy'"), []try{busy, broken}, 2, "Error")
+	// An executor without a code of its own has those of Aether.
+	aetherTask(t, retry("tasks.work.code == 2"), []try{{kind: policy.KindFailed}, {kind: policy.KindError}}, 2, "Error")
+	aetherTask(t, retry("tasks.work.code == 3"), []try{{kind: policy.KindError}, {kind: policy.KindFailed}}, 2, "Failed")
+	aetherTask(t, retry("tasks.work.code == 4"), []try{{kind: policy.KindTimeout}, {kind: policy.KindFailed}}, 2,
+		"Failed")
+	// An expression that is empty is one that is left out: the default filter holds.
+	aetherTask(t, retry(""), []try{broken, failed}, 2, "Failed")
 	aetherTask(t, retry("'tasks.work.phase' == 'x'"), []try{broken}, 1, "Error")
 	_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", `+retry("tasks.work.code")+`}`, ""),
 		aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
@@ -169,7 +181,9 @@ func aetherUnits(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"abc", "5x", "-1s", "1 d", "5", "1w", ""} {
+	// An empty text is a timeout that is left out.
+	aetherTask(t, `"timeout": ""`, []try{{run: 50 * time.Minute}}, 1, "Succeeded")
+	for _, text := range []string{"abc", "5x", "-1s", "1 d", "5", "1w", " "} {
 		_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", "timeout": "`+text+`"}`, ""),
 			aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 		if err == nil || !strings.Contains(err.Error(), "flow.json:2:") {
@@ -273,12 +287,14 @@ func aetherWorkflowTimeout(t *testing.T) {
 		}
 	})
 	// An hour where nothing is said; none with 0s.
-	perform(t, aetherFlow(t, "", `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {hangs}}, nil,
-		func(s *stage, r *core.Run) {
-			if got := r.EndedAt.Std().Sub(s.began); got != time.Hour || aether.Status(r) != "Timeout" {
-				t.Errorf("%s after %s", aether.Status(r), got)
-			}
-		})
+	for _, spec := range []string{"", `"timeout": "",`} {
+		perform(t, aetherFlow(t, spec, `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {hangs}}, nil,
+			func(s *stage, r *core.Run) {
+				if got := r.EndedAt.Std().Sub(s.began); got != time.Hour || aether.Status(r) != "Timeout" {
+					t.Errorf("%q: %s after %s", spec, aether.Status(r), got)
+				}
+			})
+	}
 	perform(t, aetherFlow(t, `"timeout": "0s",`, `{"name": "a", "template": "work"}`, ""),
 		map[string][]try{"a": {{run: 3 * time.Hour}}}, nil, func(_ *stage, r *core.Run) {
 			wantPhase(t, r, core.RunSucceeded)

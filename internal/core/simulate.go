@@ -107,7 +107,7 @@ func (s *simulation) Decide(r *Run, _ []StepID, _ Time) []Command {
 }
 
 // Match evaluates the policy's When.
-func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ Time) policy.Match {
+func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ []byte, _ Time) policy.Match {
 	if s.sc.Match == nil {
 		return policy.Match{Error: "no evaluator"}
 	}

@@ -139,9 +139,13 @@ func plain(v tree.Value) tree.Value {
 
 // Output gives the expression of what a step with the handler returned; nil where it did not come to that.
 func (h *Handler) Output(step string) string {
-	out := "steps[" + form.Expr(step) + "].output"
+	return h.Returned("steps[" + form.Expr(step) + "].output")
+}
+
+// Returned gives the expression of what the handler returned, of one for the output of its attempt.
+func (h *Handler) Returned(output string) string {
 	if h.kind == "http" {
-		return out + "?.json"
+		return output + "?.json"
 	}
-	return out
+	return output
 }
