@@ -228,7 +228,7 @@ type (
 	Fail struct {
 		Type, Message tree.Value
 		Code          tree.Value
-		Kind          tree.Value // error or failed
+		Kind          tree.Value // error, failed or timeout
 		NonRetryable  bool
 		RetryAfter    *time.Duration
 	}

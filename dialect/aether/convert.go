@@ -38,7 +38,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	hf := form.Read(handlerFile.Name, handlerFile.Text)
 	files := []*form.File{r.File, hf}
 	w := r.workflow(r.Root())
-	known := handlers.Read(hf, "flow", "wait")
+	known := handlers.Read(hf, "flow", "wait", "suspends")
 	if _, err := form.Finish(files...); err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 		Place: place, Name: ended, Needs: []string{call.name, again},
 		When: flow.V(first + `.phase != "succeeded" || !(` + rest + `.phase in ["succeeded", "skipped"])`),
 		Action: &flow.Fail{
-			Kind: flow.V("${{ " + failed + ".kind }}"), Type: flow.V("${{ " + failed + ".type }}"),
+			Kind: flow.V("${{ " + kindOf(failed) + " }}"), Type: flow.V("${{ " + failed + ".type }}"),
 			Message: flow.V("${{ " + failed + ".message }}"),
 			Code:    flow.V("${{ " + failed + ".code }}"),
 		},

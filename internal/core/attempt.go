@@ -202,8 +202,10 @@ func (m *machine) childEnded(in ChildEnded) error {
 		}
 		if in.Failure != nil {
 			f.Type, f.Code = in.Failure.Type, in.Failure.Code
-			if in.Failure.Kind == policy.KindFailed {
-				f.Kind = policy.KindFailed
+			switch {
+			case in.Failure.Kind == policy.KindFailed,
+				in.Failure.Kind == policy.KindTimeout && in.Failure.Limit == policy.LimitNone: // a step said so itself
+				f.Kind = in.Failure.Kind
 			}
 			f.Message += ": " + Sentence(in.Failure)
 		}
