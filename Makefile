@@ -15,7 +15,11 @@ V      ?= # 1: show each row of the contract, and what the simulation and the cr
 PLAIN    = $(GO) test -timeout 30m
 TEST     = $(if $(RACE),CGO_ENABLED=1) $(PLAIN) $(if $(RACE),-race)
 COUNTED  = ^(TestConformance|TestSeeds|TestCrash)$$
-SIM      = github.com/pawl-dev/pawl/internal/sim
+# Packages with one goroutine each: the race detector has nothing to watch there, and makes them five times slower.
+# Of the simulation it watches TestSeeds.
+SINGLE   = $(addprefix github.com/pawl-dev/pawl/,cmd/pawlvet dialect% flow internal/core internal/house internal/sim \
+             internal/vet policy)
+PACKAGES = $(shell $(GO) list ./...)
 
 .DEFAULT_GOAL := help
 
@@ -28,11 +32,10 @@ build: ## build ./pawl, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o pawl ./cmd/pawl
 
 # The same tests as `go test ./...`. Three of them run by themselves, so that they can be shown and asked for more.
-# The simulation's own tests are slow under the race detector and have one goroutine each: it watches TestSeeds alone.
 .PHONY: test
 test: ## run the tests, Go alone is enough: RACE=1 SEEDS=500 ROUNDS=5 V=1
-	$(TEST) -skip '$(COUNTED)' $(filter-out $(SIM),$(shell $(GO) list ./...))
-	$(PLAIN) -skip '$(COUNTED)' $(SIM)
+	$(TEST) -skip '$(COUNTED)' $(filter-out $(SINGLE),$(PACKAGES))
+	$(PLAIN) -skip '$(COUNTED)' $(filter $(SINGLE),$(PACKAGES))
 	$(TEST) $(if $(V),-v) -run '^TestConformance$$' ./internal/conformance
 	$(TEST) $(if $(V),-v) -run '^TestSeeds$$' ./internal/sim $(if $(SEEDS),-seeds=$(SEEDS))
 	$(TEST) $(if $(V),-v) -run '^TestCrash$$' ./cmd/pawl $(if $(ROUNDS),-crash.rounds=$(ROUNDS))
@@ -70,8 +73,9 @@ sim: ## simulate whole clusters with faults: SEEDS=500
 	$(GO) test ./internal/sim -run '^TestSeeds$$' -count 1 -timeout 60m -seeds=$(or $(SEEDS),500)
 
 .PHONY: crash
-crash: ## kill -9 the real binary in the middle of its work: ROUNDS=50
+crash: ## kill -9 the real binary in the middle of its work, and the examples: ROUNDS=50
 	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -crash.rounds=$(or $(ROUNDS),50)
+	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -kills=100
 
 .PHONY: bench
 bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for one row

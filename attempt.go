@@ -107,7 +107,8 @@ func LastHeartbeat[T any](ctx context.Context) (T, bool) {
 	return v, err == nil
 }
 
-// AttemptNumber returns the number of the step's attempt, from 1; zero outside of a step.
+// AttemptNumber returns the number of the step's attempt among those that its retry policy counts, from 1; zero outside
+// of a step. An attempt that was lost with its process does not count, so the one after it has the same number.
 func AttemptNumber(ctx context.Context) int {
 	if a := attemptOf(ctx); a != nil {
 		return a.task.Count
@@ -120,7 +121,7 @@ type AttemptInfo struct {
 	RunID    string
 	Workflow string
 	Step     string
-	Attempt  int // from 1
+	Attempt  int // see AttemptNumber
 	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
 	IdempotencyKey string
 }

@@ -84,8 +84,8 @@ func (c *Compensations) Run(ctx Context) error {
 	return errors.Join(errs...)
 }
 
-// Cancel ends what the future is waited for of: its step, or with [Go] all that its branch does. One that has ended
-// stays as it is. [Future.Get] returns an error that is [ErrCancelled] for a step that was ended so.
+// Cancel ends what gives the future its result: its step, or with [Go] all that its branch does. What has ended stays
+// as it is. [Future.Get] returns an error that is [ErrCancelled] for a step that was ended so.
 func (f *Future[T]) Cancel() {
 	if f.result != nil {
 		f.result.Cancel()

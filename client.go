@@ -62,6 +62,9 @@ type StartRequest struct {
 	Deadline      time.Time // of the chain; zero: what the workflow says
 	Actor, Reason string
 	Labels        map[string]string // what the run can be searched by
+	Queue         string            // that it is started into; empty: the workflow's; see InQueue
+	QueueKey      string
+	Priority      int32
 
 	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
 	Steps []string
@@ -100,6 +103,7 @@ type Summary struct {
 	CreatedAt, EndedAt       time.Time
 	Deadline                 time.Time // the earlier of the run's two deadlines
 	Labels                   map[string]string
+	Held                     string // which limit of its queue holds the run, in a sentence; empty: none does
 	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
 	// failed. Empty: it can.
 	Problem string
@@ -141,7 +145,7 @@ const (
 	OpTerminate Op = "terminate" // closed at once
 	OpPause     Op = "pause"
 	OpResume    Op = "resume"
-	OpRetryRun  Op = "retry_run" // a run that has ended: the failed steps that its failure came from; see docs/adr/0033
+	OpRetryRun  Op = "retry_run" // a run that has ended goes back to the failed steps that its failure came from
 	OpRetryStep Op = "retry_step"
 	OpSkip      Op = "skip"
 	OpComplete  Op = "complete"
@@ -191,7 +195,7 @@ func (e *Engine) startRun(
 	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
-		Labels: labels,
+		Labels: labels, Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority},
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -354,18 +358,11 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	return d, nil
 }
 
-// History returns what is recorded of a run, for [Replay]. Keep it in a file next to the code, to replay it with later
-// versions of the code.
+// History returns what is recorded of a run, for [Replay], as JSON: what pawl run history prints. Keep it in a file
+// next to the code, to replay it with later versions of the code.
 func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
-	entries, err := onRun(ctx, e, id, func(run core.RunID) ([]core.Entry, error) {
-		return e.engine.Entries(ctx, run, 0)
+	history, err := onRun(ctx, e, id, func(run core.RunID) ([]byte, error) {
+		return e.explained.History(ctx, run.String())
 	})
-	if err != nil {
-		return nil, err
-	}
-	var history []byte
-	for i := range entries {
-		history = core.AppendEntry(history, &entries[i])
-	}
-	return history, nil
+	return history, missing(err, "history", id)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/core"
+	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
@@ -169,6 +171,13 @@ func checkHidden(t *testing.T, e *pawl.Engine, visible string) {
 			t.Fatal(err)
 		}
 		all = append(all, history...)
+		entries, err := historyfile.Read(history)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range entries {
+			all = core.AppendEntry(all, &entries[i])
+		}
 		x, err := e.Explain(t.Context(), r.ID)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -40,6 +41,7 @@ type definition struct {
 	execution *policy.Limit
 	runLimit  *policy.Limit
 
+	queue        core.RunQueue   // that its runs are started into; without a name: none
 	compensation time.Duration   // 0: a minute
 	task         time.Duration   // 0: the engine's; a definition may be registered with several
 	cron         *cron.Timetable // nil: runs begin when they are started, and none follows
@@ -181,7 +183,7 @@ func RunRetryWith(p RetryPolicy) Option {
 // refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
 // timeout ends the chain. Only then does the start have its result.
 func Cron(s Schedule) Option {
-	table, err := s.table()
+	table, err := schedule.Spec(s).Table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
 			"EnsureSchedule"))

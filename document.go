@@ -91,12 +91,12 @@ func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
 	abandoned := false
 	var own body.Stopping
-	res := d.host.call(at, &own, func(ctx context.Context) ([]byte, error) {
+	res := d.host.call(at, &own, d.host.fakedOr(JSON{}, nil, func(ctx context.Context) ([]byte, error) {
 		var r worker.Result
 		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
-	})
+	}))
 	if !res.Abandoned { // else the call may still be writing
 		res.Abandoned = abandoned
 	}

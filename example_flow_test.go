@@ -312,3 +312,28 @@ func ExampleRef() {
 	// running
 	// 3 pieces <nil>
 }
+
+func ExampleFuture_Cancel() {
+	w := pawl.Define("ride", func(ctx pawl.Context, _ any) (string, error) {
+		fast := pawl.Go(ctx, "taxi", func(ctx pawl.Context) (string, error) {
+			return "taxi", pawl.Sleep(ctx, "drive", "1ms")
+		})
+		cheap := pawl.Go(ctx, "bus", func(ctx pawl.Context) (string, error) {
+			return "bus", pawl.Sleep(ctx, "drive", "30d")
+		})
+		first, err := pawl.Select(ctx, fast, cheap)
+		if err != nil {
+			return "", err
+		}
+		if first == fast {
+			cheap.Cancel() // its branch gets ErrCancelled, and may undo what it did
+		}
+		_, err = cheap.Get(ctx)
+		fmt.Println(errors.Is(err, pawl.ErrCancelled))
+		return fast.Get(ctx)
+	})
+	fmt.Println(must(w, nil))
+	// Output:
+	// true
+	// taxi <nil>
+}

@@ -28,6 +28,9 @@ type Explanation struct {
 	CreatedAt                time.Time
 	StartAt                  time.Time // of a delayed start
 	StartedAt, EndedAt       time.Time
+	QueuedAt                 time.Time // of a run that waits for its queue: since when
+	Held                     string    // which limit of its queue holds it, in a sentence
+	HeldUntil                time.Time // no sooner does it begin; zero: when another run ends
 	PausedAt                 time.Time
 	Wake                     time.Time             // when it next does something by itself
 	Deadlines                []DeadlineExplanation // its own, with where they were set
@@ -135,12 +138,12 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
-	out.open(e.host.codec)
+	openExplanation(out, e.host.codec)
 	return out, nil
 }
 
 // open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
-func (e *Explanation) open(c Codec) {
+func openExplanation(e *Explanation, c Codec) {
 	e.Failure = opened(c, e.Failure)
 	for i := range e.Steps {
 		s := &e.Steps[i]
@@ -152,6 +155,7 @@ func (e *Explanation) open(c Codec) {
 }
 
 func explanationOf(r *api.Run) *Explanation {
+	held, until := heldOf(r.Held)
 	return &Explanation{
 		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: Phase(r.Phase),
 		Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
@@ -160,8 +164,8 @@ func explanationOf(r *api.Run) *Explanation {
 		State: r.State, StateAt: r.StateAt.Std(), Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
-		Labels: r.Labels,
-		Steps:  each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
+		Labels: r.Labels, QueuedAt: r.QueuedAt.Std(), Held: held, HeldUntil: until,
+		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/journal/memory"
+	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // TestExplain: a program learns of a run what the command line shows of it.
@@ -70,4 +73,28 @@ func TestExplain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestExplainNamesWhatEndedTheRun: not the first step that failed, but the one that the run's error names.
+func TestExplainNamesWhatEndedTheRun(t *testing.T) {
+	w := pawl.Define("ask", func(ctx pawl.Context, _ none) (none, error) {
+		ask := func() error {
+			_, err := pawl.Event[string]("answer").Wait(ctx, pawl.Within("1m"))
+			return err
+		}
+		if err := ask(); !errors.Is(err, pawl.ErrDeadlineExceeded) {
+			return none{}, err
+		}
+		return none{}, fmt.Errorf("nobody answers: %w", ask())
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		if _, err := w.Start(t.Context(), e, "r", none{}); err != nil {
+			t.Fatal(err)
+		}
+		e.Skip(3 * time.Minute)
+		run, err := e.Explain(t.Context(), "r")
+		if err != nil || !strings.HasPrefix(run.Why, `step "answer#2" timed out`) {
+			t.Errorf("%s, %v", run.Why, err)
+		}
+	}, w)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
+	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/journal/memory"
 )
 
@@ -84,7 +85,7 @@ func eachBeat(t *testing.T, e *pawl.Engine, run string, fn func(core.AttemptBeat
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := core.ReadEntries(history)
+	entries, err := historyfile.Read(history)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -27,6 +28,7 @@ type host struct {
 	maxPayload int
 	grace      time.Duration
 	queues     map[string]QueueLimits
+	fakes      fake.Table // of a test; nil: none
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -35,14 +37,15 @@ type host struct {
 // registered is a workflow that the engine knows.
 type registered struct {
 	*definition
-	body *body.Workflow // nil: a document decides it, or another program has it
+	body    *body.Workflow // nil: a document decides it, or another program has it
+	standIn *body.Workflow // of a workflow without a body, for a test that fakes it
 }
 
 // newHost returns a host without workflows. The context's values are those of the bodies' contexts.
 func newHost(ctx context.Context, cfg Config) *host {
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
-		intercept: cfg.Intercept, queues: cfg.Queues, workflows: map[string]*registered{},
+		intercept: cfg.Intercept, queues: cfg.Queues, fakes: fake.From(ctx), workflows: map[string]*registered{},
 	}
 	lost := errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	h.bodies = body.NewHost(ctx, body.Config{
@@ -102,6 +105,9 @@ func (h *host) stored(name string) (journal.Definition, error) {
 		return journal.Definition{}, errors.New("it is not registered here: pass it to Config.Workflows or " +
 			"Engine.Register")
 	}
+	if d.document != nil && h.fakes != nil && h.fakes.Has(fake.Target{Kind: fake.Child, Name: name}) {
+		return source(name), nil
+	}
 	return d.source(), nil
 }
 
@@ -119,10 +125,16 @@ func (h *host) definition(name string) *definition {
 func (h *host) body(name string) *body.Workflow {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r := h.workflows[name]; r != nil {
+	switch r := h.workflows[name]; {
+	case r == nil && h.fakes != nil: // what stands in for it may be there before a body names it
+		return h.fakedBody(h.registered(&definition{name: name, elsewhere: true}))
+	case r == nil:
+		return nil
+	case r.body == nil:
+		return h.fakedBody(r)
+	default:
 		return r.body
 	}
-	return nil
 }
 
 // register makes a workflow known. Bodies of runs that waited for it are called.
@@ -145,7 +157,7 @@ func (h *host) add(d *definition) (known bool, err error) {
 	case r != nil && d.elsewhere:
 		return true, nil
 	case r == nil || r.elsewhere && d.document == nil:
-		h.workflows[d.name] = &registered{d, h.bodyOf(d)}
+		h.workflows[d.name] = h.registered(d)
 		return false, nil
 	case !r.same(d):
 		return false, fmt.Errorf("pawl: workflow %q is defined twice: give one of the two another name", d.name)
@@ -153,21 +165,32 @@ func (h *host) add(d *definition) (known bool, err error) {
 	return true, nil
 }
 
-// bodyOf is a workflow as its host needs it; nil: a document decides it, or another program has it.
-func (h *host) bodyOf(d *definition) *body.Workflow {
+// registered makes a definition known.
+func (h *host) registered(d *definition) *registered {
+	w := h.bodyOf(d)
 	if d.document != nil || d.elsewhere {
-		return nil
+		return &registered{definition: d, standIn: w}
 	}
+	return &registered{definition: d, body: w}
+}
+
+// bodyOf is a workflow as its host needs it.
+func (h *host) bodyOf(d *definition) *body.Workflow {
 	w := &body.Workflow{
 		Body: func(t *body.Thread) { h.callBody(d, t) }, TaskLimit: d.task, Hooks: map[string]*body.Hook{},
 		Retry: d.retry, Execution: d.execution, Run: d.runLimit, Cron: d.cron,
-		Compensation: d.compensation,
+		Compensation: d.compensation, Queue: d.queue,
 	}
 	for name, hook := range d.hooks {
 		w.Hooks[name] = &body.Hook{
 			Spec: hook.spec,
 			Call: func(ctx context.Context, p body.HookPayload) ([]byte, error) {
-				return nil, hook.call(ctx, h.codec, p)
+				if h.callsFake(ctx) {
+					return nil, nil
+				}
+				return h.fakedOr(h.codec, nil, func(ctx context.Context) ([]byte, error) {
+					return nil, hook.call(ctx, h.codec, p)
+				})(ctx)
 			},
 		}
 	}
@@ -184,7 +207,15 @@ func (h *host) callBody(d *definition, t *body.Thread) {
 		}
 		h.closeRun(d, t, out, err)
 	}()
-	out, err = d.run(&branch{Thread: t, host: h, def: d}, t.Head().Input)
+	run := h.standInFor(d, t)
+	if run == nil {
+		run = d.run
+	}
+	if run == nil {
+		err = fmt.Errorf("nothing stands in for workflow %q any more, whose function is not here", d.name)
+		return
+	}
+	out, err = run(&branch{Thread: t, host: h, def: d}, t.Head().Input)
 }
 
 // closeRun closes the run of a body that has returned.

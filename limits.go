@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// QueueLimits hold back the steps that share a queue or a service; see Config.Queues.
+// QueueLimits hold back the steps that share a queue or a service, and the runs that share a queue; see Config.Queues.
 type QueueLimits = policy.QueueLimits
 
 // Rate is how many may start within any time of that length: Rate{N: 10, Per: time.Second}.
@@ -22,7 +22,7 @@ type Breaker = policy.Breaker
 
 // share says whose limits bound a step. The step of a body stays on the queue that only its own process serves.
 func (o *stepOptions) share(spec *core.StepSpec) {
-	if spec.Kind != core.KindTask {
+	if spec.Kind != core.KindTask && spec.Kind != core.KindChild {
 		return
 	}
 	s := core.Share{Service: o.service, Key: o.key}

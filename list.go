@@ -10,7 +10,7 @@ import (
 
 // ListRuns lists runs, the newest first.
 func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
-	query, err := q.request()
+	query, err := requestOf(&q)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 }
 
 // request checks a query.
-func (q *Query) request() (journal.Query, error) {
+func requestOf(q *Query) (journal.Query, error) {
 	out := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck}
 	for _, name := range q.Phases {
 		var phase core.RunPhase
@@ -70,8 +70,10 @@ func summaryOf(r *journal.RunRow, problem error) Summary {
 	case r.Phase.Closed():
 	case problem != nil:
 		s.Problem = problem.Error()
+	case r.Wake == journal.WakeSetAside:
+		s.Problem = r.Message
 	default:
-		s.Problem = r.Message // of one that is set aside
+		s.Held = r.Message
 	}
 	return s
 }

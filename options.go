@@ -152,10 +152,11 @@ func Queue(name string) StepOption { return func(o *stepOptions) { o.queue = nam
 func Service(name string) StepOption { return func(o *stepOptions) { o.service = name } }
 
 // Key is what the limits for each key of the step's queue and service count by, such as a tenant. Steps without one
-// have the key "".
+// have the key "". Of a [Child] it is the key of the run in its queue; see [RunQueue].
 func Key(key string) StepOption { return func(o *stepOptions) { o.key = key } }
 
-// Priority orders the attempts that wait for a worker: a higher number goes first. Default 0.
+// Priority orders the attempts that wait for a worker: a higher number goes first. Of a [Child] with a [Key], it is the
+// priority of the run in its queue. Default 0.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
 
 // Spread allows a [Child] run in another partition than its parent's. Many children then use more than one processor
@@ -267,8 +268,11 @@ func (o *stepOptions) fit(kind core.StepKind) error {
 	if o.spread && kind != core.KindChild {
 		return errors.New("Spread is for Child")
 	}
-	if (o.service != "" || o.key != "") && kind != core.KindTask {
-		return errors.New("Service and Key are for Step and Call")
+	if o.service != "" && kind != core.KindTask {
+		return errors.New("Service is for Step and Call")
+	}
+	if o.key != "" && kind != core.KindTask && kind != core.KindChild {
+		return errors.New("Key is for Step, Call and Child")
 	}
 	if kind != core.KindWait {
 		if o.policy.Wait != nil {

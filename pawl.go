@@ -36,8 +36,8 @@ type Config struct {
 	Concurrency int
 	// Queues and Services limit what the steps of all runs share: a queue ([Queue], and `queue` in flow files) or a
 	// service ([Service], `service`), by its name. They replace what a flow file says about the same name. They are
-	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. To take the
-	// limits of a queue away from which local steps take their turn, leave its name with QueueLimits{}.
+	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. A queue whose
+	// limits are taken away stays here, with QueueLimits{}, as long as local steps name it.
 	Queues, Services map[string]QueueLimits
 	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
 	// Default 10s, at most 2m.
@@ -138,6 +138,7 @@ func (e *Engine) begin(ctx context.Context, cfg Config) error {
 		return err
 	}
 	bodies.Attach(e.engine)
+	e.attachFakes()
 	return whileHeld(ctx, cfg, func() error { return e.node.Open(ctx) })
 }
 

@@ -2,7 +2,7 @@ package pawl
 
 import "github.com/pawl-dev/pawl/internal/api"
 
-// Phase is where a run or a step is in its life. A text such as "waiting" is one, too.
+// Phase is where a run or a step is in its life. A constant text such as "waiting" can be used as one.
 type Phase string
 
 // The phases. A run is pending, running, waiting or paused until it ends; a step is pending, scheduled, running,

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -26,6 +28,9 @@ type handler struct {
 type AnyHandler interface{ handler() handler }
 
 func (h Handler[In, Out]) handler() handler { return h.untyped }
+
+// Name returns the name under which bodies call the handler.
+func (h Handler[In, Out]) Name() string { return h.untyped.name }
 
 // Handle makes a handler of a function: what [Handler.Call] runs, and a flow's task step by its type. The same rules
 // hold as for a [Step]'s function.
@@ -63,6 +68,9 @@ func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...Ste
 	o, err := b.options(core.KindTask, name, opts)
 	if err == nil {
 		err = wrap("handler", checkName(h.untyped.name))
+	}
+	if err == nil {
+		err = b.host.asked(name, fake.Call, h.untyped.name, reflect.TypeFor[In](), reflect.TypeFor[Out]())
 	}
 	spec := &core.StepSpec{Kind: core.KindTask, Type: body.HandlerType(h.untyped.name)}
 	if err == nil {
@@ -124,7 +132,5 @@ type remote struct {
 func (r *remote) Announces() {}
 
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), nil, func(ctx context.Context) ([]byte, error) {
-		return r.handler.run(ctx, r.codec, t.Payload)
-	})
+	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
 }

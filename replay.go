@@ -11,19 +11,17 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	historyfile "github.com/pawl-dev/pawl/internal/history"
 )
 
-// Replay calls a workflow's body with a recorded history, as [Engine.History] returns it, and nothing else: no step's
-// function runs. It returns a *ChangedError if the code no longer decides what the history holds, a *TaskTimeoutError
-// if the body blocks, and nil once the body has been through all that is recorded and waits for more. Of the
-// configuration it needs the codec that the history was written with, and the task limit.
+// Replay calls a workflow's body with a recorded history, as [Engine.History] returns it or pawl run history prints it,
+// and nothing else: no step's function runs. It returns a *ChangedError if the code no longer decides what the history
+// holds, a *TaskTimeoutError if the body blocks, and nil once the body has been through all that is recorded and waits
+// for more. Of the configuration it needs the codec that the history was written with, and the task limit.
 func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
-	entries, err := core.ReadEntries(history)
+	entries, err := historyfile.Read(history)
 	if err != nil {
-		return invalid(err, "replay: the history")
-	}
-	if len(entries) == 0 {
-		return invalid(errors.New("the history is empty"), "replay")
+		return invalid(err, "replay")
 	}
 	cfg = cfg.withDefaults()
 	r := &rehearsal{ended: make(chan struct{})}

@@ -29,6 +29,10 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 		return "", err
 	}
 	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map()}
+	if r.Admission != nil {
+		q := r.Admission.Queue
+		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
+	}
 	for _, opt := range opts {
 		opt(&req)
 	}

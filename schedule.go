@@ -9,19 +9,18 @@ import (
 	"maps"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/cron"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 // Overlap says what a schedule does when the run before has not ended.
-type Overlap string
+type Overlap = schedule.Overlap
 
 // The overlap policies.
 const (
-	OverlapSkip   Overlap = schedule.OverlapSkip   // this firing is left out (the default)
-	OverlapQueue  Overlap = schedule.OverlapQueue  // it waits for its turn
-	OverlapCancel Overlap = schedule.OverlapCancel // the run before is told to stop, then it begins
-	OverlapAllow  Overlap = schedule.OverlapAllow  // both run
+	OverlapSkip   = schedule.OverlapSkip   // this firing is left out (the default)
+	OverlapQueue  = schedule.OverlapQueue  // it waits for its turn
+	OverlapCancel = schedule.OverlapCancel // the run before is told to stop, then it begins
+	OverlapAllow  = schedule.OverlapAllow  // both run
 )
 
 // Schedule says when runs of a workflow start again and again. [Workflow.EnsureSchedule] puts it into effect.
@@ -39,26 +38,9 @@ type Schedule struct {
 	CatchUp string
 }
 
-func (s Schedule) spec() schedule.Spec {
-	return schedule.Spec{
-		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: string(s.Overlap),
-		CatchUp: s.CatchUp,
-	}
-}
-
-func scheduleOf(s schedule.Spec) Schedule {
-	return Schedule{
-		Cron: s.Cron, Zone: s.Zone, Skipped: s.Skipped, Repeated: s.Repeated, Overlap: Overlap(s.Overlap),
-		CatchUp: s.CatchUp,
-	}
-}
-
-// table reads when a schedule fires.
-func (s Schedule) table() (cron.Timetable, error) { return s.spec().Table() }
-
 // Next returns the first n firings after t. It is how to look at a schedule before it is put into effect.
 func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
-	table, err := s.spec().Parse()
+	table, err := schedule.Spec(s).Parse()
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +52,9 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 	return out, nil
 }
 
-// EnsureSchedule lets the workflow start by a schedule of that name: it makes the schedule, or changes the one that is
-// there where it has another timetable, workflow, input or labels. So a program calls it each time it starts. Each run
-// has the workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
+// EnsureSchedule makes a schedule of that name, which starts runs of the workflow. If there is one, it is changed where
+// it has another timetable, workflow, input or labels. So a program calls this each time it starts. Each run has the
+// workflow id "name@instant", the labels of the options, and the label "pawl.schedule" with the name.
 //
 // The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
 // workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
@@ -81,7 +63,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	opts ...StartOption,
 ) (ScheduleHandle, error) {
 	h := ScheduleOf(c, name)
-	_, err := s.spec().Parse()
+	_, err := schedule.Spec(s).Parse()
 	if err := errors.Join(err, wrap("name", checkName(name))); err != nil {
 		return h, invalid(err, "schedule %q", name)
 	}
@@ -104,7 +86,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if err != nil {
 		return h, err
 	}
-	state := schedule.State{Spec: s.spec(), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels}
+	state := schedule.State{Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels}
 	if req.Input, err = encode(c.Codec(), "the schedule", state); err != nil {
 		return h, err
 	}
@@ -196,7 +178,7 @@ func (h ScheduleHandle) Describe(ctx context.Context) (ScheduleDescription, erro
 		return ScheduleDescription{}, err
 	}
 	out := ScheduleDescription{
-		Schedule: scheduleOf(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
+		Schedule: Schedule(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
 		Next: s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
 		Deadline: d.Deadline, Problem: d.Problem,
 	}
@@ -254,7 +236,7 @@ func (h ScheduleHandle) change(ctx context.Context, c schedule.Change) error {
 
 // Update gives the schedule another timetable. What the new one would have fired before now is not made up for.
 func (h ScheduleHandle) Update(ctx context.Context, s Schedule, reason string) error {
-	spec := s.spec()
+	spec := schedule.Spec(s)
 	if _, err := spec.Parse(); err != nil {
 		return invalid(err, "schedule %q", h.Name)
 	}

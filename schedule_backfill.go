@@ -18,11 +18,11 @@ type span struct {
 	Runs   int            `json:"runs"` // how many it has started or found
 }
 
-// backfill starts a run that makes up for the firings of a span.
-func (s *scheduler) backfill(ctx Context, c *schedule.Change, actor string) error {
+// backfill starts a run that makes up for the firings of a span: those after an instant.
+func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, actor string) error {
 	h := ctx.of().host
 	input, err := h.input(h.codec, "the span", span{
-		State: *s.State, Run: c.Run, After: c.From.Add(-time.Nanosecond), Before: c.Before,
+		State: *s.State, Run: c.Run, After: after, Before: c.Before,
 	})
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func backfillWorkflow(e *Engine) *Workflow[span, int] {
 // makeUp starts the run of a firing, unless there was one, and waits for its end unless runs may overlap.
 func (s *scheduler) makeUp(ctx Context, at time.Time, notify string) error {
 	req := s.firing(at)
-	if Overlap(s.Overlap) == OverlapAllow {
+	if s.Overlap == OverlapAllow {
 		return s.start(ctx, "start", req, "")
 	}
 	existing, err := s.exists(ctx, req.ID)

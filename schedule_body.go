@@ -156,8 +156,8 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Actor: actor, Reason: c.Reason,
 		}, "")
 	case schedule.Backfill:
-		if table.Next(c.From.Add(-time.Nanosecond)).Before(c.Before) {
-			return s.backfill(ctx, c, actor)
+		if after := s.Span(table, c.From, c.Before); table.Next(after).Before(c.Before) {
+			return s.backfill(ctx, c, after, actor)
 		}
 	default:
 		s.Apply(c, table, Now(ctx))
@@ -232,12 +232,12 @@ func (s *scheduler) start(ctx Context, step string, req StartRequest, notify str
 
 // waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
 func (s *scheduler) waits() bool {
-	return Overlap(s.Overlap) == OverlapQueue || Overlap(s.Overlap) == OverlapCancel
+	return s.Overlap == OverlapQueue || s.Overlap == OverlapCancel
 }
 
 // free waits until the run before has ended, or reports that this firing is to be left out.
 func (s *scheduler) free(ctx Context) (bool, error) {
-	if Overlap(s.Overlap) == OverlapCancel {
+	if s.Overlap == OverlapCancel {
 		err := Do(ctx, "cancel", func(ctx context.Context) error {
 			err := s.engine.Operate(ctx, s.Previous,
 				Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
@@ -253,7 +253,7 @@ func (s *scheduler) free(ctx Context) (bool, error) {
 	switch {
 	case s.waits():
 		return true, s.turn(ctx)
-	case Overlap(s.Overlap) == OverlapAllow:
+	case s.Overlap == OverlapAllow:
 		return true, nil
 	default:
 		return s.ended(ctx)

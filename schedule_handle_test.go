@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,13 +168,13 @@ func TestScheduleMissed(t *testing.T) {
 	for _, overlap := range []pawl.Overlap{pawl.OverlapSkip, pawl.OverlapAllow} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			h := ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "15m"}, w, "12m")
+			h := ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "16m"}, w, "12m")
 			e.Skip(35 * time.Minute)
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(60 * time.Minute)
-			e.Reopen() // at 01:35; the firing of 01:20 is 15 minutes late
+			e.Reopen() // at 01:35: the firing of 01:20 is not too late, that of 01:10 is
 			e.Skip(time.Minute)
 			h = h2(e, h)
 			var want string
@@ -221,6 +222,58 @@ func TestScheduleMissed(t *testing.T) {
 			}
 		}, w)
 	}
+}
+
+// TestScheduleMissedInterval: an interval keeps its beat through an outage, and a backfill goes by the same beat.
+func TestScheduleMissedInterval(t *testing.T) {
+	w := job()
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		h := ensure(t, e, pawl.Schedule{Cron: "@every 7m", CatchUp: "1m"}, w, "1s")
+		e.Skip(8 * time.Minute)
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(24 * time.Minute)
+		e.Reopen() // at 00:32
+		h = h2(e, h)
+		e.Skip(4 * time.Minute)
+		if got, want := times(t, e), "00:07:00 succeeded, 00:35:00 succeeded"; got != want {
+			t.Errorf("the runs are %s, want %s", got, want)
+		}
+		if got, want := missed(describe(t, h)), "3, 00:14-00:28 3 late"; got != want {
+			t.Fatalf("missed: %s, want %s", got, want)
+		}
+		// Neither instant is one of a firing; and once more after a pause, which lets the interval begin anew.
+		for _, h := range []pawl.ScheduleHandle{h, h} {
+			from := describe(t, h).RecentMissed[0].From
+			if _, err := h.Backfill(t.Context(), from.Add(-time.Minute), from.Add(10*time.Minute), ""); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(time.Minute)
+			if err := errors.Join(h.Pause(t.Context(), ""), h.Resume(t.Context(), "")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Backfill(t.Context(), from, from.Add(15*time.Minute), ""); err != nil {
+				t.Fatal(err)
+			}
+			e.Skip(time.Minute)
+		}
+		if err := h.Pause(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		ids, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range ids {
+			got = append(got, strings.TrimPrefix(r.WorkflowID, "s@2000-01-01T"))
+		}
+		slices.Sort(got)
+		if want := "[00:07:00Z 00:14:00Z 00:21:00Z 00:28:00Z 00:35:00Z]"; fmt.Sprint(got) != want {
+			t.Errorf("the runs are %s, want %s", got, want)
+		}
+	}, w)
 }
 
 // TestScheduleChangesOverlap: a schedule that begins to queue waits for a run which does not tell it of its end.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
+	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -19,7 +20,7 @@ func recordsOf[R core.Record](t *testing.T, e *pawltest.Env, id string) []R {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := core.ReadEntries(history)
+	entries, err := historyfile.Read(history)
 	if err != nil {
 		t.Fatal(err)
 	}

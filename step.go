@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -38,13 +40,13 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 	opts ...StepOption,
 ) *Future[Out] {
 	codec := ctx.of().host.codec
-	run := func(ctx context.Context) ([]byte, error) {
+	run := ctx.of().host.fakedOr(codec, reflect.TypeFor[Out](), func(ctx context.Context) ([]byte, error) {
 		out, err := fn(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return encode(codec, fmt.Sprintf("the result of step %q", name), out)
-	}
+	})
 	o, err := ctx.of().options(core.KindTask, name, opts)
 	switch {
 	case err == nil && fn == nil:
@@ -72,6 +74,9 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	o, err := b.options(core.KindChild, name, opts)
 	if err == nil {
 		err = b.host.register(w.def)
+	}
+	if err == nil {
+		err = b.host.asked(name, fake.Child, w.def.name, reflect.TypeFor[In](), reflect.TypeFor[Out]())
 	}
 	codec := w.def.codec(b.host.codec)
 	var input []byte

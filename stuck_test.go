@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
+	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -60,7 +61,7 @@ func begun(t *testing.T, e *pawltest.Env, id string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := core.ReadEntries(history)
+	entries, err := historyfile.Read(history)
 	if err != nil {
 		t.Fatal(err)
 	}

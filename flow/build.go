@@ -86,6 +86,7 @@ func build(doc *Document, r *tree.Reports) *definition {
 	b.ordinal, b.step = -1, ""
 	b.inputSchema()
 	b.cron()
+	b.runQueue()
 	if !doc.Output.IsZero() {
 		b.def.output = b.compiler.Template(tree.NodeOf(doc.Output), varsFlow, false)
 	}

@@ -28,6 +28,7 @@ type definition struct {
 	input    *jsonschema.Schema       // nil: any input
 	whens    map[string]*expr.Program // retry conditions
 	cron     *cron.Timetable          // nil: none
+	queueKey *expr.Template           // of the queue of the runs; nil: it has none
 	machine  *core.Definition         // the document as the machine sees it
 }
 
@@ -104,6 +105,9 @@ func (d *definition) asMachine() *core.Definition {
 	def.Queues, def.Services = d.doc.limits()
 	for i := range d.plans {
 		def.Specs[i] = d.plans[i].spec
+	}
+	if d.doc.Queue != nil {
+		def.RunQueue = d.runQueue
 	}
 	if d.cron != nil {
 		def.Follows = d.follows

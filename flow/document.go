@@ -20,6 +20,7 @@ type Document struct {
 	Description string
 	Input       tree.Value // JSON Schema of the input; absent: any input
 	RunSettings
+	Queue    *RunQueue // that runs are started into; nil: none
 	Defaults Settings
 	Queues   []*Queue
 	Services []*Service
@@ -83,7 +84,8 @@ type Settings struct {
 	HTTP     *HTTP      // Headers and Expect
 }
 
-// Queue says how a task queue holds back what is in it.
+// Queue says how a queue holds back what is in it: the runs that are started into it, and the attempts of the steps
+// whose task queue it is. Both are counted apart.
 type Queue struct {
 	Name   string
 	Limits *policy.QueueLimits
@@ -249,8 +251,8 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "defaults", "queues",
-		"services", "steps", "hooks", "output",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "defaults",
+		"queues", "services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold
 	cronKeys     = []string{"schedule", "zone", "skipped", "repeated"}
@@ -261,6 +263,7 @@ var (
 		"timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
 	}
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
+	runQueueKeys = []string{"name", "key", "priority"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
 	hookStepKeys = without(stepKeys, "needs", "continueOn", "forEach", "each", "more", "concurrency")

@@ -28,6 +28,7 @@ func Encode(doc *Document) ([]byte, error) {
 	if doc.StartDelay > 0 {
 		out.put("startDelay", V(doc.StartDelay))
 	}
+	out.put("queue", encodeRunQueue(doc.Queue))
 	out.put("defaults", encodeSettings(object{}, doc.Defaults))
 	queues := object{}
 	for _, q := range doc.Queues {

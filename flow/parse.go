@@ -187,6 +187,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 	if d := p.duration(n.Get("startDelay"), "startDelay"); d != nil {
 		doc.StartDelay = *d
 	}
+	doc.Queue = p.runQueue(n.Get("queue"))
 	p.formOfRun(n)
 	if d := n.Get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)

@@ -33,7 +33,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		"execObject": execKeys, "execSettings": execSettingsKeys, "httpObject": httpKeys,
 		"httpSettings": httpSettingsKeys,
 		"taskObject":   taskKeys, "sleepObject": sleepKeys, "waitObject": waitKeys, "flowObject": flowKeys,
-		"queueLimits": queueKeys, "breaker": breakerKeys,
+		"queueLimits": queueKeys, "breaker": breakerKeys, "runQueueObject": runQueueKeys,
 		"failObject": failKeys, "noopObject": noopKeys, "limits": limits, "cronObject": cronKeys,
 	}
 	compare := func(name string, schema, parser []string) {

@@ -40,7 +40,10 @@ type start struct {
 	Actor       string    `json:"actor,omitempty"`
 	Reason      string    `json:"reason,omitempty"`
 
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Queue    string            `json:"queue,omitempty"`
+	QueueKey string            `json:"queueKey,omitempty"`
+	Priority int32             `json:"priority,omitempty"`
 
 	Steps []string `json:"steps,omitempty"`
 	From  string   `json:"from,omitempty"`

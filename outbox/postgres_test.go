@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/internal/core"
+	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	"github.com/pawl-dev/pawl/outbox"
 )
@@ -130,7 +131,7 @@ func (b *pgShop) checkPurchases(t *testing.T, e *pawl.Engine, orders []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries, err := core.ReadEntries(history)
+		entries, err := historyfile.Read(history)
 		if err != nil {
 			t.Fatal(err)
 		}

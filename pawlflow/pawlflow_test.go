@@ -172,12 +172,8 @@ func TestFlowFake(t *testing.T) {
 		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
 	})},
 		func(t *testing.T, e *pawltest.Env) {
-			e.Fake("render", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
-				if a.Attempt < 3 {
-					return nil, errors.New("no ink")
-				}
-				return map[string]string{"page": "1"}, nil
-			})
+			pawltest.FakeStep[map[string]string](e, "render").Fail(errors.New("no ink")).Times(2).
+				Return(map[string]string{"page": "1"})
 			from := time.Now()
 			if got, err := run(t, e.Engine, w, nil); got != "1" || err != nil || time.Since(from) != 3*time.Hour {
 				t.Errorf("%q, %v after %s", got, err, time.Since(from))
@@ -185,7 +181,9 @@ func TestFlowFake(t *testing.T) {
 			if fmt.Sprint(heard) != "[render1 no ink render2 no ink render3 <nil>]" {
 				t.Errorf("heard %q", heard)
 			}
-			e.Fake("render", func(context.Context, pawl.AttemptInfo) (any, error) { panic("out of paper") })
+			pawltest.FakeStep[any](e, "render").Do(func(context.Context, pawl.AttemptInfo) (any, error) {
+				panic("out of paper")
+			})
 			if _, err := run(t, e.Engine, w, nil); err == nil || !strings.Contains(err.Error(), "out of paper") {
 				t.Errorf("%v", err)
 			}
@@ -198,7 +196,7 @@ func TestFlowFakeStays(t *testing.T) {
 		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\n"+
 			"output: ${{ steps.a.output }}\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		e.Fake("a", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
+		pawltest.FakeStep[int](e, "a").Do(func(_ context.Context, a pawl.AttemptInfo) (int, error) {
 			if a.Attempt == 1 {
 				<-time.After(2 * time.Minute)
 			}
@@ -284,8 +282,7 @@ steps:
 	}
 	w := pawlflow.Define[any, any](doc)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		attempts := 0
-		e.Fake("a", func(context.Context, pawl.AttemptInfo) (any, error) { attempts++; return nil, errors.New("no") })
+		a := pawltest.FakeStep[any](e, "a").Fail(errors.New("no"))
 		if _, err := w.Start(t.Context(), e, "m", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -295,8 +292,8 @@ steps:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Result(t.Context()); !strings.Contains(fmt.Sprint(err), "no") || attempts != 2 {
-			t.Errorf("%v after %d attempts", err, attempts)
+		if _, err := r.Result(t.Context()); !strings.Contains(fmt.Sprint(err), "no") || len(a.Calls()) != 2 {
+			t.Errorf("%v after %d attempts", err, len(a.Calls()))
 		}
 	})
 }

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
@@ -23,13 +23,8 @@ type Env struct {
 	config  pawl.Config
 	stops   *stops
 	dead    atomic.Bool // the engine was crashed: drop what it logs
-
-	mu    sync.Mutex
-	fakes map[string]Fake
+	fakes   *fakeTable
 }
-
-// Fake replaces a step's function.
-type Fake func(ctx context.Context, a pawl.AttemptInfo) (any, error)
 
 // Run runs a test in virtual time, with an engine that has these workflows.
 func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Definition) {
@@ -42,7 +37,7 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &Env{t: t, journal: cfg.Journal, config: cfg, fakes: map[string]Fake{}, stops: newStops(cfg.Observer)}
+		e := &Env{t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer), fakes: newFakeTable(t)}
 		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
@@ -51,56 +46,22 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
 		}
 		e.config.Log = slog.New(silenced{e.config.Log.Handler(), &e.dead})
-		codec := cfg.Codec // not e.Engine's: attempts may start before Open returns, and e.Engine is nil until then
-		if codec == nil {
-			codec = pawl.JSON{}
-		}
 		e.config.Observer = e.stops
-		next := cfg.Intercept
-		e.config.Intercept = func(
-			ctx context.Context, a pawl.AttemptInfo, fn func(context.Context) ([]byte, error),
-		) ([]byte, error) {
-			if fake := e.fake(a); fake != nil {
-				fn = func(ctx context.Context) ([]byte, error) {
-					out, err := fake(ctx, a)
-					if err != nil {
-						return nil, err
-					}
-					return codec.Encode(out)
-				}
-			}
-			if next != nil {
-				return next(ctx, a, fn)
-			}
-			return fn(ctx)
-		}
 		e.open()
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)
+		_ = e.Engine.Close() // what still runs must not call a fake when these are counted
+		e.fakes.check()
 	})
 }
 
 func (e *Env) open() {
 	e.t.Helper()
-	opened, err := pawl.Open(context.WithoutCancel(e.t.Context()), e.config)
+	opened, err := pawl.Open(fake.With(context.WithoutCancel(e.t.Context()), e.fakes), e.config)
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	e.Engine = opened
-}
-
-func (e *Env) fake(a pawl.AttemptInfo) Fake {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.fakes[a.Step]
-}
-
-// Fake replaces a step's function in all runs, from the next attempt on. A nil fn ends that. The step is named by its
-// key: "charge", "charge#2" for the second call with that name, "items[3]/charge" in a branch.
-func (e *Env) Fake(step string, fn Fake) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.fakes[step] = fn
 }
 
 // Skip lets time pass. Everything that is due in that time happens.
@@ -192,21 +153,6 @@ func (e *Env) WantDeadline(run, step string, after time.Duration) {
 	if got := s.Deadline.Sub(s.Scheduled); s.Deadline.IsZero() || got != after {
 		e.t.Errorf("step %q of run %s has its deadline %s after its scheduling (%s), want %s",
 			step, run, got, s.Deadline, after)
-	}
-}
-
-// Replay fails the test if the workflow's code makes other decisions than those that the history records. The history
-// is what [pawl.Engine.History] returned, perhaps long ago: keep it in a file next to the code.
-func Replay(t *testing.T, w pawl.Definition, history []byte) {
-	t.Helper()
-	ReplayWith(t, pawl.Config{}, w, history)
-}
-
-// ReplayWith is Replay with a configuration. It is needed for histories that a codec other than JSON wrote.
-func ReplayWith(t *testing.T, cfg pawl.Config, w pawl.Definition, history []byte) {
-	t.Helper()
-	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -37,15 +37,8 @@ var renew = pawl.Define("renew", func(ctx pawl.Context, customer string) (int, e
 func TestAYearPasses(t *testing.T) {
 	began := time.Now()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		e.Fake("charge", func(_ context.Context, a pawl.AttemptInfo) (any, error) {
-			if a.Attempt < 3 {
-				return nil, errors.New("the bank is closed")
-			}
-			return 999, nil
-		})
-		for _, step := range []string{"#2", "#3", "#4", "#5", "#6", "#7", "#8", "#9", "#10", "#11", "#12"} {
-			e.Fake("charge"+step, func(context.Context, pawl.AttemptInfo) (any, error) { return 999, nil })
-		}
+		pawltest.FakeStep[int](e, "charge").Fail(errors.New("the bank is closed")).Times(2).Return(999)
+		pawltest.FakeStep[int](e, "charge#*").Return(999)
 		run, err := renew.Start(t.Context(), e, "ann", "ann")
 		if err != nil {
 			t.Fatal(err)
@@ -107,9 +100,9 @@ func TestFakeAfterRestart(t *testing.T) {
 			pawl.Retry("fixed(9, 1m)"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		e.Fake("s", func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {
+		pawltest.FakeStep[int](e, "s").Do(func(ctx context.Context, _ pawl.AttemptInfo) (int, error) {
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return 0, ctx.Err()
 		})
 		for range 20 {
 			if _, err := w.Start(t.Context(), e, "", ""); err != nil {
@@ -117,7 +110,7 @@ func TestFakeAfterRestart(t *testing.T) {
 			}
 		}
 		e.Settle()
-		e.Fake("s", func(context.Context, pawl.AttemptInfo) (any, error) { return 7, nil })
+		pawltest.FakeStep[int](e, "s").Return(7)
 		e.Restart()
 		e.Settle()
 		runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"succeeded"}})

@@ -159,17 +159,11 @@ func (a *app) compareRun(ctx context.Context, d *diagnosis, j stored, r journal.
 	for _, text := range differences(r, fold) {
 		d.problem("run %s: %s", r.Row.ID, text)
 	}
-	if n := len(r.History.Entries); waitsForBody(fold) && n > 0 && len(d.Waiting) < 100 {
+	waits := core.Restore(r.Row.ID, c.def, r.History.Entries).WaitsForBody()
+	if n := len(r.History.Entries); waits && n > 0 && len(d.Waiting) < 100 {
 		d.Waiting = append(d.Waiting, fmt.Sprintf("run %s of %s, since %s", r.Row.ID, r.Row.Workflow,
 			r.History.Entries[n-1].At))
 	}
-}
-
-// waitsForBody reports whether the run can go on only when the body of a Go function decides what comes next: it is
-// active, and no attempt of it is open.
-func waitsForBody(fold journal.View) bool {
-	return fold.Runs[0].Wake == journal.WakeActive &&
-		!slices.ContainsFunc(fold.Attempts, func(a journal.AttemptRow) bool { return a.Ended == 0 })
 }
 
 func (d *diagnosis) problem(format string, args ...any) {

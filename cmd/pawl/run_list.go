@@ -176,14 +176,14 @@ func lasting(r api.RunSummary, now api.Time) string {
 	return screen.For(now.Sub(r.CreatedAt)) + "…"
 }
 
-// about is what a person wants to know of a run next: why it ended, or when it goes on.
+// about is what a person wants to know of a run next: why it ended, what holds it, or when it goes on.
 func about(r api.RunSummary, now api.Time) string {
 	var parts []string
 	if r.Parent != "" {
 		parts = append(parts, "child of "+live.Short(r.Parent))
 	}
 	switch {
-	case r.Phase.Closed():
+	case r.Phase.Closed(), r.Message != "": // of an open one it says what keeps it from going on
 		parts = append(parts, r.Message)
 	case r.Wake != 0 && r.Wake > now:
 		parts = append(parts, "next in "+screen.For(r.Wake.Sub(now)))

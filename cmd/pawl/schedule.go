@@ -110,7 +110,7 @@ func (a *app) showSchedule(s *shownSchedule) {
 	}
 	a.say("%s starts runs of %s", screen.Clean(s.Name), screen.Clean(s.Workflow))
 	fact("cron", strings.TrimSpace(s.Spec.Cron+" "+s.Spec.Zone))
-	fact("overlap", s.Spec.Overlap)
+	fact("overlap", string(s.Spec.Overlap))
 	fact("catch up", s.Spec.CatchUp)
 	fact("run", s.Run)
 	fact("next", nextFiring(s, apiNow()))

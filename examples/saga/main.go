@@ -96,7 +96,7 @@ func (s *shop) place(ctx pawl.Context, o order, undo *pawl.Compensations) (recei
 
 func run(args []string) error {
 	flags := flag.NewFlagSet("saga", flag.ContinueOnError)
-	dir := flags.String("dir", filepath.Join(os.TempDir(), "pawl-saga"), "folder of the database and the ledger")
+	dir := flags.String("dir", filepath.Join("pawl-data", "saga"), "folder of the database and the ledger")
 	orders := flags.Int("orders", 5, "how many orders are taken")
 	pace := flags.Duration("pace", time.Second, "how long a step takes")
 	if err := flags.Parse(args); err != nil {

@@ -76,7 +76,7 @@ func TestKilledAndCancelled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	const lives = 5 // a step whose process has died five times is stopped
+	const lives = 12
 	cancelIn := rng.IntN(3)
 	for i := range lives {
 		cmd, ended := life(t, dir)
@@ -169,12 +169,10 @@ func TestSagaInVirtualTime(t *testing.T) {
 		}
 		w := (&shop{l, time.Second}).workflow()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			e.Fake("refund", func(ctx context.Context, a pawl.AttemptInfo) (any, error) {
-				if a.Attempt < 3 {
-					return nil, errors.New("the bank does not answer")
-				}
-				return nil, l.undo(ctx, "refund", "charge", "42")
-			})
+			pawltest.FakeStep[any](e, "refund").Fail(errors.New("the bank does not answer")).Times(2).
+				Do(func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {
+					return nil, l.undo(ctx, "refund", "charge", "42")
+				})
 			r, err := w.Start(t.Context(), e, "", order{ID: "42", Item: "book"})
 			if err != nil {
 				t.Fatal(err)

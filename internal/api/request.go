@@ -21,6 +21,7 @@ type StartRequest struct {
 	Reason      string          `json:"reason,omitempty"`
 
 	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
+	Queue  *RunQueue         `json:"queue,omitempty"`  // that it is started into; nil: the workflow's
 }
 
 // Started answers a start.

@@ -11,7 +11,7 @@ type RunPhase string
 
 // The run phases. From RunSucceeded on the run has ended.
 const (
-	RunPending    RunPhase = "pending" // its start is delayed
+	RunPending    RunPhase = "pending" // its start is delayed, or it waits for its queue
 	RunRunning    RunPhase = "running"
 	RunWaiting    RunPhase = "waiting" // nothing executes: all open steps back off, sleep or wait
 	RunPaused     RunPhase = "paused"
@@ -70,7 +70,7 @@ type RunSummary struct {
 	Deadline   Time     `json:"deadline,omitzero"` // the earlier of the run's deadlines
 	Wake       Time     `json:"wake,omitzero"`     // when it next does something by itself
 	Parent     string   `json:"parent,omitempty"`
-	Message    string   `json:"message,omitempty"` // why it ended badly
+	Message    string   `json:"message,omitempty"` // why it ended badly, or what holds it in its queue
 	Definition string   `json:"definition,omitempty"`
 
 	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
@@ -90,6 +90,9 @@ type Run struct {
 	StateAt     Time            `json:"stateAt,omitzero"`    // when it did
 	StartAt     Time            `json:"startAt,omitzero"`    // of a delayed start
 	StartedAt   Time            `json:"startedAt,omitzero"`
+	Queue       *RunQueue       `json:"queue,omitempty"`   // that it was started into
+	QueuedAt    Time            `json:"queuedAt,omitzero"` // of one that waits there: since when
+	Held        *Held           `json:"held,omitempty"`    // which limit of the queue holds it
 	PausedAt    Time            `json:"pausedAt,omitzero"`
 	Closing     RunPhase        `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
 	CancelAsked bool            `json:"cancelAsked,omitempty"`
@@ -109,6 +112,13 @@ type Run struct {
 	Operations      []Audit         `json:"operations"`
 	Events          int             `json:"events"`         // number of its last event: Watch goes on from there
 	Plan            []PlannedStep   `json:"plan,omitempty"` // the steps of its definition, without hooks
+}
+
+// RunQueue is the queue that a run is started into, and the run's key and priority there.
+type RunQueue struct {
+	Name     string `json:"name"`
+	Key      string `json:"key,omitempty"`
+	Priority int32  `json:"priority,omitempty"`
 }
 
 // PlannedStep is what a definition says about a step. The step may not have begun yet.

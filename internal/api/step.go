@@ -105,7 +105,8 @@ type Attempt struct {
 	Failure   *policy.Failure `json:"failure,omitempty"`
 }
 
-// Held says why an attempt that is ready waits though a worker could take it. Its limits and deadlines go on meanwhile.
+// Held says why an attempt that is ready waits though a worker could take it, or why a run has not begun. Its limits
+// and deadlines go on meanwhile.
 type Held struct {
 	Reason  string `json:"reason"` // concurrency, rate, per_key, key_rate, retries or breaker
 	Queue   string `json:"queue,omitempty"`

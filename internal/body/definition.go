@@ -22,6 +22,7 @@ type Workflow struct {
 	Run       *policy.Limit
 	// Compensation is how long the body may take that was asked to stop; 0: a minute.
 	Compensation time.Duration
+	Queue        core.RunQueue   // that runs are started into; without a name: none
 	Cron         *cron.Timetable // nil: runs begin when they are started, and none follows
 }
 
@@ -49,7 +50,7 @@ func (h *Host) Definition(name string) *core.Definition {
 	d := &decider{func() *Workflow { return h.cfg.Workflow(name) }}
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true, HandlesCancel: true,
-		Rules: d.rules, Begins: d.begins, Follows: d.follows,
+		Rules: d.rules, Begins: d.begins, Follows: d.follows, RunQueue: d.runQueue,
 	}
 }
 
@@ -58,6 +59,13 @@ func (d *decider) rules() core.RunRules {
 		return core.RunRules{Retry: w.Retry, Execution: w.Execution, Run: w.Run, Compensation: w.Compensation}
 	}
 	return core.RunRules{}
+}
+
+func (d *decider) runQueue([]byte) (core.RunQueue, error) {
+	if w := d.workflow(); w != nil {
+		return w.Queue, nil
+	}
+	return core.RunQueue{}, nil
 }
 
 func (d *decider) begins(now core.Time) core.Time {

@@ -10,8 +10,8 @@ func Apply(r *Run, at Time, rec Record) {
 	switch rec := rec.(type) {
 	case RunCreated:
 		r.applyCreated(at, rec)
-	case RunStarted:
-		r.Phase, r.StartedAt, r.Deadline = RunRunning, at, rec.Deadline
+	case RunQueued, RunHeld, RunStarted:
+		r.applyAdmission(at, rec)
 	case RunClosing:
 		stage := 0
 		if r.Closing != nil {
@@ -32,8 +32,9 @@ func Apply(r *Run, at Time, rec Record) {
 			}
 		}
 		r.Closing, r.Next, r.PausedAt = nil, rec.Next, 0
+		r.admission(func(a *Admission) { a.Entered, a.Admitted = 0, false })
 	case RunReopened:
-		r.applyReopened(rec)
+		r.applyReopened(at, rec)
 	case PauseBegan:
 		r.PausedAt, r.StopClock = at, rec.StopClock
 		r.retime()
@@ -82,14 +83,27 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 
 	r.CreatedAt, r.StartAt = at, rec.StartAt
 	r.Phase = RunPending
-	if rec.StartAt == 0 {
+	if rec.Queue.Name != "" || len(rec.Within) > 0 {
+		r.Admission = &Admission{Queue: rec.Queue, Within: rec.Within, Admitted: rec.Admitted}
+	}
+	switch {
+	case rec.StartAt != 0:
+	case r.hasQueue() && !rec.Admitted:
+		r.enter(at)
+	default:
 		r.Phase, r.StartedAt = RunRunning, at
 	}
 	r.bodyPending = true
 }
 
-func (r *Run) applyReopened(rec RunReopened) {
-	r.Phase = RunRunning
+func (r *Run) applyReopened(at Time, rec RunReopened) {
+	switch {
+	case rec.Queued:
+		r.Phase = RunPending
+		r.enter(at)
+	case !r.waitsForStart():
+		r.Phase = RunRunning
+	}
 	r.EndedAt = 0
 	r.Output, r.Failure = nil, nil
 	r.cameFrom(nil)

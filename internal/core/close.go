@@ -100,7 +100,7 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	case phase == RunCancelled, m.r.CancelAsked, f != nil && f.Limit == policy.LimitExecution:
 		return nil
 	case phase == RunContinued:
-		return m.following(m.r.Closing.Output, m.now, 1, "continue as new")
+		return m.following(m.r.Closing.Output, m.now, 1, continuedAs)
 	}
 	if next := m.retried(phase, f); next != nil {
 		return next
@@ -110,6 +110,9 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	}
 	return nil
 }
+
+// continuedAs is the actor of a run that continues another one as new. It keeps that one's place in its queue.
+const continuedAs = "continue as new"
 
 // Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero:
 // none does, or only at or after the chain's deadline.
@@ -154,6 +157,9 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
 		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
+	}
+	if a := m.r.Admission; a != nil {
+		s.Queue, s.Within, s.Admitted = a.Queue, a.Within, a.Admitted && actor == continuedAs
 	}
 	if s.WorkflowID == "" {
 		s.WorkflowID = first.String()

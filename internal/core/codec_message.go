@@ -162,6 +162,8 @@ func (a *ChildStart) fields(c *coder) {
 	c.bytes(&a.Input)
 	c.limitAt(&a.Execution)
 	c.parent(&a.Parent)
+	c.runQueue(&a.Queue)
+	c.texts(&a.Within)
 }
 
 func (a *ChildStop) fields(c *coder) { small(c, &a.Op) }

@@ -33,12 +33,16 @@ const (
 	tagStatePublished
 	tagUpdateAccepted
 	tagUpdateAnswered
+	tagRunQueued
+	tagRunHeld
 
-	tagLast = tagUpdateAnswered
+	tagLast = tagRunHeld
 )
 
 // tagOf returns a record's tag. It and the two functions below it are plain switches because a call through a table
 // or a type parameter would move every record to the heap.
+//
+//nolint:funlen // one line for each record
 func tagOf(r Record) byte {
 	switch r.(type) {
 	case RunCreated:
@@ -99,6 +103,10 @@ func tagOf(r Record) byte {
 		return tagUpdateAccepted
 	case UpdateAnswered:
 		return tagUpdateAnswered
+	case RunQueued:
+		return tagRunQueued
+	case RunHeld:
+		return tagRunHeld
 	}
 	panic(fmt.Sprintf("core: record %T has no encoding", r))
 }
@@ -158,6 +166,9 @@ func (c *coder) write(r Record) {
 		r.fields(c)
 	case AttemptHeld:
 		r.fields(c)
+	case RunQueued:
+	case RunHeld:
+		c.held(&r.Held)
 	default:
 		c.writeOfBody(r)
 	}
@@ -182,6 +193,12 @@ func (c *coder) read() (r Record) {
 		r = c.readOfRun(tag)
 	case tag < tagStatePublished:
 		r = c.readOfStep(tag)
+	case tag == tagRunQueued:
+		r = RunQueued{}
+	case tag == tagRunHeld:
+		var held RunHeld
+		c.held(&held.Held)
+		r = held
 	default:
 		r = c.readOfBody(tag)
 	}
@@ -327,6 +344,9 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Reason)
 	c.text(&r.Notify)
 	c.text((*string)(&r.Labels))
+	c.runQueue(&r.Queue)
+	c.texts(&r.Within)
+	c.flag(&r.Admitted)
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }
@@ -356,6 +376,7 @@ func (r *RunReopened) fields(c *coder) {
 	c.limitAt(&r.Execution)
 	c.limitAt(&r.Deadline)
 	c.steps(&r.Drop)
+	c.flag(&r.Queued)
 }
 
 func (r *PauseBegan) fields(c *coder) { c.flag(&r.StopClock) }
@@ -404,12 +425,7 @@ func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }
 
 func (r *AttemptHeld) fields(c *coder) {
 	c.step(&r.Step)
-	small(c, &r.Held.Reason)
-	c.flag(&r.Held.Service)
-	c.text(&r.Held.Name)
-	c.text(&r.Held.Key)
-	c.time(&r.Held.Until)
-	optional(c, &r.Held.Probes)
+	c.held(&r.Held)
 }
 
 func (r *AttemptStarted) fields(c *coder) {

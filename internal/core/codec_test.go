@@ -44,6 +44,8 @@ var recordTypes = []Record{
 	BodyWaits{},
 	RunStopping{},
 	AttemptHeld{},
+	RunQueued{},
+	RunHeld{},
 	StatePublished{},
 	UpdateAccepted{},
 	UpdateAnswered{},

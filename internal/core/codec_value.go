@@ -72,6 +72,26 @@ func (c *coder) share(p **Share) {
 	c.close(outer)
 }
 
+func (c *coder) runQueue(p *RunQueue) {
+	if !c.has(*p != RunQueue{}) {
+		return
+	}
+	outer := c.open()
+	c.text(&p.Name)
+	c.text(&p.Key)
+	optional(c, &p.Priority)
+	c.close(outer)
+}
+
+func (c *coder) held(p *Held) {
+	small(c, &p.Reason)
+	c.flag(&p.Service)
+	c.text(&p.Name)
+	c.text(&p.Key)
+	c.time(&p.Until)
+	optional(c, &p.Probes)
+}
+
 func (c *coder) limitAt(p *RunLimit) {
 	if !c.has(*p != RunLimit{}) {
 		return

@@ -60,6 +60,10 @@ type Definition struct {
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
 	Queues, Services map[string]*policy.QueueLimits
 
+	// RunQueue returns the queue that a run with that input is started into, where its start names none; nil: none. An
+	// error says why its key cannot be worked out.
+	RunQueue func(input []byte) (RunQueue, error)
+
 	// Random draws the number that spreads a backoff; nil: a hash of the attempt. The policy simulator sets it.
 	Random func() float64
 }

@@ -14,6 +14,8 @@ import (
 // The types of events. They are a contract: callers, webhooks and scripts match them.
 const (
 	EventRunScheduled = "run.scheduled" // its start is delayed
+	EventRunQueued    = "run.queued"    // it waits for its queue
+	EventRunHeld      = "run.held"      // by a limit of its queue
 	EventRunStarted   = "run.started"
 	EventRunWaiting   = "run.waiting"
 	EventRunPaused    = "run.paused"

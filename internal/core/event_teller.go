@@ -87,10 +87,12 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		ev.Data, ev.Actor, ev.Why, ev.Name = rec.Input, rec.Actor, rec.Reason, rec.Workflow
 		if rec.StartAt != 0 {
 			ev.Type, ev.NextAt = EventRunScheduled, rec.StartAt
+		} else if t.run.InQueue() {
+			ev.Type = EventRunQueued
 		}
 		return append(out, t.bounded(ev))
-	case RunStarted:
-		return append(out, t.bounded(t.event(at, EventRunStarted)))
+	case RunQueued, RunHeld, RunStarted:
+		return append(out, t.tellAdmission(at, rec))
 	case RunEnded:
 		ev := t.event(at, eventRun+rec.Phase.String())
 		ev.Phase, ev.Failure, ev.Data, ev.Child = rec.Phase.String(), t.run.Failure, t.run.Output, rec.Next
@@ -143,6 +145,20 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		return append(out, ev)
 	default:
 		return t.tellStep(out, at, rec)
+	}
+}
+
+// tellAdmission tells what happens to a run that waits, for its start or for its queue.
+func (t *Teller) tellAdmission(at Time, rec Record) Event {
+	switch rec := rec.(type) {
+	case RunQueued:
+		return t.event(at, EventRunQueued)
+	case RunHeld:
+		ev := t.event(at, EventRunHeld)
+		ev.NextAt, ev.Why = rec.Held.Until, rec.Held.Why()
+		return ev
+	default:
+		return t.bounded(t.event(at, EventRunStarted))
 	}
 }
 

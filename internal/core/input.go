@@ -31,7 +31,16 @@ type (
 		Notify             string   // workflow id of a run that gets the event SignalEnded when the chain has ended
 		Actor, Reason      string
 		Labels             Labels
+		Queue              RunQueue // without a name: the definition's
+		Within             []string // queues in which the runs above it have places
+		Admitted           bool     // it takes over the place in its queue from the run before it in the chain
 	}
+
+	// Admitted: the run's queue admits it, and it begins.
+	Admitted struct{}
+
+	// NotAdmitted says why the run's queue does not admit it.
+	NotAdmitted struct{ Held Held }
 
 	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It
 	// may be out of date when it arrives: Closed is how many closed steps the body knew of. If more steps have closed
@@ -125,6 +134,8 @@ type (
 )
 
 func (Start) input()          {}
+func (Admitted) input()       {}
+func (NotAdmitted) input()    {}
 func (Commands) input()       {}
 func (TaskStarted) input()    {}
 func (TaskHeld) input()       {}

@@ -44,6 +44,10 @@ func (m *machine) take(def *Definition, in Input) error {
 		return m.start(def, in)
 	case Commands:
 		return m.commands(in)
+	case Admitted:
+		return m.admitted()
+	case NotAdmitted:
+		return m.held(in)
 	case TaskStarted:
 		return m.taskStarted(in)
 	case TaskHeld:
@@ -92,7 +96,7 @@ func (m *machine) proceed() {
 			if !m.settleCancel() {
 				return
 			}
-		case m.r.Phase == RunPending || m.r.PausedAt != 0:
+		case m.r.waitsForStart() || m.r.PausedAt != 0:
 			return
 		case !m.ask():
 			return
@@ -224,10 +228,15 @@ func (m *machine) start(def *Definition, in Start) error {
 	if def != nil && def.Begins != nil && in.At == 0 && in.Chain.Previous == (RunID{}) {
 		in.At = def.Begins(m.now)
 	}
+	queue, err := m.queueOf(def, &in)
+	if err != nil {
+		return err
+	}
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
-		Labels:    Labels("").With(in.Labels),
+		Labels: Labels("").With(in.Labels),
+		Queue:  queue, Within: in.Within, Admitted: in.Admitted && queue.Name != "",
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {
@@ -235,6 +244,9 @@ func (m *machine) start(def *Definition, in Start) error {
 	}
 	if in.ExecutionAt.At != 0 && (rec.Execution.At == 0 || in.ExecutionAt.At < rec.Execution.At) {
 		rec.Execution = in.ExecutionAt
+	}
+	if queue.Name != "" && !rec.Admitted {
+		rec.Deadline = rec.Deadline.unbegun()
 	}
 	if in.RunAt.At != 0 {
 		rec.Deadline = in.RunAt
@@ -282,8 +294,14 @@ func applyRules(def *Definition, in *Start) {
 	}
 }
 
-// beginDelayed starts a run whose start was delayed.
-func (m *machine) beginDelayed() { m.emit(RunStarted{Deadline: m.r.Deadline}) }
+// beginDelayed starts a run whose start was delayed, or lets it wait for its queue.
+func (m *machine) beginDelayed() {
+	if m.r.hasQueue() {
+		m.emit(RunQueued{})
+		return
+	}
+	m.emit(RunStarted{Deadline: m.r.Deadline})
+}
 
 func (m *machine) recovered(in Recovered) {
 	for i := range m.r.Steps {

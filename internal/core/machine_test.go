@@ -109,6 +109,10 @@ func (tr *transcript) parse(t *testing.T, d *datadriven.TestData) Input {
 		return ChildEnded{Step: id, Attempt: n, Phase: phase, Output: []byte(`"child"`)}
 	case "tick":
 		return Tick{}
+	case "admit":
+		return Admitted{}
+	case "hold":
+		return NotAdmitted{Held{Reason: HeldConcurrency, Name: text(t, d, "queue")}}
 	case "op":
 		return tr.parseOperation(t, d, id)
 	default:
@@ -134,7 +138,10 @@ func (tr *transcript) target(t *testing.T, d *datadriven.TestData) (StepID, int)
 }
 
 func (tr *transcript) parseStart(t *testing.T, d *datadriven.TestData) Start {
-	in := Start{Workflow: "test"}
+	in := Start{Workflow: "test", Queue: RunQueue{Name: text(t, d, "queue"), Key: text(t, d, "key")}}
+	if v := text(t, d, "within"); v != "" {
+		in.Within = []string{v}
+	}
 	if v := text(t, d, "run"); v != "" {
 		in.Run = &policy.Limit{After: mustDuration(v), Origin: "test"}
 		if d.HasArg("warn") {
@@ -304,6 +311,10 @@ func (tr *transcript) describe(rec Record) string {
 		case Time:
 			fmt.Fprintf(&b, " %s=%s", name, offset(x))
 		case RunLimit:
+			if x.At == 0 {
+				fmt.Fprintf(&b, " %s=%s after it begins", name, x.After)
+				break
+			}
 			fmt.Fprintf(&b, " %s=%s", name, offset(x.At))
 		case *policy.Failure:
 			fmt.Fprintf(&b, " %s", describeFailure(x))

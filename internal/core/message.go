@@ -23,6 +23,8 @@ type (
 		Input      []byte
 		Execution  RunLimit
 		Parent     Parent
+		Queue      RunQueue // without a name: the definition's
+		Within     []string // see Admission
 	}
 
 	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.

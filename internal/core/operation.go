@@ -102,6 +102,9 @@ func (m *machine) resume() {
 		}
 	}
 	m.emit(end)
+	if m.r.waitsForStart() {
+		return // its steps get fresh deadlines when it begins
+	}
 	if m.r.WaitsForBody() {
 		m.r.asked = false // what the body decided meanwhile was refused
 	}

@@ -47,9 +47,19 @@ type (
 		Notify        string
 		Actor, Reason string
 		Labels        Labels
+		Queue         RunQueue
+		Within        []string // see Admission
+		Admitted      bool     // it took over the place of the run before it in the chain
 	}
 
-	// RunStarted: a delayed run began; a run without delay has only RunCreated.
+	// RunQueued: the start of a delayed run has come, and it waits for its queue. A run without delay waits for it from
+	// RunCreated on.
+	RunQueued struct{}
+
+	// RunHeld says why the run's queue does not admit it.
+	RunHeld struct{ Held Held }
+
+	// RunStarted: a delayed run began, or one that its queue has admitted; other runs have only RunCreated.
 	RunStarted struct{ Deadline RunLimit }
 
 	// RunClosing settles the outcome.
@@ -82,6 +92,7 @@ type (
 	RunReopened struct {
 		Execution, Deadline RunLimit
 		Drop                []StepID // what is decided anew: skipped dependants, what a body made of the failure, hooks
+		Queued              bool     // it waits for its queue again
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
@@ -244,6 +255,8 @@ type (
 
 func (RunCreated) record()     {}
 func (RunStarted) record()     {}
+func (RunQueued) record()      {}
+func (RunHeld) record()        {}
 func (RunClosing) record()     {}
 func (RunStopping) record()    {}
 func (RunHooks) record()       {}

@@ -173,6 +173,9 @@ func (m *machine) restart(ids, drop []StepID) {
 	drop = append(drop, m.droppedByRetry()...)
 	if m.r.Phase.Closed() {
 		rec := RunReopened{Execution: m.reopenedExecution(), Deadline: m.r.Deadline.fresh(m.now).ifAhead(m.now)}
+		if rec.Queued = m.r.hasQueue(); rec.Queued {
+			rec.Deadline = rec.Deadline.unbegun()
+		}
 		rec.Drop = drop
 		m.emit(rec)
 	} else if len(drop) > 0 {

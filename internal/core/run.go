@@ -40,7 +40,7 @@ type Run struct {
 	Phase      RunPhase
 	CreatedAt  Time
 	StartAt    Time // with RunPending: when the run starts
-	StartedAt  Time
+	StartedAt  Time // when it first began
 	EndedAt    Time
 
 	// Execution and Deadline are the run's stored deadlines, zero where it has none.
@@ -51,6 +51,8 @@ type Run struct {
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty: none
 	Labels Labels
+	// Admission is what the run has to do with the queue that it was started into; nil: there is none.
+	Admission *Admission
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)

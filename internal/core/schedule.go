@@ -153,7 +153,7 @@ func (m *machine) stopItems(group StepID) {
 // readyAgain begins the next attempt of a step whose backoff is over and whose last attempt has stopped.
 func (m *machine) readyAgain(id StepID) {
 	s := &m.r.Steps[id]
-	if s.Phase != StepBackingOff || s.Stopping || s.NextAt > m.now || m.r.PausedAt != 0 {
+	if s.Phase != StepBackingOff || s.Stopping || s.NextAt > m.now || m.r.PausedAt != 0 || m.r.waitsForStart() {
 		return
 	}
 	if s.Spec.Kind == KindChild {

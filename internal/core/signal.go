@@ -53,7 +53,7 @@ func (m *machine) inherit(signals []Signal) {
 
 // expireWaits ends the waits whose deadline lies before now: an event after the deadline does not revive a wait.
 func (m *machine) expireWaits() {
-	for m.r.PausedAt == 0 {
+	for m.r.PausedAt == 0 && !m.r.waitsForStart() {
 		t, ok := m.r.wakes.first()
 		if !ok || t.at >= m.now {
 			return

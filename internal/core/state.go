@@ -113,13 +113,19 @@ func (r *Run) retime() {
 	}
 }
 
-// waitsForStart reports whether the run waits for its start. One that is closed before does not: its hooks run.
-func (r *Run) waitsForStart() bool { return r.Phase == RunPending && r.Closing == nil }
+// waitsForStart reports whether the run waits for its start or its queue. One that is closed before does not: its hooks
+// run.
+func (r *Run) waitsForStart() bool { return r.Phase == RunPending && !r.ends() }
+
+func (r *Run) ends() bool { return r.Closing != nil || r.Stop != nil }
 
 // Wake returns the instant at which the run wants a Tick; zero: never.
 func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
+	}
+	if r.InQueue() {
+		return r.limitWake()
 	}
 	if r.waitsForStart() {
 		return policy.Earliest(r.StartAt, r.limitWake())
@@ -149,7 +155,7 @@ func (r *Run) Idle() bool { return r.live == 0 && r.queued == 0 && !r.WaitsForBo
 // WaitsForBody reports whether the run waits for its body: something changed, and the body has not decided yet what
 // comes next.
 func (r *Run) WaitsForBody() bool {
-	if !r.bodyPending || r.BodyHeld() || r.Phase == RunPending || r.Phase.Closed() {
+	if !r.bodyPending || r.BodyHeld() || r.waitsForStart() || r.Phase.Closed() {
 		return false
 	}
 	return r.hasBody()

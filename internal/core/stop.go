@@ -47,7 +47,7 @@ func (r *Run) compensated() bool {
 // to undo.
 func (m *machine) asksBody() bool {
 	r := m.r
-	if r.def == nil || !r.def.HandlesCancel || r.waitsForStart() {
+	if r.def == nil || !r.def.HandlesCancel || r.waitsForStart() && r.StartedAt == 0 {
 		return false
 	}
 	for i := range r.Steps {

@@ -7,8 +7,8 @@ import (
 // tick does everything that is due, in the order of the instants. At one instant the run's own limits come first.
 func (m *machine) tick() {
 	for !m.r.Phase.Closed() {
-		if m.r.waitsForStart() && m.r.StartAt <= m.now && !m.limitDue() {
-			m.beginDelayed()
+		if m.r.waitsForStart() && !m.limitDue() {
+			m.tickPending()
 			return
 		}
 		t, ok := m.r.wakes.first()
@@ -17,7 +17,7 @@ func (m *machine) tick() {
 		case m.r.Compensating() && m.r.Stop.Until <= m.now && (!ok || m.r.Stop.Until <= t.at):
 			m.expireCompensation()
 			return
-		case run.at != 0 && run.at <= m.now && (!ok || run.at <= t.at):
+		case run.at != 0 && run.at <= m.now && (!ok || run.at <= t.at || m.r.waitsForStart()):
 			m.expireRun(run)
 			return
 		case ok && t.at <= m.now:
@@ -27,6 +27,15 @@ func (m *machine) tick() {
 			return
 		}
 	}
+}
+
+// tickPending does what is due of a run that waits for its start or its queue, and whose limits have not expired.
+func (m *machine) tickPending() {
+	if !m.r.InQueue() && m.r.StartAt <= m.now {
+		m.beginDelayed()
+		return
+	}
+	m.warnRun()
 }
 
 func (m *machine) limitDue() bool {

@@ -33,6 +33,21 @@ func (tt Timetable) Following(start, t time.Time) time.Time {
 	return tt.Next(t.Add(-1))
 }
 
+// Before returns an instant from which [Timetable.Next] finds the first firing that is not before t. The firings of an
+// interval are counted from one of them, or from where the interval began: the anchor.
+func (tt Timetable) Before(anchor, t time.Time) time.Time {
+	every := tt.Spec.every
+	if every == 0 {
+		return t.Add(-1)
+	}
+	anchor = anchor.Truncate(time.Second) // as Next does
+	last := anchor.Add(t.Sub(anchor) / every * every)
+	for !last.Before(t) {
+		last = last.Add(-every)
+	}
+	return last
+}
+
 // ParseZone finds a time zone by its IANA name; "" is UTC. It refuses "Local", because that is another zone on another
 // machine, where the same run may be continued.
 func ParseZone(name string) (*time.Location, error) {

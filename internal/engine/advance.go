@@ -74,6 +74,7 @@ func (p *Partition) handleEffects(t, next *transition) {
 		return
 	}
 	p.residents.retime(t.run)
+	p.followQueue(t.run)
 	p.pipeline.view.noteSettled(t.run, p.now)
 }
 
@@ -113,8 +114,13 @@ func (p *Partition) settle() {
 		if p.ticking {
 			break
 		}
+		if len(p.admissions.asking) > 0 { // before the turns: who has just come may go first
+			p.askQueues()
+			continue
+		}
 		if p.tasks.client.called.Load() {
 			p.takeTurns()
+			continue
 		}
 		q := p.tasks.nextToMatch()
 		if q == nil {
@@ -150,6 +156,7 @@ func (p *Partition) performLocal(e localEffect) {
 func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	p.residents.removeNames(r, false)
 	r.endBatch = p.pipeline.open.seq
+	p.freePlace(r)
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {

@@ -87,10 +87,11 @@ type StartRequest struct {
 	At                 core.Time // when the run begins; zero: now
 	Execution, Run     *policy.Limit
 	ExecutionAt, RunAt core.RunLimit
-	Keep               []core.Kept // results of steps of an earlier run
-	Notify             string      // the workflow id of a run that gets core.SignalEnded at the end of the chain
-	Actor, Reason      string      // who starts the run, and why
-	Labels             core.Labels // what the run can be searched by
+	Keep               []core.Kept   // results of steps of an earlier run
+	Notify             string        // the workflow id of a run that gets core.SignalEnded at the end of the chain
+	Actor, Reason      string        // who starts the run, and why
+	Labels             core.Labels   // what the run can be searched by
+	Queue              core.RunQueue // that it is started into; without a name: the definition's
 }
 
 // Conflict says what a start does if an open run has the same workflow id.

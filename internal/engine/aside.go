@@ -140,6 +140,7 @@ func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 	r.aside.explained = true
 	r.unrecovered = false
 	p.tasks.withdrawRun(r)
+	p.leaveQueue(r)
 	p.residents.wakes.remove(r)
 	p.pipeline.rewriteRows(r, p.now)
 	return r.aside

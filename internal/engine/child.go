@@ -101,7 +101,20 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	return core.ChildStart{
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
 		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing},
+		Queue:  queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
 	}, nil
+}
+
+// queueOfChild is what a child step says about the queue that its run is started into.
+func queueOfChild(s *core.Step) core.RunQueue {
+	q := core.RunQueue{Key: s.ShareKey()}
+	if s.Spec.Share != nil {
+		q.Name = s.Spec.Share.Queue
+	}
+	if q != (core.RunQueue{}) {
+		q.Priority = s.Spec.Priority
+	}
+	return q
 }
 
 func cannotUse(workflow string, err error) *policy.Failure {
@@ -151,7 +164,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 	child := p.residents.create(id, w.kind)
 	err = p.advance(child, w.def, core.Start{
 		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
-		Parent: start.Parent, Actor: "parent",
+		Parent: start.Parent, Actor: "parent", Queue: start.Queue, Within: start.Within,
 	})
 	if err != nil {
 		delete(p.residents.runs, id)

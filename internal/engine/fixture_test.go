@@ -22,6 +22,8 @@ type plan struct {
 	Steps []planStep `json:"steps"`
 	Again int        `json:"again,omitempty"` // how many runs a chain of failing runs has
 	Wants string     `json:"wants,omitempty"` // the only valid input; empty: any
+	Queue string     `json:"queue,omitempty"` // that runs are started into
+	Limit int        `json:"limit,omitempty"` // the concurrency of that queue
 
 	trap func(place string) // called wherever the plan's code runs, so that a test can panic there; may be nil
 }
@@ -122,6 +124,12 @@ func compilePlan(d journal.Definition) (*core.Definition, error) {
 // coreDefinition returns the plan in the form that core runs.
 func (p *plan) coreDefinition() *core.Definition {
 	def := &core.Definition{NewDecider: func(*core.Run) core.Decider { return p }, CheckInput: p.checkInput}
+	if p.Queue != "" {
+		def.RunQueue = func([]byte) (core.RunQueue, error) { return core.RunQueue{Name: p.Queue}, nil }
+	}
+	if p.Limit != 0 {
+		def.Queues = map[string]*policy.QueueLimits{p.Queue: {Concurrency: p.Limit}}
+	}
 	for i := range p.Steps {
 		def.Specs = append(def.Specs, &p.Steps[i].spec)
 	}
@@ -268,6 +276,7 @@ type rig struct {
 	log     *slog.Logger
 
 	services map[string]policy.QueueLimits
+	queues   map[string]policy.QueueLimits
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -287,7 +296,7 @@ func (r *rig) config() Config {
 		Journal: r.journal, Workers: r.workers, Owner: "test",
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
-		Log:    r.log, Services: r.services,
+		Log:    r.log, Services: r.services, Queues: r.queues,
 	}
 }
 

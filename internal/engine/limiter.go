@@ -23,14 +23,17 @@ type limiter struct {
 	mu     sync.Mutex
 	now    core.Time // the latest instant that any partition has come with
 	called []*ticket // who has a turn or a notice since the lock was taken
-	order  uint64    // of the newest ticket
+	order  uint64    // of the newest ticket of an attempt
 	places map[place]*limited
 	dues   heap.Heap[*limited] // those that want something at an instant
+	loads  int                 // partitions of which not all places of runs are counted; then no run is admitted
 }
 
-// place names a queue or a service.
+// place names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
+// apart: otherwise runs could take what their own steps need.
 type place struct {
 	service bool
+	runs    bool // of a queue: it counts runs
 	name    string
 }
 
@@ -38,6 +41,7 @@ type place struct {
 type limited struct {
 	place
 	limits         policy.QueueLimits
+	since          core.Time // how new the limits are
 	running        int
 	offered        int // tickets that have their turn
 	offeredRetries int // of them
@@ -62,8 +66,9 @@ type limitedKey struct {
 	running, offered int
 	starts           starts
 	line             heap.Heap[*ticket]
-	round            uint64 // the last one that a ticket of the key was given
-	tickets          int    // that know the key
+	round            uint64  // the last one that a ticket of the key was given
+	tickets          int     // that know the key
+	newest           *ticket // of runs: the youngest one that has waited
 
 	due   core.Time // blocked: when it may be no longer; never: not by time alone
 	where keyState
@@ -96,6 +101,9 @@ func (p *limited) Before(o *limited) bool {
 	if p.service != o.service {
 		return o.service
 	}
+	if p.runs != o.runs {
+		return o.runs
+	}
 	return p.name < o.name
 }
 
@@ -125,7 +133,7 @@ type ticket struct {
 	client *matcherClient
 	queue  queueKey // of the attempt's worker
 	prio   int32
-	order  uint64
+	order  uint64 // by age; of a run: when it came to its queue
 	retry  bool
 	shares []ticketShare
 
@@ -154,8 +162,11 @@ func (t *ticket) Before(o *ticket) bool {
 	if t.in.round != o.in.round {
 		return t.in.round < o.in.round
 	}
-	return t.order < o.order
+	return t.compare(o) < 0
 }
+
+// isRun reports whether the ticket is a run's.
+func (t *ticket) isRun() bool { return t.token.Step == core.NoStep }
 
 // Moved notes the place in the line.
 func (t *ticket) Moved(to int) { t.index = to }
@@ -166,6 +177,7 @@ func newLimiter() *limiter { return &limiter{places: make(map[place]*limited)} }
 type bound struct {
 	place
 	limits *policy.QueueLimits
+	since  core.Time // how new they are: the newest ones count
 }
 
 // ticket makes an attempt known. before is why it was held when its run was last in memory.
@@ -173,17 +185,18 @@ func (l *limiter) ticket(
 	t *ticket, key string, bounds []bound, before core.Held, since, now core.Time,
 ) {
 	defer l.lock(t.client, now)()
-	l.order++
-	t.order, t.index = l.order, heap.Gone
+	t.index = heap.Gone
+	if !t.isRun() {
+		l.order++
+		t.order = l.order
+	}
 	for _, b := range bounds {
 		p := l.places[b.place]
 		if p == nil {
 			p = &limited{place: b.place, keys: make(map[string]*limitedKey), due: never, index: heap.Gone}
 			l.places[b.place] = p
 		}
-		if p.limits = *b.limits; p.limits.Breaker.Failures == 0 {
-			p.breaker = breaker{}
-		}
+		l.renew(p, b)
 		k := p.keys[key]
 		if k == nil {
 			k = &limitedKey{name: key, index: heap.Gone}
@@ -203,9 +216,38 @@ func (l *limiter) ticket(
 	}
 }
 
+// renew gives a place the limits that a ticket has come with, unless those that it has are newer. What waits goes on
+// with them.
+func (l *limiter) renew(p *limited, b bound) {
+	changed := p.limits != *b.limits
+	if b.since < p.since || !changed && b.since == p.since {
+		return
+	}
+	p.since = b.since
+	if !changed {
+		return
+	}
+	p.limits = *b.limits
+	if p.limits.Breaker.Failures == 0 {
+		p.breaker = breaker{}
+	}
+	for _, k := range p.keys {
+		l.sortKey(p, k)
+	}
+	l.look(p)
+	l.tellAgain(p)
+}
+
 // start takes what an attempt needs of all its places, or says why it is held. Then it stands in a line.
 func (l *limiter) start(t *ticket, now core.Time) (core.Held, bool) {
 	defer l.lock(t.client, now)()
+	if t.isRun() && l.loads > 0 {
+		l.waitForLoad(t)
+		return core.Held{}, false
+	}
+	if t.isRun() && t.offered && l.yield(t) {
+		return core.Held{}, false
+	}
 	for i := range t.shares {
 		s := &t.shares[i]
 		held := s.refuses(t, l.now)

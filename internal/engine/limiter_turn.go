@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -101,6 +100,9 @@ func (l *limiter) join(t *ticket) {
 	}
 	l.unsortKey(s.limited, s.key)
 	s.key.line.Push(t)
+	if s.runs && s.limits.Fair {
+		s.key.joined(t)
+	}
 	l.sortKey(s.limited, s.key)
 }
 
@@ -176,6 +178,9 @@ func (l *limiter) sortKey(p *limited, k *limitedKey) {
 
 // look offers turns as far as a place has room, and notes when it wants to be looked at again.
 func (l *limiter) look(p *limited) {
+	if p.runs && l.loads > 0 {
+		return // finishLoad looks again
+	}
 	for p.blocked.Len() > 0 && p.blocked.First().due <= l.now {
 		l.sortKey(p, (*limitedKey)(p.blocked.First()))
 	}
@@ -253,7 +258,7 @@ func (l *limiter) tellAgain(p *limited) {
 			all = append(all, k.line.At(i))
 		}
 	}
-	slices.SortFunc(all, func(a, b *ticket) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(all, (*ticket).compare)
 	for _, t := range all {
 		held := t.in.refuses(t, l.now)
 		if held.Reason != core.HeldNone && held != t.held {

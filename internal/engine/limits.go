@@ -26,8 +26,8 @@ func (p *Partition) bounds(r *run, step core.StepID) []bound {
 	if spec.Share != nil && spec.Share.Queue != "" {
 		name = spec.Share.Queue
 	}
-	if l := limitsOf(p.cfg.Queues, ofDef, name); l != nil {
-		out = append(out, bound{place{name: name}, l})
+	if l, since := limitsOf(p.cfg.Queues, ofDef, name, r); l != nil {
+		out = append(out, bound{place{name: name}, l, since})
 	}
 	if spec.Share == nil || spec.Share.Service == "" {
 		return out
@@ -35,27 +35,31 @@ func (p *Partition) bounds(r *run, step core.StepID) []bound {
 	if def != nil {
 		ofDef = def.Services
 	}
-	if l := limitsOf(p.cfg.Services, ofDef, spec.Share.Service); l != nil {
-		out = append(out, bound{place{service: true, name: spec.Share.Service}, l})
+	if l, since := limitsOf(p.cfg.Services, ofDef, spec.Share.Service, r); l != nil {
+		out = append(out, bound{place{service: true, name: spec.Share.Service}, l, since})
 	}
 	return out
 }
 
-// limitsOf returns the limits of a name; nil: there are none.
+// limitsOf returns the limits of a name and how new they are; nil: there are none. Those of a definition are as new as
+// the first run of the chain. So where the definitions of several runs differ, the one that was deployed last counts.
 func limitsOf(
-	own map[string]policy.QueueLimits, ofDef map[string]*policy.QueueLimits, name string,
-) *policy.QueueLimits {
-	l, ok := own[name]
-	if !ok {
-		if ofDef[name].Zero() {
-			return nil
+	own map[string]policy.QueueLimits, ofDef map[string]*policy.QueueLimits, name string, r *run,
+) (l *policy.QueueLimits, since core.Time) {
+	if l, ok := own[name]; ok {
+		if l.Zero() {
+			return nil, 0
 		}
-		return ofDef[name]
+		return &l, never
 	}
-	if l.Zero() {
-		return nil
+	if ofDef[name].Zero() {
+		return nil, 0
 	}
-	return &l
+	first := r.state.Chain.First
+	if first == (core.RunID{}) {
+		first = r.id()
+	}
+	return ofDef[name], first.CreatedAt()
 }
 
 // bind makes an attempt known to the limiter.
@@ -98,6 +102,10 @@ func (p *Partition) recordHeld(o *offer, held core.Held) {
 // takeTurns puts the attempts whose turn it is back into their task queues.
 func (p *Partition) takeTurns() {
 	for _, t := range p.tasks.matcher.limiter.turns(p.tasks.client) {
+		if t.isRun() {
+			p.takeRunTurn(t)
+			continue
+		}
 		o := p.tasks.offers[t.token]
 		if o == nil || o.ticket != t || !o.heldBack {
 			continue // it has been withdrawn, or has asked again by itself
@@ -134,7 +142,7 @@ func (p *Partition) pass(o *offer) {
 // many at most. It reports whether there are more of them.
 func (p *Partition) tickLimits(most int) (more bool) {
 	t := &p.tasks
-	if t.tickets == 0 {
+	if !p.limited() {
 		return false
 	}
 	t.matcher.limiter.tick(t.client, p.now)
@@ -142,7 +150,9 @@ func (p *Partition) tickLimits(most int) (more bool) {
 		return false
 	}
 	for _, n := range t.matcher.limiter.notices(t.client, max(most, 1)) {
-		if o := t.offers[n.token]; o != nil && o.ticket == n.ticket && o.heldBack {
+		if n.isRun() {
+			p.noticeRun(n)
+		} else if o := t.offers[n.token]; o != nil && o.ticket == n.ticket && o.heldBack {
 			p.recordHeld(o, n.held)
 			p.settle()
 		}
@@ -150,10 +160,13 @@ func (p *Partition) tickLimits(most int) (more bool) {
 	return t.client.noted.Load()
 }
 
+// limited reports whether limits of queues or services bound anything in the partition.
+func (p *Partition) limited() bool { return p.tasks.tickets+len(p.admissions.tickets) > 0 }
+
 // limitsDue is when the limiter wants a Tick; zero: never.
 func (p *Partition) limitsDue() core.Time {
 	switch t := &p.tasks; {
-	case t.tickets == 0:
+	case !p.limited():
 		return 0
 	case t.client.noted.Load():
 		return p.now

@@ -31,6 +31,8 @@ type Partition struct {
 	messages  messages  // messages from and to other partitions
 	feeds     feeds     // the named consumers of all entries
 
+	admissions admissions // the open runs of queues
+
 	todo       ring[localEffect] // effects inside the partition that must still join the open batch
 	readErr    error             // why the open batch must not be saved; see noteTemporary
 	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
@@ -40,12 +42,15 @@ type Partition struct {
 // NewPartition returns a partition. It is ready after Open.
 func NewPartition(cfg Config) *Partition {
 	cfg = cfg.withDefaults()
+	cfg.Matcher.limiter.startLoad()
 	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 
+// newPartition returns a partition of which the limiter knows that it is going to load its runs.
 func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
 	p.messages.partitions = cfg.Journal.PartitionCount()
+	p.admissions = admissions{limiter: cfg.Matcher.limiter, client: p.tasks.client, loading: true}
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
 	return p
@@ -56,6 +61,7 @@ func newPartition(cfg Config, defs *definitions) *Partition {
 func (p *Partition) forget() {
 	p.residents.forget()
 	p.tasks.forget()
+	p.admissions.forget()
 	p.pipeline.forget()
 	p.messages.forget()
 	p.todo, p.readErr = ring[localEffect]{}, nil
@@ -212,6 +218,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		p.recover(p.residents.restored.pop())
 		p.settle()
 	}
+	p.finishLoad()
 	return p.tickLimits(tickRuns - n)
 }
 
@@ -281,6 +288,9 @@ func (p *Partition) Committed(now core.Time) {
 	p.notifyReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)
+	for _, t := range b.freed {
+		p.admissions.limiter.leave(t, p.now)
+	}
 	p.feeds.committed(b, p.cfg.FeedLimit, p.now)
 	for _, r := range b.viewed {
 		r.rowsWritten()

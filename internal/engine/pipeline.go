@@ -47,6 +47,7 @@ type batch struct {
 	calls   []*Call
 	ended   []ended
 	watched []watched
+	freed   []*ticket // places of runs that have ended
 
 	reports []report // if the batch fails, these reports of workers are applied again
 }
@@ -74,6 +75,7 @@ func (b *batch) reset() {
 	clear(b.calls)
 	clear(b.ended)
 	clear(b.watched)
+	clear(b.freed)
 	clear(b.reports)
 	clear(b.posted)
 	clear(b.view.Runs)
@@ -83,7 +85,7 @@ func (b *batch) reset() {
 	v := b.view
 	*b = batch{
 		blob: b.blob[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
-		watched: b.watched[:0], reports: b.reports[:0],
+		watched: b.watched[:0], freed: b.freed[:0], reports: b.reports[:0],
 		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
 		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
 	}

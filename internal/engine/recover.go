@@ -18,6 +18,7 @@ import (
 // partition that was owned before is never taken back from a newer owner: then the error is CodeFenced, and it
 // stays.
 func (p *Partition) Open(ctx context.Context, now core.Time) error {
+	p.admissions.startLoad()
 	p.forget()
 	p.ctx = ctx
 	lease, err := p.acquire(ctx)
@@ -252,6 +253,7 @@ func (p *Partition) trackRestored(restored []*run) {
 // The partition forgets what it has in memory, answers those who wait for a batch, and keeps the workers' reports.
 // Open makes it ready again.
 func (p *Partition) Failed(err error) {
+	p.admissions.startLoad()
 	var kept []report
 	p.tasks.alive = make(map[core.Token]bool)
 	for _, b := range p.pipeline.batches() {
@@ -266,6 +268,9 @@ func (p *Partition) Failed(err error) {
 			if to := b.posted[i].To; !slices.Contains(p.pipeline.unnotified, to) {
 				p.pipeline.unnotified = append(p.pipeline.unnotified, to)
 			}
+		}
+		for _, t := range b.freed {
+			p.admissions.limiter.leave(t, p.now)
 		}
 		for _, c := range b.calls {
 			c.Err, c.batchFailed = failure(c.op(), "", err), true
@@ -284,6 +289,8 @@ func (p *Partition) Failed(err error) {
 
 // Shut answers everyone who waits with an error. The partition cannot be used afterwards.
 func (p *Partition) Shut(err error) {
+	p.admissions.leaveWaiting()
+	clear(p.admissions.tickets)
 	for _, b := range p.pipeline.batches() {
 		for _, c := range b.calls {
 			c.Err = err

@@ -27,6 +27,7 @@ type residents struct {
 	readingWindow bool                    // a reader reads the runs of the window now
 	evicted       map[core.RunID]struct{} // runs that left memory since that reader began
 	nextWake      core.Time               // the first known wake time after the window; 0: none is known
+	activeRead    bool                    // the first window was read, so that all active runs are in memory
 }
 
 // forget empties the memory.
@@ -52,7 +53,7 @@ func (s *residents) addRestored(r *run) {
 	s.runs[r.id()] = r
 	s.addNames(r)
 	s.retime(r)
-	r.unrecovered = r.state.Active()
+	r.unrecovered = r.state.Active() || r.state.UsesQueue()
 	r.noteRecorded()
 }
 
@@ -108,7 +109,7 @@ func (s *residents) evict(r *run) {
 		return
 	}
 	if r.aside == nil && !r.state.Phase.Closed() {
-		if r.state.Active() || (r.wake != 0 && r.wake < s.window.Before) {
+		if r.state.Active() || r.state.UsesQueue() || (r.wake != 0 && r.wake < s.window.Before) {
 			return
 		}
 		if r.wake != 0 {
@@ -219,6 +220,7 @@ func (p *Partition) recover(r *run) {
 		return
 	}
 	r.unrecovered = false
+	p.followQueue(r)
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)

@@ -86,13 +86,13 @@ func (r *run) pieces() []Piece {
 	return out
 }
 
-// viewWake is the wake time in the run's row. A run with attempts has journal.WakeActive, so that the next owner
-// loads it at once.
+// viewWake is the wake time in the run's row. A run with attempts, or of a queue, has journal.WakeActive, so that the
+// next owner loads it at once.
 func (r *run) viewWake() core.Time {
 	if r.state.Phase.Closed() {
 		return 0
 	}
-	if r.state.Active() {
+	if r.state.Active() || r.state.UsesQueue() {
 		return journal.WakeActive
 	}
 	return r.state.Wake()
@@ -112,6 +112,8 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 	}
 	if s.Failure != nil {
 		row.Message = s.Failure.Message
+	} else if held := s.HeldNow(); held.Reason != core.HeldNone {
+		row.Message = held.Sentence()
 	}
 	if r.aside != nil {
 		r.asideRow(&row)

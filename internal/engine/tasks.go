@@ -400,8 +400,10 @@ func (p *Partition) startNext(q *taskQueue) {
 // Match starts waiting attempts of a task queue for which a slot may be free. The driver calls it after Config.Wake.
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
-	p.tasks.slotMayBeFree(queueKey{queue, taskType, false})
-	p.tasks.slotMayBeFree(queueKey{queue, taskType, true})
+	if taskType != admissionTask {
+		p.tasks.slotMayBeFree(queueKey{queue, taskType, false})
+		p.tasks.slotMayBeFree(queueKey{queue, taskType, true})
+	}
 	p.settle()
 }
 

@@ -125,7 +125,11 @@ func (p *Partition) WindowDone(w Window, far core.Time, err error) {
 	if err != nil {
 		p.cfg.Log.Error("runs that come due cannot be read; they are read again soon", "error", err)
 		p.residents.retryWindow(w, p.now.Add(p.cfg.Horizon))
+		return
 	}
+	p.residents.activeRead = true
+	p.finishLoad()
+	p.settle()
 }
 
 // duePage is how many runs ReadWindow reads at a time, loadedPage how many it hands over at a time.

@@ -13,20 +13,24 @@ import (
 // Opener opens a journal. name is what follows the scheme in "scheme:name".
 type Opener func(ctx context.Context, name string) (Journal, error)
 
+// opening is how the journals of a scheme are opened.
+type opening struct{ toWork, toRead Opener }
+
 var openers = struct {
 	sync.RWMutex
-	byScheme map[string]Opener
-}{byScheme: map[string]Opener{}}
+	byScheme map[string]opening
+}{byScheme: map[string]opening{}}
 
-// Register makes Open use an opener for a scheme. A journal's package calls it from init, like drivers of database/sql.
+// Register makes Open and OpenReadOnly use these openers for a scheme. toRead opens a journal for reading only, whoever
+// holds it; nil: there is nothing to read. A journal's package calls Register from init, like drivers of database/sql.
 // It panics if the scheme has an opener already.
-func Register(scheme string, open Opener) {
+func Register(scheme string, toWork, toRead Opener) {
 	openers.Lock()
 	defer openers.Unlock()
-	if openers.byScheme[scheme] != nil {
+	if openers.byScheme[scheme].toWork != nil {
 		panic(fmt.Sprintf("journal: scheme %q is registered twice", scheme))
 	}
-	openers.byScheme[scheme] = open
+	openers.byScheme[scheme] = opening{toWork, toRead}
 }
 
 // SplitPartitions splits what follows the scheme of an address, such as "shop.db?partitions=4", into the name and the
@@ -47,18 +51,39 @@ func SplitPartitions(address string) (name string, partitions int, err error) {
 
 // Open opens the journal of an address such as "sqlite:shop.db" or "memory:".
 func Open(ctx context.Context, address string) (Journal, error) {
+	how, name, err := openingOf(address)
+	if err != nil {
+		return nil, err
+	}
+	return how.toWork(ctx, name)
+}
+
+// OpenReadOnly opens the journal of an address for reading, also while another process holds it. It creates nothing.
+func OpenReadOnly(ctx context.Context, address string) (Journal, error) {
+	how, name, err := openingOf(address)
+	if err != nil {
+		return nil, err
+	}
+	if how.toRead == nil {
+		return nil, fmt.Errorf("journal: database %q cannot be read from outside: it ends with its program", address)
+	}
+	return how.toRead(ctx, name)
+}
+
+// openingOf returns how the journal of an address is opened, and what follows the scheme.
+func openingOf(address string) (how opening, name string, err error) {
 	scheme, name, found := strings.Cut(address, ":")
 	if !found {
-		return nil, fmt.Errorf("journal: database %q has no scheme: write it like sqlite:shop.db or memory:", address)
+		return opening{}, "", fmt.Errorf(
+			"journal: database %q has no scheme: write it like sqlite:shop.db or memory:", address)
 	}
 	openers.RLock()
-	open := openers.byScheme[scheme]
-	known := slices.Sorted(maps.Keys(openers.byScheme))
-	openers.RUnlock()
-	if open == nil {
-		return nil, fmt.Errorf(
+	defer openers.RUnlock()
+	how = openers.byScheme[scheme]
+	if how.toWork == nil {
+		return opening{}, "", fmt.Errorf(
 			"journal: no journal for %q is linked (known: %s): import _ \"github.com/pawl-dev/pawl/journal/%s\"",
-			scheme, strings.Join(known, ", "), scheme)
+			scheme, strings.Join(slices.Sorted(maps.Keys(openers.byScheme)), ", "), scheme)
 	}
-	return open(ctx, name)
+	return how, name, nil
 }

@@ -50,7 +50,8 @@ type Node struct {
 
 	mu     sync.Mutex
 	pools  []*worker.Pool
-	closed bool // it takes no more workers
+	spare  []*worker.Pool // those that serve every queue
+	closed bool           // it takes no more workers
 	once   sync.Once
 	err    error // of Close
 }
@@ -146,6 +147,24 @@ func (n *Node) Serve(cfg worker.PoolConfig) error {
 	return nil
 }
 
+// ServeAnyQueue adds workers that serve every task queue, beside those that Serve adds: Executes does not count them.
+// Errors: engine.ErrClosed.
+func (n *Node) ServeAnyQueue(cfg worker.PoolConfig) error {
+	cfg.AnyQueue = true
+	if cfg.Log == nil {
+		cfg.Log = n.cfg.Engine.Log
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return engine.ErrClosed
+	}
+	p := worker.NewPool(cfg)
+	n.spare = append(n.spare, p)
+	n.Engine.Serve("", p)
+	return nil
+}
+
 // executes reports whether the node has workers for tasks of the queue and type. It is called with mu held.
 func (n *Node) executes(queue, taskType string) bool {
 	for _, p := range n.pools {
@@ -175,7 +194,7 @@ const drainLook = 5 * time.Millisecond
 func (n *Node) Drain(ctx context.Context) error {
 	n.mu.Lock()
 	n.closed = true
-	pools := n.pools
+	pools := slices.Concat(n.pools, n.spare)
 	n.mu.Unlock()
 	for _, p := range pools {
 		p.Drain()
@@ -202,7 +221,7 @@ func (n *Node) Close() error {
 	n.once.Do(func() {
 		n.mu.Lock()
 		n.closed = true
-		pools := n.pools
+		pools := slices.Concat(n.pools, n.spare)
 		n.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.CloseWithin)
 		defer cancel()

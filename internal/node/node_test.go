@@ -180,3 +180,38 @@ func TestNewFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestServesAnyQueue: workers for every queue are there beside those of a queue, and stop with the node.
+func TestServesAnyQueue(t *testing.T) {
+	var order []string
+	n, err := node.New(node.Config{
+		Engine:  engine.Config{Journal: memory.New()},
+		Plugins: []kind.Plugin{flowkind.Plugin()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := executor{closing{&order, "worker"}, make(chan struct{})}
+	pool := worker.PoolConfig{Executors: map[string]worker.Executor{"T": x}, Reporter: n.Engine}
+	if err := n.ServeAnyQueue(pool); err != nil {
+		t.Fatal(err)
+	}
+	own := worker.PoolConfig{Executors: map[string]worker.Executor{"T": worker.Noop{}}, Queues: []string{"hers"}}
+	if err := n.Serve(own); err != nil || n.Executes("his", "T") {
+		t.Errorf("a queue of its own: %v; they count as its workers: %v", err, n.Executes("his", "T"))
+	}
+	if err := n.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flow := definition(t, "pawl: 1\nname: f\nsteps: [{name: a, task: {type: T, queue: his}}]\n")
+	if _, err := n.Engine.Start(t.Context(), engine.StartRequest{Definition: flow}); err != nil {
+		t.Fatal(err)
+	}
+	<-x.began
+	if err := n.Close(); err == nil || !slices.Equal(order, []string{"attempt", "worker"}) {
+		t.Errorf("%v, ended were %v", err, order)
+	}
+	if err := n.ServeAnyQueue(pool); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("workers of a closed node: %v", err)
+	}
+}

@@ -25,22 +25,25 @@ const (
 	Label      = "pawl.schedule" // of the runs that a schedule starts: its name
 )
 
+// Overlap says what a schedule does when the run before has not ended.
+type Overlap string
+
 // Overlap policies.
 const (
-	OverlapSkip   = "skip"
-	OverlapQueue  = "queue"
-	OverlapCancel = "cancel"
-	OverlapAllow  = "allow"
+	OverlapSkip   Overlap = "skip"
+	OverlapQueue  Overlap = "queue"
+	OverlapCancel Overlap = "cancel"
+	OverlapAllow  Overlap = "allow"
 )
 
 // Spec says when a schedule fires, and what happens to firings that are late or overlap.
 type Spec struct {
-	Cron     string `json:"cron"`
-	Zone     string `json:"zone,omitempty"`
-	Skipped  string `json:"skipped,omitempty"`
-	Repeated string `json:"repeated,omitempty"`
-	Overlap  string `json:"overlap,omitempty"`
-	CatchUp  string `json:"catchUp,omitempty"`
+	Cron     string  `json:"cron"`
+	Zone     string  `json:"zone,omitempty"`
+	Skipped  string  `json:"skipped,omitempty"`
+	Repeated string  `json:"repeated,omitempty"`
+	Overlap  Overlap `json:"overlap,omitempty"`
+	CatchUp  string  `json:"catchUp,omitempty"`
 }
 
 // State is what is stored of a schedule: the input of its runs, and the output of their state steps.
@@ -141,8 +144,8 @@ func wrap(what string, err error) error {
 // After returns the first firing that is to be started after the last one: not one that is later than the catch-up
 // window by now. It is zero if there is none.
 func (t *Timetable) After(last, now time.Time) time.Time {
-	if from := now.Add(-t.CatchUp - time.Nanosecond); from.After(last) {
-		last = from
+	if from := now.Add(-t.CatchUp); from.After(last) {
+		last = t.Before(last, from)
 	}
 	return t.Next(last)
 }
@@ -175,6 +178,17 @@ func (s *State) Miss(t *Timetable, before time.Time, reason string) {
 	}
 	s.Recent = append(slices.Clone(s.Recent), m)
 	s.Recent = s.Recent[max(0, len(s.Recent)-mostRecent):]
+}
+
+// Span returns an instant from which the timetable's Next finds the first firing of a span: from ≤ firing < before.
+func (s *State) Span(t *Timetable, from, before time.Time) time.Time {
+	anchor := s.Due
+	for _, m := range slices.Backward(s.Recent) {
+		if !m.To.Before(from) && m.From.Before(before) {
+			anchor = m.From // an update or a resume since then may have let the interval begin anew
+		}
+	}
+	return t.Before(anchor, from)
 }
 
 // Apply carries out an update, a pause or a resume.

@@ -60,10 +60,11 @@ func TestReaderWatchesToTheEnd(t *testing.T) {
 	}
 }
 
-// moved is a journal whose runs move from the tail to the view after the first read of either.
+// moved is a journal whose runs move from the tail to the view after a read of either.
 type moved struct {
 	journal.Journal
 	move  func()
+	after int // that many reads more
 	tails int // how often the tail was read
 }
 
@@ -79,27 +80,40 @@ func (m *moved) Tail(ctx context.Context, partition int, after uint64, fn func(u
 }
 
 func (m *moved) looked() {
+	if m.after > 0 {
+		m.after--
+		return
+	}
 	if move := m.move; move != nil {
 		m.move = nil
 		move()
 	}
 }
 
-// A writer moves a run from the tail to the view while both are read. The run is listed once.
+// A writer moves a run from the tail to the view while both are read. The run is listed once, whether it moves between
+// the two reads or after both.
 func TestReaderListsWhatMoves(t *testing.T) {
+	for after := range 2 {
+		testListed(t, after)
+	}
+}
+
+func testListed(t *testing.T, after int) {
+	t.Helper()
 	j, id := memory.New(), core.RunID{1}
 	lease, err := j.Acquire(t.Context(), 0, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := core.Entry{Run: id, Records: []core.Record{core.RunCreated{}}}
+	def := core.DefinitionID{1}
+	entry := core.Entry{Run: id, Records: []core.Record{core.RunCreated{Definition: def}}}
 	if err := j.Append(t.Context(), &journal.Batch{
 		Epoch: lease.Epoch, Seq: 1,
-		Entries: []core.Entry{entry},
+		Entries: []core.Entry{entry}, Definitions: []journal.Definition{{ID: def}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	m := &moved{Journal: j}
+	m := &moved{Journal: j, after: after}
 	m.move = func() {
 		v := &journal.View{
 			Runs:    []journal.RunRow{{ID: id, Phase: core.RunRunning, Applied: 1}},
@@ -111,7 +125,7 @@ func TestReaderListsWhatMoves(t *testing.T) {
 	}
 	page, err := testReader(m).List(t.Context(), journal.Query{})
 	if err != nil || len(page.Runs) != 1 || page.Runs[0].ID != id {
-		t.Errorf("listed %+v: %v", page.Runs, err)
+		t.Errorf("moved after %d more reads: listed %+v: %v", after, page.Runs, err)
 	}
 }
 

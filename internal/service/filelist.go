@@ -111,11 +111,10 @@ func (r *reader) newer(
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return nil, err
 		}
-		more := t.since(h.Applied)
-		if len(more) == 0 {
-			continue // the view has everything
+		h.Entries = append(h.Entries, t.since(h.Applied)...)
+		if len(h.Entries) == 0 {
+			continue // it was deleted meanwhile
 		}
-		h.Entries = append(h.Entries, more...)
 		if newer[id], err = r.row(ctx, id, t.partition, h); err != nil {
 			return nil, err
 		}

@@ -43,6 +43,9 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	}
 	req.WorkflowID, req.Key, req.At = r.WorkflowID, r.Key, core.Time(r.StartAt)
 	req.Actor, req.Reason = r.Actor, r.Reason
+	if q := r.Queue; q != nil {
+		req.Queue = core.RunQueue{Name: q.Name, Key: q.Key, Priority: q.Priority}
+	}
 	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}

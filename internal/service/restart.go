@@ -54,6 +54,9 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 		req.Reason = "as run " + run.ID.String()
 	}
 	req.Labels = run.Labels
+	if run.Admission != nil {
+		req.Queue = run.Admission.Queue
+	}
 	req.Keep, err = kept(f, r)
 	return req, err
 }

@@ -203,8 +203,11 @@ func same(a, b reflect.Value) bool {
 // checkNotHanging checks that an open run waits for something that can still happen.
 func (ch *checker) checkNotHanging(n *node, a *account) {
 	m := &a.model
-	if (m.pending && !m.closing) || m.paused != 0 {
-		return // it waits for the instant of its start, or for a resume
+	if m.inQueue() && m.paused == 0 {
+		ch.checkHeldRun(n, a)
+	}
+	if m.waitsForStart() || m.paused != 0 {
+		return // it waits for the instant of its start, for its queue, or for a resume
 	}
 	open := 0
 	for i := range m.steps {

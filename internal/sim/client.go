@@ -17,6 +17,9 @@ type clients struct {
 	count   int
 	waiting []*request // not answered yet
 	signals []request  // sent before; some are sent again
+
+	queues   random
+	queueing bool // clients start runs into queues
 }
 
 // request is one call of a client. The call carries its mark, so that the checker finds the request in the journal.
@@ -28,7 +31,11 @@ type request struct {
 	tries    int
 }
 
-func newClients(u *universe) *clients { return &clients{u: u} }
+func newClients(u *universe) *clients {
+	c := &clients{u: u, queues: newRandom(u.seed, 0x90e)}
+	c.queueing = c.queues.chance(0.4) || len(u.opt.RunQueues) > 0
+	return c
+}
 
 // plan puts what the clients will do on the agenda.
 func (c *clients) plan() {
@@ -160,6 +167,7 @@ func (c *clients) startSomeRun() {
 	if u.chance(0.3) {
 		s.Execution = c.limit()
 	}
+	s.Queue = c.runQueue()
 	r.call = &engine.Call{Op: engine.CallStart, Start: s}
 	c.send(r)
 	if u.chance(0.2) {

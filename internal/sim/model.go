@@ -20,6 +20,7 @@ type runModel struct {
 	startAt            core.Time
 	execution, limit   core.Time // the stored deadlines
 	limitAfter         bool
+	q                  queueModel
 	steps              []stepModel
 	last               core.Time
 	next               core.RunID
@@ -34,6 +35,7 @@ type runModel struct {
 	operated   bool
 	op         core.Op
 	reopened   bool
+	begins     bool
 	byTimer    bool // a timer caused at least a part of the entry
 	notByTimer bool // something other than a timer caused at least a part of it
 }
@@ -71,7 +73,7 @@ type attemptModel struct{ ready, started, ended core.Time }
 // entry.
 func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 	m.ch, m.a, m.at = b, a, e.At
-	m.operated, m.reopened, m.byTimer, m.notByTimer = false, false, false, false
+	m.operated, m.reopened, m.begins, m.byTimer, m.notByTimer = false, false, false, false, false
 	wanted := m.nextDue()
 	if len(e.Records) == 0 {
 		m.fail(Recorded, "an entry without records")
@@ -119,15 +121,15 @@ func (m *runModel) apply(rec core.Record) {
 	case core.RunCreated:
 		m.create(rec)
 	case core.RunStarted:
-		if !m.pending {
-			m.fail(Recorded, "the run starts twice")
+		m.leavePending(rec)
+		m.begins = true
+	case core.RunQueued:
+		m.enterQueue()
+	case core.RunHeld:
+		m.notByTimer = true
+		if !m.inQueue() {
+			m.fail(Limited, "a run is held that does not wait in its queue")
 		}
-		if rec.Deadline.At != m.limit {
-			m.fail(FixedDeadline, "the start moves the run's deadline from %s to %s",
-				offset(m.limit), offset(rec.Deadline.At))
-		}
-		m.checkTimer(m.startAt, "a delayed run starts")
-		m.pending = false
 	case core.RunStopping:
 		m.stops(rec)
 	case core.RunClosing:
@@ -185,9 +187,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.notByTimer = true
 	m.joinChain(rec.Chain)
 	m.createLabels(rec)
-	if rec.Deadline.After > 0 && rec.Deadline.At != max(m.at, rec.StartAt).Add(rec.Deadline.After) {
-		m.fail(FixedDeadline, "the run's deadline is %s", offset(rec.Deadline.At))
-	}
+	m.createInQueue(rec)
 	parent := m.ch.accounts[rec.Parent.Run]
 	if rec.Parent.Run == (core.RunID{}) || rec.Chain.Previous != (core.RunID{}) {
 		return
@@ -213,6 +213,7 @@ func (m *runModel) end(rec core.RunEnded) {
 	}
 	m.ends = append(m.ends, rec.Phase)
 	m.closed, m.closing, m.paused, m.next = true, false, 0, rec.Next
+	m.pending, m.q.waits, m.q.place = false, false, false
 	for i := range m.steps {
 		s := &m.steps[i]
 		if !s.closed && !s.dropped {
@@ -231,6 +232,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		// 5081106).
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}
+	m.reopenInQueue(rec)
 	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At

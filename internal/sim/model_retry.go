@@ -26,12 +26,13 @@ func (m *bodyModel) noteStopped(a *account, e core.Entry) {
 		switch rec := rec.(type) {
 		case core.StepEnded:
 			limit := policy.LimitNone
-			if rec.Failure != nil && rec.Phase == core.StepTimedOut {
+			if rec.Failure != nil {
 				limit = rec.Failure.Limit
 			}
-			byRun := limit == policy.LimitExecution || limit == policy.LimitRun
+			byRun := rec.Phase == core.StepTimedOut && (limit == policy.LimitExecution || limit == policy.LimitRun)
 			// A body that may still compensate has steps that end in their own way.
-			own := !byRun && rec.Reason != policy.ReasonCancelled && (limit != policy.LimitNone || rec.Phase == core.StepFailed)
+			own := !byRun && rec.Reason != policy.ReasonCancelled &&
+				(limit != policy.LimitNone || rec.Phase == core.StepFailed)
 			if byRun || ending && !byHand && !own {
 				m.stopped[rec.Step] = endedBadly(rec.Phase)
 			}

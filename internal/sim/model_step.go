@@ -24,6 +24,7 @@ func (m *runModel) applyStep(rec core.Record) {
 		s.held = rec.Held
 	case core.AttemptStarted:
 		m.steps[rec.Step].held = core.Held{}
+		m.steps[rec.Step].losses.apart = m.steps[rec.Step].losses.row >= 2
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
@@ -73,7 +74,7 @@ func (m *runModel) checkMayBegin(what string, spec *core.StepSpec) {
 	switch {
 	case m.closed:
 		m.fail(TerminalOnce, "%s in a run that has ended", what)
-	case m.pending && !m.closing:
+	case m.waitsForStart():
 		m.fail(Recorded, "%s before the run's start", what)
 	case m.paused != 0 && !m.closing:
 		m.fail(Recorded, "%s in a paused run", what)
@@ -221,6 +222,11 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if f != nil && f.Kind == policy.KindLost {
 		s.counted--
 	}
+	if s.kind == core.KindChild && f != nil && f.Kind == policy.KindCancelled && m.cancelled {
+		if child := m.ch.openEnd(s.last); child != nil && child.state.Parent.Close == core.ChildAbandon {
+			s.last = core.RunID{} // it goes on alone
+		}
+	}
 	m.countLoss(s, i, rec)
 	if n := len(s.attempts); n > 0 {
 		s.attempts[n-1].ended = m.at
@@ -278,7 +284,9 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 }
 
 func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
-	m.checkOperation(core.OpResume, "step "+m.name(i)+" is reset", core.OpRetryRun, core.OpRetryStep, core.OpNow)
+	if !m.begins { // a run that was opened again, and that its queue lets begin
+		m.checkOperation(core.OpResume, "step "+m.name(i)+" is reset", core.OpRetryRun, core.OpRetryStep, core.OpNow)
+	}
 	if m.op == core.OpNow && (rec.ScheduleToClose != s.toClose || rec.Deadline != s.deadline) {
 		m.fail(FixedDeadline, "the early end of a backoff moves the deadlines of step %s", m.name(i))
 	}
@@ -387,7 +395,9 @@ func (m *runModel) nextDue() core.Time {
 	switch {
 	case m.closed:
 		return 0
-	case m.pending && !m.closing:
+	case m.inQueue():
+		return m.runLimit()
+	case m.waitsForStart():
 		return policy.Earliest(m.startAt, m.runLimit())
 	}
 	at := m.runLimit()

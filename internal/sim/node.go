@@ -40,6 +40,7 @@ type node struct {
 
 	services  map[string]*serviceModel // what the checker knows of services, as the process counts them
 	foundOpen map[string]bool          // services whose breakers the process found open
+	runQueues map[string]*serviceModel // what the checker knows of the rates of queues of runs
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.

@@ -63,6 +63,7 @@ type losses struct {
 	row    int    // in a row
 	counts int    // those of them that count
 	others int    // those of them that the poisonous step has not caused
+	apart  bool   // the step was a suspect when its last attempt started
 	found  string // the heartbeat details that the attempt began with
 	last   string // the last ones
 }
@@ -121,10 +122,10 @@ func (m *runModel) checkStopped(s *stepModel, i int) {
 	}
 }
 
-// suspected reports whether the step of an attempt is a suspect.
+// suspected reports whether the step of an attempt was a suspect when that started. It may have ended since.
 func (ch *checker) suspected(tok core.Token) bool {
 	a := ch.accounts[tok.Run]
-	return a != nil && int(tok.Step) < len(a.model.steps) && a.model.steps[tok.Step].losses.row >= 2
+	return a != nil && int(tok.Step) < len(a.model.steps) && a.model.steps[tok.Step].losses.apart
 }
 
 // checkAlone checks that no other suspect is in the workers' hands.

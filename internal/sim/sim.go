@@ -37,6 +37,8 @@ type Options struct {
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
+	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.
+	RunQueues map[string]policy.QueueLimits
 }
 
 // Decision is what a body decided, before the engine gets it.

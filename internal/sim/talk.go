@@ -170,7 +170,7 @@ func answerText(output []byte, f *policy.Failure) string {
 type updateModel struct {
 	step     core.StepID
 	answered bool
-	at       core.Time // when it was answered
+	entry    int // the number of the entry that answered it
 	answer   string
 }
 
@@ -263,7 +263,7 @@ func (m *bodyModel) answer(a *account, rec core.UpdateAnswered) {
 	case up.answered:
 		m.u.violate(Talk, a.id, "update %s is answered twice", key)
 	default:
-		up.answered, up.at, up.answer = true, a.entries[len(a.entries)-1].At, answer
+		up.answered, up.entry, up.answer = true, len(a.entries), answer
 	}
 }
 
@@ -308,7 +308,7 @@ func (m *bodyModel) checkAnswered(a *account, e core.Entry, w *walk, mark string
 		if up.step == core.NoStep || a.state.Steps[up.step].Dropped || a.state.Steps[up.step].Key() != prefix+wait {
 			continue
 		}
-		if up.answered && up.at != e.At {
+		if up.answered && up.entry != len(a.entries) {
 			continue // by the end of the run, which an operator has opened again since
 		}
 		if want := w.talk.answers[prefix+wait]; !up.answered || up.answer != want {

@@ -49,7 +49,7 @@ func (ch *checker) checkRow(a *account, row *journal.RunRow) {
 	due := r.Wake()
 	if r.Phase.Closed() {
 		due = 0
-	} else if r.Active() {
+	} else if r.Active() || a.model.inQueue() || a.model.q.place {
 		due = journal.WakeActive
 	}
 	if !r.Phase.Closed() && row.Wake == journal.WakeSetAside && ch.appending.p.SetAside(a.id) != nil {

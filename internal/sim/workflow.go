@@ -114,6 +114,7 @@ func (g *flowGenerator) line(indent int, format string, args ...any) {
 func (g *flowGenerator) write() {
 	g.line(0, "pawl: 1")
 	g.line(0, "name: %s", workflowName(g.n))
+	g.queueText()
 	if g.again = g.chance(0.25); g.again {
 		g.line(0, "retry: %s", g.runRetry())
 	}
@@ -337,7 +338,9 @@ func (g *flowGenerator) retry() string {
 		"maxAttempts: " + attempts, "initialInterval: " + duration.Format(initial),
 		fmt.Sprintf("backoffCoefficient: %.2f", 1+2*g.Float64()),
 	}
-	if g.chance(0.5) {
+	if capped := g.chance(0.5); !capped && attempts == "unlimited" {
+		fields = append(fields, "maxInterval: 1h") // else its pauses grow to years, and no universe lasts that long
+	} else if capped {
 		longest := initial + g.span(time.Millisecond, 10*time.Minute).Truncate(time.Millisecond)
 		fields = append(fields, "maxInterval: "+duration.Format(longest))
 	}

@@ -28,6 +28,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 		Next: runText(r.Next), Notify: r.Notify,
 		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
 	}
+	t.queue(out)
 	if p := r.Published; p != nil {
 		out.State, out.StateAt = payload(p.Value), api.Time(p.At)
 	}
@@ -51,6 +52,23 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	}
 	out.Steps = t.steps()
 	return out
+}
+
+// queue adds what the run has to do with its queue.
+func (t *Trail) queue(out *api.Run) {
+	a := t.Run.Admission
+	if a == nil || a.Queue.Name == "" {
+		return
+	}
+	out.Queue = &api.RunQueue{Name: a.Queue.Name, Key: a.Queue.Key, Priority: a.Queue.Priority}
+	if !t.Run.InQueue() {
+		return
+	}
+	out.QueuedAt = api.Time(a.Entered)
+	if a.Held.Reason != core.HeldNone {
+		out.Held = heldBy(a.Held, api.Time(a.Since))
+		out.Message = out.Held.Why
+	}
 }
 
 // summary is the run as lists show it.
@@ -98,7 +116,7 @@ func (t *Trail) steps() []*api.Step {
 func (t *Trail) changed(rec core.Record) {
 	step := core.NoStep
 	switch rec := rec.(type) {
-	case core.SignalKept, core.BodyWaits, core.StatePublished, core.UpdateAnswered:
+	case core.SignalKept, core.BodyWaits, core.StatePublished, core.UpdateAnswered, core.RunHeld:
 		return
 	case core.UpdateAccepted:
 		step = rec.Step

@@ -172,6 +172,12 @@ func (t *Trail) runWhy() string {
 				first = s
 			}
 		}
+		// A body may have dealt with failures before the one that ended its run, which its error names.
+		for _, s := range causes {
+			if r.Failure != nil && strings.Contains(r.Failure.Message, fmt.Sprintf("step %q", s.Key())) {
+				first = s
+			}
+		}
 		return fmt.Sprintf("step %q %s: %s", first.Key(), strings.ReplaceAll(first.Phase.String(), "_", " "),
 			t.stepWhy(first))
 	}

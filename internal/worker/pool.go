@@ -25,6 +25,8 @@ type PoolConfig struct {
 	Slots map[string]int
 	// Queues are the task queues that the pool serves. Defaults to the unnamed one, which is the engine's own.
 	Queues []string
+	// AnyQueue makes the pool serve every task queue; Queues counts for nothing then.
+	AnyQueue bool
 	// Reporter takes the reports. Required.
 	Reporter Reporter
 	// Now is the clock of the engine that hands out the tasks. It gives the instants of signs of life, and tells how
@@ -103,7 +105,8 @@ func defaultSlots(name string, executor Executor) int {
 // attempt.
 func (p *Pool) Slots(queue, taskType string) int {
 	n, known := p.slots[taskType]
-	if !known || !slices.Contains(p.cfg.Queues, queue) || p.drained.Load() || p.closing.Load() {
+	served := p.cfg.AnyQueue || slices.Contains(p.cfg.Queues, queue)
+	if !known || !served || p.drained.Load() || p.closing.Load() {
 		return 0
 	}
 	return n

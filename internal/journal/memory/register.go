@@ -13,5 +13,5 @@ func init() {
 			return nil, err
 		}
 		return NewPartitions(max(partitions, 1)), nil
-	})
+	}, nil)
 }

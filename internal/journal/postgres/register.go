@@ -10,6 +10,8 @@ func init() {
 	for _, scheme := range []string{"postgres", "postgresql"} {
 		journal.Register(scheme, func(ctx context.Context, rest string) (journal.Journal, error) {
 			return Open(ctx, scheme+":"+rest)
+		}, func(ctx context.Context, rest string) (journal.Journal, error) {
+			return OpenReadOnly(ctx, scheme+":"+rest)
 		})
 	}
 }

@@ -13,5 +13,11 @@ func init() {
 			return nil, err
 		}
 		return Open(path, Options{Partitions: partitions})
+	}, func(_ context.Context, name string) (journal.Journal, error) {
+		path, _, err := journal.SplitPartitions(name)
+		if err != nil {
+			return nil, err
+		}
+		return OpenReadOnly(path)
 	})
 }

@@ -228,6 +228,10 @@ func (d *drawing) header(r *api.Run) {
 		Add(screen.Dim, Short(r.Run)).Add(screen.Plain, "  ")
 	line = line.Add(runStyle(r), runPhase(r))
 	switch {
+	case r.Held != nil:
+		line = line.Add(screen.Warn, " is "+screen.Clean(r.Held.Why))
+	case r.QueuedAt != 0:
+		line = line.Add(screen.Plain, " waits for its queue")
 	case r.Phase == api.RunPending:
 		line = line.Add(screen.Plain, " starts in "+screen.Left(r.StartAt.Sub(d.now)))
 	case r.Phase.Closed():

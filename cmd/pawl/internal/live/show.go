@@ -115,7 +115,14 @@ func (d *drawing) facts(r *api.Run) {
 	if w := r.Dialect; w != nil && !r.Phase.Closed() {
 		fact("status", w.Status+" in "+w.System)
 	}
+	if q := r.Queue; q != nil {
+		fact("queue", screen.Clean(queueText(q)))
+	}
 	switch {
+	case r.Held != nil:
+		fact("held", screen.Clean(r.Held.Why)+", for "+screen.For(d.now.Sub(r.Held.Since)))
+	case r.QueuedAt != 0:
+		fact("waits", "for its queue since "+Local(r.QueuedAt))
 	case r.Phase == api.RunPending:
 		fact("starts", Local(r.StartAt))
 	case r.StartAt != 0 && r.StartedAt != 0:
@@ -140,6 +147,18 @@ func (d *drawing) facts(r *api.Run) {
 		d.add(head, screen.Line{}.Add(screen.Dim, "  "+screen.Pad("why", 10)).Add(runStyle(r), why))
 	}
 	d.add(head, nil)
+}
+
+// queueText is the queue of a run, with its key and priority there.
+func queueText(q *api.RunQueue) string {
+	text := q.Name
+	if q.Key != "" {
+		text += fmt.Sprintf(", key %q", q.Key)
+	}
+	if q.Priority != 0 {
+		text += fmt.Sprintf(", priority %d", q.Priority)
+	}
+	return text
 }
 
 // amountOf is a deadline's length, and where it was set.

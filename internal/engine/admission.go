@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// admissions are the open runs of queues: those that wait to begin, and those that have places. All of them stay in
+// memory, so that each place is counted. The limiter counts the places of all partitions of the process.
+//
+// A place that a run has left is free when the run's end is durable. Otherwise a run of another partition could begin
+// with it, and after a crash both would be open.
+type admissions struct {
+	limiter *limiter
+	client  *matcherClient
+	tickets map[core.RunID]*ticket // of runs whose queues have limits
+	asking  []*run                 // runs that ask their queues when the input at hand is done
+	loading bool                   // the limiter waits until all places of this partition are counted
+}
+
+// admissionTask takes the place of a task type where the limiter wakes a partition for a run.
+const admissionTask = "admission of a run"
+
+// startLoad tells the limiter that not all places of this partition are counted. Until finishLoad, no queue of runs
+// admits any.
+func (a *admissions) startLoad() {
+	if !a.loading {
+		a.loading = true
+		a.limiter.startLoad()
+	}
+}
+
+// forget takes all runs from the limiter.
+func (a *admissions) forget() {
+	for _, t := range a.sorted() {
+		a.limiter.leave(t, 0)
+	}
+	a.tickets, a.asking = make(map[core.RunID]*ticket), nil
+}
+
+// leaveWaiting takes the runs that wait from the limiter, because the partition ends. Places stay taken: this process
+// does not know what becomes of these runs.
+func (a *admissions) leaveWaiting() {
+	for _, t := range a.sorted() {
+		if !t.running {
+			delete(a.tickets, t.token.Run)
+			a.limiter.leave(t, 0)
+		}
+	}
+}
+
+func (a *admissions) sorted() []*ticket {
+	all := make([]*ticket, 0, len(a.tickets))
+	for _, t := range a.tickets {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, (*ticket).compare)
+	return all
+}
+
+// compare orders tickets by age.
+func (t *ticket) compare(o *ticket) int {
+	return cmp.Or(cmp.Compare(t.order, o.order), bytes.Compare(t.token.Run[:], o.token.Run[:]))
+}
+
+// finishLoad tells the limiter that all places of this partition are counted: the active runs were read, and those
+// that were restored are recovered.
+func (p *Partition) finishLoad() {
+	if p.admissions.loading && p.residents.activeRead && p.residents.restored.len() == 0 {
+		p.admissions.loading = false
+		p.admissions.limiter.finishLoad(p.admissions.client)
+	}
+}
+
+// followQueue keeps what the limiter knows of a run in line with its state, after each entry.
+func (p *Partition) followQueue(r *run) {
+	s := r.state
+	if s.Admission == nil || s.Phase.Closed() {
+		return // of one that has closed, p.closed takes care
+	}
+	t := p.admissions.tickets[r.id()]
+	switch waits := s.InQueue() && s.PausedAt == 0; {
+	case waits && t == nil:
+		p.admissions.asking = append(p.admissions.asking, r)
+	case s.HasPlace() && t == nil:
+		p.takePlace(r)
+	case t != nil && !waits && !s.HasPlace():
+		p.leaveQueue(r) // it is paused, or ends before it has begun
+	}
+}
+
+// queueBound returns the limits of a run's queue; none: nothing bounds the run. Retries and breakers are about
+// attempts.
+func (p *Partition) queueBound(r *run) []bound {
+	var ofDef map[string]*policy.QueueLimits
+	if def := r.state.Attached(); def != nil {
+		ofDef = def.Queues
+	}
+	name := r.state.Admission.Queue.Name
+	l, since := limitsOf(p.cfg.Queues, ofDef, name, r)
+	if l == nil {
+		return nil
+	}
+	own := *l
+	own.Retries, own.Breaker = policy.Rate{}, policy.Breaker{}
+	if own.Zero() {
+		return nil
+	}
+	return []bound{{place{runs: true, name: name}, &own, since}}
+}
+
+// newTicket makes a run known to the limiter; nil: nothing bounds it.
+func (p *Partition) newTicket(r *run) *ticket {
+	bounds := p.queueBound(r)
+	if bounds == nil {
+		return nil
+	}
+	a := r.state.Admission
+	t := &ticket{
+		token: core.Token{Run: r.id(), Step: core.NoStep}, client: p.admissions.client,
+		queue: queueKey{queue: a.Queue.Name, taskType: admissionTask},
+		prio:  a.Queue.Priority, order: uint64(max(a.Entered, 1)),
+	}
+	p.admissions.tickets[r.id()] = t
+	p.admissions.limiter.ticket(t, a.Queue.Key, bounds, core.Held{}, 0, p.now)
+	return t
+}
+
+// takePlace counts the place of a run that was admitted before.
+func (p *Partition) takePlace(r *run) {
+	if t := p.newTicket(r); t != nil {
+		p.admissions.limiter.takePlace(t)
+	}
+}
+
+// askQueues lets the runs that have come to their queues ask for admission.
+func (p *Partition) askQueues() {
+	for len(p.admissions.asking) > 0 {
+		r := p.admissions.asking[0]
+		p.admissions.asking = p.admissions.asking[1:]
+		waits := r.aside == nil && p.residents.runs[r.id()] == r && r.state.InQueue() && r.state.PausedAt == 0
+		if !waits || p.admissions.tickets[r.id()] != nil {
+			continue
+		}
+		if t := p.newTicket(r); t != nil {
+			p.askQueue(r, t)
+		} else {
+			_ = p.advance(r, nil, core.Admitted{})
+		}
+	}
+}
+
+// askQueue asks the limiter to admit a run. If it does not, the reason is recorded.
+func (p *Partition) askQueue(r *run, t *ticket) {
+	held, ok := p.admissions.limiter.start(t, p.now)
+	switch {
+	case !ok && held.Reason != core.HeldNone:
+		p.recordRunHeld(r, held)
+	case !ok: // not all places are counted yet
+	case p.advance(r, nil, core.Admitted{}) != nil: // a limit of the run is due, which ends it
+		if p.admissions.tickets[r.id()] == t {
+			delete(p.admissions.tickets, r.id())
+		}
+		p.admissions.limiter.undo(t)
+	}
+}
+
+func (p *Partition) recordRunHeld(r *run, held core.Held) {
+	if r.state.HeldNow() != held {
+		_ = p.advance(r, nil, core.NotAdmitted{Held: held})
+	}
+}
+
+// takeRunTurn lets a run begin whose turn it is.
+func (p *Partition) takeRunTurn(t *ticket) {
+	if r := p.residents.runs[t.token.Run]; r != nil && p.admissions.tickets[t.token.Run] == t {
+		p.askQueue(r, t)
+	}
+}
+
+// noticeRun records that a run is held for another reason now.
+func (p *Partition) noticeRun(n notice) {
+	r := p.residents.runs[n.token.Run]
+	if r != nil && p.admissions.tickets[n.token.Run] == n.ticket && !n.ticket.running {
+		p.recordRunHeld(r, n.held)
+		p.settle()
+	}
+}
+
+// leaveQueue takes a run from the limiter that does not go on now: it is paused, ends without a place, or is set aside.
+func (p *Partition) leaveQueue(r *run) {
+	if t := p.admissions.tickets[r.id()]; t != nil {
+		delete(p.admissions.tickets, r.id())
+		p.admissions.limiter.leave(t, p.now)
+	}
+}
+
+// freePlace frees the place of a run that has ended, when its end is durable.
+func (p *Partition) freePlace(r *run) {
+	t := p.admissions.tickets[r.id()]
+	if t == nil {
+		return
+	}
+	if !t.running {
+		p.leaveQueue(r)
+		return
+	}
+	delete(p.admissions.tickets, r.id())
+	p.pipeline.open.freed = append(p.pipeline.open.freed, t)
+}

@@ -1,0 +1,65 @@
+// Package fake is the door through which package pawltest puts fakes in the place of what workflows call: functions of
+// steps, handlers, the workflows of child runs. An engine takes its fakes from the context with which it is opened, so
+// that the root package has nothing of this in what users see.
+package fake
+
+import (
+	"context"
+	"reflect"
+)
+
+// Kind is what a fake stands in for.
+type Kind int
+
+// The kinds.
+const (
+	Step  Kind = iota // the function of a step, named by the step's key
+	Call              // a handler
+	Child             // a workflow whose runs begin as children, or which has no function here
+)
+
+// Target is something that a fake may stand in for.
+type Target struct {
+	Kind    Kind
+	Name    string       // the step's key, or the name of the handler or the workflow
+	Run     string       // the run; of a Child: the child run
+	In, Out reflect.Type // what the code that asks for it gives and wants; nil: not known
+}
+
+// Func stands in for a function. in decodes the input into the value that v points to; for a step there is none.
+type Func func(ctx context.Context, in func(v any) error) (any, error)
+
+// Table has the fakes of an engine. Its methods are called from many goroutines, and must not call the engine.
+type Table interface {
+	// Find returns what stands in for the target, and notes that it was asked for; nil: nothing does. For a child run
+	// the answer is always the first one.
+	Find(t Target) Func
+	// Has reports whether something stands in for the target, without noting anything.
+	Has(t Target) bool
+	// Asked notes that a body calls a handler or begins a child run in the step of that name. It returns an error if a
+	// fake of the target has other types.
+	Asked(step string, t Target) error
+	// StandsIn reports whether Find has returned what stands in for the workflow of a run.
+	StandsIn(run string) bool
+	// Attach gives the table its engine, before runs go on.
+	Attach(e Engine)
+}
+
+// Engine is what a table can ask of its engine.
+type Engine struct {
+	// Serve makes the engine execute calls of a handler on every task queue, also if the program does not serve it.
+	Serve func(handler string) error
+	// Registered tells the engine that something stands in for another workflow.
+	Registered func()
+}
+
+type key struct{}
+
+// With returns a context with which an engine is opened that has fakes.
+func With(ctx context.Context, t Table) context.Context { return context.WithValue(ctx, key{}, t) }
+
+// From returns the fakes of a context; nil: it has none.
+func From(ctx context.Context) Table {
+	t, _ := ctx.Value(key{}).(Table)
+	return t
+}

@@ -1,0 +1,218 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/pawltest"
+)
+
+// bills returns a workflow whose runs take a minute each, and what they did.
+func bills(g *gauge, opts ...pawl.Option) *pawl.Workflow[string, string] {
+	return pawl.Define("bill", func(ctx pawl.Context, key string) (string, error) {
+		return pawl.Step(ctx, "work", func(context.Context) (string, error) {
+			g.run(key, time.Minute)
+			return key, nil
+		})
+	}, opts...)
+}
+
+func queueConfig(l pawl.QueueLimits, w ...pawl.Definition) pawl.Config {
+	return pawl.Config{Workflows: w, Queues: map[string]pawl.QueueLimits{"bills": l}}
+}
+
+// TestRunQueue: runs are accepted at once and begin as their queue admits them.
+func TestRunQueue(t *testing.T) {
+	var g gauge
+	w := bills(&g, pawl.RunQueue("bills", 0))
+	cfg := queueConfig(pawl.QueueLimits{Concurrency: 3, PerKey: 2}, w)
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		begin := time.Now()
+		var all []pawl.Run[string]
+		for i := range 12 {
+			key := []string{"a", "a", "a", "b"}[i%4]
+			r, err := w.Start(t.Context(), e, fmt.Sprint(i), key, pawl.InQueue("", key, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, r)
+		}
+		if time.Since(begin) != 0 {
+			t.Errorf("the starts took %s", time.Since(begin))
+		}
+		for _, r := range all {
+			if _, err := r.Result(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if g.most[""] != 3 || g.most["a"] != 2 || g.most["b"] != 1 {
+			t.Errorf("at once: %v", g.most)
+		}
+	})
+}
+
+// TestHeldRun shows a run that is held: what explains it, what it can be told, and that its own limit counts from its
+// beginning.
+func TestHeldRun(t *testing.T) {
+	var g gauge
+	w := bills(&g, pawl.RunTimeout("90s"))
+	pawltest.RunWith(t, queueConfig(pawl.QueueLimits{Concurrency: 1}, w), func(t *testing.T, e *pawltest.Env) {
+		start := func(id string, opts ...pawl.StartOption) pawl.Run[string] {
+			r, err := w.Start(t.Context(), e, id, id, append(opts, pawl.InQueue("bills", "", 0))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		first, second, third := start("1"), start("2"), start("3")
+		if again := start("2", pawl.UseExisting()); again.ID != second.ID || !again.Existing {
+			t.Errorf("UseExisting: %+v", again)
+		}
+		if _, err := w.Start(t.Context(), e, "2", "2"); !errors.Is(err, pawl.ErrConflict) {
+			t.Errorf("its workflow id is used: %v", err)
+		}
+		held, err := e.Explain(t.Context(), second.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const why = "held by queue bills: as many as may run at once do"
+		if held.Phase != pawl.PhasePending || held.Held != why || held.QueuedAt.IsZero() || !held.StartedAt.IsZero() {
+			t.Errorf("%s since %s: %q", held.Phase, held.QueuedAt, held.Held)
+		}
+		list, err := e.ListRuns(t.Context(), pawl.Query{WorkflowID: "2"})
+		if err != nil || len(list) != 1 || list[0].Held != why || list[0].Problem != "" {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if err := third.Cancel(t.Context(), "not needed"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := third.Result(t.Context()); !errors.Is(err, pawl.ErrCancelled) {
+			t.Errorf("a held run that is cancelled: %v", err)
+		}
+		for _, r := range []pawl.Run[string]{first, second} { // the second one needs 2 minutes and may take 90 seconds
+			if _, err := r.Result(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if !slices.Equal(g.order, []string{"1", "2"}) {
+			t.Errorf("they began as %q", g.order)
+		}
+	})
+}
+
+// TestRunQueueOrder: the highest priority goes first, then the first come.
+func TestRunQueueOrder(t *testing.T) {
+	var g gauge
+	w := bills(&g)
+	cfg := queueConfig(pawl.QueueLimits{Rate: pawl.Rate{N: 1, Per: time.Hour}}, w)
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		var last pawl.Run[string]
+		for i, priority := range []int32{0, 0, 5, -1, 5} {
+			key := fmt.Sprint(i)
+			r, err := w.Start(t.Context(), e, key, key, pawl.InQueue("bills", "", priority))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if priority < 0 {
+				last = r
+			}
+			<-time.After(time.Second)
+		}
+		begin := time.Now()
+		if _, err := last.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The last one begins after four hours.
+		if took := time.Since(begin).Round(time.Minute); took != 4*time.Hour+time.Minute {
+			t.Errorf("five runs took %s", took)
+		}
+		if got := strings.Join(g.order, " "); got != "0 2 4 1 3" {
+			t.Errorf("they began as %s", got)
+		}
+	})
+}
+
+// TestChainInQueue: a run that continues as new keeps its place.
+func TestChainInQueue(t *testing.T) {
+	var order []string
+	loop := pawl.Define("loop", func(ctx pawl.Context, n int) (string, error) {
+		order = append(order, fmt.Sprint("loop ", n))
+		if err := pawl.Sleep(ctx, "nap", time.Minute); err != nil {
+			return "", err
+		}
+		if n < 2 {
+			return "", pawl.ContinueAsNew(ctx, n+1)
+		}
+		return "done", nil
+	}, pawl.RunQueue("bills", 0))
+	other := pawl.Define("other", func(pawl.Context, int) (string, error) {
+		order = append(order, "other")
+		return "", nil
+	}, pawl.RunQueue("bills", 100))
+	cfg := queueConfig(pawl.QueueLimits{Concurrency: 1}, loop, other)
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		if _, err := loop.Start(t.Context(), e, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		r, err := other.Start(t.Context(), e, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		seen := slices.Compact(order) // a body may be called again
+		if got := strings.Join(seen, ", "); got != "loop 0, loop 1, loop 2, other" {
+			t.Errorf("they began as %s", got)
+		}
+	})
+}
+
+// TestChildInQueue: a child run waits in the queue of its workflow, under the key of its step.
+func TestChildInQueue(t *testing.T) {
+	var g gauge
+	w := bills(&g, pawl.RunQueue("bills", 0))
+	parent := pawl.Define("parent", func(ctx pawl.Context, n int) (string, error) {
+		var all []*pawl.Future[string]
+		for i := range n {
+			key := fmt.Sprint(i % 2)
+			all = append(all, pawl.ChildAsync(ctx, fmt.Sprint("child-", i), w, key, pawl.Key(key)))
+		}
+		_, err := pawl.AllOf(ctx, all...)
+		return "", err
+	})
+	cfg := queueConfig(pawl.QueueLimits{PerKey: 1}, w, parent)
+	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
+		r, err := parent.Start(t.Context(), e, "", 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g.most["0"] != 1 || g.most["1"] != 1 || g.most[""] != 2 {
+			t.Errorf("at once: %v", g.most)
+		}
+	})
+}
+
+// TestKeyWithoutQueue: what has no effect is refused.
+func TestKeyWithoutQueue(t *testing.T) {
+	var g gauge
+	w := bills(&g)
+	pawltest.RunWith(t, queueConfig(pawl.QueueLimits{}, w), func(t *testing.T, e *pawltest.Env) {
+		_, err := w.Start(t.Context(), e, "", "", pawl.InQueue("", "acme", 0))
+		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "no queue") {
+			t.Errorf("a key without a queue: %v", err)
+		}
+		if err := bills(&g, pawl.RunQueue("", 0)).Err(); err == nil || !strings.Contains(err.Error(), "run queue") {
+			t.Errorf("a queue without a name: %v", err)
+		}
+	})
+}
