@@ -17,10 +17,14 @@ func init() {
 	addDialect("A2", aetherFilter)
 	addDialect("A3", aetherExpression)
 	addDialect("A4", aetherInProgress)
+	addDialect("A4", aetherInProgressPaused)
 	addDialect("A5", aetherExhausted)
+	addDialect("A5", aetherExhaustedInDag)
 	addDialect("A6", aetherUnits)
 	addDialect("A7", aetherSuspended)
+	addDialect("A7", aetherTimeoutInDag)
 	addDialect("A8", aetherResume)
+	addDialect("A8", aetherResumeTwice)
 	addDialect("A9", aetherIdempotent)
 	addDialect("A11", aetherWorkflowTimeout)
 	addDialect("A12", aetherDeadlineReused)
@@ -147,6 +151,27 @@ func aetherInProgress(t *testing.T) {
 	})
 }
 
+// aetherInProgressPaused: while the run is paused no attempt begins, so the task is seen between two of them. It has not
+// ended then, whatever its last attempt did.
+func aetherInProgressPaused(t *testing.T) {
+	c := aetherFlow(t, "", `{"name": "flaky", "template": "work", "retry": {"limit": 2}}`, "")
+	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError}, ok}}, func(s *stage) {
+		s.pass(500 * time.Millisecond)
+		s.operate(core.Operation{Op: core.OpPause, Step: core.NoStep})
+		s.pass(time.Minute)
+		r := s.run()
+		step, _ := r.Lookup("flaky")
+		if step.Phase != core.StepBackingOff || aether.TaskPhase(step) != "Ready" || aether.Status(r) != "Running" {
+			t.Errorf("the step is %s, the task %s, the workflow %s", step.Phase, aether.TaskPhase(step),
+				aether.Status(r))
+		}
+		s.operate(core.Operation{Op: core.OpResume, Step: core.NoStep})
+	}, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		s.wantAttempts("flaky@0ms-1s error", "flaky@1m500ms-1m500ms ok")
+	})
+}
+
 func aetherExhausted(t *testing.T) {
 	tasks := func(extra string) string {
 		return `{"name": "doomed", "template": "work", "retry": {"limit": 2,
@@ -167,6 +192,33 @@ func aetherExhausted(t *testing.T) {
 				}
 			})
 	}
+}
+
+// aetherContinueOnOfDag: what a dag says holds for all of its tasks, but for those that say it themselves.
+func aetherContinueOnOfDag(t *testing.T, ending, own string, tries []try, task, dag string) {
+	t.Helper()
+	c := aetherFlow(t, "", `{"name": "sub", "template": "inner"}`, `, {"dag": {"name": "inner",
+    "continueOn": {"`+ending+`": true}, "tasks": [{"name": "bad", "template": "work", "timeout": "5s"`+own+`},
+    {"name": "after", "template": "work", "dependencies": ["bad"]}]}}`)
+	perform(t, c, map[string][]try{"bad": tries}, nil, func(s *stage, r *core.Run) {
+		after := s.played["after"] == 1
+		if sub, _ := r.Lookup("sub"); aether.TaskPhase(sub) != dag || after != (dag == "Succeeded") {
+			t.Errorf("%s%s: after a task that is %s the dag is %s, and its next task began: %v", ending, own, task,
+				aether.TaskPhase(sub), after)
+		}
+	}, across)
+}
+
+func aetherExhaustedInDag(t *testing.T) {
+	aetherContinueOnOfDag(t, "failed", "", []try{failed}, "Failed", "Succeeded")
+	aetherContinueOnOfDag(t, "error", "", []try{failed}, "Failed", "Failed")
+	aetherContinueOnOfDag(t, "error", "", []try{broken}, "Error", "Succeeded")
+	aetherContinueOnOfDag(t, "failed", `, "continueOn": {"error": true}`, []try{failed}, "Failed", "Failed")
+}
+
+func aetherTimeoutInDag(t *testing.T) {
+	aetherContinueOnOfDag(t, "timeout", "", []try{hangs}, "Timeout", "Succeeded")
+	aetherContinueOnOfDag(t, "failed", "", []try{hangs}, "Timeout", "Error")
 }
 
 func aetherUnits(t *testing.T) {
@@ -239,6 +291,30 @@ func aetherResume(t *testing.T) {
 		s.wantAttempts("finish@1s-1m1s ok")
 		if len(s.seen) == 1 && !strings.Contains(string(s.seen[0].Payload), "ada") {
 			t.Errorf("the payload did not arrive: %s", s.seen[0].Payload)
+		}
+	})
+}
+
+// aetherResumeTwice: a second resume of a task does nothing, neither to it nor to another task that suspends after it.
+func aetherResumeTwice(t *testing.T) {
+	c := aetherFlow(t, "", `{"name": "approve", "executor": {"type": "wait"}},
+{"name": "confirm", "timeout": "5m", "executor": {"type": "wait"}, "dependencies": ["approve"],
+    "continueOn": {"timeout": true}},
+{"name": "finish", "template": "work", "dependencies": ["confirm"], "arguments": {"parameters": [
+    {"name": "by", "value": "{{tasks.approve.outputs.parameters.by}} {{tasks.confirm.phase}}"}]}}`, "")
+	perform(t, c, nil, func(s *stage) {
+		s.pass(time.Second)
+		for _, by := range []string{"ada", "bob", "eve"} {
+			s.send("resume.approve", `{"by": "`+by+`"}`)
+			s.pass(time.Second)
+		}
+		if step, known := s.run().Lookup("confirm"); !known || aether.TaskPhase(step) != "Suspended" {
+			t.Error("a second resume of one task resumed another one")
+		}
+	}, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		if got := aetherGiven(t, s); got != `finish {"by":"ada Timeout"}` {
+			t.Errorf("what follows was given %s", got)
 		}
 	})
 }
