@@ -316,6 +316,9 @@ func aetherResumeTwice(t *testing.T) {
 		if got := aetherGiven(t, s); got != `finish {"by":"ada Timeout"}` {
 			t.Errorf("what follows was given %s", got)
 		}
+		if step, _ := r.Lookup("approve"); string(step.Output) != `{"by": "ada"}` {
+			t.Errorf("the task's payload is %s", step.Output)
+		}
 	})
 }
 
