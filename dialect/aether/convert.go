@@ -134,8 +134,8 @@ func (s *scope) input() tree.Value {
 	return flow.V(input)
 }
 
-// only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name. What a
-// loop returns is the run's output.
+// only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name. What
+// a loop returns is the run's output.
 func (s *scope) only() {
 	k := &task{name: s.t.name, template: s.t.name, in: flow.V(map[string]any{})}
 	for _, p := range s.w.arguments {

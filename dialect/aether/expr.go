@@ -171,8 +171,8 @@ func (t *template) has(name string) bool {
 	return slices.ContainsFunc(t.tasks, func(k *task) bool { return k.name == name })
 }
 
-// ownOutput is an output parameter of the attempt that a retry's expression judges. It is nil where the attempt returned
-// none, as after a timeout.
+// ownOutput is an output parameter of the attempt that a retry's expression judges. It is nil where the attempt
+// returned none, as after a timeout.
 func (s *scope) ownOutput(rest []string, at tree.Pos) string {
 	if known := s.self.declared; known != nil && !slices.Contains(known, rest[0]) {
 		s.file.Fail(at, nearest.Hint(rest[0], known), "the task has no output %q", rest[0])

@@ -28,8 +28,8 @@ func (s *scope) hooks() {
 	})
 }
 
-// hookOf is a hook of Aether, the condition under which it runs, where it stands in a flow, and its name there: where it
-// is not Aether's, since a flow names its own hooks so.
+// hookOf is a hook of Aether, the condition under which it runs, where it stands in a flow, and its name there: where
+// it is not Aether's, since a flow names its own hooks so.
 type hookOf struct {
 	name, when string
 	to         *[]*flow.Step

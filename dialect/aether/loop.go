@@ -149,7 +149,8 @@ func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	failed := "(" + first + `.phase != "succeeded" ? ` + first + " : " + rest + ").failure"
 	place := s.file.Place(t.in.Get("repeatCondition").Pos())
 	child.doc.Steps = append(child.doc.Steps, &flow.Step{
-		Place: place, Name: again, Needs: []string{call.name}, When: flow.V("(" + test + ") && input.index + 1 < " + bound),
+		Place: place, Name: again, Needs: []string{call.name},
+		When:       flow.V("(" + test + ") && input.index + 1 < " + bound),
 		ContinueOn: endings,
 		Action:     &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(input)},
 	}, &flow.Step{

@@ -48,7 +48,8 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 		Name: inner.names.Name("phase"), Needs: []string{name}, Place: s.file.Place(v.Pos()),
 		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
 		Action: &flow.Fail{
-			Kind:    flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + kindOf(ended+".failure") + " }}"),
+			Kind: flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` +
+				kindOf(ended+".failure") + " }}"),
 			Type:    flow.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
 			Message: flow.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
 			Code:    flow.V("${{ " + ended + ".failure?.code ?? 0 }}"),

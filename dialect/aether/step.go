@@ -54,8 +54,8 @@ func (s *scope) step(k *task) {
 	s.doc.Steps = append(s.doc.Steps, step)
 }
 
-// place is where a task stands, or where the template stands that calls a task which nobody wrote: a loop's body, and an
-// entrypoint that is not a dag.
+// place is where a task stands, or where the template stands that calls a task which nobody wrote: a loop's body, and
+// an entrypoint that is not a dag.
 func (s *scope) place(k *task) tree.Pos {
 	if at := k.in.Pos(); at.Line > 0 {
 		return at

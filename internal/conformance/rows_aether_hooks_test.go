@@ -148,9 +148,13 @@ func aetherAnswersSuspended(t *testing.T) {
 		want   string
 		took   time.Duration
 	}{
-		"resumed":       {asks, resume, `next {"by":"ada","phase":"Succeeded"}`, 2 * time.Minute},
-		"timed out":     {asks, nil, `next {"by":"{{tasks.ask.outputs.parameters.by}}","phase":"Timeout"}`, 30 * time.Minute},
-		"not suspended": {map[string][]try{"ask": {{output: `{"by": "eve"}`}}}, nil, `next {"by":"eve","phase":"Succeeded"}`, 0},
+		"resumed": {asks, resume, `next {"by":"ada","phase":"Succeeded"}`, 2 * time.Minute},
+		"timed out": {
+			asks, nil, `next {"by":"{{tasks.ask.outputs.parameters.by}}","phase":"Timeout"}`, 30 * time.Minute,
+		},
+		"not suspended": {
+			map[string][]try{"ask": {{output: `{"by": "eve"}`}}}, nil, `next {"by":"eve","phase":"Succeeded"}`, 0,
+		},
 	} {
 		t.Run("answer/"+name, func(t *testing.T) {
 			perform(t, aetherSuspender(t), test.script, test.act, func(s *stage, r *core.Run) {

@@ -96,7 +96,8 @@ func aetherExpression(t *testing.T) {
 	aetherTask(t, retry("tasks.work.outputs.parameters.state.now == 'busy'"), []try{busy, broken}, 2, "Error")
 	// An executor without a code of its own has those of Aether.
 	aetherTask(t, retry("tasks.work.code == 2"), []try{{kind: policy.KindFailed}, {kind: policy.KindError}}, 2, "Error")
-	aetherTask(t, retry("tasks.work.code == 3"), []try{{kind: policy.KindError}, {kind: policy.KindFailed}}, 2, "Failed")
+	aetherTask(t, retry("tasks.work.code == 3"), []try{{kind: policy.KindError}, {kind: policy.KindFailed}}, 2,
+		"Failed")
 	aetherTask(t, retry("tasks.work.code == 4"), []try{{kind: policy.KindTimeout}, {kind: policy.KindFailed}}, 2,
 		"Failed")
 	// An expression that is empty is one that is left out: the default filter holds.
@@ -151,8 +152,8 @@ func aetherInProgress(t *testing.T) {
 	})
 }
 
-// aetherInProgressPaused: while the run is paused no attempt begins, so the task is seen between two of them. It has not
-// ended then, whatever its last attempt did.
+// aetherInProgressPaused: while the run is paused no attempt begins, so the task is seen between two of them. It has
+// not ended then, whatever its last attempt did.
 func aetherInProgressPaused(t *testing.T) {
 	c := aetherFlow(t, "", `{"name": "flaky", "template": "work", "retry": {"limit": 2}}`, "")
 	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError}, ok}}, func(s *stage) {

@@ -235,8 +235,8 @@ func stevoraOnce(t *testing.T) {
 		})
 }
 
-// stevoraReportedTwice delivers the failure of the first attempt again and again, while the retry is pending and while it
-// runs. That failure is what schedules the retry: it does so once, and ends no other attempt.
+// stevoraReportedTwice delivers the failure of the first attempt again and again, while the retry is pending and while
+// it runs. That failure is what schedules the retry: it does so once, and ends no other attempt.
 func stevoraReportedTwice(t *testing.T) {
 	perform(t, stevoraTask(t, `{"maxAttempts": 3}`), map[string][]try{"work": {failed, {run: time.Minute}}},
 		func(s *stage) {

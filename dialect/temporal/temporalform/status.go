@@ -26,9 +26,9 @@ func Status(r *core.Run) string {
 	}
 }
 
-// StepStatus is Temporal's word for an activity: SCHEDULED, STARTED, or one of the ends COMPLETED, FAILED, TIMED_OUT and
-// CANCELED; "" for a step that was skipped, since Temporal would never have scheduled it. One that waits for its next
-// attempt is SCHEDULED.
+// StepStatus is Temporal's word for an activity: SCHEDULED, STARTED, or one of the ends COMPLETED, FAILED, TIMED_OUT
+// and CANCELED; "" for a step that was skipped, since Temporal would never have scheduled it. One that waits for its
+// next attempt is SCHEDULED.
 func StepStatus(s *core.Step) string {
 	switch s.Phase {
 	case core.StepRunning, core.StepSuspended:
@@ -70,8 +70,8 @@ func RetryState(s *core.Step) string {
 	}
 }
 
-// TimeoutType is Temporal's word for the timeout that ended an activity; "" where none did. An activity without time for
-// its next attempt ends with SCHEDULE_TO_CLOSE, whichever timeout leaves it no time.
+// TimeoutType is Temporal's word for the timeout that ended an activity; "" where none did. An activity without time
+// for its next attempt ends with SCHEDULE_TO_CLOSE, whichever timeout leaves it no time.
 func TimeoutType(s *core.Step) string {
 	if s.Reason == policy.ReasonNoTimeLeft {
 		return "SCHEDULE_TO_CLOSE"
