@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -65,6 +66,7 @@ type StartRequest struct {
 	Queue         string            // that it is started into; empty: the workflow's; see InQueue
 	QueueKey      string
 	Priority      int32
+	Headers       map[string]string // what goes along with the run; see Headers
 
 	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
 	Steps []string
@@ -91,6 +93,7 @@ type Description struct {
 	Input   []byte
 	Output  []byte
 	Failure *Failure
+	Headers map[string]string
 	State   []byte    // what it published last; see SetState
 	StateAt time.Time // when it did; zero: it published nothing
 	Steps   []StepDescription
@@ -174,6 +177,9 @@ func (e *Engine) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
 func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) {
+	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
+		r.Headers = e.host.headersOf(ctx, r.Headers)
+	}
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
@@ -193,9 +199,13 @@ func (e *Engine) startRun(
 	if err != nil {
 		return Started{}, err
 	}
+	headers, err := core.MakeHeaders(r.Headers)
+	if err != nil {
+		return Started{}, invalid(err, "start")
+	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
-		Labels: labels, Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority},
+		Labels: labels, Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}, Headers: headers,
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -235,9 +245,10 @@ func (e *Engine) await(ctx context.Context, run core.RunID) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
+	at := place{run: out.Run}
 	return Outcome{
 		ID: out.Run.String(), Phase: Phase(out.Phase.String()), Output: out.Output,
-		Failure: opened(e.host.codec, out.Failure),
+		Failure: opened(ctx, e.host.codec, at, out.Failure),
 	}, nil
 }
 
@@ -296,7 +307,7 @@ func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) erro
 		if err != nil {
 			return err
 		}
-		if err := e.host.aim(&in, op, r); err != nil {
+		if err := e.host.aim(ctx, &in, op, r); err != nil {
 			return err
 		}
 	}
@@ -304,7 +315,7 @@ func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) erro
 }
 
 // aim fills in the parts of an operation that depend on its step.
-func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
+func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *core.Run) (err error) {
 	if op.Step != "" {
 		s, ok := r.Lookup(op.Step)
 		if !ok {
@@ -316,10 +327,16 @@ func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
 	if r.Definition != definitionID(r.Workflow) {
 		codec = JSON{} // of a flow
 	}
-	in.Failure = sealFailure(codec, in.Failure)
-	if op.Output != nil {
-		in.Output, err = encode(codec, "the result", op.Output)
+	at := place{kindFailure, r.ID, r.Workflow, op.Step}
+	sealed, err := sealFailure(ctx, codec, at, in.Failure)
+	if in.Failure = sealed; passing(err) {
+		return err
 	}
+	if op.Output == nil {
+		return nil
+	}
+	at.kind = kindOutput
+	in.Output, err = encode(ctx, codec, "the result", at, op.Output)
 	return err
 }
 
@@ -329,13 +346,14 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 	if err != nil {
 		return Description{}, err
 	}
+	at := place{run: r.ID, workflow: r.Workflow}
 	d := Description{
 		Summary: Summary{
 			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: Phase(r.Phase.String()),
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
-		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure),
+		Input: r.Input, Output: r.Output, Failure: opened(ctx, e.host.codec, at, r.Failure), Headers: r.Headers.Map(),
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()
@@ -348,11 +366,12 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		if s.Dropped || body.Notes(s.Spec.Type) {
 			continue
 		}
+		at.name = s.Key()
 		d.Steps = append(d.Steps, StepDescription{
 			Name: s.Key(), Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
 			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
-			Failure: opened(e.host.codec, s.Failure),
+			Failure: opened(ctx, e.host.codec, at, s.Failure),
 		})
 	}
 	return d, nil

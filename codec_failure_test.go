@@ -21,13 +21,13 @@ import (
 const secret = "4111-1111"
 
 // hiding is a codec that hides what it encodes. Once its key is lost, it cannot read the secret, and once it is mute,
-// it encodes nothing.
+// it encodes nothing for good.
 type hiding struct{ lost, mute bool }
 
-func (c *hiding) Encode(v any) ([]byte, error) {
+func (c *hiding) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil || c.mute {
-		return nil, errors.Join(err, errors.New("the key is gone"))
+		return nil, pawl.NonRetryable(errors.Join(err, errors.New("the key is gone")))
 	}
 	for i := range plain {
 		plain[i] ^= 0x5a
@@ -35,7 +35,7 @@ func (c *hiding) Encode(v any) ([]byte, error) {
 	return json.Marshal(plain)
 }
 
-func (c *hiding) Decode(data []byte, v any) error {
+func (c *hiding) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var plain []byte
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return err

@@ -80,11 +80,12 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), input))
+		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), b.at(kindInput, ""),
+			input))
 		if err != nil {
 			return nil, err
 		}
-		return encode(codec, "the result of workflow "+name, out)
+		return b.encode(codec, "the result of workflow "+name, b.at(kindOutput, ""), out)
 	}
 	d.err = invalid(d.err, "workflow %q", name)
 	return &Workflow[In, Out]{def: d}
@@ -262,22 +263,26 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 			spec: body.HookSpec(name, o.policy),
 			in:   func() any { return *new(In) },
 			call: func(ctx context.Context, c Codec, p body.HookPayload) error {
-				in, err := decode[In](c, "the input", p.Input)
+				in, err := decodeInput[In](ctx, c, "the input", p.Input)
 				if err != nil {
 					return err
 				}
-				return fn(ctx, in, causeOf(c, p))
+				return fn(ctx, in, causeOf(ctx, c, p))
 			},
 		}
 	}
 }
 
 // causeOf is the error of a run that closes.
-func causeOf(c Codec, p body.HookPayload) error {
+func causeOf(ctx context.Context, c Codec, p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	failure := opened(c, p.Failure)
+	at := place{}
+	if a := attemptOf(ctx); a != nil {
+		at = a.at(kindFailure)
+	}
+	failure := opened(ctx, c, at, p.Failure)
 	return &RunError{Phase: Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
 }
 

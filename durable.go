@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -59,15 +60,21 @@ type RunInfo struct {
 	Attempt    int    // of the run retry policy, from 1
 	StartedAt  time.Time
 	Deadline   time.Time // when it times out; zero: never
+	Headers    map[string]string
 }
 
 // Info describes the run.
 func Info(ctx Context) RunInfo {
 	b := ctx.of()
-	h, run := b.Head(), b.Run().String()
+	return runInfo(b.Run(), b.Head())
+}
+
+func runInfo(id core.RunID, h *engine.Head) RunInfo {
+	run := id.String()
 	info := RunInfo{
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
+		Headers: h.Headers.Map(),
 	}
 	if h.Parent.Run != (core.RunID{}) {
 		info.ParentID = h.Parent.Run.String()
@@ -85,8 +92,9 @@ func Info(ctx Context) RunInfo {
 //
 // The new run has its own run timeout; the execution timeout covers both.
 func ContinueAsNew[In any](ctx Context, in In) error {
-	h := ctx.of().host
-	input, err := h.input(h.codec, "the input to go on with", in)
+	b := ctx.of()
+	what, at := "the input to go on with", place{kind: kindInput, workflow: b.Head().Workflow}
+	input, err := b.encode(b.host.codec, what, at, in)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (b *branch) stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
-	failure, err := openFailure(b.host.codec, s.Failure)
+	failure, err := openFailure(b, b.host.codec, b.at(kindFailure, s.Spec.Name), s.Failure)
 	if err != nil { // the body might do something else than it did when it knew the error
 		b.Unreadable("the failure of step "+s.Spec.Name, "an error", err)
 	}

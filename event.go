@@ -30,18 +30,20 @@ func SendID(id string) SendOption { return func(r *SendRequest) { r.ID = id } }
 // Send sends the event to a run, which is named by its run id or its workflow id; see [Client.SendEvent]. The client's
 // codec encodes the payload. A flow reads JSON: for its runs and another codec than [JSON] use Client.SendEvent.
 func (e Event[T]) Send(ctx context.Context, c Client, id string, payload T, opts ...SendOption) error {
-	r, err := sendRequest(c, "event", string(e), payload, opts)
+	r, err := sendRequest(ctx, c, kindEvent, id, string(e), payload, opts)
 	if err != nil {
 		return err
 	}
 	return c.SendEvent(ctx, id, r)
 }
 
-func sendRequest(c Client, what, name string, payload any, opts []SendOption) (SendRequest, error) {
+func sendRequest(ctx context.Context, c Client, what, id, name string, payload any, opts []SendOption) (
+	SendRequest, error,
+) {
 	if err := checkName(name); err != nil {
 		return SendRequest{}, invalid(err, "%s %q", what, name)
 	}
-	b, err := encode(c.Codec(), "the payload of "+what+" "+name, payload)
+	b, err := encode(ctx, c.Codec(), "the payload of "+what+" "+name, placeOf(what, id, "", name), payload)
 	r := SendRequest{Name: name, Payload: b}
 	for _, opt := range opts {
 		opt(&r)

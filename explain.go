@@ -43,7 +43,7 @@ type Explanation struct {
 	Previous, Next           string    // ids of the runs before and after it in its chain
 	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
 	Cron                     string
-	Labels                   map[string]string
+	Labels, Headers          map[string]string
 	Problem                  string // why it cannot go on until somebody acts; see Summary
 	Steps                    []StepExplanation
 	Operations               []OperationExplanation
@@ -138,18 +138,20 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
-	openExplanation(out, e.host.codec)
+	openExplanation(ctx, out, e.host.codec)
 	return out, nil
 }
 
 // open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
-func openExplanation(e *Explanation, c Codec) {
-	e.Failure = opened(c, e.Failure)
+func openExplanation(ctx context.Context, e *Explanation, c Codec) {
+	at := placeOf(kindFailure, e.ID, e.Workflow, "")
+	e.Failure = opened(ctx, c, at, e.Failure)
 	for i := range e.Steps {
 		s := &e.Steps[i]
-		s.Failure = opened(c, s.Failure)
+		at.name = s.Name
+		s.Failure = opened(ctx, c, at, s.Failure)
 		for j := range s.Attempts {
-			s.Attempts[j].Failure = opened(c, s.Attempts[j].Failure)
+			s.Attempts[j].Failure = opened(ctx, c, at, s.Attempts[j].Failure)
 		}
 	}
 }
@@ -164,7 +166,7 @@ func explanationOf(r *api.Run) *Explanation {
 		State: r.State, StateAt: r.StateAt.Std(), Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
 		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
 		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
-		Labels: r.Labels, QueuedAt: r.QueuedAt.Std(), Held: held, HeldUntil: until,
+		Labels: r.Labels, QueuedAt: r.QueuedAt.Std(), Held: held, HeldUntil: until, Headers: r.Headers,
 		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
 	}
 }

@@ -30,15 +30,12 @@ func (h *host) fakeOf(ctx context.Context, out reflect.Type) fake.Func {
 // answer calls a fake and encodes what it returns.
 func answer(ctx context.Context, c Codec, f fake.Func, input []byte) ([]byte, error) {
 	out, err := f(ctx, func(v any) error {
-		if len(input) == 0 || string(input) == string(null) {
-			return nil
-		}
-		return c.Decode(input, v)
+		return readInto(ctx, c, place{kind: kindInput}, input, v)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return encode(c, "what a fake returned", out)
+	return encodeOutput(ctx, c, "what a fake returned", out)
 }
 
 // fakedOr returns the function of an attempt, or what stands in for it. out is the type of its result; nil: not known.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -237,49 +236,12 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 	}, parent, child)
 }
 
-// recorder is an Observer.
-type recorder struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-func (r *recorder) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = append(r.seen, fmt.Sprint(a.Step, a.Attempt, " ", took, " ", err))
-}
-
-func (r *recorder) BodyStopped(string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = append(r.seen, "stopped")
-}
-
-func TestObserver(t *testing.T) {
-	r := &recorder{}
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
-		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
-			_ = wait(ctx, time.Second)
-			if pawl.AttemptNumber(ctx) == 1 {
-				return 0, errors.New("no")
-			}
-			return 1, nil
-		}, pawl.Retry("fixed(2, 1s)"))
-	})
-	pawltest.RunWith(t, pawl.Config{Observer: r, Workflows: []pawl.Definition{w}}, func(t *testing.T, e *pawltest.Env) {
-		if _, err := run(t, e.Engine, w, none{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(r.seen); got != "[s1 1s no s2 1s <nil>]" {
-			t.Errorf("got %s", got)
-		}
-	})
-}
-
 // notJSON is a codec that breaks the rule.
 type notJSON struct{ pawl.JSON }
 
-func (notJSON) Encode(any) ([]byte, error) { return []byte("<xml/>"), nil }
+func (notJSON) Encode(context.Context, *pawl.Payload, any) ([]byte, error) {
+	return []byte("<xml/>"), nil
+}
 
 func TestCodecMustMakeJSON(t *testing.T) {
 	w := pawl.Define("w", func(pawl.Context, int) (int, error) { return 1, nil })

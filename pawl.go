@@ -48,11 +48,13 @@ type Config struct {
 	// Retention is how long closed runs are kept. A run's result and its idempotency key are deleted with it; a chain's
 	// key with the last run of the chain. A start that is repeated after that makes another run. Default: for ever.
 	Retention time.Duration
-	Observer  Observer // default none
+	Observer  Observer // zero: nobody is told
 	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for
 	// traces, or to replace them in tests.
 	Intercept Interceptor
-	Log       *slog.Logger // default slog.Default()
+	// Propagators take what contexts hold along with the runs that are started with them, in this order.
+	Propagators []Propagator
+	Log         *slog.Logger // default slog.Default()
 }
 
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result. If it
@@ -60,15 +62,6 @@ type Config struct {
 type Interceptor func(
 	ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error)
-
-// Observer is told what metrics and traces need. Its methods are called from many goroutines, one of which is the
-// engine's own: they must not block, and must not call the engine. A panic of theirs is logged and changes nothing.
-type Observer interface {
-	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
-	AttemptEnded(a AttemptInfo, took time.Duration, err error)
-	// BodyStopped tells of a body that cannot go on; see [Engine.Problem].
-	BodyStopped(runID string, err error)
-}
 
 // Engine runs workflows. Its methods are safe for concurrent use. It is a [Client].
 type Engine struct {
@@ -103,7 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
-			Queues: cfg.Queues, Services: cfg.Services,
+			Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
 		},
 		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
 		Processes:   worker.ExecConfig{Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log},
@@ -128,7 +121,7 @@ func (e *Engine) begin(ctx context.Context, cfg Config) error {
 		}
 	}
 	bodies := e.host.bodies
-	executors := e.host.observed(e.node.Executors())
+	executors := e.host.documented(e.node.Executors())
 	executors[body.TypeLocal], executors[body.TypeHook] = bodies, bodies
 	err := e.node.Serve(worker.PoolConfig{
 		Executors: executors, Reporter: bodies,

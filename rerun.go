@@ -28,7 +28,9 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	if err != nil {
 		return "", err
 	}
-	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map()}
+	req := StartRequest{
+		Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map(), Headers: r.Headers.Map(),
+	}
 	if r.Admission != nil {
 		q := r.Admission.Queue
 		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority

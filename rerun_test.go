@@ -88,12 +88,12 @@ func TestRerun(t *testing.T) {
 // veiled is a codec whose payloads say nothing to others.
 type veiled struct{}
 
-func (veiled) Encode(v any) ([]byte, error) {
+func (veiled) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	return append(append([]byte{'"'}, base64.StdEncoding.EncodeToString(b)...), '"'), err
 }
 
-func (veiled) Decode(data []byte, v any) error {
+func (veiled) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	b, err := base64.StdEncoding.DecodeString(string(data[1 : len(data)-1]))
 	if err != nil {
 		return err

@@ -13,7 +13,8 @@ type Run[Out any] struct {
 	ID       string
 	Existing bool // it was there before
 	client   Client
-	codec    Codec // of its values
+	codec    Codec  // of its values
+	workflow string // empty: not known
 }
 
 // StartOption refines a start.
@@ -58,7 +59,8 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 			return Run[Out]{}, err
 		}
 	}
-	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
+	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name,
+		place{kind: kindInput, workflow: w.def.name}, in)
 	if err != nil {
 		return Run[Out]{}, err
 	}
@@ -70,7 +72,9 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	return Run[Out]{ID: started.ID, Existing: started.Existing, client: c, codec: w.def.codec(c.Codec())}, nil
+	return Run[Out]{
+		ID: started.ID, Existing: started.Existing, client: c, codec: w.def.codec(c.Codec()), workflow: w.def.name,
+	}, nil
 }
 
 // Find returns a run of the workflow by its run id or its workflow id.
@@ -82,7 +86,9 @@ func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[
 	if d.Workflow != w.def.name {
 		return Run[Out]{}, fmt.Errorf("pawl: run %s is of workflow %q, not of %q", d.ID, d.Workflow, w.def.name)
 	}
-	return Run[Out]{ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec())}, nil
+	return Run[Out]{
+		ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec()), workflow: w.def.name,
+	}, nil
 }
 
 // Result waits for the run's end, or the end of its chain, and returns what the body returned. If the run ended without
@@ -93,11 +99,12 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	if err != nil {
 		return zero, err
 	}
+	at := placeOf(kindOutput, out.ID, r.workflow, "")
 	if out.Phase != PhaseSucceeded {
-		failure := opened(r.codec, out.Failure)
+		failure := opened(ctx, r.codec, at, out.Failure)
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: failure, own: ownOf(failure)}
 	}
-	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)
+	return decode[Out](ctx, r.codec, "the result", at, out.Output)
 }
 
 // ownOf is the body's own error; after a timeout or a cancel it is that of its compensation, if that failed.

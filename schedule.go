@@ -9,6 +9,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
@@ -74,7 +75,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if req.Key != "" || req.UseExisting || req.ID != schedule.Prefix+name {
 		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
 	}
-	if err := errors.Join(w.def.err, checkLabels(name, req.Labels)); err != nil {
+	if err := errors.Join(w.def.err, checkCarried(name, &req)); err != nil {
 		return h, err
 	}
 	if r, ok := c.(interface{ Register(...Definition) error }); ok {
@@ -82,12 +83,17 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 			return h, err
 		}
 	}
-	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
+	at := place{kind: kindInput, workflow: w.def.name}
+	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name, at, in)
 	if err != nil {
 		return h, err
 	}
-	state := schedule.State{Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels}
-	if req.Input, err = encode(c.Codec(), "the schedule", state); err != nil {
+	state := schedule.State{
+		Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input,
+		Labels: req.Labels, Headers: req.Headers,
+	}
+	at = place{kind: kindInput, workflow: schedule.Workflow}
+	if req.Input, err = encode(ctx, c.Codec(), "the schedule", at, state); err != nil {
 		return h, err
 	}
 	h.Actor = req.Actor
@@ -111,8 +117,10 @@ func (h ScheduleHandle) ensure(ctx context.Context, is, want *schedule.State, re
 	if is.Spec != want.Spec {
 		change.Spec = &want.Spec
 	}
-	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) {
-		change.Workflow, change.Input, change.Labels = want.Workflow, want.Input, want.Labels
+	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) ||
+		!maps.Equal(is.Headers, want.Headers) {
+		change.Workflow, change.Input = want.Workflow, want.Input
+		change.Labels, change.Headers = want.Labels, want.Headers
 	}
 	if change.Spec == nil && change.Workflow == "" {
 		return nil
@@ -127,9 +135,11 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func checkLabels(name string, labels map[string]string) error {
-	_, err := labelsOf(labels, "schedule "+name)
-	return err
+// checkCarried checks the labels and headers of the runs that a schedule will start.
+func checkCarried(name string, r *StartRequest) error {
+	_, labels := core.MakeLabels(r.Labels)
+	_, headers := core.MakeHeaders(r.Headers)
+	return invalid(errors.Join(labels, headers), "schedule %q", name)
 }
 
 // ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program
@@ -151,6 +161,7 @@ type ScheduleDescription struct {
 	Workflow string
 	Input    []byte            // encoded
 	Labels   map[string]string // of the runs that it starts
+	Headers  map[string]string // of these runs, too
 	Next     time.Time         // the next firing; zero: it is paused, or never fires again
 	Last     time.Time         // the last firing that started a run
 	LastRun  string            // the workflow id of that run
@@ -179,7 +190,8 @@ func (h ScheduleHandle) Describe(ctx context.Context) (ScheduleDescription, erro
 	}
 	out := ScheduleDescription{
 		Schedule: Schedule(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
-		Next: s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
+		Headers: s.Headers,
+		Next:    s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
 		Deadline: d.Deadline, Problem: d.Problem,
 	}
 	for _, m := range s.Recent {
@@ -203,13 +215,13 @@ func (h ScheduleHandle) state(ctx context.Context) (d Description, s schedule.St
 		return d, s, fmt.Errorf("pawl: the workflow id %q is taken by a run of workflow %q: %w",
 			schedule.Prefix+h.Name, d.Workflow, ErrConflict)
 	}
-	stored := d.Input
+	stored, at := d.Input, placeOf(kindInput, d.ID, d.Workflow, "")
 	for i := range d.Steps {
 		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == PhaseSucceeded {
-			stored = st.Output
+			stored, at.kind, at.name = st.Output, kindOutput, st.Name
 		}
 	}
-	s, err = decode[schedule.State](h.client.Codec(), "schedule "+h.Name, stored)
+	s, err = decode[schedule.State](ctx, h.client.Codec(), "schedule "+h.Name, at, stored)
 	if s.Due.IsZero() {
 		s.Due = d.CreatedAt
 	}

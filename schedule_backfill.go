@@ -20,8 +20,8 @@ type span struct {
 
 // backfill starts a run that makes up for the firings of a span: those after an instant.
 func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, actor string) error {
-	h := ctx.of().host
-	input, err := h.input(h.codec, "the span", span{
+	b := ctx.of()
+	input, err := b.encode(b.host.codec, "the span", place{kind: kindInput, workflow: schedule.Backfiller}, span{
 		State: *s.State, Run: c.Run, After: after, Before: c.Before,
 	})
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, a
 	}
 	return s.start(ctx, "backfill", StartRequest{
 		Workflow: schedule.Backfiller, ID: c.Run, Input: input, Labels: map[string]string{schedule.Label: s.Name},
-		Actor: actor, Reason: c.Reason,
+		Headers: s.Headers, Actor: actor, Reason: c.Reason,
 	}, "")
 }
 

@@ -100,6 +100,8 @@ func nextChange(ctx Context, until time.Time) (*schedule.Change, error) {
 		c = schedule.Change{}
 	}
 	_, err = core.MakeLabels(c.Labels)
+	_, headersErr := core.MakeHeaders(c.Headers)
+	err = errors.Join(err, headersErr)
 	if c.Spec != nil {
 		_, specErr := c.Spec.Parse()
 		err = errors.Join(err, specErr)
@@ -153,7 +155,8 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 	switch c.Op {
 	case schedule.Trigger:
 		return s.start(ctx, "trigger", StartRequest{
-			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Actor: actor, Reason: c.Reason,
+			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Headers: s.Headers, Actor: actor,
+			Reason: c.Reason,
 		}, "")
 	case schedule.Backfill:
 		if after := s.Span(table, c.From, c.Before); table.Next(after).Before(c.Before) {
@@ -204,7 +207,7 @@ func (s *scheduler) firing(at time.Time) StartRequest {
 	id := schedule.RunID(s.Name, at)
 	return StartRequest{
 		Workflow: s.Workflow, ID: id, Key: schedule.Prefix + id, Input: s.Input, Labels: s.labels(),
-		Actor: "schedule " + s.Name,
+		Headers: s.Headers, Actor: "schedule " + s.Name,
 	}
 }
 

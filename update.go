@@ -44,14 +44,16 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 	if f.result == nil {
 		return f.err
 	}
-	what := fmt.Sprintf("the input of update %q", name)
+	what, at := fmt.Sprintf("the input of update %q", name), b.at(kindUpdate, name)
 	record, err := b.TakeUpdate(f.result, func(payload []byte) *policy.Failure {
-		in, err := decode[In](b.host.codec, what, payload)
+		in, err := decode[In](b, b.host.codec, what, at, payload)
 		if err == nil && validate != nil {
 			err = validated(validate, in)
 		}
 		if err != nil {
-			return sealFailure(b.host.codec, failureOf(err))
+			// Nothing is recorded of a refusal, so one that the codec cannot encode is told without what it says.
+			f, _ := sealFailure(b, b.host.codec, b.at(kindFailure, name), failureOf(err))
+			return f
 		}
 		return nil
 	})
@@ -61,13 +63,13 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 	if err != nil {
 		return err
 	}
-	out, err := handle(ctx, recorded[In](b, b.host.codec, what, record.Output))
+	out, err := handle(ctx, recorded[In](b, b.host.codec, what, at, record.Output))
 	var answer []byte
 	if err == nil {
-		answer, err = b.host.input(b.host.codec, fmt.Sprintf("the answer to update %q", name), out)
+		answer, err = b.encode(b.host.codec, fmt.Sprintf("the answer to update %q", name), b.at(kindAnswer, name), out)
 	}
 	if err != nil {
-		return b.AnswerUpdate(f.result, nil, sealFailure(b.host.codec, failureOf(err)))
+		return b.AnswerUpdate(f.result, nil, b.sealed(failureOf(err)))
 	}
 	return b.AnswerUpdate(f.result, answer, nil)
 }
@@ -91,7 +93,7 @@ func validated[In any](validate func(In) error, in In) (err error) {
 // ErrTooLarge, ErrClosed.
 func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, opts ...SendOption) (Out, error) {
 	var zero Out
-	r, err := sendRequest(c, "update", string(u), in, opts)
+	r, err := sendRequest(ctx, c, kindUpdate, id, string(u), in, opts)
 	if err != nil {
 		return zero, err
 	}
@@ -99,13 +101,14 @@ func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, o
 	if err != nil {
 		return zero, err
 	}
+	at := placeOf(kindAnswer, a.Run, "", r.Name)
 	if a.Failure != nil {
-		failure := opened(c.Codec(), a.Failure)
+		failure := opened(ctx, c.Codec(), at, a.Failure)
 		return zero, &UpdateError{
 			Run: a.Run, Update: r.Name, Refused: a.Refused, Failure: failure, own: decodeFailure(failure),
 		}
 	}
-	return decode[Out](c.Codec(), fmt.Sprintf("the answer of run %s to update %q", a.Run, r.Name), a.Output)
+	return decode[Out](ctx, c.Codec(), fmt.Sprintf("the answer to update %q", r.Name), at, a.Output)
 }
 
 // Answer is what a run answers to an update.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // refusal is a message that is not written, because it could never be delivered. For errors.Is it is its kind:
@@ -35,7 +36,7 @@ func (o *Outbox) checkStart(r *pawl.StartRequest) error {
 	return errors.Join(
 		checkText(what, "workflow", r.Workflow), checkText(what, "workflow id", r.ID),
 		checkText(what, "idempotency key", r.Key), checkText(what, "actor", r.Actor),
-		checkText(what, "reason", r.Reason), o.checkPayload(what, "input", r.Input),
+		checkText(what, "reason", r.Reason), o.checkPayload(what, "input", r.Input), checkCarried(what, r),
 	)
 }
 
@@ -51,6 +52,16 @@ func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
 	return errors.Join(
 		checkText(what, "id", run), checkText(what, "name", e.Name), o.checkPayload(what, "payload", e.Payload),
 	)
+}
+
+// checkCarried refuses labels and headers that no engine would take.
+func checkCarried(what string, r *pawl.StartRequest) error {
+	_, labels := core.MakeLabels(r.Labels)
+	_, headers := core.MakeHeaders(r.Headers)
+	if err := errors.Join(labels, headers); err != nil {
+		return refuse(pawl.ErrInvalid, "%s: %w", what, err)
+	}
+	return nil
 }
 
 // checkText refuses what JSON would change: the message would then name another run.

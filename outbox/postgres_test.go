@@ -374,7 +374,7 @@ func testPostgresKilled(t *testing.T, dsn string) {
 // base64Codec makes a JSON string that shows nothing of the value, as a codec that encrypts does.
 type base64Codec struct{}
 
-func (base64Codec) Encode(v any) ([]byte, error) {
+func (base64Codec) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -382,7 +382,7 @@ func (base64Codec) Encode(v any) ([]byte, error) {
 	return json.Marshal(plain)
 }
 
-func (base64Codec) Decode(data []byte, v any) error {
+func (base64Codec) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var plain []byte
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return err

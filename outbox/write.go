@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"maps"
 	"time"
 
 	"github.com/pawl-dev/pawl"
@@ -63,11 +64,25 @@ type txClient struct {
 func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
 
 func (c *txClient) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+	c.outbox.addHeaders(ctx, &r)
 	if err := c.outbox.checkStart(&r); err != nil {
 		return pawl.Started{}, err
 	}
 	s := start(r)
 	return pawl.Started{}, c.write(ctx, message{Start: &s})
+}
+
+// addHeaders adds what the context of a start holds: the relay no longer has it.
+func (o *Outbox) addHeaders(ctx context.Context, r *pawl.StartRequest) {
+	if len(o.propagators) == 0 {
+		return
+	}
+	all := map[string]string{}
+	for _, p := range o.propagators {
+		maps.Copy(all, p.ToHeaders(ctx))
+	}
+	maps.Copy(all, r.Headers)
+	r.Headers = all
 }
 
 func (c *txClient) SendEvent(ctx context.Context, run string, r pawl.SendRequest) error {

@@ -168,9 +168,9 @@ func TestFlowFake(t *testing.T) {
 	w := pawlflow.Define[any, string](parsed(t, "report",
 		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\n"+
 			"output: ${{ steps.render.output.page }}\n"))
-	pawltest.RunWith(t, pawl.Config{Observer: observed(func(a pawl.AttemptInfo, err error) {
-		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
-	})},
+	pawltest.RunWith(t, pawl.Config{Observer: pawl.Observer{AttemptEnded: func(a pawl.AttemptObservation) {
+		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, a.Failure))
+	}}},
 		func(t *testing.T, e *pawltest.Env) {
 			pawltest.FakeStep[map[string]string](e, "render").Fail(errors.New("no ink")).Times(2).
 				Return(map[string]string{"page": "1"})
@@ -178,7 +178,7 @@ func TestFlowFake(t *testing.T) {
 			if got, err := run(t, e.Engine, w, nil); got != "1" || err != nil || time.Since(from) != 3*time.Hour {
 				t.Errorf("%q, %v after %s", got, err, time.Since(from))
 			}
-			if fmt.Sprint(heard) != "[render1 no ink render2 no ink render3 <nil>]" {
+			if fmt.Sprint(heard) != "[render1 error: no ink render2 error: no ink render3 <nil>]" {
 				t.Errorf("heard %q", heard)
 			}
 			pawltest.FakeStep[any](e, "render").Do(func(context.Context, pawl.AttemptInfo) (any, error) {
@@ -233,11 +233,6 @@ func TestFlowInterceptedError(t *testing.T) {
 		t.Errorf("%v after %d calls", err, calls)
 	}
 }
-
-type observed func(a pawl.AttemptInfo, err error)
-
-func (o observed) AttemptEnded(a pawl.AttemptInfo, _ time.Duration, err error) { o(a, err) }
-func (o observed) BodyStopped(string, error)                                   {}
 
 // TestFlowRerun: reruns keep what the flow's graph says.
 func TestFlowRerun(t *testing.T) {
@@ -454,12 +449,12 @@ func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
 // veiled is a codec whose payloads say nothing to others.
 type veiled struct{}
 
-func (veiled) Encode(v any) ([]byte, error) {
+func (veiled) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	return append(append([]byte{'"'}, base64.StdEncoding.EncodeToString(b)...), '"'), err
 }
 
-func (veiled) Decode(data []byte, v any) error {
+func (veiled) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	b, err := base64.StdEncoding.DecodeString(string(data[1 : len(data)-1]))
 	if err != nil {
 		return err

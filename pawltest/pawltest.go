@@ -37,7 +37,9 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &Env{t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer), fakes: newFakeTable(t)}
+		e := &Env{
+			t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer.BodyStopped), fakes: newFakeTable(t),
+		}
 		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
@@ -46,7 +48,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
 		}
 		e.config.Log = slog.New(silenced{e.config.Log.Handler(), &e.dead})
-		e.config.Observer = e.stops
+		e.config.Observer.BodyStopped = e.stops.stopped
 		e.open()
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)

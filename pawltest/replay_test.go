@@ -21,7 +21,7 @@ import (
 // sealing encrypts poorly: no text of the program can be read in what it writes.
 type sealing struct{}
 
-func (sealing) Encode(v any) ([]byte, error) {
+func (sealing) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (sealing) Encode(v any) ([]byte, error) {
 	return json.Marshal("sealed:" + base64.StdEncoding.EncodeToString(b))
 }
 
-func (sealing) Decode(data []byte, v any) error {
+func (sealing) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err

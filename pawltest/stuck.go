@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -75,33 +74,27 @@ func belongs(ctx context.Context, engine *pawl.Engine, run, to string) bool {
 	return true
 }
 
-// stops counts how often bodies have stopped. It is the engine's observer and passes everything on to the test's own.
+// stops counts how often bodies have stopped. It passes that on to the test's own observer.
 type stops struct {
-	next pawl.Observer // nil: none
+	next func(pawl.RunObservation) // nil: none
 
 	mu      sync.Mutex
 	times   map[string]int
 	changed chan struct{} // closed and replaced when a body stops
 }
 
-func newStops(next pawl.Observer) *stops {
+func newStops(next func(pawl.RunObservation)) *stops {
 	return &stops{next: next, times: map[string]int{}, changed: make(chan struct{})}
 }
 
-func (s *stops) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) {
-	if s.next != nil {
-		s.next.AttemptEnded(a, took, err)
-	}
-}
-
-func (s *stops) BodyStopped(run string, err error) {
+func (s *stops) stopped(o pawl.RunObservation) {
 	s.mu.Lock()
-	s.times[run]++
+	s.times[o.ID]++
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()
 	if s.next != nil {
-		s.next.BodyStopped(run, err)
+		s.next(o)
 	}
 }
 

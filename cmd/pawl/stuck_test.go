@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl"
 )
 
-// bodyStops is an observer that tells when a body cannot go on.
+// bodyStops tells when a body cannot go on.
 type bodyStops chan error
 
-func (s bodyStops) AttemptEnded(pawl.AttemptInfo, time.Duration, error) {}
-func (s bodyStops) BodyStopped(_ string, err error)                     { s <- err }
+func (s bodyStops) observer() pawl.Observer {
+	return pawl.Observer{BodyStopped: func(o pawl.RunObservation) { s <- o.Err }}
+}
 
 // TestDoctorTellsStuckRuns: a run whose body cannot go on is no fault of the database. The doctor names it, and says
 // that nothing is wrong.
@@ -42,7 +42,7 @@ func TestDoctorTellsStuckRuns(t *testing.T) {
 			dir, stopped := t.TempDir(), make(bodyStops, 100)
 			database := "sqlite:" + filepath.Join(dir, "pawl.db")
 			open := func(body func(ctx pawl.Context, _ string) (int, error)) *pawl.Engine {
-				cfg := pawl.Config{Database: database, Observer: stopped}
+				cfg := pawl.Config{Database: database, Observer: stopped.observer()}
 				if body != nil {
 					cfg.Workflows = []pawl.Definition{pawl.Define("book", body, pawl.TaskTimeout("1s"))}
 				}

@@ -85,6 +85,7 @@ func (m *machine) task(s *Step, payload []byte) Task {
 		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
+		Headers: m.r.Headers,
 	}
 	d := m.r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.

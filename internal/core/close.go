@@ -157,6 +157,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
 		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
+		Headers: m.r.Headers,
 	}
 	if a := m.r.Admission; a != nil {
 		s.Queue, s.Within, s.Admitted = a.Queue, a.Within, a.Admitted && actor == continuedAs

@@ -29,6 +29,7 @@ type runModel struct {
 	events             []eventModel    // kept and not taken yet
 	inherited          []eventModel    // events of the run before that this run must still keep
 	labels             map[string]string
+	headers            core.Headers
 
 	// The rest is about the current entry.
 	at         core.Time
@@ -188,6 +189,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.joinChain(rec.Chain)
 	m.createLabels(rec)
 	m.createInQueue(rec)
+	m.createHeaders(rec)
 	parent := m.ch.accounts[rec.Parent.Run]
 	if rec.Parent.Run == (core.RunID{}) || rec.Chain.Previous != (core.RunID{}) {
 		return
