@@ -57,7 +57,7 @@ func Lint(doc *Document, now core.Time) []Finding {
 	if err != nil {
 		return nil
 	}
-	l := linter{doc: doc, now: now, places: map[string]string{}}
+	l := linter{doc: doc, now: now, places: map[string]string{"": doc.Place}}
 	for s := range doc.AllSteps() {
 		l.places[s.Name] = s.Place
 	}

@@ -129,7 +129,7 @@ type PlannedStep struct {
 }
 
 // Words are the words of another system for a run or a step. A run has them if it was made from a document of that
-// system.
+// system, or from a flow that is written in its words.
 type Words struct {
 	System  string `json:"system,omitempty"`
 	Status  string `json:"status"`

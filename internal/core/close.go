@@ -176,7 +176,7 @@ func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match 
 	if retry.When == "" {
 		return policy.Match{}
 	}
-	return m.r.decide().Match(m.r, nil, retry.When, f, m.now)
+	return m.r.decide().Match(m.r, nil, retry.When, f, nil, m.now)
 }
 
 // settleCancel closes a run that is asked to cancel, once no attempt runs any more. It reports whether it did.

@@ -13,6 +13,8 @@ type machine struct {
 	r   *Run
 	now Time
 	out Output
+
+	returned []byte // by the attempt that is judged, although it failed
 }
 
 // Advance applies one input to a run. The records it returns are folded into r already: a caller that cannot make
