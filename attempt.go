@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
@@ -26,7 +27,9 @@ type attempt struct {
 
 // attempt makes the context of a function.
 func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, codec Codec) *attempt {
-	a := &attempt{Context: ctx, task: t, alive: alive, codec: codec, host: h}
+	a := &attempt{
+		Context: h.carried(ctx, t.Token.Run, t.Headers), task: t, alive: alive, codec: codec, host: h,
+	}
 	if left, ok := worker.Remaining(ctx); ok {
 		a.deadline = time.Now().Add(left)
 	}
@@ -85,7 +88,7 @@ func Heartbeat(ctx context.Context, details any) {
 	var b []byte
 	if details != nil {
 		var err error
-		if b, err = a.host.input(a.codec, "the details of a heartbeat", details); err != nil {
+		if b, err = a.encodeDetails(details); err != nil {
 			b = nil // the heartbeat counts even without its details
 			a.unkept.Do(func() {
 				a.host.log.Warn("the details of a heartbeat are not kept", "run", a.task.Token.Run.String(), "step",
@@ -103,8 +106,24 @@ func LastHeartbeat[T any](ctx context.Context) (T, bool) {
 	if a == nil || len(a.task.Details) == 0 {
 		return zero, false
 	}
-	v, err := decode[T](a.codec, "the details of a heartbeat", a.task.Details)
+	var v T
+	err := a.patiently(func(ctx context.Context) (err error) {
+		v, err = decode[T](ctx, a.codec, heartbeatDetails, a.at(kindHeartbeat), a.task.Details)
+		return err
+	})
 	return v, err == nil
+}
+
+const heartbeatDetails = "the details of a heartbeat"
+
+// encodeDetails makes the payload of a heartbeat. It does not wait for a codec, since the next heartbeat has newer
+// details.
+func (a *attempt) encodeDetails(details any) ([]byte, error) {
+	b, err := encode(a, a.codec, heartbeatDetails, a.at(kindHeartbeat), details)
+	if err == nil {
+		err = a.host.tooLarge(heartbeatDetails, b)
+	}
+	return b, err
 }
 
 // AttemptNumber returns the number of the step's attempt among those that its retry policy counts, from 1; zero outside
@@ -116,29 +135,19 @@ func AttemptNumber(ctx context.Context) int {
 	return 0
 }
 
-// AttemptInfo describes the attempt that a step's function runs in.
-type AttemptInfo struct {
-	RunID    string
-	Workflow string
-	Step     string
-	Attempt  int // see AttemptNumber
-	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
-	IdempotencyKey string
-}
-
 // Attempt describes the step's attempt; false outside of a step.
-func Attempt(ctx context.Context) (AttemptInfo, bool) {
+func Attempt(ctx context.Context) (client.AttemptInfo, bool) {
 	a := attemptOf(ctx)
 	if a == nil {
-		return AttemptInfo{}, false
+		return client.AttemptInfo{}, false
 	}
 	return a.info(), true
 }
 
-func (a *attempt) info() AttemptInfo {
+func (a *attempt) info() client.AttemptInfo {
 	run := a.task.Token.Run.String()
-	return AttemptInfo{
+	return client.AttemptInfo{
 		RunID: run, Workflow: a.task.Workflow, Step: a.task.StepName, Attempt: a.task.Count,
-		IdempotencyKey: run + "/" + a.task.StepName,
+		IdempotencyKey: run + "/" + a.task.StepName, Headers: a.task.Headers.Map(),
 	}
 }

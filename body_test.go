@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -421,7 +422,7 @@ func TestBlockedBodyTripsTheTaskLimit(t *testing.T) {
 		if err := e.Problem(r.ID); !errors.As(err, &late) || !strings.Contains(late.Stack, "blockHere") {
 			t.Errorf("got %v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpTerminate}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpTerminate}); err != nil {
 			t.Fatal(err)
 		}
 	}, always)

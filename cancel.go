@@ -18,7 +18,7 @@ import (
 func WithCancel(ctx Context) (Context, func()) {
 	b := ctx.of()
 	t, cancel := b.WithCancel()
-	return &branch{t, b.host, b.def}, cancel
+	return b.on(t), cancel
 }
 
 // Detached returns a Context whose calls go on although the run was asked to cancel or has expired, or a scope of
@@ -31,7 +31,7 @@ func WithCancel(ctx Context) (Context, func()) {
 // shows, and an error of its own as the cause of the run's failure.
 func Detached(ctx Context) Context {
 	b := ctx.of()
-	return &branch{b.Detached(), b.host, b.def}
+	return b.on(b.Detached())
 }
 
 // CompensationTimeout bounds what a body does after its run was cancelled or has expired; see [Detached]. What is open

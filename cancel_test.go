@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -84,7 +85,7 @@ func startTrip(t *testing.T, e *pawltest.Env, w *pawl.Workflow[none, string]) pa
 }
 
 // ends waits for a run's end and returns the error.
-func ends(t *testing.T, e *pawltest.Env, r pawl.Run[string], phase pawl.Phase, is error) error {
+func ends(t *testing.T, e *pawltest.Env, r pawl.Run[string], phase client.Phase, is error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 240*time.Hour)
 	defer cancel()
@@ -168,9 +169,9 @@ func TestCompensationSurvivesCrashes(t *testing.T) {
 // TestRunningStepFinishesBeforeTheBodyIsAsked: a graceful cancel keeps the result of what runs; an interrupt stops it,
 // and the body is asked when it has stopped.
 func TestRunningStepFinishesBeforeTheBodyIsAsked(t *testing.T) {
-	for op, want := range map[pawl.Op]string{
-		pawl.OpCancel:    "begins done kept-1m0s",
-		pawl.OpInterrupt: "begins stops cancelled-11s",
+	for op, want := range map[client.Op]string{
+		client.OpCancel:    "begins done kept-1m0s",
+		client.OpInterrupt: "begins stops cancelled-11s",
 	} {
 		var d diary
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
@@ -228,7 +229,7 @@ func TestBodyThatDoesNotLook(t *testing.T) {
 		if err != nil || len(run.Steps) != 2 || string(run.Output) != `"a value"` {
 			t.Errorf("%+v, %v", run, err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Errorf("it has undone nothing, and could be retried: %v", err)
 		}
 		e.Skip(2 * time.Hour)
@@ -262,7 +263,7 @@ func TestCompensationFails(t *testing.T) {
 		}
 		e.WantAttempts(r.ID, "second", 3)
 		d.want(t, "third first")
-		err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun})
+		err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun})
 		if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), "undone") {
 			t.Errorf("a retry would make again what was undone: %v", err)
 		}
@@ -297,7 +298,7 @@ func TestCompensationTimeout(t *testing.T) {
 			if err != nil || x.Closing != "cancelled" || !x.CompensateUntil.Equal(asked.Add(want)) {
 				t.Errorf("%+v, %v", x, err)
 			}
-			err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpInterrupt})
+			err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpInterrupt})
 			if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), "terminate") {
 				t.Errorf("%v", err)
 			}
@@ -315,7 +316,7 @@ func TestCompensationTimeout(t *testing.T) {
 
 // TestDetachedStepGoesOn: a step that was begun detached goes on when its run is cancelled, and has its retries.
 func TestDetachedStepGoesOn(t *testing.T) {
-	for _, op := range []pawl.Op{pawl.OpCancel, pawl.OpInterrupt, ""} {
+	for _, op := range []client.Op{client.OpCancel, client.OpInterrupt, ""} {
 		var d diary
 		w := pawl.Define("w", func(ctx pawl.Context, _ none) (string, error) {
 			side := pawl.Async(pawl.Detached(ctx), "side", func(ctx context.Context) (none, error) {
@@ -335,13 +336,13 @@ func TestDetachedStepGoesOn(t *testing.T) {
 		}, pawl.RunTimeout("30s"))
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, w)
-			phase, is := pawl.PhaseTimedOut, pawl.ErrTimedOut
+			phase, is := client.PhaseTimedOut, pawl.ErrTimedOut
 			if op != "" {
 				e.Skip(10 * time.Second)
 				if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
 					t.Fatal(err)
 				}
-				phase, is = pawl.PhaseCancelled, pawl.ErrCancelled
+				phase, is = client.PhaseCancelled, pawl.ErrCancelled
 			}
 			ends(t, e, r, phase, is)
 			d.mu.Lock()
@@ -392,13 +393,13 @@ func TestParentWaitsForItsChildrensCompensation(t *testing.T) {
 			return wait(ctx, 45*time.Second) // it has the whole minute
 		}))
 	}, pawl.ExecutionTimeout("10m"))
-	for _, op := range []pawl.Op{pawl.OpCancel, pawl.OpInterrupt, ""} {
+	for _, op := range []client.Op{client.OpCancel, client.OpInterrupt, ""} {
 		d.lines = nil
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r := startTrip(t, e, parent)
-			phase, is := pawl.PhaseTimedOut, pawl.ErrTimedOut
+			phase, is := client.PhaseTimedOut, pawl.ErrTimedOut
 			if op != "" {
-				phase, is = pawl.PhaseCancelled, pawl.ErrCancelled
+				phase, is = client.PhaseCancelled, pawl.ErrCancelled
 				if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: op}); err != nil {
 					t.Fatal(err)
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -392,7 +393,7 @@ func (m *meeting) test(t *testing.T, e *pawltest.Env) {
 	m.dies = make(chan struct{})
 	started := make(chan error, 1)
 	go func() {
-		_, err := e.StartRun(context.WithoutCancel(t.Context()), pawl.StartRequest{Workflow: "main", ID: "main"})
+		_, err := e.StartRun(context.WithoutCancel(t.Context()), client.StartRequest{Workflow: "main", ID: "main"})
 		started <- err
 	}()
 	if err := <-started; err != nil {

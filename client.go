@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -17,17 +19,17 @@ import (
 type Client interface {
 	// StartRun makes a run. It returns when the start is durable. Errors: ErrConflict (a workflow id that is taken, a
 	// key with another input), ErrTooLarge, ErrClosed.
-	StartRun(ctx context.Context, r StartRequest) (Started, error)
+	StartRun(ctx context.Context, r client.StartRequest) (client.Started, error)
 	// AwaitRun waits for the end of a run's chain. Errors: ErrNotFound, ErrClosed.
-	AwaitRun(ctx context.Context, id string) (Outcome, error)
+	AwaitRun(ctx context.Context, id string) (client.Outcome, error)
 	// SendEvent delivers an event, which [Event.Send] encodes. It returns when the event is durable: it stays with the
 	// run, and with those that follow it in its chain (continue-as-new, run retries), until a wait takes it. A second
 	// event with the same name and id changes nothing; a chain remembers the ids of the last 1,000 events it has taken.
 	// An event for a run that others of its chain have followed goes to the last one. Errors: ErrNotFound,
 	// ErrRunClosed, ErrFull, ErrTooLarge, ErrClosed.
-	SendEvent(ctx context.Context, id string, r SendRequest) error
+	SendEvent(ctx context.Context, id string, r client.SendRequest) error
 	// SendUpdate sends an update and waits for the answer; see [Update.Send], which encodes one.
-	SendUpdate(ctx context.Context, id string, r SendRequest) (Answer, error)
+	SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error)
 	// Operate applies an operation. It returns when that is durable. An operation that ends, pauses or extends a whole
 	// run applies to the last run of its chain. Errors: ErrNotFound, ErrRunClosed, ErrConflict, ErrInvalid.
 	Operate(ctx context.Context, id string, op Operation) error
@@ -36,128 +38,24 @@ type Client interface {
 	// must be free: the run must have ended. Errors: ErrNotFound, ErrConflict.
 	RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error)
 	// DescribeRun returns a run as it stands. Errors: ErrNotFound.
-	DescribeRun(ctx context.Context, id string) (Description, error)
+	DescribeRun(ctx context.Context, id string) (client.Description, error)
 	// Explain returns a run with everything that explains it: attempts, reasons, deadlines and where they were set,
 	// what is next, operations. Errors: ErrNotFound.
-	Explain(ctx context.Context, id string) (*Explanation, error)
+	Explain(ctx context.Context, id string) (*client.Explanation, error)
 	// HistoryEvents returns what has happened to a run, without its first events: those up to the number after. Errors:
 	// ErrNotFound.
-	HistoryEvents(ctx context.Context, id string, after int) ([]HistoryEvent, error)
+	HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error)
 	// ListRuns lists runs, the newest first. Errors: ErrInvalid.
-	ListRuns(ctx context.Context, q Query) ([]Summary, error)
+	ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error)
 	// Codec encodes what the client sends.
 	Codec() Codec
 }
 
 var _ Client = (*Engine)(nil)
 
-// StartRequest starts a run.
-type StartRequest struct {
-	Workflow      string
-	ID            string // workflow id; empty: the run's own
-	Key           string // idempotency key, of this workflow
-	Input         []byte // encoded
-	UseExisting   bool
-	At            time.Time // zero: now
-	Deadline      time.Time // of the chain; zero: what the workflow says
-	Actor, Reason string
-	Labels        map[string]string // what the run can be searched by
-	Queue         string            // that it is started into; empty: the workflow's; see InQueue
-	QueueKey      string
-	Priority      int32
-
-	// For a restart: the steps to run again, or the one to run again from; see RerunSteps and RerunFrom.
-	Steps []string
-	From  string
-}
-
-// Started answers a start.
-type Started struct {
-	ID       string
-	Existing bool // the run was there before
-}
-
-// Outcome is how a run ended.
-type Outcome struct {
-	ID      string // of the chain's last run
-	Phase   Phase  // succeeded, failed, timed_out, cancelled or terminated
-	Output  []byte // encoded
-	Failure *Failure
-}
-
-// Description is a run as it stands. [Client].Explain has more: every attempt, and where deadlines were set.
-type Description struct {
-	Summary
-	Input   []byte
-	Output  []byte
-	Failure *Failure
-	State   []byte    // what it published last; see SetState
-	StateAt time.Time // when it did; zero: it published nothing
-	Steps   []StepDescription
-}
-
-// Summary is a run in a list.
-type Summary struct {
-	ID, Workflow, WorkflowID string
-	Phase                    Phase
-	CreatedAt, EndedAt       time.Time
-	Deadline                 time.Time // the earlier of the run's two deadlines
-	Labels                   map[string]string
-	Held                     string // which limit of its queue holds the run, in a sentence; empty: none does
-	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
-	// failed. Empty: it can.
-	Problem string
-}
-
-// StepDescription is a step as it stands.
-type StepDescription struct {
-	Name      string
-	Phase     Phase
-	Reason    policy.Reason // why it was not tried again
-	Attempts  int           // that count
-	Scheduled time.Time
-	Ended     time.Time
-	Next      time.Time // of the next attempt, or when a sleep or a wait ends
-	Deadline  time.Time // stored: the earlier one of scheduleToClose and deadline
-	Output    []byte
-	Failure   *Failure
-}
-
-// Query selects runs.
-type Query struct {
-	Workflow, WorkflowID string
-	Phases               []Phase           // of runs; empty: all
-	Labels               map[string]string // the runs that have all of them
-	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
-	CreatedFrom, CreatedBefore time.Time
-	Stuck                      bool   // only open runs that have a problem
-	After                      string // run id: the last of the page before
-	Limit                      int    // default 50
-}
-
-// Op names an operation.
-type Op string
-
-// The operations. Those on a step name it by its key.
-const (
-	OpCancel    Op = "cancel"    // running steps finish
-	OpInterrupt Op = "interrupt" // running steps are told to stop
-	OpTerminate Op = "terminate" // closed at once
-	OpPause     Op = "pause"
-	OpResume    Op = "resume"
-	OpRetryRun  Op = "retry_run" // a run that has ended goes back to the failed steps that its failure came from
-	OpRetryStep Op = "retry_step"
-	OpSkip      Op = "skip"
-	OpComplete  Op = "complete"
-	OpFail      Op = "fail"
-	OpNow       Op = "now" // ends a backoff
-	OpSetPolicy Op = "set_policy"
-	OpExtend    Op = "extend"
-)
-
 // Operation is what an operator or a caller asks of a run. Each is kept in the run's history.
 type Operation struct {
-	Op            Op
+	Op            client.Op
 	Step          string           // of operations on a step
 	Output        any              // OpComplete: the step's result
 	Err           error            // OpFail: the step's error
@@ -173,29 +71,36 @@ type Operation struct {
 func (e *Engine) Codec() Codec { return e.host.codec }
 
 // StartRun makes a run.
-func (e *Engine) StartRun(ctx context.Context, r StartRequest) (Started, error) {
+func (e *Engine) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+	if r.Workflow != schedule.Workflow { // a schedule is no part of what its caller is about just now
+		r.Headers = e.host.headersOf(ctx, r.Headers)
+	}
 	return e.startRun(ctx, r, func(*engine.StartRequest) error { return nil })
 }
 
 func (e *Engine) startRun(
-	ctx context.Context, r StartRequest, refine func(*engine.StartRequest) error,
-) (Started, error) {
+	ctx context.Context, r client.StartRequest, refine func(*engine.StartRequest) error,
+) (client.Started, error) {
 	d := e.host.definition(r.Workflow)
 	if d == nil {
-		return Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to Config.Workflows "+
-			"or Engine.Register", r.Workflow)
+		return client.Started{}, fmt.Errorf("pawl: start: workflow %q is not registered here: pass it to "+
+			"Config.Workflows or Engine.Register", r.Workflow)
 	}
 	if len(r.Steps) > 0 || r.From != "" {
-		return Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),
+		return client.Started{}, invalid(errors.New("StartRequest.Steps and From need an earlier run: use RestartRun"),
 			"start")
 	}
 	labels, err := labelsOf(r.Labels, "start")
 	if err != nil {
-		return Started{}, err
+		return client.Started{}, err
+	}
+	headers, err := core.MakeHeaders(r.Headers)
+	if err != nil {
+		return client.Started{}, invalid(err, "start")
 	}
 	req := engine.StartRequest{
 		Definition: d.source(), Input: r.Input, WorkflowID: r.ID, Key: r.Key, Actor: r.Actor, Reason: r.Reason,
-		Labels: labels, Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority},
+		Labels: labels, Queue: core.RunQueue{Name: r.Queue, Key: r.QueueKey, Priority: r.Priority}, Headers: headers,
 	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
@@ -207,37 +112,38 @@ func (e *Engine) startRun(
 		req.ExecutionAt = core.RunLimit{At: policy.At(r.Deadline), Origin: "start"}
 	}
 	if err := d.begin(&req); err != nil {
-		return Started{}, err
+		return client.Started{}, err
 	}
 	if err := refine(&req); err != nil {
-		return Started{}, err
+		return client.Started{}, err
 	}
 	started, err := e.engine.Start(ctx, req)
 	if err != nil {
-		return Started{}, err
+		return client.Started{}, err
 	}
-	return Started{ID: started.Run.String(), Existing: started.Existing}, nil
+	return client.Started{ID: started.Run.String(), Existing: started.Existing}, nil
 }
 
 // AwaitRun waits for the end of a run's chain.
-func (e *Engine) AwaitRun(ctx context.Context, id string) (Outcome, error) {
-	return onRun(ctx, e, id, func(run core.RunID) (Outcome, error) { return e.await(ctx, run) })
+func (e *Engine) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
+	return onRun(ctx, e, id, func(run core.RunID) (client.Outcome, error) { return e.await(ctx, run) })
 }
 
-func (e *Engine) await(ctx context.Context, run core.RunID) (Outcome, error) {
+func (e *Engine) await(ctx context.Context, run core.RunID) (client.Outcome, error) {
 	out, err := e.engine.Result(ctx, run)
 	switch problem := e.host.bodies.Problem(run); {
 	case err != nil && ctx.Err() == nil:
-		return Outcome{}, err
+		return client.Outcome{}, err
 	case err != nil && problem != nil:
-		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run,
+		return client.Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w; it cannot go on: %w", run,
 			context.Cause(ctx), problem)
 	case err != nil:
-		return Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
+		return client.Outcome{}, fmt.Errorf("pawl: run %s has not ended: %w", run, context.Cause(ctx))
 	}
-	return Outcome{
-		ID: out.Run.String(), Phase: Phase(out.Phase.String()), Output: out.Output,
-		Failure: opened(e.host.codec, out.Failure),
+	at := place{run: out.Run}
+	return client.Outcome{
+		ID: out.Run.String(), Phase: client.Phase(out.Phase.String()), Output: out.Output,
+		Failure: opened(ctx, e.host.codec, at, out.Failure),
 	}, nil
 }
 
@@ -296,7 +202,7 @@ func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) erro
 		if err != nil {
 			return err
 		}
-		if err := e.host.aim(&in, op, r); err != nil {
+		if err := e.host.aim(ctx, &in, op, r); err != nil {
 			return err
 		}
 	}
@@ -304,7 +210,7 @@ func (e *Engine) operate(ctx context.Context, run core.RunID, op Operation) erro
 }
 
 // aim fills in the parts of an operation that depend on its step.
-func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
+func (h *host) aim(ctx context.Context, in *core.Operation, op Operation, r *core.Run) (err error) {
 	if op.Step != "" {
 		s, ok := r.Lookup(op.Step)
 		if !ok {
@@ -316,26 +222,33 @@ func (h *host) aim(in *core.Operation, op Operation, r *core.Run) (err error) {
 	if r.Definition != definitionID(r.Workflow) {
 		codec = JSON{} // of a flow
 	}
-	in.Failure = sealFailure(codec, in.Failure)
-	if op.Output != nil {
-		in.Output, err = encode(codec, "the result", op.Output)
+	at := place{kindFailure, r.ID, r.Workflow, op.Step}
+	sealed, err := sealFailure(ctx, codec, at, in.Failure)
+	if in.Failure = sealed; passing(err) {
+		return err
 	}
+	if op.Output == nil {
+		return nil
+	}
+	at.kind = kindOutput
+	in.Output, err = encode(ctx, codec, "the result", at, op.Output)
 	return err
 }
 
 // DescribeRun returns a run as it stands.
-func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error) {
+func (e *Engine) DescribeRun(ctx context.Context, id string) (client.Description, error) {
 	r, err := e.inspect(ctx, id)
 	if err != nil {
-		return Description{}, err
+		return client.Description{}, err
 	}
-	d := Description{
-		Summary: Summary{
-			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: Phase(r.Phase.String()),
+	at := place{run: r.ID, workflow: r.Workflow}
+	d := client.Description{
+		Summary: client.Summary{
+			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase.String()),
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
 			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
-		Input: r.Input, Output: r.Output, Failure: opened(e.host.codec, r.Failure),
+		Input: r.Input, Output: r.Output, Failure: opened(ctx, e.host.codec, at, r.Failure), Headers: r.Headers.Map(),
 	}
 	if problem := e.host.bodies.Problem(r.ID); problem != nil {
 		d.Problem = problem.Error()
@@ -348,11 +261,12 @@ func (e *Engine) DescribeRun(ctx context.Context, id string) (Description, error
 		if s.Dropped || body.Notes(s.Spec.Type) {
 			continue
 		}
-		d.Steps = append(d.Steps, StepDescription{
-			Name: s.Key(), Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
+		at.name = s.Key()
+		d.Steps = append(d.Steps, client.StepDescription{
+			Name: s.Key(), Phase: client.Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
 			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
-			Failure: opened(e.host.codec, s.Failure),
+			Failure: opened(ctx, e.host.codec, at, s.Failure),
 		})
 	}
 	return d, nil

@@ -2,77 +2,290 @@ package pawl
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/envelope"
 )
 
 // Codec turns values into what the history holds and back. It must write JSON, since people and tools
 // expect JSON in a history; a codec that encrypts writes a JSON string. A codec must read what it wrote years ago.
 //
+// The context is that of whoever has the value: a caller, a body, a step. So it holds what a [Propagator] put there,
+// such as a tenant. A codec must not change values by the context that are decoded in another one: what Decode needs,
+// Encode keeps in [Payload].Meta.
+//
 // A codec other than [JSON] also gets what errors and panics say: their messages, the data of registered errors, the
 // stacks of panics. Their kinds, types and codes stay readable, since retry policies work with them.
+//
+// An error may pass, such as that of a key service which cannot be reached. Then nothing is lost: a step waits with its
+// result for as long as its limits allow, a body is called again, a caller gets the error. Errors of encoding/json and
+// those that are marked with [NonRetryable] do not pass: the step, or the call in the body, fails with them.
 type Codec interface {
-	Encode(v any) ([]byte, error)
-	Decode(data []byte, v any) error
+	// Encode encodes v. It may set p.Meta.
+	Encode(ctx context.Context, p *Payload, v any) ([]byte, error)
+	// Decode decodes what Encode returned. p.Meta is what Encode has set; nil also where an older version wrote it.
+	Decode(ctx context.Context, p Payload, data []byte, v any) error
 }
+
+// Payload says what a [Codec] encodes or decodes.
+type Payload struct {
+	// Kind is input (of a run or a handler), output (of a step or a run), failure, event, update, answer (to an
+	// update), state or heartbeat. Decode gets the same one as Encode.
+	Kind string
+	// The place of the value, as far as it is known there: a run that is about to start has no id yet, who sends an
+	// event does not know the workflow, and a child's result is decoded in a step of its parent.
+	RunID, Workflow string
+	Name            string // of the step, event or update; empty: it belongs to the run as a whole
+	// Meta is stored beside the encoded value as it is, for everybody to read: the id of a key, a format.
+	Meta map[string]string
+}
+
+// The kinds of payloads.
+const (
+	kindInput     = "input"
+	kindOutput    = "output"
+	kindFailure   = "failure"
+	kindEvent     = "event"
+	kindUpdate    = "update"
+	kindAnswer    = "answer"
+	kindState     = "state"
+	kindHeartbeat = "heartbeat"
+)
 
 // JSON is the default codec.
 type JSON struct{}
 
 // Encode makes JSON.
-func (JSON) Encode(v any) ([]byte, error) { return json.Marshal(v) }
+func (JSON) Encode(_ context.Context, _ *Payload, v any) ([]byte, error) { return json.Marshal(v) }
 
 // Decode reads JSON.
-func (JSON) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }
+func (JSON) Decode(_ context.Context, _ Payload, data []byte, v any) error {
+	return json.Unmarshal(data, v)
+}
 
 var null = []byte("null")
 
-// encode makes a payload; its error names what the payload is.
-func encode(c Codec, what string, v any) ([]byte, error) {
-	b, err := c.Encode(v)
-	if err != nil {
-		return nil, NonRetryable(fmt.Errorf("pawl: %s cannot be encoded: %w", what, err))
-	}
-	if _, plain := c.(JSON); !plain && !json.Valid(b) {
-		return nil, NonRetryable(fmt.Errorf("pawl: %s: the codec made no JSON: it has to return at least a JSON string",
-			what))
-	}
-	return b, nil
+// place is a Payload before a codec asks for it.
+type place struct {
+	kind     string
+	run      core.RunID // zero: not known
+	workflow string
+	name     string
 }
 
-// input makes a payload that goes to another run, a handler or the next attempt.
-func (h *host) input(c Codec, what string, v any) ([]byte, error) {
-	b, err := encode(c, what, v)
-	if err == nil {
-		err = h.tooLarge(what, b)
+func (p place) payload() Payload {
+	out := Payload{Kind: p.kind, Workflow: p.workflow, Name: p.name}
+	if p.run != (core.RunID{}) {
+		out.RunID = p.run.String()
 	}
-	return b, err
+	return out
+}
+
+// of names the run in an error.
+func (p place) of() string {
+	if p.run == (core.RunID{}) {
+		return ""
+	}
+	return "run " + p.run.String() + ": "
+}
+
+// passingError is an error of a codec that may pass.
+type passingError struct{ error }
+
+func (e *passingError) Unwrap() error { return e.error }
+
+func passing(err error) bool {
+	var p *passingError
+	return errors.As(err, &p)
+}
+
+// codecError marks what a codec says: it may pass, or the same would come again.
+func codecError(c Codec, cause, err error) error {
+	if _, plain := c.(JSON); plain || lasting(cause) {
+		return NonRetryable(err)
+	}
+	return &passingError{err}
+}
+
+// lasting reports whether an error of a codec comes from the value or the type, and not from what the codec needs.
+func lasting(err error) bool {
+	var (
+		h           *hint
+		value       *json.UnsupportedValueError
+		encodedType *json.UnsupportedTypeError
+		marshaler   *json.MarshalerError
+		syntax      *json.SyntaxError
+		decodedType *json.UnmarshalTypeError
+	)
+	return errors.As(err, &h) && h.final || errors.As(err, &value) || errors.As(err, &encodedType) ||
+		errors.As(err, &marshaler) || errors.As(err, &syntax) || errors.As(err, &decodedType)
+}
+
+// encode makes a payload; its error names what the payload is.
+func encode(ctx context.Context, c Codec, what string, at place, v any) ([]byte, error) {
+	if _, plain := c.(JSON); plain {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, NonRetryable(fmt.Errorf("pawl: %s%s cannot be encoded: %w", at.of(), what, err))
+		}
+		return b, nil
+	}
+	p := at.payload()
+	b, err := calling(func() ([]byte, error) { return c.Encode(ctx, &p, v) })
+	if err != nil {
+		return nil, codecError(c, err, fmt.Errorf("pawl: %s%s cannot be encoded: %w", at.of(), what, err))
+	}
+	if !json.Valid(b) {
+		return nil, NonRetryable(fmt.Errorf("pawl: %s%s: the codec made no JSON: it has to return at least a JSON "+
+			"string", at.of(), what))
+	}
+	return envelope.Wrap(p.Meta, b)
+}
+
+// calling calls a codec. A panic of it is an error, so that it does not repeat the step whose result is at hand.
+func calling[T any](call func() (T, error)) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = NonRetryable(fmt.Errorf("the codec panicked: %v", p))
+		}
+	}()
+	return call()
 }
 
 // decode reads a payload; an empty one and null give the zero value.
-func decode[T any](c Codec, what string, b []byte) (T, error) {
-	v, err := read[T](c, b)
+func decode[T any](ctx context.Context, c Codec, what string, at place, b []byte) (T, error) {
+	v, err := read[T](ctx, c, at, b)
 	if err != nil {
-		return v, NonRetryable(fmt.Errorf("pawl: %s cannot be read as %s: %w", what, reflect.TypeFor[T](), err))
+		err = codecError(c, err, fmt.Errorf("pawl: %s%s cannot be read as %s: %w", at.of(), what, reflect.TypeFor[T](),
+			err))
 	}
-	return v, nil
+	return v, err
+}
+
+func read[T any](ctx context.Context, c Codec, at place, b []byte) (v T, err error) {
+	err = readInto(ctx, c, at, b, &v)
+	return v, err
+}
+
+// readInto is read for a pointer.
+func readInto(ctx context.Context, c Codec, at place, b []byte, v any) error {
+	if len(b) == 0 || bytes.Equal(b, null) {
+		return nil
+	}
+	if _, plain := c.(JSON); plain {
+		return json.Unmarshal(b, v)
+	}
+	p := at.payload()
+	p.Meta, b = envelope.Open(b)
+	_, err := calling(func() (struct{}, error) { return struct{}{}, c.Decode(ctx, p, b, v) })
+	return err
+}
+
+// at is the place of a payload of the body's run.
+func (b *branch) at(kind, name string) place {
+	return place{kind, b.Run(), b.Head().Workflow, name}
+}
+
+// encode makes a payload of a body. Where its codec cannot do that for now, the call of the body ends.
+func (b *branch) encode(c Codec, what string, at place, v any) ([]byte, error) {
+	out, err := encode(b, c, what, at, v)
+	if passing(err) {
+		b.Unencodable(what, err)
+	}
+	if err == nil {
+		err = b.host.tooLarge(what, out)
+	}
+	return out, err
 }
 
 // recorded is decode for a value that code of before has written. Where the code of today cannot read it, the body
 // cannot go on, and the call ends.
-func recorded[T any](b *branch, c Codec, what string, data []byte) T {
-	v, err := read[T](c, data)
+func recorded[T any](b *branch, c Codec, what string, at place, data []byte) T {
+	v, err := read[T](b, c, at, data)
 	if err != nil {
 		b.Unreadable(what, reflect.TypeFor[T]().String(), err)
 	}
 	return v
 }
 
-func read[T any](c Codec, b []byte) (v T, err error) {
-	if len(b) == 0 || bytes.Equal(b, null) {
-		return v, nil
+// received is decode for what others have sent to a body: a mistake of theirs is the body's to handle. What the codec
+// cannot read for now ends the call of the body.
+func received[T any](b *branch, c Codec, what string, at place, data []byte) (T, error) {
+	v, err := decode[T](b, c, what, at, data)
+	if passing(err) {
+		b.Unreadable(what, reflect.TypeFor[T]().String(), err)
 	}
-	err = c.Decode(b, &v)
 	return v, err
+}
+
+// The pauses after which an attempt asks a codec again.
+const (
+	firstCodecPause = 100 * time.Millisecond
+	lastCodecPause  = 30 * time.Second
+)
+
+// at is the place of a payload of the attempt's step.
+func (a *attempt) at(kind string) place {
+	return place{kind, a.task.Token.Run, a.task.Workflow, a.task.StepName}
+}
+
+// patiently asks a codec until it answers, its error cannot pass, or the attempt's time is over. The function of a step
+// has done its work by then, which must neither be repeated nor lost.
+func (a *attempt) patiently(try func(ctx context.Context) error) error {
+	ctx := context.WithoutCancel(a) // also the result of an attempt that is told to stop counts
+	for pause := firstCodecPause; ; pause = min(2*pause, lastCodecPause) {
+		err := try(ctx)
+		if !passing(err) {
+			return err
+		}
+		if pause == firstCodecPause {
+			a.host.log.Warn("the codec fails, and is asked again until the attempt's time is over", "run",
+				a.task.Token.Run.String(), "step", a.task.StepName, "error", err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-a.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// encodeOutput makes the result of a step's function.
+func encodeOutput(ctx context.Context, c Codec, what string, v any) (out []byte, err error) {
+	a := attemptOf(ctx)
+	if _, plain := c.(JSON); plain || a == nil { // nil: an interceptor has passed on a context of its own
+		return encode(ctx, c, what, place{kind: kindOutput}, v)
+	}
+	err = a.patiently(func(ctx context.Context) (err error) {
+		out, err = encode(ctx, c, what, a.at(kindOutput), v)
+		return err
+	})
+	return out, err
+}
+
+// decodeInput reads the input of a handler or a hook.
+func decodeInput[T any](ctx context.Context, c Codec, what string, b []byte) (v T, err error) {
+	a := attemptOf(ctx)
+	if _, plain := c.(JSON); plain || a == nil {
+		return decode[T](ctx, c, what, place{kind: kindInput}, b)
+	}
+	err = a.patiently(func(ctx context.Context) (err error) {
+		v, err = decode[T](ctx, c, what, a.at(kindInput), b)
+		return err
+	})
+	return v, err
+}
+
+// placeOf is a place as a client knows it. The id may also be a workflow id, which names no run.
+func placeOf(kind, id, workflow, name string) place {
+	run, _ := core.ParseRunID(id)
+	return place{kind, run, workflow, name}
 }

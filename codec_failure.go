@@ -1,8 +1,9 @@
 package pawl
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -17,16 +18,18 @@ type failureText struct {
 	Also    []json.RawMessage `json:"also,omitempty"` // the data of each
 }
 
-// sealFailure encodes what a failure and its causes say. A failure whose text the codec cannot encode is recorded
-// without it. The codec JSON leaves failures as they are, so that people can read them in the history.
-func sealFailure(c Codec, f *policy.Failure) *policy.Failure {
+// sealFailure encodes what a failure and its causes say. A failure whose text the codec cannot encode is returned
+// without it; the error tells whether that may pass. The codec JSON leaves failures as they are, so that people can
+// read them in the history.
+func sealFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*policy.Failure, error) {
 	if _, plain := c.(JSON); plain || f == nil {
-		return f
+		return f, nil
 	}
 	out := *f
-	out.Cause = sealFailure(c, f.Cause)
+	var err error
+	out.Cause, err = sealFailure(ctx, c, at, f.Cause)
 	if f.Encoded != nil || f.Message == "" && f.Details == nil && f.Also == nil {
-		return &out
+		return &out, err
 	}
 	text := failureText{Message: f.Message, Details: f.Details}
 	out.Message, out.Details, out.Also = "", nil, nil
@@ -34,38 +37,47 @@ func sealFailure(c Codec, f *policy.Failure) *policy.Failure {
 		text.Also = append(text.Also, k.Details)
 		out.Also = append(out.Also, policy.KnownError{Type: k.Type})
 	}
-	var err error
-	if out.Encoded, err = encodeText(c, text); err != nil {
+	var own error
+	if out.Encoded, own = encode(ctx, c, "what the failure says", at, text); own != nil {
 		out.Message = "the codec could not encode what the failure says"
 	}
-	return &out
+	return &out, errors.Join(err, own)
 }
 
-func encodeText(c Codec, text failureText) (b []byte, err error) {
-	defer func() {
-		if v := recover(); v != nil { // a failure must be recorded even if the codec's own code is broken
-			b, err = nil, fmt.Errorf("the codec panicked: %v", v)
-		}
-	}()
-	return encode(c, "what the failure says", text)
+// sealed is sealFailure for an attempt, which waits for its codec as it does with a result.
+func (a *attempt) sealed(f *policy.Failure) (out *policy.Failure) {
+	_ = a.patiently(func(ctx context.Context) (err error) {
+		out, err = sealFailure(ctx, a.codec, a.at(kindFailure), f)
+		return err
+	})
+	return out
+}
+
+// sealed is sealFailure for a body. Where its codec cannot encode for now, the call of the body ends.
+func (b *branch) sealed(f *policy.Failure) *policy.Failure {
+	out, err := sealFailure(b, b.host.codec, b.at(kindFailure, ""), f)
+	if passing(err) {
+		b.Unencodable("what a failure says", err)
+	}
+	return out
 }
 
 // openFailure reads what sealFailure made. The error tells that the codec cannot read it; the failure is then complete
 // but for what it says.
-func openFailure(c Codec, f *policy.Failure) (*policy.Failure, error) {
+func openFailure(ctx context.Context, c Codec, at place, f *policy.Failure) (*policy.Failure, error) {
 	if !encoded(f) {
 		return f, nil
 	}
 	out := *f
 	var err error
-	if out.Cause, err = openFailure(c, f.Cause); err != nil {
+	if out.Cause, err = openFailure(ctx, c, at, f.Cause); err != nil {
 		return &out, err
 	}
 	if f.Encoded == nil { // the engine's own, which may have put the cause into its message
 		out.Message = strings.Replace(f.Message, core.Sentence(f.Cause), core.Sentence(out.Cause), 1)
 		return &out, nil
 	}
-	text, err := read[failureText](c, f.Encoded)
+	text, err := read[failureText](ctx, c, at, f.Encoded)
 	if err != nil {
 		return &out, err
 	}
@@ -91,8 +103,9 @@ func encoded(f *policy.Failure) bool {
 }
 
 // opened is openFailure for showing a failure: what the codec cannot read stays encoded.
-func opened(c Codec, f *policy.Failure) *policy.Failure {
-	out, err := openFailure(c, f)
+func opened(ctx context.Context, c Codec, at place, f *policy.Failure) *policy.Failure {
+	at.kind = kindFailure
+	out, err := openFailure(ctx, c, at, f)
 	if err != nil {
 		return f
 	}

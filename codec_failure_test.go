@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/journal/memory"
@@ -21,13 +22,13 @@ import (
 const secret = "4111-1111"
 
 // hiding is a codec that hides what it encodes. Once its key is lost, it cannot read the secret, and once it is mute,
-// it encodes nothing.
+// it encodes nothing for good.
 type hiding struct{ lost, mute bool }
 
-func (c *hiding) Encode(v any) ([]byte, error) {
+func (c *hiding) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil || c.mute {
-		return nil, errors.Join(err, errors.New("the key is gone"))
+		return nil, pawl.NonRetryable(errors.Join(err, errors.New("the key is gone")))
 	}
 	for i := range plain {
 		plain[i] ^= 0x5a
@@ -35,7 +36,7 @@ func (c *hiding) Encode(v any) ([]byte, error) {
 	return json.Marshal(plain)
 }
 
-func (c *hiding) Decode(data []byte, v any) error {
+func (c *hiding) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var plain []byte
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return err
@@ -160,7 +161,7 @@ func openHiding(t *testing.T, c pawl.Codec, workflows ...pawl.Definition) *pawl.
 // checkHidden fails where any history shows the secret, or none shows what has to be readable.
 func checkHidden(t *testing.T, e *pawl.Engine, visible string) {
 	t.Helper()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Limit: 100})
+	runs, err := e.ListRuns(t.Context(), client.Query{Limit: 100})
 	if err != nil || len(runs) == 0 {
 		t.Fatal(runs, err)
 	}
@@ -208,7 +209,7 @@ func TestOperatorsErrorPassesTheCodec(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		op := pawl.Operation{Op: pawl.OpFail, Step: "paid", Err: &cardError{secret}}
+		op := pawl.Operation{Op: client.OpFail, Step: "paid", Err: &cardError{secret}}
 		if err := e.Operate(t.Context(), run.ID, op); err != nil {
 			t.Fatal(err)
 		}

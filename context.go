@@ -20,11 +20,20 @@ type Context interface {
 // branch is the Context of one goroutine of a body.
 type branch struct {
 	*body.Thread
-	host *host
-	def  *definition
+	host   *host
+	def    *definition
+	values context.Context // what the propagators made of the run's headers
 }
 
 func (b *branch) of() *branch { return b }
+
+// on is the Context of another branch, or another scope, of the same body.
+func (b *branch) on(t *body.Thread) *branch {
+	return &branch{Thread: t, host: b.host, def: b.def, values: b.values}
+}
+
+// Value returns what the propagators have put into the context, else what the context of Open held.
+func (b *branch) Value(key any) any { return b.values.Value(key) }
 
 // stepFunc is a step's function, whose result is encoded.
 type stepFunc = body.Func

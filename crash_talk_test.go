@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // talkDir, where set, makes the test binary a program that is killed while it answers updates, fires a schedule and
@@ -81,7 +82,7 @@ func talkAndBeat(dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fired.EnsureSchedule(ctx, e, "tick", pawl.Schedule{Cron: "@every 1s"}, none{}); err != nil {
+	if _, err := fired.EnsureSchedule(ctx, e, "tick", client.Schedule{Cron: "@every 1s"}, none{}); err != nil {
 		return err
 	}
 	if _, err := beat.Start(ctx, e, "copy", none{}, pawl.UseExisting()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // the database that survives
 )
 
@@ -221,7 +222,7 @@ func checkRuns(t *testing.T, dir string, begun map[int]int) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "order", Limit: 2 * crashOrders})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "order", Limit: 2 * crashOrders})
 	if err != nil || len(runs) != crashOrders {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}

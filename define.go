@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
@@ -80,11 +81,12 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), input))
+		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), b.at(kindInput, ""),
+			input))
 		if err != nil {
 			return nil, err
 		}
-		return encode(codec, "the result of workflow "+name, out)
+		return b.encode(codec, "the result of workflow "+name, b.at(kindOutput, ""), out)
 	}
 	d.err = invalid(d.err, "workflow %q", name)
 	return &Workflow[In, Out]{def: d}
@@ -182,7 +184,7 @@ func RunRetryWith(p RetryPolicy) Option {
 // Runs of a chain do not overlap, and firings that were missed are left out, so Overlap and CatchUp of the schedule are
 // refused; for those use [Workflow.EnsureSchedule]. The run retry policy comes first. A cancel or the execution
 // timeout ends the chain. Only then does the start have its result.
-func Cron(s Schedule) Option {
+func Cron(s client.Schedule) Option {
 	table, err := schedule.Spec(s).Table()
 	if s.Overlap != "" || s.CatchUp != "" {
 		err = errors.Join(err, errors.New("the runs of a chain follow one another: overlap and catchUp are for "+
@@ -262,23 +264,27 @@ func hook[In any](name string, fn func(context.Context, In, error) error, opts [
 			spec: body.HookSpec(name, o.policy),
 			in:   func() any { return *new(In) },
 			call: func(ctx context.Context, c Codec, p body.HookPayload) error {
-				in, err := decode[In](c, "the input", p.Input)
+				in, err := decodeInput[In](ctx, c, "the input", p.Input)
 				if err != nil {
 					return err
 				}
-				return fn(ctx, in, causeOf(c, p))
+				return fn(ctx, in, causeOf(ctx, c, p))
 			},
 		}
 	}
 }
 
 // causeOf is the error of a run that closes.
-func causeOf(c Codec, p body.HookPayload) error {
+func causeOf(ctx context.Context, c Codec, p body.HookPayload) error {
 	if p.Phase == core.RunSucceeded {
 		return nil
 	}
-	failure := opened(c, p.Failure)
-	return &RunError{Phase: Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
+	at := place{}
+	if a := attemptOf(ctx); a != nil {
+		at = a.at(kindFailure)
+	}
+	failure := opened(ctx, c, at, p.Failure)
+	return &RunError{Phase: client.Phase(p.Phase.String()), Failure: failure, own: ownOf(failure)}
 }
 
 func wrap(what string, err error) error {

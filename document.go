@@ -77,8 +77,8 @@ func notLinked(d journal.Definition) error {
 		`import _ "github.com/pawl-dev/pawl/pawlflow"`, d.Name)
 }
 
-// documented executes what steps do without a function: processes and requests. Observers hear of them, and an
-// interceptor may stand in for them.
+// documented executes what steps do without a function: processes and requests. An interceptor may stand in for
+// them.
 type documented struct {
 	host     *host
 	executor worker.Executor
@@ -88,11 +88,12 @@ type documented struct {
 func (d *documented) Announces() {}
 
 func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	at := &attempt{Context: ctx, task: t, alive: alive, codec: JSON{}}
+	at := d.host.attempt(ctx, t, alive, JSON{})
 	abandoned := false
 	var own body.Stopping
 	res := d.host.call(at, &own, d.host.fakedOr(JSON{}, nil, func(ctx context.Context) ([]byte, error) {
 		var r worker.Result
+		t.Headers = d.host.forwarded(ctx, &t)
 		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
@@ -103,9 +104,9 @@ func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 	return res
 }
 
-// observed wraps the executors of documents' steps with the observers and the interceptor. Executors whose steps take
+// documented wraps the executors of documents' steps with the interceptor. Executors whose steps take
 // no time stay as they are, since the pool has to recognise them.
-func (h *host) observed(executors map[string]worker.Executor) map[string]worker.Executor {
+func (h *host) documented(executors map[string]worker.Executor) map[string]worker.Executor {
 	for name, executor := range executors {
 		if _, instant := executor.(worker.Instant); !instant {
 			executors[name] = &documented{h, executor}

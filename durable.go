@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -49,25 +51,18 @@ func UUID(ctx Context) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// RunInfo describes the run of a body.
-type RunInfo struct {
-	ID         string
-	Workflow   string
-	WorkflowID string // chosen at the start; empty: none
-	ParentID   string // of a child run
-	FirstID    string // the first run of the chain
-	Attempt    int    // of the run retry policy, from 1
-	StartedAt  time.Time
-	Deadline   time.Time // when it times out; zero: never
+// Info describes the run.
+func Info(ctx Context) client.RunInfo {
+	b := ctx.of()
+	return runInfo(b.Run(), b.Head())
 }
 
-// Info describes the run.
-func Info(ctx Context) RunInfo {
-	b := ctx.of()
-	h, run := b.Head(), b.Run().String()
-	info := RunInfo{
+func runInfo(id core.RunID, h *engine.Head) client.RunInfo {
+	run := id.String()
+	info := client.RunInfo{
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
 		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
+		Headers: h.Headers.Map(),
 	}
 	if h.Parent.Run != (core.RunID{}) {
 		info.ParentID = h.Parent.Run.String()
@@ -85,8 +80,9 @@ func Info(ctx Context) RunInfo {
 //
 // The new run has its own run timeout; the execution timeout covers both.
 func ContinueAsNew[In any](ctx Context, in In) error {
-	h := ctx.of().host
-	input, err := h.input(h.codec, "the input to go on with", in)
+	b := ctx.of()
+	what, at := "the input to go on with", place{kind: kindInput, workflow: b.Head().Workflow}
+	input, err := b.encode(b.host.codec, what, at, in)
 	if err != nil {
 		return err
 	}

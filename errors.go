@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -74,18 +75,15 @@ func invalid(err error, format string, args ...any) error {
 	return NonRetryable(&invalidError{fmt.Errorf("pawl: "+format+": %w", append(args, err)...)})
 }
 
-// Failure is how a failure is recorded.
-type Failure = policy.Failure
-
 // StepError is the error of a step that ended without a result. errors.Is tells what the engine decided ([ErrTimedOut],
 // [ErrRetriesExhausted], …), errors.As finds the step's own error, of the type it had where that was registered.
 type StepError struct {
 	Step     string
-	Phase    Phase            // failed, timed_out or cancelled
+	Phase    client.Phase     // failed, timed_out or cancelled
 	Reason   policy.Reason    // why it was not tried again
 	Limit    policy.LimitKind // the limit that fired; LimitNone: none did
 	Attempts int
-	Failure  *Failure // the last one
+	Failure  *policy.Failure // the last one
 	own      error
 	kinds    []error
 	reason   policy.Reason
@@ -111,9 +109,9 @@ func (e *StepError) verb() string {
 		times += ", for its process died in attempt after attempt"
 	}
 	switch e.Phase {
-	case PhaseTimedOut:
+	case client.PhaseTimedOut:
 		return "timed out (" + e.Limit.String() + ")" + times
-	case PhaseCancelled:
+	case client.PhaseCancelled:
 		return "was cancelled"
 	default:
 		return "failed" + times
@@ -136,12 +134,12 @@ func (b *branch) stepError(s *engine.Step) error {
 	if s.Phase == core.StepSucceeded || s.Phase == core.StepSkipped {
 		return nil
 	}
-	failure, err := openFailure(b.host.codec, s.Failure)
+	failure, err := openFailure(b, b.host.codec, b.at(kindFailure, s.Spec.Name), s.Failure)
 	if err != nil { // the body might do something else than it did when it knew the error
 		b.Unreadable("the failure of step "+s.Spec.Name, "an error", err)
 	}
 	out := &StepError{
-		Step: s.Spec.Name, Phase: Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
+		Step: s.Spec.Name, Phase: client.Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Attempts,
 		Failure: failure, reason: s.Reason,
 	}
 	if s.Phase == core.StepCancelled {
@@ -190,8 +188,8 @@ func cancelKind(f *policy.Failure) error {
 // RunError is the error of a run that ended without a result.
 type RunError struct {
 	Run     string
-	Phase   Phase // failed, timed_out, cancelled or terminated
-	Failure *Failure
+	Phase   client.Phase // failed, timed_out, cancelled or terminated
+	Failure *policy.Failure
 	own     error
 }
 
@@ -216,11 +214,11 @@ func (e *RunError) Error() string {
 func (e *RunError) Is(target error) bool {
 	switch target {
 	case ErrTimedOut:
-		return e.Phase == PhaseTimedOut
+		return e.Phase == client.PhaseTimedOut
 	case ErrCancelled:
-		return e.Phase == PhaseCancelled
+		return e.Phase == client.PhaseCancelled
 	case ErrTerminated:
-		return e.Phase == PhaseTerminated
+		return e.Phase == client.PhaseTerminated
 	default:
 		return false
 	}

@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
@@ -12,37 +13,31 @@ import (
 //	const Paid pawl.Event[Payment] = "paid"
 type Event[T any] string
 
-// SendRequest is an event or an update for a run.
-type SendRequest struct {
-	Name    string
-	ID      string // chosen by the sender; what has the same name and id is a repetition; empty: it is new
-	Payload []byte // encoded
-	Actor   string // of an event
-}
-
 // SendOption refines what [Event.Send] and [Update.Send] send.
-type SendOption func(*SendRequest)
+type SendOption func(*client.SendRequest)
 
 // SendID names what is sent, so that it can be sent again if the answer was lost: a second event with the same name and
 // id changes nothing, and a second update gets the answer of the first one.
-func SendID(id string) SendOption { return func(r *SendRequest) { r.ID = id } }
+func SendID(id string) SendOption { return func(r *client.SendRequest) { r.ID = id } }
 
 // Send sends the event to a run, which is named by its run id or its workflow id; see [Client.SendEvent]. The client's
 // codec encodes the payload. A flow reads JSON: for its runs and another codec than [JSON] use Client.SendEvent.
 func (e Event[T]) Send(ctx context.Context, c Client, id string, payload T, opts ...SendOption) error {
-	r, err := sendRequest(c, "event", string(e), payload, opts)
+	r, err := sendRequest(ctx, c, kindEvent, id, string(e), payload, opts)
 	if err != nil {
 		return err
 	}
 	return c.SendEvent(ctx, id, r)
 }
 
-func sendRequest(c Client, what, name string, payload any, opts []SendOption) (SendRequest, error) {
+func sendRequest(ctx context.Context, c Client, what, id, name string, payload any, opts []SendOption) (
+	client.SendRequest, error,
+) {
 	if err := checkName(name); err != nil {
-		return SendRequest{}, invalid(err, "%s %q", what, name)
+		return client.SendRequest{}, invalid(err, "%s %q", what, name)
 	}
-	b, err := encode(c.Codec(), "the payload of "+what+" "+name, payload)
-	r := SendRequest{Name: name, Payload: b}
+	b, err := encode(ctx, c.Codec(), "the payload of "+what+" "+name, placeOf(what, id, "", name), payload)
+	r := client.SendRequest{Name: name, Payload: b}
 	for _, opt := range opts {
 		opt(&r)
 	}
@@ -63,7 +58,7 @@ func (e Event[T]) WaitAsync(ctx Context, opts ...StepOption) *Future[T] {
 }
 
 // SendEvent delivers an event.
-func (e *Engine) SendEvent(ctx context.Context, id string, r SendRequest) error {
+func (e *Engine) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
 	_, err := onRun(ctx, e, id, func(run core.RunID) (done, error) {
 		in := core.SignalReceived{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor}
 		return done{}, e.engine.Signal(ctx, run, in)

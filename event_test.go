@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -35,7 +36,7 @@ func continueWith(ctx pawl.Context, l ledger) error { return pawl.ContinueAsNew(
 
 func paid(t *testing.T, c pawl.Client, id, event string, n int) {
 	t.Helper()
-	err := c.SendEvent(t.Context(), id, pawl.SendRequest{Name: "paid", ID: event, Payload: fmt.Append(nil, n)})
+	err := c.SendEvent(t.Context(), id, client.SendRequest{Name: "paid", ID: event, Payload: fmt.Append(nil, n)})
 	if err != nil {
 		t.Errorf("event %s: %v", event, err)
 	}

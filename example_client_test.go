@@ -4,13 +4,14 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/journal/memory"
 )
 
 func ExampleIdempotencyKey() {
@@ -79,7 +80,7 @@ func ExampleEngine_Operate() {
 	fmt.Println(err != nil)
 	// An operator has the failed step tried again, with a fresh budget: the run goes on.
 	err = eng.Operate(ctx, "order-1", pawl.Operation{
-		Op: pawl.OpRetryStep, Step: "charge",
+		Op: client.OpRetryStep, Step: "charge",
 		Actor: "ann", Reason: "the bank is up",
 	})
 	fmt.Println(err)
@@ -126,7 +127,7 @@ func ExampleEngine_ListRuns() {
 		run, _ := w.Start(ctx, eng, id, nil)
 		_, _ = run.Result(ctx)
 	}
-	runs, err := eng.ListRuns(ctx, pawl.Query{Workflow: "job"})
+	runs, err := eng.ListRuns(ctx, client.Query{Workflow: "job"})
 	for _, r := range runs {
 		fmt.Println(r.WorkflowID, r.Phase)
 	}
@@ -145,7 +146,7 @@ func ExampleWorkflow_EnsureSchedule() {
 
 	// Each time the program starts: a schedule that is there already stays, or is changed.
 	nightly, err := w.EnsureSchedule(ctx, eng, "nightly",
-		pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: pawl.OverlapSkip, CatchUp: "1h"}, "home")
+		client.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin", Overlap: client.OverlapSkip, CatchUp: "1h"}, "home")
 	fmt.Println(err)
 
 	d, err := nightly.Describe(ctx)
@@ -158,40 +159,46 @@ func ExampleWorkflow_EnsureSchedule() {
 	// <nil>
 }
 
-// sealed is a codec that encrypts: AES-GCM around JSON, as a JSON string.
-type sealed struct{ aead cipher.AEAD }
-
-func newSealed(key []byte) (sealed, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return sealed{}, err
-	}
-	aead, err := cipher.NewGCM(block)
-	return sealed{aead}, err
+// sealed is a codec that encrypts: AES-GCM around JSON, as a JSON string. It encrypts with the current key and stores
+// the key's id beside the value, so it can still read what other keys have encrypted.
+type sealed struct {
+	keys    map[string]cipher.AEAD // by id
+	current string
 }
 
-func (s sealed) Encode(v any) ([]byte, error) {
+func newSealed(current string, keys map[string]string) (sealed, error) {
+	s := sealed{map[string]cipher.AEAD{}, current}
+	for id, key := range keys {
+		block, err := aes.NewCipher([]byte(key))
+		if err != nil {
+			return sealed{}, err
+		}
+		if s.keys[id], err = cipher.NewGCMWithRandomNonce(block); err != nil {
+			return sealed{}, err
+		}
+	}
+	return s, nil
+}
+
+func (s sealed) Encode(_ context.Context, p *pawl.Payload, v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	nonce := make([]byte, s.aead.NonceSize())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, err
-	}
-	return json.Marshal(s.aead.Seal(nonce, nonce, plain, nil)) // bytes become a base64 string
+	p.Meta = map[string]string{"key": s.current}
+	return json.Marshal(s.keys[s.current].Seal(nil, nil, plain, []byte(p.Kind))) // bytes become a base64 string
 }
 
-func (s sealed) Decode(data []byte, v any) error {
+func (s sealed) Decode(_ context.Context, p pawl.Payload, data []byte, v any) error {
+	key := s.keys[p.Meta["key"]]
+	if key == nil {
+		return fmt.Errorf("the key %q is not here", p.Meta["key"])
+	}
 	var box []byte
 	if err := json.Unmarshal(data, &box); err != nil {
 		return err
 	}
-	if len(box) < s.aead.NonceSize() {
-		return errors.New("too short to be sealed")
-	}
-	nonce, cipherText := box[:s.aead.NonceSize()], box[s.aead.NonceSize():]
-	plain, err := s.aead.Open(nil, nonce, cipherText, nil)
+	plain, err := key.Open(nil, nil, box, []byte(p.Kind))
 	if err != nil {
 		return err
 	}
@@ -199,32 +206,39 @@ func (s sealed) Decode(data []byte, v any) error {
 }
 
 func ExampleCodec() {
-	codec, err := newSealed([]byte("0123456789abcdef"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	w := pawl.Define("secret", func(ctx pawl.Context, in string) (string, error) {
 		return pawl.Step(ctx, "s", func(context.Context) (string, error) { return "top " + in, nil })
 	})
-	ctx := context.Background()
-	eng, err := pawl.Open(ctx, pawl.Config{Database: "memory:", Codec: codec})
-	if err != nil {
-		fmt.Println(err)
-		return
+	ctx, j := context.Background(), memory.New()
+	keys := map[string]string{"2026": "0123456789abcdef", "2027": "fedcba9876543210"}
+	for _, current := range []string{"2026", "2027"} { // the program of one year, then that of the next
+		codec, err := newSealed(current, keys)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		eng, err := pawl.Open(ctx, pawl.Config{Journal: j, Codec: codec, Workflows: []pawl.Definition{w}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		run, err := w.Start(ctx, eng, "of "+current, current)
+		if err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(run.Result(ctx))
+		fmt.Println(pawl.RunOf[string](eng, "of 2026").Result(ctx)) // also with the key of 2027
+		d, _ := eng.DescribeRun(ctx, "of "+current)
+		fmt.Println(string(d.Output[:len(`{"pawl.meta":{"key":"2026"}`)]))
+		_ = eng.Close()
 	}
-	defer func() { _ = eng.Close() }()
-	run, err := w.Start(ctx, eng, "", "secret")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(run.Result(ctx))
-	d, _ := eng.DescribeRun(ctx, run.ID)
-	fmt.Println(json.Valid(d.Output), string(d.Output) == `"top secret"`)
 	// Output:
-	// top secret <nil>
-	// true false
+	// top 2026 <nil>
+	// top 2026 <nil>
+	// {"pawl.meta":{"key":"2026"}
+	// top 2027 <nil>
+	// top 2026 <nil>
+	// {"pawl.meta":{"key":"2027"}
 }
 
 func ExampleInterceptor() {
@@ -235,7 +249,7 @@ func ExampleInterceptor() {
 	eng, err := pawl.Open(ctx, pawl.Config{
 		Database: "memory:",
 		Intercept: func(
-			ctx context.Context, a pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+			ctx context.Context, a client.AttemptInfo, next func(context.Context) ([]byte, error),
 		) ([]byte, error) {
 			fmt.Println("begin", a.Workflow, a.Step, a.Attempt)
 			defer fmt.Println("end")

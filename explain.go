@@ -2,10 +2,10 @@ package pawl
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -14,117 +14,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Explanation is a run with everything that explains it. As JSON it is what pawl run show prints with -o json.
-type Explanation struct {
-	ID, Workflow, WorkflowID string
-	Key                      string // idempotency key
-	Phase                    Phase
-	Closing                  Phase  // the phase it will end in, while its hooks run and its steps stop
-	Why                      string // why it ended as it did, in a sentence
-	Failure                  *Failure
-	Input, Output            []byte // JSON; what is not JSON is turned into a JSON string
-	State                    []byte // JSON: what its body published last
-	StateAt                  time.Time
-	CreatedAt                time.Time
-	StartAt                  time.Time // of a delayed start
-	StartedAt, EndedAt       time.Time
-	QueuedAt                 time.Time // of a run that waits for its queue: since when
-	Held                     string    // which limit of its queue holds it, in a sentence
-	HeldUntil                time.Time // no sooner does it begin; zero: when another run ends
-	PausedAt                 time.Time
-	Wake                     time.Time             // when it next does something by itself
-	Deadlines                []DeadlineExplanation // its own, with where they were set
-	Binding                  *DeadlineExplanation  // the one that ends it first; nil: none, or its clock stands still
-	CancelAsked              bool
-	CompensateUntil          time.Time // it was cancelled or expired; its body undoes what it did, until then at most
-	Attempt                  int       // its number among the runs that its retry policy made, from 1
-	Parent                   string    // id of the run it is a child of
-	ParentClose              string    // what happens to it when its parent ends
-	Previous, Next           string    // ids of the runs before and after it in its chain
-	NextFrom                 time.Time // when the next run of its chain would begin if this one ended now
-	Cron                     string
-	Labels                   map[string]string
-	Problem                  string // why it cannot go on until somebody acts; see Summary
-	Steps                    []StepExplanation
-	Operations               []OperationExplanation
-
-	all *api.Run
-}
-
-// MarshalJSON writes what pawl run show prints with -o json.
-func (e *Explanation) MarshalJSON() ([]byte, error) { return json.Marshal(e.all) }
-
-// StepExplanation is a step as it stands, with all of its attempts.
-type StepExplanation struct {
-	Name        string // its key: "charge", "charge#2" for the second call with that name
-	Kind        string // sleep, wait, flow for a child run, or what does the work
-	Queue       string // of a Call; empty: the engine's own
-	Event       string // of an event wait
-	Update      string // of a wait for an update
-	Child       string // id of the run that its last attempt started
-	Phase       Phase
-	Reason      policy.Reason // why it was not tried again
-	Why         string        // why it ended as it did; of an open one, that it may be what kills its workers
-	Failure     *Failure
-	Output      []byte // JSON, as in Explanation
-	ScheduledAt time.Time
-	ReadyAt     time.Time // when its last attempt began to wait for a worker
-	StartedAt   time.Time // of the last attempt
-	EndedAt     time.Time
-	NextAt      time.Time             // of the next attempt, or when a sleep or a wait ends
-	Backoff     time.Duration         // the delay before the last or the next attempt
-	MaxAttempts int                   // 0: any number
-	Counted     int                   // attempts that count towards MaxAttempts: those lost with their worker do not
-	Lost        int                   // attempts in a row that were lost with their worker
-	Stopping    bool                  // the function of an ended attempt has not returned yet
-	Kept        bool                  // its result comes from an earlier run
-	Superseded  bool                  // it was made before the run was retried
-	Held        string                // which limit of a queue or service its attempt waits for, in a sentence
-	HeldUntil   time.Time             // no sooner does it go on; zero: when another attempt ends
-	Deadlines   []DeadlineExplanation // with where they were set
-	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
-	Attempts    []AttemptExplanation
-}
-
-// AttemptExplanation is one attempt of a step.
-type AttemptExplanation struct {
-	Number    int       // from 1
-	ReadyAt   time.Time // when it began to wait for a worker
-	StartedAt time.Time
-	EndedAt   time.Time
-	NextAt    time.Time        // of the attempt after it
-	Outcome   string           // succeeded, or the kind of its failure; empty: it has not ended
-	Limit     policy.LimitKind // the limit that ended it
-	Worker    string
-	Child     string // id of the run it started
-	Why       string // its failure in a sentence
-	Note      string // what was wrong with the retry condition
-	Abandoned bool   // its function did not return in time
-	Held      string // which limit of a queue or service held it last before it started, in a sentence
-	Failure   *Failure
-}
-
-// DeadlineExplanation is a deadline and where it comes from.
-type DeadlineExplanation struct {
-	Limit  policy.LimitKind
-	At     time.Time     // zero: an operation took the deadline away
-	Origin string        // where it was set
-	After  time.Duration // the length that was set; zero: an instant was
-	From   time.Time     // when its clock started
-}
-
-// OperationExplanation is an operation that was applied.
-type OperationExplanation struct {
-	At            time.Time
-	Op            Op
-	Step          string // empty: of the run
-	Actor, Reason string
-	Deadlines     []DeadlineExplanation // those it set, with Limit and At only
-}
-
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
-func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
+func (e *Engine) Explain(ctx context.Context, id string) (*client.Explanation, error) {
 	var problem error
 	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) {
 		problem = e.host.bodies.Problem(run)
@@ -134,112 +26,26 @@ func (e *Engine) Explain(ctx context.Context, id string) (*Explanation, error) {
 		return nil, missing(err, "explain", id)
 	}
 	r.Steps = slices.DeleteFunc(r.Steps, func(s *api.Step) bool { return body.Notes(s.Type) })
-	out := explanationOf(r)
+	out := client.Explain(r)
 	if problem != nil {
 		out.Problem = problem.Error()
 	}
-	openExplanation(out, e.host.codec)
+	openExplanation(ctx, out, e.host.codec)
 	return out, nil
 }
 
 // open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
-func openExplanation(e *Explanation, c Codec) {
-	e.Failure = opened(c, e.Failure)
+func openExplanation(ctx context.Context, e *client.Explanation, c Codec) {
+	at := placeOf(kindFailure, e.ID, e.Workflow, "")
+	e.Failure = opened(ctx, c, at, e.Failure)
 	for i := range e.Steps {
 		s := &e.Steps[i]
-		s.Failure = opened(c, s.Failure)
+		at.name = s.Name
+		s.Failure = opened(ctx, c, at, s.Failure)
 		for j := range s.Attempts {
-			s.Attempts[j].Failure = opened(c, s.Attempts[j].Failure)
+			s.Attempts[j].Failure = opened(ctx, c, at, s.Attempts[j].Failure)
 		}
 	}
-}
-
-func explanationOf(r *api.Run) *Explanation {
-	held, until := heldOf(r.Held)
-	return &Explanation{
-		ID: r.Run, Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key, Phase: Phase(r.Phase),
-		Closing: Phase(r.Closing), Why: r.Why, Failure: r.Failure, Input: r.Input, Output: r.Output,
-		CreatedAt: r.CreatedAt.Std(), StartAt: r.StartAt.Std(), StartedAt: r.StartedAt.Std(), EndedAt: r.EndedAt.Std(),
-		PausedAt: r.PausedAt.Std(), Wake: r.Wake.Std(), Deadlines: each(r.Deadlines, deadlineOf),
-		State: r.State, StateAt: r.StateAt.Std(), Binding: bindingOf(r.Binding), CancelAsked: r.CancelAsked,
-		CompensateUntil: r.CompensateUntil.Std(), Attempt: r.Attempt, Parent: r.Parent,
-		ParentClose: r.ParentClose, Previous: r.Previous, Next: r.Next, NextFrom: r.NextFrom.Std(), Cron: r.Cron,
-		Labels: r.Labels, QueuedAt: r.QueuedAt.Std(), Held: held, HeldUntil: until,
-		Steps: each(r.Steps, stepOf), Operations: each(r.Operations, operationOf), all: r,
-	}
-}
-
-func stepOf(s *api.Step) StepExplanation {
-	held, until := heldOf(s.Held)
-	return StepExplanation{
-		Name: s.Step, Kind: s.Kind, Queue: s.Queue, Event: s.Event, Update: s.Update, Child: s.Child,
-		Phase:  Phase(s.Phase),
-		Reason: reasonOf(s.Reason), Why: s.Why, Failure: s.Failure, Output: s.Output, ScheduledAt: s.ScheduledAt.Std(),
-		ReadyAt: s.ReadyAt.Std(), StartedAt: s.StartedAt.Std(), EndedAt: s.EndedAt.Std(), NextAt: s.NextAt.Std(),
-		Backoff: s.Backoff.Std(), MaxAttempts: s.MaxAttempts, Counted: s.Counted, Lost: s.Lost, Stopping: s.Stopping,
-		Kept: s.Kept, Superseded: s.Superseded, Held: held, HeldUntil: until,
-		Deadlines: each(s.Deadlines, deadlineOf), Binding: bindingOf(s.Binding),
-		Attempts: each(s.Attempts, explainedAttempt),
-	}
-}
-
-func heldOf(h *api.Held) (why string, until time.Time) {
-	if h == nil {
-		return "", time.Time{}
-	}
-	return h.Why, h.Until.Std()
-}
-
-func explainedAttempt(a api.Attempt) AttemptExplanation {
-	held, _ := heldOf(a.Held)
-	return AttemptExplanation{
-		Number: a.Attempt, ReadyAt: a.ReadyAt.Std(), StartedAt: a.StartedAt.Std(), EndedAt: a.EndedAt.Std(),
-		NextAt: a.NextAt.Std(), Outcome: a.Outcome, Limit: limitNamed(a.Limit), Worker: a.Worker, Child: a.Child,
-		Why: a.Why, Note: a.Note, Abandoned: a.Abandoned, Held: held, Failure: a.Failure,
-	}
-}
-
-func deadlineOf(d api.Deadline) DeadlineExplanation {
-	return DeadlineExplanation{
-		Limit: limitNamed(d.Limit), At: d.At.Std(), Origin: d.Origin, After: d.After.Std(), From: d.From.Std(),
-	}
-}
-
-func bindingOf(d *api.Deadline) *DeadlineExplanation {
-	if d == nil {
-		return nil
-	}
-	out := deadlineOf(*d)
-	return &out
-}
-
-func operationOf(a api.Audit) OperationExplanation {
-	return OperationExplanation{
-		At: a.At.Std(), Op: Op(a.Operation), Step: a.Step, Actor: a.Actor, Reason: a.Reason,
-		Deadlines: each(a.Deadlines, func(m api.Move) DeadlineExplanation {
-			return DeadlineExplanation{Limit: limitNamed(m.Limit), At: m.At.Std()}
-		}),
-	}
-}
-
-// reasonOf and limitNamed read what this version has written; a name of a later one is left out.
-func reasonOf(name string) (r policy.Reason) {
-	_ = r.UnmarshalText([]byte(name))
-	return r
-}
-
-func limitNamed(name string) (l policy.LimitKind) {
-	_ = l.UnmarshalText([]byte(name))
-	return l
-}
-
-// each maps a slice.
-func each[From, To any](in []From, to func(From) To) []To {
-	out := make([]To, len(in))
-	for i, v := range in {
-		out[i] = to(v)
-	}
-	return out
 }
 
 // explains returns what explains the runs of an engine.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -45,7 +46,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("bound by %+v, awake at %s", s.Binding, run.Wake)
 		}
 		if err := e.Operate(t.Context(), "letter",
-			pawl.Operation{Op: pawl.OpNow, Step: "print", Actor: "ada"}); err != nil {
+			pawl.Operation{Op: client.OpNow, Step: "print", Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.AwaitRun(t.Context(), "letter"); err != nil {
@@ -54,12 +55,12 @@ func TestExplain(t *testing.T) {
 		if run, err = c.Explain(t.Context(), "letter"); err != nil || run.Phase != "failed" ||
 			run.Why != `step "print" failed: all 2 attempts are used up; the last one: no paper` ||
 			run.Operations[0].Actor != "ada" ||
-			run.Operations[0].Op != pawl.OpNow {
+			run.Operations[0].Op != client.OpNow {
 			t.Errorf("%+v, %v", run, err)
 		}
 		var shown struct {
 			Run, Why string
-			Phase    pawl.Phase
+			Phase    client.Phase
 		}
 		text, err := json.Marshal(run)
 		if err := errors.Join(err, json.Unmarshal(text, &shown)); err != nil || shown.Run != run.ID ||

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/fake"
@@ -30,15 +31,12 @@ func (h *host) fakeOf(ctx context.Context, out reflect.Type) fake.Func {
 // answer calls a fake and encodes what it returns.
 func answer(ctx context.Context, c Codec, f fake.Func, input []byte) ([]byte, error) {
 	out, err := f(ctx, func(v any) error {
-		if len(input) == 0 || string(input) == string(null) {
-			return nil
-		}
-		return c.Decode(input, v)
+		return readInto(ctx, c, place{kind: kindInput}, input, v)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return encode(c, "what a fake returned", out)
+	return encodeOutput(ctx, c, "what a fake returned", out)
 }
 
 // fakedOr returns the function of an attempt, or what stands in for it. out is the type of its result; nil: not known.
@@ -123,7 +121,7 @@ func standIn(b *branch, c Codec, f fake.Func, input []byte) ([]byte, error) {
 	step.codec = JSON{} // it is encoded already
 	out, err := step.Get(b)
 	var failed *StepError
-	if errors.As(err, &failed) && failed.Phase == PhaseFailed && failed.own != nil && failed.Failure != nil &&
+	if errors.As(err, &failed) && failed.Phase == client.PhaseFailed && failed.own != nil && failed.Failure != nil &&
 		failed.Failure.Kind != policy.KindLost {
 		return nil, failed.own // as the function itself would have returned it
 	}

@@ -58,11 +58,12 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if err := ctx.of().stepError(&record); err != nil {
 		return zero, err
 	}
-	what := "the result of " + f.result.String()
+	what, at := "the result of "+f.result.String(), ctx.of().at(kindOutput, record.Spec.Name)
 	if record.Spec.Kind == core.KindWait {
-		return decode[T](f.codec, what, record.Output) // a mistake of who sent the event
+		at.kind, at.name = kindEvent, record.Spec.Event
+		return received[T](ctx.of(), f.codec, what, at, record.Output)
 	}
-	return recorded[T](ctx.of(), f.codec, what, record.Output), nil
+	return recorded[T](ctx.of(), f.codec, what, at, record.Output), nil
 }
 
 // Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name
@@ -78,7 +79,7 @@ func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Futur
 	}
 	f := &Future[T]{}
 	result, err := b.Go(name, func(t *body.Thread) {
-		call(&branch{t, b.host, b.def}, fn, func(v T, err error) { f.value, f.err = v, err })
+		call(b.on(t), fn, func(v T, err error) { f.value, f.err = v, err })
 	})
 	if err != nil {
 		return failed[T](err)
@@ -189,7 +190,7 @@ func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
 	out, errs := make([]Out, len(items)), make([]error, len(items))
 	begun, err := b.Map(name, len(items), atOnce, func(t *body.Thread, i int) {
 		one := func(ctx Context) (Out, error) { return fn(ctx, items[i]) }
-		call(&branch{t, b.host, b.def}, one, func(v Out, err error) { out[i], errs[i] = v, err })
+		call(b.on(t), one, func(v Out, err error) { out[i], errs[i] = v, err })
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/pawltest"
 	"github.com/pawl-dev/pawl/policy"
@@ -69,11 +70,13 @@ func TestHistoryEvents(t *testing.T) {
 
 // TestPhases: the phases that runs and steps have are those that have constants.
 func TestPhases(t *testing.T) {
-	closed := map[pawl.Phase]bool{
-		pawl.PhasePending: false, pawl.PhaseScheduled: false, pawl.PhaseRunning: false, pawl.PhaseWaiting: false,
-		pawl.PhaseBackingOff: false, pawl.PhaseSuspended: false, pawl.PhasePaused: false, pawl.PhaseSucceeded: true,
-		pawl.PhaseFailed: true, pawl.PhaseTimedOut: true, pawl.PhaseCancelled: true, pawl.PhaseTerminated: true,
-		pawl.PhaseContinued: true, pawl.PhaseSkipped: true,
+	closed := map[client.Phase]bool{
+		client.PhasePending: false, client.PhaseScheduled: false, client.PhaseRunning: false,
+		client.PhaseWaiting: false,
+		client.PhaseBackingOff: false, client.PhaseSuspended: false, client.PhasePaused: false,
+		client.PhaseSucceeded: true,
+		client.PhaseFailed: true, client.PhaseTimedOut: true, client.PhaseCancelled: true, client.PhaseTerminated: true,
+		client.PhaseContinued: true, client.PhaseSkipped: true,
 	}
 	for _, p := range knownPhases() {
 		want, known := closed[p]
@@ -88,11 +91,11 @@ func TestPhases(t *testing.T) {
 }
 
 // knownPhases are the phases of the machine, each once.
-func knownPhases() []pawl.Phase {
-	var all []pawl.Phase
+func knownPhases() []client.Phase {
+	var all []client.Phase
 	add := func(name string) bool {
-		if !strings.HasPrefix(name, "unknown") && !slices.Contains(all, pawl.Phase(name)) {
-			all = append(all, pawl.Phase(name))
+		if !strings.HasPrefix(name, "unknown") && !slices.Contains(all, client.Phase(name)) {
+			all = append(all, client.Phase(name))
 		}
 		return !strings.HasPrefix(name, "unknown")
 	}

@@ -11,19 +11,6 @@ import (
 // What the program plugs into the engine may be broken: its Observer, its Interceptor, its log handler. A panic there
 // must neither end the process nor repeat a step whose function has returned.
 
-// observe tells the observer, if there is one.
-func (h *host) observe(run string, tell func(Observer)) {
-	if h.observer == nil {
-		return
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			h.log.Error("Config.Observer panicked", "run", run, "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	tell(h.observer)
-}
-
 // returned is what a step's function has returned.
 type returned struct {
 	out []byte

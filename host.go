@@ -16,19 +16,21 @@ import (
 	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // host is what an engine's workflows share: their definitions, the codec, and what runs their bodies.
 type host struct {
-	bodies     *body.Host
-	log        *slog.Logger
-	observer   Observer
-	intercept  Interceptor
-	codec      Codec
-	maxPayload int
-	grace      time.Duration
-	queues     map[string]QueueLimits
-	fakes      fake.Table // of a test; nil: none
+	bodies      *body.Host
+	log         *slog.Logger
+	observer    Observer
+	intercept   Interceptor
+	propagators []Propagator
+	codec       Codec
+	maxPayload  int
+	grace       time.Duration
+	queues      map[string]policy.QueueLimits
+	fakes       fake.Table // of a test; nil: none
 
 	mu        sync.Mutex
 	workflows map[string]*registered
@@ -45,7 +47,8 @@ type registered struct {
 func newHost(ctx context.Context, cfg Config) *host {
 	h := &host{
 		log: cfg.Log, codec: cfg.Codec, maxPayload: cfg.MaxPayload, grace: cfg.Grace, observer: cfg.Observer,
-		intercept: cfg.Intercept, queues: cfg.Queues, fakes: fake.From(ctx), workflows: map[string]*registered{},
+		intercept: cfg.Intercept, propagators: cfg.Propagators, queues: cfg.Queues, fakes: fake.From(ctx),
+		workflows: map[string]*registered{},
 	}
 	lost := errors.New("the step ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	h.bodies = body.NewHost(ctx, body.Config{
@@ -54,9 +57,7 @@ func newHost(ctx context.Context, cfg Config) *host {
 		Attempt: func(ctx context.Context, t core.Task, alive worker.Alive, fn body.Func) worker.Result {
 			return h.perform(h.attempt(ctx, t, alive, h.codec), fn)
 		},
-		Stopped: func(run core.RunID, err error) {
-			h.observe(run.String(), func(o Observer) { o.BodyStopped(run.String(), err) })
-		},
+		Stopped: h.bodyStopped,
 	})
 	return h
 }
@@ -70,6 +71,9 @@ func stuckError(s *body.Stuck) error {
 		return &ChangedError{
 			Run: s.Run.String(), Workflow: s.Workflow, Recorded: s.Recorded, Asked: s.Asked, Err: s.Err,
 		}
+	case body.Unencodable:
+		return fmt.Errorf("run %s of workflow %q waits for its codec, and its body is called again: %w", s.Run,
+			s.Workflow, s.Err)
 	case body.Overdue:
 		return &TaskTimeoutError{Run: s.Run.String(), Workflow: s.Workflow, Limit: s.Limit, Stack: s.Stack}
 	default:
@@ -199,13 +203,14 @@ func (h *host) bodyOf(d *definition) *body.Workflow {
 
 // callBody calls the workflow's function and closes the run by what it returns.
 func (h *host) callBody(d *definition, t *body.Thread) {
+	b := &branch{Thread: t, host: h, def: d, values: h.carried(t, t.Run(), t.Head().Headers)}
 	var out []byte
 	err := errors.New("the body ended its goroutine instead of returning (runtime.Goexit, or FailNow of a test)")
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanic(v, debug.Stack())
 		}
-		h.closeRun(d, t, out, err)
+		h.closeRun(b, out, err)
 	}()
 	run := h.standInFor(d, t)
 	if run == nil {
@@ -215,11 +220,12 @@ func (h *host) callBody(d *definition, t *body.Thread) {
 		err = fmt.Errorf("nothing stands in for workflow %q any more, whose function is not here", d.name)
 		return
 	}
-	out, err = run(&branch{Thread: t, host: h, def: d}, t.Head().Input)
+	out, err = run(b, t.Head().Input)
 }
 
 // closeRun closes the run of a body that has returned.
-func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
+func (h *host) closeRun(b *branch, out []byte, err error) {
+	t, d := b.Thread, b.def
 	for {
 		invalid, over := t.Leaving()
 		if over {
@@ -230,7 +236,12 @@ func (h *host) closeRun(d *definition, t *body.Thread, out []byte, err error) {
 		if t.Stop() != nil && invalid == nil && isStop(err) {
 			end.Failure = nil
 		}
-		end.Failure = sealFailure(h.codec, end.Failure)
+		sealed, err := sealFailure(b, h.codec, b.at(kindFailure, ""), end.Failure)
+		if passing(err) {
+			t.NoteUnencodable("what the run's failure says", err)
+			continue
+		}
+		end.Failure = sealed
 		if t.Return(invalid, body.OutcomeOf(err), end) {
 			return
 		}
@@ -244,14 +255,12 @@ func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result 
 
 // perform runs a step's function and turns what it returns into the attempt's result.
 func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
-	began := time.Now()
 	out, err := h.invoke(at, fn)
 	if err == nil {
 		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
-	h.observe(at.task.Token.Run.String(), func(o Observer) { o.AttemptEnded(at.info(), time.Since(began), err) })
 	if err != nil {
-		return worker.Result{Failure: sealFailure(at.codec, failureOf(err))}
+		return worker.Result{Failure: at.sealed(failureOf(err))}
 	}
 	return worker.Result{Output: out}
 }

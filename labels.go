@@ -3,14 +3,15 @@ package pawl
 import (
 	"maps"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Labels gives the run labels: keys with values that it can be searched by, with [Query].Labels. Several of these
-// options add up. The runs that follow it in its chain have them too; its children do not. A run has at most 50 labels,
-// with keys of up to 100 and values of up to 500 bytes.
+// Labels gives the run labels: keys with values that it can be searched by, with [client.Query].Labels. Several of
+// these options add up. The runs that follow it in its chain have them too; its children do not. A run has at most 50
+// labels, with keys of up to 100 and values of up to 500 bytes.
 func Labels(labels map[string]string) StartOption {
-	return func(r *StartRequest) {
+	return func(r *client.StartRequest) {
 		all := maps.Clone(r.Labels)
 		if all == nil {
 			all = map[string]string{}

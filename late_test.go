@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -86,7 +87,7 @@ func TestRetryBeforeWhatFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		beforeWhatFollows(t, e, r.ID, pawl.Operation{Op: pawl.OpRetryStep, Step: "pay"})
+		beforeWhatFollows(t, e, r.ID, pawl.Operation{Op: client.OpRetryStep, Step: "pay"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		got, err := r.Result(ctx)
@@ -139,13 +140,13 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		beforeWhatFollows(t, e, r.ID, pawl.Operation{Op: pawl.OpPause})
+		beforeWhatFollows(t, e, r.ID, pawl.Operation{Op: client.OpPause})
 		<-time.After(time.Minute)
 		d, err := e.DescribeRun(t.Context(), r.ID)
 		if err != nil || d.Phase != "paused" || len(d.Steps) != 1 {
 			t.Errorf("%s, %v; want nothing new: %+v", d.Phase, err, d.Steps)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpResume}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpResume}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -175,7 +176,7 @@ func TestRetryThatEndsAtOnce(t *testing.T) {
 		if err := pawl.Event[string]("approved").Send(t.Context(), e, r.ID, "yes"); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryStep, Step: "approved"}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryStep, Step: "approved"}); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
@@ -201,10 +202,10 @@ func TestRetryInAPause(t *testing.T) {
 		}
 		e.Skip(50 * time.Millisecond)
 		for _, op := range []pawl.Operation{
-			{Op: pawl.OpPause},
-			{Op: pawl.OpFail, Step: "approved"},
-			{Op: pawl.OpRetryStep, Step: "approved"},
-			{Op: pawl.OpResume},
+			{Op: client.OpPause},
+			{Op: client.OpFail, Step: "approved"},
+			{Op: client.OpRetryStep, Step: "approved"},
+			{Op: client.OpResume},
 		} {
 			if err := e.Operate(t.Context(), r.ID, op); err != nil {
 				t.Fatal(err)
@@ -233,7 +234,7 @@ func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(9500 * time.Millisecond) // it has failed half a second ago
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryStep, Step: "approved"}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryStep, Step: "approved"}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

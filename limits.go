@@ -11,15 +11,6 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// QueueLimits hold back the steps that share a queue or a service, and the runs that share a queue; see Config.Queues.
-type QueueLimits = policy.QueueLimits
-
-// Rate is how many may start within any time of that length: Rate{N: 10, Per: time.Second}.
-type Rate = policy.Rate
-
-// Breaker holds back the steps that share a queue or a service while they fail: Breaker{Failures: 5}.
-type Breaker = policy.Breaker
-
 // share says whose limits bound a step. The step of a body stays on the queue that only its own process serves.
 func (o *stepOptions) share(spec *core.StepSpec) {
 	if spec.Kind != core.KindTask && spec.Kind != core.KindChild {
@@ -41,7 +32,7 @@ func (h *host) knows(queue string) bool {
 }
 
 // checkLimits refuses limits that make no sense.
-func checkLimits(field string, all map[string]QueueLimits) error {
+func checkLimits(field string, all map[string]policy.QueueLimits) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		l := all[name]

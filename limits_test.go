@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // gauge counts what runs at the same time.
@@ -56,7 +57,7 @@ func TestQueueLimits(t *testing.T) {
 	})
 	cfg := pawl.Config{
 		Workflows: []pawl.Definition{w},
-		Queues:    map[string]pawl.QueueLimits{"pdf": {Concurrency: 3, PerKey: 2, Fair: true}},
+		Queues:    map[string]policy.QueueLimits{"pdf": {Concurrency: 3, PerKey: 2, Fair: true}},
 	}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		if err := e.Serve("pdf", 100, handler); err != nil {
@@ -100,7 +101,7 @@ func TestHeldStep(t *testing.T) {
 	})
 	cfg := pawl.Config{
 		Workflows: []pawl.Definition{w},
-		Services:  map[string]pawl.QueueLimits{"bank": {Rate: pawl.Rate{N: 1, Per: time.Minute}}},
+		Services:  map[string]policy.QueueLimits{"bank": {Rate: policy.Rate{N: 1, Per: time.Minute}}},
 	}
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		start := func(id, wait string) pawl.Run[int] {
@@ -140,16 +141,19 @@ func TestBadQueueLimits(t *testing.T) {
 		want string
 	}{
 		{
-			pawl.Config{Queues: map[string]pawl.QueueLimits{"a": {Concurrency: -1}}},
+			pawl.Config{Queues: map[string]policy.QueueLimits{"a": {Concurrency: -1}}},
 			`Config.Queues["a"]: concurrency: -1`,
 		},
 		{
-			pawl.Config{Services: map[string]pawl.QueueLimits{"b": {Rate: pawl.Rate{N: 5}}}},
+			pawl.Config{Services: map[string]policy.QueueLimits{"b": {Rate: policy.Rate{N: 5}}}},
 			`Config.Services["b"]: rate: the time`,
 		},
-		{pawl.Config{Services: map[string]pawl.QueueLimits{"": {PerKey: 1}}}, `Config.Services[""]: the name is empty`},
 		{
-			pawl.Config{Services: map[string]pawl.QueueLimits{"c": {Breaker: pawl.Breaker{Pause: time.Second}}}},
+			pawl.Config{Services: map[string]policy.QueueLimits{"": {PerKey: 1}}},
+			`Config.Services[""]: the name is empty`,
+		},
+		{
+			pawl.Config{Services: map[string]policy.QueueLimits{"c": {Breaker: policy.Breaker{Pause: time.Second}}}},
 			`breaker.failures: say how many`,
 		},
 	} {

@@ -3,13 +3,14 @@ package pawl
 import (
 	"context"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
 
 // ListRuns lists runs, the newest first.
-func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
+func (e *Engine) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
 	query, err := requestOf(&q)
 	if err != nil {
 		return nil, err
@@ -25,7 +26,7 @@ func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Summary, len(page.Runs))
+	out := make([]client.Summary, len(page.Runs))
 	for i := range page.Runs {
 		out[i] = summaryOf(&page.Runs[i], problems[page.Runs[i].ID])
 	}
@@ -33,7 +34,7 @@ func (e *Engine) ListRuns(ctx context.Context, q Query) ([]Summary, error) {
 }
 
 // request checks a query.
-func requestOf(q *Query) (journal.Query, error) {
+func requestOf(q *client.Query) (journal.Query, error) {
 	out := journal.Query{Workflow: q.Workflow, WorkflowID: q.WorkflowID, Limit: q.Limit, Stuck: q.Stuck}
 	for _, name := range q.Phases {
 		var phase core.RunPhase
@@ -61,9 +62,9 @@ func requestOf(q *Query) (journal.Query, error) {
 }
 
 // summaryOf is a row of a list. The problem is that of the run's body, if it has one.
-func summaryOf(r *journal.RunRow, problem error) Summary {
-	s := Summary{
-		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: Phase(r.Phase.String()),
+func summaryOf(r *journal.RunRow, problem error) client.Summary {
+	s := client.Summary{
+		ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase.String()),
 		CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(), Deadline: r.Deadline.Std(), Labels: r.Labels.Map(),
 	}
 	switch {

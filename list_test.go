@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // ids lists the workflow ids of the runs that a query finds, page by page.
-func ids(t *testing.T, c pawl.Client, q pawl.Query) string {
+func ids(t *testing.T, c pawl.Client, q client.Query) string {
 	t.Helper()
 	var out []string
 	for q.Limit = 2; ; {
@@ -63,7 +64,7 @@ func TestLabels(t *testing.T) {
 		}
 		find := func(want string, labels ...string) {
 			t.Helper()
-			q := pawl.Query{Labels: map[string]string{}}
+			q := client.Query{Labels: map[string]string{}}
 			for _, l := range labels {
 				key, value, _ := strings.Cut(l, "=")
 				q.Labels[key] = value
@@ -130,7 +131,7 @@ func TestLabelsOfAChain(t *testing.T) {
 		if d, err := e.DescribeRun(t.Context(), "x"); err != nil || !maps.Equal(d.Labels, want) {
 			t.Errorf("labels %v, want %v; %v", d.Labels, want, err)
 		}
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Labels: map[string]string{"customer": "1"}})
+		runs, err := e.ListRuns(t.Context(), client.Query{Labels: map[string]string{"customer": "1"}})
 		if err != nil || len(runs) != 3 {
 			t.Errorf("%d runs have the label, want the chain's 3: %v", len(runs), err)
 		}
@@ -153,7 +154,7 @@ func TestLabelsRefused(t *testing.T) {
 			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("start: %v, want %q", err, want)
 			}
-			_, err = e.ListRuns(t.Context(), pawl.Query{Labels: labels})
+			_, err = e.ListRuns(t.Context(), client.Query{Labels: labels})
 			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("list: %v, want %q", err, want)
 			}
@@ -172,13 +173,13 @@ func TestListByTime(t *testing.T) {
 			e.Skip(time.Hour)
 		}
 		at := func(hours int) time.Time { return began.Add(time.Duration(hours) * time.Hour) }
-		for want, q := range map[string]pawl.Query{
+		for want, q := range map[string]client.Query{
 			"d c b a": {},
 			"d c":     {CreatedFrom: at(2)},
 			"b a":     {CreatedBefore: at(2)},
 			"c b":     {CreatedFrom: at(1), CreatedBefore: at(3)},
-			"b":       {CreatedFrom: at(1), CreatedBefore: at(2), Phases: []pawl.Phase{"succeeded"}},
-			"":        {CreatedFrom: at(3), Phases: []pawl.Phase{"succeeded"}},
+			"b":       {CreatedFrom: at(1), CreatedBefore: at(2), Phases: []client.Phase{"succeeded"}},
+			"":        {CreatedFrom: at(3), Phases: []client.Phase{"succeeded"}},
 		} {
 			if got := ids(t, e, q); got != want {
 				t.Errorf("%+v: found %q, want %q", q, got, want)
@@ -208,22 +209,22 @@ func TestListStuck(t *testing.T) {
 		if _, err := other.Start(t.Context(), e, "c", "x"); err != nil {
 			t.Fatal(err)
 		}
-		if got := ids(t, e, pawl.Query{Stuck: true}); got != "" {
+		if got := ids(t, e, client.Query{Stuck: true}); got != "" {
 			t.Errorf("stuck are %q", got)
 		}
 		e.Restart(define("after"))
 		e.Skip(2 * time.Hour)
-		if got := ids(t, e, pawl.Query{Stuck: true}); got != "c b a" {
+		if got := ids(t, e, client.Query{Stuck: true}); got != "c b a" {
 			t.Errorf("stuck are %q", got)
 		}
-		if got := ids(t, e, pawl.Query{Stuck: true, Workflow: "order"}); got != "b a" {
+		if got := ids(t, e, client.Query{Stuck: true, Workflow: "order"}); got != "b a" {
 			t.Errorf("stuck are %q", got)
 		}
-		runs, err := e.ListRuns(t.Context(), pawl.Query{})
+		runs, err := e.ListRuns(t.Context(), client.Query{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for want, r := range map[string]pawl.Summary{"is not registered": runs[0], "the code has changed": runs[1]} {
+		for want, r := range map[string]client.Summary{"is not registered": runs[0], "the code has changed": runs[1]} {
 			if !strings.Contains(r.Problem, want) {
 				t.Errorf("the problem of %s is %q", r.WorkflowID, r.Problem)
 			}
@@ -238,7 +239,7 @@ func TestListStuck(t *testing.T) {
 		}
 		e.Restart(before, other)
 		e.Skip(3 * time.Hour)
-		if got := ids(t, e, pawl.Query{Stuck: true}); got != "" {
+		if got := ids(t, e, client.Query{Stuck: true}); got != "" {
 			t.Errorf("stuck are %q", got)
 		}
 		if d, err := e.DescribeRun(t.Context(), "a"); err != nil || d.Problem != "" || d.Phase != "succeeded" {

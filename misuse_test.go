@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -66,12 +67,12 @@ func TestMisuse(t *testing.T) {
 			!strings.Contains(err.Error(), "defined twice") {
 			t.Errorf("two definitions: %v", err)
 		}
-		if _, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "unknown"}); err == nil ||
+		if _, err := e.StartRun(t.Context(), client.StartRequest{Workflow: "unknown"}); err == nil ||
 			!strings.Contains(err.Error(), "not registered") {
 			t.Errorf("unknown: %v", err)
 		}
 		if started, err := e.StartRun(t.Context(),
-			pawl.StartRequest{Workflow: "misuse", Input: []byte(`{"a": 1}`)}); err != nil {
+			client.StartRequest{Workflow: "misuse", Input: []byte(`{"a": 1}`)}); err != nil {
 			t.Error(err)
 		} else if _, err := pawl.RunOf[int](e, started.ID).Result(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), "cannot be read as string") {
@@ -237,7 +238,7 @@ func TestCauseOfAStepsContext(t *testing.T) {
 			}
 			e.Skip(time.Minute)
 			if how == "cancel" {
-				if err := e.Operate(t.Context(), how, pawl.Operation{Op: pawl.OpInterrupt}); err != nil {
+				if err := e.Operate(t.Context(), how, pawl.Operation{Op: client.OpInterrupt}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -294,11 +295,11 @@ func TestErrorsInTheHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "child"})
+		runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "child"})
 		if err != nil || len(runs) != 1 {
 			t.Fatalf("%d child runs, %v", len(runs), err)
 		}
-		if err := e.Operate(t.Context(), runs[0].ID, pawl.Operation{Op: pawl.OpTerminate}); err != nil {
+		if err := e.Operate(t.Context(), runs[0].ID, pawl.Operation{Op: client.OpTerminate}); err != nil {
 			t.Fatal(err)
 		}
 		_, ofParent := r.Result(t.Context())

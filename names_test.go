@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -66,7 +67,7 @@ func TestEmptyID(t *testing.T) {
 			"await":    func() error { _, err := e.AwaitRun(ctx, ""); return err },
 			"event":    func() error { return pawl.Event[int]("x").Send(ctx, e, "", 1) },
 			"name":     func() error { return pawl.Event[int]("").Send(ctx, e, r.ID, 1) }, // of the event
-			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: pawl.OpCancel}) },
+			"operate":  func() error { return e.Operate(ctx, "", pawl.Operation{Op: client.OpCancel}) },
 			"restart":  func() error { _, err := e.RestartRun(ctx, ""); return err },
 			"describe": func() error { _, err := e.DescribeRun(ctx, ""); return err },
 			"find":     func() error { _, err := w.Find(ctx, e, ""); return err },
@@ -107,7 +108,7 @@ func TestWorkflowIDLikeARunID(t *testing.T) {
 			if err := e.Problem(name); err != nil {
 				t.Errorf("problem: %v", err)
 			}
-			for _, op := range []pawl.Op{pawl.OpPause, pawl.OpResume} {
+			for _, op := range []client.Op{client.OpPause, client.OpResume} {
 				if err := e.Operate(ctx, name, pawl.Operation{Op: op}); err != nil {
 					t.Errorf("%s: %v", op, err)
 				}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -30,16 +30,16 @@ func TestOperationsOnSteps(t *testing.T) {
 		want string
 		took time.Duration
 	}{
-		"complete": {pawl.Operation{Op: pawl.OpComplete, Output: 42}, "42 <nil>", time.Hour},
+		"complete": {pawl.Operation{Op: client.OpComplete, Output: 42}, "42 <nil>", time.Hour},
 		"fail": {
-			pawl.Operation{Op: pawl.OpFail, Err: errors.New("given up")},
+			pawl.Operation{Op: client.OpFail, Err: errors.New("given up")},
 			`0 step "s" failed: given up`, time.Hour,
 		},
-		"skip":   {pawl.Operation{Op: pawl.OpSkip}, "0 <nil>", time.Hour},
-		"now":    {pawl.Operation{Op: pawl.OpNow}, "2 <nil>", time.Hour},
-		"extend": {pawl.Operation{Op: pawl.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
+		"skip":   {pawl.Operation{Op: client.OpSkip}, "0 <nil>", time.Hour},
+		"now":    {pawl.Operation{Op: client.OpNow}, "2 <nil>", time.Hour},
+		"extend": {pawl.Operation{Op: client.OpExtend, To: far}, "2 <nil>", 10 * time.Hour},
 		"policy": {pawl.Operation{
-			Op:     pawl.OpSetPolicy,
+			Op:     client.OpSetPolicy,
 			Policy: []pawl.StepOption{pawl.Timeout("3h"), pawl.Retry("none")},
 		}, "timed out", 3 * time.Hour},
 	} {
@@ -68,9 +68,9 @@ func TestOperationsRefused(t *testing.T) {
 		r, _ := w.Start(t.Context(), e, "o", none{})
 		e.Settle()
 		for want, op := range map[string]pawl.Operation{
-			`no step "x"`: {Op: pawl.OpNow, Step: "x"}, "not backing off": {Op: pawl.OpNow, Step: "s"},
-			"retry:":     {Op: pawl.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
-			"not paused": {Op: pawl.OpResume},
+			`no step "x"`: {Op: client.OpNow, Step: "x"}, "not backing off": {Op: client.OpNow, Step: "s"},
+			"retry:":     {Op: client.OpSetPolicy, Step: "s", Policy: []pawl.StepOption{pawl.Retry("never")}},
+			"not paused": {Op: client.OpResume},
 		} {
 			if err := e.Operate(t.Context(), "o", op); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
@@ -95,7 +95,9 @@ func TestInterruptAndTerminate(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, 24*time.Hour) })
 	})
-	for op, is := range map[pawl.Op]error{pawl.OpInterrupt: pawl.ErrCancelled, pawl.OpTerminate: pawl.ErrTerminated} {
+	for op, is := range map[client.Op]error{
+		client.OpInterrupt: pawl.ErrCancelled, client.OpTerminate: pawl.ErrTerminated,
+	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			start := time.Now()
 			r, _ := w.Start(t.Context(), e, "w", none{})
@@ -194,15 +196,15 @@ func TestParentClose(t *testing.T) {
 		pawl.ChildAsync(ctx, "child", child, how, pawl.ParentClose(how))
 		return 7, pawl.Sleep(ctx, "s", "1h")
 	})
-	for how, want := range map[string]pawl.Phase{
-		"cancel": pawl.PhaseCancelled, "terminate": pawl.PhaseTerminated, "abandon": pawl.PhaseWaiting,
+	for how, want := range map[string]client.Phase{
+		"cancel": client.PhaseCancelled, "terminate": client.PhaseTerminated, "abandon": client.PhaseWaiting,
 	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			if got, err := run(t, e.Engine, parent, how); err != nil || got != 7 {
 				t.Errorf("%s: %d, %v", how, got, err)
 			}
 			e.Skip(time.Minute)
-			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "child"})
+			runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "child"})
 			if err != nil || len(runs) != 1 || runs[0].Phase != want {
 				t.Errorf("%s: the child is %v, want %s; %v", how, runs, want, err)
 			}
@@ -228,8 +230,10 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
-		for workflow, want := range map[string]pawl.Phase{"parent": pawl.PhaseCancelled, "child": pawl.PhaseWaiting} {
-			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: workflow})
+		for workflow, want := range map[string]client.Phase{
+			"parent": client.PhaseCancelled, "child": client.PhaseWaiting,
+		} {
+			runs, err := e.ListRuns(t.Context(), client.Query{Workflow: workflow})
 			if err != nil || len(runs) != 1 || runs[0].Phase != want {
 				t.Errorf("the %s is %v, want %s; %v", workflow, runs, want, err)
 			}
@@ -237,49 +241,12 @@ func TestCancelWithAnAbandonedChild(t *testing.T) {
 	}, parent, child)
 }
 
-// recorder is an Observer.
-type recorder struct {
-	mu   sync.Mutex
-	seen []string
-}
-
-func (r *recorder) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = append(r.seen, fmt.Sprint(a.Step, a.Attempt, " ", took, " ", err))
-}
-
-func (r *recorder) BodyStopped(string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = append(r.seen, "stopped")
-}
-
-func TestObserver(t *testing.T) {
-	r := &recorder{}
-	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
-		return pawl.Step(ctx, "s", func(ctx context.Context) (int, error) {
-			_ = wait(ctx, time.Second)
-			if pawl.AttemptNumber(ctx) == 1 {
-				return 0, errors.New("no")
-			}
-			return 1, nil
-		}, pawl.Retry("fixed(2, 1s)"))
-	})
-	pawltest.RunWith(t, pawl.Config{Observer: r, Workflows: []pawl.Definition{w}}, func(t *testing.T, e *pawltest.Env) {
-		if _, err := run(t, e.Engine, w, none{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(r.seen); got != "[s1 1s no s2 1s <nil>]" {
-			t.Errorf("got %s", got)
-		}
-	})
-}
-
 // notJSON is a codec that breaks the rule.
 type notJSON struct{ pawl.JSON }
 
-func (notJSON) Encode(any) ([]byte, error) { return []byte("<xml/>"), nil }
+func (notJSON) Encode(context.Context, *pawl.Payload, any) ([]byte, error) {
+	return []byte("<xml/>"), nil
+}
 
 func TestCodecMustMakeJSON(t *testing.T) {
 	w := pawl.Define("w", func(pawl.Context, int) (int, error) { return 1, nil })
@@ -443,7 +410,7 @@ func TestTheReasonOfACancelStays(t *testing.T) {
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
 		return 1, pawl.Do(ctx, "work", func(ctx context.Context) error { return wait(ctx, time.Hour) })
 	})
-	for _, op := range []pawl.Op{pawl.OpCancel, pawl.OpInterrupt, pawl.OpTerminate} {
+	for _, op := range []client.Op{client.OpCancel, client.OpInterrupt, client.OpTerminate} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			r, err := w.Start(t.Context(), e, "", none{})
 			if err != nil {
@@ -503,7 +470,7 @@ func TestUnknownOperation(t *testing.T) {
 		if _, err := w.Start(t.Context(), e, "w", none{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, op := range []pawl.Op{"", "stop"} {
+		for _, op := range []client.Op{"", "stop"} {
 			err := e.Operate(t.Context(), "w", pawl.Operation{Op: op})
 			if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "cancel, interrupt, terminate") {
 				t.Errorf("operation %q: %v", op, err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/relay"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Config configures an engine. One of Database and Journal is needed; other zero values are useful.
@@ -39,7 +41,7 @@ type Config struct {
 	// service ([Service], `service`), by its name. They replace what a flow file says about the same name. They are
 	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. A queue whose
 	// limits are taken away stays here, with QueueLimits{}, as long as local steps name it.
-	Queues, Services map[string]QueueLimits
+	Queues, Services map[string]policy.QueueLimits
 	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
 	// Default 10s, at most 2m.
 	TaskTimeout time.Duration
@@ -49,27 +51,20 @@ type Config struct {
 	// Retention is how long closed runs are kept. A run's result and its idempotency key are deleted with it; a chain's
 	// key with the last run of the chain. A start that is repeated after that makes another run. Default: for ever.
 	Retention time.Duration
-	Observer  Observer // default none
+	Observer  Observer // zero: nobody is told
 	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for
 	// traces, or to replace them in tests.
 	Intercept Interceptor
-	Log       *slog.Logger // default slog.Default()
+	// Propagators take what contexts hold along with the runs that are started with them, in this order.
+	Propagators []Propagator
+	Log         *slog.Logger // default slog.Default()
 }
 
 // Interceptor runs a step's function, next, or does something else. What it returns is the step's encoded result. If it
 // panics after next has returned, the step has what next returned.
 type Interceptor func(
-	ctx context.Context, a AttemptInfo, next func(ctx context.Context) ([]byte, error),
+	ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error)
-
-// Observer is told what metrics and traces need. Its methods are called from many goroutines, one of which is the
-// engine's own: they must not block, and must not call the engine. A panic of theirs is logged and changes nothing.
-type Observer interface {
-	// AttemptEnded tells of an attempt that ran here: how long it ran, and its error.
-	AttemptEnded(a AttemptInfo, took time.Duration, err error)
-	// BodyStopped tells of a body that cannot go on; see [Engine.Problem].
-	BodyStopped(runID string, err error)
-}
 
 // Engine runs workflows. Its methods are safe for concurrent use. It is a [Client].
 type Engine struct {
@@ -105,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Kinds: h.kinds(), MaxPayload: cfg.MaxPayload, Retention: cfg.Retention, Log: cfg.Log,
-			Queues: cfg.Queues, Services: cfg.Services,
+			Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
 		},
 		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
 		Processes:   worker.ExecConfig{Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log},
@@ -119,7 +114,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.explained = e.explains()
-	e.stopRelay = relay.Begin(ctx, e, j, cfg.MaxPayload, cfg.Log)
+	e.stopRelay = relay.Begin(ctx, e, j, relay.Setting{
+		MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log,
+	})
 	return e, nil
 }
 
@@ -131,7 +128,7 @@ func (e *Engine) begin(ctx context.Context, cfg Config) error {
 		}
 	}
 	bodies := e.host.bodies
-	executors := e.host.observed(e.node.Executors())
+	executors := e.host.documented(e.node.Executors())
 	executors[body.TypeLocal], executors[body.TypeHook] = bodies, bodies
 	err := e.node.Serve(worker.PoolConfig{
 		Executors: executors, Reporter: bodies,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -46,7 +47,7 @@ type world struct {
 	calls map[string]int
 }
 
-func (w *world) count(a pawl.AttemptInfo) int {
+func (w *world) count(a client.AttemptInfo) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls[a.IdempotencyKey]++

@@ -39,7 +39,7 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 		return HandlerRef[In, Out](name) // Serve refuses it
 	}
 	return Handler[In, Out]{handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
-		in, err := decode[In](c, "the input of handler "+name, input)
+		in, err := decodeInput[In](ctx, c, "the input of handler "+name, input)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 		if err != nil {
 			return nil, err
 		}
-		return encode(c, "the result of handler "+name, out)
+		return encodeOutput(ctx, c, "the result of handler "+name, out)
 	}}}
 }
 
@@ -74,7 +74,7 @@ func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...Ste
 	}
 	spec := &core.StepSpec{Kind: core.KindTask, Type: body.HandlerType(h.untyped.name)}
 	if err == nil {
-		spec.Input, err = b.host.input(b.host.codec, fmt.Sprintf("the input of step %q", name), in)
+		spec.Input, err = b.encode(b.host.codec, fmt.Sprintf("the input of step %q", name), b.at(kindInput, name), in)
 	}
 	return begin[Out](ctx, name, spec, core.Schedule{}, nil, o, err)
 }

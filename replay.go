@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
@@ -25,7 +25,7 @@ func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error
 	}
 	cfg = cfg.withDefaults()
 	r := &rehearsal{ended: make(chan struct{})}
-	cfg.Log, cfg.Observer, cfg.Intercept = slog.New(slog.DiscardHandler), r, nil
+	cfg.Log, cfg.Observer, cfg.Intercept = slog.New(slog.DiscardHandler), Observer{BodyStopped: r.stopped}, nil
 	h := newHost(ctx, cfg)
 	h.bodies.Attach(r)
 	defer h.bodies.Close()
@@ -88,5 +88,4 @@ func (r *rehearsal) Rematch()                                   {}
 func (r *rehearsal) Report(core.RunID, core.Input)              {}
 func (r *rehearsal) Confirm(core.RunID, core.Input, func(bool)) {}
 
-func (r *rehearsal) BodyStopped(_ string, err error)                { r.end(err) }
-func (r *rehearsal) AttemptEnded(AttemptInfo, time.Duration, error) {}
+func (r *rehearsal) stopped(o client.RunObservation) { r.end(o.Err) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -15,12 +16,12 @@ import (
 // RerunSteps as an option of [Client].RestartRun runs only these steps again, and those that did not succeed. The
 // results of all others are kept. A name includes its repetitions: "charge" for "charge#2".
 func RerunSteps(names ...string) StartOption {
-	return func(r *StartRequest) { r.Steps = append(r.Steps, names...) }
+	return func(r *client.StartRequest) { r.Steps = append(r.Steps, names...) }
 }
 
 // RerunFrom as an option of [Client].RestartRun keeps the results of the steps that began before the step with that
 // key; in a flow, of those that do not need that step.
-func RerunFrom(step string) StartOption { return func(r *StartRequest) { r.From = step } }
+func RerunFrom(step string) StartOption { return func(r *client.StartRequest) { r.From = step } }
 
 // RestartRun starts a new run with the input of another one, with fresh deadlines, and returns its id.
 func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption) (string, error) {
@@ -28,7 +29,9 @@ func (e *Engine) RestartRun(ctx context.Context, id string, opts ...StartOption)
 	if err != nil {
 		return "", err
 	}
-	req := StartRequest{Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map()}
+	req := client.StartRequest{
+		Workflow: r.Workflow, ID: r.WorkflowID, Input: r.Input, Labels: r.Labels.Map(), Headers: r.Headers.Map(),
+	}
 	if r.Admission != nil {
 		q := r.Admission.Queue
 		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority

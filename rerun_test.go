@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -71,13 +72,13 @@ func TestRerun(t *testing.T) {
 		if _, err := w.Start(t.Context(), e, "", none{}, pawl.RerunFrom("a")); !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("a first start: %v", err)
 		}
-		for phases, want := range map[pawl.Phase]int{"succeeded": 7, "failed": 0} {
-			if runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{phases}}); err != nil ||
+		for phases, want := range map[client.Phase]int{"succeeded": 7, "failed": 0} {
+			if runs, err := e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{phases}}); err != nil ||
 				len(runs) != want {
 				t.Errorf("%d runs have %s, want %d; %v", len(runs), phases, want, err)
 			}
 		}
-		_, err = e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"happy"}})
+		_, err = e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{"happy"}})
 		if !errors.Is(err, pawl.ErrInvalid) ||
 			!strings.Contains(err.Error(), `list: phase: "happy" where one of pending, `) {
 			t.Errorf("an unknown phase: %v", err)
@@ -88,12 +89,12 @@ func TestRerun(t *testing.T) {
 // veiled is a codec whose payloads say nothing to others.
 type veiled struct{}
 
-func (veiled) Encode(v any) ([]byte, error) {
+func (veiled) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	return append(append([]byte{'"'}, base64.StdEncoding.EncodeToString(b)...), '"'), err
 }
 
-func (veiled) Decode(data []byte, v any) error {
+func (veiled) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	b, err := base64.StdEncoding.DecodeString(string(data[1 : len(data)-1]))
 	if err != nil {
 		return err

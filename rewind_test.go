@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -203,7 +204,7 @@ func TestRetryRun(t *testing.T) {
 				}
 				_, _ = r.Result(t.Context())
 				s.mend(strings.Split(mended, ",")...)
-				err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun})
+				err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun})
 				if c.refuse != "" {
 					if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), c.refuse) {
 						t.Errorf("refused with %v; want %q", err, c.refuse)
@@ -242,12 +243,13 @@ func TestRetryStepGoesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle()
-		retry := pawl.Operation{Op: pawl.OpRetryStep, Step: "ship"}
+		retry := pawl.Operation{Op: client.OpRetryStep, Step: "ship"}
 		err = e.Operate(t.Context(), r.ID, retry)
 		if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), `has gone on with step "refund"`) {
 			t.Errorf("%v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); !errors.Is(err, pawl.ErrConflict) {
+		err = e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun})
+		if !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("of an open run: %v", err)
 		}
 		if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {
@@ -298,7 +300,7 @@ func TestRetryOfACancelledRun(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("audit")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "ship" {
@@ -328,7 +330,7 @@ func TestRetryOfAChild(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("pack")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); err != nil || s.executed() != "pack ship" {
@@ -361,7 +363,7 @@ func TestRetryWithScopes(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if err := pawl.Event[none]("packed").Send(t.Context(), e, r.ID, none{}); err != nil {
@@ -402,7 +404,7 @@ func TestRetryAfterACancelledScope(t *testing.T) {
 		}
 		_, _ = r.Result(t.Context())
 		s.mend("ship")
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -439,7 +441,7 @@ func TestRetryUndoesLabelsAndEvents(t *testing.T) {
 		t.Fatal("it succeeded")
 	}
 	s.mend("ship")
-	if err := e.Operate(t.Context(), "a", pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+	if err := e.Operate(t.Context(), "a", pawl.Operation{Op: client.OpRetryRun}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := run.Result(t.Context()); err != nil || got != "take the train" {

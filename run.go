@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -13,36 +14,37 @@ type Run[Out any] struct {
 	ID       string
 	Existing bool // it was there before
 	client   Client
-	codec    Codec // of its values
+	codec    Codec  // of its values
+	workflow string // empty: not known
 }
 
 // StartOption refines a start.
-type StartOption func(*StartRequest)
+type StartOption func(*client.StartRequest)
 
 // IdempotencyKey makes a repeated start with the same key and the same input return the run that the first one made, or
 // the one that has followed it in its chain, also when that has ended. With another input it is [ErrConflict]. The key
 // belongs to the workflow: another one may use the same. It is known for as long as that run is kept; see
 // [Config.Retention].
-func IdempotencyKey(key string) StartOption { return func(r *StartRequest) { r.Key = key } }
+func IdempotencyKey(key string) StartOption { return func(r *client.StartRequest) { r.Key = key } }
 
 // UseExisting makes a start return the open run of the same workflow that has its workflow id. Without it, or if the
 // run is of another workflow, the start fails with [ErrConflict].
-func UseExisting() StartOption { return func(r *StartRequest) { r.UseExisting = true } }
+func UseExisting() StartOption { return func(r *client.StartRequest) { r.UseExisting = true } }
 
 // StartAt delays the start.
-func StartAt(t time.Time) StartOption { return func(r *StartRequest) { r.At = t } }
+func StartAt(t time.Time) StartOption { return func(r *client.StartRequest) { r.At = t } }
 
 // StartAfter delays the start.
 func StartAfter(d time.Duration) StartOption {
-	return func(r *StartRequest) { r.At = time.Now().Add(d) }
+	return func(r *client.StartRequest) { r.At = time.Now().Add(d) }
 }
 
 // RunDeadline bounds the chain of runs by an instant.
-func RunDeadline(t time.Time) StartOption { return func(r *StartRequest) { r.Deadline = t } }
+func RunDeadline(t time.Time) StartOption { return func(r *client.StartRequest) { r.Deadline = t } }
 
 // By says who starts the run and why; it is kept with the run.
 func By(actor, reason string) StartOption {
-	return func(r *StartRequest) { r.Actor, r.Reason = actor, reason }
+	return func(r *client.StartRequest) { r.Actor, r.Reason = actor, reason }
 }
 
 // Start makes a run. It returns when the start is durable. The id, chosen by the caller, is unique among open runs;
@@ -58,11 +60,12 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 			return Run[Out]{}, err
 		}
 	}
-	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
+	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name,
+		place{kind: kindInput, workflow: w.def.name}, in)
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	req := StartRequest{Workflow: w.def.name, ID: id, Input: input}
+	req := client.StartRequest{Workflow: w.def.name, ID: id, Input: input}
 	for _, opt := range opts {
 		opt(&req)
 	}
@@ -70,7 +73,9 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 	if err != nil {
 		return Run[Out]{}, err
 	}
-	return Run[Out]{ID: started.ID, Existing: started.Existing, client: c, codec: w.def.codec(c.Codec())}, nil
+	return Run[Out]{
+		ID: started.ID, Existing: started.Existing, client: c, codec: w.def.codec(c.Codec()), workflow: w.def.name,
+	}, nil
 }
 
 // Find returns a run of the workflow by its run id or its workflow id.
@@ -82,7 +87,9 @@ func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[
 	if d.Workflow != w.def.name {
 		return Run[Out]{}, fmt.Errorf("pawl: run %s is of workflow %q, not of %q", d.ID, d.Workflow, w.def.name)
 	}
-	return Run[Out]{ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec())}, nil
+	return Run[Out]{
+		ID: d.ID, Existing: true, client: c, codec: w.def.codec(c.Codec()), workflow: w.def.name,
+	}, nil
 }
 
 // Result waits for the run's end, or the end of its chain, and returns what the body returned. If the run ended without
@@ -93,15 +100,16 @@ func (r Run[Out]) Result(ctx context.Context) (Out, error) {
 	if err != nil {
 		return zero, err
 	}
-	if out.Phase != PhaseSucceeded {
-		failure := opened(r.codec, out.Failure)
+	at := placeOf(kindOutput, out.ID, r.workflow, "")
+	if out.Phase != client.PhaseSucceeded {
+		failure := opened(ctx, r.codec, at, out.Failure)
 		return zero, &RunError{Run: out.ID, Phase: out.Phase, Failure: failure, own: ownOf(failure)}
 	}
-	return decode[Out](r.codec, "the result of run "+out.ID, out.Output)
+	return decode[Out](ctx, r.codec, "the result", at, out.Output)
 }
 
 // ownOf is the body's own error; after a timeout or a cancel it is that of its compensation, if that failed.
-func ownOf(f *Failure) error {
+func ownOf(f *policy.Failure) error {
 	switch {
 	case f == nil, f.Kind == policy.KindTimeout && f.Cause == nil:
 		return nil
@@ -118,7 +126,7 @@ func ownOf(f *Failure) error {
 
 // Cancel asks the run to stop: nothing new begins, waits end at once, running steps finish and their results are kept.
 func (r Run[Out]) Cancel(ctx context.Context, reason string) error {
-	return r.client.Operate(ctx, r.ID, Operation{Op: OpCancel, Reason: reason})
+	return r.client.Operate(ctx, r.ID, Operation{Op: client.OpCancel, Reason: reason})
 }
 
 // RunOf names a run by its run id or workflow id, for a client that did not start it. Whether it exists is not looked

@@ -3,6 +3,7 @@ package pawl
 import (
 	"errors"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
@@ -24,5 +25,5 @@ func RunQueue(name string, priority int32) Option {
 // InQueue starts the run into a queue; see [RunQueue]. The key is what limits for each key of the queue count by, such
 // as a tenant. An empty name is the queue of the workflow.
 func InQueue(name, key string, priority int32) StartOption {
-	return func(r *StartRequest) { r.Queue, r.QueueKey, r.Priority = name, key, priority }
+	return func(r *client.StartRequest) { r.Queue, r.QueueKey, r.Priority = name, key, priority }
 }

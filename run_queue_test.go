@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // bills returns a workflow whose runs take a minute each, and what they did.
@@ -23,15 +25,15 @@ func bills(g *gauge, opts ...pawl.Option) *pawl.Workflow[string, string] {
 	}, opts...)
 }
 
-func queueConfig(l pawl.QueueLimits, w ...pawl.Definition) pawl.Config {
-	return pawl.Config{Workflows: w, Queues: map[string]pawl.QueueLimits{"bills": l}}
+func queueConfig(l policy.QueueLimits, w ...pawl.Definition) pawl.Config {
+	return pawl.Config{Workflows: w, Queues: map[string]policy.QueueLimits{"bills": l}}
 }
 
 // TestRunQueue: runs are accepted at once and begin as their queue admits them.
 func TestRunQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g, pawl.RunQueue("bills", 0))
-	cfg := queueConfig(pawl.QueueLimits{Concurrency: 3, PerKey: 2}, w)
+	cfg := queueConfig(policy.QueueLimits{Concurrency: 3, PerKey: 2}, w)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		begin := time.Now()
 		var all []pawl.Run[string]
@@ -62,7 +64,7 @@ func TestRunQueue(t *testing.T) {
 func TestHeldRun(t *testing.T) {
 	var g gauge
 	w := bills(&g, pawl.RunTimeout("90s"))
-	pawltest.RunWith(t, queueConfig(pawl.QueueLimits{Concurrency: 1}, w), func(t *testing.T, e *pawltest.Env) {
+	pawltest.RunWith(t, queueConfig(policy.QueueLimits{Concurrency: 1}, w), func(t *testing.T, e *pawltest.Env) {
 		start := func(id string, opts ...pawl.StartOption) pawl.Run[string] {
 			r, err := w.Start(t.Context(), e, id, id, append(opts, pawl.InQueue("bills", "", 0))...)
 			if err != nil {
@@ -82,10 +84,10 @@ func TestHeldRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		const why = "held by queue bills: as many as may run at once do"
-		if held.Phase != pawl.PhasePending || held.Held != why || held.QueuedAt.IsZero() || !held.StartedAt.IsZero() {
+		if held.Phase != client.PhasePending || held.Held != why || held.QueuedAt.IsZero() || !held.StartedAt.IsZero() {
 			t.Errorf("%s since %s: %q", held.Phase, held.QueuedAt, held.Held)
 		}
-		list, err := e.ListRuns(t.Context(), pawl.Query{WorkflowID: "2"})
+		list, err := e.ListRuns(t.Context(), client.Query{WorkflowID: "2"})
 		if err != nil || len(list) != 1 || list[0].Held != why || list[0].Problem != "" {
 			t.Errorf("%+v, %v", list, err)
 		}
@@ -110,7 +112,7 @@ func TestHeldRun(t *testing.T) {
 func TestRunQueueOrder(t *testing.T) {
 	var g gauge
 	w := bills(&g)
-	cfg := queueConfig(pawl.QueueLimits{Rate: pawl.Rate{N: 1, Per: time.Hour}}, w)
+	cfg := queueConfig(policy.QueueLimits{Rate: policy.Rate{N: 1, Per: time.Hour}}, w)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		var last pawl.Run[string]
 		for i, priority := range []int32{0, 0, 5, -1, 5} {
@@ -155,7 +157,7 @@ func TestChainInQueue(t *testing.T) {
 		order = append(order, "other")
 		return "", nil
 	}, pawl.RunQueue("bills", 100))
-	cfg := queueConfig(pawl.QueueLimits{Concurrency: 1}, loop, other)
+	cfg := queueConfig(policy.QueueLimits{Concurrency: 1}, loop, other)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		if _, err := loop.Start(t.Context(), e, "", 0); err != nil {
 			t.Fatal(err)
@@ -187,7 +189,7 @@ func TestChildInQueue(t *testing.T) {
 		_, err := pawl.AllOf(ctx, all...)
 		return "", err
 	})
-	cfg := queueConfig(pawl.QueueLimits{PerKey: 1}, w, parent)
+	cfg := queueConfig(policy.QueueLimits{PerKey: 1}, w, parent)
 	pawltest.RunWith(t, cfg, func(t *testing.T, e *pawltest.Env) {
 		r, err := parent.Start(t.Context(), e, "", 6)
 		if err != nil {
@@ -206,7 +208,7 @@ func TestChildInQueue(t *testing.T) {
 func TestKeyWithoutQueue(t *testing.T) {
 	var g gauge
 	w := bills(&g)
-	pawltest.RunWith(t, queueConfig(pawl.QueueLimits{}, w), func(t *testing.T, e *pawltest.Env) {
+	pawltest.RunWith(t, queueConfig(policy.QueueLimits{}, w), func(t *testing.T, e *pawltest.Env) {
 		_, err := w.Start(t.Context(), e, "", "", pawl.InQueue("", "acme", 0))
 		if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "no queue") {
 			t.Errorf("a key without a queue: %v", err)

@@ -9,48 +9,10 @@ import (
 	"maps"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
-
-// Overlap says what a schedule does when the run before has not ended.
-type Overlap = schedule.Overlap
-
-// The overlap policies.
-const (
-	OverlapSkip   = schedule.OverlapSkip   // this firing is left out (the default)
-	OverlapQueue  = schedule.OverlapQueue  // it waits for its turn
-	OverlapCancel = schedule.OverlapCancel // the run before is told to stop, then it begins
-	OverlapAllow  = schedule.OverlapAllow  // both run
-)
-
-// Schedule says when runs of a workflow start again and again. [Workflow.EnsureSchedule] puts it into effect.
-type Schedule struct {
-	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
-	Cron string
-	Zone string // IANA name; default UTC
-	// Skipped says what happens to a local time that the clocks skip: "shift" to the instant of the change (the
-	// default), or "skip". Repeated says what happens to one that they show twice: "first" (the default) or "both". A
-	// schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
-	Skipped  string
-	Repeated string
-	Overlap  Overlap
-	// CatchUp is how late a firing may be, after an outage: "10m". Later ones are left out. Default 1m.
-	CatchUp string
-}
-
-// Next returns the first n firings after t. It is how to look at a schedule before it is put into effect.
-func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
-	table, err := schedule.Spec(s).Parse()
-	if err != nil {
-		return nil, err
-	}
-	var out []time.Time
-	for range n {
-		t = table.Next(t)
-		out = append(out, t)
-	}
-	return out, nil
-}
 
 // EnsureSchedule makes a schedule of that name, which starts runs of the workflow. If there is one, it is changed where
 // it has another timetable, workflow, input or labels. So a program calls this each time it starts. Each run has the
@@ -59,7 +21,7 @@ func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
 // The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
 // workflow id "schedule:name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
 // with all its runs.
-func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name string, s Schedule, in In,
+func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name string, s client.Schedule, in In,
 	opts ...StartOption,
 ) (ScheduleHandle, error) {
 	h := ScheduleOf(c, name)
@@ -67,14 +29,14 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	if err := errors.Join(err, wrap("name", checkName(name))); err != nil {
 		return h, invalid(err, "schedule %q", name)
 	}
-	req := StartRequest{Workflow: schedule.Workflow, ID: schedule.Prefix + name}
+	req := client.StartRequest{Workflow: schedule.Workflow, ID: schedule.Prefix + name}
 	for _, opt := range opts {
 		opt(&req)
 	}
 	if req.Key != "" || req.UseExisting || req.ID != schedule.Prefix+name {
 		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
 	}
-	if err := errors.Join(w.def.err, checkLabels(name, req.Labels)); err != nil {
+	if err := errors.Join(w.def.err, checkCarried(name, &req)); err != nil {
 		return h, err
 	}
 	if r, ok := c.(interface{ Register(...Definition) error }); ok {
@@ -82,12 +44,17 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 			return h, err
 		}
 	}
-	input, err := encode(w.def.codec(c.Codec()), "the input of workflow "+w.def.name, in)
+	at := place{kind: kindInput, workflow: w.def.name}
+	input, err := encode(ctx, w.def.codec(c.Codec()), "the input of workflow "+w.def.name, at, in)
 	if err != nil {
 		return h, err
 	}
-	state := schedule.State{Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input, Labels: req.Labels}
-	if req.Input, err = encode(c.Codec(), "the schedule", state); err != nil {
+	state := schedule.State{
+		Spec: schedule.Spec(s), Name: name, Workflow: w.def.name, Input: input,
+		Labels: req.Labels, Headers: req.Headers,
+	}
+	at = place{kind: kindInput, workflow: schedule.Workflow}
+	if req.Input, err = encode(ctx, c.Codec(), "the schedule", at, state); err != nil {
 		return h, err
 	}
 	h.Actor = req.Actor
@@ -111,8 +78,10 @@ func (h ScheduleHandle) ensure(ctx context.Context, is, want *schedule.State, re
 	if is.Spec != want.Spec {
 		change.Spec = &want.Spec
 	}
-	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) {
-		change.Workflow, change.Input, change.Labels = want.Workflow, want.Input, want.Labels
+	if is.Workflow != want.Workflow || !sameJSON(is.Input, want.Input) || !maps.Equal(is.Labels, want.Labels) ||
+		!maps.Equal(is.Headers, want.Headers) {
+		change.Workflow, change.Input = want.Workflow, want.Input
+		change.Labels, change.Headers = want.Labels, want.Headers
 	}
 	if change.Spec == nil && change.Workflow == "" {
 		return nil
@@ -127,9 +96,11 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func checkLabels(name string, labels map[string]string) error {
-	_, err := labelsOf(labels, "schedule "+name)
-	return err
+// checkCarried checks the labels and headers of the runs that a schedule will start.
+func checkCarried(name string, r *client.StartRequest) error {
+	_, labels := core.MakeLabels(r.Labels)
+	_, headers := core.MakeHeaders(r.Headers)
+	return invalid(errors.Join(labels, headers), "schedule %q", name)
 }
 
 // ScheduleHandle names a schedule. What it does is durable when it returns, and takes effect as soon as the program
@@ -144,52 +115,26 @@ type ScheduleHandle struct {
 // ScheduleOf names a schedule. Whether it exists is not looked up.
 func ScheduleOf(c Client, name string) ScheduleHandle { return ScheduleHandle{Name: name, client: c} }
 
-// ScheduleDescription is a schedule as it stands.
-type ScheduleDescription struct {
-	Schedule
-	Name     string
-	Workflow string
-	Input    []byte            // encoded
-	Labels   map[string]string // of the runs that it starts
-	Next     time.Time         // the next firing; zero: it is paused, or never fires again
-	Last     time.Time         // the last firing that started a run
-	LastRun  string            // the workflow id of that run
-	Paused   time.Time         // since then; zero: it is not
-	Missed   int               // firings that started no run
-	// RecentMissed are the newest rows of missed firings, the oldest first. Backfill makes up for them.
-	RecentMissed []MissedFirings
-	Deadline     time.Time // it ends then, with all its runs; zero: never
-	Problem      string    // why it cannot go on until somebody acts; see Summary
-}
-
-// MissedFirings is a row of firings that started no run.
-type MissedFirings struct {
-	From, To time.Time // the first and the last one
-	Count    int
-	// Reason is "late": nothing ran to start them within the catch-up window; "paused"; or "overlap": the run before
-	// had not ended.
-	Reason string
-}
-
 // Describe returns the schedule as it stands.
-func (h ScheduleHandle) Describe(ctx context.Context) (ScheduleDescription, error) {
+func (h ScheduleHandle) Describe(ctx context.Context) (client.ScheduleDescription, error) {
 	d, s, err := h.state(ctx)
 	if err != nil {
-		return ScheduleDescription{}, err
+		return client.ScheduleDescription{}, err
 	}
-	out := ScheduleDescription{
-		Schedule: Schedule(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
-		Next: s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
+	out := client.ScheduleDescription{
+		Schedule: client.Schedule(s.Spec), Name: s.Name, Workflow: s.Workflow, Input: s.Input, Labels: s.Labels,
+		Headers: s.Headers,
+		Next:    s.Next(time.Now()), Last: s.Last, LastRun: s.Previous, Paused: s.Paused, Missed: s.Missed,
 		Deadline: d.Deadline, Problem: d.Problem,
 	}
 	for _, m := range s.Recent {
-		out.RecentMissed = append(out.RecentMissed, MissedFirings{m.From, m.To, m.Count, m.Reason})
+		out.RecentMissed = append(out.RecentMissed, client.MissedFirings(m))
 	}
 	return out, nil
 }
 
 // state reads what is stored of the schedule.
-func (h ScheduleHandle) state(ctx context.Context) (d Description, s schedule.State, err error) {
+func (h ScheduleHandle) state(ctx context.Context) (d client.Description, s schedule.State, err error) {
 	if h.Name == "" {
 		return d, s, invalid(errors.New("the name is empty"), "schedule")
 	}
@@ -203,13 +148,13 @@ func (h ScheduleHandle) state(ctx context.Context) (d Description, s schedule.St
 		return d, s, fmt.Errorf("pawl: the workflow id %q is taken by a run of workflow %q: %w",
 			schedule.Prefix+h.Name, d.Workflow, ErrConflict)
 	}
-	stored := d.Input
+	stored, at := d.Input, placeOf(kindInput, d.ID, d.Workflow, "")
 	for i := range d.Steps {
-		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == PhaseSucceeded {
-			stored = st.Output
+		if st := &d.Steps[i]; schedule.IsState(st.Name) && st.Phase == client.PhaseSucceeded {
+			stored, at.kind, at.name = st.Output, kindOutput, st.Name
 		}
 	}
-	s, err = decode[schedule.State](h.client.Codec(), "schedule "+h.Name, stored)
+	s, err = decode[schedule.State](ctx, h.client.Codec(), "schedule "+h.Name, at, stored)
 	if s.Due.IsZero() {
 		s.Due = d.CreatedAt
 	}
@@ -226,7 +171,7 @@ func (h ScheduleHandle) change(ctx context.Context, c schedule.Change) error {
 	if h.Name == "" {
 		return invalid(errors.New("the name is empty"), "schedule")
 	}
-	r := SendRequest{Name: schedule.Event, Payload: payload, Actor: c.Actor}
+	r := client.SendRequest{Name: schedule.Event, Payload: payload, Actor: c.Actor}
 	err = h.client.SendEvent(ctx, schedule.Prefix+h.Name, r)
 	if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("pawl: there is no schedule %q: %w", h.Name, ErrNotFound)
@@ -235,7 +180,7 @@ func (h ScheduleHandle) change(ctx context.Context, c schedule.Change) error {
 }
 
 // Update gives the schedule another timetable. What the new one would have fired before now is not made up for.
-func (h ScheduleHandle) Update(ctx context.Context, s Schedule, reason string) error {
+func (h ScheduleHandle) Update(ctx context.Context, s client.Schedule, reason string) error {
 	spec := schedule.Spec(s)
 	if _, err := spec.Parse(); err != nil {
 		return invalid(err, "schedule %q", h.Name)
@@ -280,14 +225,15 @@ func (h ScheduleHandle) Delete(ctx context.Context, reason string) error {
 	if reason == "" {
 		reason = "the schedule was deleted"
 	}
-	return h.client.Operate(ctx, schedule.Prefix+h.Name, Operation{Op: OpTerminate, Actor: h.Actor, Reason: reason})
+	end := Operation{Op: client.OpTerminate, Actor: h.Actor, Reason: reason}
+	return h.client.Operate(ctx, schedule.Prefix+h.Name, end)
 }
 
 // ListSchedules describes all schedules, the newest first.
-func ListSchedules(ctx context.Context, c Client) ([]ScheduleDescription, error) {
-	var out []ScheduleDescription
-	open := []Phase{PhasePending, PhaseRunning, PhaseWaiting, PhasePaused}
-	q := Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}
+func ListSchedules(ctx context.Context, c Client) ([]client.ScheduleDescription, error) {
+	var out []client.ScheduleDescription
+	open := []client.Phase{client.PhasePending, client.PhaseRunning, client.PhaseWaiting, client.PhasePaused}
+	q := client.Query{Workflow: schedule.Workflow, Phases: open, Limit: 100}
 	for {
 		runs, err := c.ListRuns(ctx, q)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
@@ -20,16 +21,16 @@ type span struct {
 
 // backfill starts a run that makes up for the firings of a span: those after an instant.
 func (s *scheduler) backfill(ctx Context, c *schedule.Change, after time.Time, actor string) error {
-	h := ctx.of().host
-	input, err := h.input(h.codec, "the span", span{
+	b := ctx.of()
+	input, err := b.encode(b.host.codec, "the span", place{kind: kindInput, workflow: schedule.Backfiller}, span{
 		State: *s.State, Run: c.Run, After: after, Before: c.Before,
 	})
 	if err != nil {
 		return err
 	}
-	return s.start(ctx, "backfill", StartRequest{
+	return s.start(ctx, "backfill", client.StartRequest{
 		Workflow: schedule.Backfiller, ID: c.Run, Input: input, Labels: map[string]string{schedule.Label: s.Name},
-		Actor: actor, Reason: c.Reason,
+		Headers: s.Headers, Actor: actor, Reason: c.Reason,
 	}, "")
 }
 
@@ -58,7 +59,7 @@ func backfillWorkflow(e *Engine) *Workflow[span, int] {
 // makeUp starts the run of a firing, unless there was one, and waits for its end unless runs may overlap.
 func (s *scheduler) makeUp(ctx Context, at time.Time, notify string) error {
 	req := s.firing(at)
-	if s.Overlap == OverlapAllow {
+	if s.Overlap == client.OverlapAllow {
 		return s.start(ctx, "start", req, "")
 	}
 	existing, err := s.exists(ctx, req.ID)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -100,6 +101,8 @@ func nextChange(ctx Context, until time.Time) (*schedule.Change, error) {
 		c = schedule.Change{}
 	}
 	_, err = core.MakeLabels(c.Labels)
+	_, headersErr := core.MakeHeaders(c.Headers)
+	err = errors.Join(err, headersErr)
 	if c.Spec != nil {
 		_, specErr := c.Spec.Parse()
 		err = errors.Join(err, specErr)
@@ -152,8 +155,9 @@ func (s *scheduler) apply(ctx Context, c *schedule.Change, table *schedule.Timet
 	}
 	switch c.Op {
 	case schedule.Trigger:
-		return s.start(ctx, "trigger", StartRequest{
-			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Actor: actor, Reason: c.Reason,
+		return s.start(ctx, "trigger", client.StartRequest{
+			Workflow: s.Workflow, ID: c.Run, Input: s.Input, Labels: s.labels(), Headers: s.Headers, Actor: actor,
+			Reason: c.Reason,
 		}, "")
 	case schedule.Backfill:
 		if after := s.Span(table, c.From, c.Before); table.Next(after).Before(c.Before) {
@@ -200,18 +204,18 @@ func (s *scheduler) fire(ctx Context, at time.Time) (bool, error) {
 }
 
 // firing is the start of a firing's run. The key makes sure that each firing starts one run.
-func (s *scheduler) firing(at time.Time) StartRequest {
+func (s *scheduler) firing(at time.Time) client.StartRequest {
 	id := schedule.RunID(s.Name, at)
-	return StartRequest{
+	return client.StartRequest{
 		Workflow: s.Workflow, ID: id, Key: schedule.Prefix + id, Input: s.Input, Labels: s.labels(),
-		Actor: "schedule " + s.Name,
+		Headers: s.Headers, Actor: "schedule " + s.Name,
 	}
 }
 
 // start starts a run in a step. The run with the workflow id notify is told of its end.
-func (s *scheduler) start(ctx Context, step string, req StartRequest, notify string) error {
+func (s *scheduler) start(ctx Context, step string, req client.StartRequest, notify string) error {
 	req.Deadline = s.deadline
-	_, err := Step(ctx, step, func(ctx context.Context) (Started, error) {
+	_, err := Step(ctx, step, func(ctx context.Context) (client.Started, error) {
 		started, err := s.engine.startRun(ctx, req, func(r *engine.StartRequest) error {
 			r.Notify = notify
 			return nil
@@ -222,7 +226,7 @@ func (s *scheduler) start(ctx Context, step string, req StartRequest, notify str
 		// This firing has a run already, started with other input: trying again changes nothing.
 		if errors.Is(err, ErrConflict) {
 			if d, findErr := s.engine.DescribeRun(ctx, req.ID); findErr == nil && d.Workflow == req.Workflow {
-				return Started{ID: d.ID, Existing: true}, nil
+				return client.Started{ID: d.ID, Existing: true}, nil
 			}
 		}
 		return started, err
@@ -232,15 +236,15 @@ func (s *scheduler) start(ctx Context, step string, req StartRequest, notify str
 
 // waits reports whether the schedule waits for the end of each run before the next one. An event tells it of the end.
 func (s *scheduler) waits() bool {
-	return s.Overlap == OverlapQueue || s.Overlap == OverlapCancel
+	return s.Overlap == client.OverlapQueue || s.Overlap == client.OverlapCancel
 }
 
 // free waits until the run before has ended, or reports that this firing is to be left out.
 func (s *scheduler) free(ctx Context) (bool, error) {
-	if s.Overlap == OverlapCancel {
+	if s.Overlap == client.OverlapCancel {
 		err := Do(ctx, "cancel", func(ctx context.Context) error {
 			err := s.engine.Operate(ctx, s.Previous,
-				Operation{Op: OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
+				Operation{Op: client.OpInterrupt, Actor: "schedule " + s.Name, Reason: "the next run is due"})
 			if errors.Is(err, ErrRunClosed) || errors.Is(err, ErrNotFound) {
 				return nil
 			}
@@ -253,7 +257,7 @@ func (s *scheduler) free(ctx Context) (bool, error) {
 	switch {
 	case s.waits():
 		return true, s.turn(ctx)
-	case s.Overlap == OverlapAllow:
+	case s.Overlap == client.OverlapAllow:
 		return true, nil
 	default:
 		return s.ended(ctx)

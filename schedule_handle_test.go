@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
 // describe returns the schedule "s".
-func describe(t *testing.T, h pawl.ScheduleHandle) pawl.ScheduleDescription {
+func describe(t *testing.T, h pawl.ScheduleHandle) client.ScheduleDescription {
 	t.Helper()
 	d, err := h.Describe(t.Context())
 	if err != nil {
@@ -31,7 +32,7 @@ func clockTime(t time.Time) string {
 	return t.UTC().Format("15:04")
 }
 
-func missed(d pawl.ScheduleDescription) string {
+func missed(d client.ScheduleDescription) string {
 	out := []string{fmt.Sprint(d.Missed)}
 	for _, m := range d.RecentMissed {
 		out = append(out, fmt.Sprintf("%s-%s %d %s", clockTime(m.From), clockTime(m.To), m.Count, m.Reason))
@@ -44,7 +45,7 @@ func TestEnsureSchedule(t *testing.T) {
 	w := job()
 	other := pawl.Define("other", func(_ pawl.Context, n int) (int, error) { return n, nil })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		hourly := pawl.Schedule{Cron: "@hourly"}
+		hourly := client.Schedule{Cron: "@hourly"}
 		h := ensure(t, e, hourly, w, "1s", pawl.Labels(map[string]string{"team": "<a>"}))
 		e.Skip(90 * time.Minute)
 		before, err := e.History(t.Context(), "schedule:s")
@@ -65,7 +66,7 @@ func TestEnsureSchedule(t *testing.T) {
 			t.Errorf("it is %+v", d)
 		}
 
-		ensure(t, e, pawl.Schedule{Cron: "*/20 * * * *"}, w, "1s", pawl.Labels(map[string]string{"team": "<a>"}))
+		ensure(t, e, client.Schedule{Cron: "*/20 * * * *"}, w, "1s", pawl.Labels(map[string]string{"team": "<a>"}))
 		e.Settle()
 		if d = describe(t, h); clockTime(d.Next) != "01:40" || d.Missed != 0 || d.Cron != "*/20 * * * *" {
 			t.Errorf("after the update it is %+v", d)
@@ -75,7 +76,7 @@ func TestEnsureSchedule(t *testing.T) {
 			t.Errorf("the runs are %s, want %s", got, want)
 		}
 
-		ensure(t, e, pawl.Schedule{Cron: "*/20 * * * *"}, other, 7)
+		ensure(t, e, client.Schedule{Cron: "*/20 * * * *"}, other, 7)
 		e.Skip(20 * time.Minute)
 		d = describe(t, h)
 		if d.Workflow != "other" || len(d.Labels) != 0 || clockTime(d.Last) != "02:20" {
@@ -84,7 +85,7 @@ func TestEnsureSchedule(t *testing.T) {
 		if got, err := pawl.RunOf[int](e, d.LastRun).Result(t.Context()); got != 7 || err != nil {
 			t.Errorf("its run returned %d, %v", got, err)
 		}
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Labels: map[string]string{"pawl.schedule": "s"}})
+		runs, err := e.ListRuns(t.Context(), client.Query{Labels: map[string]string{"pawl.schedule": "s"}})
 		if err != nil || len(runs) != 4 {
 			t.Errorf("%d runs have the schedule's label, want 4; %v", len(runs), err)
 		}
@@ -99,7 +100,7 @@ func TestEnsureSchedule(t *testing.T) {
 func TestSchedulePauses(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		h := ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", CatchUp: "1d"}, w, "1s")
+		h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", CatchUp: "1d"}, w, "1s")
 		h.Actor = "ann"
 		e.Skip(15 * time.Minute)
 		if err := h.Pause(t.Context(), "maintenance"); err != nil {
@@ -115,7 +116,7 @@ func TestSchedulePauses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rare := pawl.Schedule{Cron: "5 * * * *", CatchUp: "1d"}
+		rare := client.Schedule{Cron: "5 * * * *", CatchUp: "1d"}
 		if err := h2(e, h).Update(t.Context(), rare, "less often"); err != nil {
 			t.Fatal(err)
 		}
@@ -165,10 +166,10 @@ func h2(e *pawltest.Env, h pawl.ScheduleHandle) pawl.ScheduleHandle {
 
 // TestScheduleMissed: firings of an outage and those that overlap are told, and a backfill makes up for them once.
 func TestScheduleMissed(t *testing.T) {
-	for _, overlap := range []pawl.Overlap{pawl.OverlapSkip, pawl.OverlapAllow} {
+	for _, overlap := range []client.Overlap{client.OverlapSkip, client.OverlapAllow} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			h := ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "16m"}, w, "12m")
+			h := ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "16m"}, w, "12m")
 			e.Skip(35 * time.Minute)
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
@@ -179,7 +180,7 @@ func TestScheduleMissed(t *testing.T) {
 			h = h2(e, h)
 			var want string
 			fired := "00:10:00 succeeded, 00:30:00 succeeded, 01:35:00 waiting"
-			if overlap == pawl.OverlapSkip {
+			if overlap == client.OverlapSkip {
 				want = "6, 00:20-00:20 1 overlap, 00:40-01:10 4 late, 01:30-01:30 1 overlap"
 			} else {
 				want = "4, 00:40-01:10 4 late"
@@ -207,7 +208,7 @@ func TestScheduleMissed(t *testing.T) {
 					t.Errorf("%s: the backfill found or started %d runs, want 7: %v", overlap, n, err)
 				}
 			}
-			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 100})
+			runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "job", Limit: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +229,7 @@ func TestScheduleMissed(t *testing.T) {
 func TestScheduleMissedInterval(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		h := ensure(t, e, pawl.Schedule{Cron: "@every 7m", CatchUp: "1m"}, w, "1s")
+		h := ensure(t, e, client.Schedule{Cron: "@every 7m", CatchUp: "1m"}, w, "1s")
 		e.Skip(8 * time.Minute)
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ func TestScheduleMissedInterval(t *testing.T) {
 		if err := h.Pause(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
-		ids, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 100})
+		ids, err := e.ListRuns(t.Context(), client.Query{Workflow: "job", Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,9 +281,9 @@ func TestScheduleMissedInterval(t *testing.T) {
 func TestScheduleChangesOverlap(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *"}, w, "14m30s")
+		ensure(t, e, client.Schedule{Cron: "*/10 * * * *"}, w, "14m30s")
 		e.Skip(12 * time.Minute)
-		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *", Overlap: pawl.OverlapQueue, CatchUp: "1d"}, w, "14m30s")
+		ensure(t, e, client.Schedule{Cron: "*/10 * * * *", Overlap: client.OverlapQueue, CatchUp: "1d"}, w, "14m30s")
 		e.Skip(35 * time.Minute)
 		if got, want := times(t, e), "00:10:00 succeeded, 00:25:00 succeeded, 00:39:30 waiting"; got != want {
 			t.Errorf("the runs are %s, want %s", got, want)
@@ -305,13 +306,13 @@ func TestScheduleHandleRefuses(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		h := ensure(t, e, pawl.Schedule{Cron: "@daily"}, w, "1s")
+		h := ensure(t, e, client.Schedule{Cron: "@daily"}, w, "1s")
 		_, backfillErr := h.Backfill(ctx, time.Now(), time.Now().Add(-time.Hour), "")
-		_, keyErr := w.EnsureSchedule(ctx, e, "s", pawl.Schedule{Cron: "@daily"}, "1s", pawl.IdempotencyKey("x"))
-		_, labelErr := w.EnsureSchedule(ctx, e, "s", pawl.Schedule{Cron: "@daily"}, "1s",
+		_, keyErr := w.EnsureSchedule(ctx, e, "s", client.Schedule{Cron: "@daily"}, "1s", pawl.IdempotencyKey("x"))
+		_, labelErr := w.EnsureSchedule(ctx, e, "s", client.Schedule{Cron: "@daily"}, "1s",
 			pawl.Labels(map[string]string{"": "x"}))
 		for name, err := range map[string]error{
-			"backfill": backfillErr, "update": h.Update(ctx, pawl.Schedule{Cron: "x"}, ""), "key": keyErr,
+			"backfill": backfillErr, "update": h.Update(ctx, client.Schedule{Cron: "x"}, ""), "key": keyErr,
 			"label": labelErr, "empty": pawl.ScheduleOf(e, "").Pause(ctx, ""),
 		} {
 			if !errors.Is(err, pawl.ErrInvalid) {
@@ -320,7 +321,7 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		}
 		// What makes no sense changes nothing, whoever sends it.
 		for _, text := range []string{`5`, `{"op":"update","spec":{"cron":"x"}}`, `{"op":"update","labels":{"=":""}}`} {
-			ev := pawl.SendRequest{Name: "pawl.schedule", Payload: []byte(text)}
+			ev := client.SendRequest{Name: "pawl.schedule", Payload: []byte(text)}
 			if err := e.SendEvent(ctx, "schedule:s", ev); err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +336,7 @@ func TestScheduleHandleRefuses(t *testing.T) {
 		if all, err := pawl.ListSchedules(ctx, e); err != nil || len(all) != 0 {
 			t.Errorf("after the delete there are %+v, %v", all, err)
 		}
-		ensure(t, e, pawl.Schedule{Cron: "@hourly"}, w, "1s")
+		ensure(t, e, client.Schedule{Cron: "@hourly"}, w, "1s")
 		if d := describe(t, h); d.Cron != "@hourly" {
 			t.Errorf("it is %+v", d)
 		}

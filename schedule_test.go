@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -19,7 +20,7 @@ func job() *pawl.Workflow[string, string] {
 }
 
 // ensure puts the schedule "s" into effect.
-func ensure[In, Out any](t *testing.T, e *pawltest.Env, s pawl.Schedule, w *pawl.Workflow[In, Out], in In,
+func ensure[In, Out any](t *testing.T, e *pawltest.Env, s client.Schedule, w *pawl.Workflow[In, Out], in In,
 	opts ...pawl.StartOption,
 ) pawl.ScheduleHandle {
 	t.Helper()
@@ -33,7 +34,7 @@ func ensure[In, Out any](t *testing.T, e *pawltest.Env, s pawl.Schedule, w *pawl
 // times lists when the job's runs were started, and how they stand.
 func times(t *testing.T, e *pawltest.Env) string {
 	t.Helper()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 1000})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "job", Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +46,17 @@ func times(t *testing.T, e *pawltest.Env) string {
 }
 
 func TestScheduleOverlap(t *testing.T) {
-	for overlap, want := range map[pawl.Overlap]string{
-		pawl.OverlapSkip: "00:10:00 succeeded, 00:30:00 succeeded, 00:50:00 waiting",
-		pawl.OverlapAllow: "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, " +
+	for overlap, want := range map[client.Overlap]string{
+		client.OverlapSkip: "00:10:00 succeeded, 00:30:00 succeeded, 00:50:00 waiting",
+		client.OverlapAllow: "00:10:00 succeeded, 00:20:00 succeeded, 00:30:00 succeeded, 00:40:00 succeeded, " +
 			"00:50:00 waiting",
-		pawl.OverlapCancel: "00:10:00 cancelled, 00:20:00 cancelled, 00:30:00 cancelled, 00:40:00 cancelled, " +
+		client.OverlapCancel: "00:10:00 cancelled, 00:20:00 cancelled, 00:30:00 cancelled, 00:40:00 cancelled, " +
 			"00:50:00 waiting",
-		pawl.OverlapQueue: "00:10:00 succeeded, 00:25:00 succeeded, 00:40:00 succeeded, 00:55:00 waiting",
+		client.OverlapQueue: "00:10:00 succeeded, 00:25:00 succeeded, 00:40:00 succeeded, 00:55:00 waiting",
 	} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			s := pawl.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "1d"}
+			s := client.Schedule{Cron: "*/10 * * * *", Overlap: overlap, CatchUp: "1d"}
 			ensure(t, e, s, w, "15m")
 			e.Skip(55 * time.Minute)
 			if got := times(t, e); got != want {
@@ -75,9 +76,11 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 		}
 		return "", pawl.ContinueAsNew(ctx, part+1)
 	})
-	for overlap, want := range map[pawl.Overlap]int{pawl.OverlapQueue: 2, pawl.OverlapSkip: 2, pawl.OverlapCancel: 33} {
+	for overlap, want := range map[client.Overlap]int{
+		client.OverlapQueue: 2, client.OverlapSkip: 2, client.OverlapCancel: 33,
+	} {
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			ensure(t, e, pawl.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1)
+			ensure(t, e, client.Schedule{Cron: "@daily", Overlap: overlap, CatchUp: "60d"}, long, 1)
 			e.Skip(3*day + time.Hour)
 			seen, err := e.History(t.Context(), "schedule:s")
 			if err != nil {
@@ -86,7 +89,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			e.Skip(22 * day) // the chain's third run
 			e.Crash()
 			now, err := e.History(t.Context(), "schedule:s")
-			if err != nil || (overlap == pawl.OverlapQueue && len(now) != len(seen)) {
+			if err != nil || (overlap == client.OverlapQueue && len(now) != len(seen)) {
 				t.Errorf("%s: %d bytes of history after three days, %d after 25; %v", overlap, len(seen), len(now), err)
 			}
 			if err := e.Close(); err != nil {
@@ -95,7 +98,7 @@ func TestScheduleWaitsForItsTurn(t *testing.T) {
 			<-time.After(8 * day) // the chain ends meanwhile
 			e.Reopen()
 			e.Skip(time.Hour)
-			runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "job", Limit: 1000})
+			runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "job", Limit: 1000})
 			chains := map[string]bool{}
 			for _, r := range runs {
 				chains[r.WorkflowID] = true
@@ -111,7 +114,7 @@ func TestScheduleCatchesUp(t *testing.T) {
 	for catchUp, want := range map[string]int{"": 6, "25m": 9, "2h": 12} {
 		w := job()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-			s := pawl.Schedule{Cron: "*/10 * * * *", Overlap: pawl.OverlapAllow, CatchUp: catchUp}
+			s := client.Schedule{Cron: "*/10 * * * *", Overlap: client.OverlapAllow, CatchUp: catchUp}
 			ensure(t, e, s, w, "1s")
 			e.Skip(35 * time.Minute) // three firings
 			if err := e.Close(); err != nil {
@@ -130,16 +133,16 @@ func TestScheduleCatchesUp(t *testing.T) {
 func TestScheduleGoesOnForLong(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		h := ensure(t, e, pawl.Schedule{Cron: "@hourly"}, w, "1s")
+		h := ensure(t, e, client.Schedule{Cron: "@hourly"}, w, "1s")
 		e.Skip(10*24*time.Hour + time.Minute)
 		if got := strings.Count(times(t, e), "succeeded"); got != 240 {
 			t.Errorf("%d runs in ten days, want 240", got)
 		}
-		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: pawl.OpPause}); err != nil {
+		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: client.OpPause}); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(24*time.Hour + 30*time.Minute)
-		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: pawl.OpResume}); err != nil {
+		if err := e.Operate(t.Context(), "schedule:s", pawl.Operation{Op: client.OpResume}); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(2 * time.Hour)
@@ -159,7 +162,7 @@ func TestScheduleGoesOnForLong(t *testing.T) {
 func TestScheduleRefuses(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		for want, s := range map[string]pawl.Schedule{
+		for want, s := range map[string]client.Schedule{
 			"fields": {Cron: "daily"}, "unknown time zone": {Cron: "@daily", Zone: "Mars/Base"},
 			"overlap": {Cron: "@daily", Overlap: "maybe"},
 			"skipped": {Cron: "@daily", Skipped: "no"}, "repeated": {Cron: "@daily", Repeated: "no"},
@@ -174,7 +177,7 @@ func TestScheduleRefuses(t *testing.T) {
 }
 
 func ExampleSchedule_Next() {
-	s := pawl.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin"}
+	s := client.Schedule{Cron: "30 2 * * *", Zone: "Europe/Berlin"}
 	times, err := s.Next(time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC), 3)
 	for _, at := range times {
 		fmt.Println(at.Format(time.RFC3339))
@@ -192,7 +195,7 @@ func ExampleSchedule_Next() {
 func TestScheduleFindsItsRun(t *testing.T) {
 	w := job()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		ensure(t, e, pawl.Schedule{Cron: "*/10 * * * *"}, w, "1m")
+		ensure(t, e, client.Schedule{Cron: "*/10 * * * *"}, w, "1m")
 		id := "s@" + time.Now().UTC().Truncate(10*time.Minute).Add(10*time.Minute).Format(time.RFC3339)
 		if _, err := w.Start(t.Context(), e, id, "2m", pawl.IdempotencyKey("schedule:"+id)); err != nil {
 			t.Fatal(err)

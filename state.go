@@ -9,7 +9,7 @@ import "context"
 // Each run of a chain begins without a state.
 func SetState(ctx Context, v any) error {
 	b := ctx.of()
-	value, err := b.host.input(b.host.codec, "the state", v)
+	value, err := b.encode(b.host.codec, "the state", b.at(kindState, ""), v)
 	if err != nil {
 		return b.invalid(err, "set state")
 	}
@@ -24,5 +24,5 @@ func State[T any](ctx context.Context, c Client, id string) (T, error) {
 		var zero T
 		return zero, err
 	}
-	return decode[T](c.Codec(), "the state of run "+d.ID, d.State)
+	return decode[T](ctx, c.Codec(), "the state", placeOf(kindState, d.ID, d.Workflow, ""), d.State)
 }

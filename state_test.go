@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -183,7 +184,7 @@ func TestStateAfterRetry(t *testing.T) {
 		}
 		e.Settle()
 		wantState(t, e, r.ID, 0, 1)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryStep, Step: "ask"}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryStep, Step: "ask"}); err != nil {
 			t.Fatal(err)
 		}
 		e.Settle()

@@ -45,7 +45,7 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 		if err != nil {
 			return nil, err
 		}
-		return encode(codec, fmt.Sprintf("the result of step %q", name), out)
+		return encodeOutput(ctx, codec, fmt.Sprintf("the result of step %q", name), out)
 	})
 	o, err := ctx.of().options(core.KindTask, name, opts)
 	switch {
@@ -81,7 +81,8 @@ func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in 
 	codec := w.def.codec(b.host.codec)
 	var input []byte
 	if err == nil {
-		input, err = b.host.input(codec, fmt.Sprintf("the input of child %q", name), in)
+		what := fmt.Sprintf("the input of child %q", name)
+		input, err = b.encode(codec, what, place{kind: kindInput, workflow: w.def.name}, in)
 	}
 	spec := &core.StepSpec{Kind: core.KindChild, Type: w.def.name, Spread: o.spread}
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -139,15 +140,15 @@ func TestAttemptsWaitForTheBody(t *testing.T) {
 // TestRunsEndWithTheirWorkflow: what ends a run whose workflow is not registered waits for it, since it alone knows its
 // hooks and its retries.
 func TestRunsEndWithTheirWorkflow(t *testing.T) {
-	const noOp = pawl.Op("")
+	const noOp = client.Op("")
 	for name, c := range map[string]struct {
-		op    pawl.Op // none: it comes to its limit
-		phase pawl.Phase
+		op    client.Op // none: it comes to its limit
+		phase client.Phase
 		hooks int
 	}{
 		"limit":     {noOp, "succeeded", 1}, // by its retry
-		"cancel":    {pawl.OpCancel, "cancelled", 0},
-		"terminate": {pawl.OpTerminate, "terminated", 0},
+		"cancel":    {client.OpCancel, "cancelled", 0},
+		"terminate": {client.OpTerminate, "terminated", 0},
 	} {
 		p := &payment{opts: []pawl.StepOption{pawl.Retry("fixed(99, 2h)")}}
 		w := p.define(false, pawl.RunTimeout("1d"), pawl.RunRetry("fixed(2, 1s)"))
@@ -207,7 +208,7 @@ func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 		}
 		starts.Wait()
 		<-time.After(500 * time.Millisecond) // the slot is free at 2.02s: the attempt comes to its worker at 3.02s
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpCancel}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancel}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -302,7 +303,7 @@ func TestRunsThatEndedLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute) // it has stopped twice
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpTerminate}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpTerminate}); err != nil {
 			t.Fatal(err)
 		}
 		e.Skip(time.Hour)
@@ -367,7 +368,7 @@ func TestInputThatCannotBeRead(t *testing.T) {
 	after := pawl.Define("w", func(pawl.Context, order) (string, error) { return "never", nil })
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for id, delay := range map[string]time.Duration{"later": time.Hour, "begun": 0} {
-			req := pawl.StartRequest{Workflow: "w", ID: id, Input: []byte(`"tea"`)}
+			req := client.StartRequest{Workflow: "w", ID: id, Input: []byte(`"tea"`)}
 			if delay > 0 {
 				req.At = time.Now().Add(delay)
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -44,14 +45,16 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 	if f.result == nil {
 		return f.err
 	}
-	what := fmt.Sprintf("the input of update %q", name)
+	what, at := fmt.Sprintf("the input of update %q", name), b.at(kindUpdate, name)
 	record, err := b.TakeUpdate(f.result, func(payload []byte) *policy.Failure {
-		in, err := decode[In](b.host.codec, what, payload)
+		in, err := decode[In](b, b.host.codec, what, at, payload)
 		if err == nil && validate != nil {
 			err = validated(validate, in)
 		}
 		if err != nil {
-			return sealFailure(b.host.codec, failureOf(err))
+			// Nothing is recorded of a refusal, so one that the codec cannot encode is told without what it says.
+			f, _ := sealFailure(b, b.host.codec, b.at(kindFailure, name), failureOf(err))
+			return f
 		}
 		return nil
 	})
@@ -61,13 +64,13 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 	if err != nil {
 		return err
 	}
-	out, err := handle(ctx, recorded[In](b, b.host.codec, what, record.Output))
+	out, err := handle(ctx, recorded[In](b, b.host.codec, what, at, record.Output))
 	var answer []byte
 	if err == nil {
-		answer, err = b.host.input(b.host.codec, fmt.Sprintf("the answer to update %q", name), out)
+		answer, err = b.encode(b.host.codec, fmt.Sprintf("the answer to update %q", name), b.at(kindAnswer, name), out)
 	}
 	if err != nil {
-		return b.AnswerUpdate(f.result, nil, sealFailure(b.host.codec, failureOf(err)))
+		return b.AnswerUpdate(f.result, nil, b.sealed(failureOf(err)))
 	}
 	return b.AnswerUpdate(f.result, answer, nil)
 }
@@ -91,7 +94,7 @@ func validated[In any](validate func(In) error, in In) (err error) {
 // ErrTooLarge, ErrClosed.
 func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, opts ...SendOption) (Out, error) {
 	var zero Out
-	r, err := sendRequest(c, "update", string(u), in, opts)
+	r, err := sendRequest(ctx, c, kindUpdate, id, string(u), in, opts)
 	if err != nil {
 		return zero, err
 	}
@@ -99,21 +102,14 @@ func (u Update[In, Out]) Send(ctx context.Context, c Client, id string, in In, o
 	if err != nil {
 		return zero, err
 	}
+	at := placeOf(kindAnswer, a.Run, "", r.Name)
 	if a.Failure != nil {
-		failure := opened(c.Codec(), a.Failure)
+		failure := opened(ctx, c.Codec(), at, a.Failure)
 		return zero, &UpdateError{
 			Run: a.Run, Update: r.Name, Refused: a.Refused, Failure: failure, own: decodeFailure(failure),
 		}
 	}
-	return decode[Out](c.Codec(), fmt.Sprintf("the answer of run %s to update %q", a.Run, r.Name), a.Output)
-}
-
-// Answer is what a run answers to an update.
-type Answer struct {
-	Run     string // its id
-	Output  []byte // encoded
-	Failure *Failure
-	Refused bool // the body did not accept the update; nothing is recorded of it
+	return decode[Out](ctx, c.Codec(), fmt.Sprintf("the answer to update %q", r.Name), at, a.Output)
 }
 
 // UpdateError is the error of an update that a run refused or answered with an error. errors.As finds the body's own
@@ -121,7 +117,7 @@ type Answer struct {
 type UpdateError struct {
 	Run, Update string
 	Refused     bool // the body did not accept it; nothing is recorded of it
-	Failure     *Failure
+	Failure     *policy.Failure
 	own         error
 }
 
@@ -137,18 +133,18 @@ func (e *UpdateError) Error() string {
 func (e *UpdateError) Unwrap() error { return e.own }
 
 // SendUpdate sends an update and waits for the answer.
-func (e *Engine) SendUpdate(ctx context.Context, id string, r SendRequest) (Answer, error) {
+func (e *Engine) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
 	if err := errors.Join(checkName(r.Name), e.host.tooLarge("the payload of update "+r.Name, r.Payload)); err != nil {
-		return Answer{}, invalid(err, "update %q", r.Name)
+		return client.Answer{}, invalid(err, "update %q", r.Name)
 	}
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}
-	return onRun(ctx, e, id, func(run core.RunID) (Answer, error) {
+	return onRun(ctx, e, id, func(run core.RunID) (client.Answer, error) {
 		for {
 			a, next, err := e.update(ctx, run, r)
 			if err != nil || a != nil {
-				return *cmp.Or(a, &Answer{}), err
+				return *cmp.Or(a, &client.Answer{}), err
 			}
 			run = next
 		}
@@ -156,7 +152,7 @@ func (e *Engine) SendUpdate(ctx context.Context, id string, r SendRequest) (Answ
 }
 
 // update asks one run, or returns the next one of its chain.
-func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*Answer, core.RunID, error) {
+func (e *Engine) update(ctx context.Context, run core.RunID, r client.SendRequest) (*client.Answer, core.RunID, error) {
 	asked := e.host.bodies.Ask(run, body.Update{Name: r.Name, ID: r.ID, Payload: r.Payload})
 	defer asked.Leave()
 	for {
@@ -166,7 +162,7 @@ func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*An
 		}
 		u := state.FindUpdate(r.Name, r.ID)
 		if u != nil && u.Answered {
-			return &Answer{Run: run.String(), Output: u.Output, Failure: u.Failure}, run, nil
+			return &client.Answer{Run: run.String(), Output: u.Output, Failure: u.Failure}, run, nil
 		}
 		if state.Phase.Closed() && state.Next != (core.RunID{}) {
 			return nil, state.Next, nil
@@ -183,7 +179,7 @@ func (e *Engine) update(ctx context.Context, run core.RunID, r SendRequest) (*An
 				return nil, run, ErrClosed
 			}
 			if f := asked.Refused(); f != nil {
-				return &Answer{Run: run.String(), Failure: f, Refused: true}, run, nil
+				return &client.Answer{Run: run.String(), Failure: f, Refused: true}, run, nil
 			}
 		case <-ctx.Done():
 			return nil, run, e.unanswered(ctx, run, r, u != nil)
@@ -209,7 +205,7 @@ func takesUpdates(r *core.Run, name string) error {
 }
 
 // unanswered is the error of a caller that stops waiting.
-func (e *Engine) unanswered(ctx context.Context, run core.RunID, r SendRequest, accepted bool) error {
+func (e *Engine) unanswered(ctx context.Context, run core.RunID, r client.SendRequest, accepted bool) error {
 	what := fmt.Sprintf("the body has not accepted it, and waits perhaps for something else than update %q", r.Name)
 	if accepted {
 		what = fmt.Sprintf("it is accepted and not answered yet: ask again with the id %q", r.ID)

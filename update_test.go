@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/pawltest"
 )
@@ -237,7 +238,7 @@ func TestUpdateOfEndingRun(t *testing.T) {
 		})
 	})
 	for _, accepts := range []bool{false, true} {
-		for _, op := range []pawl.Op{pawl.OpCancel, pawl.OpTerminate} {
+		for _, op := range []client.Op{client.OpCancel, client.OpTerminate} {
 			pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 				r, err := w.Start(t.Context(), e, "", accepts)
 				if err != nil {
@@ -273,13 +274,13 @@ func TestUpdateOfPausedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Settle()
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpPause}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpPause}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := deposit.Send(t.Context(), e, r.ID, 1); !errors.Is(err, pawl.ErrConflict) {
 			t.Errorf("an update of a paused run: %v", err)
 		}
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpResume}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpResume}); err != nil {
 			t.Fatal(err)
 		}
 		sent(t, e, r.ID, 1, 11)

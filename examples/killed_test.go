@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite" // the programs' own databases
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // the runs
 )
 
@@ -76,9 +77,9 @@ type result struct {
 	kills    int
 	lines    [][]string                // of the log, as words
 	count    map[string]int            // how often each line is there
-	runs     []pawl.Summary            // all but those of schedules, the oldest first
+	runs     []client.Summary          // all but those of schedules, the oldest first
 	attempts map[string]map[string]int // of each run and step; a run is named by its workflow id
-	describe func(string) pawl.Description
+	describe func(string) client.Description
 }
 
 // look reads the log and the runs, and checks what holds for all programs: every run has ended, and no step was made
@@ -101,14 +102,14 @@ func look(t *testing.T, dir, log string, kills int) result {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = eng.Close() })
-	r.describe = func(id string) pawl.Description {
+	r.describe = func(id string) client.Description {
 		d, err := eng.DescribeRun(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	all, err := eng.ListRuns(t.Context(), pawl.Query{Limit: 10_000})
+	all, err := eng.ListRuns(t.Context(), client.Query{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func look(t *testing.T, dir, log string, kills int) result {
 }
 
 // attempts returns how often each step of a run was begun.
-func attempts(t *testing.T, eng *pawl.Engine, run pawl.Summary) map[string]int {
+func attempts(t *testing.T, eng *pawl.Engine, run client.Summary) map[string]int {
 	t.Helper()
 	events, err := eng.HistoryEvents(t.Context(), run.ID, 0)
 	if err != nil {
@@ -136,7 +137,7 @@ func attempts(t *testing.T, eng *pawl.Engine, run pawl.Summary) map[string]int {
 			if begun[e.Step]++; succeeded[e.Step] {
 				t.Errorf("run %s: step %s began again after it had succeeded", run.WorkflowID, e.Step)
 			}
-		case e.Type == "step.ended" && e.Phase == pawl.PhaseSucceeded:
+		case e.Type == "step.ended" && e.Phase == client.PhaseSucceeded:
 			succeeded[e.Step] = true
 		}
 	}
@@ -210,7 +211,7 @@ func checkApproval(t *testing.T, r result) {
 			}
 		case 3:
 			r.inOrder(t, run.WorkflowID, "mail-team", "mail-manager")
-			if run.Phase != pawl.PhaseFailed {
+			if run.Phase != client.PhaseFailed {
 				t.Errorf("%s is %s: %s", run.WorkflowID, run.Phase, out)
 			}
 		}
@@ -267,7 +268,7 @@ func checkRatelimit(t *testing.T, r result) {
 	}
 	for item, run := range r.runs {
 		n := r.count[fmt.Sprint(item, " 200")]
-		if run.Phase != pawl.PhaseSucceeded || n == 0 || n > 1+r.kills {
+		if run.Phase != client.PhaseSucceeded || n == 0 || n > 1+r.kills {
 			t.Errorf("%s is %s and has %d quotes", run.WorkflowID, run.Phase, n)
 		}
 	}

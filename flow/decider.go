@@ -269,7 +269,7 @@ func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Sc
 	if p.key != nil {
 		var err error
 		if cmd.Key, err = p.key.Text(s); err != nil {
-			cmd.Failure = broken("key", p.place, err)
+			cmd.Failure = broken("key", p.where(), err)
 		}
 	}
 	if p.event != nil {
@@ -364,8 +364,11 @@ func (t *turn) outcome() core.Close {
 	}
 	var err error
 	if cmd.Output, err = t.def.output.AppendJSON(nil, t.scope()); err != nil {
-		return core.Close{Phase: core.RunFailed, Failure: broken("output",
-			t.def.doc.src.Place(t.def.output.Place()), err)}
+		place := t.def.doc.Place
+		if place == "" {
+			place = t.def.doc.src.Place(t.def.output.Place())
+		}
+		return core.Close{Phase: core.RunFailed, Failure: broken("output", place, err)}
 	}
 	return cmd
 }

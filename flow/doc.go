@@ -16,7 +16,7 @@
 //	item      the list's item, and index its position, in a step with forEach or each
 //	attempt   the attempt's number, from 1
 //	failure   why the last attempt failed, and code its code: in retry.when, in a step's further attempts; in a hook,
-//	          why the run failed
+//	          why the run failed. In retry.when, failure.output is what the attempt returned although it failed
 //	run       id, workflow, workflowId, phase, attempt (of the run retry policy), startedAt
 //	now       the instant at which the step was scheduled
 //

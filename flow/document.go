@@ -31,6 +31,12 @@ type Document struct {
 	Variables []Variable
 	// Notes are the fields that Parse read in another system's words and that have no counterpart.
 	Notes []Note
+	// Form is the key of the form in whose words the flow is written: the one at its top, or else the only one that
+	// Parse found. It is "" if there is none, or several in its steps.
+	Form string
+	// Place is where the flow itself stands in the document of another system that it was made of, as Step.Place has
+	// it of a step.
+	Place string
 
 	pos   tree.Pos
 	src   *tree.Source
@@ -224,7 +230,7 @@ type (
 	Fail struct {
 		Type, Message tree.Value
 		Code          tree.Value
-		Kind          tree.Value // error or failed
+		Kind          tree.Value // error, failed or timeout
 		NonRetryable  bool
 		RetryAfter    *time.Duration
 	}

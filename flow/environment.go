@@ -67,6 +67,8 @@ type scope struct {
 	failure *policy.Failure
 	phase   core.RunPhase
 	now     core.Time
+
+	returned []byte // of a retry condition: what the attempt returned although it failed
 }
 
 // values are a run's data, decoded when an expression first asks for it.
@@ -100,7 +102,11 @@ func (s *scope) Variable(v expr.Vars) any {
 		}
 		return 0
 	case expr.VarFailure:
-		return failureOf(s.failure)
+		v := failureOf(s.failure)
+		if len(s.returned) > 0 {
+			v.Output, _ = expr.Decode(s.returned) // nil where it is no JSON
+		}
+		return v
 	case expr.VarRun:
 		return s.runValue()
 	default:

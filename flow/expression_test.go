@@ -157,10 +157,11 @@ func TestMatchOfAnOperator(t *testing.T) {
 	}
 	d, f := def.NewDecider(r), &policy.Failure{Kind: policy.KindError, Code: 3}
 	for when, want := range map[string]policy.Match{
+		"failure.output.left == 2": {Matched: true}, "failure.output.left == 3": {},
 		"code == 3": {Matched: true}, "code == 4": {}, "kode == 3": {Error: "unknown name kode"},
 		"failure.details": {Error: "a condition is true or false, this is null"},
 	} {
-		if got := d.Match(r, &r.Steps[0], when, f, start); got != want {
+		if got := d.Match(r, &r.Steps[0], when, f, []byte(`{"left": 2}`), start); got != want {
 			t.Errorf("%s: %+v", when, got)
 		}
 	}

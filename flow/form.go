@@ -80,8 +80,23 @@ func (p *parsing) form(n *tree.Node, what string, rivals ...string) (*Form, *tre
 	}
 	if found != nil {
 		p.rivals(n, found, rivals...)
+		if !slices.Contains(p.found, found) {
+			p.found = append(p.found, found)
+		}
 	}
 	return found, fields
+}
+
+// ownForm is the key of the form in whose words the flow is written, as [Document.Form] has it.
+func (p *parsing) ownForm() string {
+	switch {
+	case p.run != nil:
+		return p.run.Key
+	case len(p.found) == 1:
+		return p.found[0].Key
+	default:
+		return ""
+	}
 }
 
 func (p *parsing) rivals(n *tree.Node, form *Form, keys ...string) {
@@ -236,6 +251,7 @@ func (p *parsing) formOfRun(n *tree.Node) {
 	if form == nil {
 		return
 	}
+	p.run = form
 	settings, notes, err := form.Run(fields.Any())
 	if err != nil {
 		p.field(fields, form.Key, err)

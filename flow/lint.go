@@ -27,19 +27,19 @@ type Finding struct {
 	File     string
 	Pos      tree.Pos
 	Severity Severity
-	Code     string // as package policy names what it finds; else one of the codes below
+	Code     string // as package policy names what it finds; else a stable word such as "unused-service"
 	Step     string // or the service; may be empty
 	Msg      string
 }
 
 // The codes of what is found in flows only.
 const (
-	LintUnusedService  = "unused-service"
-	LintEndlessWait    = "endless-wait"
-	LintSleepsTooLong  = "sleeps-too-long"
-	LintDeadlinePassed = "deadline-passed"
-	LintLimitNoEffect  = "limit-no-effect" // what the step does never starts that limit's clock
-	LintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
+	lintUnusedService  = "unused-service"
+	lintEndlessWait    = "endless-wait"
+	lintSleepsTooLong  = "sleeps-too-long"
+	lintDeadlinePassed = "deadline-passed"
+	lintLimitNoEffect  = "limit-no-effect" // what the step does never starts that limit's clock
+	lintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
 )
 
 func (f Finding) String() string {
@@ -57,7 +57,7 @@ func Lint(doc *Document, now core.Time) []Finding {
 	if err != nil {
 		return nil
 	}
-	l := linter{doc: doc, now: now, places: map[string]string{}}
+	l := linter{doc: doc, now: now, places: map[string]string{"": doc.Place}}
 	for s := range doc.AllSteps() {
 		l.places[s.Name] = s.Place
 	}
@@ -116,7 +116,7 @@ func (l *linter) policy(step string, at tree.Pos, p *policy.Policy, runLimit tim
 		l.once(Warning, originOf(p, f.Path), at, f.Code, step, "%s", f.Message)
 	}
 	if d := p.Deadline; d != nil && d.At != 0 && d.At <= l.now {
-		l.once(Warning, d.Origin, at, LintDeadlinePassed, step, "the deadline, %s, has passed",
+		l.once(Warning, d.Origin, at, lintDeadlinePassed, step, "the deadline, %s, has passed",
 			d.At.Std().Format(time.RFC3339))
 	}
 }
@@ -146,12 +146,12 @@ func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step,
 func (l *linter) run() {
 	limits := l.doc.Limits
 	if r, e := limits.Run, limits.Execution; r != nil && e != nil && r.After > 0 && e.After > 0 && e.After < r.After {
-		l.once(Warning, r.Origin, l.doc.pos, policy.LintLimitNeverFires, "",
+		l.once(Warning, r.Origin, l.doc.pos, "limit-never-fires", "",
 			"run of %s can never fire: execution of %s is always over first",
 			duration.Format(r.After), duration.Format(e.After))
 	}
 	if d := limits.Deadline; d != nil && d.At != 0 && d.At <= l.now {
-		l.once(Warning, d.Origin, l.doc.pos, LintDeadlinePassed, "",
+		l.once(Warning, d.Origin, l.doc.pos, lintDeadlinePassed, "",
 			"the flow's deadline, %s, has passed: no run of it gets anywhere", d.At.Std().Format(time.RFC3339))
 	}
 }
@@ -186,7 +186,7 @@ func (l *linter) services() {
 	}
 	for _, s := range l.doc.Services {
 		if !used[s.Name] {
-			l.add(Warning, s.pos, LintUnusedService, s.Name, "no step uses the service %q", s.Name)
+			l.add(Warning, s.pos, lintUnusedService, s.Name, "no step uses the service %q", s.Name)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (l *linter) step(s *Step, p *plan) {
 	switch s.Action.(type) {
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() {
-			l.add(Info, s.pos, LintEndlessWait, s.Name,
+			l.add(Info, s.pos, lintEndlessWait, s.Name,
 				"step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}
 	case *Sleep:
@@ -227,35 +227,35 @@ func pointless(action Action, kind policy.LimitKind) (severity Severity, code, w
 	switch action := action.(type) {
 	case *Wait:
 		if attempts {
-			return Warning, LintLimitNoEffect,
+			return Warning, lintLimitNoEffect,
 				fmt.Sprintf("a wait has no attempts, so %s has no effect; use wait", kind)
 		}
 		return "", "", ""
 	case *Sleep:
 		if attempts {
-			return Warning, LintLimitNoEffect,
+			return Warning, lintLimitNoEffect,
 				fmt.Sprintf("a sleep has no attempts, so %s has no effect; use scheduleToClose", kind)
 		}
 	case *Child:
 		if kind == policy.LimitHeartbeat || kind == policy.LimitInactivity {
-			return Warning, LintNoSignOfLife,
+			return Warning, lintNoSignOfLife,
 				fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
 		}
 	case *HTTP:
 		if kind == policy.LimitHeartbeat {
-			return Warning, LintNoSignOfLife,
+			return Warning, lintNoSignOfLife,
 				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
 		}
 	case *Exec:
 		if kind == policy.LimitHeartbeat && !speaksOf(action, "heartbeat") {
-			return Info, LintNoSignOfLife,
+			return Info, lintNoSignOfLife,
 				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
 					`for the silence of all output use inactivity`
 		}
 	default:
 	}
 	if kind == policy.LimitWait {
-		return Warning, LintLimitNoEffect, "it waits for no event, so wait has no effect; use scheduleToClose"
+		return Warning, lintLimitNoEffect, "it waits for no event, so wait has no effect; use scheduleToClose"
 	}
 	return "", "", ""
 }
@@ -290,10 +290,10 @@ func (l *linter) sleep(s *Step, p *plan) {
 		return
 	}
 	if run := l.runLimit(); run > 0 && d >= run {
-		l.add(Warning, s.pos, LintSleepsTooLong, s.Name, "step %q sleeps at least as long as the run may take", s.Name)
+		l.add(Warning, s.pos, lintSleepsTooLong, s.Name, "step %q sleeps at least as long as the run may take", s.Name)
 	}
 	if limit := p.spec.Policy.ScheduleToClose; limit != nil && d >= limit.After {
-		l.once(Warning, limit.Origin, s.pos, LintSleepsTooLong, s.Name, "its sleep of %s does not fit in %s (%s)",
+		l.once(Warning, limit.Origin, s.pos, lintSleepsTooLong, s.Name, "its sleep of %s does not fit in %s (%s)",
 			duration.Format(d), duration.Format(limit.After), policy.LimitScheduleToClose)
 	}
 }

@@ -28,7 +28,7 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 	if doc == nil {
 		return nil, p.Err()
 	}
-	doc.whens, doc.Notes = p.whens, p.notes
+	doc.whens, doc.Notes, doc.Form = p.whens, p.notes, p.ownForm()
 	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col) })
 	doc.built = build(doc, p.Reports)
 	if err := p.Err(); err != nil {
@@ -48,6 +48,8 @@ type parsing struct {
 	services map[string]service
 	notes    []Note
 	noted    map[string]bool
+	run      *Form   // the form of what stands at the top
+	found    []*Form // each form that is used, once
 }
 
 // service is a service as its steps inherit it.

@@ -402,9 +402,9 @@ func (p *parsing) failure(n *tree.Node) Action {
 		f.Code = tree.ValueOf(code)
 	}
 	if kind := n.Get("kind"); kind != nil {
-		kinds := []string{policy.KindError.String(), policy.KindFailed.String()}
+		kinds := []string{policy.KindError.String(), policy.KindFailed.String(), policy.KindTimeout.String()}
 		if !contains(kinds, kind.Text) && !expr.HasExpression(kind.Text) {
-			p.Fail(kind.Pos, "", "kind is error or failed, not %s", tree.Describe(kind))
+			p.Fail(kind.Pos, "", "kind is error, failed or timeout, not %s", tree.Describe(kind))
 		}
 		f.Kind = tree.ValueOf(kind)
 	}

@@ -63,7 +63,9 @@ func (d *decider) attempt(r *core.Run, s *core.Step, def int32) (*scope, error) 
 }
 
 // Match evaluates a retry condition for the failure of a step's last attempt, or of a run.
-func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failure, now core.Time) policy.Match {
+func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failure, output []byte,
+	now core.Time,
+) policy.Match {
 	if s == nil {
 		return d.matchRun(r, when, f, now)
 	}
@@ -82,7 +84,7 @@ func (d *decider) Match(r *core.Run, s *core.Step, when string, f *policy.Failur
 	if err != nil {
 		return policy.Match{Error: err.Error()}
 	}
-	sc.failure = f
+	sc.failure, sc.returned = f, output
 	matched, err := p.Truth(sc)
 	if err != nil {
 		return policy.Match{Error: err.Error()}

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // refusal is a message that is not written, because it could never be delivered. For errors.Is it is its kind:
@@ -23,7 +25,7 @@ func refuse(kind error, format string, args ...any) error {
 }
 
 // checkStart refuses a start that no engine would make.
-func (o *Outbox) checkStart(r *pawl.StartRequest) error {
+func (o *Outbox) checkStart(r *client.StartRequest) error {
 	if r.Workflow == "" {
 		return refuse(pawl.ErrInvalid, "start: the workflow's name is empty")
 	}
@@ -35,12 +37,12 @@ func (o *Outbox) checkStart(r *pawl.StartRequest) error {
 	return errors.Join(
 		checkText(what, "workflow", r.Workflow), checkText(what, "workflow id", r.ID),
 		checkText(what, "idempotency key", r.Key), checkText(what, "actor", r.Actor),
-		checkText(what, "reason", r.Reason), o.checkPayload(what, "input", r.Input),
+		checkText(what, "reason", r.Reason), o.checkPayload(what, "input", r.Input), checkCarried(what, r),
 	)
 }
 
 // checkEvent refuses an event that no engine would take.
-func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
+func (o *Outbox) checkEvent(run string, e *client.SendRequest) error {
 	switch {
 	case run == "":
 		return refuse(pawl.ErrInvalid, "event %q: the id is empty: give a workflow id or a run id", e.Name)
@@ -51,6 +53,16 @@ func (o *Outbox) checkEvent(run string, e *pawl.SendRequest) error {
 	return errors.Join(
 		checkText(what, "id", run), checkText(what, "name", e.Name), o.checkPayload(what, "payload", e.Payload),
 	)
+}
+
+// checkCarried refuses labels and headers that no engine would take.
+func checkCarried(what string, r *client.StartRequest) error {
+	_, labels := core.MakeLabels(r.Labels)
+	_, headers := core.MakeHeaders(r.Headers)
+	if err := errors.Join(labels, headers); err != nil {
+		return refuse(pawl.ErrInvalid, "%s: %w", what, err)
+	}
+	return nil
 }
 
 // checkText refuses what JSON would change: the message would then name another run.

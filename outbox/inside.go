@@ -40,7 +40,10 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 	if !ok {
 		return func() {}
 	}
-	o, err := New(s.DB, Config{Dialect: Postgres, Codec: e.Codec(), MaxPayload: s.MaxPayload, Log: s.Log})
+	propagators, _ := s.Propagators.([]pawl.Propagator)
+	o, err := New(s.DB, Config{
+		Dialect: Postgres, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
+	})
 	if err != nil {
 		s.Log.Error("the outbox of the engine does not work", "error", err)
 		return func() {}

@@ -46,7 +46,9 @@ func untilEnded(ctx context.Context, e *pawl.Engine, n int) error {
 // openEngine opens an engine with its runs in the shop's schema. It takes over soon from one that was killed.
 func (b *pgShop) openEngine(ctx context.Context) (*pawl.Engine, error) {
 	address := b.dsn + "&lease=300ms"
-	return pawl.Open(ctx, pawl.Config{Database: address, Workflows: []pawl.Definition{purchase()}})
+	return pawl.Open(ctx, pawl.Config{
+		Database: address, Workflows: []pawl.Definition{purchase()}, Propagators: []pawl.Propagator{tenants{}},
+	})
 }
 
 func (b *pgShop) useOutboxOf(t *testing.T, e *pawl.Engine) {
@@ -74,6 +76,7 @@ func TestInside(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { testInsideKilled(t, dsn) })
 	t.Run("elsewhere", func(t *testing.T) { testInsideElsewhere(t, dsn) })
 	t.Run("no_engine", func(t *testing.T) { testInsideNoEngine(t, dsn) })
+	t.Run("headers", func(t *testing.T) { testInsideHeaders(t, dsn) })
 	t.Run("no_rights", func(t *testing.T) { testInsideNoRights(t, dsn) })
 }
 
@@ -375,6 +378,18 @@ func testInsideNoEngine(t *testing.T, dsn string) {
 	}
 	b.untilDelivered(t)
 	b.checkPurchases(t, e, []int{1})
+}
+
+// testInsideHeaders: what the context of the transaction held goes along with the run, by the engine's propagators.
+func testInsideHeaders(t *testing.T, dsn string) {
+	b, e := openInside(t, dsn)
+	if err := b.placeSQL(context.WithValue(t.Context(), tenantKey{}, "acme"), 1, true); err != nil {
+		t.Fatal(err)
+	}
+	b.untilDelivered(t)
+	if d, err := e.DescribeRun(t.Context(), "order-1"); err != nil || d.Headers["tenant"] != "acme" {
+		t.Errorf("headers %v, %v", d.Headers, err)
+	}
 }
 
 // testInsideNoRights: the user of a transaction needs as little as the documentation says, and is told of what is

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/pgtest"
 	"github.com/pawl-dev/pawl/outbox"
 )
@@ -72,10 +73,10 @@ type hangs struct {
 	run string
 }
 
-func (h *hangs) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (h *hangs) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	if r.ID == h.run {
 		<-ctx.Done()
-		return pawl.Started{}, ctx.Err()
+		return client.Started{}, ctx.Err()
 	}
 	return h.recorder.StartRun(ctx, r)
 }
@@ -135,7 +136,7 @@ type tellsOfEvents struct {
 	delivered chan string
 }
 
-func (c *tellsOfEvents) SendEvent(ctx context.Context, run string, e pawl.SendRequest) error {
+func (c *tellsOfEvents) SendEvent(ctx context.Context, run string, e client.SendRequest) error {
 	err := c.Client.SendEvent(ctx, run, e)
 	c.delivered <- run + " " + e.Name
 	return err
@@ -239,7 +240,7 @@ type startOnly struct {
 	started chan struct{}
 }
 
-func (c *startOnly) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *startOnly) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	s, err := c.Client.StartRun(ctx, r)
 	c.started <- struct{}{}
 	return s, err

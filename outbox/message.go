@@ -44,6 +44,7 @@ type start struct {
 	Queue    string            `json:"queue,omitempty"`
 	QueueKey string            `json:"queueKey,omitempty"`
 	Priority int32             `json:"priority,omitempty"`
+	Headers  map[string]string `json:"headers,omitempty"`
 
 	Steps []string `json:"steps,omitempty"`
 	From  string   `json:"from,omitempty"`

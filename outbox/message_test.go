@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/outbox"
 )
 
@@ -17,19 +18,19 @@ import (
 type recorder struct {
 	pawl.Client
 	mu     sync.Mutex
-	starts []pawl.StartRequest
-	events []pawl.SendRequest
+	starts []client.StartRequest
+	events []client.SendRequest
 	runs   []string // of the events
 }
 
-func (r *recorder) StartRun(_ context.Context, req pawl.StartRequest) (pawl.Started, error) {
+func (r *recorder) StartRun(_ context.Context, req client.StartRequest) (client.Started, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.starts = append(r.starts, req)
-	return pawl.Started{}, nil
+	return client.Started{}, nil
 }
 
-func (r *recorder) SendEvent(_ context.Context, run string, e pawl.SendRequest) error {
+func (r *recorder) SendEvent(_ context.Context, run string, e client.SendRequest) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs, r.events = append(r.runs, run), append(r.events, e)
@@ -105,19 +106,19 @@ func TestReadsAllFormats(t *testing.T) {
 			if len(got.starts) != 2 || len(got.events) != 1 {
 				t.Fatalf("%d starts and %d events, failures %q", len(got.starts), len(got.events), s.failures(t))
 			}
-			slices.SortFunc(got.starts, func(a, b pawl.StartRequest) int { return strings.Compare(b.ID, a.ID) })
-			full := pawl.StartRequest{
+			slices.SortFunc(got.starts, func(a, b client.StartRequest) int { return strings.Compare(b.ID, a.ID) })
+			full := client.StartRequest{
 				Workflow: "order", ID: "order-1", Key: "key-1", Input: []byte("42"), UseExisting: true, At: startAt,
 				Deadline: deadline, Actor: "ann", Reason: "<because>",
 			}
 			if r := &got.starts[0]; r.Deadline.Equal(deadline) {
 				r.Deadline = deadline // whatever the machine calls the time zone
 			}
-			plain := pawl.StartRequest{Workflow: "order", Key: "outbox:b", Input: []byte("42")}
-			if !reflect.DeepEqual(got.starts, []pawl.StartRequest{full, plain}) {
-				t.Errorf("starts:\n%+v\nwant:\n%+v", got.starts, []pawl.StartRequest{full, plain})
+			plain := client.StartRequest{Workflow: "order", Key: "outbox:b", Input: []byte("42")}
+			if !reflect.DeepEqual(got.starts, []client.StartRequest{full, plain}) {
+				t.Errorf("starts:\n%+v\nwant:\n%+v", got.starts, []client.StartRequest{full, plain})
 			}
-			event := pawl.SendRequest{Name: "paid", ID: "outbox:c", Payload: []byte("7")}
+			event := client.SendRequest{Name: "paid", ID: "outbox:c", Payload: []byte("7")}
 			if got.runs[0] != "order-1" || !reflect.DeepEqual(got.events[0], event) {
 				t.Errorf("event for %s: %+v, want %+v", got.runs[0], got.events[0], event)
 			}

@@ -46,15 +46,16 @@ const (
 // Outbox is a table of messages in the caller's database. A message is known by its id for as long as the engine
 // keeps the run: let [pawl.Config.Retention] be longer than a relay may stand still.
 type Outbox struct {
-	db         *sql.DB
-	dialect    Dialect
-	table      string
-	database   string // of an engine's own outbox: what a message says of its database
-	every      time.Duration
-	codec      pawl.Codec
-	maxPayload int
-	log        *slog.Logger
-	committed  chan struct{} // holds one order to look
+	db          *sql.DB
+	dialect     Dialect
+	table       string
+	database    string // of an engine's own outbox: what a message says of its database
+	every       time.Duration
+	codec       pawl.Codec
+	maxPayload  int
+	propagators []pawl.Propagator
+	log         *slog.Logger
+	committed   chan struct{} // holds one order to look
 }
 
 // Config configures an outbox. Zero values are useful.
@@ -66,7 +67,9 @@ type Config struct {
 	// MaxPayload bounds an input or an event, in bytes. Give it the engine's pawl.Config.MaxPayload, so that nothing is
 	// written that the engine would refuse. Default 2 MiB, as the engine's.
 	MaxPayload int
-	Log        *slog.Logger // default discards
+	// Propagators take what the contexts of StartIn hold along with the runs. Give it those of the engine.
+	Propagators []pawl.Propagator
+	Log         *slog.Logger // default discards
 }
 
 // tableName matches what can stand in a statement as it is.
@@ -101,7 +104,7 @@ func New(db *sql.DB, cfg Config) (*Outbox, error) {
 	}
 	return &Outbox{
 		db: db, dialect: cfg.Dialect, table: cfg.Table, every: cfg.Every, codec: cfg.Codec, log: cfg.Log,
-		maxPayload: cfg.MaxPayload, committed: make(chan struct{}, 1),
+		maxPayload: cfg.MaxPayload, propagators: cfg.Propagators, committed: make(chan struct{}, 1),
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the caller's own database
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/journal/memory"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // of the engine that is measured
 	"github.com/pawl-dev/pawl/outbox"
@@ -132,12 +133,12 @@ func (c *losesAnswers) lost() error {
 	return nil
 }
 
-func (c *losesAnswers) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *losesAnswers) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	s, err := c.Client.StartRun(ctx, r)
 	return s, errors.Join(err, c.lost())
 }
 
-func (c *losesAnswers) SendEvent(ctx context.Context, id string, e pawl.SendRequest) error {
+func (c *losesAnswers) SendEvent(ctx context.Context, id string, e client.SendRequest) error {
 	return errors.Join(c.Client.SendEvent(ctx, id, e), c.lost())
 }
 
@@ -203,7 +204,7 @@ func TestRelaysExactlyOnce(t *testing.T) {
 	if err := s.relayAll(t.Context(), &losesAnswers{Client: e, every: 4}); err != nil {
 		t.Fatal(err)
 	}
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "purchase", Limit: 100})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "purchase", Limit: 100})
 	if err != nil || len(runs) != orders*2/3 {
 		t.Fatalf("%d runs of %d orders, %v", len(runs), orders*2/3, err)
 	}

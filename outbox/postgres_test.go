@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/core"
 	historyfile "github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/pgtest"
@@ -118,7 +119,7 @@ func (b *pgShop) placePgx(ctx context.Context, n int, commit bool) error {
 // checkPurchases checks that each order has one run, that each run had each event once, and that no message is left.
 func (b *pgShop) checkPurchases(t *testing.T, e *pawl.Engine, orders []int) {
 	t.Helper()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "purchase", Limit: 1000})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "purchase", Limit: 1000})
 	if err != nil || len(runs) != len(orders) || b.count(t, "orders") != len(orders) {
 		t.Errorf("%d runs and %d rows of %d orders, %v", len(runs), b.count(t, "orders"), len(orders), err)
 	}
@@ -215,12 +216,12 @@ func (c *cutsConnections) cut(ctx context.Context) error {
 	return err
 }
 
-func (c *cutsConnections) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *cutsConnections) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	got, err := c.Client.StartRun(ctx, r)
 	return got, errors.Join(err, c.cut(ctx))
 }
 
-func (c *cutsConnections) SendEvent(ctx context.Context, id string, ev pawl.SendRequest) error {
+func (c *cutsConnections) SendEvent(ctx context.Context, id string, ev client.SendRequest) error {
 	return errors.Join(c.Client.SendEvent(ctx, id, ev), c.cut(ctx))
 }
 
@@ -292,12 +293,12 @@ func (k *killsItself) kill() error {
 	return err
 }
 
-func (k *killsItself) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (k *killsItself) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	got, err := k.Client.StartRun(ctx, r)
 	return got, errors.Join(err, k.kill())
 }
 
-func (k *killsItself) SendEvent(ctx context.Context, id string, ev pawl.SendRequest) error {
+func (k *killsItself) SendEvent(ctx context.Context, id string, ev client.SendRequest) error {
 	return errors.Join(k.Client.SendEvent(ctx, id, ev), k.kill())
 }
 
@@ -374,7 +375,7 @@ func testPostgresKilled(t *testing.T, dsn string) {
 // base64Codec makes a JSON string that shows nothing of the value, as a codec that encrypts does.
 type base64Codec struct{}
 
-func (base64Codec) Encode(v any) ([]byte, error) {
+func (base64Codec) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -382,7 +383,7 @@ func (base64Codec) Encode(v any) ([]byte, error) {
 	return json.Marshal(plain)
 }
 
-func (base64Codec) Decode(data []byte, v any) error {
+func (base64Codec) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var plain []byte
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return err

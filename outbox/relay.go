@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // Relay delivers committed messages to the client until ctx is done, and returns ctx's error. Messages for one
@@ -114,9 +115,9 @@ func (r *row) deliver(ctx context.Context, c pawl.Client) error {
 	id := "outbox:" + r.id
 	m := r.message
 	if m.Start == nil {
-		return c.SendEvent(ctx, m.Run, pawl.SendRequest{Name: m.Event, ID: id, Payload: m.Body})
+		return c.SendEvent(ctx, m.Run, client.SendRequest{Name: m.Event, ID: id, Payload: m.Body})
 	}
-	req := pawl.StartRequest(*m.Start)
+	req := client.StartRequest(*m.Start)
 	if req.Key == "" {
 		req.Key = id
 	}

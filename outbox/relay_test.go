@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/outbox"
 )
 
@@ -23,10 +24,10 @@ type downAtFirst struct {
 	started  chan string
 }
 
-func (c *downAtFirst) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *downAtFirst) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	if c.refusals > 0 {
 		c.refusals--
-		return pawl.Started{}, errDown
+		return client.Started{}, errDown
 	}
 	s, err := c.Client.StartRun(ctx, r)
 	c.started <- r.ID

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"maps"
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // Tx executes a statement in the caller's transaction. [SQLTx] and [PgxTx] make one.
@@ -62,15 +64,29 @@ type txClient struct {
 
 func (c *txClient) Codec() pawl.Codec { return c.outbox.codec }
 
-func (c *txClient) StartRun(ctx context.Context, r pawl.StartRequest) (pawl.Started, error) {
+func (c *txClient) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
+	c.outbox.addHeaders(ctx, &r)
 	if err := c.outbox.checkStart(&r); err != nil {
-		return pawl.Started{}, err
+		return client.Started{}, err
 	}
 	s := start(r)
-	return pawl.Started{}, c.write(ctx, message{Start: &s})
+	return client.Started{}, c.write(ctx, message{Start: &s})
 }
 
-func (c *txClient) SendEvent(ctx context.Context, run string, r pawl.SendRequest) error {
+// addHeaders adds what the context of a start holds: the relay no longer has it.
+func (o *Outbox) addHeaders(ctx context.Context, r *client.StartRequest) {
+	if len(o.propagators) == 0 {
+		return
+	}
+	all := map[string]string{}
+	for _, p := range o.propagators {
+		maps.Copy(all, p.ToHeaders(ctx))
+	}
+	maps.Copy(all, r.Headers)
+	r.Headers = all
+}
+
+func (c *txClient) SendEvent(ctx context.Context, run string, r client.SendRequest) error {
 	if err := c.outbox.checkEvent(run, &r); err != nil {
 		return err
 	}

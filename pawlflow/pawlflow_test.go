@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -146,7 +147,7 @@ func TestFlowEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hello := pawl.SendRequest{Name: "hello", Payload: []byte(`{"who":"ada"}`)} // a flow's events are JSON
+		hello := client.SendRequest{Name: "hello", Payload: []byte(`{"who":"ada"}`)} // a flow's events are JSON
 		if err := e.SendEvent(t.Context(), r.ID, hello); err != nil {
 			t.Fatal(err)
 		}
@@ -168,9 +169,9 @@ func TestFlowFake(t *testing.T) {
 	w := pawlflow.Define[any, string](parsed(t, "report",
 		"steps: [{name: render, exec: ./render.sh, retry: \"exponential(3, 1h)\"}]\n"+
 			"output: ${{ steps.render.output.page }}\n"))
-	pawltest.RunWith(t, pawl.Config{Observer: observed(func(a pawl.AttemptInfo, err error) {
-		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, err))
-	})},
+	pawltest.RunWith(t, pawl.Config{Observer: pawl.Observer{AttemptEnded: func(a client.AttemptObservation) {
+		heard = append(heard, fmt.Sprintf("%s%d %v", a.Step, a.Attempt, a.Failure))
+	}}},
 		func(t *testing.T, e *pawltest.Env) {
 			pawltest.FakeStep[map[string]string](e, "render").Fail(errors.New("no ink")).Times(2).
 				Return(map[string]string{"page": "1"})
@@ -178,10 +179,10 @@ func TestFlowFake(t *testing.T) {
 			if got, err := run(t, e.Engine, w, nil); got != "1" || err != nil || time.Since(from) != 3*time.Hour {
 				t.Errorf("%q, %v after %s", got, err, time.Since(from))
 			}
-			if fmt.Sprint(heard) != "[render1 no ink render2 no ink render3 <nil>]" {
+			if fmt.Sprint(heard) != "[render1 error: no ink render2 error: no ink render3 <nil>]" {
 				t.Errorf("heard %q", heard)
 			}
-			pawltest.FakeStep[any](e, "render").Do(func(context.Context, pawl.AttemptInfo) (any, error) {
+			pawltest.FakeStep[any](e, "render").Do(func(context.Context, client.AttemptInfo) (any, error) {
 				panic("out of paper")
 			})
 			if _, err := run(t, e.Engine, w, nil); err == nil || !strings.Contains(err.Error(), "out of paper") {
@@ -196,7 +197,7 @@ func TestFlowFakeStays(t *testing.T) {
 		"steps: [{name: a, exec: ./a, timeout: {startToClose: 1m}, retry: \"fixed(2, 1s)\"}]\n"+
 			"output: ${{ steps.a.output }}\n"))
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		pawltest.FakeStep[int](e, "a").Do(func(_ context.Context, a pawl.AttemptInfo) (int, error) {
+		pawltest.FakeStep[int](e, "a").Do(func(_ context.Context, a client.AttemptInfo) (int, error) {
 			if a.Attempt == 1 {
 				<-time.After(2 * time.Minute)
 			}
@@ -218,7 +219,7 @@ func TestFlowInterceptedError(t *testing.T) {
 	e, err := pawl.Open(t.Context(), pawl.Config{
 		Database: "sqlite:" + filepath.Join(t.TempDir(), "w.db"),
 		Intercept: func(
-			ctx context.Context, _ pawl.AttemptInfo, next func(context.Context) ([]byte, error),
+			ctx context.Context, _ client.AttemptInfo, next func(context.Context) ([]byte, error),
 		) ([]byte, error) {
 			calls++
 			_, err := next(ctx)
@@ -233,11 +234,6 @@ func TestFlowInterceptedError(t *testing.T) {
 		t.Errorf("%v after %d calls", err, calls)
 	}
 }
-
-type observed func(a pawl.AttemptInfo, err error)
-
-func (o observed) AttemptEnded(a pawl.AttemptInfo, _ time.Duration, err error) { o(a, err) }
-func (o observed) BodyStopped(string, error)                                   {}
 
 // TestFlowRerun: reruns keep what the flow's graph says.
 func TestFlowRerun(t *testing.T) {
@@ -328,7 +324,7 @@ func TestFlowOperated(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Settle()
-			complete := pawl.Operation{Op: pawl.OpComplete, Step: "a", Output: greeting{"ada"}}
+			complete := pawl.Operation{Op: client.OpComplete, Step: "a", Output: greeting{"ada"}}
 			if err := e.Operate(t.Context(), r.ID, complete); err != nil {
 				t.Fatal(err)
 			}
@@ -436,7 +432,7 @@ func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(9500 * time.Millisecond) // it has failed half a second ago
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpRetryRun}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpRetryRun}); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Problem(r.ID); err != nil {
@@ -454,12 +450,12 @@ func TestRetryOfAFlowBeforeItsEndIsDurable(t *testing.T) {
 // veiled is a codec whose payloads say nothing to others.
 type veiled struct{}
 
-func (veiled) Encode(v any) ([]byte, error) {
+func (veiled) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	return append(append([]byte{'"'}, base64.StdEncoding.EncodeToString(b)...), '"'), err
 }
 
-func (veiled) Decode(data []byte, v any) error {
+func (veiled) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	b, err := base64.StdEncoding.DecodeString(string(data[1 : len(data)-1]))
 	if err != nil {
 		return err

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // Attempts returns the attempts of a step, in their order: when each began and ended in virtual time, how it failed,
 // and when the next one follows. It fails the test if the run has no such step.
-func (e *Env) Attempts(run, step string) []pawl.AttemptExplanation {
+func (e *Env) Attempts(run, step string) []client.AttemptExplanation {
 	e.t.Helper()
 	return e.explained(run, step).Attempts
 }
 
 // explained returns a step with all of its attempts.
-func (e *Env) explained(run, step string) pawl.StepExplanation {
+func (e *Env) explained(run, step string) client.StepExplanation {
 	e.t.Helper()
 	x, err := e.Explain(e.t.Context(), run)
 	if err != nil {
@@ -31,7 +31,7 @@ func (e *Env) explained(run, step string) pawl.StepExplanation {
 	}
 	slices.Reverse(known)
 	e.t.Fatalf("run %s has no step %q, only %q", run, step, known)
-	return pawl.StepExplanation{}
+	return client.StepExplanation{}
 }
 
 // WantStarts fails the test if the attempts of the step have not started just that long after the step was first
@@ -56,7 +56,7 @@ func (e *Env) WantStarts(run, step string, after ...time.Duration) {
 }
 
 // ending is how an attempt ended, in a few words.
-func ending(a pawl.AttemptExplanation) string {
+func ending(a client.AttemptExplanation) string {
 	switch {
 	case a.EndedAt.IsZero():
 		return "it runs"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -56,7 +57,7 @@ func ExampleReplay() {
 
 func ExampleReplayDatabase() {
 	cfg := pawl.Config{Database: os.Getenv("PRODUCTION"), Workflows: []pawl.Definition{fulfil, deliver}}
-	open := pawl.Query{Phases: []pawl.Phase{pawl.PhaseRunning, pawl.PhaseWaiting}}
+	open := client.Query{Phases: []client.Phase{client.PhaseRunning, client.PhaseWaiting}}
 	if pawltest.ReplayDatabase(t, cfg, open) == 0 {
 		t.Log("no run is open")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/fake"
 )
 
@@ -36,7 +37,7 @@ type Fake[In, Out any] struct {
 
 // FakeCalled is a call that a [Fake] has answered: the attempt, its input and its instant.
 type FakeCalled[In any] struct {
-	pawl.AttemptInfo
+	client.AttemptInfo
 	In In
 	At time.Time
 }
@@ -52,10 +53,10 @@ type answer[In, Out any] struct {
 // "charge#2" for the second call with that name, "items[3]/charge" in a branch. A * in the name stands for any text:
 // "charge*", "items[*]/charge". Out is the type of the step's result; with any each answer is checked by itself. Steps
 // with exec or http of flows can be faked, and hooks, which are named onFailure, onCancel and onExit.
-func FakeStep[Out any](e *Env, step string) *Fake[pawl.AttemptInfo, Out] {
+func FakeStep[Out any](e *Env, step string) *Fake[client.AttemptInfo, Out] {
 	e.t.Helper()
-	return newFake[pawl.AttemptInfo, Out](e, fake.Step, step, func(ctx context.Context, _ func(any) error) (
-		info pawl.AttemptInfo, _ error,
+	return newFake[client.AttemptInfo, Out](e, fake.Step, step, func(ctx context.Context, _ func(any) error) (
+		info client.AttemptInfo, _ error,
 	) {
 		info, _ = pawl.Attempt(ctx)
 		return info, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/pawlflow"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -108,7 +109,7 @@ func TestFakes(t *testing.T) {
 		e.WantStarts("o1", "ship", 0, time.Hour)
 		child := e.Attempts("o1", "archive")[0].Child
 		if d, err := e.DescribeRun(t.Context(), child); err != nil || d.Workflow != "archive" ||
-			d.Phase != pawl.PhaseSucceeded {
+			d.Phase != client.PhaseSucceeded {
 			t.Errorf("the child is %+v, %v", d, err)
 		}
 	}, shop, ship)
@@ -164,7 +165,7 @@ func TestFakedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(time.Minute)
-		e.WantPhase(run.ID, pawl.PhaseRunning)
+		e.WantPhase(run.ID, client.PhaseRunning)
 		pawltest.FakeCall(e, chargeCard).Return("t")
 		pawltest.FakeChild(e, archive).Return(4)
 		pawltest.FakeChild(e, slow).Return(5).Optional()
@@ -243,7 +244,7 @@ func TestFakePatterns(t *testing.T) {
 		pawltest.FakeStep[string](e, "items[*]/work").Return("a").Times(1).Return("b")
 		pawltest.FakeStep[string](e, "*/work#2").Return("2")
 		var ran []string
-		pawltest.FakeStep[any](e, "*").Do(func(_ context.Context, a pawl.AttemptInfo) (any, error) {
+		pawltest.FakeStep[any](e, "*").Do(func(_ context.Context, a client.AttemptInfo) (any, error) {
 			ran = append(ran, a.Step)
 			return nil, nil
 		})
@@ -345,8 +346,8 @@ var scenarios = map[string]struct {
 				pawl.AttemptTimeout("1m"), pawl.Retry("fixed(2, 1m)"))
 		})
 		finish(t, e, w)
-		runs, err := e.ListRuns(t.Context(), pawl.Query{})
-		if err != nil || len(runs) != 1 || runs[0].Phase != pawl.PhaseSucceeded {
+		runs, err := e.ListRuns(t.Context(), client.Query{})
+		if err != nil || len(runs) != 1 || runs[0].Phase != client.PhaseSucceeded {
 			t.Fatal(runs, err)
 		}
 		e.WantStarts(runs[0].ID, "wait", 0, 2*time.Minute)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -58,7 +59,7 @@ func TestFulfil(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(24 * time.Hour) // the charge has succeeded, the delivery takes two days
-		e.WantPhase("order-1", pawl.PhaseWaiting)
+		e.WantPhase("order-1", client.PhaseWaiting)
 		e.WantStarts("order-1", "charge", 0, time.Hour, 3*time.Hour)
 
 		got, err := run.Result(t.Context()) // the rest of the two days passes at once
@@ -82,7 +83,7 @@ func TestFulfilAcrossADeploy(t *testing.T) {
 		e.Skip(time.Hour)
 		e.Restart() // what a deploy does; e.Crash does what the death of the process does
 		e.Skip(48 * time.Hour)
-		e.WantPhase("order-1", pawl.PhaseSucceeded)
+		e.WantPhase("order-1", client.PhaseSucceeded)
 		e.WantAttempts("order-1", "charge", 1) // nobody was charged again
 	}, fulfil)
 }
@@ -128,8 +129,8 @@ func TestOpenRunsOfProduction(t *testing.T) {
 		t.Skip("PRODUCTION is not set")
 	}
 	cfg := pawl.Config{Database: database, Workflows: []pawl.Definition{fulfil, deliver}}
-	pawltest.ReplayDatabase(t, cfg, pawl.Query{Phases: []pawl.Phase{
-		pawl.PhasePending, pawl.PhaseRunning, pawl.PhaseWaiting, pawl.PhasePaused,
+	pawltest.ReplayDatabase(t, cfg, client.Query{Phases: []client.Phase{
+		client.PhasePending, client.PhaseRunning, client.PhaseWaiting, client.PhasePaused,
 	}})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/fake"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
@@ -37,7 +38,9 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &Env{t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer), fakes: newFakeTable(t)}
+		e := &Env{
+			t: t, journal: cfg.Journal, config: cfg, stops: newStops(cfg.Observer.BodyStopped), fakes: newFakeTable(t),
+		}
 		if e.journal == nil && cfg.Database == "" {
 			e.journal = memory.New()
 		}
@@ -46,7 +49,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 			e.config.Log = slog.New(slog.NewTextHandler(logWriter{t}, nil))
 		}
 		e.config.Log = slog.New(silenced{e.config.Log.Handler(), &e.dead})
-		e.config.Observer = e.stops
+		e.config.Observer.BodyStopped = e.stops.stopped
 		e.open()
 		defer func() { _ = e.Engine.Close() }()
 		test(t, e)
@@ -109,7 +112,7 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 func (e *Env) Reopen() { e.open() }
 
 // Step returns the current state of a step.
-func (e *Env) Step(run, step string) pawl.StepDescription {
+func (e *Env) Step(run, step string) client.StepDescription {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {
@@ -123,11 +126,11 @@ func (e *Env) Step(run, step string) pawl.StepDescription {
 		known = append(known, s.Name)
 	}
 	e.t.Fatalf("run %s has no step %q, only %q", run, step, known)
-	return pawl.StepDescription{}
+	return client.StepDescription{}
 }
 
 // WantPhase fails the test if the run is not in that phase.
-func (e *Env) WantPhase(run string, phase pawl.Phase) {
+func (e *Env) WantPhase(run string, phase client.Phase) {
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {

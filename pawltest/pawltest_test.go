@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -100,7 +101,7 @@ func TestFakeAfterRestart(t *testing.T) {
 			pawl.Retry("fixed(9, 1m)"))
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		pawltest.FakeStep[int](e, "s").Do(func(ctx context.Context, _ pawl.AttemptInfo) (int, error) {
+		pawltest.FakeStep[int](e, "s").Do(func(ctx context.Context, _ client.AttemptInfo) (int, error) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})
@@ -113,7 +114,7 @@ func TestFakeAfterRestart(t *testing.T) {
 		pawltest.FakeStep[int](e, "s").Return(7)
 		e.Restart()
 		e.Settle()
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Phases: []pawl.Phase{"succeeded"}})
+		runs, err := e.ListRuns(t.Context(), client.Query{Phases: []client.Phase{"succeeded"}})
 		if err != nil || len(runs) != 20 {
 			t.Errorf("%d runs of 20, %v", len(runs), err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -40,7 +41,7 @@ func ReplayWith(t testing.TB, cfg pawl.Config, w pawl.Definition, history []byte
 // The database is only read, while its program may be working with it. The query selects the runs. Without a Limit
 // these are all; usually its Phases are those of open runs. Runs of flow files are left out: they keep the text that
 // they started with. ReplayDatabase returns how many runs it has replayed.
-func ReplayDatabase(t testing.TB, cfg pawl.Config, q pawl.Query) (replayed int) {
+func ReplayDatabase(t testing.TB, cfg pawl.Config, q client.Query) (replayed int) {
 	t.Helper()
 	j := cfg.Journal
 	if j == nil {
@@ -85,7 +86,7 @@ type replaying struct {
 }
 
 // all replays the runs that a query selects.
-func (r *replaying) all(ctx context.Context, q pawl.Query) error {
+func (r *replaying) all(ctx context.Context, q client.Query) error {
 	r.t.Helper()
 	if q.After != "" {
 		return errors.New("Query.After is for lists: bound the runs by Limit or by the time of their creation")

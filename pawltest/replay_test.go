@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/flow"
 	_ "github.com/pawl-dev/pawl/journal/memory"
 	_ "github.com/pawl-dev/pawl/journal/sqlite"
@@ -21,7 +22,7 @@ import (
 // sealing encrypts poorly: no text of the program can be read in what it writes.
 type sealing struct{}
 
-func (sealing) Encode(v any) ([]byte, error) {
+func (sealing) Encode(_ context.Context, _ *pawl.Payload, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (sealing) Encode(v any) ([]byte, error) {
 	return json.Marshal("sealed:" + base64.StdEncoding.EncodeToString(b))
 }
 
-func (sealing) Decode(data []byte, v any) error {
+func (sealing) Decode(_ context.Context, _ pawl.Payload, data []byte, v any) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
@@ -106,17 +107,17 @@ func productionIn(t *testing.T, database string) pawl.Config {
 // TestReplayDatabase replays the runs of a database that its program is working with.
 func TestReplayDatabase(t *testing.T) {
 	cfg := production(t)
-	open := pawl.Query{Phases: []pawl.Phase{pawl.PhaseRunning, pawl.PhaseWaiting}}
+	open := client.Query{Phases: []client.Phase{client.PhaseRunning, client.PhaseWaiting}}
 	for name, c := range map[string]struct {
 		workflows []pawl.Definition
-		query     pawl.Query
+		query     client.Query
 		replayed  int
 		want      []string // in what the test says; none: it passes
 	}{
-		"the same code": {[]pawl.Definition{trip("book")}, pawl.Query{}, 2, nil},
+		"the same code": {[]pawl.Definition{trip("book")}, client.Query{}, 2, nil},
 		"changed code, all runs": {
 			[]pawl.Definition{trip("reserve")},
-			pawl.Query{},
+			client.Query{},
 			2,
 			[]string{`run Oslo (`, `run Rome (`, `is succeeded`, `"book"`, `"reserve"`},
 		},
@@ -128,16 +129,16 @@ func TestReplayDatabase(t *testing.T) {
 				`workflow "trip": the code has changed: recorded is step "book"`,
 			},
 		},
-		"the newest run": {[]pawl.Definition{trip("book")}, pawl.Query{Limit: 1}, 1, nil},
-		"one run":        {[]pawl.Definition{trip("book")}, pawl.Query{WorkflowID: "Rome"}, 1, nil},
-		"no such run":    {[]pawl.Definition{trip("book")}, pawl.Query{WorkflowID: "Ulm"}, 0, nil},
+		"the newest run": {[]pawl.Definition{trip("book")}, client.Query{Limit: 1}, 1, nil},
+		"one run":        {[]pawl.Definition{trip("book")}, client.Query{WorkflowID: "Rome"}, 1, nil},
+		"no such run":    {[]pawl.Definition{trip("book")}, client.Query{WorkflowID: "Ulm"}, 0, nil},
 		"a workflow that is gone": {
 			nil,
-			pawl.Query{},
+			client.Query{},
 			0,
 			[]string{`run Oslo (`, `its workflow "trip" is not in the configuration's Workflows`},
 		},
-		"a page of a list": {nil, pawl.Query{After: "x"}, 0, []string{"Query.After is for lists"}},
+		"a page of a list": {nil, client.Query{After: "x"}, 0, []string{"Query.After is for lists"}},
 	} {
 		cfg.Workflows = c.workflows
 		replayed := 0

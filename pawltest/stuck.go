@@ -5,18 +5,18 @@ import (
 	"errors"
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // AwaitRun waits for the end of a run's chain, as a run's Result does. If a body of that chain, or of one of its child
 // runs, is stuck, it returns the error of [pawl.Engine.Problem]. Otherwise the test would wait for ever.
-func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
+func (e *Env) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 	engine := e.Engine
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var out pawl.Outcome
+	var out client.Outcome
 	var err error
 	ended := make(chan struct{})
 	go func() {
@@ -28,7 +28,7 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (pawl.Outcome, error) {
 		if problem := problemOf(ctx, engine, id, times); problem != nil {
 			cancel()
 			<-ended
-			return pawl.Outcome{}, problem
+			return client.Outcome{}, problem
 		}
 		select {
 		case <-ended:
@@ -75,33 +75,27 @@ func belongs(ctx context.Context, engine *pawl.Engine, run, to string) bool {
 	return true
 }
 
-// stops counts how often bodies have stopped. It is the engine's observer and passes everything on to the test's own.
+// stops counts how often bodies have stopped. It passes that on to the test's own observer.
 type stops struct {
-	next pawl.Observer // nil: none
+	next func(client.RunObservation) // nil: none
 
 	mu      sync.Mutex
 	times   map[string]int
 	changed chan struct{} // closed and replaced when a body stops
 }
 
-func newStops(next pawl.Observer) *stops {
+func newStops(next func(client.RunObservation)) *stops {
 	return &stops{next: next, times: map[string]int{}, changed: make(chan struct{})}
 }
 
-func (s *stops) AttemptEnded(a pawl.AttemptInfo, took time.Duration, err error) {
-	if s.next != nil {
-		s.next.AttemptEnded(a, took, err)
-	}
-}
-
-func (s *stops) BodyStopped(run string, err error) {
+func (s *stops) stopped(o client.RunObservation) {
 	s.mu.Lock()
-	s.times[run]++
+	s.times[o.ID]++
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()
 	if s.next != nil {
-		s.next.BodyStopped(run, err)
+		s.next(o)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -66,7 +67,7 @@ func TestResultOfWhatCannotGoOn(t *testing.T) {
 			if d := time.Since(began); d > 2*time.Hour {
 				t.Errorf("%s: it took %s", name, d)
 			}
-			if err := e.Operate(t.Context(), run.ID, pawl.Operation{Op: pawl.OpTerminate}); err != nil {
+			if err := e.Operate(t.Context(), run.ID, pawl.Operation{Op: client.OpTerminate}); err != nil {
 				t.Error(err)
 			}
 			if n, err := other.Result(t.Context()); n != 7 || err != nil {

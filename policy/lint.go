@@ -11,25 +11,25 @@ import (
 
 // Finding is a contradiction in a policy. The policy is legal, but a part of it can never have an effect.
 type Finding struct {
-	Code    string   `json:"code"`    // one of the Lint codes
+	Code    string   `json:"code"`    // a stable word, such as "never-runs"
 	Message string   `json:"message"` // one sentence
 	Path    []string `json:"path"`    // the field, in the native form
 }
 
-// The Lint codes.
+// The codes.
 const (
-	LintNeverRuns        = "never-runs"          // maxAttempts 0 skips the step
-	LintRetriesOff       = "retries-off"         // a retry setting, but only one attempt
-	LintAttemptNeverFits = "attempt-never-fits"  // the delays before an attempt are longer than a deadline
-	LintTimeoutNeverFits = "timeout-never-fits"  // no attempt fits after one that timed out
-	LintLimitNeverFires  = "limit-never-fires"   // an outer limit always fires first
-	LintCapBelowInitial  = "cap-below-initial"   // maxInterval cuts even the first delay
-	LintCapNoEffect      = "cap-no-effect"       // no delay reaches maxInterval
-	LintNothingRetried   = "nothing-retried"     // attempts, but no kind of failure that uses them
-	LintOnReplaced       = "on-replaced-by-when" // on is ignored because there is a when
-	LintLostInOn         = "lost-always-retried" // lost attempts are retried whatever on lists
-	LintJitterNoEffect   = "jitter-no-effect"    // there is no delay to spread
-	LintNoPause          = "no-pause"            // attempts without end, and no delay between them
+	lintNeverRuns        = "never-runs"          // maxAttempts 0 skips the step
+	lintRetriesOff       = "retries-off"         // a retry setting, but only one attempt
+	lintAttemptNeverFits = "attempt-never-fits"  // the delays before an attempt are longer than a deadline
+	lintTimeoutNeverFits = "timeout-never-fits"  // no attempt fits after one that timed out
+	lintLimitNeverFires  = "limit-never-fires"   // an outer limit always fires first
+	lintCapBelowInitial  = "cap-below-initial"   // maxInterval cuts even the first delay
+	lintCapNoEffect      = "cap-no-effect"       // no delay reaches maxInterval
+	lintNothingRetried   = "nothing-retried"     // attempts, but no kind of failure that uses them
+	lintOnReplaced       = "on-replaced-by-when" // on is ignored because there is a when
+	lintLostInOn         = "lost-always-retried" // lost attempts are retried whatever on lists
+	lintJitterNoEffect   = "jitter-no-effect"    // there is no delay to spread
+	lintNoPause          = "no-pause"            // attempts without end, and no delay between them
 )
 
 // Lint finds contradictions in a step's policy. Give it the policy after all overlays. runLimit is the shortest limit
@@ -41,7 +41,7 @@ func Lint(p *Policy, runLimit time.Duration) []Finding {
 	}
 	switch l.retry.MaxAttempts {
 	case 0:
-		l.find(LintNeverRuns, "maxAttempts is 0: the step is always skipped", "retry", "maxAttempts")
+		l.find(lintNeverRuns, "maxAttempts is 0: the step is always skipped", "retry", "maxAttempts")
 		return l.findings
 	case 1:
 		l.lintRetriesOff()
@@ -80,12 +80,12 @@ func (l *linter) lintRetriesOff() {
 		{"nonRetryable", len(r.NonRetryable) > 0},
 	} {
 		if setting.given {
-			l.find(LintRetriesOff, fmt.Sprintf(why, setting.field), "retry", setting.field)
+			l.find(lintRetriesOff, fmt.Sprintf(why, setting.field), "retry", setting.field)
 		}
 	}
 	// Only scheduleToStart does not retry by default. Here the user must have asked for it.
 	if limit := l.policy.Get(LimitScheduleToStart); limit != nil && limit.Retry {
-		l.find(LintRetriesOff, fmt.Sprintf(why, "retry: true"), "timeout", LimitScheduleToStart.String(), "retry")
+		l.find(lintRetriesOff, fmt.Sprintf(why, "retry: true"), "timeout", LimitScheduleToStart.String(), "retry")
 	}
 }
 
@@ -93,15 +93,15 @@ func (l *linter) lintFilter() {
 	r := l.retry
 	if r.When != "" {
 		if len(r.On) > 0 {
-			l.find(LintOnReplaced, "when replaces on: on has no effect", "retry", "on")
+			l.find(lintOnReplaced, "when replaces on: on has no effect", "retry", "on")
 		}
 		return
 	}
 	if slices.Contains(r.On, KindLost) {
-		l.find(LintLostInOn, "lost attempts are always retried, and do not use up maxAttempts", "retry", "on")
+		l.find(lintLostInOn, "lost attempts are always retried, and do not use up maxAttempts", "retry", "on")
 	}
 	if r.On != nil && !slices.ContainsFunc(r.On, func(kind Kind) bool { return kind != KindLost }) {
-		l.find(LintNothingRetried, "on lists no kind of failure, so nothing is retried", "retry", "on")
+		l.find(lintNothingRetried, "on lists no kind of failure, so nothing is retried", "retry", "on")
 	}
 }
 
@@ -109,10 +109,10 @@ func (l *linter) lintDelays() {
 	r := l.retry
 	if r.MaxAttempts < 0 && r.InitialInterval <= 0 {
 		const message = "unlimited attempts follow each other without a delay; set initialInterval"
-		l.find(LintNoPause, message, "retry", "initialInterval")
+		l.find(lintNoPause, message, "retry", "initialInterval")
 	}
 	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != JitterUniform) {
-		l.find(LintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
+		l.find(lintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
 	}
 	if r.MaxInterval <= 0 {
 		return
@@ -120,7 +120,7 @@ func (l *linter) lintDelays() {
 	if r.MaxInterval < r.InitialInterval {
 		message := fmt.Sprintf("maxInterval is below initialInterval: no delay is longer than %s, not even the first",
 			duration.Format(r.MaxInterval))
-		l.find(LintCapBelowInitial, message, "retry", "maxInterval")
+		l.find(lintCapBelowInitial, message, "retry", "maxInterval")
 		return
 	}
 	if r.JitterKind == JitterDecorrelated {
@@ -129,7 +129,7 @@ func (l *linter) lintDelays() {
 	if longest := r.Longest(); longest <= r.MaxInterval {
 		message := fmt.Sprintf("maxInterval of %s has no effect: no delay is longer than %s",
 			duration.Format(r.MaxInterval), duration.Format(longest))
-		l.find(LintCapNoEffect, message, "retry", "maxInterval")
+		l.find(lintCapNoEffect, message, "retry", "maxInterval")
 	}
 }
 
@@ -156,7 +156,7 @@ func (l *linter) lintAttemptsFit() {
 		}
 		message := fmt.Sprintf("attempt %d can never start: %s%s of delays do not fit in %s (%s)",
 			n+1, atLeast, duration.Format(sum), duration.Format(window), outer)
-		l.find(LintAttemptNeverFits, message, "retry", "maxAttempts")
+		l.find(lintAttemptNeverFits, message, "retry", "maxAttempts")
 		return
 	}
 }
@@ -178,7 +178,7 @@ func (l *linter) lintTimeoutsFit() {
 		}
 		message := fmt.Sprintf("an attempt that %s ends is never retried: %s and a delay of %s do not fit in %s (%s)",
 			kind, duration.Format(limit.After), duration.Format(delay), duration.Format(window), outer)
-		l.find(LintTimeoutNeverFits, message, "timeout", kind.String())
+		l.find(lintTimeoutNeverFits, message, "timeout", kind.String())
 	}
 }
 
@@ -234,6 +234,6 @@ func (l *linter) lintNeverFires() {
 		}
 		message := fmt.Sprintf("%s of %s can never fire: %s of %s is always over first",
 			kind, duration.Format(limit.After), name, duration.Format(shortest))
-		l.find(LintLimitNeverFires, message, "timeout", kind.String())
+		l.find(lintLimitNeverFires, message, "timeout", kind.String())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -46,7 +47,7 @@ func TestReplayOfProduction(t *testing.T) {
 				Database:  "sqlite:" + filepath.Join(job[1:], "prod.db"),
 				Workflows: []pawl.Definition{w},
 			}
-			open := pawl.Query{Phases: []pawl.Phase{pawl.PhaseRunning, pawl.PhaseWaiting}}
+			open := client.Query{Phases: []client.Phase{client.PhaseRunning, client.PhaseWaiting}}
 			if n := pawltest.ReplayDatabase(t, cfg, open); n != 1 {
 				t.Errorf("%d runs were replayed", n)
 			}

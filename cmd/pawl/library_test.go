@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/pawlflow"
 )
@@ -98,7 +99,7 @@ func library(t *testing.T, path string, workflows ...pawl.Definition) *pawl.Engi
 }
 
 // untilPhase waits until the step has the phase.
-func untilPhase(t *testing.T, e *pawl.Engine, id, step string, phase pawl.Phase) {
+func untilPhase(t *testing.T, e *pawl.Engine, id, step string, phase client.Phase) {
 	t.Helper()
 	for {
 		d, err := e.DescribeRun(t.Context(), id)
@@ -151,7 +152,7 @@ func TestResumeOfAProgramsFlow(t *testing.T) {
 	untilPhase(t, e, "alone", "paid", "suspended")
 	children := map[string]string{}
 	for len(children) < 3 {
-		runs, err := e.ListRuns(ctx, pawl.Query{Workflow: "order"})
+		runs, err := e.ListRuns(ctx, client.Query{Workflow: "order"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +258,7 @@ func TestLibraryFormat1(t *testing.T) {
 	shell("doctor")
 
 	e := library(t, filepath.Join(dir, "old.db"))
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "greet", Phases: []pawl.Phase{"waiting"}})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "greet", Phases: []client.Phase{"waiting"}})
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%+v, %v", runs, err)
 	}

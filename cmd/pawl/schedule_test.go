@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
 // TestSchedulesOfAProgram: the command shows the schedules of a Go program, also while that has the database.
@@ -23,7 +24,7 @@ func TestSchedulesOfAProgram(t *testing.T) {
 		}
 	}
 	check(false, `There is no schedule`, "schedule", "list")
-	s := pawl.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: pawl.OverlapQueue, CatchUp: "1h"}
+	s := client.Schedule{Cron: "30 2 1 1 *", Zone: "Europe/Berlin", Overlap: client.OverlapQueue, CatchUp: "1h"}
 	h, err := backup.EnsureSchedule(ctx, e, "yearly", s, "home")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func TestSchedulesOfAProgram(t *testing.T) {
 	if err := h.Pause(ctx, "holidays"); err != nil {
 		t.Fatal(err)
 	}
-	for d := (pawl.ScheduleDescription{}); d.Paused.IsZero(); {
+	for d := (client.ScheduleDescription{}); d.Paused.IsZero(); {
 		if d, err = h.Describe(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -5,16 +5,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 )
 
-// bodyStops is an observer that tells when a body cannot go on.
+// bodyStops tells when a body cannot go on.
 type bodyStops chan error
 
-func (s bodyStops) AttemptEnded(pawl.AttemptInfo, time.Duration, error) {}
-func (s bodyStops) BodyStopped(_ string, err error)                     { s <- err }
+func (s bodyStops) observer() pawl.Observer {
+	return pawl.Observer{BodyStopped: func(o client.RunObservation) { s <- o.Err }}
+}
 
 // TestDoctorTellsStuckRuns: a run whose body cannot go on is no fault of the database. The doctor names it, and says
 // that nothing is wrong.
@@ -42,7 +43,7 @@ func TestDoctorTellsStuckRuns(t *testing.T) {
 			dir, stopped := t.TempDir(), make(bodyStops, 100)
 			database := "sqlite:" + filepath.Join(dir, "pawl.db")
 			open := func(body func(ctx pawl.Context, _ string) (int, error)) *pawl.Engine {
-				cfg := pawl.Config{Database: database, Observer: stopped}
+				cfg := pawl.Config{Database: database, Observer: stopped.observer()}
 				if body != nil {
 					cfg.Workflows = []pawl.Definition{pawl.Define("book", body, pawl.TaskTimeout("1s"))}
 				}
@@ -53,7 +54,7 @@ func TestDoctorTellsStuckRuns(t *testing.T) {
 				return e
 			}
 			e := open(first)
-			run, err := e.StartRun(t.Context(), pawl.StartRequest{Workflow: "book", ID: "b1"})
+			run, err := e.StartRun(t.Context(), client.StartRequest{Workflow: "book", ID: "b1"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/pawl-dev/pawl/dialect/aether"
 	"github.com/pawl-dev/pawl/dialect/steep"
 	"github.com/pawl-dev/pawl/dialect/stevora"
+	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
+	"github.com/pawl-dev/pawl/dialect/zart/zartform"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// wordsOf are the words of the system whose document a flow was made of; nil where it was none.
+// wordsOf are the words of the system whose document a flow was made of, or in whose words it is written; nil where
+// there is none.
 func wordsOf(c *compiled) service.Words {
 	switch c.bundle.Dialect {
 	case "aether":
@@ -19,6 +24,12 @@ func wordsOf(c *compiled) service.Words {
 		return steepWords{c.bundle.Flow.Chains}
 	case "stevora":
 		return stevoraWords{}
+	}
+	switch c.doc.Form {
+	case "temporal":
+		return temporalWords{}
+	case "zart":
+		return zartWords{}
 	default:
 		return nil
 	}
@@ -75,3 +86,27 @@ func (w steepWords) told(t *trail.Trail, child childReader) steep.Told {
 func (steepWords) Step(s *core.Step) api.Words { return api.Words{Status: steep.StepStatus(s)} }
 
 func (steepWords) Event(core.Event) string { return "" }
+
+type temporalWords struct{}
+
+func (temporalWords) Run(t *trail.Trail, _ childReader) api.Words {
+	return api.Words{System: "Temporal", Status: temporalform.Status(t.Run)}
+}
+
+// Step adds to an activity's status which timeout ended it, and what became of its retries.
+func (temporalWords) Step(s *core.Step) api.Words {
+	message := strings.TrimSpace(temporalform.TimeoutType(s) + " " + temporalform.RetryState(s))
+	return api.Words{Status: temporalform.StepStatus(s), Message: message}
+}
+
+func (temporalWords) Event(core.Event) string { return "" }
+
+type zartWords struct{}
+
+func (zartWords) Run(t *trail.Trail, _ childReader) api.Words {
+	return api.Words{System: "Zart", Status: zartform.Status(t.Run)}
+}
+
+func (zartWords) Step(s *core.Step) api.Words { return api.Words{Status: zartform.StepStatus(s)} }
+
+func (zartWords) Event(core.Event) string { return "" }

@@ -38,7 +38,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	hf := form.Read(handlerFile.Name, handlerFile.Text)
 	files := []*form.File{r.File, hf}
 	w := r.workflow(r.Root())
-	known := handlers.Read(hf, "flow", "wait")
+	known := handlers.Read(hf, "flow", "wait", "suspends")
 	if _, err := form.Finish(files...); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,8 @@ func (s *scope) input() tree.Value {
 	return flow.V(input)
 }
 
-// only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name.
+// only makes a step of an entrypoint that is not a dag. Its inputs are the workflow's arguments of the same name. What
+// a loop returns is the run's output.
 func (s *scope) only() {
 	k := &task{name: s.t.name, template: s.t.name, in: flow.V(map[string]any{})}
 	for _, p := range s.w.arguments {
@@ -144,6 +145,9 @@ func (s *scope) only() {
 		})
 	}
 	s.step(k)
+	if out := s.outs[k.name]; s.t.kind == "loop" && out != nil {
+		s.doc.Output = out.whole()
+	}
 }
 
 // limit reads the workflow's timeout: an hour by default, none with 0s.
@@ -162,7 +166,8 @@ func (c *converter) limit(doc *flow.Document) {
 
 func (c *converter) scope(name string, t *template) *scope {
 	return &scope{
-		converter: c, t: t, doc: &flow.Document{File: c.file.Name(), Name: name}, outs: map[string]*outputs{},
+		converter: c, t: t, outs: map[string]*outputs{},
+		doc:   &flow.Document{File: c.file.Name(), Name: name, Place: c.file.Place(t.in.Pos())},
 		needs: map[string]ended{}, inputs: "input.inputs", args: "input.workflow",
 	}
 }

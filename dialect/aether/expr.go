@@ -40,6 +40,7 @@ type scope struct {
 	needs  map[string]ended    // what each task's expressions may name
 	inputs string              // an expression for the template's inputs
 	own    *given              // the inputs of the task at hand
+	self   *outputs            // of the attempt that a retry's expression judges
 	args   string              // an expression for the workflow's arguments
 
 	// Of a loop: expressions for an iteration's item and index, and what of them its body has as inputs.
@@ -94,8 +95,8 @@ func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 		return s.iteration(name, parts[1:], at)
 	case parts[0] == "tasks" && len(parts) == 3 && parts[1] == self && slices.Contains(asked, parts[2]):
 		return own(parts[2])
-	case parts[0] == "tasks" && parts[1] == self:
-		return "nil" // it has ended badly, and has no outputs
+	case parts[0] == "tasks" && parts[1] == self && len(parts) > 3 && parts[2] == "outputs":
+		return s.ownOutput(after(3), at)
 	case parts[0] == "tasks" && (len(parts) == 3 && slices.Contains(asked, parts[2]) ||
 		len(parts) > 3 && parts[2] == "outputs"):
 		return s.ofTask(name, parts[1], parts[2], after(3), may, at)
@@ -168,6 +169,16 @@ func (s *scope) nearestTask(name string) string {
 
 func (t *template) has(name string) bool {
 	return slices.ContainsFunc(t.tasks, func(k *task) bool { return k.name == name })
+}
+
+// ownOutput is an output parameter of the attempt that a retry's expression judges. It is nil where the attempt
+// returned none, as after a timeout.
+func (s *scope) ownOutput(rest []string, at tree.Pos) string {
+	if known := s.self.declared; known != nil && !slices.Contains(known, rest[0]) {
+		s.file.Fail(at, nearest.Hint(rest[0], known), "the task has no output %q", rest[0])
+		return "nil"
+	}
+	return path(s.self.get(rest[0]), rest[1:])
 }
 
 // own is what a retry's expression sees of the task that just ended badly.

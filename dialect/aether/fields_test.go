@@ -48,7 +48,7 @@ func TestNothingIsDropped(t *testing.T) {
 			"inputs":    params(object{"name": "n", "value": 1}), "outputs": noted(params(object{"name": "n"})),
 			"when": "true", "timeout": "5s",
 			"retry": object{"limit": 1}, "continueOn": object{"timeout": true},
-			"hooks":     noted(object{"onSuccess": object{"template": "t"}}),
+			"hooks":     object{"onSuccess": object{"template": "t"}},
 			"resources": noted(object{"cpu": 1}), "phaseConditions": object{"failed": "true"},
 		}
 		for k, v := range change {
@@ -182,7 +182,7 @@ func TestNothingIsDropped(t *testing.T) {
 		{File: "handlers", Fields: object{"handlers": refused(object{})}},
 		{File: "handlers", Path: list{"handlers", "echo"}, Fields: object{
 			"exec": list{"./other"}, "http": refused("http://x"), "task": refused(object{"type": "T"}),
-			"flow": refused("inner"), "wait": refused(object{}),
+			"flow": refused("inner"), "wait": refused(object{}), "suspends": refused(true), // a hook runs it
 		}},
 		{
 			File: "handlers", Path: list{"handlers", "echo", "exec"},

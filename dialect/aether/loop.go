@@ -147,15 +147,17 @@ func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	again, ended := child.names.Name("again"), child.names.Name("ended")
 	first, rest := "steps["+form.Expr(call.name)+"]", "steps["+form.Expr(again)+"]"
 	failed := "(" + first + `.phase != "succeeded" ? ` + first + " : " + rest + ").failure"
+	place := s.file.Place(t.in.Get("repeatCondition").Pos())
 	child.doc.Steps = append(child.doc.Steps, &flow.Step{
-		Name: again, Needs: []string{call.name}, When: flow.V("(" + test + ") && input.index + 1 < " + bound),
+		Place: place, Name: again, Needs: []string{call.name},
+		When:       flow.V("(" + test + ") && input.index + 1 < " + bound),
 		ContinueOn: endings,
 		Action:     &flow.Child{Name: flow.V(child.doc.Name), Input: flow.V(input)},
 	}, &flow.Step{
-		Name: ended, Needs: []string{call.name, again},
+		Place: place, Name: ended, Needs: []string{call.name, again},
 		When: flow.V(first + `.phase != "succeeded" || !(` + rest + `.phase in ["succeeded", "skipped"])`),
 		Action: &flow.Fail{
-			Kind: flow.V("${{ " + failed + ".kind }}"), Type: flow.V("${{ " + failed + ".type }}"),
+			Kind: flow.V("${{ " + kindOf(failed) + " }}"), Type: flow.V("${{ " + failed + ".type }}"),
 			Message: flow.V("${{ " + failed + ".message }}"),
 			Code:    flow.V("${{ " + failed + ".code }}"),
 		},

@@ -2,6 +2,7 @@ package aether
 
 import (
 	"github.com/pawl-dev/pawl/dialect/internal/form"
+	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -34,6 +35,28 @@ func (o *outputs) get(name string) string {
 		return "first(" + list + ")"
 	default:
 		return "last(" + list + ")"
+	}
+}
+
+// whole gives all parameters of a loop.
+func (o *outputs) whole() tree.Value {
+	if o.declared != nil {
+		each := map[string]any{}
+		for _, name := range o.declared {
+			each[name] = "${{ " + o.get(name) + " }}"
+		}
+		return flow.V(each)
+	}
+	all := o.all + " ?? []"
+	switch o.strategy {
+	case "list":
+		// for each name that some iteration returned, what all of them did
+		return flow.V("${{ (let lists = map(" + all + ", # ?? {}); " +
+			"fromPairs(map(uniq(flatten(map(lists, keys(#)))), (let name = #; [name, map(lists, #?.[name])])))) }}")
+	case "first":
+		return flow.V("${{ first(" + all + ") }}")
+	default:
+		return flow.V("${{ last(" + all + ") }}")
 	}
 }
 

@@ -19,24 +19,25 @@ var result = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` +
 // task does, and a step that fails where they say so. A retry of the task is another run of the flow.
 func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Value) flow.Action {
 	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name),
-		&template{kind: "dag", name: k.name, tasks: []*task{k}})
+		&template{kind: "dag", name: k.name, tasks: []*task{k}, in: v})
+	name := inner.names.Name(k.name)
 	run := &flow.Step{
-		Name: k.name, Action: h.Action("input"),
+		Name: name, Action: h.Action("input"), Place: s.file.Place(s.place(k)),
 		ContinueOn: []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout},
 	}
-	ended, phase := "steps["+form.Expr(k.name)+"]", inner.task(k.name, "phase")
-	condition := func(name string) string {
-		text := s.file.Text(v, name)
+	ended, phase := "steps["+form.Expr(name)+"]", inner.task(name, "phase")
+	condition := func(key string) string {
+		text := s.file.Text(v, key)
 		if text == "" {
 			return "false"
 		}
-		s.places[[2]string{inner.doc.Name, "phase"}] = v.Get(name).Pos()
+		s.places[[2]string{inner.doc.Name, "phase"}] = v.Get(key).Pos()
 		return "(" + result.ReplaceAllStringFunc(text, func(found string) string {
-			switch name, isOutput := strings.CutPrefix(found, "outputs.parameters."); {
+			switch parameter, isOutput := strings.CutPrefix(found, "outputs.parameters."); {
 			case isOutput:
-				return path(h.Output(k.name), []string{name})
+				return path(h.Output(name), []string{parameter})
 			case found == "phase" || found == "code" || found == "msg":
-				return inner.task(k.name, found)
+				return inner.task(name, found)
 			default:
 				return found
 			}
@@ -44,17 +45,23 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 	}
 	succeeded, failed, broken := condition("succeeded"), condition("failed"), condition("error")
 	inner.doc.Steps = []*flow.Step{run, {
-		Name: inner.names.Name("phase"), Needs: []string{k.name},
+		Name: inner.names.Name("phase"), Needs: []string{name}, Place: s.file.Place(v.Pos()),
 		When: flow.V("!" + succeeded + " && (" + failed + " || " + broken + " || " + phase + ` != "Succeeded")`),
 		Action: &flow.Fail{
-			Kind: flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` + ended +
-				`.failure?.kind ?? "error" }}`),
+			Kind: flow.V("${{ " + failed + ` ? "failed" : ` + broken + ` ? "error" : ` +
+				kindOf(ended+".failure") + " }}"),
 			Type:    flow.V("${{ " + ended + `.failure?.type ?? "phaseConditions" }}`),
 			Message: flow.V("${{ " + ended + `.failure?.message ?? "its phaseConditions say so" }}`),
 			Code:    flow.V("${{ " + ended + ".failure?.code ?? 0 }}"),
 		},
 	}}
-	inner.doc.Output = flow.V("${{ " + h.Output(k.name) + " }}")
+	inner.doc.Output = flow.V("${{ " + h.Output(name) + " }}")
 	s.children = append(s.children, inner.doc)
 	return &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V("${{ " + payload + " }}")}
+}
+
+// kindOf gives the expression of the kind with which a step fails as another one did, of that one's failure. A step can
+// choose three kinds, and an attempt whose worker is gone is an error like any other.
+func kindOf(failure string) string {
+	return `{"failed": "failed", "timeout": "timeout"}[` + failure + `?.kind ?? ""] ?? "error"`
 }

@@ -26,7 +26,7 @@ func Policy(v any) (policy.Policy, error) {
 	retry, err := readRetry(f.Value("retry"))
 	f.Keep("retry", err)
 	p := policy.Policy{Retry: retry}
-	if f.Has("timeout") {
+	if f.Has("timeout") && f.Value("timeout") != "" { // an empty text is one that is left out
 		p.Set(policy.LimitScheduleToClose, &policy.Limit{After: shortAmount(f, "timeout"), Origin: "timeout"})
 	}
 	if err := f.Err(); err != nil {
@@ -43,7 +43,7 @@ func readRetry(v any) (*policy.Retry, error) {
 		On:                 []policy.Kind{policy.KindError, policy.KindTimeout},
 		When:               quoteNames(f.Text("expression")),
 	}
-	if f.Has("expression") && strings.TrimSpace(r.When) == "" {
+	if r.When != "" && strings.TrimSpace(r.When) == "" {
 		f.Fail("expression", "empty expression")
 	}
 	return r, f.Err()

@@ -34,6 +34,9 @@ type task struct {
 	arguments      []*param
 	inputs         []*param // of a task with an executor of its own
 	needs          []string
+	// alone: of a task with hooks, the step that does what the task does, in a flow of its own. Its dependencies, its
+	// condition and what goes on after it stand where that flow is called.
+	alone bool
 }
 
 // workflow is a workflow as it is written.
@@ -196,7 +199,6 @@ func (r *reader) dag(t *template) {
 		r.executor(item)
 		r.Object(item.Get("phaseConditions"), "phaseConditions", "succeeded", "failed", "error")
 		k.arguments, k.inputs = r.params(item.Get("arguments"), inArguments), r.params(item.Get("inputs"), inInputs)
-		r.Ignored(item, "a notification is an event of the run here", "hooks")
 		r.Ignored(item, placing, "resources")
 		t.tasks = append(t.tasks, k)
 	}

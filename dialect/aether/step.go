@@ -1,8 +1,6 @@
 package aether
 
 import (
-	"slices"
-
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 	"github.com/pawl-dev/pawl/dialect/internal/handlers"
 	"github.com/pawl-dev/pawl/flow"
@@ -12,17 +10,24 @@ import (
 
 // step makes a task's step.
 func (s *scope) step(k *task) {
-	step := &flow.Step{Name: s.names.Name(k.name), Needs: k.needs}
+	step := &flow.Step{Name: s.names.Name(k.name), Needs: k.needs, Place: s.file.Place(s.place(k))}
 	for _, v := range []tree.Value{k.in, k.in.Get("when"), k.in.Get("retry").Get("expression")} {
 		if !v.IsZero() && v.Pos().Line > 0 {
 			s.places[[2]string{s.doc.Name, step.Name}] = v.Pos()
 		}
 	}
 	may := s.needs[k.name]
-	if when := s.file.Text(k.in, "when"); when != "" {
-		step.When = flow.V(s.expression(when, "", may, k.in.Get("when").Pos()))
+	if !k.alone {
+		if when := s.file.Text(k.in, "when"); when != "" {
+			step.When = flow.V(s.expression(when, "", may, k.in.Get("when").Pos()))
+		}
+		step.ContinueOn = s.continueOn(k)
+		if !k.in.Get("hooks").IsZero() {
+			s.doc.Steps = append(s.doc.Steps, step)
+			s.hooked(step, k, may)
+			return
+		}
 	}
-	step.ContinueOn = s.continueOn(k)
 	t := s.w.templates[k.template]
 	leaf := t == nil || t.kind == "task"
 	if t != nil {
@@ -47,6 +52,15 @@ func (s *scope) step(k *task) {
 		s.loop(step, k, t, may)
 	}
 	s.doc.Steps = append(s.doc.Steps, step)
+}
+
+// place is where a task stands, or where the template stands that calls a task which nobody wrote: a loop's body, and
+// an entrypoint that is not a dag.
+func (s *scope) place(k *task) tree.Pos {
+	if at := k.in.Pos(); at.Line > 0 {
+		return at
+	}
+	return s.w.templates[k.template].in.Pos()
 }
 
 // continueOn is the task's own, or as a whole its dag's.
@@ -89,12 +103,27 @@ func (s *scope) policy(k *task, t *template, leaf bool) policy.Policy {
 		return p
 	}
 	p.Retry = retry.Retry
-	if expr := k.in.Get("retry").Get("expression"); !expr.IsZero() {
-		text, _ := expr.Text()
+	expr := k.in.Get("retry").Get("expression")
+	if text, _ := expr.Text(); text != "" {
+		s.self = s.returned(k, t)
 		p.Retry.When = s.expression(text, k.name, s.needs[k.name], expr.Pos())
 	}
 	p.Retry = form.Tidy(p.Retry)
 	return p
+}
+
+// returned is what an attempt of a task returned although it failed.
+func (s *scope) returned(k *task, t *template) *outputs {
+	in := k.in
+	if t != nil {
+		in = t.in
+	}
+	out := &outputs{base: "failure.output"}
+	kind, _ := in.Get("executor").Get("type").Text()
+	if h := s.handlers[kind]; h != nil {
+		out.base = h.Returned(out.base)
+	}
+	return s.declare(out, "task", in)
 }
 
 // leaf makes the step of a task that does something itself. What it does says its template, where it has one.
@@ -144,88 +173,17 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 			"task": form.Expr(k.name), "parameters": parameters.object(),
 			"config": config,
 		})
-		if conditions := in.Get("phaseConditions"); !conditions.IsZero() {
+		conditions := in.Get("phaseConditions")
+		switch {
+		case h.Suspends:
+			s.answers(k, in)
+			step.Action = s.maySuspend(k, h, payload)
+			return
+		case !conditions.IsZero():
 			step.Action = s.judged(k, h, payload, conditions)
 			return
 		}
 		step.Action = h.Action(payload)
 		out.base = h.Output(k.name)
 	}
-}
-
-// suspend makes a step that waits for the event that resumes its task.
-func (s *scope) suspend(step *flow.Step, k *task, in tree.Value) {
-	why := "a task that suspends runs nothing, and its payload is its output"
-	s.file.Ignored(k.in, why, "retry")
-	if others := func(p *param) bool { return p.name != "suspend" }; slices.ContainsFunc(append(k.arguments,
-		k.inputs...), others) {
-		s.file.Ignored(k.in, why, "arguments", "inputs")
-	}
-	(&reader{s.file}).refuse(in, "phaseConditions", "a task that suspends ends with what resumes it")
-	step.Action = &flow.Wait{Event: flow.V("resume." + k.name)}
-	if limit := step.Policy.Get(policy.LimitScheduleToClose); limit != nil {
-		step.Policy.Set(policy.LimitScheduleToClose, nil)
-		step.Policy.Set(policy.LimitWait, limit)
-	}
-	step.Policy.Retry = nil
-}
-
-// suspends tells whether a task is written to suspend: suspend: true in its executor's config, or as a parameter.
-func suspends(executor tree.Value, lists ...[]*param) bool {
-	if yes, _ := executor.Get("config").Get("suspend").Any().(bool); yes {
-		return true
-	}
-	return slices.ContainsFunc(slices.Concat(lists...), func(p *param) bool {
-		yes, _ := p.value.Any().(bool)
-		return p.name == "suspend" && yes
-	})
-}
-
-// hooks makes the workflow's hooks. A failure of kind failed is Aether's Failed; every other bad end is its Error.
-func (s *scope) hooks() {
-	hooks := s.w.spec.Get("hooks")
-	if !s.file.Object(hooks, "hooks", "onStart", "onSuccess", "onFailure", "onError", "onTimeout", "onCancel",
-		"onExit", "onSuspend", "onResume") {
-		return
-	}
-	s.file.Ignored(hooks, "the run's own event tells it", "onStart", "onSuspend", "onResume")
-	h := &s.doc.Hooks
-	for _, hook := range []struct {
-		name, when string
-		to         *[]*flow.Step
-	}{
-		{"onSuccess", "", &h.OnSuccess},
-		{"onFailure", `failure?.kind == "failed"`, &h.OnFailure},
-		{"onError", `failure?.kind != "failed"`, &h.OnFailure},
-		{"onTimeout", "", &h.OnTimeout},
-		{"onCancel", "", &h.OnCancel},
-		{"onExit", "", &h.OnExit},
-	} {
-		v := hooks.Get(hook.name)
-		if !s.file.Object(v, "a hook", "template", "arguments") {
-			continue
-		}
-		step := s.hook(hook.name, v)
-		if hook.when != "" {
-			step.When = flow.V(hook.when)
-		}
-		*hook.to = append(*hook.to, step)
-	}
-}
-
-func (s *scope) hook(name string, v tree.Value) *flow.Step {
-	step := &flow.Step{Name: name, Action: &flow.Noop{}}
-	called := s.file.Need(v, "the hook", "template")
-	t := s.w.templates[called]
-	if t == nil || t.kind != "task" {
-		s.file.Fail(v.Get("template").Pos(), s.w.nearest(called, "task"),
-			"the hook %s needs a task template, and %q is not one", name, called)
-		return step
-	}
-	k := &task{name: name, in: v, arguments: (&reader{s.file}).params(v.Get("arguments"), inArguments)}
-	s.leaf(step, k, t, nil)
-	if _, waits := step.Action.(*flow.Wait); waits {
-		s.file.Fail(v.Pos(), "", "the hook %s calls a task that suspends", name)
-	}
-	return step
 }

@@ -43,7 +43,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	}
 	c := &converter{
 		reader: r, steps: steps, handlers: known,
-		doc: &flow.Document{File: src.Name, Description: description},
+		doc: &flow.Document{File: src.Name, Description: description, Place: r.Place(r.Root().Pos())},
 	}
 	c.doc.Name = (&form.Namer{}).Name(name)
 	r.Renamed(r.Root().At("name").Pos(), name, c.doc.Name)
@@ -91,20 +91,19 @@ func (c *converter) ref(i int) string { return "steps[" + form.Expr(c.names[i]) 
 
 // step makes a step that runs after the one before, where the walk comes by.
 func (c *converter) step(s *step, names *form.Namer) {
-	out := &flow.Step{Name: c.names[s.index]}
+	out := &flow.Step{Name: c.names[s.index], Place: c.Place(s.in.Pos())}
 	if s.index > 0 {
 		out.Needs = []string{c.doc.Steps[len(c.doc.Steps)-1].Name}
 		if reach := c.reached(s.index); reach != "" {
 			out.When = flow.V(reach)
 		}
 	}
-	p, err := Policy(form.Pick(s.in, "retry"))
-	c.Policy(s.in, err)
+	p, _ := Policy(form.Pick(s.in, "retry")) // its mistakes are reported before
 	if s.kind != typeTask && s.kind != typeLLM {
 		c.Ignored(s.in, "nothing is executed that could be tried again", "retry")
 	}
 	if len(c.updates) >= mostUpdates {
-		out.Needs = []string{c.gather(names.Name("state"), out.Needs)}
+		out.Needs = []string{c.gather(names.Name("state"), out)}
 	}
 	state := c.state()
 	switch s.kind {
@@ -130,10 +129,12 @@ func (c *converter) step(s *step, names *form.Namer) {
 // mostUpdates is how many steps' updates an expression puts together; more would make it longer than it may be.
 const mostUpdates = 20
 
-// gather makes a step that holds the state so far.
-func (c *converter) gather(name string, needs []string) string {
+// gather makes a step before another that holds the state so far.
+func (c *converter) gather(name string, before *flow.Step) string {
 	state := flow.V(map[string]any{"state": "${{ " + c.state() + " }}"})
-	c.doc.Steps = append(c.doc.Steps, &flow.Step{Name: name, Needs: needs, Action: &flow.Noop{Output: state}})
+	c.doc.Steps = append(c.doc.Steps, &flow.Step{
+		Name: name, Needs: before.Needs, Place: before.Place, Action: &flow.Noop{Output: state},
+	})
 	c.updates = []string{"steps[" + form.Expr(name) + "].output.state"}
 	return name
 }
@@ -233,7 +234,7 @@ func (c *converter) wait(s *step, out *flow.Step, event string) {
 func (c *converter) approval(s *step, out *flow.Step, state string, names *form.Namer) {
 	key := c.Text(s.in, "contentKey")
 	check := &flow.Step{
-		Name: names.Name(out.Name + contentCheck), Needs: out.Needs,
+		Name: names.Name(out.Name + contentCheck), Needs: out.Needs, Place: out.Place,
 		When: flow.V("(" + state + ")?.[" + form.Expr(key) + "] == nil"),
 		Action: &flow.Fail{
 			Type:    flow.V(contentMissing),

@@ -97,6 +97,7 @@ func (r *reader) step(v tree.Value) *step {
 		return nil
 	}
 	r.Object(v, "a step of type "+s.kind, append([]string{"type", "name", "retry"}, keysOf[s.kind]...)...)
+	r.retry(v)
 	switch s.kind {
 	case typeTask:
 		r.Need(v, "the task", "handler")
@@ -128,6 +129,20 @@ func (r *reader) step(v tree.Value) *step {
 		r.milliseconds(v, "timeoutMs", 1)
 	}
 	return s
+}
+
+// retry reports every field of a step's retry policy that is wrong. No field depends on another.
+func (r *reader) retry(v tree.Value) {
+	retry := v.Get("retry")
+	if !retry.IsMapping() {
+		_, err := Policy(form.Pick(v, "retry"))
+		r.Policy(v, err)
+		return
+	}
+	for _, field := range retry.Fields() {
+		_, err := Policy(map[string]any{"retry": map[string]any{field.Name: field.Value.Any()}})
+		r.Policy(v, err)
+	}
 }
 
 // milliseconds reads an amount of time; 0 where it is absent.

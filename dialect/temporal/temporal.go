@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect/temporal/temporalform"
 )
 
@@ -102,7 +103,7 @@ func (o WorkflowOptions) options() ([]pawl.Option, error) {
 		}))
 	}
 	if w.Schedule != "" {
-		out = append(out, pawl.Cron(pawl.Schedule{Cron: w.Schedule, Zone: w.Zone}))
+		out = append(out, pawl.Cron(client.Schedule{Cron: w.Schedule, Zone: w.Zone}))
 	}
 	return out, f.Err()
 }

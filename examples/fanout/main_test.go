@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -60,7 +61,7 @@ func TestPhotos(t *testing.T) {
 func TestPhotosAreCancelled(t *testing.T) {
 	w := (&studio{&shelf{}, time.Second, 4}).workflow()
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
-		pawltest.FakeStep[int](e, "photos[1]/shrink").Do(func(ctx context.Context, _ pawl.AttemptInfo) (int, error) {
+		pawltest.FakeStep[int](e, "photos[1]/shrink").Do(func(ctx context.Context, _ client.AttemptInfo) (int, error) {
 			<-ctx.Done() // until the run ends
 			return 0, context.Cause(ctx)
 		})
@@ -69,7 +70,7 @@ func TestPhotosAreCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Skip(1500 * time.Millisecond)
-		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: pawl.OpInterrupt}); err != nil {
+		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpInterrupt}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Result(t.Context()); !errors.Is(err, pawl.ErrCancelled) {

@@ -21,15 +21,16 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // limits are what the API bears, and a tenth less: requests do not arrive as regularly as they are sent. A program has
 // one such table for all that its steps use.
-func limits(rate int) map[string]pawl.QueueLimits {
-	return map[string]pawl.QueueLimits{"quotes": {
+func limits(rate int) map[string]policy.QueueLimits {
+	return map[string]policy.QueueLimits{"quotes": {
 		Concurrency: 5,
-		Rate:        pawl.Rate{N: rate - rate/10, Per: time.Second},
-		Breaker:     pawl.Breaker{Failures: 3, Pause: 500 * time.Millisecond, MaxPause: 5 * time.Second},
+		Rate:        policy.Rate{N: rate - rate/10, Per: time.Second},
+		Breaker:     policy.Breaker{Failures: 3, Pause: 500 * time.Millisecond, MaxPause: 5 * time.Second},
 	}}
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -126,7 +127,7 @@ func check(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	phases := map[pawl.Phase]int{}
+	phases := map[client.Phase]int{}
 	for i := range orders {
 		id := fmt.Sprintf("order-%d", i+1)
 		run, err := eng.DescribeRun(t.Context(), id)
@@ -172,7 +173,7 @@ func TestSagaInVirtualTime(t *testing.T) {
 		w := (&shop{l, time.Second}).workflow()
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			pawltest.FakeStep[any](e, "refund").Fail(errors.New("the bank does not answer")).Times(2).
-				Do(func(ctx context.Context, _ pawl.AttemptInfo) (any, error) {
+				Do(func(ctx context.Context, _ client.AttemptInfo) (any, error) {
 					return nil, l.undo(ctx, "refund", "charge", "42")
 				})
 			r, err := w.Start(t.Context(), e, "", order{ID: "42", Item: "book"})

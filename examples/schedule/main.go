@@ -17,11 +17,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs and the schedule are kept
 )
 
 // timetable is when reports are written. A firing that is later than CatchUp is missed.
-var timetable = pawl.Schedule{Cron: "@every 2s", CatchUp: "1s", Overlap: pawl.OverlapSkip}
+var timetable = client.Schedule{Cron: "@every 2s", CatchUp: "1s", Overlap: client.OverlapSkip}
 
 // workflow writes a report to out. Its run is named after the schedule and the firing.
 func workflow(out io.Writer) *pawl.Workflow[string, string] {

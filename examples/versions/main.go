@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
 )
 
@@ -154,7 +155,7 @@ func take(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string
 			return err
 		}
 	}
-	all, err := eng.ListRuns(ctx, pawl.Query{Workflow: w.Name(), Limit: 1000})
+	all, err := eng.ListRuns(ctx, client.Query{Workflow: w.Name(), Limit: 1000})
 	if err != nil {
 		return err
 	}

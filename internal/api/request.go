@@ -20,8 +20,9 @@ type StartRequest struct {
 	Actor       string          `json:"actor,omitempty"`
 	Reason      string          `json:"reason,omitempty"`
 
-	Labels map[string]string `json:"labels,omitempty"` // what the run can be searched by
-	Queue  *RunQueue         `json:"queue,omitempty"`  // that it is started into; nil: the workflow's
+	Labels  map[string]string `json:"labels,omitempty"`  // what the run can be searched by
+	Queue   *RunQueue         `json:"queue,omitempty"`   // that it is started into; nil: the workflow's
+	Headers map[string]string `json:"headers,omitempty"` // what goes along with it, to its steps and children
 }
 
 // Started answers a start.

@@ -79,23 +79,24 @@ type RunSummary struct {
 // Run is a run at one moment, with everything that explains it.
 type Run struct {
 	RunSummary
-	Kind        string          `json:"kind,omitempty"` // of its definition: who can carry it on
-	Input       json.RawMessage `json:"input,omitempty"`
-	Output      json.RawMessage `json:"output,omitempty"`
-	Execution   Time            `json:"executionDeadline,omitzero"`
-	RunLimit    Time            `json:"runDeadline,omitzero"`
-	Deadlines   []Deadline      `json:"deadlines,omitempty"` // both, with where they were set
-	Binding     *Deadline       `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
-	State       json.RawMessage `json:"state,omitempty"`     // what its body published last
-	StateAt     Time            `json:"stateAt,omitzero"`    // when it did
-	StartAt     Time            `json:"startAt,omitzero"`    // of a delayed start
-	StartedAt   Time            `json:"startedAt,omitzero"`
-	Queue       *RunQueue       `json:"queue,omitempty"`   // that it was started into
-	QueuedAt    Time            `json:"queuedAt,omitzero"` // of one that waits there: since when
-	Held        *Held           `json:"held,omitempty"`    // which limit of the queue holds it
-	PausedAt    Time            `json:"pausedAt,omitzero"`
-	Closing     RunPhase        `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
-	CancelAsked bool            `json:"cancelAsked,omitempty"`
+	Kind        string            `json:"kind,omitempty"` // of its definition: who can carry it on
+	Input       json.RawMessage   `json:"input,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"` // what its caller sent along
+	Output      json.RawMessage   `json:"output,omitempty"`
+	Execution   Time              `json:"executionDeadline,omitzero"`
+	RunLimit    Time              `json:"runDeadline,omitzero"`
+	Deadlines   []Deadline        `json:"deadlines,omitempty"` // both, with where they were set
+	Binding     *Deadline         `json:"binding,omitempty"`   // the one that counts down now; a stopped clock has none
+	State       json.RawMessage   `json:"state,omitempty"`     // what its body published last
+	StateAt     Time              `json:"stateAt,omitzero"`    // when it did
+	StartAt     Time              `json:"startAt,omitzero"`    // of a delayed start
+	StartedAt   Time              `json:"startedAt,omitzero"`
+	Queue       *RunQueue         `json:"queue,omitempty"`   // that it was started into
+	QueuedAt    Time              `json:"queuedAt,omitzero"` // of one that waits there: since when
+	Held        *Held             `json:"held,omitempty"`    // which limit of the queue holds it
+	PausedAt    Time              `json:"pausedAt,omitzero"`
+	Closing     RunPhase          `json:"closing,omitempty"` // the end it will have; set while hooks run and work stops
+	CancelAsked bool              `json:"cancelAsked,omitempty"`
 	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
 	CompensateUntil Time            `json:"compensateUntil,omitzero"`
 	Cron            string          `json:"cron,omitempty"`
@@ -128,7 +129,7 @@ type PlannedStep struct {
 }
 
 // Words are the words of another system for a run or a step. A run has them if it was made from a document of that
-// system.
+// system, or from a flow that is written in its words.
 type Words struct {
 	System  string `json:"system,omitempty"`
 	Status  string `json:"status"`

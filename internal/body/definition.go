@@ -139,7 +139,7 @@ func hookOf(phase core.RunPhase) string {
 }
 
 // Match is not asked: a Go step's retry policy has no expression.
-func (d *decider) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
+func (d *decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
 	return policy.Match{}
 }
 

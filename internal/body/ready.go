@@ -76,8 +76,8 @@ type Stuck struct {
 	Why             Why
 	Run             core.RunID
 	Workflow        string
-	Recorded, Asked string        // with Changed and Unreadable
-	Err             error         // with Unreadable: what the codec says
+	Recorded, Asked string        // with Changed and Unreadable; Asked also with Unencodable
+	Err             error         // with Unreadable and Unencodable: what the codec says
 	Limit           time.Duration // with Overdue
 	Stack           string        // with Overdue: of the goroutines that ran, where the shell knows them
 }
@@ -86,10 +86,11 @@ type Stuck struct {
 type Why uint8
 
 const (
-	Changed    Why = iota // its code asks for something else than is recorded
-	Overdue               // it did not come to its next step within the task limit
-	Unknown               // its workflow is not registered
-	Unreadable            // its code cannot read a value that is recorded
+	Changed     Why = iota // its code asks for something else than is recorded
+	Overdue                // it did not come to its next step within the task limit
+	Unknown                // its workflow is not registered
+	Unreadable             // its code cannot read a value that is recorded
+	Unencodable            // the codec cannot encode a value for now
 )
 
 // Error says it to people who work on the runtime; users get the errors of package pawl.
@@ -99,6 +100,8 @@ func (s *Stuck) Error() string {
 		return fmt.Sprintf("the code has changed: recorded is %s, asked for was %s", s.Recorded, s.Asked)
 	case Unreadable:
 		return fmt.Sprintf("%s cannot be read as %s: %v", s.Recorded, s.Asked, s.Err)
+	case Unencodable:
+		return fmt.Sprintf("%s cannot be encoded: %v", s.Asked, s.Err)
 	case Overdue:
 		return fmt.Sprintf("the body did not come to its next step within %s", s.Limit)
 	default:

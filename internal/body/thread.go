@@ -368,6 +368,20 @@ func (t *Thread) Unreadable(recorded, asked string, err error) {
 	t.leave()
 }
 
+// Unencodable ends the call of the body because a value of it cannot be encoded for now. It does not return.
+func (t *Thread) Unencodable(what string, err error) {
+	t.NoteUnencodable(what, err)
+	t.live.lock()
+	t.leave()
+}
+
+// NoteUnencodable does what Unencodable does, for a body that has returned.
+func (t *Thread) NoteUnencodable(what string, err error) {
+	t.live.lock()
+	defer t.live.unlock()
+	t.live.session.Stop(Stuck{Why: Unencodable, Asked: what, Err: err})
+}
+
 // NoteInvalid notes that the body has made a call that makes no sense, for which the run fails. It reports whether
 // it is the first.
 func (t *Thread) NoteInvalid(err error) bool {

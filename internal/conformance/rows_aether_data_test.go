@@ -171,3 +171,38 @@ func TestAetherPhaseConditions(t *testing.T) {
 		})
 	}
 }
+
+// TestAetherLoopEntrypoint: the run's output is what the loop's aggregate makes of the iterations' outputs.
+func TestAetherLoopEntrypoint(t *testing.T) {
+	for aggregate, want := range map[string]string{
+		"":                                     `{"o":2,"p":"y"}`,
+		`, "aggregate": {"strategy": "last"}`:  `{"o":2,"p":"y"}`,
+		`, "aggregate": {"strategy": "first"}`: `{"o":1}`,
+		`, "aggregate": {"strategy": "list"}`:  `{"o":[1,2],"p":[null,"y"]}`,
+		`, "aggregate": {"strategy": "list", "parameters": ["o"]}`:  `{"o":[1,2]}`,
+		`, "aggregate": {"strategy": "first", "parameters": ["o"]}`: `{"o":1}`,
+		`, "aggregate": {"parameters": ["o", "absent"]}`:            `{"absent":null,"o":2}`,
+	} {
+		for _, over := range []string{
+			`"items": [1, 2]`, `"repeatCondition": "loop_iter.index < 1", "maxIterations": 5`,
+		} {
+			c, err := aether.Convert(aether.Source{Name: "flow.json", Text: []byte(`{"apiVersion": "aether/v1",
+    "kind": "Workflow", "metadata": {"name": "w"}, "spec": {"entrypoint": "many", "templates": [
+{"loop": {"name": "many", ` + over + `, "body": "work"` + aggregate + `}},
+{"task": {"name": "work", "executor": {"type": "echo"}}}]}}`)},
+				aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := map[string][]try{
+				"work[0]": {{output: `{"o":1}`}}, "work[1]": {{output: `{"o":2,"p":"y"}`}},
+				"work": {{output: `{"o":1}`}, {output: `{"o":2,"p":"y"}`}},
+			}
+			perform(t, c, script, nil, func(_ *stage, r *core.Run) {
+				if wantPhase(t, r, core.RunSucceeded); string(r.Output) != want {
+					t.Errorf("%s%s: the output is %s, want %s", over, aggregate, r.Output, want)
+				}
+			}, across)
+		}
+	}
+}

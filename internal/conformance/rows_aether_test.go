@@ -17,10 +17,14 @@ func init() {
 	addDialect("A2", aetherFilter)
 	addDialect("A3", aetherExpression)
 	addDialect("A4", aetherInProgress)
+	addDialect("A4", aetherInProgressPaused)
 	addDialect("A5", aetherExhausted)
+	addDialect("A5", aetherExhaustedInDag)
 	addDialect("A6", aetherUnits)
 	addDialect("A7", aetherSuspended)
+	addDialect("A7", aetherTimeoutInDag)
 	addDialect("A8", aetherResume)
+	addDialect("A8", aetherResumeTwice)
 	addDialect("A9", aetherIdempotent)
 	addDialect("A11", aetherWorkflowTimeout)
 	addDialect("A12", aetherDeadlineReused)
@@ -85,6 +89,19 @@ func aetherExpression(t *testing.T) {
 	aetherTask(t, retry("tasks.work.code == 7"), []try{{kind: policy.KindError, code: 7}, broken}, 2, "Error")
 	aetherTask(t, retry("tasks.work.msg contains 'trouble'"), []try{failed, ok}, 2, "Succeeded")
 	aetherTask(t, retry("tasks.work.outputs.parameters.done == true"), []try{broken}, 1, "Error")
+	// What an attempt returned although it failed, until one does not say so any more.
+	busy := try{kind: policy.KindFailed, code: 1, output: `{"state": {"now": "busy"}}`}
+	gone := try{kind: policy.KindFailed, code: 1, output: `{"state": {"now": "gone"}}`}
+	aetherTask(t, retry("tasks.work.outputs.parameters.state.now == 'busy'"), []try{busy, busy, gone}, 3, "Failed")
+	aetherTask(t, retry("tasks.work.outputs.parameters.state.now == 'busy'"), []try{busy, broken}, 2, "Error")
+	// An executor without a code of its own has those of Aether.
+	aetherTask(t, retry("tasks.work.code == 2"), []try{{kind: policy.KindFailed}, {kind: policy.KindError}}, 2, "Error")
+	aetherTask(t, retry("tasks.work.code == 3"), []try{{kind: policy.KindError}, {kind: policy.KindFailed}}, 2,
+		"Failed")
+	aetherTask(t, retry("tasks.work.code == 4"), []try{{kind: policy.KindTimeout}, {kind: policy.KindFailed}}, 2,
+		"Failed")
+	// An expression that is empty is one that is left out: the default filter holds.
+	aetherTask(t, retry(""), []try{broken, failed}, 2, "Failed")
 	aetherTask(t, retry("'tasks.work.phase' == 'x'"), []try{broken}, 1, "Error")
 	_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", `+retry("tasks.work.code")+`}`, ""),
 		aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
@@ -135,6 +152,27 @@ func aetherInProgress(t *testing.T) {
 	})
 }
 
+// aetherInProgressPaused: while the run is paused no attempt begins, so the task is seen between two of them. It has
+// not ended then, whatever its last attempt did.
+func aetherInProgressPaused(t *testing.T) {
+	c := aetherFlow(t, "", `{"name": "flaky", "template": "work", "retry": {"limit": 2}}`, "")
+	perform(t, c, map[string][]try{"flaky": {{run: time.Second, kind: policy.KindError}, ok}}, func(s *stage) {
+		s.pass(500 * time.Millisecond)
+		s.operate(core.Operation{Op: core.OpPause, Step: core.NoStep})
+		s.pass(time.Minute)
+		r := s.run()
+		step, _ := r.Lookup("flaky")
+		if step.Phase != core.StepBackingOff || aether.TaskPhase(step) != "Ready" || aether.Status(r) != "Running" {
+			t.Errorf("the step is %s, the task %s, the workflow %s", step.Phase, aether.TaskPhase(step),
+				aether.Status(r))
+		}
+		s.operate(core.Operation{Op: core.OpResume, Step: core.NoStep})
+	}, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		s.wantAttempts("flaky@0ms-1s error", "flaky@1m500ms-1m500ms ok")
+	})
+}
+
 func aetherExhausted(t *testing.T) {
 	tasks := func(extra string) string {
 		return `{"name": "doomed", "template": "work", "retry": {"limit": 2,
@@ -157,6 +195,33 @@ func aetherExhausted(t *testing.T) {
 	}
 }
 
+// aetherContinueOnOfDag: what a dag says holds for all of its tasks, but for those that say it themselves.
+func aetherContinueOnOfDag(t *testing.T, ending, own string, tries []try, task, dag string) {
+	t.Helper()
+	c := aetherFlow(t, "", `{"name": "sub", "template": "inner"}`, `, {"dag": {"name": "inner",
+    "continueOn": {"`+ending+`": true}, "tasks": [{"name": "bad", "template": "work", "timeout": "5s"`+own+`},
+    {"name": "after", "template": "work", "dependencies": ["bad"]}]}}`)
+	perform(t, c, map[string][]try{"bad": tries}, nil, func(s *stage, r *core.Run) {
+		after := s.played["after"] == 1
+		if sub, _ := r.Lookup("sub"); aether.TaskPhase(sub) != dag || after != (dag == "Succeeded") {
+			t.Errorf("%s%s: after a task that is %s the dag is %s, and its next task began: %v", ending, own, task,
+				aether.TaskPhase(sub), after)
+		}
+	}, across)
+}
+
+func aetherExhaustedInDag(t *testing.T) {
+	aetherContinueOnOfDag(t, "failed", "", []try{failed}, "Failed", "Succeeded")
+	aetherContinueOnOfDag(t, "error", "", []try{failed}, "Failed", "Failed")
+	aetherContinueOnOfDag(t, "error", "", []try{broken}, "Error", "Succeeded")
+	aetherContinueOnOfDag(t, "failed", `, "continueOn": {"error": true}`, []try{failed}, "Failed", "Failed")
+}
+
+func aetherTimeoutInDag(t *testing.T) {
+	aetherContinueOnOfDag(t, "timeout", "", []try{hangs}, "Timeout", "Succeeded")
+	aetherContinueOnOfDag(t, "failed", "", []try{hangs}, "Timeout", "Error")
+}
+
 func aetherUnits(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"500ms": 500 * time.Millisecond, "30s": 30 * time.Second, "5m": 5 * time.Minute,
@@ -169,7 +234,9 @@ func aetherUnits(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"abc", "5x", "-1s", "1 d", "5", "1w", ""} {
+	// An empty text is a timeout that is left out.
+	aetherTask(t, `"timeout": ""`, []try{{run: 50 * time.Minute}}, 1, "Succeeded")
+	for _, text := range []string{"abc", "5x", "-1s", "1 d", "5", "1w", " "} {
 		_, err := aether.Convert(aetherSource("", `{"name": "work", "template": "work", "timeout": "`+text+`"}`, ""),
 			aether.Source{Name: "handlers.yaml", Text: []byte(aetherHandlers)})
 		if err == nil || !strings.Contains(err.Error(), "flow.json:2:") {
@@ -229,6 +296,33 @@ func aetherResume(t *testing.T) {
 	})
 }
 
+// aetherResumeTwice: a second resume of a task does nothing, neither to it nor to another task that suspends after it.
+func aetherResumeTwice(t *testing.T) {
+	c := aetherFlow(t, "", `{"name": "approve", "executor": {"type": "wait"}},
+{"name": "confirm", "timeout": "5m", "executor": {"type": "wait"}, "dependencies": ["approve"],
+    "continueOn": {"timeout": true}},
+{"name": "finish", "template": "work", "dependencies": ["confirm"], "arguments": {"parameters": [
+    {"name": "by", "value": "{{tasks.approve.outputs.parameters.by}} {{tasks.confirm.phase}}"}]}}`, "")
+	perform(t, c, nil, func(s *stage) {
+		s.pass(time.Second)
+		for _, by := range []string{"ada", "bob", "eve"} {
+			s.send("resume.approve", `{"by": "`+by+`"}`)
+			s.pass(time.Second)
+		}
+		if step, known := s.run().Lookup("confirm"); !known || aether.TaskPhase(step) != "Suspended" {
+			t.Error("a second resume of one task resumed another one")
+		}
+	}, func(s *stage, r *core.Run) {
+		wantPhase(t, r, core.RunSucceeded)
+		if got := aetherGiven(t, s); got != `finish {"by":"ada Timeout"}` {
+			t.Errorf("what follows was given %s", got)
+		}
+		if step, _ := r.Lookup("approve"); string(step.Output) != `{"by": "ada"}` {
+			t.Errorf("the task's payload is %s", step.Output)
+		}
+	})
+}
+
 func aetherIdempotent(t *testing.T) {
 	// Ended first: the expiry does nothing.
 	aetherTask(t, `"timeout": "10s"`, []try{{run: 9 * time.Second}}, 1, "Succeeded")
@@ -273,12 +367,14 @@ func aetherWorkflowTimeout(t *testing.T) {
 		}
 	})
 	// An hour where nothing is said; none with 0s.
-	perform(t, aetherFlow(t, "", `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {hangs}}, nil,
-		func(s *stage, r *core.Run) {
-			if got := r.EndedAt.Std().Sub(s.began); got != time.Hour || aether.Status(r) != "Timeout" {
-				t.Errorf("%s after %s", aether.Status(r), got)
-			}
-		})
+	for _, spec := range []string{"", `"timeout": "",`} {
+		perform(t, aetherFlow(t, spec, `{"name": "a", "template": "work"}`, ""), map[string][]try{"a": {hangs}}, nil,
+			func(s *stage, r *core.Run) {
+				if got := r.EndedAt.Std().Sub(s.began); got != time.Hour || aether.Status(r) != "Timeout" {
+					t.Errorf("%q: %s after %s", spec, aether.Status(r), got)
+				}
+			})
+	}
 	perform(t, aetherFlow(t, `"timeout": "0s",`, `{"name": "a", "template": "work"}`, ""),
 		map[string][]try{"a": {{run: 3 * time.Hour}}}, nil, func(_ *stage, r *core.Run) {
 			wantPhase(t, r, core.RunSucceeded)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/dialect/temporal"
 	"github.com/pawl-dev/pawl/dialect/zart"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -256,7 +257,7 @@ func temporalCronOption(t *testing.T) {
 		_, err := result(t, e, r)
 		isErr(t, err, pawl.ErrTimedOut)
 		took(t, start, 35*time.Minute)
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "w"})
+		runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +269,7 @@ func temporalCronOption(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}, w)
-	wantRefused(t, pawl.Cron(pawl.Schedule{Cron: "@daily", Overlap: pawl.OverlapAllow}),
+	wantRefused(t, pawl.Cron(client.Schedule{Cron: "@daily", Overlap: client.OverlapAllow}),
 		"overlap and catchUp are for EnsureSchedule")
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -356,7 +357,7 @@ func temporalRunRetry(t *testing.T) {
 		took(t, start, 2*time.Minute)
 		start = time.Now()
 		r = begin(t, e, retried, "sleep")
-		operate(t, e, pawl.Operation{Op: pawl.OpCancel})
+		operate(t, e, pawl.Operation{Op: client.OpCancel})
 		_, err := result(t, e, r)
 		isErr(t, err, pawl.ErrCancelled)
 		took(t, start, 0)
@@ -369,7 +370,7 @@ func temporalCron(t *testing.T) {
 		pawl.RunTimeout("7m"))
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		start := time.Now()
-		s := pawl.Schedule{Cron: "*/10 * * * *"}
+		s := client.Schedule{Cron: "*/10 * * * *"}
 		if _, err := w.EnsureSchedule(t.Context(), e, "s", s, nothing{},
 			pawl.RunDeadline(start.Add(35*time.Minute))); err != nil {
 			t.Fatal(err)
@@ -377,7 +378,7 @@ func temporalCron(t *testing.T) {
 		e.Skip(15 * time.Minute)
 		e.Restart()
 		e.Skip(2 * time.Hour)
-		runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "w"})
+		runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}

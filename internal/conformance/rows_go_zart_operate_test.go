@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -64,7 +65,7 @@ func zartEventWait(t *testing.T) {
 		r = begin(t, e, open, nothing{})
 		e.Skip(1000 * 24 * time.Hour)
 		e.WantPhase("run", "waiting")
-		operate(t, e, pawl.Operation{Op: pawl.OpCancel})
+		operate(t, e, pawl.Operation{Op: client.OpCancel})
 		_, err = result(t, e, r)
 		isErr(t, err, pawl.ErrCancelled)
 	}, w, strict, open)
@@ -97,7 +98,7 @@ func zartCancel(t *testing.T) {
 		start := time.Now()
 		r := begin(t, e, w, nothing{})
 		e.Skip(time.Minute)
-		operate(t, e, pawl.Operation{Op: pawl.OpCancel, Actor: "ann", Reason: "test"})
+		operate(t, e, pawl.Operation{Op: client.OpCancel, Actor: "ann", Reason: "test"})
 		_, err := result(t, e, r)
 		isErr(t, err, pawl.ErrCancelled)
 		e.WantPhase("run", "cancelled")
@@ -109,7 +110,7 @@ func zartCancel(t *testing.T) {
 			start = time.Now()
 			r := begin(t, e, rests, how)
 			e.Skip(time.Minute)
-			operate(t, e, pawl.Operation{Op: pawl.OpCancel})
+			operate(t, e, pawl.Operation{Op: client.OpCancel})
 			_, err = result(t, e, r)
 			isErr(t, err, pawl.ErrCancelled)
 			e.WantPhase("run", "cancelled")
@@ -138,12 +139,12 @@ func zartAdminRetry(t *testing.T) {
 		goEnv(t, func(t *testing.T, e *pawltest.Env) {
 			r := begin(t, e, w, nothing{})
 			_, err := result(t, e, r)
-			if err == nil || calls != tries || e.Step("run", "s").Phase != pawl.Phase(phase) {
+			if err == nil || calls != tries || e.Step("run", "s").Phase != client.Phase(phase) {
 				t.Fatalf("%s: %v, %d calls", phase, err, calls)
 			}
 			e.Skip(5 * time.Hour)
 			broken = false
-			operate(t, e, pawl.Operation{Op: pawl.OpRetryStep, Step: "s", Actor: "ann"})
+			operate(t, e, pawl.Operation{Op: client.OpRetryStep, Step: "s", Actor: "ann"})
 			if got, err := result(t, e, r); err != nil || got != 60 {
 				t.Errorf("%s: the retried step had %d minutes, want the whole hour; %v", phase, got, err)
 			}
@@ -232,11 +233,11 @@ func zartPause(t *testing.T) {
 	goEnv(t, func(t *testing.T, e *pawltest.Env) {
 		pause := func() {
 			e.Skip(10 * time.Minute)
-			operate(t, e, pawl.Operation{Op: pawl.OpPause})
+			operate(t, e, pawl.Operation{Op: client.OpPause})
 			e.Skip(5 * time.Hour)
 			e.WantPhase("run", "paused")
 			e.WantAttempts("run", "s", len(budgets))
-			operate(t, e, pawl.Operation{Op: pawl.OpResume})
+			operate(t, e, pawl.Operation{Op: client.OpResume})
 		}
 		r := begin(t, e, w, nothing{})
 		pause() // while the step backs off

@@ -24,6 +24,7 @@ func init() {
 	addDialect("V4", stevoraShouldRetry)
 	addDialect("V5", stevoraBetween)
 	addDialect("V6", stevoraOnce)
+	addDialect("V6", stevoraReportedTwice)
 	addDialect("V7", stevoraMessage)
 	addDialect("V9", stevoraRestart)
 }
@@ -223,6 +224,28 @@ func stevoraOnce(t *testing.T) {
 				// All triggers except the first find the step running, and are refused.
 				now := core.Operation{Op: core.OpNow, Step: step.ID, Actor: "test"}
 				_ = s.engine.Operate(s.t.Context(), s.root, now)
+			}
+		}, func(s *stage, r *core.Run) {
+			if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {
+				t.Errorf("%d attempts, %s", n, stevora.Status(r))
+			}
+			if n := strings.Count(strings.Join(s.stevoraEvents(), " "), "RETRY_SCHEDULED"); n != 1 {
+				t.Errorf("the retry was scheduled %d times", n)
+			}
+		})
+}
+
+// stevoraReportedTwice delivers the failure of the first attempt again and again, while the retry is pending and while
+// it runs. That failure is what schedules the retry: it does so once, and ends no other attempt.
+func stevoraReportedTwice(t *testing.T) {
+	perform(t, stevoraTask(t, `{"maxAttempts": 3}`), map[string][]try{"work": {failed, {run: time.Minute}}},
+		func(s *stage) {
+			for range 4 {
+				s.pass(400 * time.Millisecond)
+				s.engine.Report(s.root, core.TaskEnded{
+					Attempt: 1, Failure: &policy.Failure{Kind: policy.KindFailed, Message: "known trouble"},
+				})
+				synctest.Wait()
 			}
 		}, func(s *stage, r *core.Run) {
 			if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {

@@ -77,7 +77,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.Input = rec.Input
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
 	r.Parent, r.Chain = rec.Parent, rec.Chain
-	r.Notify, r.Labels = rec.Notify, rec.Labels
+	r.Notify, r.Labels, r.Headers = rec.Notify, rec.Labels, rec.Headers
 
 	r.CreatedAt, r.StartAt = at, rec.StartAt
 	r.Phase = RunPending

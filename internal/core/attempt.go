@@ -85,6 +85,7 @@ func (m *machine) task(s *Step, payload []byte) Task {
 		Token: Token{m.r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: m.r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
+		Headers: m.r.Headers,
 	}
 	d := m.r.binding(s)
 	// What bounds the attempt as a whole; silence limits are measured on their own.
@@ -121,7 +122,9 @@ func (m *machine) taskEnded(in TaskEnded) error {
 		}
 		f := *in.Failure
 		f.Limit, f.Origin = policy.LimitNone, "" // the machine alone knows which of its limits fire
+		m.returned = in.Output
 		m.attemptEnded(s, &f, in.Details, false)
+		m.returned = nil
 		return nil
 	}
 	m.emit(AttemptEnded{Step: s.ID, Details: in.Details})
@@ -200,8 +203,10 @@ func (m *machine) childEnded(in ChildEnded) error {
 		}
 		if in.Failure != nil {
 			f.Type, f.Code = in.Failure.Type, in.Failure.Code
-			if in.Failure.Kind == policy.KindFailed {
-				f.Kind = policy.KindFailed
+			switch {
+			case in.Failure.Kind == policy.KindFailed,
+				in.Failure.Kind == policy.KindTimeout && in.Failure.Limit == policy.LimitNone: // a step said so itself
+				f.Kind = in.Failure.Kind
 			}
 			f.Message += ": " + Sentence(in.Failure)
 		}
@@ -269,7 +274,7 @@ func (m *machine) judge(s *Step, p *policy.Policy, f *policy.Failure, apart int)
 	h.Deadline, h.Bound = d.at, d.limit
 	var match policy.Match
 	if p.Retry != nil && p.Retry.When != "" && f.Kind != policy.KindLost {
-		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.now)
+		match = m.r.decide().Match(m.r, s, p.Retry.When, f, m.returned, m.now)
 	}
 	v := policy.Judge(p, h, f, match, m.now, m.r.random(s))
 	return v, match.Error

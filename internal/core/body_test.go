@@ -17,7 +17,9 @@ func (outside) Decide(_ *Run, closed []StepID, _ Time) []Command {
 	return []Command{Consult{Closed: closed}}
 }
 
-func (outside) Match(*Run, *Step, string, *policy.Failure, Time) policy.Match { return policy.Match{} }
+func (outside) Match(*Run, *Step, string, *policy.Failure, []byte, Time) policy.Match {
+	return policy.Match{}
+}
 
 func (outside) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
 

@@ -157,6 +157,7 @@ func (m *machine) following(input []byte, at Time, attempt int, actor string) *S
 		Input: input, At: at,
 		ExecutionAt: m.r.Execution, Parent: m.r.Parent, Chain: Chain{First: first, Previous: m.r.ID, Attempt: attempt},
 		Signals: m.r.Signals, Updates: m.r.Updates, Notify: m.r.Notify, Actor: actor, Labels: m.r.Labels,
+		Headers: m.r.Headers,
 	}
 	if a := m.r.Admission; a != nil {
 		s.Queue, s.Within, s.Admitted = a.Queue, a.Within, a.Admitted && actor == continuedAs
@@ -175,7 +176,7 @@ func (m *machine) matchRun(retry *policy.Retry, f *policy.Failure) policy.Match 
 	if retry.When == "" {
 		return policy.Match{}
 	}
-	return m.r.decide().Match(m.r, nil, retry.When, f, m.now)
+	return m.r.decide().Match(m.r, nil, retry.When, f, nil, m.now)
 }
 
 // settleCancel closes a run that is asked to cancel, once no attempt runs any more. It reports whether it did.

@@ -164,6 +164,7 @@ func (a *ChildStart) fields(c *coder) {
 	c.parent(&a.Parent)
 	c.runQueue(&a.Queue)
 	c.texts(&a.Within)
+	c.text((*string)(&a.Headers))
 }
 
 func (a *ChildStop) fields(c *coder) { small(c, &a.Op) }

@@ -344,9 +344,11 @@ func (r *RunCreated) fields(c *coder) {
 	c.text(&r.Reason)
 	c.text(&r.Notify)
 	c.text((*string)(&r.Labels))
+	// The third group.
 	c.runQueue(&r.Queue)
 	c.texts(&r.Within)
 	c.flag(&r.Admitted)
+	c.text((*string)(&r.Headers))
 }
 
 func (r *RunStarted) fields(c *coder) { c.limitAt(&r.Deadline) }

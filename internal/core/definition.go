@@ -85,8 +85,9 @@ type Decider interface {
 	// closes (r.Closing is set) it returns the hooks of that outcome's stage r.Closing.Hook and nothing else.
 	Decide(r *Run, closed []StepID, now Time) []Command
 	// Match evaluates the condition (When) of a retry policy: of the step's for the failure of its last attempt, or
-	// with a nil step of the run retry policy for the failure of the run.
-	Match(r *Run, s *Step, when string, f *policy.Failure, now Time) policy.Match
+	// with a nil step of the run retry policy for the failure of the run. output is what the attempt returned although
+	// it failed, for the condition alone: it is not kept.
+	Match(r *Run, s *Step, when string, f *policy.Failure, output []byte, now Time) policy.Match
 	// Task returns the payload a worker needs to execute the step's attempt (KindTask), or the start of the child run
 	// (KindChild), as JSON.
 	Task(r *Run, s *Step, now Time) ([]byte, *policy.Failure)

@@ -89,6 +89,7 @@ type Task struct {
 	Bound                 policy.LimitKind // the limit that deadline comes from
 	Heartbeat, Inactivity int64            // microseconds it may be silent before the limit, or its warning, comes
 	Details               []byte           // of the previous attempt's last heartbeat
+	Headers               Headers          // of the run
 	// Announce: the attempt before was lost. A worker reports a Beat and begins when that is durable, so that an
 	// attempt which never began does not count among the lost ones that stop a step.
 	Announce bool

@@ -256,7 +256,7 @@ func (f *fixture) ready(r *Run, i int) (ready bool, skip string) {
 }
 
 // Match knows three expressions.
-func (f *fixture) Match(_ *Run, _ *Step, when string, fl *policy.Failure, _ Time) policy.Match {
+func (f *fixture) Match(_ *Run, _ *Step, when string, fl *policy.Failure, _ []byte, _ Time) policy.Match {
 	switch when {
 	case "transient":
 		return policy.Match{Matched: fl.Type == "Transient"}

@@ -34,6 +34,7 @@ type (
 		Queue              RunQueue // without a name: the definition's
 		Within             []string // queues in which the runs above it have places
 		Admitted           bool     // it takes over the place in its queue from the run before it in the chain
+		Headers            Headers
 	}
 
 	// Admitted: the run's queue admits it, and it begins.

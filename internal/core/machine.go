@@ -13,6 +13,8 @@ type machine struct {
 	r   *Run
 	now Time
 	out Output
+
+	returned []byte // by the attempt that is judged, although it failed
 }
 
 // Advance applies one input to a run. The records it returns are folded into r already: a caller that cannot make
@@ -233,8 +235,8 @@ func (m *machine) start(def *Definition, in Start) error {
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
 		Parent: in.Parent, Chain: in.Chain, Notify: in.Notify, Actor: in.Actor, Reason: in.Reason,
-		Labels: Labels("").With(in.Labels),
-		Queue:  queue, Within: in.Within, Admitted: in.Admitted && queue.Name != "",
+		Labels: Labels("").With(in.Labels), Headers: in.Headers,
+		Queue: queue, Within: in.Within, Admitted: in.Admitted && queue.Name != "",
 		Execution: limitFrom(in.Execution, m.now), Deadline: limitFrom(in.Run, max(in.At, m.now)),
 	}
 	if in.At > m.now {

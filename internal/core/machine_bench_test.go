@@ -32,7 +32,9 @@ func (c *chain) Decide(r *Run, _ []StepID, _ Time) []Command {
 	}
 }
 
-func (c *chain) Match(*Run, *Step, string, *policy.Failure, Time) policy.Match { return policy.Match{} }
+func (c *chain) Match(*Run, *Step, string, *policy.Failure, []byte, Time) policy.Match {
+	return policy.Match{}
+}
 
 func (c *chain) Task(*Run, *Step, Time) ([]byte, *policy.Failure) { return nil, nil }
 

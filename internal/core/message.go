@@ -25,6 +25,7 @@ type (
 		Parent     Parent
 		Queue      RunQueue // without a name: the definition's
 		Within     []string // see Admission
+		Headers    Headers  // of the parent run
 	}
 
 	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.

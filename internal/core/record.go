@@ -50,6 +50,7 @@ type (
 		Queue         RunQueue
 		Within        []string // see Admission
 		Admitted      bool     // it took over the place of the run before it in the chain
+		Headers       Headers
 	}
 
 	// RunQueued: the start of a delayed run has come, and it waits for its queue. A run without delay waits for it from

@@ -53,6 +53,8 @@ type Run struct {
 	Labels Labels
 	// Admission is what the run has to do with the queue that it was started into; nil: there is none.
 	Admission *Admission
+	// Headers are what its caller sent along; they never change.
+	Headers Headers
 
 	Steps   []Step   // by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)

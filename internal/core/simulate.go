@@ -107,7 +107,7 @@ func (s *simulation) Decide(r *Run, _ []StepID, _ Time) []Command {
 }
 
 // Match evaluates the policy's When.
-func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ Time) policy.Match {
+func (s *simulation) Match(_ *Run, st *Step, when string, f *policy.Failure, _ []byte, _ Time) policy.Match {
 	if s.sc.Match == nil {
 		return policy.Match{Error: "no evaluator"}
 	}
@@ -123,8 +123,12 @@ func (s *simulation) act(attempt int) Act { return s.sc.Script[min(attempt, len(
 
 func (s *simulation) over() bool {
 	st := s.step()
-	return st.Phase.Closed() || (st.Phase == StepBackingOff && st.Attempt >= s.sc.MaxAttempts)
+	return st.Phase.Closed() || s.beyond() || (st.Phase == StepBackingOff && st.Attempt >= s.sc.MaxAttempts)
 }
+
+// beyond reports whether the attempt after the last one to be simulated is ready. A retry without a delay is ready in
+// the instant in which the attempt before it ended.
+func (s *simulation) beyond() bool { return s.step().Attempt > s.sc.MaxAttempts }
 
 // next does what happens next: a report of the attempt, then an expiry, then a start, in this order at one
 // instant.
@@ -241,6 +245,10 @@ func (s *simulation) result() Simulated {
 	st := s.step()
 	s.out.Phase, s.out.Reason = st.Phase, st.Reason
 	switch {
+	case s.beyond() && st.Phase == StepScheduled:
+		// Whatever the delay is, the result is that of a step which backs off before the attempt that is not simulated.
+		s.out.Attempts = s.out.Attempts[:s.sc.MaxAttempts]
+		s.out.Phase, s.out.At = StepBackingOff, st.ReadyAt.Sub(s.epoch)
 	case st.Phase == StepRunning:
 		s.out.At = st.Started.Sub(s.epoch)
 	case st.Phase == StepScheduled:

@@ -67,7 +67,8 @@ type Config struct {
 	// They replace what definitions say about the same name. Default: no limits.
 	Queues, Services map[string]policy.QueueLimits
 	// Log is the log. Default: none.
-	Log *slog.Logger
+	Log      *slog.Logger
+	Observer Observer // zero: nobody is told
 	// generations counts how often the partitions of the process have forgotten their memory.
 	generations *atomic.Int64
 }
@@ -92,6 +93,7 @@ type StartRequest struct {
 	Actor, Reason      string        // who starts the run, and why
 	Labels             core.Labels   // what the run can be searched by
 	Queue              core.RunQueue // that it is started into; without a name: the definition's
+	Headers            core.Headers
 }
 
 // Conflict says what a start does if an open run has the same workflow id.

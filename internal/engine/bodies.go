@@ -61,6 +61,7 @@ type Head struct {
 	Updates                   []core.Update         // that were accepted, and the latest answers of the chain
 	Places                    map[string]core.Place // where branches have published values
 	Stop                      *core.Stop            // the body is asked to stop; nil: it is not
+	Headers                   core.Headers
 }
 
 // Step is a step as a body sees it.
@@ -89,6 +90,7 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
 			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
 			Stop: s.Stop, Updates: slices.Clone(s.Updates), Places: s.Places(),
+			Headers: s.Headers,
 		}
 		n.Steps = make([]Step, len(s.Steps))
 		for i := range s.Steps {

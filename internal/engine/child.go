@@ -102,6 +102,7 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
 		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing},
 		Queue:  queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
+		Headers: parent.state.Headers,
 	}, nil
 }
 
@@ -164,7 +165,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 	child := p.residents.create(id, w.kind)
 	err = p.advance(child, w.def, core.Start{
 		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
-		Parent: start.Parent, Actor: "parent", Queue: start.Queue, Within: start.Within,
+		Parent: start.Parent, Actor: "parent", Queue: start.Queue, Within: start.Within, Headers: start.Headers,
 	})
 	if err != nil {
 		delete(p.residents.runs, id)

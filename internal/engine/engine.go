@@ -320,7 +320,8 @@ type job struct {
 // result is the result of a job.
 type result struct {
 	job    job
-	pruned int // how many runs were removed
+	pruned int           // how many runs were removed
+	took   time.Duration // of an append
 	err    error
 }
 

@@ -140,7 +140,7 @@ func (p *plan) coreDefinition() *core.Definition {
 	return def
 }
 
-func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
+func (p *plan) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
 	return policy.Match{}
 }
 

@@ -230,7 +230,9 @@ func (l *loop) commit(done chan<- struct{}) {
 		r := result{job: work}
 		switch {
 		case work.batch != nil:
+			began := time.Now()
 			r.err = j.Append(l.e.ctx, work.batch)
+			r.took = time.Since(began)
 		case work.renew != 0:
 			_, r.err = j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
 		default:
@@ -257,6 +259,7 @@ func (l *loop) jobDone(r result) {
 			l.dispatch(now)
 		}
 		l.scheduleRenewal(now)
+		l.tellCommit(r)
 		l.p.Committed(now)
 	}
 }

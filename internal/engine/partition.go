@@ -51,6 +51,7 @@ func newPartition(cfg Config, defs *definitions) *Partition {
 	p := &Partition{cfg: cfg, defs: defs, tasks: newTasks(cfg.Matcher, cfg.Wake), audience: newAudience()}
 	p.messages.partitions = cfg.Journal.PartitionCount()
 	p.admissions = admissions{limiter: cfg.Matcher.limiter, client: p.tasks.client, loading: true}
+	p.pipeline.observes = cfg.Observer.Recorded != nil
 	p.pipeline.view.onPanic = func(r *run, err error) { _ = p.setAsideAfterPanic(r, err) }
 	p.forget()
 	return p
@@ -226,8 +227,11 @@ func (p *Partition) fire(r *run) {
 	if r.unrecovered {
 		p.recover(r)
 	}
-	before := r.state.Seq
+	before, due := r.state.Seq, r.wake
 	_ = p.advance(r, nil, core.Tick{})
+	if p.cfg.Observer.Fired != nil && r.state.Seq != before {
+		p.cfg.Observer.Fired(due, p.now)
+	}
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
 		// The run is due, but the tick changed nothing. Without a pause this would repeat without end.
 		p.cfg.Log.Error("a run is due, but nothing happens; trying again in a second",
@@ -285,6 +289,7 @@ func (p *Partition) Committed(now core.Time) {
 	for _, c := range b.calls {
 		c.answer()
 	}
+	p.tellObserver(b)
 	p.notifyReceivers(b)
 	p.audience.tellWatchers(b)
 	p.audience.tellWaiters(b)

@@ -19,6 +19,7 @@ type pipeline struct {
 	probing  bool          // the next cut returns a batch even if it is empty
 
 	encoded   func(core.RunID)           // a hook for tests, called after each entry that was encoded; else nil
+	observes  bool                       // an observer is told of records
 	stored    map[core.DefinitionID]bool // definitions that were sent to the journal
 	lastEntry core.Time                  // when the last entry was made
 	view      projection
@@ -43,11 +44,12 @@ type batch struct {
 	out             journal.Batch
 
 	// These wait until the batch is durable.
-	after   []effect
-	calls   []*Call
-	ended   []ended
-	watched []watched
-	freed   []*ticket // places of runs that have ended
+	after    []effect
+	calls    []*Call
+	ended    []ended
+	watched  []watched
+	freed    []*ticket // places of runs that have ended
+	observed []Observation
 
 	reports []report // if the batch fails, these reports of workers are applied again
 }
@@ -76,6 +78,7 @@ func (b *batch) reset() {
 	clear(b.ended)
 	clear(b.watched)
 	clear(b.freed)
+	clear(b.observed)
 	clear(b.reports)
 	clear(b.posted)
 	clear(b.view.Runs)
@@ -85,7 +88,7 @@ func (b *batch) reset() {
 	v := b.view
 	*b = batch{
 		blob: b.blob[:0], viewed: b.viewed[:0], after: b.after[:0], calls: b.calls[:0], ended: b.ended[:0],
-		watched: b.watched[:0], freed: b.freed[:0], reports: b.reports[:0],
+		watched: b.watched[:0], freed: b.freed[:0], observed: b.observed[:0], reports: b.reports[:0],
 		encodedMessages: b.encodedMessages[:0], posted: b.posted[:0], taken: b.taken[:0],
 		view: journal.View{Runs: v.Runs[:0], Steps: v.Steps[:0], Attempts: v.Attempts[:0], History: v.History[:0]},
 	}
@@ -118,13 +121,13 @@ type transition struct {
 // start of the next run, whose entry is put in as well; else next is nil. The error is a panic of the run's code. Then
 // the batch has neither entry.
 func (l *pipeline) add(t, next *transition, now core.Time) error {
-	start := len(l.open.blob)
+	start, observed := len(l.open.blob), len(l.open.observed)
 	middle, err := l.encode(t)
 	if err == nil && next != nil {
 		_, err = l.encode(next)
 	}
 	if err != nil {
-		l.open.blob = l.open.blob[:start]
+		l.open.blob, l.open.observed = l.open.blob[:start], l.open.observed[:observed]
 		return err
 	}
 	l.keep(t.run, start, middle, now)
@@ -139,12 +142,20 @@ func (l *pipeline) encode(t *transition) (end int, err error) {
 	defer catchPanic("its entry was encoded", nil, &err)
 	if e := &t.out.Entry; len(e.Records) > 0 {
 		l.open.blob = core.AppendEntry(l.open.blob, e)
-		t.run.rows.note(t.run.state, e)
+		t.run.rows.note(t.run.state, e, l.observing(t.run, e))
 		if l.encoded != nil {
 			l.encoded(e.Run)
 		}
 	}
 	return len(l.open.blob), nil
+}
+
+// observing returns what keeps the records of an entry for an observer; nil: there is none.
+func (l *pipeline) observing(r *run, e *core.Entry) func(core.Record, *attempt) {
+	if !l.observes {
+		return nil
+	}
+	return func(rec core.Record, row *attempt) { l.observe(r, e, rec, row) }
 }
 
 // keep counts an entry of a run that was put into the open batch. The run keeps the same bytes for its history in the

@@ -28,7 +28,7 @@ func Rows(id core.RunID, partition int, def *core.Definition, h journal.History)
 	r := &run{state: core.Restore(id, def, nil)}
 	for i := range h.Entries {
 		r.state.Fold(h.Entries[i])
-		r.rows.note(r.state, &h.Entries[i])
+		r.rows.note(r.state, &h.Entries[i], nil)
 	}
 	v.Runs = []journal.RunRow{r.row(partition, h.Applied)}
 	r.rows.moveTo(r.state, &v)
@@ -38,8 +38,12 @@ func Rows(id core.RunID, partition int, def *core.Definition, h journal.History)
 // manyAttempts is how many attempts there must be before an index is faster than a search.
 const manyAttempts = 16
 
-// note adds an entry that is already in the state s.
-func (w *rows) note(s *core.Run, e *core.Entry) {
+// note adds an entry that is already in the state s. tell, if it is not nil, is called with the records that observers
+// are told of, and with the row of an attempt.
+func (w *rows) note(s *core.Run, e *core.Entry, tell func(core.Record, *attempt)) {
+	if tell == nil {
+		tell = func(core.Record, *attempt) {}
+	}
 	for i, rec := range e.Records {
 		switch rec := rec.(type) {
 		case core.StepBegan:
@@ -62,11 +66,17 @@ func (w *rows) note(s *core.Run, e *core.Entry) {
 			}
 			if a := w.find(rec.Step); a != nil {
 				a.row.Started, a.row.Worker, a.changed = e.At, rec.Worker, true
+				tell(rec, a)
 			}
+		case core.AttemptHeld:
+			tell(rec, w.find(rec.Step))
+		case core.RunCreated, core.RunStarted, core.RunEnded:
+			tell(rec, nil)
 		case core.AttemptEnded:
 			w.touch(rec.Step)
 			if a := w.find(rec.Step); a != nil {
 				a.end(e.At, rec)
+				tell(rec, a)
 			}
 		case core.AttemptStopped:
 			w.touch(rec.Step)

@@ -43,7 +43,7 @@ func (r *run) id() core.RunID { return r.state.ID }
 func (r *run) fold(e *core.Entry) (err error) {
 	defer catchPanic("its history was folded", nil, &err)
 	r.state.Fold(*e)
-	r.rows.note(r.state, e)
+	r.rows.note(r.state, e, nil)
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 		Input: req.Input, At: req.At,
 		Execution: req.Execution, Run: req.Run, ExecutionAt: req.ExecutionAt, RunAt: req.RunAt,
 		Keep: req.Keep, Notify: req.Notify, Actor: req.Actor, Reason: req.Reason,
-		Labels: req.Labels, Queue: req.Queue,
+		Labels: req.Labels, Queue: req.Queue, Headers: req.Headers,
 	})
 	if err != nil {
 		delete(p.residents.runs, id)

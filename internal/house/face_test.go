@@ -10,7 +10,7 @@ import (
 
 // How many names users can see. What is exported is a promise; what is not needed outside stays inside.
 const (
-	exportedInRoot = 260
+	exportedInRoot = 200
 	exportedInAll  = 560
 )
 

@@ -19,10 +19,13 @@ var insideOnly = []string{"api", "body", "core", "engine", "node", "service", "w
 // those declarations; for programs that use Pawl the root has types of its own. Config.Journal needs no exception: its
 // type is internal/journal's, and a program gets its values from the packages below journal.
 var showsInside = map[string]string{
-	"flow":            "it compiles documents to what the core decides by; programs use package pawlflow",
-	"dialect/aether":  "the command says by it how a run is doing in that system's words",
-	"dialect/steep":   "the command says by it how a run is doing in that system's words",
-	"dialect/stevora": "the command says by it how a run is doing in that system's words",
+	"client":                        "the root makes its values from what an engine tells",
+	"flow":                          "it compiles documents to what the core decides by; programs use package pawlflow",
+	"dialect/aether":                "the command says by it how a run is doing in that system's words",
+	"dialect/steep":                 "the command says by it how a run is doing in that system's words",
+	"dialect/stevora":               "the command says by it how a run is doing in that system's words",
+	"dialect/temporal/temporalform": "the command says by it how a run is doing in that system's words",
+	"dialect/zart/zartform":         "the command says by it how a run is doing in that system's words",
 }
 
 // TestFaceTypes finds exported declarations of packages that users can import which show a type of the inside.

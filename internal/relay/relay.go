@@ -27,8 +27,9 @@ type Journal interface {
 // Setting is what the relay of an engine has to know.
 type Setting struct {
 	Table
-	MaxPayload int
-	Log        *slog.Logger
+	MaxPayload  int
+	Propagators any // a []pawl.Propagator
+	Log         *slog.Logger
 }
 
 // Relay delivers messages to an engine, a *pawl.Engine, until stop is called. stop returns when nothing is being
@@ -48,8 +49,8 @@ func Register(r Relay) {
 }
 
 // Begin begins to relay what a journal keeps for an engine, if it keeps any and a relay is registered. The context's
-// values are those of the deliveries. stop may be called more than once.
-func Begin(ctx context.Context, engine, journal any, maxPayload int, log *slog.Logger) (stop func()) {
+// values are those of the deliveries. The journal fills in the setting's table. stop may be called more than once.
+func Begin(ctx context.Context, engine, journal any, s Setting) (stop func()) {
 	registered.RLock()
 	r := registered.relay
 	registered.RUnlock()
@@ -57,6 +58,6 @@ func Begin(ctx context.Context, engine, journal any, maxPayload int, log *slog.L
 	if !ok || r == nil {
 		return func() {}
 	}
-	s := Setting{Table: j.Outbox(), MaxPayload: maxPayload, Log: log}
+	s.Table = j.Outbox()
 	return sync.OnceFunc(r(context.WithoutCancel(ctx), engine, s))
 }

@@ -52,9 +52,10 @@ type State struct {
 	Name     string            `json:"name"`
 	Workflow string            `json:"workflow"`
 	Input    json.RawMessage   `json:"input"`
-	Labels   map[string]string `json:"labels,omitempty"` // of the runs that it starts
-	Due      time.Time         `json:"due"`              // firings up to here are dealt with; zero: none
-	Previous string            `json:"previous"`         // the last run's workflow id; empty: none
+	Labels   map[string]string `json:"labels,omitempty"`  // of the runs that it starts
+	Headers  map[string]string `json:"headers,omitempty"` // of these runs, too
+	Due      time.Time         `json:"due"`               // firings up to here are dealt with; zero: none
+	Previous string            `json:"previous"`          // the last run's workflow id; empty: none
 	Notified bool              `json:"notified,omitempty"`
 	Last     time.Time         `json:"last,omitzero"`   // the last firing that started a run
 	Paused   time.Time         `json:"paused,omitzero"` // since then; zero: it is not
@@ -90,9 +91,10 @@ const (
 type Change struct {
 	Op       string            `json:"op"`
 	Spec     *Spec             `json:"spec,omitempty"`     // Update
-	Workflow string            `json:"workflow,omitempty"` // Update; empty: it stays, with its input and labels
+	Workflow string            `json:"workflow,omitempty"` // Update; empty: it, its input, labels and headers stay
 	Input    json.RawMessage   `json:"input,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
+	Headers  map[string]string `json:"headers,omitempty"`
 	Run      string            `json:"run,omitempty"`   // Trigger, Backfill: the workflow id of the run to start
 	From     time.Time         `json:"from,omitzero"`   // Backfill
 	Before   time.Time         `json:"before,omitzero"` // Backfill
@@ -200,7 +202,7 @@ func (s *State) Apply(c *Change, t *Timetable, now time.Time) {
 			s.Spec, s.Due = *c.Spec, now
 		}
 		if c.Workflow != "" {
-			s.Workflow, s.Input, s.Labels = c.Workflow, c.Input, c.Labels
+			s.Workflow, s.Input, s.Labels, s.Headers = c.Workflow, c.Input, c.Labels, c.Headers
 		}
 	case Pause:
 		if s.Paused.IsZero() {

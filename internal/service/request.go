@@ -49,6 +49,9 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	if req.Labels, err = core.MakeLabels(r.Labels); err != nil {
 		return engine.StartRequest{}, invalid(err, "%v", err)
 	}
+	if req.Headers, err = core.MakeHeaders(r.Headers); err != nil {
+		return engine.StartRequest{}, invalid(err, "%v", err)
+	}
 	if r.UseExisting {
 		req.OnConflict = engine.ConflictUse
 	}

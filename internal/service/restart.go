@@ -53,7 +53,7 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	if req.Reason == "" {
 		req.Reason = "as run " + run.ID.String()
 	}
-	req.Labels = run.Labels
+	req.Labels, req.Headers = run.Labels, run.Headers
 	if run.Admission != nil {
 		req.Queue = run.Admission.Queue
 	}

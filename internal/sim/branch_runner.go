@@ -24,7 +24,9 @@ type branchRunner struct {
 
 // body executes the program as the body of a run.
 func (p *program) body(t *body.Thread, renamed bool) {
-	pl := &branchRunner{Thread: t, begun: map[string]*body.Result{}, renamed: renamed}
+	pl := &branchRunner{
+		Thread: t, begun: map[string]*body.Result{}, renamed: renamed, seen: hashHeaders(t.Head().Headers),
+	}
 	at := pl.do(p.main)
 	if at == fails {
 		pl.Thread = t.Detached()

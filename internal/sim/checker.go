@@ -3,8 +3,10 @@ package sim
 import (
 	"hash"
 	"hash/fnv"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -221,6 +223,48 @@ func (ch *checker) anyOpen() core.RunID {
 	return core.RunID{}
 }
 
+// checkObserved checks what an observer is told: it is in the journal, with the same instants.
+func (ch *checker) checkObserved(o *engine.Observation) {
+	a := ch.accounts[o.ID]
+	if a == nil {
+		ch.u.violate(Acknowledged, o.ID, "an observer is told of %s, and the journal has nothing of the run",
+			recordText(o.Record))
+		return
+	}
+	if o.Run.Headers != a.model.headers {
+		ch.u.violate(Recorded, o.ID, "an observer is told of the headers %q, the run has %q", o.Run.Headers,
+			a.model.headers)
+	}
+	switch rec := o.Record.(type) {
+	case core.RunEnded:
+		if !slices.Contains(a.model.ends, rec.Phase) {
+			ch.u.violate(Acknowledged, o.ID, "an observer is told that the run is %s, which is not in the journal",
+				rec.Phase)
+		}
+	case core.AttemptStarted:
+		ch.checkObservedAttempt(a, o, rec.Step)
+	case core.AttemptEnded:
+		ch.checkObservedAttempt(a, o, rec.Step)
+	default:
+	}
+}
+
+func (ch *checker) checkObservedAttempt(a *account, o *engine.Observation, step core.StepID) {
+	n, row := o.Attempt.Attempt, o.Attempt
+	if int(step) >= len(a.model.steps) || n < 1 || n > len(a.model.steps[step].attempts) {
+		ch.u.violate(Acknowledged, a.id, "an observer is told of attempt %d of step %d, which is not in the journal",
+			n, step)
+		return
+	}
+	// Its end may be in the journal already when its start is told.
+	at := a.model.steps[step].attempts[n-1]
+	if row.ReadyAt != at.ready || row.Started != at.started || row.Ended != 0 && row.Ended != at.ended {
+		ch.u.violate(Recorded, a.id, "an observer is told of attempt %d of step %d with the instants %s, %s and %s, "+
+			"the journal has %s, %s and %s", n, step, offset(row.ReadyAt), offset(row.Started), offset(row.Ended),
+			offset(at.ready), offset(at.started), offset(at.ended))
+	}
+}
+
 // checkDispatch checks an attempt that a worker gets: its start must be durable, and it must be the live attempt.
 func (ch *checker) checkDispatch(n *node, t core.Task) {
 	a := ch.accounts[t.Token.Run]
@@ -228,6 +272,10 @@ func (ch *checker) checkDispatch(n *node, t core.Task) {
 		ch.u.violate(Acknowledged, t.Token.Run, "a worker gets attempt %s, and the journal has nothing of it",
 			tokenText(t.Token))
 		return
+	}
+	if t.Headers != a.model.headers {
+		ch.u.violate(Recorded, a.id, "a worker gets attempt %s with the headers %q, its run has %q",
+			tokenText(t.Token), t.Headers, a.model.headers)
 	}
 	s := &a.model.steps[t.Token.Step]
 	if t.Token.Attempt > s.attempt || (t.Token.Attempt == s.attempt && !s.began) {

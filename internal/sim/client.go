@@ -111,7 +111,7 @@ func (c *clients) repeatStart(r *request) {
 		return
 	}
 	next := &request{call: &engine.Call{Op: engine.CallStart, Start: r.call.Start}, mark: c.mark(), tries: r.tries}
-	next.call.Start.Reason = next.mark
+	next.call.Start.Reason, next.call.Start.Headers = next.mark, headersOfStart(next.mark)
 	c.u.after(c.u.span(time.Millisecond, time.Minute), "a client starts a run again", func() { c.send(next) })
 }
 
@@ -136,7 +136,7 @@ func (c *clients) startSomeRun() {
 	r := &request{mark: c.mark()}
 	s := engine.StartRequest{
 		Definition: w.source, Input: fmt.Appendf(nil, `{"n":%d,"list":[%s]}`, u.IntN(8), list(u.IntN(7))),
-		Reason: r.mark, Actor: "client",
+		Reason: r.mark, Actor: "client", Headers: headersOfStart(r.mark),
 	}
 	if n%3 == 0 {
 		s.Labels = core.Labels(fmt.Sprintf("n=%d\nstart=client", n%4))

@@ -84,6 +84,7 @@ type serviceModel struct {
 
 type serviceStart struct {
 	at    core.Time
+	told  core.Time // in the journal, if the clock has gone back since
 	key   string
 	retry bool
 	moved bool // it is not known when exactly
@@ -163,7 +164,7 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 	m.running[tok] = true
 	if now := ch.u.clock(); s.at > now {
 		// The clock went back, or an earlier process had its clock ahead: a run's instants never run backwards.
-		s.at, s.moved = now, true
+		s.at, s.told, s.moved = now, s.at, true
 	}
 	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {
@@ -286,7 +287,7 @@ func (ch *checker) freed(n *node, s *stepModel) bool {
 	}
 	longest := max(m.limits.Rate.Per, m.limits.KeyRate.Per, m.limits.Retries.Per)
 	for _, start := range m.starts {
-		if start.at.Add(longest) > now {
+		if max(start.at, start.told).Add(longest) > now {
 			return true
 		}
 	}

@@ -33,6 +33,7 @@ type runModel struct {
 	labels             map[string]string
 	startLabels        map[string]string
 	labelChanges       []labelChangeModel // in order
+	headers            core.Headers
 
 	// The rest is about the current entry.
 	at         core.Time
@@ -192,6 +193,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.joinChain(rec.Chain)
 	m.createLabels(rec)
 	m.createInQueue(rec)
+	m.createHeaders(rec)
 	parent := m.ch.accounts[rec.Parent.Run]
 	if rec.Parent.Run == (core.RunID{}) || rec.Chain.Previous != (core.RunID{}) {
 		return

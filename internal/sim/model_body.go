@@ -55,7 +55,7 @@ func (m *bodyModel) checkClose(a *account, e core.Entry) {
 		default:
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input, m.stop)
+	w := m.program.walkThrough(kn, a, m.stop)
 	for _, cmd := range w.decided {
 		c, ok := cmd.(core.Close)
 		if ok && m.stop != nil {
@@ -109,7 +109,7 @@ func (m *bodyModel) replay(a *account) *walk {
 			steps = append(steps, kn.steps[s.Spec.Name])
 		}
 	}
-	w := m.program.walkThrough(kn, a.state.Input, m.stop)
+	w := m.program.walkThrough(kn, a, m.stop)
 	m.remains = w.remains
 	if w.changed != "" {
 		m.u.violate(Decided, a.id, "%s", w.changed)

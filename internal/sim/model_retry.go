@@ -131,7 +131,7 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 // since returns, for each step that the program has decided, the failed steps that it had seen by then.
 func (m *bodyModel) since(a *account) map[core.StepID]set {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
-	m.program.walkThrough(kn, a.state.Input, m.stop)
+	m.program.walkThrough(kn, a, m.stop)
 	out := map[core.StepID]set{}
 	for i := range a.state.Steps {
 		if s := &a.state.Steps[i]; !s.Dropped && !s.Spec.Hook {

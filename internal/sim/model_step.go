@@ -222,7 +222,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if f != nil && f.Kind == policy.KindLost {
 		s.counted--
 	}
-	if s.kind == core.KindChild && f != nil && f.Kind == policy.KindCancelled && m.cancelled {
+	if s.kind == core.KindChild && !rec.Stopping && f != nil && f.Kind == policy.KindCancelled && m.cancelled {
 		if child := m.ch.openEnd(s.last); child != nil && child.state.Parent.Close == core.ChildAbandon {
 			s.last = core.RunID{} // it goes on alone
 		}

@@ -39,6 +39,9 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 		{"the body of a run that is opened again gets no news", Options{Bodies: func(b engine.Bodies) engine.Bodies {
 			return &lossyBodies{Bodies: b}
 		}}, []Invariant{NoHang, Liveness}},
+		{"a body does not know the headers of its run", Options{Bodies: func(b engine.Bodies) engine.Bodies {
+			return headlessBodies{b}
+		}}, []Invariant{Decided}},
 		{"a news message is lost", Options{Bodies: func(b engine.Bodies) engine.Bodies {
 			return &lossyBodies{Bodies: b, misses: 20}
 		}}, []Invariant{NoHang}},
@@ -79,6 +82,18 @@ func TestChecksFindMistakesOfBodies(t *testing.T) {
 			expectViolation(t, m.opt, m.see)
 		})
 	}
+}
+
+// headlessBodies does not tell bodies the headers of their runs.
+type headlessBodies struct{ engine.Bodies }
+
+func (b headlessBodies) Consult(n engine.News) {
+	if n.Head != nil {
+		head := *n.Head
+		head.Headers = ""
+		n.Head = &head
+	}
+	b.Bodies.Consult(n)
 }
 
 // untilRefused gives the engine a body's inputs one by one. It stops at the first one that is refused.

@@ -121,6 +121,18 @@ func TestChecksFindMistakes(t *testing.T) {
 				e.Records[0] = created
 			}
 		}), []Invariant{Recorded}},
+		{"headers are left behind in their chain", changeEntries(func(e *core.Entry) {
+			if created, ok := e.Records[0].(core.RunCreated); ok && created.Chain.Previous != (core.RunID{}) {
+				created.Headers = ""
+				e.Records[0] = created
+			}
+		}), []Invariant{Recorded}},
+		{"a child run does not have the headers of its parent", changeEntries(func(e *core.Entry) {
+			if created, ok := e.Records[0].(core.RunCreated); ok && created.Parent.Run != (core.RunID{}) {
+				created.Headers = ""
+				e.Records[0] = created
+			}
+		}), []Invariant{Recorded}},
 		{"a body's change of a label is lost", changeEntries(func(e *core.Entry) {
 			for i, rec := range e.Records {
 				if mark, ok := rec.(core.StepOmitted); ok && mark.Labels != "" {

@@ -268,7 +268,7 @@ func (p *program) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.
 }
 
 // Match implements core.Decider. A program's steps have no expressions.
-func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, core.Time) policy.Match {
+func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) policy.Match {
 	return policy.Match{}
 }
 

@@ -103,13 +103,13 @@ func (s set) with(others ...set) set {
 	return out
 }
 
-// walkThrough walks through the program. If the program ends, the walk decides to close the run.
-func (p *program) walkThrough(kn *knowledge, input []byte, stop *stopModel) *walk {
+// walkThrough walks through the program of a run. If the program ends, the walk decides to close the run.
+func (p *program) walkThrough(kn *knowledge, a *account, stop *stopModel) *walk {
 	w := &walk{knowledge: kn, followed: map[string]int{}, stop: stop}
 	w.talk = talk{values: map[string]bool{}, answers: map[string]string{}}
-	root := &branchWalk{begun: map[string]*known{}}
+	root := &branchWalk{begun: map[string]*known{}, seen: hashHeaders(a.model.headers)}
 	if at := w.whole(root, p); at != waits {
-		c := p.close(at, root.seen, input)
+		c := p.close(at, root.seen, a.state.Input)
 		c.From = root.from
 		w.decided = append(w.decided, c)
 	}

@@ -21,6 +21,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	out := &api.Run{
 		RunSummary: t.summary(),
 		Input:      t.input.of(r.Input), Output: t.output.of(r.Output),
+		Headers:   r.Headers.Map(),
 		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At),
 		Deadlines: t.deadlines(), Binding: t.runBinding(),
 		StartAt: api.Time(r.StartAt), StartedAt: api.Time(r.StartedAt), PausedAt: api.Time(r.PausedAt),

@@ -70,8 +70,8 @@ type ExecPayload struct {
 // A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
 // {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
 // the attempt, whatever the exit code. The last such line counts. Every field except failed is optional. The kind of
-// the failure is failed, or error if there is a retryAfter; "kind" overrides it. Without failed the line only adds to
-// the failure of a process that exits with a code other than 0.
+// the failure is failed, or error if there is a retryAfter; "kind" (error, failed or timeout) overrides it. Without
+// failed the line only adds to the failure of a process that exits with a code other than 0.
 //
 // # How an attempt ends
 //

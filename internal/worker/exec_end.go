@@ -91,6 +91,8 @@ func (o *ownFailure) apply(f *policy.Failure, code int) *policy.Failure {
 		f.Kind = policy.KindError
 	case "failed":
 		f.Kind = policy.KindFailed
+	case "timeout":
+		f.Kind = policy.KindTimeout // something that the process waited for; no limit of the step has expired
 	}
 	if o.Type != "" {
 		f.Type = o.Type

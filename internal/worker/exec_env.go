@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,8 +19,12 @@ import (
 // does not pass on its own ones.
 var attemptVariables = []string{
 	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
-	"PAWL_OUTPUT", "PAWL_OWNER",
+	"PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
 }
+
+// traceHeaders are the headers of a run that its processes get as variables in the form that OpenTelemetry knows:
+// TRACEPARENT, TRACESTATE. They replace the worker's own, and a step's env may replace them.
+var traceHeaders = []string{"traceparent", "tracestate"}
 
 // defaultPath is the PATH for a process that has none.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
@@ -40,6 +45,12 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 			env = append(env, entry)
 		}
 	}
+	headers := t.Headers.Map()
+	for _, name := range traceHeaders {
+		if value := headers[name]; value != "" {
+			env = append(env, strings.ToUpper(name)+"="+value)
+		}
+	}
 	names := make([]string, 0, len(p.Env))
 	for name := range p.Env {
 		if !slices.Contains(attemptVariables, name) {
@@ -54,6 +65,9 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
 	if left, ok := Remaining(ctx); ok {
 		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
+	}
+	if text, err := json.Marshal(headers); err == nil && len(headers) > 0 {
+		env = append(env, "PAWL_HEADERS="+string(text))
 	}
 	if t.Details != nil {
 		env = append(env, "PAWL_LAST_HEARTBEAT="+string(t.Details))

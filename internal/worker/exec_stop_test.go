@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -207,6 +208,38 @@ func TestExecThroughThePool(t *testing.T) {
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExecPassesHeaders: a process gets the headers of its run, and the trace among them as other tools expect it.
+func TestExecPassesHeaders(t *testing.T) {
+	const run, own, worker = "00-11111111111111111111111111111111-1111111111111111-01", "00-22", "00-33"
+	t.Setenv("TRACEPARENT", worker)
+	t.Setenv("PAWL_HEADERS", "the outer worker's")
+	script := `echo "$TRACEPARENT $TRACESTATE $PAWL_HEADERS"`
+	for _, test := range []struct {
+		env     map[string]string
+		headers core.Headers
+		want    string
+	}{
+		{nil, "", worker + "  "},
+		{nil, "tenant=acme", worker + `  {"tenant":"acme"}`},
+		{
+			nil, "traceparent=" + run + "\ntracestate=a=1",
+			run + ` a=1 {"traceparent":"` + run + `","tracestate":"a=1"}`,
+		},
+		{map[string]string{"TRACEPARENT": own}, "traceparent=" + run, own + `  {"traceparent":"` + run + `"}`},
+	} {
+		task := shellTask(t, script, map[string]any{"env": test.env})
+		task.Headers = test.headers
+		res := begin(t, ExecConfig{}, task).wait(t)
+		var got string
+		if err := json.Unmarshal([]byte(workertest.Field(t, res.Output, "stdout")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got != test.want+"\n" {
+			t.Errorf("headers %q: %q, want %q", test.headers, got, test.want)
+		}
 	}
 }
 

@@ -138,6 +138,13 @@ func TestExecFailures(t *testing.T) {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"5s"}}'; exit 1`),
 			policy.KindError, "failed", 1, "exit code 1",
 		},
+		"its own timeout": {
+			shellOf(`echo '{"pawl":{"failed":true,"kind":"timeout","message":"no answer"}}'; exit 1`),
+			policy.KindTimeout, "failed", 1, "no answer",
+		},
+		"its own timeout by its exit code": {
+			shellOf(`echo '{"pawl":{"kind":"timeout"}}'; exit 4`), policy.KindTimeout, "exit", 4, "exit code 4",
+		},
 		"its own words with a bad delay": {
 			shellOf(`echo '{"pawl":{"failed":true,"retryAfter":"soon"}}'`),
 			policy.KindError, "failed", 0, "retryAfter was ignored",

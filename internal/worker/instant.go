@@ -119,9 +119,9 @@ func (Fail) Do(t core.Task) Result {
 	switch f.Kind {
 	case 0:
 		f.Kind = policy.KindFailed
-	case policy.KindError, policy.KindFailed:
+	case policy.KindError, policy.KindFailed, policy.KindTimeout:
 	default:
-		return BadPayload("fail", fmt.Errorf("a step cannot choose the kind %s; use error or failed", f.Kind))
+		return BadPayload("fail", fmt.Errorf("a step cannot choose the kind %s; use error, failed or timeout", f.Kind))
 	}
 	return Result{Failure: f}
 }

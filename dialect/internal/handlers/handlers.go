@@ -25,10 +25,15 @@ type Handler struct {
 	// Flow is the name of what the handler runs as a flow; Wait says that it waits for an event.
 	Flow string
 	Wait bool
-	Pos  tree.Pos
+	// Suspends says that what the handler runs may answer that the task waits for an event.
+	Suspends bool
+	Pos      tree.Pos
 }
 
-// Read reads the file. kinds are further ones that the system allows: flow, wait.
+// suspends is the key of a handler whose answer may be that its task waits. It stands beside what the handler runs.
+const suspends = "suspends"
+
+// Read reads the file. kinds are further ones that the system allows: flow, wait; and suspends, which is none.
 func Read(f *form.File, kinds ...string) map[string]*Handler {
 	out := map[string]*Handler{}
 	root := f.Root()
@@ -50,11 +55,17 @@ func Read(f *form.File, kinds ...string) map[string]*Handler {
 			}
 			continue
 		}
-		if len(v.Fields()) != 1 {
+		does := slices.DeleteFunc(v.Fields(), func(f tree.Field) bool { return f.Name == suspends })
+		if len(does) != 1 {
 			f.Fail(field.Pos, "", "handler %q is one of exec, http and task", field.Name)
 			continue
 		}
-		h := &Handler{kind: v.Fields()[0].Name, value: v.Fields()[0].Value, file: f, Pos: field.Pos}
+		h := &Handler{
+			kind: does[0].Name, value: does[0].Value, file: f, Pos: field.Pos, Suspends: f.Bool(v, suspends),
+		}
+		if h.Suspends && (h.kind == "flow" || h.kind == "wait") {
+			f.Fail(v.Key(suspends), "", "suspends belongs to a handler that runs something, not to %s", h.kind)
+		}
 		h.check(v)
 		out[field.Name] = h
 	}
@@ -139,9 +150,13 @@ func plain(v tree.Value) tree.Value {
 
 // Output gives the expression of what a step with the handler returned; nil where it did not come to that.
 func (h *Handler) Output(step string) string {
-	out := "steps[" + form.Expr(step) + "].output"
+	return h.Returned("steps[" + form.Expr(step) + "].output")
+}
+
+// Returned gives the expression of what the handler returned, of one for the output of its attempt.
+func (h *Handler) Returned(output string) string {
 	if h.kind == "http" {
-		return out + "?.json"
+		return output + "?.json"
 	}
-	return out
+	return output
 }

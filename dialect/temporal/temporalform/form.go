@@ -73,7 +73,7 @@ func readPriority(v any) (*int32, []flow.Note, error) {
 		{"fairnessWeight", "attempts of one priority are taken in the order in which they became ready"},
 	}
 	const usual = 3
-	f := decode.Read(v, append(fair.keys(), "priorityKey")...)
+	f := decode.Read(numbers(v, "priorityKey"), append(fair.keys(), "priorityKey")...)
 	key := f.Int("priorityKey", usual, 0, 1000)
 	if key == 0 {
 		key = usual

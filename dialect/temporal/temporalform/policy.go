@@ -2,8 +2,11 @@ package temporalform
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +75,7 @@ func readLimit(f *decode.Fields, key string, retry bool, outer *policy.Limit) *p
 // readRetry retries without end unless told otherwise; zero stands for a field's default. never are the timeouts
 // that the policy lists as not retryable. Where there is one attempt only, what the others say is not looked at.
 func readRetry(v any) (r *policy.Retry, never []string, err error) {
+	v = numbers(v, "maximumAttempts", "backoffCoefficient")
 	f := decode.Read(v, "initialInterval", "backoffCoefficient", "maximumInterval", "maximumAttempts",
 		"nonRetryableErrorTypes")
 	r = policy.DefaultRetry()
@@ -128,6 +132,29 @@ func delays(f *decode.Fields, r *policy.Retry) {
 		r.MaxInterval = 100 * r.InitialInterval // where some delay would be longer
 	}
 }
+
+// numbers returns the mapping v in which the texts of the named fields are numbers, where they are JSON's: the JSON of
+// its protocol may have a number as a text, as in "100". Any other text stays as it is, and is refused later.
+func numbers(v any, keys ...string) any {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	read := maps.Clone(fields)
+	for _, key := range keys {
+		text, ok := read[key].(string)
+		if !ok || !jsonNumber.MatchString(text) {
+			continue
+		}
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			read[key] = n
+		}
+	}
+	return read
+}
+
+// jsonNumber matches a number as JSON writes it, and nothing else that Go would read as one, such as 1_000 and Inf.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
 
 // readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), and a number of
 // milliseconds; absent is zero.

@@ -15,7 +15,7 @@ func TestPolicy(t *testing.T) {
 	policytest.Run(t, "testdata/policy", func(v any) (policy.Policy, error) {
 		p, err := Policy(v)
 		for _, finding := range policy.Lint(&p, 0) {
-			if finding.Code == policy.LintLimitNeverFires {
+			if finding.Code == "limit-never-fires" {
 				t.Errorf("%v: %s", v, finding.Message)
 			}
 		}

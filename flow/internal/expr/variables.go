@@ -61,6 +61,7 @@ type Failure struct {
 	Details any      `expr:"details"`
 	Limit   string   `expr:"limit"`
 	Cause   *Failure `expr:"cause"`
+	Output  any      `expr:"output"` // in a retry condition: what the attempt returned although it failed
 }
 
 // Run is the run as expressions see it.
@@ -92,6 +93,9 @@ func (f *Failure) Fields() map[string]any {
 	}
 	if f.Cause != nil {
 		out["cause"] = f.Cause
+	}
+	if f.Output != nil {
+		out["output"] = f.Output
 	}
 	return out
 }

@@ -31,6 +31,7 @@ func New(b Bundle) (*Flow, error) {
 		return nil, err
 	}
 	b.Flow.Origins.apply(doc, def)
+	doc.Place = b.Flow.Places[""]
 	for s := range doc.AllSteps() {
 		s.Place = b.Flow.Places[s.Name]
 	}
@@ -58,5 +59,7 @@ func Of(doc *flow.Document) (*Flow, error) {
 			return f, nil
 		}
 	}
-	return New(Bundle{Flow: Source{File: doc.Name + ".yaml", Text: string(text)}})
+	return New(Bundle{Flow: Source{
+		File: doc.Name + ".yaml", Text: string(text), Origins: OriginsOf(doc), Places: PlacesOf(doc),
+	}})
 }

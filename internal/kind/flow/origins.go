@@ -6,35 +6,53 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Origins are the places that the limits of a flow come from, by step and limit; those of the run stand under the
-// step "". A flow that was made of another system's document has them, so that its limits are explained by that
-// document and not by a line of a file that nobody wrote.
+// Origins are the places that the limits and the retry policies of a flow come from, by step and limit; those of the
+// run stand under the step "". A flow that was made of another system's document has them, so that its limits are
+// explained by that document and not by a line of a file that nobody wrote.
 type Origins map[string]map[string]string
 
-// OriginsOf returns the places of a document's limits.
+// originRetry is where the place of a retry policy stands, beside those of limits.
+const originRetry = "retry"
+
+// OriginsOf returns the places of a document's limits and retry policies.
 func OriginsOf(doc *flow.Document) Origins {
 	o := Origins{}
-	add := func(step, limit string, l *policy.Limit) {
-		if l == nil || l.Origin == "" {
+	add := func(step, limit, origin string) {
+		if origin == "" {
 			return
 		}
 		if o[step] == nil {
 			o[step] = map[string]string{}
 		}
-		o[step][limit] = l.Origin
+		o[step][limit] = origin
 	}
-	add("", "run", doc.Limits.Run)
+	if l := doc.Limits.Run; l != nil {
+		add("", "run", l.Origin)
+	}
 	for s := range doc.AllSteps() {
 		for _, kind := range policy.StepLimits {
-			add(s.Name, kind.String(), s.Policy.Get(kind))
+			if l := s.Policy.Get(kind); l != nil {
+				add(s.Name, kind.String(), l.Origin)
+			}
+		}
+		switch r := s.Policy.Retry; {
+		case r == nil:
+		case r.Origin != "":
+			add(s.Name, originRetry, r.Origin)
+		default:
+			add(s.Name, originRetry, s.Place)
 		}
 	}
 	return o
 }
 
-// PlacesOf returns where a document's steps stand in the document of another system that it was made of.
+// PlacesOf returns where a document's steps stand in the document of another system that it was made of. Where the
+// flow itself stands is under the step "".
 func PlacesOf(doc *flow.Document) map[string]string {
 	places := map[string]string{}
+	if doc.Place != "" {
+		places[""] = doc.Place
+	}
 	for s := range doc.AllSteps() {
 		if s.Place != "" {
 			places[s.Name] = s.Place
@@ -52,6 +70,11 @@ func (o Origins) apply(doc *flow.Document, def *core.Definition) {
 	for _, spec := range def.Specs {
 		for _, kind := range policy.StepLimits {
 			spec.Policy.Set(kind, o.limit(spec.Name, kind.String(), spec.Policy.Get(kind)))
+		}
+		if place := o[spec.Name][originRetry]; place != "" && spec.Policy.Retry != nil {
+			retry := *spec.Policy.Retry
+			retry.Origin = place
+			spec.Policy.Retry = &retry
 		}
 	}
 }

@@ -184,8 +184,8 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 	return req, nil
 }
 
-// setAttemptHeaders sets the headers that describe the attempt, except those that the payload has set. The ids of the
-// trace are hashes, so that all attempts of a step share one trace.
+// setAttemptHeaders sets the headers that describe the attempt, except those that the payload has set. The trace is
+// that of the run's headers. Without one its ids are hashes, so that all attempts of a step share one trace.
 func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	key := worker.IdempotencyKey(t.Token)
 	attempt := strconv.Itoa(t.Token.Attempt)
@@ -198,6 +198,12 @@ func setAttemptHeaders(ctx context.Context, req *http.Request, t core.Task) {
 	}
 	set("Idempotency-Key", key)
 	set("Pawl-Attempt", attempt)
+	if headers := t.Headers.Map(); headers["traceparent"] != "" && req.Header.Get("Traceparent") == "" {
+		set("Traceparent", headers["traceparent"])
+		if headers["tracestate"] != "" {
+			set("Tracestate", headers["tracestate"])
+		}
+	}
 	set("Traceparent", "00-"+hex.EncodeToString(trace[:16])+"-"+hex.EncodeToString(span[:8])+"-01")
 	set("User-Agent", "pawl")
 	if left, ok := worker.Remaining(ctx); ok {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,6 +94,25 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 	a, b := first.Header.Get("Traceparent"), second.Header.Get("Traceparent")
 	if len(a) != 55 || a[:36] != b[:36] || a == b {
 		t.Errorf("traceparent %s, then %s", a, b)
+	}
+}
+
+// TestHTTPPassesTheTraceOn: the trace of the run's headers goes with the request, unless the step has one of its own.
+func TestHTTPPassesTheTraceOn(t *testing.T) {
+	var got []string
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Traceparent")+" "+r.Header.Get("Tracestate"))
+	})
+	h := newTestHTTP(t)
+	for _, own := range []map[string]string{nil, {"traceparent": "00-own"}} {
+		task := httpTask(t, map[string]any{"url": s.URL, "headers": own})
+		task.Headers = "tenant=acme\ntraceparent=00-run\ntracestate=a=1"
+		if res := h.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil {
+			t.Fatal(res.Failure)
+		}
+	}
+	if want := []string{"00-run a=1", "00-own "}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
 	}
 }
 

@@ -188,7 +188,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 		line = append(line, d.status(r, s)...)
 	}
 	if s.Dialect != nil {
-		line = line.Add(screen.Dim, strings.TrimRight("  "+s.Dialect.Status, " "))
+		line = line.Add(screen.Dim, strings.TrimRight("  "+s.Dialect.Status+" "+s.Dialect.Message, " "))
 	}
 	d.add(head, line)
 	for i := range s.Attempts {

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// AttemptInfo describes the attempt that a step's function runs in.
+type AttemptInfo struct {
+	RunID    string
+	Workflow string
+	Step     string
+	Attempt  int // see [pawl.AttemptNumber]
+	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
+	IdempotencyKey string
+	Headers        map[string]string // of the run; see pawl.Headers
+}
+
+// RunInfo describes the run of a body.
+type RunInfo struct {
+	ID         string
+	Workflow   string
+	WorkflowID string // chosen at the start; empty: none
+	ParentID   string // of a child run
+	FirstID    string // the first run of the chain
+	Attempt    int    // of the run retry policy, from 1
+	StartedAt  time.Time
+	Deadline   time.Time // when it times out; zero: never
+	Headers    map[string]string
+}
+
+// RunObservation is a run that something is told of.
+type RunObservation struct {
+	RunInfo
+	Phase   Phase     // that it ended in
+	EndedAt time.Time // zero: it has not ended
+	// Failure is why it did not succeed. With another codec than [pawl.JSON] it is as it was recorded: kind, type and
+	// code are there, and what the program said is encoded.
+	Failure *policy.Failure
+	Err     error // of BodyStopped
+}
+
+// AttemptObservation is an attempt that something is told of.
+type AttemptObservation struct {
+	AttemptInfo           // Attempt counts all of them here, lost ones included
+	Child          bool   // the attempt is a child run
+	Queue, Service string // empty: none
+	Worker         string
+	ReadyAt        time.Time       // since then it waited for a worker
+	StartedAt      time.Time       // zero: it waits
+	EndedAt        time.Time       // zero: it has not ended
+	Failure        *policy.Failure // nil: it succeeded, or has not ended; as that of a RunObservation
+	Retry          bool            // another attempt follows
+	NextAt         time.Time       // when it does
+	// Held is the kind of limit that holds the attempt: concurrency, rate, per_key, key_rate, retries or breaker;
+	// empty: none does any more. HeldBy is the queue or service that has the limit.
+	Held, HeldBy string
+	HeldUntil    time.Time // at least; zero: not known
+}

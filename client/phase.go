@@ -1,0 +1,29 @@
+package client
+
+import "github.com/pawl-dev/pawl/internal/api"
+
+// Phase is where a run or a step is in its life. A constant text such as "waiting" can be used as one.
+type Phase string
+
+// The phases. A run is pending, running, waiting or paused until it ends; a step is pending, scheduled, running,
+// backing off or suspended until it ends. Why a step was not tried again is a [policy.Reason], which of its limits
+// ended it a [policy.LimitKind].
+const (
+	PhasePending    Phase = "pending"     // it has not begun: a run's start is delayed
+	PhaseScheduled  Phase = "scheduled"   // a step's attempt waits for a worker
+	PhaseRunning    Phase = "running"     // a step's attempt runs; a run does something
+	PhaseWaiting    Phase = "waiting"     // of a run: all open steps back off, sleep or wait
+	PhaseBackingOff Phase = "backing_off" // of a step: it waits for its next attempt
+	PhaseSuspended  Phase = "suspended"   // of a step: it sleeps, or waits for an event or a child run
+	PhasePaused     Phase = "paused"      // of a run
+	PhaseSucceeded  Phase = "succeeded"
+	PhaseFailed     Phase = "failed"
+	PhaseTimedOut   Phase = "timed_out"
+	PhaseCancelled  Phase = "cancelled"
+	PhaseTerminated Phase = "terminated" // of a run
+	PhaseContinued  Phase = "continued"  // of a run: the next one of its chain goes on
+	PhaseSkipped    Phase = "skipped"    // of a step
+)
+
+// Closed reports whether the run or the step has ended.
+func (p Phase) Closed() bool { return api.RunPhase(p).Closed() && api.StepPhase(p).Closed() }

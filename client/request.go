@@ -1,0 +1,50 @@
+package client
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// StartRequest starts a run.
+type StartRequest struct {
+	Workflow      string
+	ID            string // workflow id; empty: the run's own
+	Key           string // idempotency key, of this workflow
+	Input         []byte // encoded
+	UseExisting   bool
+	At            time.Time // zero: now
+	Deadline      time.Time // of the chain; zero: what the workflow says
+	Actor, Reason string
+	Labels        map[string]string // what the run can be searched by
+	Queue         string            // that it is started into; empty: the workflow's; see pawl.InQueue
+	QueueKey      string
+	Priority      int32
+	Headers       map[string]string // what goes along with the run; see pawl.Headers
+
+	// For a restart: the steps to run again, or the one to run again from; see pawl.RerunSteps and pawl.RerunFrom.
+	Steps []string
+	From  string
+}
+
+// Started answers a start.
+type Started struct {
+	ID       string
+	Existing bool // the run was there before
+}
+
+// SendRequest is an event or an update for a run.
+type SendRequest struct {
+	Name    string
+	ID      string // chosen by the sender; what has the same name and id is a repetition; empty: it is new
+	Payload []byte // encoded
+	Actor   string // of an event
+}
+
+// Answer is what a run answers to an update.
+type Answer struct {
+	Run     string // its id
+	Output  []byte // encoded
+	Failure *policy.Failure
+	Refused bool // the body did not accept the update; nothing is recorded of it
+}

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Outcome is how a run ended.
+type Outcome struct {
+	ID      string // of the chain's last run
+	Phase   Phase  // succeeded, failed, timed_out, cancelled or terminated
+	Output  []byte // encoded
+	Failure *policy.Failure
+}
+
+// Description is a run as it stands. [pawl.Client].Explain has more: every attempt, and where deadlines were set.
+type Description struct {
+	Summary
+	Input   []byte
+	Output  []byte
+	Failure *policy.Failure
+	Headers map[string]string
+	State   []byte    // what it published last; see pawl.SetState
+	StateAt time.Time // when it did; zero: it published nothing
+	Steps   []StepDescription
+}
+
+// Summary is a run in a list.
+type Summary struct {
+	ID, Workflow, WorkflowID string
+	Phase                    Phase
+	CreatedAt, EndedAt       time.Time
+	Deadline                 time.Time // the earlier of the run's two deadlines
+	Labels                   map[string]string
+	Held                     string // which limit of its queue holds the run, in a sentence; empty: none does
+	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
+	// failed. Empty: it can.
+	Problem string
+}
+
+// StepDescription is a step as it stands.
+type StepDescription struct {
+	Name      string
+	Phase     Phase
+	Reason    policy.Reason // why it was not tried again
+	Attempts  int           // that count
+	Scheduled time.Time
+	Ended     time.Time
+	Next      time.Time // of the next attempt, or when a sleep or a wait ends
+	Deadline  time.Time // stored: the earlier one of scheduleToClose and deadline
+	Output    []byte
+	Failure   *policy.Failure
+}
+
+// Query selects runs.
+type Query struct {
+	Workflow, WorkflowID string
+	Phases               []Phase           // of runs; empty: all
+	Labels               map[string]string // the runs that have all of them
+	// CreatedFrom and CreatedBefore bound when the runs were created: from ≤ created < before. Zero: no bound.
+	CreatedFrom, CreatedBefore time.Time
+	Stuck                      bool   // only open runs that have a problem
+	After                      string // run id: the last of the page before
+	Limit                      int    // default 50
+}

@@ -1,0 +1,75 @@
+package client
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/schedule"
+)
+
+// Overlap says what a schedule does when the run before has not ended.
+type Overlap = schedule.Overlap
+
+// The overlap policies.
+const (
+	OverlapSkip   = schedule.OverlapSkip   // this firing is left out (the default)
+	OverlapQueue  = schedule.OverlapQueue  // it waits for its turn
+	OverlapCancel = schedule.OverlapCancel // the run before is told to stop, then it begins
+	OverlapAllow  = schedule.OverlapAllow  // both run
+)
+
+// Schedule says when runs of a workflow start again and again. [pawl.Workflow.EnsureSchedule] puts it into effect.
+type Schedule struct {
+	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
+	Cron string
+	Zone string // IANA name; default UTC
+	// Skipped says what happens to a local time that the clocks skip: "shift" to the instant of the change (the
+	// default), or "skip". Repeated says what happens to one that they show twice: "first" (the default) or "both". A
+	// schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a firing.
+	Skipped  string
+	Repeated string
+	Overlap  Overlap
+	// CatchUp is how late a firing may be, after an outage: "10m". Later ones are left out. Default 1m.
+	CatchUp string
+}
+
+// Next returns the first n firings after t. It is how to look at a schedule before it is put into effect.
+func (s Schedule) Next(t time.Time, n int) ([]time.Time, error) {
+	table, err := schedule.Spec(s).Parse()
+	if err != nil {
+		return nil, err
+	}
+	var out []time.Time
+	for range n {
+		t = table.Next(t)
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// ScheduleDescription is a schedule as it stands.
+type ScheduleDescription struct {
+	Schedule
+	Name     string
+	Workflow string
+	Input    []byte            // encoded
+	Labels   map[string]string // of the runs that it starts
+	Headers  map[string]string // of these runs, too
+	Next     time.Time         // the next firing; zero: it is paused, or never fires again
+	Last     time.Time         // the last firing that started a run
+	LastRun  string            // the workflow id of that run
+	Paused   time.Time         // since then; zero: it is not
+	Missed   int               // firings that started no run
+	// RecentMissed are the newest rows of missed firings, the oldest first. Backfill makes up for them.
+	RecentMissed []MissedFirings
+	Deadline     time.Time // it ends then, with all its runs; zero: never
+	Problem      string    // why it cannot go on until somebody acts; see Summary
+}
+
+// MissedFirings is a row of firings that started no run.
+type MissedFirings struct {
+	From, To time.Time // the first and the last one
+	Count    int
+	// Reason is "late": nothing ran to start them within the catch-up window; "paused"; or "overlap": the run before
+	// had not ended.
+	Reason string
+}

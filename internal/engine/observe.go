@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Observer is told what metrics and traces need. Its functions are called by the loop: they must not block, and must
+// not call the engine.
+type Observer struct {
+	// Recorded tells of a record that is durable now: RunCreated, RunStarted, RunEnded, AttemptHeld, AttemptStarted or
+	// AttemptEnded. What a process records and does not tell before it dies is not told later.
+	Recorded func(o *Observation)
+	// Fired tells of a run that was due at an instant and is woken now.
+	Fired func(due, now core.Time)
+	// Committed tells of a batch that the journal has taken.
+	Committed func(took time.Duration, entries, bytes int)
+}
+
+// Observation is a record with what is to be known of its run and step.
+type Observation struct {
+	Record core.Record
+	At     core.Time
+	Run    Head // without Input, Updates, Places and Stop
+	ID     core.RunID
+	Step   string // its key; empty: the record is about the run
+	Spec   *core.StepSpec
+	// Attempt is that of an attempt's record. Its row may lack what happened in an earlier process.
+	Attempt journal.AttemptRow
+	Failure *policy.Failure // of a run that has ended
+}
+
+// observe keeps what the entry of a transition tells an observer, until its batch is durable.
+func (l *pipeline) observe(r *run, e *core.Entry, rec core.Record, row *attempt) {
+	s := r.state
+	o := Observation{
+		Record: rec, At: e.At, ID: s.ID,
+		Run: Head{
+			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, CreatedAt: s.CreatedAt, StartedAt: s.StartedAt,
+			Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain, Headers: s.Headers,
+		},
+	}
+	step := core.NoStep
+	switch rec := rec.(type) {
+	case core.RunEnded:
+		o.Failure = s.Failure
+	case core.AttemptHeld:
+		step = rec.Step
+	case core.AttemptStarted:
+		step = rec.Step
+	case core.AttemptEnded:
+		step = rec.Step
+	default:
+	}
+	if step != core.NoStep {
+		st := &s.Steps[step]
+		o.Step, o.Spec = st.Key(), st.Spec
+	}
+	if row != nil {
+		o.Attempt = row.row
+	}
+	l.open.observed = append(l.open.observed, o)
+}
+
+// tellObserver tells what is durable now.
+func (p *Partition) tellObserver(b *batch) {
+	for i := range b.observed {
+		p.cfg.Observer.Recorded(&b.observed[i])
+	}
+}
+
+// tellCommit tells of the batch that was appended just now.
+func (l *loop) tellCommit(r result) {
+	if tell := l.e.cfg.Observer.Committed; tell != nil {
+		tell(r.took, l.p.pipeline.inFlight.first().entries, len(r.job.batch.Encoded))
+	}
+}
