@@ -220,7 +220,7 @@ func checkFired(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	runs, err := e.ListRuns(t.Context(), pawl.Query{Workflow: "fired", Limit: 1000})
+	runs, err := e.ListRuns(t.Context(), client.Query{Workflow: "fired", Limit: 1000})
 	if err != nil || len(runs) < 2 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}

@@ -451,7 +451,7 @@ func TestRetryUndoesLabelsAndEvents(t *testing.T) {
 	if want := map[string]string{"state": "new", "customer": "42"}; err != nil || !maps.Equal(d.Labels, want) {
 		t.Errorf("the labels are %v, want %v; %v", d.Labels, want, err)
 	}
-	found, err := e.ListRuns(t.Context(), pawl.Query{Labels: map[string]string{"state": "new"}})
+	found, err := e.ListRuns(t.Context(), client.Query{Labels: map[string]string{"state": "new"}})
 	if err != nil || len(found) != 1 {
 		t.Errorf("found %d runs by the label, %v", len(found), err)
 	}

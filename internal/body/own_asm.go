@@ -4,8 +4,8 @@ package body
 
 import "sync/atomic"
 
-// self tells the goroutine of a branch from others: by the address of what the runtime keeps of it, which stays where it
-// is as long as the goroutine lives. Asking costs a nanosecond, so every call is looked at.
+// self tells the goroutine of a branch from others: by the address of what the runtime keeps of it, which stays where
+// it is as long as the goroutine lives. Asking costs a nanosecond, so every call is looked at.
 type self struct{ address atomic.Uintptr }
 
 // looks is needed where looking is expensive.
