@@ -25,8 +25,12 @@ import (
 const crashDir = "PAWL_TEST_CRASH_DIR"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashDir); dir != "" {
-		if err := takeOrders(dir); err != nil {
+	for variable, program := range map[string]func(dir string) error{crashDir: takeOrders, talkDir: talkAndBeat} {
+		dir := os.Getenv(variable)
+		if dir == "" {
+			continue
+		}
+		if err := program(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

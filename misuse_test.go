@@ -166,6 +166,16 @@ func TestForeignGoroutine(t *testing.T) {
 		case "waits":
 			go func() { told <- foreign() }() //pawlvet:ignore the mistake that is tested
 			<-told                            //pawlvet:ignore the mistake that is tested; its answer is ignored
+		case "after many calls": // calls are not only looked at in the beginning
+			for range 1100 {
+				_ = pawl.UUID(ctx)
+			}
+			for range 3 {
+				go func() { told <- foreign() }() //pawlvet:ignore the mistake that is tested
+				if err := <-told; err == nil {    //pawlvet:ignore the mistake that is tested
+					return 0, errors.New("a call was not told")
+				}
+			}
 		case "another branch":
 			branch := pawl.Go(ctx, "b", func(pawl.Context) (int, error) { return 0, foreign() })
 			return branch.Get(ctx)
@@ -184,8 +194,9 @@ func TestForeignGoroutine(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for how, want := range map[string]string{
-			"waits": "use the context that it gets", "another branch": "a branch does one thing at a time",
-			"UUID": "pawl.UUID while step", "Random": "pawl.Random while step",
+			"waits": "use the context that it gets", "after many calls": "use the context that it gets",
+			"another branch": "a branch does one thing at a time",
+			"UUID":           "pawl.UUID while step", "Random": "pawl.Random while step",
 		} {
 			_, err := run(t, e.Engine, w, how)
 			if err == nil || !strings.Contains(err.Error(), want) {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/node"
+	"github.com/pawl-dev/pawl/internal/relay"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -72,6 +73,7 @@ type Engine struct {
 	node   *node.Node
 
 	explained *service.Embedded
+	stopRelay func() // of what callers write into the journal's database; nil: nothing is relayed yet
 }
 
 // Open opens the database and starts to work: open runs of the workflows in the configuration go on at once. The
@@ -112,6 +114,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.explained = e.explains()
+	e.stopRelay = relay.Begin(ctx, e, j, relay.Setting{
+		MaxPayload: cfg.MaxPayload, Propagators: cfg.Propagators, Log: cfg.Log,
+	})
 	return e, nil
 }
 
@@ -206,6 +211,9 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 // Close stops the engine. Running attempts are told to stop. After the next Open they are made again, and runs go on.
 // Close waits for writes that are on their way to the disk.
 func (e *Engine) Close() error {
+	if e.stopRelay != nil {
+		e.stopRelay()
+	}
 	e.host.bodies.Close()
 	return e.node.Close()
 }

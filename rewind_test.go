@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
+	"github.com/pawl-dev/pawl/journal/memory"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -261,14 +263,10 @@ func TestRetryStepGoesBack(t *testing.T) {
 			if err := e.Operate(t.Context(), r.ID, retry); err != nil {
 				t.Fatal(err)
 			}
-			e.Settle()
+			_, _ = r.Result(t.Context()) // the wait takes the same event again
 			if got := s.executed(); got != "refund ship" {
 				t.Errorf("executed %q; problem: %v", got, e.Problem(r.ID))
 			}
-			if err := pawl.Event[none]("looked at").Send(t.Context(), e, r.ID, none{}); err != nil {
-				t.Fatal(err)
-			}
-			_, _ = r.Result(t.Context())
 		}
 		s.mend("ship")
 		if err := e.Operate(t.Context(), r.ID, retry); err != nil {
@@ -416,4 +414,45 @@ func TestRetryAfterACancelledScope(t *testing.T) {
 			t.Errorf("executed %q, %v; problem: %v", s.executed(), err, e.Problem(r.ID))
 		}
 	}, w)
+}
+
+// TestRetryUndoesLabelsAndEvents: a label that the body set when it had seen the failure is gone after the retry, and
+// the event that it took then is there for the wait that comes instead.
+func TestRetryUndoesLabelsAndEvents(t *testing.T) {
+	s := &store{broken: map[string]bool{"ship": true}}
+	advice := pawl.Event[string]("advice")
+	w := pawl.Define("order", func(ctx pawl.Context, _ none) (string, error) {
+		if err := s.step(ctx, "ship"); err != nil {
+			err = errors.Join(err, pawl.SetLabel(ctx, "state", "stuck"))
+			_, waited := advice.Wait(ctx)
+			return "", errors.Join(err, waited)
+		}
+		return advice.Wait(ctx)
+	}, pawl.Defaults(pawl.Retry("none")))
+	e := open(t, memory.New(), w)
+	run, err := w.Start(t.Context(), e, "a", none{}, pawl.Labels(map[string]string{"state": "new", "customer": "42"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := advice.Send(t.Context(), e, "a", "take the train"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Result(t.Context()); err == nil {
+		t.Fatal("it succeeded")
+	}
+	s.mend("ship")
+	if err := e.Operate(t.Context(), "a", pawl.Operation{Op: client.OpRetryRun}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := run.Result(t.Context()); err != nil || got != "take the train" {
+		t.Errorf("%q, %v", got, err)
+	}
+	d, err := e.DescribeRun(t.Context(), "a")
+	if want := map[string]string{"state": "new", "customer": "42"}; err != nil || !maps.Equal(d.Labels, want) {
+		t.Errorf("the labels are %v, want %v; %v", d.Labels, want, err)
+	}
+	found, err := e.ListRuns(t.Context(), client.Query{Labels: map[string]string{"state": "new"}})
+	if err != nil || len(found) != 1 {
+		t.Errorf("found %d runs by the label, %v", len(found), err)
+	}
 }

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 var kills = flag.Int("kills", 16, "how often the programs of the examples are killed, all together")
@@ -36,7 +38,7 @@ type program struct {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", fmt.Sprint(len(programs))) // all at once, however few cores there are
-	m.Run()
+	goleak.VerifyTestMain(m)
 }
 
 // life is a process of the program.

@@ -31,10 +31,10 @@ func (o *Outbox) Committed() {
 	}
 }
 
-// channel is the name under which PostgreSQL announces messages of this table.
+// channel is the name under which PostgreSQL announces messages of this table, however its name is written.
 func (o *Outbox) channel() string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(strings.ToLower(o.table)))
+	_, _ = h.Write([]byte(strings.ToLower(strings.ReplaceAll(o.table, `"`, ""))))
 	return fmt.Sprintf("pawl_outbox_%x", h.Sum64())
 }
 

@@ -13,6 +13,9 @@
 //	err = outbox.StartIn(ctx, box, outbox.SQLTx(tx), fulfil, "order-1", order)
 //	err = tx.Commit()
 //
+// Where the engine's journal is in the same PostgreSQL database, [Of] returns an outbox that needs no table of yours
+// and no relay.
+//
 // In PostgreSQL the commit itself tells the relay to look, if the relay's database is opened with pgx. With SQLite the
 // program calls [Outbox.Committed] after its commit. Otherwise the relay looks within [Config.Every].
 package outbox
@@ -46,6 +49,7 @@ type Outbox struct {
 	db          *sql.DB
 	dialect     Dialect
 	table       string
+	database    string // of an engine's own outbox: what a message says of its database
 	every       time.Duration
 	codec       pawl.Codec
 	maxPayload  int

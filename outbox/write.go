@@ -100,9 +100,14 @@ func (c *txClient) write(ctx context.Context, m message) error {
 		return refuse(pawl.ErrInvalid, "the message cannot be encoded: %w", err)
 	}
 	query := "INSERT INTO {table} (id, message, created_ms) VALUES (?, ?, ?)"
+	args := []any{rand.Text(), text, time.Now().UnixMilli()}
+	if o.database != "" {
+		query = "INSERT INTO {table} (id, message, created_ms, database) VALUES (?, ?, ?, ?)"
+		args = append(args, o.database)
+	}
 	if o.dialect == Postgres {
 		// PostgreSQL announces the message when the transaction is committed. One statement saves a round trip.
 		query = "WITH written AS (" + query + ") SELECT pg_notify('" + o.channel() + "', '')"
 	}
-	return wrap(c.tx(ctx, o.sql(query), rand.Text(), text, time.Now().UnixMilli()))
+	return o.explain(c.tx(ctx, o.sql(query), args...))
 }

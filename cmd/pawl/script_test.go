@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 )
@@ -26,7 +28,19 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(run()) }, "panic": panicOnTerminal})
+	testscript.Main(leakChecked{m}, map[string]func(){"pawl": func() { os.Exit(run()) }, "panic": panicOnTerminal})
+}
+
+// leakChecked fails the tests if they leave goroutines behind.
+type leakChecked struct{ *testing.M }
+
+func (m leakChecked) Run() int {
+	code := m.M.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // panicOnTerminal is a command that panics while it has a terminal open, on the goroutine that its argument names.

@@ -5,8 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawl-dev/pawl/pawltest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestImportGoesOn: an attempt that follows another one begins where its heartbeats have come to.
 func TestImportGoesOn(t *testing.T) {

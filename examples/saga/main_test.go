@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	m.Run()
+	goleak.VerifyTestMain(m)
 }
 
 const orders = 150

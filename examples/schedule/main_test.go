@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawl-dev/pawl/pawltest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestReports: the reports of an outage are made up for, and each firing has one.
 func TestReports(t *testing.T) {

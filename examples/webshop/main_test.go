@@ -8,9 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/pawltest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // ask sends a request to the shop's handlers.
 func ask(s *shop, method, path, body string) (int, string) {

@@ -37,7 +37,7 @@ type Goroutine interface {
 }
 
 // process is the shell of a real program.
-type process struct{ calls atomic.Uint64 } // of Own
+type process struct{ looks looks }
 
 func (*process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
 	return time.AfterFunc(d, f)
@@ -47,6 +47,7 @@ func (p *process) Go(_ core.RunID, f func()) Goroutine {
 	g := &goroutine{process: p, unparked: make(chan struct{}, 1)}
 	go func() {
 		g.id.Store(goroutineID())
+		g.self.begin()
 		f()
 	}()
 	return g
@@ -71,6 +72,7 @@ func (*process) Stacks(of []Goroutine) string {
 type goroutine struct {
 	process  *process
 	id       atomic.Value // its number, once it has begun
+	self     self
 	unparked chan struct{}
 }
 
@@ -78,20 +80,7 @@ func (g *goroutine) Park()   { <-g.unparked }
 func (g *goroutine) Unpark() { g.unparked <- struct{}{} }
 func (g *goroutine) Exit()   { runtime.Goexit() }
 
-// To look which goroutine calls takes microseconds. So the first calls in a host are looked at, as those of a test
-// are, and then one of so many: code that calls from another goroutine does so again and again.
-const (
-	looksAtFirst = 1000
-	looksAtOneOf = 256
-)
-
-func (g *goroutine) Own() bool {
-	if n := g.process.calls.Add(1); n > looksAtFirst && n%looksAtOneOf != 0 {
-		return true
-	}
-	id, begun := g.id.Load().(string)
-	return !begun || id == goroutineID()
-}
+func (g *goroutine) Own() bool { return g.self.is(&g.process.looks) }
 
 // goroutineID returns the number of the calling goroutine, as stacks show it.
 func goroutineID() string {

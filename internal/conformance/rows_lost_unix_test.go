@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/pawl-dev/pawl"
 )
 
@@ -30,7 +32,7 @@ func init() { rows["B6"] = oneStepKills }
 func TestMain(m *testing.M) {
 	dir := os.Getenv(poisonedDir)
 	if dir == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	}
 	if err := poisoned(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -45,9 +45,7 @@ func Apply(r *Run, at Time, rec Record) {
 	case CancelAsked:
 		r.CancelAsked = true
 	case SignalKept:
-		r.Signals = append(r.Signals, Signal{
-			Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken,
-		})
+		r.keepSignal(at, rec)
 	case StatePublished:
 		r.applyPublished(at, rec)
 	case UpdateAccepted:
@@ -115,7 +113,11 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	for _, id := range rec.Drop {
 		r.Steps[id].Dropped = true
 		r.unfollow(id)
+		if r.took != nil {
+			delete(r.took.by, id)
+		}
 	}
+	r.relabel(rec.Labels)
 	r.byKey = nil
 	r.forgetPlaces()
 }
@@ -154,7 +156,7 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 	id := StepID(len(r.Steps) - 1)
 	r.follow(id, causes{rec.Saw, rec.After})
 	r.noteClosed(id)
-	r.Labels = r.Labels.With(rec.Labels)
+	r.applyLabels(id, rec.Labels)
 }
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
@@ -207,7 +209,7 @@ func (r *Run) applyStep(at Time, rec Record) {
 	case StepEnded:
 		r.change(rec.Step, func(s *Step) { s.end(at, rec) })
 		if rec.Signal != "" {
-			r.takeSignal(rec.Signal)
+			r.takeSignal(rec.Step, rec.Signal)
 		}
 		r.noteClosed(rec.Step)
 	case StepReset:

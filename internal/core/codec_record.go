@@ -379,6 +379,7 @@ func (r *RunReopened) fields(c *coder) {
 	c.limitAt(&r.Deadline)
 	c.steps(&r.Drop)
 	c.flag(&r.Queued)
+	c.text((*string)(&r.Labels))
 }
 
 func (r *PauseBegan) fields(c *coder) { c.flag(&r.StopClock) }
@@ -396,6 +397,7 @@ func (r *SignalKept) fields(c *coder) {
 	c.bytes(&r.Payload)
 	c.flag(&r.Carried)
 	c.flag(&r.Taken)
+	c.flag(&r.Back)
 }
 
 func (r *StepBegan) fields(c *coder) {

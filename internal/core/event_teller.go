@@ -111,8 +111,8 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 	case PauseEnded:
 		return append(out, t.bounded(t.event(at, EventRunResumed)))
 	case SignalKept:
-		if rec.Carried {
-			return out // it was told of the run that received it
+		if rec.Carried || rec.Back {
+			return out // it was told when it was received
 		}
 		ev := t.event(at, EventSignalReceived)
 		ev.Name, ev.Data = rec.Name, rec.Payload

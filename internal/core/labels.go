@@ -98,6 +98,65 @@ func (l Labels) With(change Labels) Labels {
 	return Labels(strings.Join(lines[:min(len(lines), MaxLabels)], labelLine))
 }
 
+// labelled is how a run came to its labels.
+type labelled struct {
+	start   Labels
+	changes []labelChange // in order
+}
+
+// labelChange is a change of labels that a step of a body is recorded with.
+type labelChange struct {
+	step   StepID
+	change Labels
+}
+
+// applyLabels changes the run's labels as a step of its body says.
+func (r *Run) applyLabels(id StepID, change Labels) {
+	if change == "" {
+		return
+	}
+	if r.labelled == nil {
+		r.labelled = &labelled{start: r.Labels}
+	}
+	r.labelled.changes = append(r.labelled.changes, labelChange{id, change})
+	r.Labels = r.Labels.With(change)
+}
+
+// relabel changes the labels when steps have been dropped, whose changes count no more.
+func (r *Run) relabel(change Labels) {
+	if r.labelled != nil {
+		r.labelled.changes = slices.DeleteFunc(r.labelled.changes, func(c labelChange) bool {
+			return r.Steps[c.step].Dropped
+		})
+	}
+	r.Labels = r.Labels.With(change)
+}
+
+// unlabel returns the change with which the run's labels go back to what they are without some steps.
+func (r *Run) unlabel(drop []StepID) Labels {
+	if r.labelled == nil || len(drop) == 0 {
+		return ""
+	}
+	want := r.labelled.start
+	for _, c := range r.labelled.changes {
+		if !slices.Contains(drop, c.step) {
+			want = want.With(c.change)
+		}
+	}
+	have, changed := r.Labels.Map(), want.Map()
+	if changed == nil {
+		changed = map[string]string{}
+	}
+	for key, value := range have {
+		if now, ok := changed[key]; !ok {
+			changed[key] = "" // removes it
+		} else if now == value {
+			delete(changed, key)
+		}
+	}
+	return join(changed)
+}
+
 // HasAll reports whether all labels of another set are among these.
 func (l Labels) HasAll(others Labels) bool {
 	have := l.Map()

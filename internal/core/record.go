@@ -94,6 +94,7 @@ type (
 		Execution, Deadline RunLimit
 		Drop                []StepID // what is decided anew: skipped dependants, what a body made of the failure, hooks
 		Queued              bool     // it waits for its queue again
+		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
@@ -110,6 +111,7 @@ type (
 		Payload  []byte
 		Carried  bool // it came with the chain: the run before had kept it
 		Taken    bool // Carried: a wait of that run took it, and only its id is known
+		Back     bool // a retry has dropped the wait that took it: it is the first event of the run again
 	}
 
 	// StepBegan begins a step; the first attempt of a task is ready with it.

@@ -176,10 +176,9 @@ func (m *machine) restart(ids, drop []StepID) {
 		if rec.Queued = m.r.hasQueue(); rec.Queued {
 			rec.Deadline = rec.Deadline.unbegun()
 		}
-		rec.Drop = drop
-		m.emit(rec)
+		m.reopen(rec, drop)
 	} else if len(drop) > 0 {
-		m.emit(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline, Drop: drop})
+		m.reopen(RunReopened{Execution: m.r.Execution, Deadline: m.r.Deadline}, drop)
 	}
 	for _, id := range ids {
 		s := &m.r.Steps[id]
@@ -203,6 +202,16 @@ func (m *machine) restart(ids, drop []StepID) {
 			}
 		case KindSleep, KindGroup:
 		}
+	}
+}
+
+// reopen drops steps. What they did to the run's labels and events is undone: it is decided anew as well.
+func (m *machine) reopen(rec RunReopened, drop []StepID) {
+	rec.Drop, rec.Labels = drop, m.r.unlabel(drop)
+	back := m.r.takenBy(drop)
+	m.emit(rec)
+	for _, kept := range back {
+		m.emit(kept)
 	}
 }
 

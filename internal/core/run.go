@@ -85,6 +85,8 @@ type Run struct {
 	changed  []StepID          // closed since the decider was last asked
 	last     Time              // the instant of the last entry
 	failures *failures         // of a body: what came from which failure; nil: nothing
+	labelled *labelled         // how the run came to its labels; nil: it still has those of its start
+	took     *took             // which waits took which events; nil: none did
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
 }

@@ -1,5 +1,10 @@
 package core
 
+import (
+	"cmp"
+	"slices"
+)
+
 // SignalEnded names the event by which a run is told that the chain of that workflow id has ended, which named it in
 // Start.Notify. The event's id is that of the chain's first run.
 func SignalEnded(workflowID string) string { return "pawl.ended " + workflowID }
@@ -78,9 +83,66 @@ func (m *machine) takeKept(s *Step) bool {
 	return false
 }
 
-// takeSignal marks the first kept event of that name as taken. Taken events are remembered by their id, to recognise
-// a second delivery; an event without an id is forgotten, and so is the oldest one where there are too many.
-func (r *Run) takeSignal(name string) {
+// keepSignal keeps an event: behind the others, or before them if it is given back. Whoever takes events takes the
+// first one, and those that are given back were kept before those that are still there.
+func (r *Run) keepSignal(at Time, rec SignalKept) {
+	s := Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken}
+	if !rec.Back {
+		r.Signals = append(r.Signals, s)
+		return
+	}
+	known := func(k Signal) bool { return s.ID != "" && k.Taken && k.ID == s.ID && k.Name == s.Name }
+	if i := slices.IndexFunc(r.Signals, known); i >= 0 {
+		s.At = r.Signals[i].At
+		r.dropSignal(i)
+	}
+	r.Signals = slices.Insert(r.Signals, 0, s)
+}
+
+// takenBy lists the events that waits took which a retry drops, so that they can be given back, the last one first.
+func (r *Run) takenBy(drop []StepID) []SignalKept {
+	if r.took == nil {
+		return nil
+	}
+	var waits []StepID
+	for _, id := range drop {
+		if _, ok := r.took.by[id]; ok {
+			waits = append(waits, id)
+		}
+	}
+	slices.SortFunc(waits, func(a, b StepID) int { return cmp.Compare(r.took.by[b].nth, r.took.by[a].nth) })
+	var back []SignalKept
+	for _, id := range waits {
+		s := &r.Steps[id]
+		back = append(back, SignalKept{Name: s.Spec.Event, ID: r.took.by[id].event, Payload: s.Output, Back: true})
+	}
+	return back
+}
+
+// took has the events that a run's waits took.
+type took struct {
+	n  int // how many there were
+	by map[StepID]taking
+}
+
+// taking is how a wait took an event: the id of the event, and in which order the run's waits took theirs.
+type taking struct {
+	event string
+	nth   int
+}
+
+// noteTaking notes that a wait took an event.
+func (r *Run) noteTaking(wait StepID, event string) {
+	if r.took == nil {
+		r.took = &took{by: map[StepID]taking{}}
+	}
+	r.took.n++
+	r.took.by[wait] = taking{event, r.took.n}
+}
+
+// takeSignal marks the first kept event of that name as taken by a wait. Taken events are remembered by their id, to
+// recognise a second delivery; an event without an id is forgotten, and so is the oldest one where there are too many.
+func (r *Run) takeSignal(wait StepID, name string) {
 	at, taken, oldest := -1, 0, -1
 	for i := range r.Signals {
 		switch s := &r.Signals[i]; {
@@ -93,9 +155,11 @@ func (r *Run) takeSignal(name string) {
 			at = i
 		}
 	}
-	switch {
-	case at < 0:
+	if at < 0 {
 		return
+	}
+	r.noteTaking(wait, r.Signals[at].ID)
+	switch {
 	case r.Signals[at].ID == "":
 		r.dropSignal(at)
 		return

@@ -13,15 +13,17 @@ import (
 
 // checker knows what became durable. The storage gives it each batch that it stored. The engine has no access to it.
 type checker struct {
-	u         *universe
-	accounts  map[core.RunID]*account
-	order     []*account // in the order in which they were created
-	batches   int
-	entries   int
-	attempts  int   // that were started
-	rewound   int   // steps that retries have dropped
-	poisoned  int   // poisonous steps that were stopped
-	appending *node // the node that is in Append now
+	u        *universe
+	accounts map[core.RunID]*account
+	order    []*account // in the order in which they were created
+	batches  int
+	entries  int
+	attempts int // that were started
+	rewound  int // steps that retries have dropped
+	// Retries that have changed labels back, and events that they have given back.
+	relabelled, returned int
+	poisoned             int   // poisonous steps that were stopped
+	appending            *node // the node that is in Append now
 	sentMessages
 	hash hash.Hash64
 
@@ -182,7 +184,7 @@ func (ch *checker) noteMarks(a *account, e core.Entry) {
 		case core.Operated:
 			mark = rec.Reason
 		case core.SignalKept:
-			if !rec.Carried {
+			if !rec.Carried && !rec.Back {
 				mark = string(rec.Payload)
 			}
 		default: // no client asked for it

@@ -28,7 +28,11 @@ type runModel struct {
 	chain              core.RunID      // the first run of its chain
 	events             []eventModel    // kept and not taken yet
 	inherited          []eventModel    // events of the run before that this run must still keep
+	taken              []takenModel    // by waits, in this order
+	returned           []eventModel    // events that a retry must still give back to the run
 	labels             map[string]string
+	startLabels        map[string]string
+	labelChanges       []labelChangeModel // in order
 	headers            core.Headers
 
 	// The rest is about the current entry.
@@ -247,6 +251,8 @@ func (m *runModel) reopen(rec core.RunReopened) {
 	for _, id := range rec.Drop {
 		m.steps[id].dropped = true
 	}
+	m.returnEvents()
+	m.resetLabels()
 }
 
 func (m *runModel) unpause(rec core.PauseEnded) {

@@ -8,6 +8,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
+// labelChangeModel is a change of a label by a step of a body.
+type labelChangeModel struct {
+	step       int
+	key, value string // an empty value removes the label
+}
+
 // createLabels takes the labels of a new run. One that follows another in a chain must have those of that one.
 func (m *runModel) createLabels(rec core.RunCreated) {
 	m.labels = map[string]string{}
@@ -16,6 +22,7 @@ func (m *runModel) createLabels(rec core.RunCreated) {
 			m.labels[key] = value
 		}
 	}
+	m.startLabels = maps.Clone(m.labels)
 	if before := m.ch.accounts[rec.Chain.Previous]; before != nil && !maps.Equal(before.model.labels, m.labels) {
 		m.fail(Recorded, "the run has the labels %v, the one before it had %v", m.labels, before.model.labels)
 	}
@@ -36,8 +43,27 @@ func (m *runModel) setLabels(rec core.StepOmitted) {
 		m.fail(Recorded, "the labels %q are recorded, the body has set %q", rec.Labels, rec.Output)
 	}
 	key, value, _ := strings.Cut(string(rec.Labels), "=")
+	m.labelChanges = append(m.labelChanges, labelChangeModel{len(m.steps), key, value})
+	m.changeLabel(key, value)
+}
+
+func (m *runModel) changeLabel(key, value string) {
 	if m.labels[key] = value; value == "" {
 		delete(m.labels, key)
+	}
+}
+
+// resetLabels makes the labels what they would be if what was dropped had never been decided.
+func (m *runModel) resetLabels() {
+	before := m.labels
+	m.labels = maps.Clone(m.startLabels)
+	for _, c := range m.labelChanges {
+		if !m.steps[c.step].dropped {
+			m.changeLabel(c.key, c.value)
+		}
+	}
+	if !maps.Equal(before, m.labels) {
+		m.ch.relabelled++
 	}
 }
 

@@ -9,10 +9,25 @@ import (
 // eventModel is an event that a run keeps.
 type eventModel struct{ name, id, payload string }
 
+// takenModel is an event that a wait took.
+type takenModel struct {
+	step core.StepID
+	eventModel
+}
+
 // keepEvent takes an event. A sender or the run before in the chain may have sent it.
 func (m *runModel) keepEvent(rec core.SignalKept) {
 	m.notByTimer = true
 	e := eventModel{rec.Name, rec.ID, string(rec.Payload)}
+	if rec.Back {
+		i := slices.Index(m.returned, e)
+		if i < 0 {
+			m.fail(Events, "the run gets %v back, want %v", e, m.returned)
+			return
+		}
+		m.returned = slices.Delete(m.returned, i, i+1)
+		return
+	}
 	known := m.ch.events[m.chain]
 	switch key := e.name + " " + e.id; {
 	case rec.Taken && rec.Carried && known[key]:
@@ -44,8 +59,27 @@ func (m *runModel) joinChain(chain core.Chain) {
 	m.fail(Recorded, "the run follows run %s, which does not name it as the next one", short(chain.Previous))
 }
 
-// checkInherited checks that the run has kept all events of the run before.
+// returnEvents puts the events that dropped waits took before those that are kept, in the order in which they were
+// taken.
+func (m *runModel) returnEvents() {
+	m.returned = nil
+	var still []takenModel
+	for _, t := range m.taken {
+		if m.steps[t.step].dropped {
+			m.returned = append(m.returned, t.eventModel)
+		} else {
+			still = append(still, t)
+		}
+	}
+	m.taken, m.events = still, slices.Concat(m.returned, m.events)
+	m.ch.returned += len(m.returned)
+}
+
+// checkInherited checks that the run has kept all events of the run before, and got all back that a retry gives back.
 func (m *runModel) checkInherited() {
+	if len(m.returned) > 0 {
+		m.fail(Events, "the waits that took %v are dropped, and the run does not get them back", m.returned)
+	}
 	if len(m.inherited) > 0 {
 		m.fail(Events, "the run before left %v, and no run keeps them", m.inherited)
 	}
@@ -63,5 +97,6 @@ func (m *runModel) takeEvent(rec core.StepEnded) {
 		m.fail(Events, "step %s takes the event %q with %s, but the first one of that name has %s",
 			m.name(int(rec.Step)), rec.Signal, rec.Output, e.payload)
 	}
+	m.taken = append(m.taken, takenModel{rec.Step, m.events[i]})
 	m.events = slices.Delete(m.events, i, i+1)
 }

@@ -69,6 +69,8 @@ func TestSeeds(t *testing.T) {
 				total.Attempts += r.Attempts
 				total.Crashes += r.Crashes
 				total.Rewound += r.Rewound
+				total.Relabelled += r.Relabelled
+				total.Returned += r.Returned
 				total.Kills += r.Kills
 				total.Poisoned += r.Poisoned
 				total.Owners += r.Owners
@@ -80,9 +82,10 @@ func TestSeeds(t *testing.T) {
 	group.Wait()
 	took := time.Since(start)
 	t.Logf("%d seeds in %s, %.0f a second: %d steps, %d batches, %d entries, %d runs, %d attempts, %d crashes, "+
-		"%d owners, %d steps dropped by retries, "+
+		"%d owners, %d steps dropped by retries, %d times with labels, %d events given back, "+
 		"%d kills by poisonous steps, %d of which were stopped, %s of virtual time",
 		ran, took.Round(time.Millisecond), float64(ran)/took.Seconds(), total.Steps, total.Batches, total.Entries,
 		total.Runs, total.Attempts, total.Crashes, total.Owners,
-		total.Rewound, total.Kills, total.Poisoned, total.VirtualTime.Round(time.Hour))
+		total.Rewound, total.Relabelled, total.Returned,
+		total.Kills, total.Poisoned, total.VirtualTime.Round(time.Hour))
 }

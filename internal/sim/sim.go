@@ -83,6 +83,8 @@ type Report struct {
 	Owners      int // how often a process took over a partition, including the first owners
 	Boundaries  int // of commits; CrashAt can kill the process at each
 	Rewound     int // steps that retries have dropped
+	Relabelled  int // retries that have changed labels back
+	Returned    int // events that retries have given back
 	Kills       int // of processes by poisonous steps
 	Poisoned    int // poisonous steps that were stopped
 	VirtualTime time.Duration
@@ -101,6 +103,7 @@ func Run(seed uint64, opt Options) (Report, error) {
 		Crashes: u.crashes, Messages: ch.messages, Panics: u.bug.panics, Partitions: u.profile.partitions,
 		Owners:     u.nodeCount,
 		Boundaries: u.boundaries, VirtualTime: u.now.Sub(epoch), Rewound: ch.rewound,
+		Relabelled: ch.relabelled, Returned: ch.returned,
 		Kills: u.poison.kills, Poisoned: ch.poisoned, Hash: ch.hash.Sum64(),
 	}
 	if u.violation == nil {

@@ -12,7 +12,7 @@
 //	partitions         how many partitions a new schema gets; it keeps them. Default 8
 //	lease              how long a partition is its owner's without a sign of life; default 3s
 //	statement_timeout  how long one statement may take; default 30s
-//	pool_max_conns     how many connections a process may use; default 10
+//	pool_max_conns     how many connections a process may use for runs; default 10. Two more are for package outbox
 //
 // The tables come with the first program that opens the address. psql reads the views runs, steps and attempts.
 // Connections may come from PgBouncer in transaction mode.
@@ -23,6 +23,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/postgres"
+	_ "github.com/pawl-dev/pawl/outbox" // delivers what callers write into the schema within their transactions
 )
 
 // Open opens the schema that an address names for [pawl.Config]'s Journal, and creates its tables if there are none.

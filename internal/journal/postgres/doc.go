@@ -13,7 +13,8 @@
 //
 // No statement depends on an earlier one of its connection. So connections may come from PgBouncer in transaction mode.
 // Where it does not know prepared statements (before 1.21), the journal finds out and does without. There are no
-// advisory locks, no LISTEN, no extension.
+// advisory locks, no extension. Only the relay of callers' messages listens, on connections beside the pool; where a
+// pooler hides announcements, it looks once a second.
 //
 // # The schema
 //
@@ -28,6 +29,7 @@
 //	history      a run's entries        ┘
 //	inbox        what partitions have sent each other
 //	taken        by partition and sender: the last message that was taken
+//	outbox       what callers have written within transactions of their own, until an engine has delivered it
 //
 // Instants are microseconds since 1970 and phases are numbers. The views runs, steps and attempts show them as a person
 // reads them:

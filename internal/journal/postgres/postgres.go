@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/relay"
 )
 
 var errClosed = errors.New("journal: closed")
@@ -25,6 +26,7 @@ type storage struct {
 	pool     *pgxpool.Pool
 	readOnly bool
 	count    int // of partitions
+	outbox   relay.Table
 
 	mark       atomic.Uint64 // of the next statement that writes, see [storage.nextMark]
 	statements atomic.Int64
@@ -47,7 +49,11 @@ func Open(ctx context.Context, dsn string) (journal.Journal, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(s.timeout, defaultTimeout)) // it may make the tables
 	defer cancel()
-	if err := s.prepare(ctx, s.partitions); err != nil {
+	err = s.prepare(ctx, s.partitions)
+	if err == nil {
+		err = s.openOutbox(ctx)
+	}
+	if err != nil {
 		s.pool.Close()
 		return nil, s.wrap("open", err)
 	}
@@ -135,6 +141,9 @@ func (s *storage) Close() error {
 		if err = s.release(ctx, partition, epoch); err != nil {
 			break // the others would fail as well; their leases end by themselves
 		}
+	}
+	if s.outbox.DB != nil { // nil: opened for reading only
+		err = errors.Join(err, s.outbox.DB.Close())
 	}
 	s.pool.Close()
 	return s.wrap("close", err)

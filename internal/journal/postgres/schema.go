@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"embed"
 	"errors"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
@@ -31,7 +31,7 @@ var migrations embed.FS
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.
-const newest = 3
+const newest = 4
 
 // state is what a schema says of itself.
 type state struct {
@@ -60,7 +60,8 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 		" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"+
 		" WHERE n.nspname = $1 AND c.relname IN ('"+versions+"', 'meta', 'partitions', 'journal', 'feeds',"+
 		" 'definitions',"+
-		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'runs', 'steps', 'attempts')",
+		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'outbox', 'runs', 'steps',"+
+		" 'attempts')",
 		[]any{s.schema},
 		func(r pgx.Rows) error { return r.Scan(&st.exists, &st.tables, &names) })
 	if err != nil {
@@ -128,12 +129,9 @@ func (s *storage) prepare(ctx context.Context, partitions int) error {
 	return fmt.Errorf("the tables cannot be created or migrated: %w", failed)
 }
 
-// migrate makes the missing migrations. It uses connections of its own, because database/sql and goose know nothing of
-// the fallback for poolers without prepared statements.
+// migrate makes the missing migrations.
 func (s *storage) migrate(ctx context.Context, st state, partitions int) error {
-	cfg := s.pool.Config().ConnConfig.Copy()
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	db := stdlib.OpenDB(*cfg)
+	db := s.unpreparedDB()
 	defer func() { _ = db.Close() }()
 	if !st.exists {
 		if _, err := db.ExecContext(ctx, s.in("CREATE SCHEMA IF NOT EXISTS {schema}")); err != nil {
@@ -166,6 +164,7 @@ func (s *storage) migrations(partitions int) ([]*goose.Migration, error) {
 	if err != nil {
 		return nil, err
 	}
+	id := rand.Text() // of the database
 	var all []*goose.Migration
 	for _, file := range files {
 		text, err := migrations.ReadFile(file)
@@ -177,7 +176,8 @@ func (s *storage) migrations(partitions int) ([]*goose.Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		query := expand(strings.ReplaceAll(s.in(string(text)), "{partitions}", strconv.Itoa(partitions)))
+		query := expand(strings.NewReplacer(
+			"{partitions}", strconv.Itoa(partitions), "{database}", id).Replace(s.in(string(text))))
 		all = append(all, goose.NewGoMigration(version, &goose.GoFunc{
 			RunTx: func(ctx context.Context, tx *sql.Tx) error {
 				// Wait for no lock behind which the appends of other processes would have to wait.
