@@ -72,10 +72,9 @@ func TestHistoryEvents(t *testing.T) {
 func TestPhases(t *testing.T) {
 	closed := map[client.Phase]bool{
 		client.PhasePending: false, client.PhaseScheduled: false, client.PhaseRunning: false,
-		client.PhaseWaiting:    false,
-		client.PhaseBackingOff: false, client.PhaseSuspended: false, client.PhasePaused: false,
-		client.PhaseSucceeded: true,
-		client.PhaseFailed:    true, client.PhaseTimedOut: true, client.PhaseCancelled: true, client.PhaseTerminated: true,
+		client.PhaseWaiting: false, client.PhaseBackingOff: false, client.PhaseSuspended: false,
+		client.PhasePaused: false, client.PhaseSucceeded: true, client.PhaseFailed: true,
+		client.PhaseTimedOut: true, client.PhaseCancelled: true, client.PhaseTerminated: true,
 		client.PhaseContinued: true, client.PhaseSkipped: true,
 	}
 	for _, p := range knownPhases() {

@@ -62,7 +62,9 @@ func aetherTaskHooks(t *testing.T) {
 		{"timeout", `"timeout": "5s",`, []try{broken, hangs}, "onTimeout onExit", "Timeout", "Skipped", 2},
 		{"its own timeout", "", []try{{kind: policy.KindTimeout}}, "onTimeout onExit", "Timeout", "Skipped", 3},
 		{
-			"goes on", `"timeout": "5s", "continueOn": {"timeout": true},`, []try{hangs}, "onTimeout onExit", "Timeout",
+			"goes on", `"timeout": "5s", "continueOn": {"timeout": true},`,
+			[]try{hangs},
+			"onTimeout onExit", "Timeout",
 			"Succeeded", 1,
 		},
 	} {
