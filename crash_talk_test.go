@@ -157,10 +157,8 @@ func TestCrashTalk(t *testing.T) {
 	checkFired(t, dir)
 }
 
-// lostAtMost is how much progress a kill may lose: a second, and what a busy disk needs to record it.
-const lostAtMost = 2 * time.Second
-
-// checkTalk holds what the program has noted against the promises.
+// checkTalk holds what the program has noted against the promises. That a report is recorded within a second is tested in
+// virtual time: here a busy machine decides how long it takes. What is recorded stays.
 func checkTalk(t *testing.T, trace string) {
 	t.Helper()
 	f, err := os.Open(trace)
@@ -169,8 +167,8 @@ func checkTalk(t *testing.T, trace string) {
 	}
 	defer func() { _ = f.Close() }()
 	answers := map[int]int{} // by update
-	beats := map[int]int64{} // when each step of the progress was reported first
-	last, repeated, goneOn := int64(0), 0, 0
+	beats := map[int]bool{} // the steps of the progress that were reported
+	from, repeated, goneOn := 0, 0, 0
 	for s := bufio.NewScanner(f); s.Scan(); {
 		var what string
 		var a int64
@@ -190,15 +188,12 @@ func checkTalk(t *testing.T, trace string) {
 			if b > 0 {
 				goneOn++
 			}
-			if at, reported := beats[b+1]; reported && last-at > lostAtMost.Milliseconds() {
-				t.Errorf("an attempt goes on from %d, which the one before had passed %d ms before its last report",
-					b, last-at)
+			if b < from {
+				t.Errorf("an attempt goes on from %d, the one before went on from %d", b, from)
 			}
+			from = b
 		case "beat":
-			if _, again := beats[b]; !again {
-				beats[b] = a
-			}
-			last = a
+			beats[b] = true
 		}
 	}
 	if len(answers) != talkRuns*talkUpdates || len(beats) != beatsInAll || repeated == 0 || goneOn == 0 {
