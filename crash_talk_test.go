@@ -167,7 +167,7 @@ func checkTalk(t *testing.T, trace string) {
 	}
 	defer func() { _ = f.Close() }()
 	answers := map[int]int{} // by update
-	beats := map[int]bool{} // the steps of the progress that were reported
+	beats := map[int]bool{}  // the steps of the progress that were reported
 	from, repeated, goneOn := 0, 0, 0
 	for s := bufio.NewScanner(f); s.Scan(); {
 		var what string
