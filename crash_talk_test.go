@@ -157,8 +157,8 @@ func TestCrashTalk(t *testing.T) {
 	checkFired(t, dir)
 }
 
-// checkTalk holds what the program has noted against the promises. That a report is recorded within a second is tested in
-// virtual time: here a busy machine decides how long it takes. What is recorded stays.
+// checkTalk holds what the program has noted against the promises. That a report is recorded within a second is tested
+// in virtual time: here a busy machine decides how long it takes. What is recorded stays.
 func checkTalk(t *testing.T, trace string) {
 	t.Helper()
 	f, err := os.Open(trace)
