@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -132,27 +131,11 @@ func TestCrashTalk(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const kills = 5
 	trace := filepath.Join(dir, "trace")
-	for life := range kills + 1 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), talkDir+"="+dir)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		err, killed := error(nil), false
-		if life < kills {
-			span := time.Duration(1200+rng.IntN(1000)) * time.Millisecond
-			err, killed = killAfter(cmd, ended, span, true, trace)
-		} else {
-			err = <-ended
-		}
-		if err != nil && !killed {
-			t.Fatalf("life %d: %v\n%s", life, err, stderr.String())
-		}
+	for range kills {
+		span := time.Duration(1200+rng.IntN(1000)) * time.Millisecond
+		liveOnce(t, talkDir+"="+dir, span, true, trace)
 	}
+	liveOnce(t, talkDir+"="+dir, 0, false, trace)
 	checkTalk(t, trace)
 	checkFired(t, dir)
 }

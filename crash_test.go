@@ -119,29 +119,38 @@ func TestCrash(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := range crashes + 1 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), crashDir+"="+dir)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
 		// At any instant: before it has opened its database, or with a thousand steps in flight. However slow the
 		// machine is, half of the lives begin to count when something has happened.
 		life, busy := time.Duration(20+rng.IntN(100))*time.Millisecond, rng.IntN(2) == 0
-		err, killed := error(nil), false
-		if i < crashes {
-			err, killed = killAfter(cmd, ended, life, busy, filepath.Join(dir, "trace"))
-		} else {
-			err = <-ended
+		if i == crashes {
+			life = 0
 		}
-		if err != nil && !killed {
-			t.Fatalf("life %d: %v\n%s", i, err, stderr.String())
-		}
+		liveOnce(t, crashDir+"="+dir, life, busy, filepath.Join(dir, "trace"))
 	}
 	checkRuns(t, dir, checkTrace(t, filepath.Join(dir, "trace")))
+}
+
+// liveOnce runs this test's program, and kills it after a life as killAfter does; 0: it lives until it ends.
+func liveOnce(t *testing.T, env string, life time.Duration, busy bool, trace string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), env)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	err, killed := error(nil), false
+	if life > 0 {
+		err, killed = killAfter(cmd, ended, life, busy, trace)
+	} else {
+		err = <-ended
+	}
+	if err != nil && !killed {
+		t.Fatalf("a life of %s: %v\n%s", life, err, stderr.String())
+	}
 }
 
 // killAfter kills the program once it has lived for so long, counted from its first line in the trace where it is to be

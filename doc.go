@@ -21,7 +21,7 @@
 // and each step that is recorded returns its result at once. So
 //
 //   - a step's function runs until it has succeeded, and never again after that. An attempt that a crash interrupts is
-//     made again: give [AttemptInfo.IdempotencyKey] to what must not happen twice;
+//     made again: give its IdempotencyKey ([Attempt]) to what must not happen twice;
 //   - the body itself must do the same each time: clocks, random numbers and all I/O belong in steps, or come
 //     from [Now], [Random] and [UUID]. Deferred functions run each time the body is stopped;
 //   - a body that is changed while runs are open must keep the order of its steps, or branch by [Version].

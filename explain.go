@@ -34,7 +34,7 @@ func (e *Engine) Explain(ctx context.Context, id string) (*client.Explanation, e
 	return out, nil
 }
 
-// open reads what the codec made of failures. What all holds stays as it is recorded, as do inputs and outputs.
+// openExplanation reads what the codec made of failures. Inputs and outputs stay as they are recorded.
 func openExplanation(ctx context.Context, e *client.Explanation, c Codec) {
 	at := placeOf(kindFailure, e.ID, e.Workflow, "")
 	e.Failure = opened(ctx, c, at, e.Failure)

@@ -59,8 +59,15 @@ func TestShutdownDrains(t *testing.T) {
 		}
 		<-time.After(time.Hour)
 		e.Reopen()
+		e.Skip(time.Second) // the body is called before its workflow is registered
+		if problem := e.Problem(run.ID); problem == nil {
+			t.Error("nothing is said of a run whose workflow is not registered")
+		}
 		if err := e.Register(slowSteps(&begun)); err != nil {
 			t.Fatal(err)
+		}
+		if problem := e.Problem(run.ID); problem != nil {
+			t.Errorf("the workflow is registered, and the run's problem is still %v", problem)
 		}
 		if got, err := pawl.RunOf[int](e, run.ID).Result(t.Context()); err != nil || got != 2 {
 			t.Errorf("%d attempts have begun, want 2: %v", got, err)

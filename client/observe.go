@@ -11,7 +11,7 @@ type AttemptInfo struct {
 	RunID    string
 	Workflow string
 	Step     string
-	Attempt  int // see [pawl.AttemptNumber]
+	Attempt  int // see pawl.AttemptNumber
 	// IdempotencyKey is the same for all attempts of the step and for no other step: give it to what the step calls.
 	IdempotencyKey string
 	Headers        map[string]string // of the run; see pawl.Headers
@@ -35,7 +35,7 @@ type RunObservation struct {
 	RunInfo
 	Phase   Phase     // that it ended in
 	EndedAt time.Time // zero: it has not ended
-	// Failure is why it did not succeed. With another codec than [pawl.JSON] it is as it was recorded: kind, type and
+	// Failure is why it did not succeed. With another codec than pawl.JSON it is as it was recorded: kind, type and
 	// code are there, and what the program said is encoded.
 	Failure *policy.Failure
 	Err     error // of BodyStopped

@@ -14,7 +14,7 @@ type Outcome struct {
 	Failure *policy.Failure
 }
 
-// Description is a run as it stands. [pawl.Client].Explain has more: every attempt, and where deadlines were set.
+// Description is a run as it stands. pawl.Client.Explain has more: every attempt, and where deadlines were set.
 type Description struct {
 	Summary
 	Input   []byte

@@ -17,7 +17,7 @@ const (
 	OverlapAllow  = schedule.OverlapAllow  // both run
 )
 
-// Schedule says when runs of a workflow start again and again. [pawl.Workflow.EnsureSchedule] puts it into effect.
+// Schedule says when runs of a workflow start again and again. pawl.Workflow.EnsureSchedule puts it into effect.
 type Schedule struct {
 	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like.
 	Cron string

@@ -9,7 +9,7 @@ import (
 
 // format is the version of the messages that this package writes. It reads all versions up to this one.
 //
-// Version 0 is what was written before messages had a version: the fields of pawl.StartRequest under their Go names,
+// Version 0 is what was written before messages had a version: the fields of the start request under their Go names,
 // such as "Workflow" and "ID". The names below differ from those in upper and lower case only, which encoding/json
 // ignores, so one struct reads both versions, and a program from before versions reads version 1.
 //
@@ -27,8 +27,8 @@ type message struct {
 	Body  []byte `json:"body,omitempty"` // the event's payload, encoded
 }
 
-// start is a pawl.StartRequest as it is stored. The two convert into each other only while they have the same fields,
-// so whoever changes pawl.StartRequest has to say here what becomes of the rows in people's databases.
+// start is a client.StartRequest as it is stored. The two convert into each other only while they have the same fields,
+// so whoever changes client.StartRequest has to say here what becomes of the rows in people's databases.
 type start struct {
 	Workflow    string    `json:"workflow"`
 	ID          string    `json:"id,omitempty"`

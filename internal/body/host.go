@@ -224,6 +224,7 @@ func (h *Host) Registered() {
 		l.lock()
 		if l.session.phase == phaseStuck {
 			l.session.Retry()
+			h.clearStuck(l.session.run) // it may have been this workflow that was missing: the call says what is left
 		}
 		l.unlock()
 	}

@@ -102,7 +102,7 @@ func (c *cluster) launch(t testing.TB, settings ...string) {
 		err = c.start(t.Context())
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(errors.Join(err, c.remove()))
 	}
 }
 

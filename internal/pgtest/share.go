@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
-// sharing is set by Share, before any test runs.
+// The cluster that all tests of a package share.
 var (
-	sharing bool
+	sharing bool // set by Share, before any test runs
+	mu      sync.Mutex
 	shared  cluster
-	launch  sync.Once
+	started bool
 )
 
 // Share makes Start give all tests of a package the same cluster, which the first of them starts. A TestMain calls it,
@@ -21,9 +22,11 @@ func Share() (stop func() error) {
 
 func sharedServer(t testing.TB) (dsn string) {
 	t.Helper()
-	launch.Do(func() { shared.launch(t) })
-	if shared.port == 0 {
-		t.Skip(missing)
+	mu.Lock()
+	defer mu.Unlock()
+	if !started {
+		shared.launch(t) // does not return if it cannot: the next test tries, and says why it cannot
+		started = true
 	}
 	return shared.dsn()
 }
