@@ -198,7 +198,7 @@ func (r *Run) Offers() []Effect {
 func (r *Run) offer(s *Step) Offer {
 	return Offer{
 		Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority,
-		Suspect: s.Suspect(),
+		Group: s.SuspectGroup(),
 	}
 }
 
