@@ -107,6 +107,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		st.record.Spec, st.asked, st.scope = spec, true, sc
 		b.moveOn(spec.Name)
 		s.offer(st, fn)
+		s.enqueue(st)
 		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
 		b.decided(st)
 		s.commands = append(s.commands, cmd)
@@ -127,6 +128,9 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
+		if st.record.Phase == core.StepScheduled {
+			s.enqueue(st)
+		}
 	}
 	return st
 }
