@@ -128,6 +128,9 @@ func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
 	}
+	if r.unsettled() {
+		return r.last
+	}
 	if r.InQueue() {
 		return r.limitWake()
 	}

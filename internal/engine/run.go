@@ -16,6 +16,7 @@ type run struct {
 	lastBatch   uint64 // the last batch that has an entry of the run
 	endBatch    uint64 // the batch of its end; entries about attempts that still stop may follow
 	aside       *aside // set if the run is set aside: its state must not be used then
+	rests       bool   // nothing happens to it but what callers and other runs do
 	unrecovered bool   // an earlier owner left it with attempts, and recover has not run yet
 
 	// What the view does not have.
