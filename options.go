@@ -3,6 +3,7 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
@@ -297,6 +298,9 @@ func (o *stepOptions) note(what string, err error) {
 
 // stepPolicy combines options: the workflow's defaults, those it has for the step, and the call's own.
 func stepPolicy(lists ...[]StepOption) (stepOptions, error) {
+	if !slices.ContainsFunc(lists, func(list []StepOption) bool { return len(list) > 0 }) {
+		return stepOptions{}, nil
+	}
 	var o stepOptions
 	for _, list := range lists {
 		for _, opt := range list {

@@ -189,7 +189,7 @@ func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 	w := p.define(false)
 	bubble(t, func(t *testing.T) {
 		e, err := pawl.Open(t.Context(), pawl.Config{
-			Journal: slow{memory.New()}, Workflows: []pawl.Definition{holds, w}, Concurrency: 1,
+			Journal: slow{memory.New(), 2 * time.Minute}, Workflows: []pawl.Definition{holds, w}, Concurrency: 1,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -202,12 +202,13 @@ func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 			}
 		})
 		<-time.After(50 * time.Millisecond)
-		r, err := w.Start(t.Context(), e, "", none{}) // its body waits from 0.05s on, and is unwound at 2.05s
+		r, err := w.Start(t.Context(), e, "", none{}) // its body waits from 0.05s on
 		if err != nil {
 			t.Fatal(err)
 		}
 		starts.Wait()
-		<-time.After(500 * time.Millisecond) // the slot is free at 2.02s: the attempt comes to its worker at 3.02s
+		// The slot is free at 4m, and the attempt comes to its worker at 6m. The body is unwound at 5m.
+		<-time.After(90 * time.Second)
 		if err := e.Operate(t.Context(), r.ID, pawl.Operation{Op: client.OpCancel}); err != nil {
 			t.Fatal(err)
 		}
@@ -219,11 +220,14 @@ func TestCancelBeforeAnAttemptBegins(t *testing.T) {
 	})
 }
 
-// slow is a journal whose appends take a second.
-type slow struct{ *memory.Journal }
+// slow is a journal whose appends take a while.
+type slow struct {
+	*memory.Journal
+	time.Duration
+}
 
 func (s slow) Append(ctx context.Context, b *journal.Batch) error {
-	if err := wait(ctx, time.Second); err != nil {
+	if err := wait(ctx, s.Duration); err != nil {
 		return err
 	}
 	return s.Journal.Append(ctx, b)
@@ -256,7 +260,7 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			j := memory.New()
 			open := func() *pawl.Engine {
-				e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{j}, Workflows: []pawl.Definition{w}})
+				e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{j, time.Second}, Workflows: []pawl.Definition{w}})
 				if err != nil {
 					t.Fatal(err)
 				}

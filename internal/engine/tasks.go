@@ -419,6 +419,7 @@ func (p *Partition) Match(queue, taskType string, now core.Time) {
 // could not take before.
 func (p *Partition) Rematch(now core.Time) {
 	p.at(now)
+	p.carryAdded()
 	p.tasks.listAll()
 	p.settle()
 }

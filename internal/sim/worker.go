@@ -190,9 +190,12 @@ func (wt *workerTask) giveBack() {
 	}})
 }
 
+// simulatedFailure is the message of the failures that attempts report.
+const simulatedFailure = "simulated"
+
 func (wt *workerTask) failure() *policy.Failure {
 	u := wt.w.n.u
-	f := &policy.Failure{Kind: policy.KindError, Message: "simulated"}
+	f := &policy.Failure{Kind: policy.KindError, Message: simulatedFailure}
 	switch u.IntN(10) {
 	case 0, 1:
 		f.Kind = policy.KindFailed
