@@ -216,10 +216,12 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	case core.ChildStop:
 		a := ch.openEnd(l.To)
 		switch {
+		case ch.accounts[l.To] == nil && ch.u.bug.panicked[l.To]: // at its start, of which nothing was saved
 		case ch.accounts[l.To] == nil:
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
 		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
+		case a.state.Parent.Close == core.ChildAbandon && ch.toldOfAbandon(a):
 		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):
 			ch.u.violate(Delivered, a.id, "the request to stop the run was taken, and the run goes on")
 		}
@@ -238,6 +240,13 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		}
 	case core.ChildAsk: // checked when the answer is taken
 	}
+}
+
+// toldOfAbandon reports whether a parent in the same partition knows that its child run goes on alone.
+func (ch *checker) toldOfAbandon(child *account) bool {
+	parent := child.state.Parent
+	s := ch.childStep(parent.Run, parent.Step, parent.Attempt)
+	return ch.u.partitionOf(parent.Run) == ch.u.partitionOf(child.id) && (s == nil || !s.stopping)
 }
 
 // reopenedInBatch reports whether the batch being checked opens a closed run again.
