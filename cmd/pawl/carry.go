@@ -13,6 +13,9 @@ import (
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the
 // exit status.
 func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
+	if m.remote != nil {
+		return a.carryElsewhere(ctx, m, ids, how)
+	}
 	f := a.newFollower(m.svc, m, how)
 	f.others = a.others(ctx, m.svc, ids)
 	err := f.follow(ctx, ids)
@@ -21,6 +24,7 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 		f.leave()
 	} else if err == nil {
 		f.conclude()
+		a.waitForOthers(m)
 	}
 	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends
 	// what is left of them.

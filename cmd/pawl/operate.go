@@ -97,7 +97,7 @@ func (a *app) tellDone(w operation, r *api.Run) error {
 
 // sayHowOn prints the command that carries an open run on.
 func (a *app) sayHowOn(r *api.Run) {
-	if !r.Phase.Closed() {
+	if !r.Phase.Closed() && (!a.elsewhere || r.PausedAt != 0) {
 		a.say("it goes on with: %s", howOn(r))
 	}
 }

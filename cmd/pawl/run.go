@@ -177,7 +177,11 @@ func (a *app) tellStarted(started api.Started) error {
 		state = "was started before"
 	}
 	a.say("%s", started.Run)
-	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, live.Short(started.Run))
+	on := "carry it on with: pawl resume " + live.Short(started.Run)
+	if a.elsewhere {
+		on = "another process carries it on; watch it with: pawl run watch " + live.Short(started.Run)
+	}
+	fmt.Fprintf(a.Err, "pawl: %s; %s\n", state, on)
 	return nil
 }
 

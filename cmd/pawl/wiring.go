@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -20,28 +21,41 @@ import (
 
 func clockNow() time.Time { return time.Now() }
 
-// machine is an open node with its database.
+// machine is an open node with its database; or another process that has one.
 type machine struct {
-	*engine.Engine
-	svc     api.Service // what the engine does, for the commands
-	node    *node.Node
-	place   place
-	signals chan os.Signal // from when on attempts are executed; nil: none are
+	*engine.Engine             // nil: it is in another process
+	svc            api.Service // what the engine does, for the commands
+	node           *node.Node
+	place          place
+	signals        chan os.Signal  // from when on attempts are executed; nil: none are
+	serving        *serving        // for other commands; nil: this one executes nothing
+	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 }
 
 // closeWithin is how long attempts that are left behind may take to stop.
 const closeWithin = 30 * time.Second
 
 // start opens the database and a node on it. With work set, attempts are executed; without, operations are applied and
-// everything else waits until a process executes attempts again.
+// everything else waits until a process executes attempts again. Where another process has the engine, a server or one
+// that holds the database, the machine stands for that one, which does all the work.
 func (a *app) start(ctx context.Context, work bool) (*machine, error) {
+	if a.elsewhere = a.server != ""; a.elsewhere {
+		c, err := a.connect()
+		if err != nil {
+			return nil, err
+		}
+		return &machine{svc: c, remote: c}, nil
+	}
 	p, err := a.where()
 	if err != nil {
 		return nil, err
 	}
-	j, err := p.openToWrite(ctx)
+	j, c, err := p.openOrJoin(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if a.elsewhere = c != nil; a.elsewhere {
+		return &machine{svc: c, remote: c, place: p}, nil
 	}
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
@@ -66,16 +80,27 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
+	if work {
+		a.serve(m)
+	}
 	return m, nil
 }
 
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
-// runs are carried on.
+// runs are carried on. The socket goes first: a command that finds it gone, and the database held, waits a little.
 func (m *machine) close() error {
+	if m.remote != nil {
+		m.remote.Close()
+		return nil
+	}
 	if m.signals != nil {
 		signal.Stop(m.signals)
 	}
-	return m.node.Close()
+	var err error
+	if m.serving != nil {
+		err = m.serving.stop()
+	}
+	return errors.Join(err, m.node.Close())
 }
 
 // stalled returns why no work is taken at present; "" while work is taken.
