@@ -379,14 +379,14 @@ func (f *follower) view(width int) live.View {
 
 // question asks what to do with a number of runs. On a narrow screen it is shorter, so that each answer can be read.
 // Runs that another process carries go on when they are left.
-func question(runs, width int, elsewhere bool) screen.Line {
+func question(runs, width int, joined bool) screen.Line {
 	what, it := "the run", "it"
 	if runs > 1 {
 		what, it = "all of these runs", "them"
 	}
 	start := screen.Line{}.Add(screen.Reverse, " Stop? ")
 	later := " for later (pawl resume)"
-	if elsewhere {
+	if joined {
 		later = " running"
 	}
 	long := start.Add(screen.Plain, "  c cancel "+what+"   l leave "+it+later+"   g go on")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -65,9 +66,23 @@ func (a *app) connect() (*httpapi.Client, error) {
 	return c, nil
 }
 
-// carryElsewhere follows runs that another process carries, to their end. If that process ends before them, this one
+// through returns a machine whose work another process does. That one carries the families on if it has let them rest.
+func (a *app) through(ctx context.Context, m *machine, work bool, carried []core.RunID) (*machine, error) {
+	a.joined = true
+	if !work {
+		return m, nil
+	}
+	for _, top := range carried {
+		if err := m.carryFamily(ctx, top.String()); err != nil {
+			return nil, errors.Join(err, m.close())
+		}
+	}
+	return m, nil
+}
+
+// carryThrough follows runs that another process carries, to their end. If that process ends before them, this one
 // carries them on.
-func (a *app) carryElsewhere(ctx context.Context, m *machine, ids []string, how telling) error {
+func (a *app) carryThrough(ctx context.Context, m *machine, ids []string, how telling) error {
 	f := a.newFollower(m.svc, nil, how)
 	f.asks = true
 	err := a.concluded(f, f.follow(ctx, ids))
@@ -78,7 +93,11 @@ func (a *app) carryElsewhere(ctx context.Context, m *machine, ids []string, how 
 	if how != tellQuiet && how != tellJSON {
 		fmt.Fprintln(a.Err, "pawl: the process that held the database has ended; this one carries on what it follows")
 	}
-	if m, err = a.start(ctx, true); err != nil {
+	_, tops, err := a.toResume(ctx, ids)
+	if err != nil {
+		return err
+	}
+	if m, err = a.start(ctx, true, tops...); err != nil {
 		return err
 	}
 	return a.carry(ctx, m, ids, how)

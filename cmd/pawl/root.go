@@ -34,10 +34,10 @@ type app struct {
 	actor    string
 	reason   string
 
-	flows     flowkind.Flows // that were read so far
-	folder    *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
-	elsewhere bool           // another process has the engine that start found
-	told      map[string]int // by run, the number of the last event that was told
+	flows  flowkind.Flows // that were read so far
+	folder *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	joined bool           // start found another process that has the engine
+	told   map[string]int // by run, the number of the last event that was told
 }
 
 const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.

@@ -83,7 +83,7 @@ func (p *Partition) followQueue(r *run) {
 		return // of one that has closed, p.closed takes care
 	}
 	t := p.admissions.tickets[r.id()]
-	switch waits := s.InQueue() && s.PausedAt == 0; {
+	switch waits := s.InQueue() && s.PausedAt == 0 && !r.rests; {
 	case waits && t == nil:
 		p.admissions.asking = append(p.admissions.asking, r)
 	case s.HasPlace() && t == nil:

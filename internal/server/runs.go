@@ -129,6 +129,17 @@ func (s *Server) changeRoutes(a huma.API) {
 	) (*struct{}, error) {
 		return done(s.cfg.Service.Send(ctx, in.Run, in.Body))
 	})
+	op = under("POST", "/runs/{run}/carry", "carryRun", "operations", "Carry a run on that rests")
+	op.Description = "A process that opened its database for some runs lets the others rest. A server carries all of " +
+		"them on, so there it changes nothing."
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(a, op, func(ctx context.Context, in *OfRun) (*struct{}, error) {
+		if s.cfg.Carry != nil {
+			return done(s.cfg.Carry(ctx, in.Run))
+		}
+		_, err := s.cfg.Service.Run(ctx, in.Run)
+		return done(err)
+	})
 	s.operationRoutes(a)
 }
 

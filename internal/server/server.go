@@ -18,6 +18,8 @@ type Config struct {
 	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
 	// by their definitions only.
 	Flows Flows
+	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
+	Carry func(ctx context.Context, run string) error
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.

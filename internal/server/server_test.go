@@ -272,3 +272,33 @@ func TestForeignServer(t *testing.T) {
 		}
 	})
 }
+
+// A run that rests is carried on by whoever carries runs on; where none rests, nothing is done.
+func TestCarry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		started, err := b.client.Start(t.Context(), api.StartRequest{Definition: definition(orderFlow)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.client.Carry(t.Context(), started.Run); err != nil {
+			t.Error(err)
+		}
+		if err := b.client.Carry(t.Context(), "nobody"); api.CodeOf(err) != api.CodeNotFound {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var carried []string
+		b := newBed(t, func(c *Config) {
+			c.Carry = func(_ context.Context, run string) error {
+				carried = append(carried, run)
+				return &api.Error{Code: api.CodeConflict, Message: "not this one"}
+			}
+		})
+		if err := b.client.Carry(t.Context(), "w/1"); api.CodeOf(err) != api.CodeConflict || len(carried) != 1 ||
+			carried[0] != "w/1" {
+			t.Errorf("%v, %v", carried, err)
+		}
+	})
+}

@@ -80,6 +80,15 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
+// Carry makes the engine carry a run on that rests there, with its family. Errors: CodeNotFound.
+func (c *Client) Carry(ctx context.Context, name string) error {
+	path, err := runPath(name, "carry")
+	if err == nil {
+		_, err = c.do(ctx, http.MethodPost, path, nil, nil)
+	}
+	return err
+}
+
 // Start implements api.Service.
 func (c *Client) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("runs"), bodyOf(r), &out)
