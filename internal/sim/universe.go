@@ -291,7 +291,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		if !u.noFaults && u.chance(u.profile.uncertainAppends) {
 			return errDisk
 		}
-	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
+	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew, memory.OpInbox:
 		if op == memory.OpAcquire && u.takingOver {
 			return nil // the former owner would stay the owner, and its workers were ended
 		}
