@@ -118,6 +118,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.clients.plan()
 	u.talkers.plan()
+	planGroupLimits(u)
 	if !opt.NoFaults {
 		u.planFaults()
 	}
