@@ -94,7 +94,7 @@ type readOnlyError struct{ error }
 
 // readOnly returns an error for a workflow whose runs only a Go program can carry on.
 func (c *compiled) readOnly() error {
-	err := refuseGoProgram(journal.Definition{Name: c.doc.Name})
+	err := needsProgram(journal.Definition{Name: c.doc.Name})
 	if c.flow != nil {
 		err = c.flow.NeedsProgram()
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
@@ -14,7 +16,9 @@ import (
 // exit status.
 func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
 	f := a.newFollower(m.svc, m, how)
-	f.others = a.others(ctx, m.svc, ids)
+	if f.others = a.others(ctx, m.svc, ids); f.others > 0 && how == tellPlain {
+		fmt.Fprintf(a.Err, "pawl: %s\n", live.Resting(f.others))
+	}
 	err := f.follow(ctx, ids)
 	left := errors.Is(err, errLeft)
 	if left {
@@ -51,10 +55,25 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 	}
 }
 
+// carryFamily makes an open machine carry a run on, with its family.
+func (m *machine) carryFamily(ctx context.Context, run string) error {
+	r, err := m.svc.Run(ctx, run)
+	if err != nil {
+		return err
+	}
+	top, err := topOf(ctx, m.svc, r)
+	if err != nil {
+		return err
+	}
+	m.carried.Add(top)
+	m.Rematch()
+	return nil
+}
+
 // openPhases are the phases of runs that have not ended.
 var openPhases = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 
-// others counts the open runs that are carried along: an engine carries all of its database.
+// others counts the open runs that rest meanwhile.
 func (a *app) others(ctx context.Context, svc api.Service, ids []string) int {
 	page, err := svc.Runs(ctx, api.Query{Phases: openPhases, Limit: 1000})
 	if err != nil {

@@ -157,6 +157,12 @@ func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telli
 		return errors.Join(err, m.close())
 	}
 	if carry {
+		if started.Existing {
+			err = m.carryFamily(ctx, started.Run)
+		}
+		if err != nil {
+			return errors.Join(err, m.close())
+		}
 		if started.Existing && how != tellQuiet && how != tellJSON {
 			fmt.Fprintf(a.Err, "pawl: the idempotency key was used before: this is run %s\n", started.Run)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -23,6 +24,7 @@ func clockNow() time.Time { return time.Now() }
 // machine is an open node with its database.
 type machine struct {
 	*engine.Engine
+	carried *engine.Carried
 	svc     api.Service // what the engine does, for the commands
 	node    *node.Node
 	place   place
@@ -34,7 +36,9 @@ const closeWithin = 30 * time.Second
 
 // start opens the database and a node on it. With work set, attempts are executed; without, operations are applied and
 // everything else waits until a process executes attempts again.
-func (a *app) start(ctx context.Context, work bool) (*machine, error) {
+//
+// The families of carried go on, and those of runs that are started; all others rest.
+func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*machine, error) {
 	p, err := a.where()
 	if err != nil {
 		return nil, err
@@ -43,10 +47,12 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	families := engine.NewCarried(carried...)
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Kinds: map[string]engine.Kind{journal.KindGo: {Refuse: refuseGoProgram}},
+			Carried: families,
+			Kinds:   map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
 		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
@@ -55,7 +61,7 @@ func (a *app) start(ctx context.Context, work bool) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{Engine: n.Engine, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p}
+	m := &machine{Engine: n.Engine, carried: families, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()
@@ -105,8 +111,13 @@ func (p place) owner() string {
 	return worker.OwnerOf(p.path)
 }
 
-// refuseGoProgram returns the error for a run of a Go function: this command cannot carry it on.
-func refuseGoProgram(d journal.Definition) error {
-	return fmt.Errorf("workflow %q is a Go program's: this command shows its runs, and that program carries them on",
-		d.Name)
+// operatedHere is a Go function of another program, whose runs are operated on here.
+func operatedHere(journal.Definition) (*core.Definition, error) {
+	return &core.Definition{NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,
+		Elsewhere: true}, nil
+}
+
+// needsProgram returns the error for a run of a Go function: this command cannot carry it on.
+func needsProgram(d journal.Definition) error {
+	return fmt.Errorf("workflow %q is a Go program's: only that program carries its runs on", d.Name)
 }

@@ -92,6 +92,9 @@ func isAside(err error) bool {
 }
 
 func isPanic(err error) bool {
+	if err == nil {
+		return false // asked for each input, so the variable below must not be made for nothing
+	}
 	var bug *panicked
 	return errors.As(err, &bug)
 }

@@ -100,8 +100,11 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	p.pipeline.define(&src)
 	return core.ChildStart{
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
-		Parent: core.Parent{Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing},
-		Queue:  queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
+		Parent: core.Parent{
+			Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing,
+			Top: parent.state.Top(), Depth: parent.state.Parent.Depth + 1,
+		},
+		Queue: queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
 		Headers: parent.state.Headers,
 	}, nil
 }
@@ -163,6 +166,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 		return cannotUse(start.Workflow, err)
 	}
 	child := p.residents.create(id, w.kind)
+	child.rests = w.def.Elsewhere || p.rests(&core.Run{ID: id, Parent: start.Parent}, nil)
 	err = p.advance(child, w.def, core.Start{
 		Definition: start.Definition, Workflow: start.Workflow, Input: start.Input, ExecutionAt: start.Execution,
 		Parent: start.Parent, Actor: "parent", Queue: start.Queue, Within: start.Within, Headers: start.Headers,

@@ -137,13 +137,14 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 	return false
 }
 
-// deadlineInTransit reports whether a message that moves a run's deadline is on its way to it.
-func (ch *checker) deadlineInTransit(run core.RunID) bool {
+// boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run that
+// is told to end is not told of its parent's deadlines any more.
+func (ch *checker) boundInTransit(run core.RunID) bool {
 	to := ch.u.partitionOf(run).number
 	for from := range ch.u.partitions {
 		d := ch.routes[route{from, to}]
-		moves := func(l sentMessage) bool { return l.movesDeadline(run) }
-		if d != nil && slices.ContainsFunc(d.all[d.taken:], moves) {
+		bounds := func(l sentMessage) bool { return l.movesDeadline(run) || l.ends(run) }
+		if d != nil && slices.ContainsFunc(d.all[d.taken:], bounds) {
 			return true
 		}
 	}
@@ -153,6 +154,12 @@ func (ch *checker) deadlineInTransit(run core.RunID) bool {
 // movesDeadline reports whether the message moves the run's deadline.
 func (l *sentMessage) movesDeadline(run core.RunID) bool {
 	_, ok := l.Content.(core.ChildBound)
+	return ok && l.To == run
+}
+
+// ends reports whether the message tells the run to end.
+func (l *sentMessage) ends(run core.RunID) bool {
+	_, ok := l.Content.(core.ChildStop)
 	return ok && l.To == run
 }
 

@@ -28,6 +28,7 @@ type universe struct {
 	agenda     agenda
 	now        core.Time     // true time
 	clockError time.Duration // clocks show this much more than the true time
+	shown      core.Time     // the latest that they showed before they last jumped
 	steps      int
 	end        core.Time // when clients and faults end
 	noFaults   bool      // the faults have ended: workers report, disks have room
@@ -164,6 +165,9 @@ const leaseTerm = 10 * time.Second
 
 // clock returns the time that nodes see.
 func (u *universe) clock() core.Time { return u.now.Add(u.clockError) }
+
+// latest returns the latest time that nodes have seen.
+func (u *universe) latest() core.Time { return max(u.clock(), u.shown) }
 
 // wrapStore makes the journal that nodes use.
 func (u *universe) wrapStore() {
