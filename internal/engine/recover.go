@@ -34,6 +34,9 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.at(now)
+	if p.opened == 0 {
+		p.opened = p.now
+	}
 	if err := p.receiveKept(ctx, now); err != nil {
 		p.forget()
 		return failure("open", "", err)
