@@ -76,6 +76,9 @@ func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 			}
 		}
 	}
+	if err := b.Circle(doc); err != nil {
+		return b, err
+	}
 	return b.Choose(doc)
 }
 

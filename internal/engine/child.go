@@ -23,6 +23,9 @@ var closePolicies = map[string]core.CloseChild{
 
 // receive gives a message to the run it is for. That run lives in this partition.
 func (p *Partition) receive(to core.RunID, name string, content core.Content) {
+	if start, ok := p.unborn.take(to); ok {
+		p.beginChild(to, start)
+	}
 	switch c := content.(type) {
 	case core.ChildStart:
 		p.beginChild(to, &c)
@@ -57,6 +60,9 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 	case p.readErr != nil:
 	case f != nil:
 		_ = p.advance(parent, nil, core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f})
+	case p.owns(e.Child):
+		parent.startsChildIn = p.pipeline.open.seq
+		p.unborn.add(e.Child, start, p.pipeline.open.seq)
 	default:
 		p.send(core.Message{To: e.Child, Content: start})
 	}
@@ -72,6 +78,12 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	if parent.kind.Resolve == nil {
 		return core.ChildStart{}, permanentFailure("child",
 			fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
+	}
+	depth := parent.state.Parent.Depth + 1
+	if depth > p.cfg.MaxDepth {
+		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf(
+			"a run may have at most %d runs above it, which start one another; does workflow %q start itself?",
+			p.cfg.MaxDepth, payload.Name))
 	}
 	closing, ok := closePolicies[payload.Close]
 	if !ok {
@@ -102,7 +114,7 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
 		Parent: core.Parent{
 			Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing,
-			Top: parent.state.Top(), Depth: parent.state.Parent.Depth + 1,
+			Top: parent.state.Top(), Depth: depth,
 		},
 		Queue: queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
 		Headers: parent.state.Headers,
@@ -165,6 +177,9 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 	if err != nil {
 		return cannotUse(start.Workflow, err)
 	}
+	if n := p.families.count(start.Parent.Top); n >= p.cfg.MaxFamily {
+		return permanentFailure("child", fmt.Sprintf("%d child runs of one family are open, and no more may be", n))
+	}
 	child := p.residents.create(id, w.kind)
 	child.rests = w.def.Elsewhere || p.rests(&core.Run{ID: id, Parent: start.Parent}, nil)
 	err = p.advance(child, w.def, core.Start{
@@ -175,6 +190,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 		delete(p.residents.runs, id)
 		return permanentFailure("child", err.Error())
 	}
+	p.families.begins(child.state)
 	return nil
 }
 

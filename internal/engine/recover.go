@@ -34,6 +34,8 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.at(now)
+	p.families.opened = p.now
+	p.loseUnborn()
 	if err := p.loadReported(); err != nil {
 		p.forget()
 		return failure("open", "", err)
@@ -164,6 +166,9 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 				order = append(order, t)
 			}
 			t.entries = append(t.entries, e)
+			if seq == lease.Last {
+				p.unborn.expect(&e)
+			}
 			t.seqs = append(t.seqs, seq)
 			p.at(e.At)
 		}
