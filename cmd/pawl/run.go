@@ -157,6 +157,12 @@ func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telli
 		return errors.Join(err, m.close())
 	}
 	if carry {
+		if started.Existing {
+			err = m.carryFamily(ctx, started.Run)
+		}
+		if err != nil {
+			return errors.Join(err, m.close())
+		}
 		if started.Existing && how != tellQuiet && how != tellJSON {
 			fmt.Fprintf(a.Err, "pawl: the idempotency key was used before: this is run %s\n", started.Run)
 		}
@@ -177,7 +183,11 @@ func (a *app) tellStarted(started api.Started) error {
 		state = "was started before"
 	}
 	a.say("%s", started.Run)
-	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, live.Short(started.Run))
+	on := "carry it on with: pawl resume " + live.Short(started.Run)
+	if a.joined {
+		on = "another process carries it on; watch it with: pawl run watch " + live.Short(started.Run)
+	}
+	fmt.Fprintf(a.Err, "pawl: %s; %s\n", state, on)
 	return nil
 }
 

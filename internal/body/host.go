@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -52,6 +53,8 @@ type Host struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
+	live atomic.Int64 // sessions in the table
+
 	mu    sync.Mutex
 	table *Table[*liveSession]
 	asked map[core.RunID][]*Asked // updates that callers wait for
@@ -82,6 +85,7 @@ func (h *Host) open(run core.RunID) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l, fresh, _ = h.table.Open(run, func(generation int) *liveSession { return h.newLiveSession(run, generation) })
+	h.live.Store(int64(h.table.Len()))
 	return l, fresh
 }
 
@@ -105,6 +109,7 @@ func (h *Host) drop(l *liveSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.table.Drop(l.session.run, l)
+	h.live.Store(int64(h.table.Len()))
 }
 
 func (h *Host) clearStuck(run core.RunID) {
@@ -181,6 +186,7 @@ func (h *Host) Forget(run core.RunID) {
 func (h *Host) Reset(generation int, lives func(core.RunID) bool) {
 	h.mu.Lock()
 	all := h.table.Reset(generation, lives)
+	h.live.Store(int64(h.table.Len()))
 	for run, asked := range h.asked {
 		if lives(run) {
 			for _, a := range asked {

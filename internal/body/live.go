@@ -9,6 +9,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
+// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. With more of them, the
+// memory counts more than the time for calling them again. It is about 100 MiB.
+const maxStaying = 10_000
+
 // liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
 type liveSession struct {
 	host   *Host
@@ -153,6 +157,9 @@ func (l *liveSession) setTimer(t Timer, change TimerChange) {
 	}
 	if l.armed[t] && !l.alarms[t].Stop() {
 		l.stale[t]++ // it has gone off, and its call waits for the lock
+	}
+	if t == TimerIdle && l.host.live.Load() > maxStaying {
+		change.After = min(change.After, IdleTime)
 	}
 	l.armed[t] = change.Op == TimerSet
 	switch {

@@ -18,6 +18,10 @@ type Definition struct {
 	// Specs are the steps that records name by their ordinal, in that order. The machine compares them by address.
 	Specs []*StepSpec
 
+	// ExpectedSteps says how many steps a run is likely to have, where Specs does not tell; nil: not known. Room is
+	// made for as many.
+	ExpectedSteps func() int
+
 	// NewDecider returns what decides for one run, from the state that the run has now: a fresh run, or one that was
 	// folded from its records. A decider may keep derived state of its own; the run's state is the truth.
 	NewDecider func(r *Run) Decider
@@ -29,6 +33,10 @@ type Definition struct {
 	// HandlesCancel: the body is asked before a run ends that was cancelled or has expired, so that it can undo what it
 	// did. It needs HasBody.
 	HandlesCancel bool
+
+	// Elsewhere: another program decides the runs and executes their steps. Here they are looked at and operated on;
+	// see [Run.Elsewhere].
+	Elsewhere bool
 
 	// Rules returns what holds for runs as a whole. It is asked when a run starts and when it ends; nil: no rules. It
 	// is a func because the options of a Go workflow may become known after its runs were read.

@@ -74,6 +74,9 @@ func (m *machine) take(def *Definition, in Input) error {
 
 // emit records and folds.
 func (m *machine) emit(rec Record) {
+	if m.out.Entry.Records == nil {
+		m.out.Entry.Records = make([]Record, 0, 4) // most inputs make no more
+	}
 	m.out.Entry.Records = append(m.out.Entry.Records, rec)
 	Apply(m.r, m.now, rec)
 }
@@ -82,7 +85,7 @@ func (m *machine) effect(e Effect) { m.out.Effects = append(m.out.Effects, e) }
 
 // proceed asks the decider for what follows until nothing does, and ends the run when its outcome is settled.
 func (m *machine) proceed() {
-	for !m.r.Phase.Closed() {
+	for !m.r.Phase.Closed() && !m.r.Elsewhere() {
 		switch {
 		case m.r.Closing != nil:
 			if !m.hooks() {

@@ -63,6 +63,8 @@ type Config struct {
 	// Random returns the random part of run ids. The simulation uses a seeded one. Default: rand.Uint64 of
 	// math/rand/v2.
 	Random func() uint64
+	// Carried are the runs that the engine carries on; the others rest. nil: all runs.
+	Carried *Carried
 	// Queues and Services limit what shares a queue or a service, by its name, in all runs of the process together.
 	// They replace what definitions say about the same name. Default: no limits.
 	Queues, Services map[string]policy.QueueLimits

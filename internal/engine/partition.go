@@ -36,6 +36,7 @@ type Partition struct {
 	todo       ring[localEffect] // effects inside the partition that must still join the open batch
 	readErr    error             // why the open batch must not be saved; see noteTemporary
 	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
+	carried    int               // how many families Config.Carried had when the partition looked last
 	generation int               // of the bodies; it grows whenever the partition forgets its memory
 }
 
@@ -65,7 +66,7 @@ func (p *Partition) forget() {
 	p.admissions.forget()
 	p.pipeline.forget()
 	p.messages.forget()
-	p.todo, p.readErr = ring[localEffect]{}, nil
+	p.todo, p.readErr, p.carried = ring[localEffect]{}, nil, p.cfg.Carried.count()
 }
 
 // at moves the partition's time forward. If the clock went back, the time stays.
@@ -216,7 +217,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		if n++; n > tickRuns {
 			return true
 		}
-		p.recover(p.residents.restored.pop())
+		p.takeOver(p.residents.restored.pop())
 		p.settle()
 	}
 	p.finishLoad()

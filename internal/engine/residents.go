@@ -59,7 +59,7 @@ func (s *residents) addRestored(r *run) {
 
 // retime moves the run to its wake time in the heap.
 func (s *residents) retime(r *run) {
-	if r.state.Phase.Closed() {
+	if r.state.Phase.Closed() || r.rests {
 		s.wakes.set(r, 0)
 		return
 	}
@@ -210,6 +210,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 			return nil, err
 		}
 	}
+	r.rests = p.rests(r.state, tail)
 	return r, nil
 }
 

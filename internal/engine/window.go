@@ -107,10 +107,10 @@ func (p *Partition) loadDue(l *Loaded) {
 		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
 			return
 		}
-		p.recover(r)
+		p.takeOver(r)
 		p.residents.evictLater(r)
 	}
-	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil {
+	if l.Wake == journal.WakeSetAside && r != nil && r.aside == nil && !r.rests {
 		p.resumeSetAside(r, l.History.Entries)
 	}
 }

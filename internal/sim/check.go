@@ -241,8 +241,10 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
-		case s.kind == core.KindTask && s.ready && s.losses.row >= 2 && n.workers.otherSuspect(tok):
+		case s.kind == core.KindTask && s.ready && ch.waitsForGroup(n, tok, groupAfter(s.losses.row)):
 		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
+		case s.held.Reason != core.HeldNone && s.spec.Type == body.TypeLocal && ch.bodyInTransit(n, a):
+			// Its turn comes when its function is there, however long ago what held it back has let go.
 		case s.held.Reason != core.HeldNone:
 			slots := ch.u.profile.slots[s.spec.Type]
 			if (slots < 0 || n.workers.busy[s.spec.Type] < slots) && !ch.freed(n, s) {

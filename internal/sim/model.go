@@ -214,7 +214,7 @@ func (m *runModel) create(rec core.RunCreated) {
 		return
 	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
-	late := m.ch.deadlineInTransit(m.a.id)
+	late := m.ch.boundInTransit(m.a.id)
 	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
 		m.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
 			offset(m.execution), offset(bound))

@@ -26,7 +26,7 @@ func (m *runModel) applyStep(rec core.Record) {
 		s.held = rec.Held
 	case core.AttemptStarted:
 		m.steps[rec.Step].held = core.Held{}
-		m.steps[rec.Step].losses.apart = m.steps[rec.Step].losses.row >= 2
+		m.steps[rec.Step].losses.group = groupAfter(m.steps[rec.Step].losses.row)
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
@@ -315,7 +315,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 	}
 	if rec.Budget {
 		s.counted, s.allowed, s.delay = 0, 0, 0
-		s.losses.row, s.losses.counts, s.losses.others = 0, 0, 0
+		s.losses.row, s.losses.counts, s.losses.others, s.losses.since = 0, 0, 0, 0
 	}
 	if s.ready {
 		s.readyAt = m.at

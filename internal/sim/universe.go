@@ -28,6 +28,7 @@ type universe struct {
 	agenda     agenda
 	now        core.Time     // true time
 	clockError time.Duration // clocks show this much more than the true time
+	shown      core.Time     // the latest that they showed before they last jumped
 	steps      int
 	end        core.Time // when clients and faults end
 	noFaults   bool      // the faults have ended: workers report, disks have room
@@ -166,6 +167,9 @@ const leaseTerm = 10 * time.Second
 // clock returns the time that nodes see.
 func (u *universe) clock() core.Time { return u.now.Add(u.clockError) }
 
+// latest returns the latest time that nodes have seen.
+func (u *universe) latest() core.Time { return max(u.clock(), u.shown) }
+
 // wrapStore makes the journal that nodes use.
 func (u *universe) wrapStore() {
 	u.store = u.disk
@@ -288,7 +292,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		if !u.noFaults && u.chance(u.profile.uncertainAppends) {
 			return errDisk
 		}
-	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
+	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew, memory.OpInbox:
 		if op == memory.OpAcquire && u.takingOver {
 			return nil // the former owner would stay the owner, and its workers were ended
 		}
