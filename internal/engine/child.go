@@ -24,6 +24,9 @@ var closePolicies = map[string]core.CloseChild{
 // receive gives a message to the run it is for. That run lives in this partition. If the run is set aside, the message
 // is kept for it.
 func (p *Partition) receive(m *core.Message) {
+	if start, ok := p.unborn.take(m.To); ok {
+		p.beginUnborn(m.To, start)
+	}
 	var err error
 	switch c := m.Content.(type) {
 	case core.ChildStart:
@@ -76,6 +79,9 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 		p.send(core.Message{To: parent.id(), Content: core.ChildEnded{
 			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,
 		}})
+	case p.owns(e.Child):
+		parent.startsChildIn = p.pipeline.open.seq
+		p.unborn.add(e.Child, start, p.pipeline.open.seq)
 	default:
 		p.send(core.Message{To: e.Child, Content: start})
 	}
@@ -91,6 +97,12 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 	if parent.kind.Resolve == nil {
 		return core.ChildStart{}, permanentFailure("child",
 			fmt.Sprintf("there is no workflow %q: this kind of workflow has no child runs", payload.Name))
+	}
+	depth := parent.state.Parent.Depth + 1
+	if depth > p.cfg.MaxDepth {
+		return core.ChildStart{}, permanentFailure("child", fmt.Sprintf(
+			"a run may have at most %d runs above it, which start one another; does workflow %q start itself?",
+			p.cfg.MaxDepth, payload.Name))
 	}
 	closing, ok := closePolicies[payload.Close]
 	if !ok {
@@ -121,7 +133,7 @@ func (p *Partition) prepareChild(parent *run, e core.StartChild) (core.ChildStar
 		Definition: src.ID, Workflow: src.Name, Input: input, Execution: e.Execution,
 		Parent: core.Parent{
 			Run: parent.id(), Step: e.Step, Attempt: e.Attempt, Close: closing,
-			Top: parent.state.Top(), Depth: parent.state.Parent.Depth + 1,
+			Top: parent.state.Top(), Depth: depth,
 		},
 		Queue: queueOfChild(&parent.state.Steps[e.Step]), Within: parent.state.TakenQueues(),
 		Headers: parent.state.Headers,
@@ -184,6 +196,9 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 	if err != nil {
 		return cannotUse(start.Workflow, err)
 	}
+	if n := p.families.count(start.Parent.Top); n >= p.cfg.MaxFamily {
+		return permanentFailure("child", fmt.Sprintf("%d child runs of one family are open, and no more may be", n))
+	}
 	child := p.residents.create(id, w.kind)
 	child.rests = w.def.Elsewhere || p.rests(&core.Run{ID: id, Parent: start.Parent}, nil)
 	err = p.advance(child, w.def, core.Start{
@@ -194,6 +209,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 		delete(p.residents.runs, id)
 		return permanentFailure("child", err.Error())
 	}
+	p.families.begins(child.state)
 	return nil
 }
 

@@ -202,6 +202,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	m.createLabels(rec)
 	m.createInQueue(rec)
 	m.createHeaders(rec)
+	m.createInFamily(rec)
 	parent := m.ch.accounts[rec.Parent.Run]
 	if rec.Parent.Run == (core.RunID{}) || rec.Chain.Previous != (core.RunID{}) {
 		return

@@ -54,6 +54,7 @@ type universe struct {
 	talkers   *talkers
 	operator  *operator
 	crashes   int
+	opens     int // partitions that were opened
 	violation *Violation
 }
 
@@ -86,6 +87,7 @@ type profile struct {
 	partitions       int
 	processes        int     // they share the partitions
 	lostHints        float64 // that the hint about a new message is lost
+	family           int     // how many child runs of one family may be open in a partition; 0: as many as by default
 	repeatedMessages float64 // that the inbox returns messages again which were taken
 }
 
@@ -152,6 +154,7 @@ func (u *universe) drawProfile() {
 	m.processes = 1 + u.IntN(3)
 	m.lostHints = pick(u.random, []float64{0, 0.1, 0.5})
 	m.repeatedMessages = pick(u.random, []float64{0, 0.2, 0.6})
+	m.family = pick(u.random, []int{0, 0, 1, 2})
 	if u.opt.Partitions > 0 {
 		m.partitions = u.opt.Partitions
 	}
@@ -325,7 +328,7 @@ func (u *universe) config(n *node) engine.Config {
 	}
 	return engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
-		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
+		MaxFamily: u.profile.family, Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
