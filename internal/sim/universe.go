@@ -47,6 +47,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
@@ -98,7 +99,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.checker = newChecker(u)
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
-	u.poison = newPoison(u)
+	u.poison, u.warned = newPoison(u), newWarnedRuns(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
