@@ -37,7 +37,7 @@ type RetryPolicy struct {
 	MaxInterval        time.Duration // default none
 	Jitter             float64       // 0 to 1
 	NonRetryable       []string      // types of errors that are never retried, as registered by RegisterError
-	MaxLost            int           // losses with the worker that stop a suspected step; default 5; -1: unlimited
+	MaxLost            int           // losses while it runs alone that stop a step; default 5; -1: unlimited
 }
 
 // decode checks the fields as those of flow files are checked. It checks the durations itself, since they are no texts.

@@ -3,24 +3,32 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the
 // exit status.
 func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
+	if m.remote != nil {
+		return a.carryThrough(ctx, m, ids, how)
+	}
 	f := a.newFollower(m.svc, m, how)
-	f.others = a.others(ctx, m.svc, ids)
+	if f.others = a.others(ctx, m.svc, ids); f.others > 0 && how == tellPlain {
+		fmt.Fprintf(a.Err, "pawl: %s\n", live.Resting(f.others))
+	}
 	err := f.follow(ctx, ids)
 	left := errors.Is(err, errLeft)
 	if left {
 		f.leave()
 	} else if err == nil {
 		f.conclude()
+		a.waitForOthers(m)
 	}
 	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends
 	// what is left of them.
@@ -51,10 +59,28 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 	}
 }
 
+// carryFamily makes an open machine carry a run on, with its family. It may be called by several goroutines.
+func (m *machine) carryFamily(ctx context.Context, run string) error {
+	if m.remote != nil {
+		return m.remote.Carry(ctx, run)
+	}
+	r, err := m.svc.Run(ctx, run)
+	if err != nil {
+		return err
+	}
+	top, err := topOf(ctx, m.svc, r)
+	if err != nil {
+		return err
+	}
+	m.carried.Add(top)
+	m.Rematch()
+	return nil
+}
+
 // openPhases are the phases of runs that have not ended.
 var openPhases = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 
-// others counts the open runs that are carried along: an engine carries all of its database.
+// others counts the open runs that rest meanwhile.
 func (a *app) others(ctx context.Context, svc api.Service, ids []string) int {
 	page, err := svc.Runs(ctx, api.Query{Phases: openPhases, Limit: 1000})
 	if err != nil {

@@ -20,7 +20,10 @@ func (a *app) eventSendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send RUN NAME", Short: "Send an event to a run", Args: cobra.ExactArgs(2),
 		Long: `Delivers an event to an open run. A step that waits for it ends with the data as its output; an event
-that nothing waits for yet is kept. A second delivery with the same --id changes nothing.`,
+that nothing waits for yet is kept. A second delivery with the same --id changes nothing.
+
+The body of a Go program takes the event when its program opens the database. It reads the data with the codec of its
+program, and this command writes JSON.`,
 		Example: "  pawl event send change-7 approved --data '{\"by\":\"ada\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			payload, err := a.readJSON("--data", data)
@@ -42,28 +45,28 @@ that nothing waits for yet is kept. A second delivery with the same --id changes
 }
 
 func (a *app) send(ctx context.Context, name string, s api.Signal, follow bool) error {
-	id, err := a.find(ctx, operation{run: name})
+	t, err := a.find(ctx, operation{run: name, follow: follow})
 	if err != nil {
 		return err
 	}
-	m, err := a.start(ctx, follow)
+	m, err := a.start(ctx, follow, t.top)
 	if err != nil {
 		return err
 	}
-	if err := m.svc.Send(ctx, id, s); err != nil {
+	if err := m.svc.Send(ctx, t.id, s); err != nil {
 		return errors.Join(err, m.close())
 	}
 	if follow {
-		return a.carry(ctx, m, []string{id}, a.chooseTelling(false, false))
+		return a.carry(ctx, m, []string{t.id}, a.chooseTelling(false, false))
 	}
-	r, err := m.svc.Run(ctx, id)
+	r, err := m.svc.Run(ctx, t.id)
 	if err := errors.Join(err, m.close()); err != nil {
 		return err
 	}
 	if a.structured() {
-		return a.print(map[string]any{"run": id, "event": s.Name, "phase": r.Phase})
+		return a.print(map[string]any{"run": t.id, "event": s.Name, "phase": r.Phase})
 	}
-	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(id), r.Phase)
-	a.sayHowOn(r)
+	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(t.id), r.Phase)
+	a.sayHowOn(t, r)
 	return nil
 }

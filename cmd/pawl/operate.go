@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // operation is an operation that a person asks for.
@@ -22,47 +23,75 @@ type operation struct {
 
 // operate applies an operation to the database directly. With follow it carries the run on afterwards.
 func (a *app) operate(ctx context.Context, w operation) error {
-	id, err := a.find(ctx, w)
+	t, err := a.find(ctx, w)
 	if err != nil {
 		return err
 	}
-	m, err := a.start(ctx, w.follow)
+	m, err := a.start(ctx, w.follow, t.top)
 	if err != nil {
 		return err
 	}
 	w.op.Actor, w.op.Reason = a.who(), a.reason
-	if err := m.svc.Operate(ctx, id, w.op); err != nil {
+	if err := m.svc.Operate(ctx, t.id, w.op); err != nil {
 		return errors.Join(err, m.close())
 	}
 	if w.follow {
-		return a.carry(ctx, m, []string{id}, a.chooseTelling(false, false))
+		return a.carry(ctx, m, []string{t.id}, a.chooseTelling(false, false))
 	}
-	r, err := m.svc.Run(ctx, id)
+	r, err := m.svc.Run(ctx, t.id)
 	closeErr := m.close()
 	if err := errors.Join(err, closeErr); err != nil {
 		return err
 	}
-	return a.tellDone(w, r)
+	return a.tellDone(w, t, r)
+}
+
+// target is the run that an operation or an event is for.
+type target struct {
+	id      string
+	top     core.RunID // of its family
+	program error      // why only a Go program can carry it on; nil: this command can
 }
 
 // find resolves the run and the step before anything is opened for writing: a mistyped name changes nothing.
-func (a *app) find(ctx context.Context, w operation) (id string, err error) {
+func (a *app) find(ctx context.Context, w operation) (t target, err error) {
 	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
-		r, err := a.findOperable(ctx, svc, w.run)
+		r, err := svc.Run(ctx, w.run)
 		if err != nil {
 			return err
 		}
-		id = r.Run
-		if w.op.Step != "" {
+		t.id = r.Run
+		err = a.carriedHere(ctx, svc, r)
+		if errors.As(err, new(*readOnlyError)) && !w.follow {
+			t.program, err = err, nil
+		}
+		if err == nil {
+			t.top, err = topOf(ctx, svc, r)
+		}
+		if err == nil && w.op.Step != "" {
 			_, err = findStep(r, w.op.Step)
 		}
 		return err
 	})
-	return id, err
+	return t, err
 }
 
-// findOperable reads a run that this command can carry on or operate on.
-func (a *app) findOperable(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
+// topOf returns the run that stands for a run's family.
+func topOf(ctx context.Context, svc api.Service, r *api.Run) (core.RunID, error) {
+	var err error
+	for r.Parent != "" {
+		if r, err = svc.Run(ctx, r.Parent); err != nil {
+			return core.RunID{}, fmt.Errorf("the parent of the run: %w", err)
+		}
+	}
+	if r.First != "" {
+		return core.ParseRunID(r.First)
+	}
+	return core.ParseRunID(r.Run)
+}
+
+// findCarried reads a run that this command can carry on.
+func (a *app) findCarried(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
 	r, err := svc.Run(ctx, name)
 	if err != nil {
 		return nil, err
@@ -70,7 +99,7 @@ func (a *app) findOperable(ctx context.Context, svc api.Service, name string) (*
 	return r, a.carriedHere(ctx, svc, r)
 }
 
-func (a *app) tellDone(w operation, r *api.Run) error {
+func (a *app) tellDone(w operation, t target, r *api.Run) error {
 	moves := lastMoves(r)
 	if a.structured() {
 		out := map[string]any{"run": r.Run, "operation": w.op.Operation, "phase": r.Phase}
@@ -91,13 +120,19 @@ func (a *app) tellDone(w operation, r *api.Run) error {
 	}
 	a.say("%s: %s; the run is %s", about, strings.TrimPrefix(w.done, ", "),
 		strings.ReplaceAll(string(r.Phase), "_", " "))
-	a.sayHowOn(r)
+	a.sayHowOn(t, r)
 	return nil
 }
 
-// sayHowOn prints the command that carries an open run on.
-func (a *app) sayHowOn(r *api.Run) {
-	if !r.Phase.Closed() {
+// sayHowOn prints how an open run goes on: the command that carries it on, or why only its program does.
+func (a *app) sayHowOn(t target, r *api.Run) {
+	switch {
+	case r.Phase.Closed():
+	case t.program != nil:
+		a.say("it goes on when its program opens the database: %v", t.program)
+	case a.joined && r.PausedAt == 0:
+		a.say("watch it go on with: %s", howOn(r))
+	default:
 		a.say("it goes on with: %s", howOn(r))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -19,6 +20,9 @@ func (a *app) resumeCommand() *cobra.Command {
 		Long: `Carries the open runs of the database on, all of them or those named, and shows them like "pawl run"
 does, with the same exit statuses; of several runs the worst counts. What is left open by a stop, a crash or a kill -9
 goes on where it was: no finished step runs again, and every deadline is where it was.
+
+Only these runs go on, with their children and the runs that follow them. What else is open in the database rests: no
+step of it starts, and no limit of it fires before it is carried on itself.
 
 A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
 		Example: "  pawl resume\n  pawl resume order-42",
@@ -32,14 +36,14 @@ A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
 }
 
 func (a *app) resume(ctx context.Context, names []string, how telling) error {
-	ids, err := a.toResume(ctx, names)
+	ids, tops, err := a.toResume(ctx, names)
 	if err != nil {
 		return err
 	}
 	if len(ids) == 0 {
 		return a.tellNothing(ctx, how)
 	}
-	m, err := a.start(ctx, true)
+	m, err := a.start(ctx, true, tops...)
 	if err != nil {
 		return err
 	}
@@ -73,14 +77,20 @@ func (a *app) tellNothing(ctx context.Context, how telling) error {
 }
 
 // toResume finds the runs to carry on. It only reads, so that a mistyped name starts nothing.
-func (a *app) toResume(ctx context.Context, names []string) (ids []string, err error) {
+func (a *app) toResume(ctx context.Context, names []string) (ids []string, tops []core.RunID, err error) {
+	add := func(ctx context.Context, svc api.Service, r *api.Run) error {
+		top, err := topOf(ctx, svc, r)
+		if !slices.Contains(ids, r.Run) {
+			ids, tops = append(ids, r.Run), append(tops, top)
+		}
+		return err
+	}
 	err = a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 		if len(names) == 0 {
-			ids, err = a.openRuns(ctx, svc)
-			return err
+			return a.openRuns(ctx, svc, add)
 		}
 		for _, name := range names {
-			r, err := a.findOperable(ctx, svc, name)
+			r, err := a.findCarried(ctx, svc, name)
 			if err != nil {
 				return err
 			}
@@ -88,21 +98,23 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, err e
 				fmt.Fprintf(a.Err, "pawl: run %s is paused, nothing of it starts; leave it, then let it go on with: "+
 					"%s --follow\n", live.Short(r.Run), howOn(r))
 			}
-			if !slices.Contains(ids, r.Run) {
-				ids = append(ids, r.Run)
+			if err := add(ctx, svc, r); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return ids, err
+	return ids, tops, err
 }
 
 // goingOn are the phases of open runs that are not paused.
 var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
-// openRuns lists the runs to carry on, the oldest first. It leaves out child runs, which their parents stand for, runs
+// openRuns adds the runs to carry on, the oldest first. It leaves out child runs, which their parents stand for, runs
 // that only a Go program can carry on, and paused runs, which wait for their operator.
-func (a *app) openRuns(ctx context.Context, svc api.Service) ([]string, error) {
+func (a *app) openRuns(
+	ctx context.Context, svc api.Service, add func(context.Context, api.Service, *api.Run) error,
+) error {
 	var rows []api.RunSummary
 	known := map[string]carrier{} // by definition
 	functions := false
@@ -110,7 +122,7 @@ func (a *app) openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 	for more := true; more; {
 		page, err := svc.Runs(ctx, q)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, row := range page.Runs {
 			by, ok := known[row.Definition]
@@ -125,20 +137,24 @@ func (a *app) openRuns(ctx context.Context, svc api.Service) ([]string, error) {
 		}
 		more, q.Cursor = page.Next != "", page.Next
 		if more && len(rows) > maxFollowed {
-			return nil, fmt.Errorf("more than %d runs are open; name those to carry on and to watch (the others go "+
-				"on as well)", maxFollowed)
+			return fmt.Errorf("more than %d runs are open; name those to carry on", maxFollowed)
 		}
 	}
-	var ids []string
 	for _, row := range slices.Backward(rows) {
-		if functions && row.WorkflowID != "" { // a schedule may wait for its end
-			if _, err := a.findOperable(ctx, svc, row.Run); errors.As(err, new(*readOnlyError)) {
+		r, err := svc.Run(ctx, row.Run)
+		if err == nil && functions && row.WorkflowID != "" { // a schedule may wait for its end
+			if err = a.carriedHere(ctx, svc, r); errors.As(err, new(*readOnlyError)) {
 				continue
 			}
 		}
-		ids = append(ids, row.Run)
+		if err == nil {
+			err = add(ctx, svc, r)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return ids, nil
+	return nil
 }
 
 // carrier says who carries on the runs of a definition.

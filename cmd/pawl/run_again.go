@@ -74,7 +74,7 @@ func checkSteps(r *api.Run, req api.RestartRequest) error {
 func (a *app) repeat(ctx context.Context, name string, follow bool, req api.RestartRequest) error {
 	var earlier *api.Run
 	err := a.reading(ctx, func(ctx context.Context, svc api.Service) (err error) {
-		if earlier, err = a.findOperable(ctx, svc, name); err != nil {
+		if earlier, err = a.findCarried(ctx, svc, name); err != nil {
 			return err
 		}
 		if err := service.Repeatable(earlier); err != nil {

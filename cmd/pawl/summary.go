@@ -128,6 +128,37 @@ func indented(payload []byte) string {
 	return screen.Clean(string(payload))
 }
 
+// leftWork says what becomes of a run's attempts that run while it is left, those of its children included.
+func (f *follower) leftWork(id string) string {
+	running := 0
+	for _, r := range f.runs {
+		if r.Run != id && !f.below(r, id) {
+			continue
+		}
+		for _, s := range r.Steps {
+			if s.Phase == api.StepRunning {
+				running++
+			}
+		}
+	}
+	if running == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %s that %s now will be stopped and made again; what has ended stays as it is",
+		count(running, "attempt"), map[bool]string{true: "runs", false: "run"}[running == 1])
+}
+
+// below reports whether a run is a child of another one, or a child's child.
+func (f *follower) below(r *api.Run, id string) bool {
+	for r != nil && r.Parent != "" {
+		if r.Parent == id {
+			return true
+		}
+		r = f.runs[r.Parent]
+	}
+	return false
+}
+
 // leave says how the runs that were left go on.
 func (f *follower) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -136,6 +167,7 @@ func (f *follower) leave() {
 		r := f.runs[id]
 		if read, err := f.svc.Run(ctx, id); err == nil {
 			r = read
+			f.runs[id] = r
 		}
 		if f.over[id] || (r != nil && r.Phase.Closed()) {
 			continue
@@ -148,6 +180,6 @@ func (f *follower) leave() {
 			fmt.Fprintf(f.Err, "pawl: run %s%s is not ended; it goes on where it runs\n", id, name)
 			continue
 		}
-		fmt.Fprintf(f.Err, "pawl: left run %s%s as it is, nothing is lost; it goes on with: %s\n", id, name, on)
+		fmt.Fprintf(f.Err, "pawl: left run %s%s as it is%s; it goes on with: %s\n", id, name, f.leftWork(id), on)
 	}
 }

@@ -101,6 +101,7 @@ type Run struct {
 	CompensateUntil Time            `json:"compensateUntil,omitzero"`
 	Cron            string          `json:"cron,omitempty"`
 	Attempt         int             `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
+	First           string          `json:"first,omitempty"`   // the first run of its chain; empty: this one
 	Previous        string          `json:"previous,omitempty"`
 	Next            string          `json:"next,omitempty"`        // the next run of its chain
 	NextFrom        Time            `json:"nextFrom,omitzero"`     // when that would begin if this one ended now

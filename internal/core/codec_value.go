@@ -114,6 +114,8 @@ func (c *coder) parent(p *Parent) {
 	c.step(&p.Step)
 	optional(c, &p.Attempt)
 	small(c, &p.Close)
+	c.id((*[16]byte)(&p.Top))
+	optional(c, &p.Depth)
 	c.close(outer)
 }
 

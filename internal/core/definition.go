@@ -34,6 +34,10 @@ type Definition struct {
 	// did. It needs HasBody.
 	HandlesCancel bool
 
+	// Elsewhere: another program decides the runs and executes their steps. Here they are looked at and operated on;
+	// see [Run.Elsewhere].
+	Elsewhere bool
+
 	// Rules returns what holds for runs as a whole. It is asked when a run starts and when it ends; nil: no rules. It
 	// is a func because the options of a Go workflow may become known after its runs were read.
 	Rules func() RunRules

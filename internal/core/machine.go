@@ -85,7 +85,7 @@ func (m *machine) effect(e Effect) { m.out.Effects = append(m.out.Effects, e) }
 
 // proceed asks the decider for what follows until nothing does, and ends the run when its outcome is settled.
 func (m *machine) proceed() {
-	for !m.r.Phase.Closed() {
+	for !m.r.Phase.Closed() && !m.r.Elsewhere() {
 		switch {
 		case m.r.Closing != nil:
 			if !m.hooks() {

@@ -12,6 +12,9 @@ func (m *machine) operate(in Operation) error {
 	if m.r.Phase.Closed() && in.Op != OpRetryRun && in.Op != OpRetryStep {
 		return m.refuse(CodeClosed, in.Op.String(), "the run is %s", m.r.Phase)
 	}
+	if err := m.refuseElsewhere(in); err != nil {
+		return err
+	}
 	switch in.Op {
 	case OpPause, OpResume:
 		return m.propagateDeadlines(func() error { return m.operateRun(in) })

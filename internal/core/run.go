@@ -106,6 +106,21 @@ type Parent struct {
 	Step    StepID
 	Attempt int
 	Close   CloseChild
+	Top     RunID // the run that Run.Top returns of each run of the family; zero: an older version recorded it
+	Depth   int   // how many runs are above this one; 0: an older version recorded it
+}
+
+// Top returns the run that stands for the whole family, which is a run with its chain and all their children: the
+// first run of the chain at the top. It is zero for a child run that an older version started.
+func (r *Run) Top() RunID {
+	switch {
+	case r.Parent.Run != (RunID{}):
+		return r.Parent.Top
+	case r.Chain.First != (RunID{}):
+		return r.Chain.First
+	default:
+		return r.ID
+	}
 }
 
 // CloseChild says what becomes of a child run when its parent closes.
@@ -162,7 +177,7 @@ type Step struct {
 	Attempt  int   // number of the last attempt, 0 before the first
 	Counted  int   // attempts that use up the budget
 	Lost     int   // lost attempts in a row
-	Apart    int   // those of them that count: it ran apart from other suspects, and has made no progress since
+	Apart    int   // those of them that count: it was the only suspect that ran, and has made no progress since
 	Began    Time  // the first attempt's start; zero: not started
 	ReadyAt  Time  // the attempt became ready for a worker
 	Started  Time  // the attempt's start; zero: not started

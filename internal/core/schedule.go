@@ -156,6 +156,9 @@ func (m *machine) readyAgain(id StepID) {
 	if s.Phase != StepBackingOff || s.Stopping || s.NextAt > m.now || m.r.PausedAt != 0 || m.r.waitsForStart() {
 		return
 	}
+	if m.r.Elsewhere() {
+		return
+	}
 	if s.Spec.Kind == KindChild {
 		m.startChild(s)
 		return

@@ -128,6 +128,9 @@ func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
 	}
+	if r.unsettled() {
+		return r.last
+	}
 	if r.InQueue() {
 		return r.limitWake()
 	}
@@ -202,7 +205,7 @@ func (r *Run) Offers() []Effect {
 func (r *Run) offer(s *Step) Offer {
 	return Offer{
 		Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority,
-		Suspect: s.Suspect(),
+		Group: s.SuspectGroup(),
 	}
 }
 

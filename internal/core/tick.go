@@ -6,7 +6,7 @@ import (
 
 // tick does everything that is due, in the order of the instants. At one instant the run's own limits come first.
 func (m *machine) tick() {
-	for !m.r.Phase.Closed() {
+	for !m.r.Phase.Closed() && !m.r.Elsewhere() {
 		if m.r.waitsForStart() && !m.limitDue() {
 			m.tickPending()
 			return

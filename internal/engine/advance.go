@@ -55,7 +55,7 @@ func (p *Partition) compute(t *transition, def *core.Definition, in core.Input) 
 		if !ok || closed.Next == nil {
 			continue
 		}
-		next = &transition{run: &run{state: core.NewRun(r.state.Next), kind: r.kind}}
+		next = &transition{run: &run{state: core.NewRun(r.state.Next), kind: r.kind, rests: r.rests}}
 		if next.out, err = core.Advance(next.run.state, r.state.Attached(), *closed.Next, p.now); err != nil {
 			p.cfg.Log.Error("the next run of a chain cannot start", "run", r.id().String(), "error", err)
 			return nil, nil
@@ -96,7 +96,9 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	case core.Revoke:
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Consult:
-		p.bodyEffect(r, e)
+		if !r.rests {
+			p.bodyEffect(r, e)
+		}
 	default:
 		p.todo.push(localEffect{r, e, next})
 	}
@@ -134,7 +136,7 @@ func (p *Partition) settle() {
 func (p *Partition) performLocal(e localEffect) {
 	switch eff := e.eff.(type) {
 	case core.Offer:
-		if e.run.aside == nil {
+		if e.run.aside == nil && !e.run.rests {
 			p.offer(e.run, eff)
 		}
 	case core.Withdraw:
@@ -157,12 +159,14 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	p.residents.removeNames(r, false)
 	r.endBatch = p.pipeline.open.seq
 	p.freePlace(r)
+	p.families.ends(r.state)
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case next != nil:
 		p.handleEffects(next, nil)
 		p.residents.addNames(next.run)
+		p.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -27,6 +28,9 @@ type residents struct {
 	readingWindow bool                    // a reader reads the runs of the window now
 	evicted       map[core.RunID]struct{} // runs that left memory since that reader began
 	nextWake      core.Time               // the first known wake time after the window; 0: none is known
+	windowBegan   core.Time               // when that reader began, or the last one
+	windowTook    time.Duration           // how long it took to read the last window
+	windowRetry   time.Duration           // the delay after which a window that could not be read is read again
 	activeRead    bool                    // the first window was read, so that all active runs are in memory
 }
 
@@ -59,7 +63,7 @@ func (s *residents) addRestored(r *run) {
 
 // retime moves the run to its wake time in the heap.
 func (s *residents) retime(r *run) {
-	if r.state.Phase.Closed() {
+	if r.state.Phase.Closed() || r.rests {
 		s.wakes.set(r, 0)
 		return
 	}
@@ -210,6 +214,7 @@ func (p *Partition) restore(id core.RunID, entries []core.Entry, tail map[core.R
 			return nil, err
 		}
 	}
+	r.rests = p.rests(r.state, tail)
 	return r, nil
 }
 

@@ -34,7 +34,9 @@ func (p *Partition) startRun(req *StartRequest, w *workflow) (Started, error) {
 		id = p.newID(req)
 	}
 	p.pipeline.define(&req.Definition)
+	p.cfg.Carried.Add(id)
 	r := p.residents.create(id, w.kind)
+	r.rests = w.def.Elsewhere
 	err := p.advance(r, w.def, core.Start{
 		Definition: req.Definition.ID, Workflow: req.Definition.Name, WorkflowID: req.WorkflowID, Key: req.Key,
 		Input: req.Input, At: req.At,

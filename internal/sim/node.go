@@ -39,6 +39,7 @@ type node struct {
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
 
 	services  map[string]*serviceModel // what the checker knows of services, as the process counts them
+	refused   core.Time                // no start that a refused append would have recorded is later; 0: none
 	foundOpen map[string]bool          // services whose breakers the process found open
 	runQueues map[string]*serviceModel // what the checker knows of the rates of queues of runs
 }
@@ -61,6 +62,7 @@ func (n *node) open() {
 		return
 	}
 	n.u.opening = true
+	n.u.opens++
 	err := n.p.Open(n.u.ctx, n.u.clock())
 	n.u.opening = false
 	n.u.tracef("%s opens: %v", n.name, err)

@@ -199,11 +199,13 @@ func TestNeedsProgram(t *testing.T) {
 			if program {
 				kinds = flowkind.Kinds(memory.New(), registered)
 			}
-			_, err := kinds[d.Kind].Compile(d)
-			refused := want != "" && !program
-			if (err != nil) != refused || refused && !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("%s, in a program: %t: %v; want %q", step, program, err, want)
+			def, err := kinds[d.Kind].Compile(d)
+			if err != nil || def.Elsewhere != (want != "" && !program) {
+				t.Errorf("%s, in a program: %t: elsewhere %t, %v", step, program, def.Elsewhere, err)
 			}
+		}
+		if err := f.NeedsProgram(); (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", step, err, want)
 		}
 	}
 }

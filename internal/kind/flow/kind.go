@@ -43,11 +43,13 @@ type carrier struct {
 
 func (k *carrier) compile(d journal.Definition) (*core.Definition, error) {
 	f, err := k.flows.Get(d)
-	if err == nil && k.registered == nil {
-		err = f.NeedsProgram()
-	}
 	if err != nil {
 		return nil, err
+	}
+	if k.registered == nil && f.NeedsProgram() != nil {
+		theirs := *f.Definition
+		theirs.Elsewhere = true
+		return &theirs, nil
 	}
 	return f.Definition, nil
 }
@@ -87,12 +89,12 @@ func (f *Flow) NeedsProgram() error {
 	names, any := childNames(f.Document)
 	if any {
 		return fmt.Errorf("workflow %q is a Go program's and starts others whose names are worked out: "+
-			"this command shows its runs, and that program carries them on", f.Document.Name)
+			"only that program carries its runs on", f.Document.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if _, found, _ := f.Child(name); !found {
 			return fmt.Errorf("workflow %q is a Go program's and starts %q, which is registered there: "+
-				"this command shows its runs, and that program carries them on", f.Document.Name, name)
+				"only that program carries its runs on", f.Document.Name, name)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ type View struct {
 	Runs     []*api.Run          // those followed, the oldest first
 	Children map[string]*api.Run // child runs of theirs that are known, by run id
 	Stalled  string              // why the engine takes no work; "": it does
-	Others   int                 // open runs in the same database that are carried along and not shown
+	Others   int                 // open runs in the same database that rest meanwhile
 	Question screen.Line         // what the person is asked
 	Note     string              // more to say
 }
@@ -41,6 +41,12 @@ type row struct {
 	line  screen.Line
 }
 
+// Resting says that so many other runs of the database are not carried on.
+func Resting(others int) string {
+	return fmt.Sprintf("%s in this database %s (pawl run list --open)",
+		plural(others, "other open run"), verb(others, "rests", "rest"))
+}
+
 // Frame draws the view, at most width cells wide and height lines high; height 0 is unbounded.
 func Frame(v View, now api.Time, width, height int) []screen.Line {
 	var foot []screen.Line
@@ -49,8 +55,7 @@ func Frame(v View, now api.Time, width, height int) []screen.Line {
 			screen.Line{}.Add(screen.Warn, "  nothing is lost; it goes on by itself when there is room"))
 	}
 	if v.Others > 0 {
-		foot = append(foot, screen.Line{}.Add(screen.Dim, fmt.Sprintf("  %s in this database %s along (pawl run list)",
-			plural(v.Others, "other open run"), verb(v.Others, "goes", "go"))))
+		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+Resting(v.Others)))
 	}
 	if v.Note != "" {
 		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+v.Note))
