@@ -164,7 +164,7 @@ func (s *Server) follow(ctx context.Context, run string, after int, out *stream)
 		}
 	}
 	cancel()
-	<-ended
+	_ = <-ended // the caller has gone, so nobody wants to know why
 }
 
 // stream writes server-sent events.
