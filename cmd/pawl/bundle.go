@@ -82,6 +82,9 @@ func (a *app) withChildren(b bundle, doc *flow.Document) (bundle, error) {
 			}
 		}
 	}
+	if err := b.Circle(doc); err != nil {
+		return b, err
+	}
 	return b.Choose(doc)
 }
 

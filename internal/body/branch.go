@@ -26,8 +26,8 @@ type Branch struct {
 
 	index  int // in Session.branches
 	state  branchState
-	until  func() bool   // what it waits for
-	busy   What          // names that, for errors; zero: it runs
+	until  func() bool // what it waits for
+	busy   What        // names that, for errors; zero: it runs
 	ended  Signal
 	group  *items  // of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it

@@ -207,6 +207,7 @@ type Search struct {
 	live *liveSession
 	step string
 	tell func(Answer, Func)
+	over bool
 }
 
 // Answer is what comes of a search.
@@ -227,7 +228,7 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	}
 	l.lock()
 	defer l.unlock()
-	k := &Search{l, t.StepName, tell}
+	k := &Search{live: l, step: t.StepName, tell: tell}
 	fn, waits := l.session.Want(t.StepName, t.Token.Step)
 	switch {
 	case fn != nil:
@@ -242,11 +243,15 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	return k
 }
 
-// End says that the attempt is over, or searches no more: it needs this call of the body no longer.
+// End says that the attempt is over, or searches no more: it needs this call of the body no longer. Only the first call
+// counts.
 func (k *Search) End() {
 	k.live.lock()
 	defer k.live.unlock()
-	k.live.session.AttemptOver()
+	if !k.over {
+		k.over = true
+		k.live.session.AttemptOver()
+	}
 }
 
 // found hands a step's function to the attempts that wait for it.

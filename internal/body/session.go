@@ -447,14 +447,19 @@ func (s *Session) report() {
 // Offers reports whether the body has asked for the step in this session, so that its function is known. An attempt of
 // it then begins, or waits for a worker.
 func (s *Session) Offers(step string) bool {
-	st := s.steps[step]
-	if st == nil || st.fn == nil {
+	if !s.hasFunction(step) {
 		return false
 	}
-	if s.enqueue(st); s.armed[TimerIdle] {
+	if s.enqueue(s.steps[step]); s.armed[TimerIdle] {
 		s.rest()
 	}
 	return true
+}
+
+// hasFunction reports whether the function of a step is known.
+func (s *Session) hasFunction(step string) bool {
+	st := s.steps[step]
+	return st != nil && st.fn != nil
 }
 
 // enqueue notes that a local step waits for a worker. One that is held back by limits that it shares may wait for very

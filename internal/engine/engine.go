@@ -76,7 +76,7 @@ func newEngine(cfg Config, defs *definitions) *Engine {
 	e.cfg.Wake = e.wake
 	e.cfg.Matcher.limiter.startLoad()
 	e.gate = make(chan struct{}, e.cfg.Inflight)
-	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.ctx, e.cancel = context.WithCancel(journal.Urgent(context.Background()))
 	return e
 }
 
@@ -295,6 +295,7 @@ type loop struct {
 	clock   clock
 	timer   *time.Timer
 	timerAt core.Time // the instant that the timer is set to; 0: it is not set
+	stall   stall
 
 	taken   []request // from the queue; those from next on are not handled yet
 	next    int

@@ -33,7 +33,12 @@ type Partition struct {
 
 	admissions admissions // the open runs of queues
 
+	unborn   unborn            // child runs that begin with the next batch
+	families partitionFamilies // the open child runs, by family
+
 	todo       ring[localEffect] // effects inside the partition that must still join the open batch
+	opened     core.Time         // when the partition was opened first; 0: it was not
+	late       time.Duration     // how late the timer was that fired latest since then
 	readErr    error             // why the open batch must not be saved; see noteTemporary
 	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
 	carried    int               // how many families Config.Carried had when the partition looked last
@@ -66,6 +71,8 @@ func (p *Partition) forget() {
 	p.admissions.forget()
 	p.pipeline.forget()
 	p.messages.forget()
+	p.unborn = unborn{}
+	p.families.forget(p.cfg.families)
 	p.todo, p.readErr, p.carried = ring[localEffect]{}, nil, p.cfg.Carried.count()
 }
 
@@ -221,6 +228,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		p.settle()
 	}
 	p.finishLoad()
+	p.beginChildren()
 	return p.tickLimits(tickRuns - n)
 }
 
@@ -230,8 +238,8 @@ func (p *Partition) fire(r *run) {
 	}
 	before, due := r.state.Seq, r.wake
 	_ = p.advance(r, nil, core.Tick{})
-	if p.cfg.Observer.Fired != nil && r.state.Seq != before {
-		p.cfg.Observer.Fired(due, p.now)
+	if r.state.Seq != before {
+		p.noteFired(r, due)
 	}
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
 		// The run is due, but the tick changed nothing. Without a pause this would repeat without end.
@@ -241,10 +249,33 @@ func (p *Partition) fire(r *run) {
 	}
 }
 
+// lateTimer is how late a timer must be to be logged.
+const lateTimer = time.Second
+
+// noteFired notes that a run was due and was woken now. What was due before the partition was opened is as late as the
+// opening, which is nobody's fault.
+func (p *Partition) noteFired(r *run, due core.Time) {
+	if p.cfg.Observer.Fired != nil {
+		p.cfg.Observer.Fired(due, p.now)
+	}
+	late := p.now.Sub(max(due, p.opened))
+	if late <= p.late {
+		return
+	}
+	p.late = late
+	if late >= lateTimer {
+		p.cfg.Log.Warn("a timer fired late: the process was stopped, or it waited for its storage",
+			"run", r.id().String(), "due", due.String(), "late", late.String())
+	}
+}
+
 // Cut closes the open batch, adds a part of the view and returns it. It returns nil if there is nothing to append. The
 // driver appends one batch after the other and calls Committed or Failed for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
+	if p.beginChildren(); p.readErr != nil {
+		return nil
+	}
 	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
 	if b != nil {
 		b.Feeds = p.feeds.cut()
@@ -263,7 +294,7 @@ func (p *Partition) hasRoom(inflight int) bool {
 
 // Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
 func (p *Partition) Next() core.Time {
-	if p.residents.restored.len() > 0 {
+	if p.residents.restored.len() > 0 || p.unborn.due(p.pipeline.open) {
 		return p.now
 	}
 	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))
@@ -325,6 +356,6 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
-		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside),
+		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.late,
 	}
 }

@@ -107,6 +107,7 @@ func (s *Embedded) Stats(context.Context) (api.Stats, error) {
 	st := s.engine.Stats()
 	return api.Stats{
 		Loaded: st.Loaded, Queued: st.Queued, Live: st.Live, Seq: st.Seq, Behind: st.Behind, Stalled: st.Stalled,
+		Late: api.Duration(st.Late),
 	}, nil
 }
 

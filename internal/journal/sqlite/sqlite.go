@@ -45,7 +45,10 @@ type Journal struct {
 
 	labelled atomic.Bool // the file is known to have the table of labels
 
-	readers chan *conn    // nil: whoever takes it opens a connection
+	// Connections for reads. In the place of nil, whoever takes it opens a connection. Urgent reads have their own, so
+	// that they do not wait while callers list many runs or the storage is slow.
+	readers, urgentReaders chan *conn
+
 	closing chan struct{} // closed by Close
 	check   checkpointer
 }
@@ -62,7 +65,7 @@ type partition struct {
 // in the system's cache anyway: 32 MiB was not faster, and each page takes twice its size.
 const writerCache = 8 << 20
 
-// readerCount is how many reads may run at the same time. Others wait.
+// readerCount is how many reads may run at the same time, and how many urgent ones beside them. Others wait.
 const readerCount = 2
 
 // Open opens the database at path and holds it until Close. It creates the database if there is none.
@@ -133,13 +136,15 @@ func OpenReadOnly(path string) (*Journal, error) {
 
 func newJournal(path string) *Journal {
 	j := &Journal{
-		path:       path,
-		partitions: map[int]*partition{},
-		readers:    make(chan *conn, readerCount),
-		closing:    make(chan struct{}),
+		path:          path,
+		partitions:    map[int]*partition{},
+		readers:       make(chan *conn, readerCount),
+		urgentReaders: make(chan *conn, readerCount),
+		closing:       make(chan struct{}),
 	}
 	for range readerCount {
 		j.readers <- nil
+		j.urgentReaders <- nil
 	}
 	return j
 }
@@ -250,10 +255,12 @@ func (j *Journal) close() {
 }
 
 func (j *Journal) closeReaders() {
-	for range readerCount {
-		if conn := <-j.readers; conn != nil {
-			_ = conn.Close() // it only read
+	for _, readers := range []chan *conn{j.readers, j.urgentReaders} {
+		for range readerCount {
+			if conn := <-readers; conn != nil {
+				_ = conn.Close() // it only read
+			}
 		}
+		close(readers)
 	}
-	close(j.readers)
 }
