@@ -18,7 +18,7 @@ type families struct {
 type partitionFamilies struct {
 	all    *families
 	own    map[core.RunID]int
-	opened core.Time // runs that were created later are counted
+	opened core.Time // runs that were created since then are counted
 }
 
 // forget takes back what the partition has counted, because it forgets its memory.
@@ -47,7 +47,7 @@ func (f *partitionFamilies) count(top core.RunID) int {
 
 // begins counts a child run that was created.
 func (f *partitionFamilies) begins(r *core.Run) {
-	if r.Parent.Top == (core.RunID{}) || r.CreatedAt <= f.opened {
+	if r.Parent.Top == (core.RunID{}) || r.CreatedAt < f.opened {
 		return
 	}
 	f.all.mu.Lock()
@@ -59,7 +59,7 @@ func (f *partitionFamilies) begins(r *core.Run) {
 // ends counts a child run out. One that was opened again by a retry is not counted a second time.
 func (f *partitionFamilies) ends(r *core.Run) {
 	top := r.Parent.Top
-	if top == (core.RunID{}) || r.CreatedAt <= f.opened {
+	if top == (core.RunID{}) || r.CreatedAt < f.opened {
 		return
 	}
 	f.all.mu.Lock()
