@@ -133,5 +133,5 @@ type remote struct {
 func (r *remote) Announces() {}
 
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
+	return r.host.call(ctx, r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
 }

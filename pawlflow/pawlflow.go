@@ -44,6 +44,9 @@ func workflow(doc *flow.Document) (*kind.Workflow, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.Bundle.Circle(doc); err != nil {
+		return nil, err
+	}
 	source, err := f.Bundle.Definition(doc.Name)
 	if err != nil {
 		return nil, err

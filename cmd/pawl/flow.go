@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
+	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -115,6 +116,9 @@ func (a *app) validate(file string, s *sources) (checked, error) {
 		})
 	}
 	if _, err := a.withChildren(bundle{Flow: source{File: name, Text: string(src)}}, doc); err != nil {
+		if circle, ok := errors.AsType[*flowkind.CircleError](err); ok {
+			return a.invalid(checked{File: file, Findings: []warning{}}, circle)
+		}
 		w := warning{File: name, Severity: string(flow.Warning), Message: err.Error()}
 		if at, ok := errors.AsType[*tree.Error](err); ok {
 			w.File, w.Line, w.Col, w.Step, w.Message, w.Hint = at.File, at.Line, at.Col, at.Step, at.Msg, at.Hint
@@ -135,7 +139,9 @@ func (a *app) tellValid(c checked) {
 // invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
 func (a *app) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
-	if !errors.As(err, &problems) {
+	if one, ok := errors.AsType[*tree.Error](err); ok {
+		problems = tree.Errors{one}
+	} else if !errors.As(err, &problems) {
 		return out, err
 	}
 	for _, p := range problems {

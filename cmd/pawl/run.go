@@ -30,6 +30,8 @@ type startFlags struct {
 	json     bool
 	quiet    bool
 	labels   []string
+	headers  []string
+	queue    api.RunQueue
 	sources  sources
 }
 
@@ -77,13 +79,18 @@ A file that is called like a verb is given as ./list.`,
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
 	flags.BoolVar(&f.quiet, "quiet", false, "print the output and nothing else")
 	flags.StringArrayVar(&f.labels, "label", nil, "key=value, to find the run by with pawl run list; repeatable")
+	flags.StringVar(&f.queue.Name, "queue", "", "queue to start it into, instead of the flow's: it begins when the "+
+		"queue admits it")
+	flags.StringVar(&f.queue.Key, "queue-key", "", "key by which the queue's limits count it, instead of the flow's")
+	flags.Int32Var(&f.queue.Priority, "priority", 0, "of the runs that wait in the queue, the highest goes first")
+	flags.StringArrayVar(&f.headers, "header", nil, "name=value that goes along to its steps and children; repeatable")
 	f.sources.flags(flags)
 	cmd.AddCommand(
 		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(),
 		a.runHistoryCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
-		a.runRerunCommand(), a.runExtendCommand(),
+		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
 	)
 	return cmd
 }
@@ -183,7 +190,11 @@ func (a *app) tellStarted(started api.Started) error {
 		state = "was started before"
 	}
 	a.say("%s", started.Run)
-	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, live.Short(started.Run))
+	on := "carry it on with: pawl resume " + live.Short(started.Run)
+	if a.joined {
+		on = "another process carries it on; watch it with: pawl run watch " + live.Short(started.Run)
+	}
+	fmt.Fprintf(a.Err, "pawl: %s; %s\n", state, on)
 	return nil
 }
 
@@ -208,6 +219,12 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	}
 	if req.Labels, err = readLabels(f.labels); err != nil {
 		return req, err
+	}
+	if req.Headers, err = readHeaders(f.headers); err != nil {
+		return req, err
+	}
+	if f.queue != (api.RunQueue{}) {
+		req.Queue = &f.queue
 	}
 	if f.timeout != "" {
 		if req.Timeout, err = policy.DecodeLimit(policy.LimitRun, f.timeout); err != nil {

@@ -26,8 +26,8 @@ type Branch struct {
 
 	index  int // in Session.branches
 	state  branchState
-	until  func() bool   // what it waits for
-	busy   What          // names that, for errors; zero: it runs
+	until  func() bool // what it waits for
+	busy   What        // names that, for errors; zero: it runs
 	ended  Signal
 	group  *items  // of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
@@ -85,7 +85,9 @@ func (b *Branch) Key(name string) string {
 }
 
 // Replays reports whether the branch is still in what is recorded.
-func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
+func (s *Session) Replays(b *Branch) bool {
+	return len(s.recorded) > 0 && b.cursor < len(s.recorded[b.prefix])
+}
 
 // Ask finds the branch's next recorded step, or decides a new one, in a scope. It returns nil if something else is
 // recorded; the session is stuck then.

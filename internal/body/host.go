@@ -52,6 +52,8 @@ type Host struct {
 	engine EngineCalls
 	ctx    context.Context
 	cancel context.CancelFunc
+	// abandon is what becomes of attempts whose functions do not heed their contexts.
+	abandon *worker.Abandon
 
 	live atomic.Int64 // sessions in the table
 
@@ -70,6 +72,7 @@ var (
 // its engine; see [Host.Attach].
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession](), asked: map[core.RunID][]*Asked{}}
+	h.abandon = &worker.Abandon{Grace: cfg.Grace, Lost: cfg.Lost}
 	if h.shell == nil {
 		h.shell = &process{}
 	}
@@ -211,6 +214,9 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	end(all)
 	h.cancel()
+	if p, ok := h.shell.(*process); ok {
+		p.close()
+	}
 }
 
 func end(all []*liveSession) {

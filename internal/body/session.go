@@ -294,10 +294,11 @@ func (s *Session) settle() {
 	s.rest()
 }
 
-// rest begins the idle time, if nothing needs the session.
+// rest begins the idle time, if nothing needs the session. While decisions are on their way to the engine, its answer
+// does that.
 func (s *Session) rest() {
 	switch {
-	case !s.idle():
+	case !s.idle() || s.pending > 0:
 	case s.queued > 0:
 		s.set(TimerIdle, QueuedTime)
 	default:
@@ -353,7 +354,7 @@ func (s *Session) Answered(err error) {
 	case s.phase == phaseGone:
 		return
 	case err == nil:
-		if s.pending == 0 && !s.armed[TimerIdle] {
+		if !s.armed[TimerIdle] {
 			s.rest()
 		}
 		return
@@ -447,14 +448,19 @@ func (s *Session) report() {
 // Offers reports whether the body has asked for the step in this session, so that its function is known. An attempt of
 // it then begins, or waits for a worker.
 func (s *Session) Offers(step string) bool {
-	st := s.steps[step]
-	if st == nil || st.fn == nil {
+	if !s.hasFunction(step) {
 		return false
 	}
-	if s.enqueue(st); s.armed[TimerIdle] {
+	if s.enqueue(s.steps[step]); s.armed[TimerIdle] {
 		s.rest()
 	}
 	return true
+}
+
+// hasFunction reports whether the function of a step is known.
+func (s *Session) hasFunction(step string) bool {
+	st := s.steps[step]
+	return st != nil && st.fn != nil
 }
 
 // enqueue notes that a local step waits for a worker. One that is held back by limits that it shares may wait for very

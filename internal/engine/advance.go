@@ -159,12 +159,14 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	p.residents.removeNames(r, false)
 	r.endBatch = p.pipeline.open.seq
 	p.freePlace(r)
+	p.families.ends(r.state)
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case next != nil:
 		p.handleEffects(next, nil)
 		p.residents.addNames(next.run)
+		p.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)

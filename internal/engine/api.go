@@ -63,6 +63,9 @@ type Config struct {
 	// Random returns the random part of run ids. The simulation uses a seeded one. Default: rand.Uint64 of
 	// math/rand/v2.
 	Random func() uint64
+	// MaxDepth bounds how many runs may be above a child run, MaxFamily how many child runs of one family may be open
+	// at once. A child run beyond these is not started, and its step fails. Defaults: 32 and 100,000.
+	MaxDepth, MaxFamily int
 	// Carried are the runs that the engine carries on; the others rest. nil: all runs.
 	Carried *Carried
 	// Queues and Services limit what shares a queue or a service, by its name, in all runs of the process together.
@@ -73,6 +76,7 @@ type Config struct {
 	Observer Observer // zero: nobody is told
 	// generations counts how often the partitions of the process have forgotten their memory.
 	generations *atomic.Int64
+	families    *families // the open child runs of all partitions of the process
 }
 
 // StartRequest starts a run.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // withDefaults fills in the defaults, except for the clock, whose default is in clock.read.
@@ -17,6 +19,15 @@ func (c Config) withDefaults() Config {
 	if c.Workers != nil {
 		c.Matcher.Add("", c.Workers)
 		c.Workers = nil // the matcher has them now; a second call must not add them again
+	}
+	if c.MaxDepth <= 0 {
+		c.MaxDepth = 32
+	}
+	if c.MaxFamily <= 0 {
+		c.MaxFamily = 100_000
+	}
+	if c.families == nil {
+		c.families = &families{open: make(map[core.RunID]int)}
 	}
 	if c.generations == nil {
 		c.generations = new(atomic.Int64)

@@ -295,6 +295,7 @@ type loop struct {
 	clock   clock
 	timer   *time.Timer
 	timerAt core.Time // the instant that the timer is set to; 0: it is not set
+	stall   stall
 
 	taken   []request // from the queue; those from next on are not handled yet
 	next    int

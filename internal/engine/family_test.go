@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -183,4 +185,52 @@ func TestChildrenFollowTheirParentsDeadline(t *testing.T) {
 	r.restart()
 	r.pass(2 * time.Hour)
 	r.wantPhase(id, core.RunSucceeded)
+}
+
+// TestCircle: runs that start one another without end stop at the depth that is allowed. Each begins in a batch of its
+// own, so that others have their turns.
+func TestCircle(t *testing.T) {
+	r := newRig(t, -1)
+	r.depth = 5
+	r.restart()
+	ping, pong := flow("ping", child(`{"name":"pong"}`)), flow("pong", child(`{"name":"ping"}`))
+	r.plans["ping"], r.plans["pong"] = ping.definition(), pong.definition()
+	batches := 0
+	r.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
+		if op == memory.OpAppend {
+			batches++
+		}
+		return nil
+	}
+	first := r.start(ping)
+	r.settle()
+	if batches < 6 {
+		t.Errorf("six runs began in %d batches", batches)
+	}
+	out, ok := r.outcome(first)
+	if !ok || out.Phase != core.RunFailed || !strings.Contains(out.Failure.Message, "at most 5 runs above it") {
+		t.Errorf("%v, %s, %v", ok, out.Phase, out.Failure)
+	}
+}
+
+// TestFamilyIsBounded: of a tree of runs no more are open than are allowed.
+func TestFamilyIsBounded(t *testing.T) {
+	r := newRig(t, -1)
+	r.family = 3
+	r.restart()
+	r.pass(time.Millisecond)
+	tree := flow("tree", child(`{"name":"tree"}`))
+	r.plans["tree"] = tree.definition()
+	first := r.start(tree)
+	other := r.start(flow("other", child(`{"name":"tree"}`)))
+	r.settle()
+	for _, id := range []core.RunID{first, other} {
+		out, ok := r.outcome(id)
+		if !ok || out.Phase != core.RunFailed || !strings.Contains(out.Failure.Message, "3 child runs of one family are open") {
+			t.Errorf("%v, %s, %.200s", ok, out.Phase, out.Failure.Message)
+		}
+	}
+	if n := len(r.p.cfg.families.open); n != 0 {
+		t.Errorf("%d families are still counted", n)
+	}
 }

@@ -277,6 +277,8 @@ type rig struct {
 
 	services map[string]policy.QueueLimits
 	queues   map[string]policy.QueueLimits
+	depth    int // MaxDepth
+	family   int // MaxFamily
 }
 
 const epoch core.Time = 1_700_000_000_000_000
@@ -297,6 +299,7 @@ func (r *rig) config() Config {
 		Random: func() uint64 { r.seed++; return r.seed * 0x9e3779b97f4a7c15 },
 		Kinds:  r.kinds,
 		Log:    r.log, Services: r.services, Queues: r.queues,
+		MaxDepth: r.depth, MaxFamily: r.family,
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 func newLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, p: newPartition(e.cfg, e.defs), clock: clock{source: e.cfg.Now, log: e.cfg.Log},
-		jobs: make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
+		stall: stall{off: e.cfg.Now != nil}, jobs: make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
 		fetches: make(chan fetched, 1), // there is one fetch at a time, so its reader never blocks
 	}
 	if e.cfg.Retention > 0 {
@@ -81,6 +81,7 @@ func (l *loop) run() {
 // round is one round of the loop. It reports whether the loop goes on.
 func (l *loop) round() bool {
 	now := l.clock.read()
+	l.stall.woke(now)
 	more := false
 	switch {
 	case l.failed():
@@ -94,7 +95,9 @@ func (l *loop) round() bool {
 		}
 	default:
 		more = l.handle(now)
-		more = l.p.Tick(now) || more
+		if !l.stall.holds(now) {
+			more = l.p.Tick(now) || more
+		}
 		l.startWindowReader(now)
 		l.startInboxReader(now)
 		l.dispatch(now)
@@ -106,6 +109,7 @@ func (l *loop) round() bool {
 		return false
 	default:
 	}
+	l.stall.until = now
 	if more && l.hasRoom() {
 		l.poll()
 		return true
@@ -173,6 +177,7 @@ func (l *loop) dispatch(now core.Time) {
 // sleep waits until something happens. It handles it, except for requests, which the next round handles.
 func (l *loop) sleep(now core.Time) {
 	l.setTimer(now)
+	l.stall.until = l.timerAt
 	ready := l.e.requests.ready
 	if !l.stalled() && !l.hasRoom() {
 		ready = nil // requests must wait until a batch is durable
@@ -211,7 +216,7 @@ func (l *loop) setTimer(now core.Time) {
 	case l.stalled():
 		at = l.retry
 	default:
-		at = l.p.Next()
+		at = l.stall.postponed(l.p.Next())
 		at = earliest(earliest(at, l.prune), l.renew)
 	}
 	if at == 0 {

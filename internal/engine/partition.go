@@ -33,6 +33,9 @@ type Partition struct {
 
 	admissions admissions // the open runs of queues
 
+	unborn   unborn            // child runs that begin with the next batch
+	families partitionFamilies // the open child runs, by family
+
 	todo       ring[localEffect] // effects inside the partition that must still join the open batch
 	opened     core.Time         // when the partition was opened first; 0: it was not
 	late       time.Duration     // how late the timer was that fired latest since then
@@ -68,6 +71,8 @@ func (p *Partition) forget() {
 	p.admissions.forget()
 	p.pipeline.forget()
 	p.messages.forget()
+	p.unborn = unborn{}
+	p.families.forget(p.cfg.families)
 	p.todo, p.readErr, p.carried = ring[localEffect]{}, nil, p.cfg.Carried.count()
 }
 
@@ -223,6 +228,7 @@ func (p *Partition) Tick(now core.Time) (more bool) {
 		p.settle()
 	}
 	p.finishLoad()
+	p.beginChildren()
 	return p.tickLimits(tickRuns - n)
 }
 
@@ -267,6 +273,9 @@ func (p *Partition) noteFired(r *run, due core.Time) {
 // driver appends one batch after the other and calls Committed or Failed for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
+	if p.beginChildren(); p.readErr != nil {
+		return nil
+	}
 	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
 	if b != nil {
 		b.Feeds = p.feeds.cut()
@@ -285,7 +294,7 @@ func (p *Partition) hasRoom(inflight int) bool {
 
 // Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
 func (p *Partition) Next() core.Time {
-	if p.residents.restored.len() > 0 {
+	if p.residents.restored.len() > 0 || p.unborn.due(p.pipeline.open) {
 		return p.now
 	}
 	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))

@@ -130,16 +130,25 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	bytes := v.writeUrgent(b, partition)
 	aged := now.Add(-settleAge)
+	var kept []*run
 	for n > 0 && bytes < viewBytes {
 		r := v.behind.head
-		hurry := r != nil && (r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
+		hurry := r != nil && !r.keptFrom(b) && (r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
 		if !hurry {
 			if r = v.nextSettled(now); r == nil {
 				break
 			}
+			if r.keptFrom(b) {
+				kept = append(kept, r)
+				continue
+			}
 		}
 		bytes += v.write(b, partition, r)
 		n--
+	}
+	for _, r := range kept {
+		r.inSettled = true
+		v.settled.push(r)
 	}
 	v.trim()
 	if len(b.viewed) == 0 {
@@ -176,13 +185,23 @@ func (v *projection) nextSettled(now core.Time) *run {
 
 // writeUrgent writes the runs whose rows cannot wait.
 func (v *projection) writeUrgent(b *batch, partition int) (bytes int) {
+	var later []*run
 	for _, r := range v.urgent {
-		if r.firstPending != 0 {
+		switch {
+		case r.keptFrom(b):
+			later = append(later, r)
+		case r.firstPending != 0:
 			bytes += v.write(b, partition, r)
 		}
 	}
-	v.urgent = nil
+	v.urgent = later
 	return bytes
+}
+
+// keptFrom reports whether the rows of a run must not be in the batch: it started a child run there that begins with
+// the next batch, and if that one is not saved, the next owner looks for the start in the journal's tail.
+func (r *run) keptFrom(b *batch) bool {
+	return r.startsChildIn == b.seq && r.startsChildIn != 0 && r.aside == nil
 }
 
 // write puts a run's rows and entries into the batch and returns the size of the entries. If making the rows panics,

@@ -37,6 +37,12 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	if p.opened == 0 {
 		p.opened = p.now
 	}
+	p.families.opened = p.now
+	if err := p.receiveKept(ctx, now); err != nil {
+		p.forget()
+		return failure("open", "", err)
+	}
+	p.loseUnborn()
 	if err := p.loadReported(); err != nil {
 		p.forget()
 		return failure("open", "", err)
@@ -167,6 +173,9 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 				order = append(order, t)
 			}
 			t.entries = append(t.entries, e)
+			if seq == lease.Last {
+				p.unborn.expect(&e)
+			}
 			t.seqs = append(t.seqs, seq)
 			p.at(e.At)
 		}
@@ -268,7 +277,7 @@ func (p *Partition) Failed(err error) {
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // revokeAgain skips other effects
 		for i := range b.posted {
-			if to := b.posted[i].To; !slices.Contains(p.pipeline.unnotified, to) {
+			if to := b.posted[i].To; to != p.cfg.Partition && !slices.Contains(p.pipeline.unnotified, to) {
 				p.pipeline.unnotified = append(p.pipeline.unnotified, to)
 			}
 		}

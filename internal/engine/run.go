@@ -10,14 +10,16 @@ import (
 
 // run is a run in memory: its state, and what the view does not have of it yet.
 type run struct {
-	state       *core.Run
-	kind        *Kind
-	rows        rows
-	lastBatch   uint64 // the last batch that has an entry of the run
-	endBatch    uint64 // the batch of its end; entries about attempts that still stop may follow
-	aside       *aside // set if the run is set aside: its state must not be used then
-	rests       bool   // nothing happens to it but what callers and other runs do
-	unrecovered bool   // an earlier owner left it with attempts, and recover has not run yet
+	state     *core.Run
+	kind      *Kind
+	rows      rows
+	lastBatch uint64 // the last batch that has an entry of the run
+	// startsChildIn is the last batch in which the run started a child run that begins with the next batch.
+	startsChildIn uint64
+	endBatch      uint64 // the batch of its end; entries about attempts that still stop may follow
+	aside         *aside // set if the run is set aside: its state must not be used then
+	rests         bool   // nothing happens to it but what callers and other runs do
+	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
 
 	// What the view does not have.
 	pending       Piece     // entries for which no batch has taken the rows

@@ -182,3 +182,48 @@ func TestCloseRecordsReportsFromAReopening(t *testing.T) {
 		}
 	})
 }
+
+// The process stands still, as by SIGSTOP, while a step is executed, and its limit passes. What the step has reported
+// when everything goes on comes first; a limit of a step that really hangs fires then.
+func TestLimitsAfterTheProcessStoodStill(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ends time.Duration // when the worker reports, after the process goes on; 0: never
+		want core.RunPhase
+	}{
+		{"the step was done", 100 * time.Millisecond, core.RunSucceeded}, {"the step hangs", 0, core.RunFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var stop atomic.Bool
+				observer := Observer{Recorded: func(*Observation) {
+					if stop.CompareAndSwap(true, false) {
+						time.Sleep(4 * time.Second)
+					}
+				}}
+				e, w := open(t, memory.New(), -1, nil, func(cfg *Config) { cfg.Observer = observer })
+				defer closeEngine(t, e)
+				w.arrived = make(chan core.Task, 1)
+				slow := task()
+				slow.Timeout = 2 * time.Second
+				id := mustStart(t, e, flow("slow", slow))
+				k := <-w.arrived
+				synctest.Wait()
+				stop.Store(true)
+				began := time.Now()
+				mustStart(t, e, flow("other", nap(time.Hour)))
+				if c.ends > 0 {
+					time.Sleep(4*time.Second + c.ends)
+					e.Report(id, succeed(k))
+				}
+				out, err := e.Result(t.Context(), id)
+				if err != nil || out.Phase != c.want {
+					t.Errorf("%+v, %v", out, err)
+				}
+				if late := time.Since(began); late > 6*time.Second {
+					t.Errorf("it ended %s after the stop", late)
+				}
+			})
+		})
+	}
+}

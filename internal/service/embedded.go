@@ -69,7 +69,7 @@ func (s *Embedded) Send(ctx context.Context, name string, signal api.Signal) err
 		return &api.Error{Code: api.CodeInvalid, Message: "event send refused: the event has no name"}
 	}
 	return refused(s.engine.Signal(ctx, id, core.SignalReceived{
-		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor,
+		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor, Reason: signal.Reason,
 	}))
 }
 
@@ -84,16 +84,19 @@ func (s *Embedded) Operate(ctx context.Context, name string, op api.Operation) e
 		return err
 	}
 	if op.Step != "" {
+		known := false
 		err := s.with(ctx, name, id, func(f *followed) error {
-			step, ok := f.trail.Run.Lookup(op.Step)
-			if !ok {
-				return noSuchStep(id, op.Step)
+			var step *core.Step
+			if step, known = f.trail.Run.Lookup(op.Step); known {
+				in.Step = step.ID
 			}
-			in.Step = step.ID
 			return nil
 		})
 		if err != nil {
 			return err
+		}
+		if !known {
+			return noSuchStep(id, op.Step)
 		}
 	}
 	return refused(s.engine.Operate(ctx, id, in))

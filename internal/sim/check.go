@@ -99,6 +99,10 @@ func (ch *checker) check(n *node) {
 			ch.u.violate(DueOrder, a.id, "something was due at %s, now it is %s, and nothing has happened",
 				offset(at), offset(now))
 		}
+		if at := a.model.warningDue(); at != 0 && at <= now {
+			ch.u.violate(DueOrder, a.id, "a warning was due at %s, now it is %s, and it was not given", offset(at),
+				offset(now))
+		}
 		ch.checkNotHanging(n, a)
 	}
 }

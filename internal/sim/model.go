@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -20,6 +22,7 @@ type runModel struct {
 	startAt            core.Time
 	execution, limit   core.Time // the stored deadlines
 	limitAfter         bool
+	warnings           warnings
 	q                  queueModel
 	steps              []stepModel
 	last               core.Time
@@ -50,6 +53,8 @@ type stepModel struct {
 	spec        *core.StepSpec
 	policy      *policy.Policy
 	startPolicy *policy.Policy // the policy with which the attempt began
+	replaced    bool           // an operator has given it that policy
+	itemPolicy  bool           // it has just begun, and its group's policy is going to be recorded as its own
 	kind        core.StepKind
 	group       core.StepID
 	closed      bool
@@ -69,6 +74,7 @@ type stepModel struct {
 	attempts             []attemptModel
 	endedNow, resetNow   bool // in the current entry
 	losses               losses
+	delay                time.Duration // before the last retry
 	held                 core.Held
 }
 
@@ -159,7 +165,10 @@ func (m *runModel) apply(rec core.Record) {
 	case core.Operated:
 		m.operated, m.op = true, rec.Op
 	case core.StepWarned:
-		m.notByTimer = true // the model does not know when a warning is due
+		m.notByTimer = true // warnings are in no order with other timers
+		if rec.Step == core.NoStep {
+			m.warn(rec.Limit)
+		}
 	case core.RunHooks:
 	default:
 		m.applyStep(rec)
@@ -189,11 +198,13 @@ func (m *runModel) create(rec core.RunCreated) {
 	}
 	m.created, m.pending, m.startAt = true, rec.StartAt != 0, rec.StartAt
 	m.execution, m.limit, m.limitAfter = rec.Execution.At, rec.Deadline.At, rec.Deadline.After > 0
+	m.warnings.create(m, rec)
 	m.notByTimer = true
 	m.joinChain(rec.Chain)
 	m.createLabels(rec)
 	m.createInQueue(rec)
 	m.createHeaders(rec)
+	m.createInFamily(rec)
 	parent := m.ch.accounts[rec.Parent.Run]
 	if rec.Parent.Run == (core.RunID{}) || rec.Chain.Previous != (core.RunID{}) {
 		return
@@ -241,6 +252,9 @@ func (m *runModel) reopen(rec core.RunReopened) {
 	m.reopenInQueue(rec)
 	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
+	m.warnings.execution.lead = rec.Execution.Lead
+	m.warnings.execution.moved(m.execution, rec.Execution.At, m.at)
+	m.warnings.limit.moved(m.limit, rec.Deadline.At, m.at)
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
 	if name := m.a.state.WorkflowID; name != "" {
 		if other := m.ch.openNames[name]; other != m.a && !other.model.closed {
@@ -278,8 +292,10 @@ func (m *runModel) move(rec core.DeadlineMoved) {
 	m.checkOperation(core.OpExtend, "a deadline moves", core.OpSetPolicy)
 	if rec.Step == core.NoStep {
 		if rec.Limit == policy.LimitExecution {
+			m.warnings.execution.moved(m.execution, rec.At, m.at)
 			m.execution = rec.At
 		} else {
+			m.warnings.limit.moved(m.limit, rec.At, m.at)
 			m.limit = rec.At
 		}
 		return
@@ -305,6 +321,9 @@ func (m *runModel) checkState() {
 		}
 		if !s.closed && s.backingOff && s.next == 0 {
 			m.fail(NoHang, "step %s backs off, and has no instant for its next attempt", m.name(i))
+		}
+		if !s.closed && s.group != core.NoStep && m.steps[s.group].closed {
+			m.fail(NoHang, "step %s is open, and its group %s has ended", m.name(i), m.name(int(s.group)))
 		}
 		if i < len(m.a.state.Steps) {
 			m.compare(i, s, &m.a.state.Steps[i])

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -58,9 +60,13 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.StepReset:
 		m.reset(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.StepPolicy:
-		m.checkOperation(core.OpSetPolicy, "a policy is replaced", core.OpExtend, core.OpRetryRun, core.OpRetryStep)
 		s := &m.steps[rec.Step]
-		s.policy, s.allowed = rec.Policy, s.counted
+		if s.itemPolicy {
+			s.itemPolicy = false // it begins with the policy that an operator gave its group
+		} else {
+			m.checkOperation(core.OpSetPolicy, "a policy is replaced", core.OpExtend, core.OpRetryRun, core.OpRetryStep)
+		}
+		s.policy, s.allowed, s.replaced = rec.Policy, s.counted, true
 		if s.backingOff {
 			s.allowed++ // the former policy has granted the next attempt
 		}
@@ -93,16 +99,19 @@ func (m *runModel) begin(rec core.StepBegan) {
 		spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group,
 		toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt,
 	}
+	if rec.Group != core.NoStep && m.steps[rec.Group].replaced {
+		s.policy, s.itemPolicy = m.steps[rec.Group].policy, true
+	}
 	m.checkMayBegin("a step begins", spec)
 	instant := core.Time(0)
-	if d := spec.Policy.Deadline; d != nil {
+	if d := s.policy.Deadline; d != nil {
 		instant = d.At
 	}
 	if rec.Deadline != instant {
 		m.fail(FixedDeadline, "step %s begins with the deadline %s, but its policy says %s",
 			spec.Name, offset(rec.Deadline), offset(instant))
 	}
-	if want := deadlineOf(spec.Policy.ScheduleToClose, m.at); rec.ScheduleToClose != want {
+	if want := deadlineOf(s.policy.ScheduleToClose, m.at); rec.ScheduleToClose != want {
 		m.fail(FixedDeadline, "step %s must close by %s, but its limit says %s",
 			spec.Name, offset(rec.ScheduleToClose), offset(want))
 	}
@@ -111,7 +120,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 		s.attempt, s.counted, s.ready, s.readyAt = 1, 1, true, m.at
 		s.attempts = append(s.attempts, attemptModel{ready: m.at})
 	case core.KindWait:
-		if want := deadlineOf(spec.Policy.Wait, m.at); rec.NextAt != want {
+		if want := deadlineOf(s.policy.Wait, m.at); rec.NextAt != want {
 			m.fail(FixedDeadline, "wait %s ends at %s, but its limit says %s",
 				spec.Name, offset(rec.NextAt), offset(want))
 		}
@@ -238,6 +247,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if !rec.Retry {
 		return
 	}
+	m.checkDelay(s, i, rec)
 	s.backingOff, s.next = true, rec.NextAt
 	if rec.NextAt < m.at {
 		m.fail(DueOrder, "the next attempt of step %s is at %s, in the past", m.name(i), offset(rec.NextAt))
@@ -250,6 +260,22 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 		m.fail(NotAfter, "the next attempt of step %s is at %s, but its deadline is %s",
 			m.name(i), offset(rec.NextAt), offset(d))
 	}
+}
+
+// checkDelay checks the delay before a retry: the policy's, with the jitter of this attempt of this step, so that a
+// preview shows the same one; or what the worker asked for. Delays after losses are checked with the losses.
+func (m *runModel) checkDelay(s *stepModel, i int, rec core.AttemptEnded) {
+	if rec.Failure.Kind != policy.KindLost {
+		want := s.policy.Retry.Delay(s.counted, s.delay, policy.Random(m.a.id, m.name(i), s.attempt))
+		if asked := rec.Failure.RetryAfter; asked != nil {
+			want = max(*asked, 0).Truncate(time.Millisecond)
+		}
+		if got := rec.NextAt.Sub(m.at); got != want {
+			m.fail(Recorded, "step %s is tried again after %s, not %s; it is attempt %d, of which %d count",
+				m.name(i), got, want, s.attempt, s.counted)
+		}
+	}
+	s.delay = rec.NextAt.Sub(m.at).Truncate(time.Millisecond)
 }
 
 func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
@@ -295,7 +321,7 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 		s.next = rec.NextAt
 	}
 	if rec.Budget {
-		s.counted, s.allowed = 0, 0
+		s.counted, s.allowed, s.delay = 0, 0, 0
 		s.losses.row, s.losses.counts, s.losses.others, s.losses.since = 0, 0, 0, 0
 	}
 	if s.ready {

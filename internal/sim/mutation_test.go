@@ -133,6 +133,13 @@ func TestChecksFindMistakes(t *testing.T) {
 				e.Records[0] = created
 			}
 		}), []Invariant{Recorded}},
+		{"a child run does not say of which family it is", changeEntries(func(e *core.Entry) {
+			if created, ok := e.Records[0].(core.RunCreated); ok && created.Parent.Run != (core.RunID{}) {
+				created.Parent.Top = created.Parent.Run
+				created.Parent.Depth++
+				e.Records[0] = created
+			}
+		}), []Invariant{Recorded}},
 		{"a body's change of a label is lost", changeEntries(func(e *core.Entry) {
 			for i, rec := range e.Records {
 				if mark, ok := rec.(core.StepOmitted); ok && mark.Labels != "" {

@@ -63,6 +63,7 @@ func (n *node) open() {
 		return
 	}
 	n.u.opening = true
+	n.u.opens++
 	err := n.p.Open(n.u.ctx, n.u.clock())
 	n.u.opening = false
 	n.u.tracef("%s opens: %v", n.name, err)

@@ -48,12 +48,14 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
 	talkers   *talkers
 	operator  *operator
 	crashes   int
+	opens     int // partitions that were opened
 	violation *Violation
 }
 
@@ -86,6 +88,7 @@ type profile struct {
 	partitions       int
 	processes        int     // they share the partitions
 	lostHints        float64 // that the hint about a new message is lost
+	family           int     // how many child runs of one family may be open in a partition; 0: as many as by default
 	repeatedMessages float64 // that the inbox returns messages again which were taken
 }
 
@@ -97,8 +100,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.checker = newChecker(u)
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
-	u.poison = newPoison(u)
-	u.slowReads = newSlowReads(u)
+	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
@@ -120,6 +122,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.clients.plan()
 	u.talkers.plan()
+	planGroupLimits(u)
 	if !opt.NoFaults {
 		u.planFaults()
 	}
@@ -152,6 +155,7 @@ func (u *universe) drawProfile() {
 	m.processes = 1 + u.IntN(3)
 	m.lostHints = pick(u.random, []float64{0, 0.1, 0.5})
 	m.repeatedMessages = pick(u.random, []float64{0, 0.2, 0.6})
+	m.family = pick(u.random, []int{0, 0, 1, 2})
 	if u.opt.Partitions > 0 {
 		m.partitions = u.opt.Partitions
 	}
@@ -293,7 +297,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		if !u.noFaults && u.chance(u.profile.uncertainAppends) {
 			return errDisk
 		}
-	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
+	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew, memory.OpInbox:
 		if op == memory.OpAcquire && u.takingOver {
 			return nil // the former owner would stay the owner, and its workers were ended
 		}
@@ -325,7 +329,7 @@ func (u *universe) config(n *node) engine.Config {
 	}
 	return engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
-		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
+		MaxFamily: u.profile.family, Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
