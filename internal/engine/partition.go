@@ -37,8 +37,6 @@ type Partition struct {
 	families partitionFamilies // the open child runs, by family
 
 	todo       ring[localEffect] // effects inside the partition that must still join the open batch
-	opened     core.Time         // when the partition was opened first; 0: it was not
-	late       time.Duration     // how late the timer was that fired latest since then
 	readErr    error             // why the open batch must not be saved; see noteTemporary
 	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
 	carried    int               // how many families Config.Carried had when the partition looked last
@@ -258,11 +256,11 @@ func (p *Partition) noteFired(r *run, due core.Time) {
 	if p.cfg.Observer.Fired != nil {
 		p.cfg.Observer.Fired(due, p.now)
 	}
-	late := p.now.Sub(max(due, p.opened))
-	if late <= p.late {
+	late := p.now.Sub(max(due, p.residents.opened))
+	if late <= p.residents.late {
 		return
 	}
-	p.late = late
+	p.residents.late = late
 	if late >= lateTimer {
 		p.cfg.Log.Warn("a timer fired late: the process was stopped, or it waited for its storage",
 			"run", r.id().String(), "due", due.String(), "late", late.String())
@@ -356,6 +354,6 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
-		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.late,
+		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.residents.late,
 	}
 }

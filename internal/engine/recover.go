@@ -34,8 +34,8 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.at(now)
-	if p.opened == 0 {
-		p.opened = p.now
+	if p.residents.opened == 0 {
+		p.residents.opened = p.now
 	}
 	p.families.opened = p.now
 	if err := p.receiveKept(ctx, now); err != nil {

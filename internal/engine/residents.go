@@ -32,6 +32,10 @@ type residents struct {
 	windowTook    time.Duration           // how long it took to read the last window
 	windowRetry   time.Duration           // the delay after which a window that could not be read is read again
 	activeRead    bool                    // the first window was read, so that all active runs are in memory
+
+	// These two are not forgotten.
+	opened core.Time     // when the partition was opened first; 0: it was not
+	late   time.Duration // how late the timer was that fired latest since then
 }
 
 // forget empties the memory.
@@ -40,7 +44,7 @@ func (s *residents) forget() {
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
 		runsHere: make(map[core.RunID]struct{}),
 		byName:   make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
-		window: Window{gen: s.window.gen + 1},
+		window: Window{gen: s.window.gen + 1}, opened: s.opened, late: s.late,
 	}
 }
 
