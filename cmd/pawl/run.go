@@ -90,7 +90,7 @@ A file that is called like a verb is given as ./list.`,
 		a.runHistoryCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
-		a.runRerunCommand(), a.runExtendCommand(),
+		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
 	)
 	return cmd
 }

@@ -143,8 +143,10 @@ func (p place) owner() string {
 
 // operatedHere is a Go function of another program, whose runs are operated on here.
 func operatedHere(journal.Definition) (*core.Definition, error) {
-	return &core.Definition{NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,
-		Elsewhere: true}, nil
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,
+		Elsewhere: true,
+	}, nil
 }
 
 // needsProgram returns the error for a run of a Go function: this command cannot carry it on.

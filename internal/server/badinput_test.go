@@ -61,17 +61,20 @@ func TestBadRequests(t *testing.T) {
 			{"POST", "/api/v1/runs", `{}`, 400, api.CodeInvalid, []string{"one of workflow, flow and definition"}},
 			{
 				"POST", "/api/v1/runs", `{"workflow":7}`,
-				400, api.CodeInvalid, []string{`"pointer":"/workflow"`, "expected string"},
+				400, api.CodeInvalid,
+				[]string{`"pointer":"/workflow"`, "expected string"},
 			},
 			{
 				"POST", "/api/v1/runs", `{"workflw":"order"}`,
-				400, api.CodeInvalid, []string{`"pointer":"/workflw"`, "unexpected"},
+				400, api.CodeInvalid,
+				[]string{`"pointer":"/workflw"`, "unexpected"},
 			},
 			{"POST", "/api/v1/runs", `{"workflow":"x"}`, 404, api.CodeNotFound, []string{"there is no flow x"}},
 			{"POST", "/api/v1/runs", `{"flow":"pawl: 2"}`, 400, api.CodeInvalid, []string{"flow.yaml:1"}},
 			{
 				"POST", "/api/v1/runs", `{"workflow":"order","startAt":"tomorrow"}`,
-				400, api.CodeInvalid, []string{"not an instant"},
+				400, api.CodeInvalid,
+				[]string{"not an instant"},
 			},
 			{"POST", "/api/v1/runs", `{"workflow":"order","timeout":"soon"}`, 400, api.CodeInvalid, []string{"soon"}},
 			{
@@ -80,7 +83,8 @@ func TestBadRequests(t *testing.T) {
 			},
 			{
 				"POST", "/api/v1/runs", `{"workflow":"order","input":"` + strings.Repeat("x", 10_000) + `"}`, 413,
-				api.CodeTooLarge, []string{"more than 10000 bytes"},
+				api.CodeTooLarge,
+				[]string{"more than 10000 bytes"},
 			},
 			{"GET", "/api/v1/runs?limit=0", "", 400, api.CodeInvalid, []string{`"parameter":"limit"`}},
 			{"GET", "/api/v1/runs?limit=1001", "", 400, api.CodeInvalid, []string{`"parameter":"limit"`}},
@@ -99,7 +103,8 @@ func TestBadRequests(t *testing.T) {
 			{"GET", "/api/v1/runs/nobody/outcome", "", 404, api.CodeNotFound, nil},
 			{
 				"GET", "/api/v1/definitions/..%2F..%2Fetc%2Fpasswd", "",
-				400, api.CodeInvalid, []string{"not the id of a definition"},
+				400, api.CodeInvalid,
+				[]string{"not the id of a definition"},
 			},
 			{"POST", run + "/events", `{}`, 400, api.CodeInvalid, []string{"name"}},
 			{"POST", run + "/dance", ``, 400, api.CodeInvalid, []string{"dance"}},

@@ -27,6 +27,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	a := humago.New(mux, cfg)
 	s.runRoutes(a)
 	s.changeRoutes(a)
+	s.bulkRoutes(a)
 	s.waitRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())

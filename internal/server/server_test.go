@@ -58,6 +58,7 @@ func TestOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/api/v1/runs/" + started.Run + "/outcome"
+		<-time.After(time.Second) // until its first attempts have ended
 		for query, want := range map[string]struct {
 			status int
 			took   time.Duration
@@ -300,5 +301,55 @@ func TestCarry(t *testing.T) {
 			carried[0] != "w/1" {
 			t.Errorf("%v, %v", carried, err)
 		}
+	})
+}
+
+// An operation on many runs tells what became of each.
+func TestBulk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		for i := range 4 {
+			if _, err := b.client.Start(t.Context(), api.StartRequest{
+				Definition: definition(orderFlow), WorkflowID: fmt.Sprint("w", i),
+				Labels: map[string]string{"odd": fmt.Sprint(i%2 == 1)},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Second)
+		}
+		if err := b.client.Operate(t.Context(), "w1", api.Operation{Operation: api.OpTerminate}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+		body := `{"query":{"labels":{"odd":"true"}},"dryRun":true}`
+		status, header, text := b.plain("POST", "/api/v1/bulk/pause", body)
+		if status != 200 || header.Get("Content-Type") != "text/event-stream" ||
+			strings.Count(text, `"done":false`) != 2 {
+			t.Errorf("%d %v %s", status, header, text)
+		}
+		from := time.Now()
+		body = `{"query":{"labels":{"odd":"true"}},"stopClock":true,"reason":"lunch","over":"1m"}`
+		_, _, text = b.plain("POST", "/api/v1/bulk/pause", body)
+		messages := strings.Split(strings.ReplaceAll(text, ": nothing new\n\n", ""), "\n\n")
+		if time.Since(from) != time.Minute || len(messages) != 4 ||
+			!strings.Contains(messages[0], `"workflowId":"w1","phase":"terminated","done":false,"code":"run_closed"`) ||
+			!strings.Contains(messages[1], `"workflowId":"w3","phase":"waiting","done":true`) ||
+			messages[2] != "event: end\ndata: {}" {
+			t.Errorf("after %s: %q", time.Since(from), messages)
+		}
+		for name, phase := range map[string]api.RunPhase{"w0": api.RunWaiting, "w3": api.RunPaused} {
+			if r, err := b.client.Run(t.Context(), name); err != nil || r.Phase != phase {
+				t.Errorf("%s: %+v, %v", name, r, err)
+			}
+		}
+		for body, says := range map[string]string{
+			`{}`: "query", `{"query":{"phases":["asleep"]}}`: "asleep", `{"query":{"limit":3}}`: "/query/limit",
+			`{"query":{},"runs":0}`: "/runs", `{"query":{},"over":"soon"}`: "soon",
+		} {
+			status, header, text := b.plain("POST", "/api/v1/bulk/pause", body)
+			b.problem(body, status, header, text, 400, api.CodeInvalid, says)
+		}
+		status, header, text = b.plain("POST", "/api/v1/bulk/dance", `{"query":{}}`)
+		b.problem("dance", status, header, text, 400, api.CodeInvalid, "dance")
 	})
 }

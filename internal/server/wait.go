@@ -1,11 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -120,8 +116,6 @@ func (s *Server) events(ctx context.Context, run string, after int) (*huma.Strea
 		if !ok {
 			return
 		}
-		s.streams.Add(1)
-		defer s.streams.Add(-1)
 		out := &stream{w: w, control: http.NewResponseController(w)}
 		s.follow(h.Context(), r.Run, after, out)
 	}}, nil
@@ -129,82 +123,7 @@ func (s *Server) events(ctx context.Context, run string, after int) (*huma.Strea
 
 // follow sends a run's events until it has ended, the caller has gone, or the server closes.
 func (s *Server) follow(ctx context.Context, run string, after int, out *stream) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.over, cancel)()
-	events, ended := make(chan api.Event), make(chan error, 1)
-	go func() {
-		ended <- s.cfg.Service.Watch(ctx, run, after, func(ev api.Event) error {
-			select {
-			case events <- ev:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	}()
-	out.flush() // the caller knows now that it follows the run
-	quiet := time.NewTimer(httpapi.KeepAlive)
-	defer quiet.Stop()
-	var err error
-	for err == nil {
-		quiet.Reset(httpapi.KeepAlive)
-		select {
-		case ev := <-events:
-			err = out.send(ev.Seq, "", ev)
-		case <-quiet.C:
-			err = out.keepAlive()
-		case watched := <-ended:
-			if watched == nil {
-				_ = out.send(0, httpapi.StreamEnd, struct{}{}) // the caller has gone if this fails
-			} else if ctx.Err() == nil {
-				_ = out.send(0, httpapi.StreamProblem, httpapi.ProblemOf(watched)) // likewise
-			}
-			return
-		}
-	}
-	cancel()
-	<-ended
+	s.relay(ctx, out, func(ctx context.Context, send func(id int, data any) error) error {
+		return s.cfg.Service.Watch(ctx, run, after, func(ev api.Event) error { return send(ev.Seq, ev) })
+	})
 }
-
-// stream writes server-sent events.
-type stream struct {
-	w       io.Writer
-	control *http.ResponseController
-	text    bytes.Buffer
-}
-
-// send writes one message. id is left out if it is 0, and name if it is empty.
-func (s *stream) send(id int, name string, data any) error {
-	s.text.Reset()
-	if id > 0 {
-		fmt.Fprintf(&s.text, "id: %d\n", id)
-	}
-	if name != "" {
-		fmt.Fprintf(&s.text, "event: %s\n", name)
-	}
-	s.text.WriteString("data: ")
-	enc := json.NewEncoder(&s.text) // it ends the line
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(data); err != nil {
-		return err
-	}
-	s.text.WriteByte('\n')
-	return s.write()
-}
-
-// keepAlive writes a comment, which shows both sides that the other is there.
-func (s *stream) keepAlive() error {
-	s.text.Reset()
-	s.text.WriteString(": nothing new\n\n")
-	return s.write()
-}
-
-func (s *stream) write() error {
-	if _, err := s.w.Write(s.text.Bytes()); err != nil {
-		return err
-	}
-	return s.control.Flush()
-}
-
-func (s *stream) flush() { _ = s.control.Flush() } // what is written next fails if the caller has gone

@@ -217,7 +217,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		a := ch.openEnd(l.To)
 		switch {
 		case ch.accounts[l.To] == nil && ch.u.bug.panicked[l.To]: // at its start, of which nothing was saved
-		case ch.accounts[l.To] == nil:
+		case ch.accounts[l.To] == nil && !ch.refusedChild(l):
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
 		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
@@ -257,6 +257,15 @@ func (ch *checker) reopenedInBatch(a *account) bool {
 			_, ok := rec.(core.RunReopened)
 			return ok
 		})
+	})
+}
+
+// refusedChild reports whether the child run that a message is for was not made, as the sender of the message is told.
+func (ch *checker) refusedChild(l *sentMessage) bool {
+	back := ch.routes[route{l.raw.To, l.raw.From}]
+	return back != nil && slices.ContainsFunc(back.all, func(b sentMessage) bool {
+		end, ok := b.Content.(core.ChildEnded)
+		return ok && end.Child == l.To && end.Failure != nil
 	})
 }
 

@@ -85,7 +85,7 @@ func TestAddresses(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"http://127.0.0.1:7295": true, "http://localhost:7295/": true, "https://pawl.example": true,
 		"": false, "127.0.0.1:7295": false, "ftp://x": false, "http://": false, "http://x/api": false,
-		"http://x?a=b": false,
+		"http://x?a=b":        false,
 		"http://ada:secret@x": false, "http://x y": false, "sqlite:x": false,
 	} {
 		if c, err := New(address); (err == nil) != ok || ok && c.base != strings.TrimSuffix(address, "/") {

@@ -78,7 +78,7 @@ func (w *watching) stream(ctx context.Context) (over bool, err error) {
 	for {
 		m, err := in.next()
 		if err != nil {
-			return false, nil //nolint:nilerr // the stream broke: Watch opens it again
+			return false, nil // the stream broke: Watch opens it again
 		}
 		switch m.name {
 		case StreamEnd:
