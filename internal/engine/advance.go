@@ -89,9 +89,9 @@ func (p *Partition) noteForWatchers(t *transition) {
 // handleEffect sorts an effect: one on the outside world waits until the batch is durable, one inside the partition
 // waits until the input at hand is done.
 func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
-	switch e := e.(type) {
+	switch eff := e.(type) {
 	case core.Dispatch:
-		p.tasks.hold(e.Task.Token)
+		p.tasks.hold(eff.Task.Token)
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
