@@ -77,6 +77,16 @@ crash: ## kill -9 the real binary in the middle of its work, and the examples: R
 	$(GO) test ./cmd/pawl -run '^TestCrash$$' -count 1 -timeout 60m -crash.rounds=$(or $(ROUNDS),50)
 	$(GO) test ./examples -run '^TestKilled$$' -count 1 -timeout 60m -kills=100
 
+.PHONY: mutants
+mutants: ## put each mistake of internal/conformance/mutants into a copy, a test must fail: MUTANTS=S3
+	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 120m -mutants='$(or $(MUTANTS),.)' \
+		$(if $(REFRESH),-refresh)
+
+.PHONY: powercut
+powercut: ## cut the power under the journal in a file, and under an engine: CUTS=1000
+	$(GO) test ./internal/journal/sqlite -run '^TestPowerCut$$' -count 1 -timeout 60m -v -cuts=$(or $(CUTS),1000)
+	$(GO) test ./internal/engine -run '^TestPowerCut$$' -count 1 -timeout 60m -v -cuts=$(or $(CUTS),1000)
+
 .PHONY: bench
 bench: build ## measure this machine; `./pawl bench NAME --quick -o json` for one row
 	./pawl bench

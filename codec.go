@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/envelope"
 )
@@ -206,10 +208,10 @@ func (b *branch) encode(c Codec, what string, at place, v any) ([]byte, error) {
 
 // recorded is decode for a value that code of before has written. Where the code of today cannot read it, the body
 // cannot go on, and the call ends.
-func recorded[T any](b *branch, c Codec, what string, at place, data []byte) T {
+func recorded[T any](b *branch, c Codec, what payloadName, at place, data []byte) T {
 	v, err := read[T](b, c, at, data)
 	if err != nil {
-		b.Unreadable(what, reflect.TypeFor[T]().String(), err)
+		b.Unreadable(what.String(), reflect.TypeFor[T]().String(), err)
 	}
 	return v
 }
@@ -258,9 +260,31 @@ func (a *attempt) patiently(try func(ctx context.Context) error) error {
 	}
 }
 
+// payloadName names a payload, for errors: text is only made where there is one.
+type payloadName struct {
+	what, name string
+	of         *body.Result // instead of a name
+}
+
+func (n payloadName) String() string {
+	switch {
+	case n.of != nil:
+		return n.what + " " + n.of.String()
+	case n.name != "":
+		return n.what + " " + strconv.Quote(n.name)
+	default:
+		return n.what
+	}
+}
+
 // encodeOutput makes the result of a step's function.
-func encodeOutput(ctx context.Context, c Codec, what string, v any) (out []byte, err error) {
-	a := attemptOf(ctx)
+func encodeOutput(ctx context.Context, c Codec, name payloadName, v any) (out []byte, err error) {
+	if _, plain := c.(JSON); plain {
+		if out, err = json.Marshal(v); err == nil {
+			return out, nil
+		}
+	}
+	what, a := name.String(), attemptOf(ctx)
 	if _, plain := c.(JSON); plain || a == nil { // nil: an interceptor has passed on a context of its own
 		return encode(ctx, c, what, place{kind: kindOutput}, v)
 	}

@@ -81,8 +81,8 @@ func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), 
 	}
 	d.run = func(b *branch, input []byte) ([]byte, error) {
 		codec := b.host.codec
-		out, err := fn(b, recorded[In](b, codec, fmt.Sprintf("the input of workflow %q", name), b.at(kindInput, ""),
-			input))
+		out, err := fn(b, recorded[In](b, codec, payloadName{what: "the input of workflow", name: name},
+			b.at(kindInput, ""), input))
 		if err != nil {
 			return nil, err
 		}

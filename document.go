@@ -91,16 +91,14 @@ func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 	at := d.host.attempt(ctx, t, alive, JSON{})
 	abandoned := false
 	var own body.Stopping
-	res := d.host.call(at, &own, d.host.fakedOr(JSON{}, nil, func(ctx context.Context) ([]byte, error) {
+	res := d.host.call(ctx, at, &own, d.host.fakedOr(JSON{}, nil, func(ctx context.Context) ([]byte, error) {
 		var r worker.Result
 		t.Headers = d.host.forwarded(ctx, &t)
 		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
 	}))
-	if !res.Abandoned { // else the call may still be writing
-		res.Abandoned = abandoned
-	}
+	res.Abandoned = abandoned
 	return res
 }
 

@@ -36,7 +36,7 @@ func answer(ctx context.Context, c Codec, f fake.Func, input []byte) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return encodeOutput(ctx, c, "what a fake returned", out)
+	return encodeOutput(ctx, c, payloadName{what: "what a fake returned"}, out)
 }
 
 // fakedOr returns the function of an attempt, or what stands in for it. out is the type of its result; nil: not known.

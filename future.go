@@ -58,12 +58,12 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	if err := ctx.of().stepError(&record); err != nil {
 		return zero, err
 	}
-	what, at := "the result of "+f.result.String(), ctx.of().at(kindOutput, record.Spec.Name)
+	at := ctx.of().at(kindOutput, record.Spec.Name)
 	if record.Spec.Kind == core.KindWait {
 		at.kind, at.name = kindEvent, record.Spec.Event
-		return received[T](ctx.of(), f.codec, what, at, record.Output)
+		return received[T](ctx.of(), f.codec, "the result of "+f.result.String(), at, record.Output)
 	}
-	return recorded[T](ctx.of(), f.codec, what, at, record.Output), nil
+	return recorded[T](ctx.of(), f.codec, payloadName{what: "the result of", of: f.result}, at, record.Output), nil
 }
 
 // Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name

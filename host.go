@@ -248,9 +248,10 @@ func (h *host) closeRun(b *branch, out []byte, err error) {
 	}
 }
 
-// call runs an attempt of a task that is no local step and no hook. What stops in its own time may be nil.
-func (h *host) call(at *attempt, own *body.Stopping, fn stepFunc) worker.Result {
-	return h.bodies.Call(at.Context, own, func() worker.Result { return h.perform(at, fn) })
+// call runs an attempt of a task that is no local step and no hook, in the context of its worker. What stops in its own
+// time may be nil.
+func (h *host) call(ctx context.Context, at *attempt, own *body.Stopping, fn stepFunc) worker.Result {
+	return h.bodies.Call(ctx, own, func() worker.Result { return h.perform(at, fn) })
 }
 
 // perform runs a step's function and turns what it returns into the attempt's result.

@@ -50,7 +50,7 @@ func TestLateEnds(t *testing.T) {
 			return fmt.Sprint("attempt ", n), pawl.All(ctx, then("second"), first)
 		})
 		bubble(t, func(t *testing.T) {
-			e := open(t, slow{memory.New()}, w)
+			e := open(t, slow{memory.New(), time.Second}, w)
 			r, err := w.Start(t.Context(), e, "", none{})
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestRetryBeforeWhatFollows(t *testing.T) {
 		return "sent", pawl.Do(ctx, "send", func(context.Context) error { return nil })
 	})
 	bubble(t, func(t *testing.T) {
-		e := open(t, slow{memory.New()}, w)
+		e := open(t, slow{memory.New(), time.Second}, w)
 		r, err := w.Start(t.Context(), e, "", none{}) // at 1s; pay begins at 2s
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestPauseBeforeWhatFollows(t *testing.T) {
 		return pawl.Child(ctx, "pays", child, none{})
 	})
 	bubble(t, func(t *testing.T) {
-		e := open(t, slow{memory.New()}, w, child)
+		e := open(t, slow{memory.New(), time.Second}, w, child)
 		r, err := w.Start(t.Context(), e, "", none{})
 		if err != nil {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func TestRetryBeforeTheEndIsDurable(t *testing.T) {
 		return "", &declined{Code: 7}
 	})
 	bubble(t, func(t *testing.T) {
-		e := open(t, slow{memory.New()}, w)
+		e := open(t, slow{memory.New(), time.Second}, w)
 		r, err := w.Start(t.Context(), e, "", none{})
 		if err != nil {
 			t.Fatal(err)

@@ -20,9 +20,11 @@ func (o *stepOptions) share(spec *core.StepSpec) {
 	if spec.Type == body.TypeLocal {
 		s.Queue, spec.Queue = o.queue, ""
 	}
-	if s != (core.Share{}) {
-		spec.Share = &s
+	if s == (core.Share{}) {
+		return
 	}
+	share := s // so that only a step that shares limits needs memory for them
+	spec.Share = &share
 }
 
 // knows reports whether a queue is in the configuration.

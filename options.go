@@ -3,6 +3,7 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
@@ -36,7 +37,7 @@ type RetryPolicy struct {
 	MaxInterval        time.Duration // default none
 	Jitter             float64       // 0 to 1
 	NonRetryable       []string      // types of errors that are never retried, as registered by RegisterError
-	MaxLost            int           // losses with the worker that stop a suspected step; default 5; -1: unlimited
+	MaxLost            int           // losses while it runs alone that stop a step; default 5; -1: unlimited
 }
 
 // decode checks the fields as those of flow files are checked. It checks the durations itself, since they are no texts.
@@ -297,6 +298,9 @@ func (o *stepOptions) note(what string, err error) {
 
 // stepPolicy combines options: the workflow's defaults, those it has for the step, and the call's own.
 func stepPolicy(lists ...[]StepOption) (stepOptions, error) {
+	if !slices.ContainsFunc(lists, func(list []StepOption) bool { return len(list) > 0 }) {
+		return stepOptions{}, nil
+	}
 	var o stepOptions
 	for _, list := range lists {
 		for _, opt := range list {

@@ -38,8 +38,9 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 	if fn == nil {
 		return HandlerRef[In, Out](name) // Serve refuses it
 	}
+	what, result := "the input of handler "+name, payloadName{what: "the result of handler " + name}
 	return Handler[In, Out]{handler{name, func(ctx context.Context, c Codec, input []byte) ([]byte, error) {
-		in, err := decodeInput[In](ctx, c, "the input of handler "+name, input)
+		in, err := decodeInput[In](ctx, c, what, input)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +48,7 @@ func Handle[In, Out any](name string, fn func(ctx context.Context, in In) (Out, 
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput(ctx, c, "the result of handler "+name, out)
+		return encodeOutput(ctx, c, result, out)
 	}}}
 }
 
@@ -132,5 +133,5 @@ type remote struct {
 func (r *remote) Announces() {}
 
 func (r *remote) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
-	return r.host.call(r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
+	return r.host.call(ctx, r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
 }

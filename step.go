@@ -45,7 +45,7 @@ func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out,
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput(ctx, codec, fmt.Sprintf("the result of step %q", name), out)
+		return encodeOutput(ctx, codec, payloadName{what: "the result of step", name: name}, out)
 	})
 	o, err := ctx.of().options(core.KindTask, name, opts)
 	switch {

@@ -64,7 +64,7 @@ func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle fun
 	if err != nil {
 		return err
 	}
-	out, err := handle(ctx, recorded[In](b, b.host.codec, what, at, record.Output))
+	out, err := handle(ctx, recorded[In](b, b.host.codec, payloadName{what: what}, at, record.Output))
 	var answer []byte
 	if err == nil {
 		answer, err = b.encode(b.host.codec, fmt.Sprintf("the answer to update %q", name), b.at(kindAnswer, name), out)

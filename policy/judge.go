@@ -9,18 +9,28 @@ import (
 // its worker would kill one worker after another.
 const DefaultMaxLost = 5
 
-// suspectAfter is how many attempts that are lost in a row make a step a suspect.
-const suspectAfter = 2
-
 // The pause of a suspect before its next attempt: it doubles with each loss that counts.
 const (
 	firstLostPause   = time.Second
 	longestLostPause = 5 * time.Minute
 )
 
-// Suspect reports whether a step may be the one that kills its workers, after so many attempts in a row that were lost.
-// It runs apart from other suspects then: of those in a process one at a time.
-func Suspect(lost int) bool { return lost >= suspectAfter }
+// SuspectGroup returns how many suspects may run at once in a process, of those that have lost so many attempts in a
+// row; 0: they are no suspects. A suspect may be what kills its workers. Two losses make a step one. The groups shrink
+// with each loss until it runs alone, so that many harmless steps soon have their turn. What is lost while it runs
+// alone counts.
+func SuspectGroup(lost int) int {
+	switch {
+	case lost < 2:
+		return 0
+	case lost == 2:
+		return 16
+	case lost == 3:
+		return 4
+	default:
+		return 1
+	}
+}
 
 // LostBound returns how many lost attempts that count stop the step; Unlimited: any number may be lost.
 func (r *Retry) LostBound() int {
@@ -32,7 +42,7 @@ func (r *Retry) LostBound() int {
 
 // lostPause is how long a step waits that was lost so often.
 func lostPause(h History) time.Duration {
-	if !Suspect(h.Lost) {
+	if SuspectGroup(h.Lost) == 0 {
 		return 0
 	}
 	return min(firstLostPause<<min(h.Apart, 20), longestLostPause)
@@ -58,8 +68,9 @@ var defaultOn = []Kind{KindError, KindTimeout}
 // delay. MaxInterval and jitter do not change a delay that the worker asked for; only the deadline bounds it.
 //
 // A lost attempt is a fault of the infrastructure, not of the step. Judge skips rules 2 to 5. After the first loss it
-// tries the step again at once, after further ones in a row with a growing pause: the step is a suspect then. A suspect
-// runs apart, and only what is lost then counts. The fifth such loss (Retry.MaxLost) stops the step with worker_lost.
+// tries the step again at once, after further ones in a row with a growing pause: the step is a suspect then. Suspects
+// run in groups that shrink with each loss (see SuspectGroup), and only what is lost while one runs alone counts. The
+// fifth such loss (Retry.MaxLost) stops the step with worker_lost.
 //
 // m is the result of the When expression; it is ignored if there is none. u in [0,1) chooses the jitter, see [Random].
 // A nil p is the default policy, one attempt.

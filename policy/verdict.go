@@ -31,7 +31,7 @@ type Match struct {
 type History struct {
 	Counted  int           // attempts that use up MaxAttempts, the one that ended included unless it was lost
 	Lost     int           // lost attempts in a row, the one that ended included
-	Apart    int           // those of them that count: the step ran apart, and made no progress since
+	Apart    int           // those of them that count: the step ran alone, and made no progress since
 	Previous time.Duration // the last delay, for decorrelated jitter; 0: none yet
 	Closed   bool          // the run is closed, or a cancel was requested
 

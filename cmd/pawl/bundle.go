@@ -31,15 +31,8 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	b := bundle{Flow: source{File: name, Text: string(src)}}
-	if b.Dir, err = os.Getwd(); err != nil {
-		return nil, err
-	}
-	doc, err := parseFlow(name, src)
+	b, doc, err := a.bundleOf(name, src)
 	if err != nil {
-		return nil, asUsage(err)
-	}
-	if b, err = a.withChildren(b, doc); err != nil {
 		return nil, asUsage(err)
 	}
 	all := notes(doc)
@@ -50,6 +43,19 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 	}
 	a.tellNotes(all, false)
 	return compile(b)
+}
+
+// bundleOf makes a bundle of the text of a flow file, and of the flows its steps start from beside it.
+func (a *app) bundleOf(name string, src []byte) (b bundle, doc *flow.Document, err error) {
+	b = bundle{Flow: source{File: name, Text: string(src)}}
+	if b.Dir, err = os.Getwd(); err != nil {
+		return b, nil, err
+	}
+	if doc, err = parseFlow(name, src); err != nil {
+		return b, nil, err
+	}
+	b, err = a.withChildren(b, doc)
+	return b, doc, err
 }
 
 // withChildren adds the flows that a flow's steps may start: those that they name, or all files beside it if a name is

@@ -15,6 +15,9 @@ import (
 // carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the
 // exit status.
 func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
+	if m.remote != nil {
+		return a.carryThrough(ctx, m, ids, how)
+	}
 	f := a.newFollower(m.svc, m, how)
 	if f.others = a.others(ctx, m.svc, ids); f.others > 0 && how == tellPlain {
 		fmt.Fprintf(a.Err, "pawl: %s\n", live.Resting(f.others))
@@ -25,6 +28,7 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 		f.leave()
 	} else if err == nil {
 		f.conclude()
+		a.waitForOthers(m)
 	}
 	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends
 	// what is left of them.
@@ -55,8 +59,11 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 	}
 }
 
-// carryFamily makes an open machine carry a run on, with its family.
+// carryFamily makes an open machine carry a run on, with its family. It may be called by several goroutines.
 func (m *machine) carryFamily(ctx context.Context, run string) error {
+	if m.remote != nil {
+		return m.remote.Carry(ctx, run)
+	}
 	r, err := m.svc.Run(ctx, run)
 	if err != nil {
 		return err

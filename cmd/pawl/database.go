@@ -43,6 +43,9 @@ func (p place) name() string {
 
 // where parses --database and finds the default.
 func (a *app) where() (place, error) {
+	if a.server != "" {
+		return place{}, usage("this needs the database itself: leave --server (PAWL_SERVER) out, and give --database")
+	}
 	text := a.database
 	if text == "" {
 		dir, err := stateDir()
@@ -150,13 +153,22 @@ type heldError struct{ err error }
 
 func (e *heldError) Error() string {
 	return strings.TrimPrefix(e.err.Error(), "journal: ") +
-		"\nMeanwhile pawl run list, show, events and watch work: they only read."
+		"\nThat process does not answer other commands. Meanwhile pawl run list, show, events and watch work: they " +
+		"only read."
 }
 
 func (e *heldError) Unwrap() error { return e.err }
 
-// reading calls fn with the database opened for looking.
+// reading calls fn with the database opened for looking, or with the server.
 func (a *app) reading(ctx context.Context, fn func(ctx context.Context, svc api.Service) error) error {
+	if a.server != "" {
+		c, err := a.connect()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return fn(ctx, c)
+	}
 	svc, closeIt, err := a.openToRead(ctx)
 	if err != nil {
 		return err

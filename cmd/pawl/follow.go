@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -49,8 +50,11 @@ type follower struct {
 	updates  chan update
 	stalled  string
 	others   int
+	// toldBefore has, by run, the last event that was told before the process ended that carried the runs then
+	toldBefore map[string]int
 
 	terminal  *screen.Terminal // nil: there is no live view
+	asks      bool             // Ctrl-C asks what to do with runs that another process carries
 	asking    bool
 	cancelled chan error // how asking the engine to cancel the runs went
 }
@@ -68,11 +72,15 @@ type update struct {
 var errLeft = errors.New("left")
 
 func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
+	if a.told == nil {
+		a.told = map[string]int{}
+	}
 	return &follower{
 		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
 		expected: map[string]bool{},
 		updates:  make(chan update, 256), cancelled: make(chan error, 1),
+		toldBefore: maps.Clone(a.told),
 	}
 }
 
@@ -280,6 +288,10 @@ func (f *follower) goOn(ctx context.Context, id string) {
 }
 
 func (f *follower) tell(ev api.Event) error {
+	if last, known := f.toldBefore[ev.Run]; known && ev.Seq <= last {
+		return nil
+	}
+	f.told[ev.Run] = ev.Seq
 	switch f.telling {
 	case tellJSON:
 		text, err := json.Marshal(ev)
@@ -360,19 +372,24 @@ func (f *follower) view(width int) live.View {
 		}
 	}
 	if f.asking {
-		v.Question = question(len(v.Runs), width)
+		v.Question = question(len(v.Runs), width, f.m == nil)
 	}
 	return v
 }
 
 // question asks what to do with a number of runs. On a narrow screen it is shorter, so that each answer can be read.
-func question(runs, width int) screen.Line {
+// Runs that another process carries go on when they are left.
+func question(runs, width int, joined bool) screen.Line {
 	what, it := "the run", "it"
 	if runs > 1 {
 		what, it = "all of these runs", "them"
 	}
 	start := screen.Line{}.Add(screen.Reverse, " Stop? ")
-	long := start.Add(screen.Plain, "  c cancel "+what+"   l leave "+it+" for later (pawl resume)   g go on")
+	later := " for later (pawl resume)"
+	if joined {
+		later = " running"
+	}
+	long := start.Add(screen.Plain, "  c cancel "+what+"   l leave "+it+later+"   g go on")
 	if long.Width() <= width {
 		return long
 	}
@@ -382,7 +399,7 @@ func question(runs, width int) screen.Line {
 // interrupted asks what to do, if a person is there to answer. Without one, and at the second signal, the command
 // leaves the runs as they are: their state is durable.
 func (f *follower) interrupted(s os.Signal) error {
-	if s != os.Interrupt || f.asking || f.m == nil || f.terminal == nil || !f.terminal.Listens() {
+	if s != os.Interrupt || f.asking || f.m == nil && !f.asks || f.terminal == nil || !f.terminal.Listens() {
 		return errLeft
 	}
 	f.asking = true

@@ -130,6 +130,8 @@ func (a *app) sayHowOn(t target, r *api.Run) {
 	case r.Phase.Closed():
 	case t.program != nil:
 		a.say("it goes on when its program opens the database: %v", t.program)
+	case a.joined && r.PausedAt == 0:
+		a.say("watch it go on with: %s", howOn(r))
 	default:
 		a.say("it goes on with: %s", howOn(r))
 	}

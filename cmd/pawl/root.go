@@ -28,12 +28,16 @@ type streams struct {
 type app struct {
 	streams
 	database string
+	server   string // whose address --server gives; empty: a database is opened
 	output   string
 	noColor  bool
 	actor    string
 	reason   string
 
-	flows flowkind.Flows // that were read so far
+	flows  flowkind.Flows // that were read so far
+	folder *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	joined bool           // start found another process that has the engine
+	told   map[string]int // by run, the number of the last event that was told
 }
 
 const rootLong = `Pawl runs durable workflows: steps with exact timeouts and retries that survive a kill of the engine.
@@ -44,7 +48,7 @@ See what ran, and why it ended:        pawl run list; pawl run show @last
 
 A RUN is a run id, the unique beginning of one (six characters or more), a workflow id, or @last.
 
-A flag that is not given is read from the environment (--database: PAWL_DATABASE), then from the configuration file
+A flag that is not given is read from the environment (--server: PAWL_SERVER), then from the configuration file
 ($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names).
 
 Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 3 no such run, step or schedule, 124 timed out,
@@ -73,8 +77,15 @@ func (a *app) rootCommand() *cobra.Command {
 		Args: unknownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			database, server := cmd.Flags().Changed("database"), cmd.Flags().Changed("server")
 			if err := configure(cmd); err != nil {
 				return asUsage(err)
+			}
+			switch {
+			case database && server:
+				return usage("--database and --server exclude each other: a server has its own database")
+			case database:
+				a.server = "" // of the environment
 			}
 			return asUsage(a.checkOutput(cmd))
 		},
@@ -89,13 +100,15 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetVersionTemplate(versionLine())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
+	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), bench.Command(asUsage), a.versionCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(),
+		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")

@@ -90,7 +90,7 @@ A file that is called like a verb is given as ./list.`,
 		a.runHistoryCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
-		a.runRerunCommand(), a.runExtendCommand(),
+		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
 	)
 	return cmd
 }
@@ -190,7 +190,11 @@ func (a *app) tellStarted(started api.Started) error {
 		state = "was started before"
 	}
 	a.say("%s", started.Run)
-	fmt.Fprintf(a.Err, "pawl: %s; carry it on with: pawl resume %s\n", state, live.Short(started.Run))
+	on := "carry it on with: pawl resume " + live.Short(started.Run)
+	if a.joined {
+		on = "another process carries it on; watch it with: pawl run watch " + live.Short(started.Run)
+	}
+	fmt.Fprintf(a.Err, "pawl: %s; %s\n", state, on)
 	return nil
 }
 

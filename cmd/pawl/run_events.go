@@ -123,7 +123,12 @@ func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how tellin
 			}
 		}
 	}
-	switch err := f.follow(ctx, []string{r.Run}); {
+	return a.concluded(f, f.follow(ctx, []string{r.Run}))
+}
+
+// concluded says how it ended that runs were followed which another process carries. The error carries the exit status.
+func (a *app) concluded(f *follower, err error) error {
+	switch {
 	case errors.Is(err, errLeft):
 		f.leave()
 		return &statusError{status: exitCancelled}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -32,16 +33,7 @@ func (a *app) runListCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&q.Workflow, "workflow", "", "runs of this workflow only")
-	flags.StringVar(&q.WorkflowID, "workflow-id", "", "runs of this workflow id only")
-	flags.StringSliceVar(&f.phases, "phase", nil, "runs in these phases only: running,failed,…")
-	flags.BoolVar(&f.open, "open", false, "runs that have not ended only")
-	flags.StringArrayVar(&f.labels, "label", nil, "runs with this label only: key=value; repeatable")
-	flags.StringVar(&f.since, "since", "", "runs created since: an age such as 2d, or 2026-01-02T15:04:05Z")
-	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
-	flags.BoolVar(&q.Stuck, "stuck", false, "runs that are set aside: their code panicked, or they cannot be read; "+
-		"why the body of a Go program cannot go on is not stored: its program tells it, see also pawl doctor")
-	flags.IntVar(&q.Limit, "limit", 50, "how many at most")
+	f.flags(flags, &q, 50)
 	flags.BoolVar(&f.all, "all", false, "all of them, whatever --limit says")
 	return cmd
 }
@@ -51,6 +43,20 @@ type listFlags struct {
 	phases, labels []string
 	open, all      bool
 	since, until   string
+}
+
+// flags adds the flags that choose runs.
+func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
+	flags.StringVar(&q.Workflow, "workflow", "", "runs of this workflow only")
+	flags.StringVar(&q.WorkflowID, "workflow-id", "", "runs of this workflow id only")
+	flags.StringSliceVar(&f.phases, "phase", nil, "runs in these phases only: running,failed,…")
+	flags.BoolVar(&f.open, "open", false, "runs that have not ended only")
+	flags.StringArrayVar(&f.labels, "label", nil, "runs with this label only: key=value; repeatable")
+	flags.StringVar(&f.since, "since", "", "runs created since: an age such as 2d, or 2026-01-02T15:04:05Z")
+	flags.StringVar(&f.until, "until", "", "runs created before: an age such as 2h, or an instant")
+	flags.BoolVar(&q.Stuck, "stuck", false, "runs that are set aside: their code panicked, or they cannot be read; "+
+		"why the body of a Go program cannot go on is not stored: its program tells it, see also pawl doctor")
+	flags.IntVar(&q.Limit, "limit", most, "how many at most")
 }
 
 // complete checks the flags and adds them to a query.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -84,13 +85,26 @@ func TestScript(t *testing.T) {
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("ECHO", server.URL)
-			return nil
+			port, err := freePort()
+			env.Setenv("PORT", port)
+			return err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"until": until,
 		},
 		RequireUniqueNames: true,
 	})
+}
+
+// freePort returns a port that nothing listens on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
 }
 
 // echo answers with what it was asked, and with the status that the path names: /status/418.
@@ -123,8 +137,10 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	for from := time.Now(); time.Since(from) < patience; {
 		cmd := exec.Command(command, args[2:]...)
 		cmd.Dir = ts.Getenv("WORK")
-		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"),
-			"XDG_CONFIG_HOME="+ts.Getenv("XDG_CONFIG_HOME"), "PAWL_DATABASE="+ts.Getenv("PAWL_DATABASE"))
+		cmd.Env = os.Environ()
+		for _, name := range []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME", "PAWL_DATABASE", "PAWL_SERVER"} {
+			cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+		}
 		var all bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &all, &all
 		_ = cmd.Run() // it may well fail until the condition holds

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -21,33 +22,49 @@ import (
 
 func clockNow() time.Time { return time.Now() }
 
-// machine is an open node with its database.
+// machine is an open node with its database; or another process that has one.
 type machine struct {
-	*engine.Engine
-	carried *engine.Carried
-	svc     api.Service // what the engine does, for the commands
-	node    *node.Node
-	place   place
-	signals chan os.Signal // from when on attempts are executed; nil: none are
+	*engine.Engine                 // nil: it is in another process
+	carried        *engine.Carried // nil: all runs, or another process has the engine
+	svc            api.Service     // what the engine does, for the commands
+	node           *node.Node
+	place          place
+	signals        chan os.Signal  // from when on attempts are executed; nil: none are
+	serving        *serving        // for other commands; nil: this one executes nothing
+	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 }
 
 // closeWithin is how long attempts that are left behind may take to stop.
 const closeWithin = 30 * time.Second
 
 // start opens the database and a node on it. With work set, attempts are executed; without, operations are applied and
-// everything else waits until a process executes attempts again.
+// everything else waits until a process executes attempts again. Where another process has the engine, a server or one
+// that holds the database, the machine stands for that one, which does all the work.
 //
 // The families of carried go on, and those of runs that are started; all others rest.
 func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*machine, error) {
+	if a.server != "" {
+		c, err := a.connect()
+		if err != nil {
+			return nil, err
+		}
+		return a.through(ctx, &machine{svc: c, remote: c}, work, carried)
+	}
 	p, err := a.where()
 	if err != nil {
 		return nil, err
 	}
-	j, err := p.openToWrite(ctx)
+	j, c, err := p.openOrJoin(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if c != nil {
+		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
+	}
 	families := engine.NewCarried(carried...)
+	if a.folder != nil { // a server carries on all that it has
+		families = nil
+	}
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
@@ -61,7 +78,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{Engine: n.Engine, carried: families, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p}
+	m := &machine{
+		Engine: n.Engine, carried: families, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p,
+	}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()
@@ -72,16 +91,27 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
+	if work {
+		a.serve(m)
+	}
 	return m, nil
 }
 
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
-// runs are carried on.
+// runs are carried on. The socket goes first: a command that finds it gone, and the database held, waits a little.
 func (m *machine) close() error {
+	if m.remote != nil {
+		m.remote.Close()
+		return nil
+	}
 	if m.signals != nil {
 		signal.Stop(m.signals)
 	}
-	return m.node.Close()
+	var err error
+	if m.serving != nil {
+		err = m.serving.stop()
+	}
+	return errors.Join(err, m.node.Close())
 }
 
 // stalled returns why no work is taken at present; "" while work is taken.
@@ -113,8 +143,10 @@ func (p place) owner() string {
 
 // operatedHere is a Go function of another program, whose runs are operated on here.
 func operatedHere(journal.Definition) (*core.Definition, error) {
-	return &core.Definition{NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,
-		Elsewhere: true}, nil
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,
+		Elsewhere: true,
+	}, nil
 }
 
 // needsProgram returns the error for a run of a Go function: this command cannot carry it on.

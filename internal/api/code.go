@@ -205,3 +205,11 @@ func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Op == "" && t.Err == nil && (t.Message == "" || t.Message == e.Message)
 }
+
+// NoName returns the error of a call that names no run.
+func NoName() error {
+	return &Error{
+		Code:    CodeInvalid,
+		Message: "the name of the run is empty: write its id, the beginning of one, its workflow id, or @last",
+	}
+}

@@ -43,12 +43,14 @@ type Service interface {
 
 // Stats counts what an engine holds and does.
 type Stats struct {
-	Loaded  int    `json:"loaded"`            // runs in memory
-	Queued  int    `json:"queued"`            // attempts that wait for a worker
-	Live    int    `json:"live"`              // attempts in workers' hands
-	Seq     uint64 `json:"seq"`               // number of the last durable batch
-	Behind  int    `json:"behind"`            // runs whose rows are older than the journal
-	Stalled string `json:"stalled,omitempty"` // why no work is taken, such as a full disk; empty: it is
+	Loaded int    `json:"loaded"` // runs in memory
+	Queued int    `json:"queued"` // attempts that wait for a worker
+	Live   int    `json:"live"`   // attempts in workers' hands
+	Seq    uint64 `json:"seq"`    // number of the last durable batch
+	Behind int    `json:"behind"` // runs whose rows are older than the journal
+	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a run.
+	Late    Duration `json:"late,omitzero"`
+	Stalled string   `json:"stalled,omitempty"` // why no work is taken, such as a full disk; empty: it is
 }
 
 // Definition is a stored workflow definition.

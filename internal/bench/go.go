@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
@@ -26,6 +27,16 @@ var (
 		}
 		return n, nil
 	})
+	goCall = pawl.Define("bench-call", func(ctx pawl.Context, n int) (int, error) {
+		for range 10 {
+			if _, err := goHandler.Call(ctx, "step", n); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+	goHandler = pawl.Handle("bench-handler", func(_ context.Context, n int) (int, error) { return n, nil })
+
 	goSleep = pawl.Define("bench-sleep", func(ctx pawl.Context, _ int) (int, error) {
 		return 0,
 			pawl.Sleep(ctx, "sleep", time.Hour)
@@ -44,13 +55,36 @@ var (
 
 // goRows are the names of these rows.
 func goRows() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool { return !strings.HasPrefix(name, "go-") })
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		return !strings.HasPrefix(name, "go-") && name != "inflight"
+	})
 }
 
 func (s *session) openGo(ctx context.Context) (*pawl.Engine, error) {
-	return pawl.Open(ctx, pawl.Config{
+	eng, err := pawl.Open(ctx, pawl.Config{
 		Database:  "sqlite:" + filepath.Join(s.dir, databaseFile),
-		Workflows: []pawl.Definition{goOneStep, goTenStep, goSleep, goLong},
+		Workflows: []pawl.Definition{goOneStep, goTenStep, goCall, goSleep, goLong},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := eng.Serve("", 1000, goHandler); err != nil {
+		return nil, errors.Join(err, eng.Close())
+	}
+	return eng, nil
+}
+
+// goLoop makes clients start runs of a workflow and wait for them.
+func (s *session) goLoop(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[int, int], clients int,
+	length time.Duration,
+) (window, error) {
+	warm := pick(s, 3*time.Second, 500*time.Millisecond)
+	return closedLoop(ctx, clients, warm, length, func(ctx context.Context) error {
+		run, err := w.Start(ctx, eng, "", 1)
+		if err == nil {
+			_, err = run.Result(ctx)
+		}
+		return err
 	})
 }
 
@@ -59,14 +93,7 @@ func goRate(ctx context.Context, s *session, w *pawl.Workflow[int, int], unit st
 	if err != nil {
 		return Row{}, err
 	}
-	warm := pick(s, 3*time.Second, 500*time.Millisecond)
-	win, err := closedLoop(ctx, clients, warm, s.length(), func(ctx context.Context) error {
-		run, err := w.Start(ctx, eng, "", 1)
-		if err == nil {
-			_, err = run.Result(ctx)
-		}
-		return err
-	})
+	win, err := s.goLoop(ctx, eng, w, clients, s.length())
 	if closed := eng.Close(); err == nil {
 		err = closed
 	}
@@ -79,9 +106,55 @@ func goRate(ctx context.Context, s *session, w *pawl.Workflow[int, int], unit st
 	return row, err
 }
 
+func goOneSteps(ctx context.Context, s *session) (Row, error) {
+	row, err := goRate(ctx, s, goOneStep, "runs/s", 1, inFlight)
+	row.reached = row.Value >= 30000
+	return row, err
+}
+
 func goTenSteps(ctx context.Context, s *session) (Row, error) {
 	row, err := goRate(ctx, s, goTenStep, "steps/s", 10, inFlight)
+	row.reached = row.Value >= 60000
+	return row, err
+}
+
+func goCalls(ctx context.Context, s *session) (Row, error) {
+	row, err := goRate(ctx, s, goCall, "steps/s", 10, inFlight)
 	row.reached = row.Value >= 20000
+	return row, err
+}
+
+// goInFlight compares the rates with few and many runs in flight. The value is the ratio of the last to that of 256
+// in flight. The numbers take turns, so that a disturbance from outside hits all of them.
+func goInFlight(ctx context.Context, s *session) (Row, error) {
+	eng, err := s.openGo(ctx)
+	if err != nil {
+		return Row{}, err
+	}
+	clients := []int{16, inFlight, 1024, 4096}
+	rates, costs := make([][]float64, len(clients)), make([][]float64, len(clients))
+	var row Row
+	for range pick(s, 3, 1) {
+		for i, n := range clients {
+			var win window
+			if win, err = s.goLoop(ctx, eng, goTenStep, n, s.length()/2); err != nil {
+				return Row{}, errors.Join(err, eng.Close())
+			}
+			rates[i], costs[i] = append(rates[i], win.rate()), append(costs[i], win.cost())
+			s.logf("%d in flight: %.0f runs/s, cpu %.3g ms a run%s", n, win.rate(), win.cost(), win.usage)
+			row = win.row("of the rate at 256", 1)
+		}
+	}
+	if err = eng.Close(); err != nil {
+		return Row{}, err
+	}
+	row.Value = median(rates[3]) / median(rates[1])
+	row.reached = row.Value >= 0.9
+	for i, n := range clients {
+		row.detail += fmt.Sprintf("%d: %.0f runs/s at %.3g ms cpu; ", n, median(rates[i]), median(costs[i]))
+	}
+	row.detail = strings.TrimSuffix(row.detail, "; ")
+	row.DB, err = folderBytes(s.dir)
 	return row, err
 }
 

@@ -26,8 +26,8 @@ type Branch struct {
 
 	index  int // in Session.branches
 	state  branchState
-	until  func() bool   // what it waits for
-	busy   func() string // names that, for errors; nil: it runs
+	until  func() bool // what it waits for
+	busy   What        // names that, for errors; zero: it runs
 	ended  Signal
 	group  *items  // of pawl.Map; nil: none
 	thread *Thread // the shell's side of it; the session does not use it
@@ -85,7 +85,9 @@ func (b *Branch) Key(name string) string {
 }
 
 // Replays reports whether the branch is still in what is recorded.
-func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
+func (s *Session) Replays(b *Branch) bool {
+	return len(s.recorded) > 0 && b.cursor < len(s.recorded[b.prefix])
+}
 
 // Ask finds the branch's next recorded step, or decides a new one, in a scope. It returns nil if something else is
 // recorded; the session is stuck then.
@@ -107,6 +109,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		st.record.Spec, st.asked, st.scope = spec, true, sc
 		b.moveOn(spec.Name)
 		s.offer(st, fn)
+		s.enqueue(st)
 		cmd.Item, cmd.Group, cmd.Causes = -1, core.NoStep, copied(b.causes)
 		b.decided(st)
 		s.commands = append(s.commands, cmd)
@@ -127,6 +130,9 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	if fn != nil && !st.closed { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
+		if st.record.Phase == core.StepScheduled {
+			s.enqueue(st)
+		}
 	}
 	return st
 }
@@ -252,7 +258,7 @@ func (s *Session) versionKnown(key string) bool {
 
 // Wait lets the branch wait until something holds. One of the signals fires whenever it may have become true. It
 // reports whether the branch has to be stopped until Ready.Wake names it; otherwise it goes on at once.
-func (s *Session) Wait(b *Branch, what func() string, until func() bool, on ...*Signal) bool {
+func (s *Session) Wait(b *Branch, what What, until func() bool, on ...*Signal) bool {
 	if s.over() || until() {
 		return false
 	}
@@ -369,7 +375,7 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 		s.wake(b)
 		if s.invalid == nil {
 			s.invalid = fmt.Errorf("pawl: the %s returned while %s was waited for by another goroutine: begin it with "+
-				"pawl.Go instead of go: %w", what, b.busy(), ErrNested)
+				"pawl.Go instead of go: %w", what, b.busy, ErrNested)
 		}
 	}
 	b.state = branchEnded

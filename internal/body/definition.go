@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -41,16 +42,20 @@ type HookPayload struct {
 
 // decider decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is
 // looked up when it is needed, since a run may be read before its workflow is registered.
-type decider struct{ workflow func() *Workflow }
+type decider struct {
+	workflow func() *Workflow
+	steps    atomic.Int32 // that the run had which ended last
+}
 
 var _ core.Decider = (*decider)(nil)
 
 // Definition returns the Go workflow of that name as the state machine sees it: without steps of its own.
 func (h *Host) Definition(name string) *core.Definition {
-	d := &decider{func() *Workflow { return h.cfg.Workflow(name) }}
+	d := &decider{workflow: func() *Workflow { return h.cfg.Workflow(name) }}
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return d }, HasBody: true, HandlesCancel: true,
-		Rules: d.rules, Begins: d.begins, Follows: d.follows, RunQueue: d.runQueue,
+		ExpectedSteps: func() int { return int(d.steps.Load()) },
+		Rules:         d.rules, Begins: d.begins, Follows: d.follows, RunQueue: d.runQueue,
 	}
 }
 
@@ -94,6 +99,7 @@ func (d *decider) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.
 	if r.Closing == nil {
 		return []core.Command{core.Consult{Closed: closed}}
 	}
+	d.steps.Store(int32(len(r.Steps)))
 	if r.Closing.Phase == core.RunContinued {
 		return nil // the chain goes on
 	}

@@ -3,7 +3,6 @@ package body
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -17,6 +16,10 @@ func (h *Host) Announces() {}
 func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
 	if t.Type == TypeHook {
 		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, h.hook(t)) })
+	}
+	if k, fn := h.take(&t); fn != nil {
+		defer k.End()
+		return h.perform(ctx, t, alive, k, fn)
 	}
 	for ctx.Err() == nil {
 		got := make(chan finding, 1)
@@ -39,9 +42,33 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		if f.answer == NotReached {
 			return notReached()
 		}
-		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, f.fn) })
+		return h.perform(ctx, t, alive, k, f.fn)
 	}
 	return notBegun(ctx)
+}
+
+// take looks for the function of an attempt in a session that knows it already, as most do. Nil: Search has to be asked.
+func (h *Host) take(t *core.Task) (*Search, Func) {
+	l := h.find(t.Token.Run)
+	if l == nil {
+		return nil, nil
+	}
+	l.lock()
+	defer l.unlock()
+	if !l.session.hasFunction(t.StepName) {
+		return nil, nil
+	}
+	fn, _ := l.session.Want(t.StepName, t.Token.Step)
+	return &Search{live: l, step: t.StepName}, fn
+}
+
+// perform calls the function of an attempt that has found it.
+func (h *Host) perform(ctx context.Context, t core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
+	if !worker.Announce(ctx) {
+		return notBegun(ctx)
+	}
+	worker.MayAbandon(ctx, h.abandon, k)
+	return h.cfg.Attempt(ctx, t, alive, fn)
 }
 
 // finding is the answer to an attempt that searches its function.
@@ -81,38 +108,21 @@ func (s *Stopping) Work(do func()) {
 
 // wait waits until it has stopped.
 func (s *Stopping) wait() {
-	if s == nil {
-		return
-	}
 	if done := s.done.Load(); done != nil {
 		<-*done
 	}
 }
 
-// Call runs an attempt in a goroutine of its own, so that one which does not heed its context can be abandoned. The
-// grace for that begins when what stops in its own time has stopped; own may be nil.
+// Call calls a function of a user that executes an attempt. If it does not heed its context it is abandoned: the grace
+// for that begins when what stops in its own time has stopped; own may be nil.
 func (h *Host) Call(ctx context.Context, own *Stopping, run func() worker.Result) worker.Result {
 	if !worker.Announce(ctx) {
 		return notBegun(ctx)
 	}
-	done := make(chan worker.Result, 1)
-	go func() {
-		res := h.cfg.Lost
-		defer func() { done <- res }()
-		res = run()
-	}()
-	select {
-	case res := <-done:
-		return res
-	case <-ctx.Done():
+	how := h.abandon
+	if own != nil {
+		how = &worker.Abandon{Grace: how.Grace, Wait: own.wait, Lost: how.Lost}
 	}
-	own.wait()
-	grace := time.NewTimer(h.cfg.Grace)
-	defer grace.Stop()
-	select {
-	case res := <-done:
-		return res
-	case <-grace.C:
-		return worker.Result{Abandoned: true}
-	}
+	worker.MayAbandon(ctx, how, nil)
+	return run()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -51,6 +52,10 @@ type Host struct {
 	engine EngineCalls
 	ctx    context.Context
 	cancel context.CancelFunc
+	// abandon is what becomes of attempts whose functions do not heed their contexts.
+	abandon *worker.Abandon
+
+	live atomic.Int64 // sessions in the table
 
 	mu    sync.Mutex
 	table *Table[*liveSession]
@@ -67,6 +72,7 @@ var (
 // its engine; see [Host.Attach].
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession](), asked: map[core.RunID][]*Asked{}}
+	h.abandon = &worker.Abandon{Grace: cfg.Grace, Lost: cfg.Lost}
 	if h.shell == nil {
 		h.shell = &process{}
 	}
@@ -82,6 +88,7 @@ func (h *Host) open(run core.RunID) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l, fresh, _ = h.table.Open(run, func(generation int) *liveSession { return h.newLiveSession(run, generation) })
+	h.live.Store(int64(h.table.Len()))
 	return l, fresh
 }
 
@@ -105,6 +112,7 @@ func (h *Host) drop(l *liveSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.table.Drop(l.session.run, l)
+	h.live.Store(int64(h.table.Len()))
 }
 
 func (h *Host) clearStuck(run core.RunID) {
@@ -181,6 +189,7 @@ func (h *Host) Forget(run core.RunID) {
 func (h *Host) Reset(generation int, lives func(core.RunID) bool) {
 	h.mu.Lock()
 	all := h.table.Reset(generation, lives)
+	h.live.Store(int64(h.table.Len()))
 	for run, asked := range h.asked {
 		if lives(run) {
 			for _, a := range asked {
@@ -205,6 +214,9 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	end(all)
 	h.cancel()
+	if p, ok := h.shell.(*process); ok {
+		p.close()
+	}
 }
 
 func end(all []*liveSession) {

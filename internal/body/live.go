@@ -9,13 +9,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
+// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. With more of them, the
+// memory counts more than the time for calling them again. It is about 100 MiB.
+const maxStaying = 10_000
+
 // liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
 type liveSession struct {
-	host   *Host
-	ctx    context.Context // of the body; done when it is unwound
-	cancel context.CancelFunc
+	host *Host
 
 	mu       sync.Mutex
+	ctx      context.Context // of the body; done when it is unwound. Nil: nobody has asked for it
+	cancel   context.CancelFunc
+	unwound  bool
 	session  *Session
 	alarms   [timers]Alarm
 	armed    [timers]bool
@@ -33,12 +38,29 @@ type problem struct {
 
 // newLiveSession returns a session that waits for news.
 func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
-	l := &liveSession{host: h, session: NewSession(run, generation)}
-	l.ctx, l.cancel = context.WithCancel(h.ctx)
-	return l
+	return &liveSession{host: h, session: NewSession(run, generation)}
 }
 
 func (l *liveSession) lock() { l.mu.Lock() }
+
+// context returns the body's context. Few bodies need one.
+func (l *liveSession) context() context.Context {
+	l.lock()
+	defer l.unlock()
+	if l.ctx == nil {
+		if l.ctx, l.cancel = context.WithCancel(l.host.ctx); l.unwound {
+			l.cancel()
+		}
+	}
+	return l.ctx
+}
+
+// unwind ends the body's context.
+func (l *liveSession) unwind() {
+	if l.unwound = true; l.cancel != nil {
+		l.cancel()
+	}
+}
 
 // unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of
 // decisions is that in which they were made, so it is told under the lock; the functions of users are called
@@ -82,7 +104,7 @@ func (l *liveSession) carryOut(r *Ready) {
 		l.setTimer(Timer(t), change)
 	}
 	if r.Returned || r.Gone {
-		l.cancel()
+		l.unwind()
 	}
 	for _, b := range r.Wake {
 		b.thread.goroutine.Unpark()
@@ -154,6 +176,9 @@ func (l *liveSession) setTimer(t Timer, change TimerChange) {
 	if l.armed[t] && !l.alarms[t].Stop() {
 		l.stale[t]++ // it has gone off, and its call waits for the lock
 	}
+	if t == TimerIdle && l.host.live.Load() > maxStaying {
+		change.After = min(change.After, IdleTime)
+	}
 	l.armed[t] = change.Op == TimerSet
 	switch {
 	case !l.armed[t]:
@@ -200,6 +225,7 @@ type Search struct {
 	live *liveSession
 	step string
 	tell func(Answer, Func)
+	over bool
 }
 
 // Answer is what comes of a search.
@@ -220,7 +246,7 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	}
 	l.lock()
 	defer l.unlock()
-	k := &Search{l, t.StepName, tell}
+	k := &Search{live: l, step: t.StepName, tell: tell}
 	fn, waits := l.session.Want(t.StepName, t.Token.Step)
 	switch {
 	case fn != nil:
@@ -235,11 +261,15 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	return k
 }
 
-// End says that the attempt is over, or searches no more: it needs this call of the body no longer.
+// End says that the attempt is over, or searches no more: it needs this call of the body no longer. Only the first call
+// counts.
 func (k *Search) End() {
 	k.live.lock()
 	defer k.live.unlock()
-	k.live.session.AttemptOver()
+	if !k.over {
+		k.over = true
+		k.live.session.AttemptOver()
+	}
 }
 
 // found hands a step's function to the attempts that wait for it.

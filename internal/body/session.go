@@ -33,6 +33,10 @@ const (
 	// IdleTime is how long a body that waits keeps its goroutines. Then it is unwound, and called again when it has
 	// something to do.
 	IdleTime = 100 * time.Millisecond
+	// QueuedTime is the same for a body with a local step that waits for a worker. Its function is soon needed, and is
+	// nowhere but in this call of the body. If the body were unwound, each free worker would have all waiting bodies
+	// called again, to find out whose function it can get.
+	QueuedTime = time.Minute
 	// AnswerTime is how long the end of an attempt may wait for what the body makes of it, to be one commit with it.
 	AnswerTime = 2 * time.Millisecond
 	// AgainTime is the pause before a body is called again whose decisions were refused.
@@ -68,6 +72,7 @@ type Session struct {
 	announced int // the value of closed when it was last said that the body waits; -1: never
 	running   int // branches in the user's code
 	attempts  int // attempts of local steps that need this session
+	queued    int // local steps of this call that wait for a worker
 	pending   int // commits on their way to the engine
 
 	offers   []*Update // that no branch has yet
@@ -106,6 +111,7 @@ type Step struct {
 	follows   bool    // from a step that failed
 	cancelled bool    // the body has cancelled it
 	refused   bool    // it never began, because its scope or its run had ended; nothing is recorded of it
+	queued    bool    // it waits for a worker, who needs its function then
 	offer     *Update // that the wait may take
 	scope     *Scope
 	fn        Func
@@ -217,6 +223,7 @@ func (s *Session) learn(st *Step, record *engine.Step) {
 	if !st.closed {
 		s.closed++
 	}
+	s.dequeue(st)
 	st.record, st.closed, st.confirmed = *record, true, true
 	s.fire(&st.changed)
 }
@@ -256,6 +263,7 @@ func (s *Session) Ended(in core.TaskEnded) bool {
 	}
 	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, in.Output
 	s.closed++
+	s.dequeue(st)
 	s.ends = append(s.ends, in)
 	s.fire(&st.changed)
 	s.settle()
@@ -283,7 +291,17 @@ func (s *Session) settle() {
 	s.stop(TimerTask)
 	s.flush()
 	s.giveBack()
-	if s.attempts == 0 {
+	s.rest()
+}
+
+// rest begins the idle time, if nothing needs the session. While decisions are on their way to the engine, its answer
+// does that.
+func (s *Session) rest() {
+	switch {
+	case !s.idle() || s.pending > 0:
+	case s.queued > 0:
+		s.set(TimerIdle, QueuedTime)
+	default:
 		s.set(TimerIdle, IdleTime)
 	}
 }
@@ -336,8 +354,8 @@ func (s *Session) Answered(err error) {
 	case s.phase == phaseGone:
 		return
 	case err == nil:
-		if s.idle() && s.pending == 0 && !s.armed[TimerIdle] {
-			s.set(TimerIdle, IdleTime)
+		if !s.armed[TimerIdle] {
+			s.rest()
 		}
 		return
 	}
@@ -427,10 +445,39 @@ func (s *Session) report() {
 	s.ends, s.commands = nil, nil
 }
 
-// Offers reports whether the body has asked for the step in this session, so that its function is known.
+// Offers reports whether the body has asked for the step in this session, so that its function is known. An attempt of
+// it then begins, or waits for a worker.
 func (s *Session) Offers(step string) bool {
+	if !s.hasFunction(step) {
+		return false
+	}
+	if s.enqueue(s.steps[step]); s.armed[TimerIdle] {
+		s.rest()
+	}
+	return true
+}
+
+// hasFunction reports whether the function of a step is known.
+func (s *Session) hasFunction(step string) bool {
 	st := s.steps[step]
 	return st != nil && st.fn != nil
+}
+
+// enqueue notes that a local step waits for a worker. One that is held back by limits that it shares may wait for very
+// long: its body is called again when its turn has come.
+func (s *Session) enqueue(st *Step) {
+	if !st.queued && !st.closed && st.fn != nil && st.record.Spec.Share == nil {
+		st.queued = true
+		s.queued++
+	}
+}
+
+// dequeue notes that a step does not wait for a worker any more.
+func (s *Session) dequeue(st *Step) {
+	if st.queued {
+		st.queued = false
+		s.queued--
+	}
 }
 
 // Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The
@@ -440,6 +487,7 @@ func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	st := s.step(step)
 	s.byID[id] = st
 	s.attempts++
+	s.dequeue(st)
 	if st.fn != nil || s.rests() {
 		return st.fn, false
 	}
@@ -474,7 +522,5 @@ func (s *Session) giveBack() {
 // AttemptOver tells that an attempt that wanted a function is over, or looks for it no more.
 func (s *Session) AttemptOver() {
 	s.attempts--
-	if s.idle() { // no news may come any more, where the run has closed
-		s.set(TimerIdle, IdleTime)
-	}
+	s.rest() // no news may come any more, where the run has closed
 }

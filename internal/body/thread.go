@@ -33,13 +33,13 @@ type Thread struct {
 }
 
 // Done is closed when the body is unwound.
-func (t *Thread) Done() <-chan struct{} { return t.live.ctx.Done() }
+func (t *Thread) Done() <-chan struct{} { return t.live.context().Done() }
 
 // Err returns why Done is closed, nil while it is open.
-func (t *Thread) Err() error { return t.live.ctx.Err() }
+func (t *Thread) Err() error { return t.live.context().Err() }
 
 // Value returns a value of the context that the host was made with.
-func (t *Thread) Value(key any) any { return t.live.ctx.Value(key) }
+func (t *Thread) Value(key any) any { return t.live.host.ctx.Value(key) }
 
 // Deadline returns the run's, as it was when the body was called.
 func (t *Thread) Deadline() (time.Time, bool) {
@@ -54,24 +54,42 @@ func (t *Thread) Run() core.RunID { return t.live.session.run }
 // Head returns what the body may know of its run.
 func (t *Thread) Head() *engine.Head { return t.live.session.head }
 
-// Named returns a name of a call, for errors.
-func Named(parts ...string) func() string { return func() string { return strings.Join(parts, " ") } }
+// What names a call, for errors. Text is only made where there is one. The zero value names none.
+type What struct {
+	kind, name string
+	result     *Result // instead of these
+}
+
+// Named returns the name of a call of some kind, such as "step pay".
+func Named(kind string, name ...string) What { return What{kind: kind, name: strings.Join(name, " ")} }
+
+// String returns the name.
+func (w What) String() string {
+	switch {
+	case w.result != nil:
+		return w.result.String()
+	case w.name != "":
+		return w.kind + " " + w.name
+	default:
+		return w.kind
+	}
+}
 
 // enter locks the session for a call of the branch's. It returns an error where the context cannot be used now.
-func (t *Thread) enter(what func() string) error {
+func (t *Thread) enter(what What) error {
 	l := t.live
 	l.lock()
 	switch s := l.session; {
 	case s.returned:
 		l.unlock()
-		return fmt.Errorf("pawl: %s: %w", what(), ErrContextEnded)
+		return fmt.Errorf("pawl: %s: %w", what, ErrContextEnded)
 	case s.over():
 		t.leave()
-	case t.branch.busy != nil:
-		return t.misused(fmt.Errorf("pawl: %s while %s is waited for: %w", what(), t.branch.busy(), ErrNested))
+	case t.branch.busy != (What{}):
+		return t.misused(fmt.Errorf("pawl: %s while %s is waited for: %w", what, t.branch.busy, ErrNested))
 	case !t.branch.thread.goroutine.Own():
 		return t.misused(fmt.Errorf("pawl: %s is called by another goroutine than the branch's: begin it with pawl.Go "+
-			"instead of go, and use the context that it gets: %w", what(), ErrNested))
+			"instead of go, and use the context that it gets: %w", what, ErrNested))
 	}
 	return nil
 }
@@ -96,14 +114,14 @@ func (t *Thread) leave() {
 
 // wait blocks the branch until something holds, which is asked with the session locked. It does not return where the
 // session is over by then.
-func (t *Thread) wait(what func() string, until func() bool, on ...*Signal) {
+func (t *Thread) wait(what What, until func() bool, on ...*Signal) {
 	s := t.live.session
 	if s.Wait(t.branch, what, until, on...) {
 		g := t.branch.thread.goroutine
 		t.live.unlock()
 		g.Park()
 		t.live.lock()
-		t.branch.busy = nil
+		t.branch.busy = What{}
 	}
 	if s.over() || t.branch.state == branchEnded {
 		t.leave()
@@ -115,11 +133,17 @@ type Result struct {
 	live   *liveSession
 	step   *Step   // nil: of a branch
 	branch *Branch // nil: of a step
-	name   string  // for errors
+	name   string  // of a branch, for errors
+	spec   *core.StepSpec
 }
 
 // String names the result, for errors.
-func (r *Result) String() string { return r.name }
+func (r *Result) String() string {
+	if r.spec != nil {
+		return Describe(r.spec)
+	}
+	return r.name
+}
 
 func (r *Result) settled() bool {
 	if r.step != nil {
@@ -137,14 +161,14 @@ func (r *Result) signal() *Signal {
 
 // enterFor is enter for a call that waits for results. One of another session is guarded by another lock, and would
 // wake nobody here.
-func (t *Thread) enterFor(what func() string, results ...*Result) error {
+func (t *Thread) enterFor(what What, results ...*Result) error {
 	if err := t.enter(what); err != nil {
 		return err
 	}
 	for _, r := range results {
 		if r != nil && r.live != t.live {
 			t.exit()
-			return fmt.Errorf("pawl: %s belongs to another run: %w", r.name, ErrContextEnded)
+			return fmt.Errorf("pawl: %s belongs to another run: %w", r, ErrContextEnded)
 		}
 	}
 	return nil
@@ -161,18 +185,18 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 		t.leave()
 	}
 	t.exit()
-	return &Result{live: t.live, step: st, name: Describe(cmd.Spec)}, nil
+	return &Result{live: t.live, step: st, spec: cmd.Spec}, nil
 }
 
 // Get waits for a result and returns what is recorded of it, where it is a step's. The branch has seen its end then.
-func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(r.String, r, true) }
+func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(What{result: r}, r, true) }
 
 // Await waits for a result, as part of a call of that name. It does not count as seen.
 func (t *Thread) Await(call string, r *Result) (engine.Step, error) {
 	return t.await(Named(call), r, false)
 }
 
-func (t *Thread) await(what func() string, r *Result, seen bool) (engine.Step, error) {
+func (t *Thread) await(what What, r *Result, seen bool) (engine.Step, error) {
 	if err := t.enterFor(what, r); err != nil {
 		return engine.Step{}, err
 	}
@@ -322,7 +346,7 @@ func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 func (t *Thread) Now() core.Time {
 	what := Named("pawl.Now")
 	t.live.lock()
-	if t.live.session.over() || t.branch.busy != nil {
+	if t.live.session.over() || t.branch.busy != (What{}) {
 		defer t.live.unlock() // its own goroutine may go on
 		return t.branch.now
 	}
@@ -411,7 +435,7 @@ func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	s := t.live.session
 	if !s.over() && t.branch.state == branchWaits && s.invalid == nil {
 		s.invalid = fmt.Errorf("pawl: the body returned while another goroutine waited for %s: begin it with pawl.Go "+
-			"instead of go: %w", t.branch.busy(), ErrNested)
+			"instead of go: %w", t.branch.busy, ErrNested)
 	}
 	if !s.over() && s.invalid != nil && invalid == nil {
 		return false

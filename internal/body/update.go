@@ -109,7 +109,7 @@ func answerText(key string) string { return fmt.Sprintf("the answer %q", key) }
 // TakeUpdate waits until the wait that Ask has begun takes an update. The check is asked about each that comes, in the
 // branch's goroutine; a failure refuses the update.
 func (t *Thread) TakeUpdate(r *Result, check func(payload []byte) *policy.Failure) (engine.Step, error) {
-	what := r.String
+	what := What{result: r}
 	if err := t.enterFor(what, r); err != nil {
 		return engine.Step{}, err
 	}
@@ -127,7 +127,7 @@ func (t *Thread) TakeUpdate(r *Result, check func(payload []byte) *policy.Failur
 		t.live.unlock()
 		f := check(payload)
 		t.live.lock()
-		t.branch.busy = nil
+		t.branch.busy = What{}
 		switch {
 		case s.over():
 			t.leave()

@@ -298,10 +298,7 @@ func (s *stage) open(doc *flow.Document) {
 	s.engine, err = engine.New(engine.Config{
 		Journal: s.journal,
 		Random:  func() uint64 { drawn++; return drawn }, // jitter is a hash of the run's id
-		Kinds: map[string]engine.Kind{"dialect": {
-			Compile: func(d journal.Definition) (*core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
-			Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
-		}},
+		Kinds:   s.kinds(),
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -327,6 +324,14 @@ func (s *stage) open(doc *flow.Document) {
 		s.t.Fatal(err)
 	}
 	s.root = started.Run
+}
+
+// kinds is the kind of the stage's workflows.
+func (s *stage) kinds() map[string]engine.Kind {
+	return map[string]engine.Kind{"dialect": {
+		Compile: func(d journal.Definition) (*core.Definition, error) { return flow.Compile(s.docs[d.Name]) },
+		Resolve: func(_ core.DefinitionID, name string) (journal.Definition, error) { return s.defs[name], nil },
+	}}
 }
 
 func (s *stage) close() {

@@ -108,7 +108,8 @@ func poisoned(dir string) error {
 }
 
 // oneStepKills has a step kill its process beside 50 others. Twice they die together. Then all of them are suspects,
-// and run one at a time: the others succeed, and the poisonous one is stopped when it has killed two more processes.
+// and run in groups of at most 16, then 4, then one at a time: the others succeed, and the poisonous one is stopped
+// when it has killed two processes alone.
 func oneStepKills(t *testing.T) {
 	dir := t.TempDir()
 	deaths := 0
@@ -129,8 +130,8 @@ func oneStepKills(t *testing.T) {
 		}
 		deaths++
 	}
-	if deaths != 4 {
-		t.Errorf("the process died %d times, want 4", deaths)
+	if deaths != 6 {
+		t.Errorf("the process died %d times, want 6", deaths)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "trace"))
 	if err != nil {
@@ -140,10 +141,19 @@ func oneStepKills(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		begun[strings.TrimSpace(line)]++
 	}
+	again, alone := 0, 0 // that were beside the poisonous step in its group of 16, and in that of 4
 	for name, n := range begun {
-		if name == "poison" && n != 4 || name != "poison" && n != 3 {
-			t.Errorf("%s began %d times; want 4 of the poisonous step, and 3 of each other", name, n)
+		switch {
+		case name == "poison" && n != 6, name != "poison" && (n < 3 || n > 5):
+			t.Errorf("%s began %d times; want 6 of the poisonous step, and 3 to 5 of each other", name, n)
+		case name != "poison" && n == 4:
+			again++
+		case name != "poison" && n == 5:
+			alone++
 		}
+	}
+	if again+alone > 15 || alone > 3 {
+		t.Errorf("%d steps began a fourth time and %d of them a fifth time, want 15 and 3 at most", again+alone, alone)
 	}
 	if len(begun) != harmless+1 {
 		t.Errorf("%d steps have begun", len(begun))

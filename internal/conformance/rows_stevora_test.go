@@ -101,9 +101,9 @@ func stevoraDefaults(t *testing.T) {
 func stevoraBounds(t *testing.T) {
 	for text, field := range map[string]string{
 		`{"maxAttempts": 0}`: "maxAttempts", `{"maxAttempts": 21}`: "maxAttempts",
-		`{"maxAttempts": 2.5}`: "maxAttempts",
-		`{"backoffMs": 99}`:    "backoffMs", `{"backoffMs": 100.5}`: "backoffMs", `{"backoffMs": "1s"}`: "backoffMs",
-		`{"backoffMultiplier": 0.9}`: "backoffMultiplier", `{"backoffMultiplier": 11}`: "backoffMultiplier",
+		`{"maxAttempts": 2.5}`: "maxAttempts", `{"maxAttempts": -1}`: "maxAttempts",
+		`{"backoffMs": 99}`: "backoffMs", `{"backoffMs": 100.5}`: "backoffMs", `{"backoffMs": "1s"}`: "backoffMs",
+		`{"backoffMultiplier": 0.999}`: "backoffMultiplier", `{"backoffMultiplier": 10.001}`: "backoffMultiplier",
 	} {
 		_, err := stevoraConvert(`{"type": "task", "name": "work", "handler": "call", "retry": ` + text + `}`)
 		if err == nil || !strings.Contains(err.Error(), "def.json:1:") || !strings.Contains(err.Error(), field) {
@@ -121,29 +121,36 @@ func stevoraBounds(t *testing.T) {
 	}
 }
 
-// stevoraDelays runs a policy of nine attempts over and over: 10,000 delays, none outside the page's table.
+// stevoraDelays draws 10,000 delays of a policy with a cap: each is the page's formula, and for each attempt they are
+// spread over the upper quarter below the capped delay.
 func stevoraDelays(t *testing.T) {
 	retry := stevoraTask(t, `{"maxAttempts": 20, "maxBackoffMs": 30000}`).Flow.Steps[0].Policy.Retry
-	low, high := math.Inf(1), math.Inf(-1)
+	low, high := map[int]float64{}, map[int]float64{}
 	for i := range 10_000 {
-		attempt := 1 + i%19
+		attempt, u := 1+i%19, float64(i)/10_000
 		base := min(1000*math.Pow(2, float64(attempt-1)), 30_000)
-		d := float64(retry.Delay(attempt, 0, float64(i)/10_000)) / float64(time.Millisecond)
-		low, high = min(low, d/base), max(high, d/base)
-		if d < math.Floor(base*0.75) || d > base {
-			t.Fatalf("the delay after attempt %d is %v ms, outside [%v, %v)", attempt, d, base*0.75, base)
+		d := float64(retry.Delay(attempt, 0, u)) / float64(time.Millisecond)
+		if want := math.Floor(base * (0.75 + float64(0.25*u))); d != want || d < base*0.75 || d >= base {
+			t.Fatalf("the delay after attempt %d is %v ms, want %v, within [%v, %v)", attempt, d, want, base*0.75, base)
+		}
+		if at, seen := low[attempt]; !seen || d/base < at {
+			low[attempt] = d / base
+		}
+		high[attempt] = max(high[attempt], d/base)
+	}
+	for attempt := range low {
+		if low[attempt] > 0.76 || high[attempt] < 0.99 {
+			t.Errorf("the delays after attempt %d are spread over %v to %v of the base only", attempt, low[attempt],
+				high[attempt])
 		}
 	}
-	if low > 0.76 || high < 0.99 {
-		t.Errorf("the delays are spread over %v to %v of the base only", low, high)
-	}
-	// Real runs show the same delays: the table of the default policy, with a fifth attempt.
-	perform(t, stevoraTask(t, `{"maxAttempts": 5}`), map[string][]try{"work": {failed}}, nil,
+	// Real runs show the same delays, those after the cap included.
+	perform(t, stevoraTask(t, `{"maxAttempts": 7, "maxBackoffMs": 8000}`), map[string][]try{"work": {failed}}, nil,
 		func(s *stage, r *core.Run) {
 			at := 0.0
 			starts := s.starts("work")
-			for i, base := range []float64{1000, 2000, 4000, 8000} {
-				if d := float64(starts[i+1].Milliseconds()) - at; d < base*0.75 || d > base {
+			for i, base := range []float64{1000, 2000, 4000, 8000, 8000, 8000} {
+				if d := float64(starts[i+1].Milliseconds()) - at; d < base*0.75 || d >= base {
 					t.Errorf("retry %d came after %v ms", i+1, d)
 				}
 				at = float64(starts[i+1].Milliseconds())

@@ -357,6 +357,14 @@ func temporalCronInFlow(t *testing.T) {
 	perform(t, c, map[string][]try{"work": {{run: 4 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
 		s.wantAttempts("work@10m-14m ok", "work@20m-24m ok")
 	})
+	// No run follows that would begin at the end of the execution's time or later: the chain ends with the last run.
+	for _, end := range []string{"25m", "30m"} {
+		c = temporalWork(t, "startToCloseTimeout: 1d", `cronSchedule: "*/10 * * * *", workflowExecutionTimeout: `+end)
+		perform(t, c, map[string][]try{"work": {{run: 4 * time.Minute}}}, nil, func(s *stage, r *core.Run) {
+			s.wantAttempts("work@10m-14m ok", "work@20m-24m ok")
+			s.lasts(24 * time.Minute)
+		})
+	}
 	c = temporalWork(t, once+"startToCloseTimeout: 1d",
 		`cronSchedule: "@every 10m", workflowExecutionTimeout: 25m, retryPolicy: {maximumAttempts: 2}`)
 	perform(t, c, map[string][]try{"work": {{kind: policy.KindError}}}, nil, func(s *stage, r *core.Run) {

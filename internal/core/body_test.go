@@ -85,3 +85,23 @@ func TestBodyDecidesNothingInAPause(t *testing.T) {
 		t.Errorf("%+v", r.Steps)
 	}
 }
+
+// TestContinuedWhileTheClockGoesBack: the next run of a chain begins at once, on the place in its queue that it takes
+// over, though the clock is behind the run before it.
+func TestContinuedWhileTheClockGoesBack(t *testing.T) {
+	r := begun(t, Start{})
+	r.Admission = &Admission{Queue: RunQueue{Name: "desk"}, Admitted: true}
+	out := decide(t, r, Close{Phase: RunContinued}) // a second after the start
+	var next *Start
+	for _, e := range out.Effects {
+		if closed, ok := e.(Closed); ok {
+			next = closed.Next
+		}
+	}
+	if next == nil {
+		t.Fatal("no run follows")
+	}
+	if follower := begun(t, *next); follower.Phase == RunPending || !follower.HasPlace() {
+		t.Errorf("it is %s, and has its place: %v", follower.Phase, follower.HasPlace())
+	}
+}

@@ -100,7 +100,8 @@ func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	case phase == RunCancelled, m.r.CancelAsked, f != nil && f.Limit == policy.LimitExecution:
 		return nil
 	case phase == RunContinued:
-		return m.following(m.r.Closing.Output, m.now, 1, continuedAs)
+		// Not at m.now: where the clock has gone back since the run's last entry, its time is later than the engine's.
+		return m.following(m.r.Closing.Output, 0, 1, continuedAs)
 	}
 	if next := m.retried(phase, f); next != nil {
 		return next
@@ -145,8 +146,9 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	return m.following(m.r.Input, v.At, m.r.Chain.Attempt+1, "retry policy")
 }
 
-// following returns the start of the chain's next run. It has a run limit of its own and the same execution deadline.
-// The kept events go with it, because whoever sent them was told that they are safe.
+// following returns the start of the chain's next run, which begins at once where at is zero. It has a run limit of its
+// own and the same execution deadline. The kept events go with it, because whoever sent them was told that they are
+// safe.
 func (m *machine) following(input []byte, at Time, attempt int, actor string) *Start {
 	first := m.r.Chain.First
 	if first == (RunID{}) {

@@ -18,6 +18,10 @@ type Definition struct {
 	// Specs are the steps that records name by their ordinal, in that order. The machine compares them by address.
 	Specs []*StepSpec
 
+	// ExpectedSteps says how many steps a run is likely to have, where Specs does not tell; nil: not known. Room is
+	// made for as many.
+	ExpectedSteps func() int
+
 	// NewDecider returns what decides for one run, from the state that the run has now: a fresh run, or one that was
 	// folded from its records. A decider may keep derived state of its own; the run's state is the truth.
 	NewDecider func(r *Run) Decider

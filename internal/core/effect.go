@@ -16,7 +16,7 @@ type (
 		Queue   string
 		Type    string
 		Prio    int32
-		Suspect bool // it runs apart from other suspects
+		Group   int // of a suspect: how many like it may run at once; 0: it is none
 	}
 
 	// Withdraw takes an attempt that no worker has taken out of its queue.

@@ -74,6 +74,9 @@ func (m *machine) take(def *Definition, in Input) error {
 
 // emit records and folds.
 func (m *machine) emit(rec Record) {
+	if m.out.Entry.Records == nil {
+		m.out.Entry.Records = make([]Record, 0, 4) // most inputs make no more
+	}
 	m.out.Entry.Records = append(m.out.Entry.Records, rec)
 	Apply(m.r, m.now, rec)
 }

@@ -369,6 +369,9 @@ func describeEffect(e Effect) string {
 		}
 		return s
 	case Offer:
+		if e.Group > 0 {
+			return fmt.Sprintf("Offer %d attempt %d, at most %d suspects at once", e.Step, e.Attempt, e.Group)
+		}
 		return fmt.Sprintf("Offer %d attempt %d", e.Step, e.Attempt)
 	case Revoke:
 		return fmt.Sprintf("Revoke %d attempt %d (%s)", e.Step, e.Attempt, e.Reason)

@@ -56,11 +56,16 @@ func (m *machine) inherit(signals []Signal) {
 	}
 }
 
-// expireWaits ends the waits whose deadline lies before now: an event after the deadline does not revive a wait.
+// expireWaits does what was due before now: an event after the deadline of a wait, or of its run, does not end the wait.
 func (m *machine) expireWaits() {
-	for m.r.PausedAt == 0 && !m.r.waitsForStart() {
+	for !m.r.waitsForStart() {
 		t, ok := m.r.wakes.first()
-		if !ok || t.at >= m.now {
+		run := m.r.runLimit()
+		switch {
+		case run.at != 0 && run.at < m.now && (!ok || run.at <= t.at || m.r.PausedAt != 0):
+			m.expireRun(run)
+			return
+		case !ok || t.at >= m.now || m.r.PausedAt != 0:
 			return
 		}
 		m.fire(&m.r.Steps[t.step])

@@ -75,10 +75,14 @@ func (r *Run) add(s Step) {
 // all of them again and again. A long flow may stop early, so no more than a few are expected.
 func (r *Run) expectedSteps() int {
 	const most = 16
-	if r.def == nil || len(r.def.Specs) == 0 {
+	switch {
+	case r.def == nil:
 		return 1
+	case r.def.ExpectedSteps != nil:
+		return min(max(r.def.ExpectedSteps(), 1), most)
+	default:
+		return min(max(len(r.def.Specs), 1), most)
 	}
-	return min(len(r.def.Specs), most)
 }
 
 // change applies f to a step and keeps what is derived from the step up to date.
@@ -201,7 +205,7 @@ func (r *Run) Offers() []Effect {
 func (r *Run) offer(s *Step) Offer {
 	return Offer{
 		Step: s.ID, Attempt: s.Attempt, Queue: s.Spec.Queue, Type: s.Spec.Type, Prio: s.Spec.Priority,
-		Suspect: s.Suspect(),
+		Group: s.SuspectGroup(),
 	}
 }
 

@@ -6,13 +6,14 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Suspect reports whether the step may be what kills its workers: its last attempts were lost. Whoever hands out
-// attempts lets suspects run apart, one at a time, so that what is lost then was lost by the step itself.
-func (s *Step) Suspect() bool { return policy.Suspect(s.Lost) }
+// SuspectGroup returns how many suspects like this one may run at once in a process; 0: the step is no suspect. A
+// suspect may be what kills its workers, since its last attempts were lost. Whoever hands out attempts keeps the groups
+// apart.
+func (s *Step) SuspectGroup() int { return policy.SuspectGroup(s.Lost) }
 
-// apart returns how many lost attempts count after one that ends with this failure. The step must have been a suspect,
-// so that the attempt ran apart. An attempt after which the details of the heartbeat are others than before it has made
-// progress: then none of them counts any more.
+// apart returns how many lost attempts count after one that ends with this failure. The attempt must have been the only
+// suspect: then no other suspect can have caused the loss. An attempt after which the details of the heartbeat are
+// others than before it has made progress: then none of them counts any more.
 func (s *Step) apart(f *policy.Failure, details []byte) int {
 	switch {
 	case f.Kind != policy.KindLost:
@@ -25,7 +26,7 @@ func (s *Step) apart(f *policy.Failure, details []byte) int {
 	switch {
 	case hashed(details) != s.resumed:
 		return 0
-	case s.Suspect():
+	case s.SuspectGroup() == 1:
 		return s.Apart + 1
 	default:
 		return s.Apart

@@ -137,20 +137,31 @@ func (p *Partition) takePlace(r *run) {
 	}
 }
 
-// askQueues lets the runs that have come to their queues ask for admission.
+// askQueues lets the runs that have come to their queues ask for admission. Of those that came at once, the ones with
+// priority ask first.
 func (p *Partition) askQueues() {
 	for len(p.admissions.asking) > 0 {
-		r := p.admissions.asking[0]
-		p.admissions.asking = p.admissions.asking[1:]
-		waits := r.aside == nil && p.residents.runs[r.id()] == r && r.state.InQueue() && r.state.PausedAt == 0
-		if !waits || p.admissions.tickets[r.id()] != nil {
-			continue
+		asking := p.admissions.asking
+		p.admissions.asking = nil
+		slices.SortStableFunc(asking, func(a, b *run) int {
+			return cmp.Compare(b.state.Admission.Queue.Priority, a.state.Admission.Queue.Priority)
+		})
+		for _, r := range asking {
+			p.askFirst(r)
 		}
-		if t := p.newTicket(r); t != nil {
-			p.askQueue(r, t)
-		} else {
-			_ = p.advance(r, nil, core.Admitted{})
-		}
+	}
+}
+
+// askFirst lets a run ask for admission that has no ticket yet.
+func (p *Partition) askFirst(r *run) {
+	waits := r.aside == nil && p.residents.runs[r.id()] == r && r.state.InQueue() && r.state.PausedAt == 0
+	if !waits || p.admissions.tickets[r.id()] != nil {
+		return
+	}
+	if t := p.newTicket(r); t != nil {
+		p.askQueue(r, t)
+	} else {
+		_ = p.advance(r, nil, core.Admitted{})
 	}
 }
 

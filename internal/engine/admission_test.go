@@ -146,6 +146,20 @@ func TestOrderOfRuns(t *testing.T) {
 	}
 }
 
+// Delayed runs of which several come to their queue at once begin in the order of their priority.
+func TestOrderOfDelayedRuns(t *testing.T) {
+	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})
+	at := r.now.Add(time.Hour)
+	delayed := func(priority int32) core.RunID {
+		return r.start(flow("bill", task()), into(core.RunQueue{Name: "bills", Priority: priority}),
+			func(req *StartRequest) { req.At = at })
+	}
+	delayed(0)
+	urgent := delayed(1)
+	r.pass(time.Hour)
+	wantRuns(t, r.began(), urgent)
+}
+
 func TestRunsOfAKey(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{PerKey: 1})
 	a1, a2, b1 := r.bill("a", 0), r.bill("a", 0), r.bill("b", 0)

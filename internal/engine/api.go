@@ -167,5 +167,8 @@ type Stats struct {
 	// SetAside counts runs that cannot go on because their code panicked or their definition cannot be used. Lists show
 	// the reason. After a restart they are tried again.
 	SetAside int
-	Stalled  string // why the engine takes no requests, for example a full disk; empty: it takes them
+	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a
+	// run. What was due while no engine was open counts from the opening.
+	Late    time.Duration
+	Stalled string // why the engine takes no requests, for example a full disk; empty: it takes them
 }

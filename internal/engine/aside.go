@@ -92,6 +92,9 @@ func isAside(err error) bool {
 }
 
 func isPanic(err error) bool {
+	if err == nil {
+		return false // asked for each input, so the variable below must not be made for nothing
+	}
 	var bug *panicked
 	return errors.As(err, &bug)
 }
@@ -126,8 +129,8 @@ func (p *Partition) logAside(what string, id core.RunID, err error) {
 // setAsideAfterPanic sets a run in memory aside. A panic may have left its state half changed, so the state is not
 // used any more.
 //
-// From the next batch on, messages of other runs can miss this run. So that batch also writes the run's row, which
-// says that the run is set aside: the next owner then asks for what the run missed (see resumeSetAside).
+// The next batch also writes the run's row, which says that the run is set aside: the next owner then takes the run up
+// again with the first window (see resumeSetAside). Until then messages for it are kept (see keepMessage).
 func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 	if !r.recorded { // its start panicked, so there is no run
 		p.logAside("a run cannot begin", r.id(), err)
@@ -146,8 +149,9 @@ func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 	return r.aside
 }
 
-// resumeSetAside continues a run that an earlier owner had set aside. It writes the run's rows again. A child may
-// have ended while the run stood still, so it asks the last child of each open step whether it has ended.
+// resumeSetAside continues a run that an earlier owner had set aside. It writes the run's rows again. It also asks the
+// last child of each open step whether it has ended: an owner of an earlier version did not keep the message that said
+// so.
 func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 	p.pipeline.rewriteRows(r, p.now)
 	children := make(map[core.StepID]core.RunID) // the last child of each step; the state forgets a child that stops

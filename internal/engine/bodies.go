@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -147,13 +148,27 @@ func (p *Partition) bodyEffect(r *run, e core.Effect) {
 // Decisions are rejected if their body is stale or of an earlier generation. body is nil if the inputs are no
 // decisions.
 func (e *Engine) Do(run core.RunID, body *Body, inputs []core.Input, done func(error)) {
-	c := &Call{Op: CallBody, Run: run, Inputs: inputs, Body: body}
-	if done != nil {
-		c.Done = func(c *Call) { done(c.Err) }
+	c, ok := bodyCalls.Get().(*Call)
+	if !ok {
+		c = new(Call)
 	}
+	c.Op, c.Run, c.Inputs, c.Body, c.taken, c.Done = CallBody, run, inputs, body, done, (*Call).answerBody
 	e = e.of(run)
 	if !e.requests.put(request{call: c}) && done != nil {
 		go done(e.closed()) // the caller may hold a lock that done needs
+	}
+}
+
+// bodyCalls are calls of Engine.Do that were answered, to be used again.
+var bodyCalls sync.Pool
+
+// answerBody answers a call of Engine.Do. Nobody uses the call after that.
+func (c *Call) answerBody() {
+	done, err := c.taken, c.Err
+	*c = Call{}
+	bodyCalls.Put(c)
+	if done != nil {
+		done(err)
 	}
 }
 

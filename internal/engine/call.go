@@ -63,6 +63,7 @@ type Call struct {
 	workflow    *workflow     // of Start.Definition; nil: the partition compiles it
 	batchFailed bool          // Err is the error of the batch that the call waited for
 	ch          chan struct{} // Engine.do waits on it
+	taken       func(error)   // of Engine.Do: is told the answer
 }
 
 // op names the operation in errors.

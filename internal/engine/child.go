@@ -21,35 +21,52 @@ var closePolicies = map[string]core.CloseChild{
 	"": core.ChildCancel, "cancel": core.ChildCancel, "terminate": core.ChildTerminate, "abandon": core.ChildAbandon,
 }
 
-// receive gives a message to the run it is for. That run lives in this partition.
-func (p *Partition) receive(to core.RunID, name string, content core.Content) {
-	if start, ok := p.unborn.take(to); ok {
-		p.beginChild(to, start)
+// receive gives a message to the run it is for. That run lives in this partition. If the run is set aside, the message
+// is kept for it.
+func (p *Partition) receive(m *core.Message) {
+	if start, ok := p.unborn.take(m.To); ok {
+		p.beginUnborn(m.To, start)
 	}
-	switch c := content.(type) {
+	var err error
+	switch c := m.Content.(type) {
 	case core.ChildStart:
-		p.beginChild(to, &c)
+		err = p.beginChild(m.To, &c)
 	case core.ChildStop:
-		p.stopChild(to, c.Op)
+		err = p.stopChild(m.To, c.Op)
 	case core.ChildBound:
-		p.boundChild(to, c)
+		err = p.boundChild(m.To, c)
 	case core.ChildAsk:
-		p.askChild(to)
+		err = p.askChild(m.To)
 	case core.SignalReceived:
-		p.signalNamed(name, c)
+		err = p.signalNamed(m.Name, c)
 	case core.ChildEnded:
-		p.tellRun(to, c)
+		err = p.tellRun(m.To, c)
 	case core.TaskStopped:
-		p.tellRun(to, c)
+		err = p.tellRun(m.To, c)
 	}
+	if permanent(err) {
+		p.keepMessage(m, err)
+		return
+	}
+	p.unreadable(err, "the run that a message is for cannot be read", "run", m.To.String(), "workflow id", m.Name)
 }
 
-// tellRun gives an input to a parent run. The run refuses an input that is out of date.
-func (p *Partition) tellRun(parent core.RunID, in core.Input) {
-	r, err := p.get(parent)
-	if !p.unreadable(err, "the parent of a run cannot be read", "parent", parent.String()) {
-		_ = p.advance(r, nil, in)
+// tell gives an input to a run that a message is for. The run refuses an input that is out of date. An error means that
+// the run is set aside.
+func (p *Partition) tell(r *run, in core.Input) error {
+	if err := p.advance(r, nil, in); permanent(err) {
+		return err
 	}
+	return nil
+}
+
+// tellRun gives an input to a parent run.
+func (p *Partition) tellRun(parent core.RunID, in core.Input) error {
+	r, err := p.get(parent)
+	if err != nil {
+		return err
+	}
+	return p.tell(r, in)
 }
 
 // startChild starts the run of a child step. It first checks what can be checked here. If something is wrong, no
@@ -59,7 +76,9 @@ func (p *Partition) startChild(parent *run, e core.StartChild) {
 	switch {
 	case p.readErr != nil:
 	case f != nil:
-		_ = p.advance(parent, nil, core.ChildEnded{Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f})
+		p.send(core.Message{To: parent.id(), Content: core.ChildEnded{
+			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,
+		}})
 	case p.owns(e.Child):
 		parent.startsChildIn = p.pipeline.open.seq
 		p.unborn.add(e.Child, start, p.pipeline.open.seq)
@@ -150,21 +169,21 @@ func checkInput(def *core.Definition, input []byte) (out []byte, err error) {
 }
 
 // beginChild starts a child run in this partition. If the child exists already, it is not started again.
-func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) {
+func (p *Partition) beginChild(id core.RunID, start *core.ChildStart) error {
 	child, err := p.get(id)
 	switch {
 	case err == nil:
 		p.tellIfEnded(child)
-		return
+		return nil
 	case !errors.Is(err, journal.ErrNotFound):
-		p.unreadable(err, "a child run cannot be read", "run", id.String(), "parent", start.Parent.Run.String())
-		return
+		return err
 	}
 	if f := p.createChild(id, start); f != nil {
 		p.send(core.Message{To: start.Parent.Run, Content: core.ChildEnded{
 			Step: start.Parent.Step, Attempt: start.Parent.Attempt, Child: id, Failure: f,
 		}})
 	}
+	return nil
 }
 
 // createChild makes a child run. It returns a failure if that is impossible. It returns nil if the child was made,
@@ -212,11 +231,12 @@ func (p *Partition) tellParent(child *run) {
 
 // askChild makes a child run tell its parent about its end. If the child's chain has gone on, the last run of the
 // chain is asked.
-func (p *Partition) askChild(id core.RunID) {
+func (p *Partition) askChild(id core.RunID) error {
 	child, err := p.current(id)
-	if !p.unreadable(err, "a child run cannot be read", "run", id.String()) {
+	if err == nil {
 		p.tellIfEnded(child)
 	}
+	return err
 }
 
 // notify sends an event to the run that asked to know about the end of a chain.
@@ -233,28 +253,39 @@ func (p *Partition) notify(r *run) {
 
 // signalNamed delivers an event to the open run of a workflow id. If there is none, the event is dropped: nobody
 // waits for it.
-func (p *Partition) signalNamed(workflowID string, in core.SignalReceived) {
+func (p *Partition) signalNamed(workflowID string, in core.SignalReceived) error {
 	id, ok, err := p.openRun(workflowID)
-	if err == nil && !ok {
-		return
+	if err != nil {
+		return err
 	}
-	var to *run
-	if err == nil {
-		to, err = p.get(id)
+	if !ok {
+		return p.asideNamed(workflowID)
 	}
-	if !p.unreadable(err, "a run that waits for another one cannot be read", "waits", workflowID) {
-		_ = p.advance(to, nil, in)
+	to, err := p.get(id)
+	if err != nil {
+		return err
 	}
+	return p.tell(to, in)
+}
+
+// asideNamed returns why a run with that workflow id is set aside of which the view has nothing; nil: there is none.
+func (p *Partition) asideNamed(workflowID string) error {
+	for _, a := range p.residents.aside {
+		if a.missingRow != nil && a.missingRow.WorkflowID == workflowID {
+			return a
+		}
+	}
+	return nil
 }
 
 // stopChild applies an operation to a child run, or to the last run of its chain.
-func (p *Partition) stopChild(id core.RunID, op core.Op) {
+func (p *Partition) stopChild(id core.RunID, op core.Op) error {
 	child, err := p.current(id)
-	if p.unreadable(err, "a child run cannot be read", "run", id.String()) {
-		return
+	if err != nil {
+		return err
 	}
 	if child.state.Phase.Closed() {
-		return // its parent was told when it ended
+		return nil // its parent was told when it ended
 	}
 	switch child.state.Parent.Close {
 	case core.ChildTerminate:
@@ -265,29 +296,29 @@ func (p *Partition) stopChild(id core.RunID, op core.Op) {
 		p.send(core.Message{To: parent.Run, Content: core.TaskStopped{
 			Step: parent.Step, Attempt: parent.Attempt, Abandoned: true,
 		}})
-		return
+		return nil
 	case core.ChildCancel:
 	}
-	_ = p.advance(child, nil, core.Operation{
+	return p.tell(child, core.Operation{
 		Op: op, Step: core.NoStep, Actor: "parent", Reason: "the parent run stopped its step",
 	})
 }
 
 // boundChild moves the deadline that a child run inherited from its parent.
-func (p *Partition) boundChild(id core.RunID, bound core.ChildBound) {
+func (p *Partition) boundChild(id core.RunID, bound core.ChildBound) error {
 	child, err := p.current(id)
-	if p.unreadable(err, "a child run cannot be read", "run", id.String()) {
-		return
+	if err != nil {
+		return err
 	}
 	to, moves := child.state.Inherits(bound.Was, bound.Is)
 	if !moves || child.state.Phase.Closed() {
-		return
+		return nil
 	}
 	if to == 0 {
 		to = policy.FarFuture
 	}
 	to = max(to, p.now+1) // if it passed while the message was on its way, it expires at once
-	_ = p.advance(child, nil, core.Operation{
+	return p.tell(child, core.Operation{
 		Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: to,
 		Actor: "parent", Reason: "the parent run's deadline moved",
 	})

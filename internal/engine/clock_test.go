@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // TestClockSteps: the instants follow a wall clock that is set forward, and do not go back with one that is set back.
@@ -143,4 +147,28 @@ func (r *rig) state(id core.RunID) *core.Run {
 		r.t.Fatal(err)
 	}
 	return run.state
+}
+
+// TestMachineIsSuspended: while the machine sleeps, its wall clock goes on and its timers do not. What came due meanwhile
+// happens soon after the machine has woken.
+func TestMachineIsSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var suspended atomic.Int64
+		e, c := open(t, memory.New(), -1, succeed, func(c *Config) {
+			c.Now = func() core.Time { return policy.At(time.Now()).Add(time.Duration(suspended.Load())) }
+		})
+		defer closeEngine(t, e)
+		c.arrived = make(chan core.Task, 1)
+		mustStart(t, e, flow("sleeper", nap(time.Hour), task()))
+		<-time.After(10 * time.Minute)
+		suspended.Store(int64(2 * time.Hour))
+		select {
+		case <-c.arrived:
+		case <-time.After(lookAtClock + time.Second):
+			t.Errorf("%s after the machine has woken, a timer that was due has not fired", lookAtClock)
+		}
+		if late := e.Stats().Late; late < time.Hour {
+			t.Errorf("Stats tells of a timer that was %s late, it was more than an hour", late)
+		}
+	})
 }

@@ -76,7 +76,7 @@ func newEngine(cfg Config, defs *definitions) *Engine {
 	e.cfg.Wake = e.wake
 	e.cfg.Matcher.limiter.startLoad()
 	e.gate = make(chan struct{}, e.cfg.Inflight)
-	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.ctx, e.cancel = context.WithCancel(journal.Urgent(context.Background()))
 	return e
 }
 

@@ -16,6 +16,10 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
 
+	// lookAtClock is how long the loop sleeps at most while something will be due. A timer of the system does not count
+	// the time during which the machine is suspended, and does not notice that the wall clock is set forward.
+	lookAtClock = time.Minute
+
 	prunePage  = 200 // how many old runs are removed at once
 	pruneEvery = time.Minute
 )
@@ -215,7 +219,11 @@ func (l *loop) setTimer(now core.Time) {
 		at = l.stall.postponed(l.p.Next())
 		at = earliest(earliest(at, l.prune), l.renew)
 	}
-	if at == 0 || at == l.timerAt {
+	if at == 0 {
+		return
+	}
+	at = min(at, now.Add(lookAtClock))
+	if at == l.timerAt {
 		return
 	}
 	l.timerAt = at

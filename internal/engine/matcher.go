@@ -23,17 +23,10 @@ type Matcher struct {
 
 	mu       sync.Mutex
 	queues   map[queueKey]*queueSlots
-	suspects []suspects // partitions in which a suspect waits, in the order in which they came
-	apart    bool       // a suspect has a slot
+	suspects []suspects // partitions in which suspects wait, in the order in which they came
+	group    group      // of the suspects that have slots
 
 	limiter *limiter // of queues and services; it has a lock of its own
-}
-
-// suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only one has a slot.
-// What it then loses with its worker, it has lost by itself or by chance, and not by another suspect.
-type suspects struct {
-	client *matcherClient
-	key    queueKey
 }
 
 // namedWorkers are workers with the name that is recorded for their attempts. If the name is empty, the name of the
@@ -98,18 +91,18 @@ func (m *Matcher) Slots(queue, taskType string) int {
 // take takes a slot for a partition. If none is free, or if other partitions wait before this one, the partition waits
 // until it takes a slot or leaves.
 func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if key.apart {
+	if key.group > 0 {
 		return m.takeApart(suspects{c, key})
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	q := m.queue(key)
 	place := slices.Index(q.waiting, c)
 	before := place
 	if place < 0 {
 		before = len(q.waiting)
 	}
-	if m.nextSuspect(key) >= 0 {
+	if next := m.nextSuspect(); next >= 0 && m.suspects[next].key.ordinary() == key {
 		before++
 	}
 	workers, free := m.free(q, key, before)
@@ -123,62 +116,6 @@ func (m *Matcher) take(c *matcherClient, key queueKey) (slot, bool) {
 		q.busy[workers]++
 	}
 	return slot{workers, key}, free
-}
-
-// takeApart takes a slot for a suspect.
-func (m *Matcher) takeApart(s suspects) (slot, bool) {
-	place := slices.Index(m.suspects, s)
-	if place < 0 {
-		place = len(m.suspects)
-		m.suspects = append(m.suspects, s)
-	}
-	if place != m.nextSuspect(s.key) {
-		return slot{}, false
-	}
-	key := s.key.ordinary()
-	q := m.queue(key)
-	workers, free := m.free(q, key, 0)
-	if free {
-		m.suspects = slices.Delete(m.suspects, place, place+1)
-		m.apart = true
-		q.busy[workers]++
-	}
-	return slot{workers, s.key}, free
-}
-
-// nextSuspect returns which of the waiting suspects may take a slot of this queue, as an index; -1: none may. The next
-// one in the process is the first one for whose queue workers have a free slot.
-func (m *Matcher) nextSuspect(key queueKey) int {
-	if m.apart {
-		return -1
-	}
-	for i, s := range m.suspects {
-		own := s.key.ordinary()
-		if own == key.ordinary() {
-			return i
-		}
-		if _, free := m.free(m.queue(own), own, 0); free {
-			return -1
-		}
-	}
-	return -1
-}
-
-// whichSuspect returns the suspects of another partition than this one that can take a slot; the zero value: none can.
-func (m *Matcher) whichSuspect(except *matcherClient) suspects {
-	for i, s := range m.suspects {
-		own := s.key.ordinary()
-		if _, free := m.free(m.queue(own), own, 0); free && m.nextSuspect(own) == i && s.client != except {
-			return s
-		}
-	}
-	return suspects{}
-}
-
-func (s suspects) wake() {
-	if s.client != nil {
-		s.client.wake(s.key.queue, s.key.taskType)
-	}
 }
 
 func (m *Matcher) queue(key queueKey) *queueSlots {
@@ -213,7 +150,9 @@ func (m *Matcher) release(c *matcherClient, s slot) {
 	key := s.key.ordinary()
 	q := m.queue(key)
 	q.busy[s.of]--
-	m.apart = m.apart && !s.key.apart
+	if s.key.group > 0 {
+		m.group.left()
+	}
 	suspect := m.whichSuspect(c)
 	next := m.whoCanTake(q, key, c)
 	m.mu.Unlock()
@@ -233,7 +172,7 @@ func (m *Matcher) leave(c *matcherClient, key queueKey) {
 		suspect = m.whichSuspect(nil)
 	}
 	q := m.queue(key.ordinary())
-	if i := slices.Index(q.waiting, c); i >= 0 && !key.apart {
+	if i := slices.Index(q.waiting, c); i >= 0 && key.group == 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		next = m.whoCanTake(q, key, c)
 	}

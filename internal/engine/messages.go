@@ -79,7 +79,7 @@ func (p *Partition) send(m core.Message) {
 			return
 		}
 	}
-	p.receive(m.To, m.Name, m.Content)
+	p.receive(&m)
 }
 
 // post puts a message to another partition into the open batch.
@@ -130,7 +130,9 @@ func (p *Partition) Fetch(now core.Time) (Fetch, bool) {
 		return Fetch{}, false
 	}
 	m.reading, m.readAt = true, 0
-	return Fetch{After: maps.Clone(m.taken), Limit: inboxPage, generation: m.generation}, true
+	after := maps.Clone(m.taken)
+	after[p.cfg.Partition] = noMessages
+	return Fetch{After: after, Limit: inboxPage, generation: m.generation}, true
 }
 
 // Fetched receives the messages that were read. Their effects join the open batch. A failed read is repeated after a
@@ -177,7 +179,7 @@ func (p *Partition) deliver(msg *journal.Message, now core.Time) {
 	m.taken[msg.From] = msg.Seq
 	p.pipeline.take(msg.From, msg.Seq)
 	p.at(min(what.At, now.Add(maxClockLead))) // the effect must not have an earlier time than its cause
-	p.receive(what.To, what.Name, what.Content)
+	p.receive(&what)
 	p.settle()
 }
 
@@ -193,7 +195,7 @@ func (p *Partition) notifyAfterFailure() {
 func (p *Partition) notifyReceivers(b *batch) {
 	last := -1
 	for i := range b.posted {
-		if to := b.posted[i].To; to != last {
+		if to := b.posted[i].To; to != last && to != p.cfg.Partition {
 			last = to
 			p.cfg.Sent(to)
 		}

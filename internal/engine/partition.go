@@ -37,6 +37,8 @@ type Partition struct {
 	families partitionFamilies // the open child runs, by family
 
 	todo       ring[localEffect] // effects inside the partition that must still join the open batch
+	opened     core.Time         // when the partition was opened first; 0: it was not
+	late       time.Duration     // how late the timer was that fired latest since then
 	readErr    error             // why the open batch must not be saved; see noteTemporary
 	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
 	carried    int               // how many families Config.Carried had when the partition looked last
@@ -236,14 +238,34 @@ func (p *Partition) fire(r *run) {
 	}
 	before, due := r.state.Seq, r.wake
 	_ = p.advance(r, nil, core.Tick{})
-	if p.cfg.Observer.Fired != nil && r.state.Seq != before {
-		p.cfg.Observer.Fired(due, p.now)
+	if r.state.Seq != before {
+		p.noteFired(r, due)
 	}
 	if r.wake != 0 && r.wake <= p.now && r.state.Seq == before {
 		// The run is due, but the tick changed nothing. Without a pause this would repeat without end.
 		p.cfg.Log.Error("a run is due, but nothing happens; trying again in a second",
 			"run", r.id().String(), "wake", r.wake.String())
 		p.residents.wakes.set(r, p.now.Add(time.Second))
+	}
+}
+
+// lateTimer is how late a timer must be to be logged.
+const lateTimer = time.Second
+
+// noteFired notes that a run was due and was woken now. What was due before the partition was opened is as late as the
+// opening, which is nobody's fault.
+func (p *Partition) noteFired(r *run, due core.Time) {
+	if p.cfg.Observer.Fired != nil {
+		p.cfg.Observer.Fired(due, p.now)
+	}
+	late := p.now.Sub(max(due, p.opened))
+	if late <= p.late {
+		return
+	}
+	p.late = late
+	if late >= lateTimer {
+		p.cfg.Log.Warn("a timer fired late: the process was stopped, or it waited for its storage",
+			"run", r.id().String(), "due", due.String(), "late", late.String())
 	}
 }
 
@@ -334,6 +356,6 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
-		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside),
+		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.late,
 	}
 }

@@ -115,6 +115,7 @@ func (p *parts) stats() (sum Stats) {
 		sum.Seq += s.Seq
 		sum.Behind += s.Behind
 		sum.SetAside += s.SetAside
+		sum.Late = max(sum.Late, s.Late)
 		if sum.Stalled == "" {
 			sum.Stalled = s.Stalled
 		}

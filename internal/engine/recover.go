@@ -34,7 +34,14 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.at(now)
+	if p.opened == 0 {
+		p.opened = p.now
+	}
 	p.families.opened = p.now
+	if err := p.receiveKept(ctx, now); err != nil {
+		p.forget()
+		return failure("open", "", err)
+	}
 	p.loseUnborn()
 	if err := p.loadReported(); err != nil {
 		p.forget()
@@ -270,7 +277,7 @@ func (p *Partition) Failed(err error) {
 		kept = append(kept, b.reports...)
 		p.pipeline.revokes = append(p.pipeline.revokes, b.after...) // revokeAgain skips other effects
 		for i := range b.posted {
-			if to := b.posted[i].To; !slices.Contains(p.pipeline.unnotified, to) {
+			if to := b.posted[i].To; to != p.cfg.Partition && !slices.Contains(p.pipeline.unnotified, to) {
 				p.pipeline.unnotified = append(p.pipeline.unnotified, to)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -27,6 +28,9 @@ type residents struct {
 	readingWindow bool                    // a reader reads the runs of the window now
 	evicted       map[core.RunID]struct{} // runs that left memory since that reader began
 	nextWake      core.Time               // the first known wake time after the window; 0: none is known
+	windowBegan   core.Time               // when that reader began, or the last one
+	windowTook    time.Duration           // how long it took to read the last window
+	windowRetry   time.Duration           // the delay after which a window that could not be read is read again
 	activeRead    bool                    // the first window was read, so that all active runs are in memory
 }
 

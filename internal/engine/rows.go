@@ -51,18 +51,18 @@ func (w *rows) note(s *core.Run, e *core.Entry, tell func(core.Record, *attempt)
 			w.nextStep++
 			w.touch(id)
 			if s.Steps[id].Spec.Kind == core.KindTask {
-				w.open(s.ID, id, 1, e.At)
+				w.open(s, id, 1, e.At)
 			}
 		case core.StepOmitted:
 			w.touch(w.nextStep)
 			w.nextStep++
 		case core.AttemptReady:
 			w.touch(rec.Step)
-			w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
+			w.open(s, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
 		case core.AttemptStarted:
 			w.touch(rec.Step)
 			if s.Steps[rec.Step].Spec.Kind != core.KindTask {
-				w.open(s.ID, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
+				w.open(s, rec.Step, s.Steps[rec.Step].Attempt-laterAttempts(e.Records[i+1:], rec.Step), e.At)
 			}
 			if a := w.find(rec.Step); a != nil {
 				a.row.Started, a.row.Worker, a.changed = e.At, rec.Worker, true
@@ -128,6 +128,9 @@ func (w *rows) touch(id core.StepID) {
 	if id == core.NoStep {
 		return
 	}
+	if w.steps == nil {
+		w.steps = make([]core.StepID, 0, manyAttempts)
+	}
 	if n := len(w.steps); n == 0 || w.steps[n-1] != id {
 		w.steps = append(w.steps, id)
 	}
@@ -141,8 +144,11 @@ func (w *rows) touchAll(s *core.Run) {
 }
 
 // open adds the row of a new attempt.
-func (w *rows) open(run core.RunID, step core.StepID, number int, at core.Time) {
-	row := journal.AttemptRow{Run: run, Step: step, Attempt: number, ReadyAt: at}
+func (w *rows) open(s *core.Run, step core.StepID, number int, at core.Time) {
+	row := journal.AttemptRow{Run: s.ID, Step: step, Attempt: number, ReadyAt: at}
+	if w.attempts == nil { // growing one by one would copy all of them again and again
+		w.attempts = make([]attempt, 0, min(cap(s.Steps), manyAttempts))
+	}
 	w.attempts = append(w.attempts, attempt{row, true})
 	if w.index != nil {
 		w.index[step] = len(w.attempts) - 1

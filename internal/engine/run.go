@@ -56,9 +56,16 @@ func (r *run) noteRecorded() {
 	r.recorded, r.phase, r.endedAt, r.failure = true, s.Phase, s.EndedAt, s.Failure
 }
 
+// usualEntries is about how many bytes the entries of a step have.
+const usualEntries = 64
+
 // addPending adds an encoded entry to those that the view does not have.
 func (r *run) addPending(seq uint64, encoded []byte) {
 	p := &r.pending
+	if p.bytes == nil { // growing from entry to entry would copy all of them again and again
+		p.bytes = make([]byte, 0, len(encoded)+usualEntries*cap(r.state.Steps))
+		p.marks = make([]mark, 0, min(cap(r.state.Steps)+1, manyAttempts))
+	}
 	p.bytes = append(p.bytes, encoded...)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
 		p.marks[n-1].end = len(p.bytes)

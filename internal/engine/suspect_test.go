@@ -1,80 +1,223 @@
 package engine
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TestSuspectsRunApart: of the suspects of a process one at a time has a slot, in the order in which they came,
-// whatever partition and queue they are of. What is not suspected goes on beside them.
-func TestSuspectsRunApart(t *testing.T) {
+// suspectRig is a process with several partitions whose suspects share the slots of its workers.
+type suspectRig struct {
+	t       *testing.T
+	workers *fakeWorkers
+	parts   []tasks
+	woken   []string
+	count   int
+}
+
+func newSuspectRig(t *testing.T, slots, partitions int) *suspectRig {
 	m := NewMatcher()
-	m.Add("w", newFakeWorkers(3))
-	var woken []string
-	parts := make([]tasks, 3)
-	for i := range parts {
+	s := &suspectRig{t: t, workers: newFakeWorkers(slots), parts: make([]tasks, partitions)}
+	m.Add("w", s.workers)
+	for i := range s.parts {
 		name := string(rune('a' + i))
-		parts[i] = newTasks(m, func(queue, _ string) { woken = append(woken, name+" "+queue) })
+		s.parts[i] = newTasks(m, func(queue, _ string) { s.woken = append(s.woken, name+" "+queue) })
 	}
-	apart := func(queue string) queueKey { return queueKey{queue, "t", true} }
-	take := func(i int, key queueKey, want bool) {
-		t.Helper()
-		p := &parts[i]
-		if got := p.reserve(p.queue(key)); got != want {
-			t.Fatalf("partition %d takes a slot for %v: %t", i, key, got)
-		}
-		p.hold(core.Token{Step: core.StepID(i), Attempt: len(key.queue)})
+	return s
+}
+
+// take has a partition take a slot for the next attempt of a queue. It returns the attempt.
+func (s *suspectRig) take(part int, queue string, group int, want bool) core.Token {
+	s.t.Helper()
+	p := &s.parts[part]
+	if got := p.reserve(p.queue(queueKey{queue, "t", group})); got != want {
+		s.t.Fatalf("partition %d takes a slot of queue %s in a group of %d: %t", part, queue, group, got)
 	}
-	release := func(i int, queue string) { parts[i].release(core.Token{Step: core.StepID(i), Attempt: len(queue)}) }
-	take(0, apart("one"), true)
-	take(1, apart("one"), false)
-	take(2, apart("three"), false)
-	take(1, queueKey{queue: "others", taskType: "t"}, true)
-	release(0, "one")
-	if len(woken) != 1 || woken[0] != "b one" {
-		t.Fatalf("called were %q; the first that waits is b", woken)
+	s.count++
+	tok := core.Token{Attempt: s.count}
+	p.hold(tok)
+	return tok
+}
+
+// wantWoken checks which partitions were woken since the last call.
+func (s *suspectRig) wantWoken(want ...string) {
+	s.t.Helper()
+	if got := slices.Compact(s.woken); !slices.Equal(got, want) {
+		s.t.Fatalf("woken were %q, want %q", got, want)
 	}
-	take(2, apart("three"), false) // b came before
-	take(1, apart("one"), true)
-	take(2, apart("three"), false)
-	parts[1].close() // its partition is of no more use
-	if woken = slices.Compact(woken[1:]); len(woken) != 1 || woken[0] != "c three" {
-		t.Fatalf("called were %q; the next one is c", woken)
-	}
-	take(2, apart("three"), true)
+	s.woken = nil
+}
+
+// TestSuspectsRunApart: of the suspects of a process that run alone one at a time has a slot, in the order in which
+// they came, whatever partition and queue they are of. What is not suspected goes on beside them.
+func TestSuspectsRunApart(t *testing.T) {
+	s := newSuspectRig(t, 3, 3)
+	first := s.take(0, "one", 1, true)
+	s.take(1, "one", 1, false)
+	s.take(2, "three", 1, false)
+	s.take(1, "others", 0, true)
+	s.parts[0].release(first)
+	s.wantWoken("b one") // the first that waits
+	s.take(2, "three", 1, false)
+	s.take(1, "one", 1, true)
+	s.take(2, "three", 1, false)
+	s.parts[1].close() // its partition is of no more use
+	s.wantWoken("c three")
+	s.take(2, "three", 1, true)
 }
 
 // TestSuspectsHaveTheirTurn: a suspect that waits for the only slot of its queue gets it when it is free, though others
 // of the queue wait as well. A suspect for whose queue no slot is free holds up no other.
 func TestSuspectsHaveTheirTurn(t *testing.T) {
-	m := NewMatcher()
-	m.Add("w", newFakeWorkers(1))
-	a, b := newTasks(m, func(string, string) {}), newTasks(m, func(string, string) {})
-	plain, apart, other := queueKey{"q", "t", false}, queueKey{"q", "t", true}, queueKey{"elsewhere", "t", true}
-	if !a.reserve(a.queue(plain)) {
-		t.Fatal("the only slot is not free")
+	s := newSuspectRig(t, 1, 2)
+	plain := s.take(0, "q", 0, true)
+	s.take(1, "q", 1, false)
+	s.take(0, "q", 0, false)
+	s.parts[1].release(s.take(1, "elsewhere", 1, true))
+	s.parts[0].release(plain)
+	s.take(0, "q", 0, false) // the suspect goes first
+	s.parts[1].release(s.take(1, "q", 1, true))
+	s.take(0, "q", 0, true)
+}
+
+// TestSuspectsRunInGroups: so many suspects have slots at once as their group holds, from whatever partition they are,
+// and only those of one size.
+func TestSuspectsRunInGroups(t *testing.T) {
+	s := newSuspectRig(t, 100, 3)
+	s.take(1, "q", 4, true)
+	s.take(2, "q", 1, false)
+	s.take(0, "q", 16, false)
+	var four []core.Token
+	for range 3 {
+		four = append(four, s.take(0, "q", 4, true))
 	}
-	a.hold(core.Token{Attempt: 1})
-	if b.reserve(b.queue(apart)) || a.reserve(a.queue(plain)) {
-		t.Fatal("a slot was given twice")
+	s.take(0, "q", 4, false)
+	s.wantWoken()
+
+	// The suspects that wait have their turn before the group is filled again.
+	for i, tok := range four {
+		s.parts[0].release(tok)
+		s.take(0, "q", 4, false)
+		s.take(2, "q", 1, false)
+		s.wantWoken()
+		if i == 1 {
+			s.take(1, "q", 4, false)
+		}
 	}
-	if !b.reserve(b.queue(other)) {
-		t.Fatal("a suspect of another queue waits for one whose queue is busy")
+	s.parts[1].close()
+	s.wantWoken("c q")
+	alone := s.take(2, "q", 1, true)
+	s.take(0, "q", 16, false)
+	s.parts[2].release(alone)
+	s.wantWoken("a q")
+	s.take(0, "q", 16, true)
+	s.take(0, "q", 4, false)
+}
+
+// TestSuspectsRefillTheirGroup: while only suspects of one size wait, the next one begins when one has ended. A
+// partition that may take a slot as well is woken.
+func TestSuspectsRefillTheirGroup(t *testing.T) {
+	s := newSuspectRig(t, 100, 2)
+	alone := s.take(0, "q", 1, true)
+	s.take(1, "q", 4, false)
+	s.take(0, "q", 4, false)
+	s.parts[0].release(alone)
+	s.wantWoken("b q")
+	s.take(1, "q", 4, true)
+	s.wantWoken("a q")
+	for range 3 {
+		s.take(0, "q", 4, true)
 	}
-	b.hold(core.Token{Attempt: 2})
-	b.release(core.Token{Attempt: 2})
-	a.release(core.Token{Attempt: 1})
-	if a.reserve(a.queue(plain)) {
-		t.Fatal("the suspect, which waits, was passed over")
+	for range 20 {
+		s.take(0, "q", 4, false)
+		s.parts[0].release(core.Token{Attempt: s.count - 1})
+		s.take(0, "q", 4, true)
 	}
-	if !b.reserve(b.queue(apart)) {
-		t.Fatal("the suspect does not get the free slot")
+}
+
+// TestSuspectsWithoutWorkers: suspects for which there are no workers hold up no group.
+func TestSuspectsWithoutWorkers(t *testing.T) {
+	s := newSuspectRig(t, 100, 2)
+	s.workers.none = "none"
+	p := &s.parts[1]
+	if p.reserve(p.queue(queueKey{"q", "none", 1})) {
+		t.Fatal("a slot of no worker was taken")
 	}
-	b.hold(core.Token{Attempt: 3})
-	b.release(core.Token{Attempt: 3})
-	if !a.reserve(a.queue(plain)) {
-		t.Fatal("the slot is free, and no suspect waits")
+	for range 5 {
+		var four []core.Token
+		for range 4 {
+			four = append(four, s.take(0, "q", 4, true))
+		}
+		s.parts[0].release(four[0])
+		s.take(0, "q", 4, true)
+		s.parts[0].close()
+	}
+}
+
+// TestOneKillerAmongMany: 280 steps run beside one that kills its process. After nine deaths it is stopped. All others
+// succeed, and need far less time than one after the other.
+func TestOneKillerAmongMany(t *testing.T) {
+	const others, takes, killsAfter = 280, 750 * time.Millisecond, 300 * time.Millisecond
+	r := newRig(t, -1)
+	var runs []core.RunID
+	for range others + 1 {
+		runs = append(runs, r.start(flow("one", task())))
+	}
+	killer := runs[others/2]
+	deaths, done := 0, core.Time(0)
+	ends := map[core.Token]core.Time{}
+	for range 100_000 {
+		r.settle()
+		for _, task := range r.workers.dispatched() {
+			if task.Announce {
+				r.p.Report(task.Token.Run, core.Beat{Step: task.Token.Step, Attempt: task.Token.Attempt}, r.now)
+			}
+			ends[task.Token] = r.now.Add(takes)
+			if task.Token.Run == killer {
+				ends[task.Token] = r.now.Add(killsAfter)
+			}
+		}
+		r.settle()
+		next := r.p.Next()
+		for _, at := range ends {
+			next = earliest(next, at)
+		}
+		if next == 0 {
+			break
+		}
+		r.now = max(r.now, next)
+		for _, tok := range slices.SortedFunc(maps.Keys(ends), func(a, b core.Token) int {
+			return bytes.Compare(a.Run[:], b.Run[:])
+		}) {
+			if ends[tok] > r.now {
+				continue
+			}
+			if tok.Run == killer {
+				deaths++
+				clear(ends)
+				r.restart()
+				break
+			}
+			delete(ends, tok)
+			done = r.now
+			r.p.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt}, r.now)
+		}
+	}
+	for _, id := range runs {
+		want := core.RunSucceeded
+		if id == killer {
+			want = core.RunFailed
+		}
+		r.wantPhase(id, want)
+	}
+	if deaths != 9 {
+		t.Errorf("the process died %d times, want 9", deaths)
+	}
+	if took := done.Sub(epoch); took > 30*time.Second {
+		t.Errorf("the last of the others ended after %s; one after the other they need %s", took, others*takes)
 	}
 }

@@ -31,24 +31,17 @@ type tasks struct {
 
 // queueKey names a task queue. Workers take attempts of one queue and one task type.
 //
-// Suspects wait in a queue of their own. They need a slot as all others do, and only one suspect in a process has one.
+// Suspects wait in queues of their own. They need a slot as all others do, and in a process only so many have one as
+// their group holds.
 type queueKey struct {
 	queue, taskType string
-	apart           bool // of suspects
+	group           int // of suspects: how many of them may run at once; 0: not of suspects
 }
 
 // ordinary returns the key of the queue whose slots the attempts need.
 func (k queueKey) ordinary() queueKey {
-	k.apart = false
+	k.group = 0
 	return k
-}
-
-// rank orders the queue of suspects behind the ordinary one.
-func (k queueKey) rank() int {
-	if k.apart {
-		return 1
-	}
-	return 0
 }
 
 // taskQueue holds the attempts that wait for a worker.
@@ -120,7 +113,7 @@ func (t *tasks) queue(key queueKey) *taskQueue {
 	if q == nil {
 		q = &taskQueue{queueKey: key}
 		t.queues[key] = q
-		if key.apart {
+		if key.group > 0 {
 			t.apart = append(t.apart, q)
 		}
 	}
@@ -133,7 +126,7 @@ func (t *tasks) add(r *run, e core.Offer, needsFunction bool) *offer {
 	t.lastOrder++
 	o := &offer{
 		run: r, step: e.Step, attempt: e.Attempt, prio: e.Prio, order: t.lastOrder,
-		queue: t.queue(queueKey{e.Queue, e.Type, e.Suspect}), needsFunction: needsFunction,
+		queue: t.queue(queueKey{e.Queue, e.Type, e.Group}), needsFunction: needsFunction,
 	}
 	if t.offers[o.token()] != nil {
 		return nil
@@ -191,13 +184,24 @@ func (t *tasks) withdrawRun(r *run) {
 	}
 }
 
-// reserve takes a slot for the next attempt of a queue. It returns false if no slot is free.
+// reserve takes a slot for the next attempt of a queue. It returns false if no slot is free. When a suspect has one,
+// others may join its group.
 func (t *tasks) reserve(q *taskQueue) bool {
 	s, free := t.matcher.take(t.client, q.queueKey)
-	if free {
-		t.reserved = s
+	if !free {
+		return false
 	}
-	return free
+	t.reserved = s
+	if q.group > 1 {
+		t.listSuspects()
+	}
+	return true
+}
+
+func (t *tasks) listSuspects() {
+	for _, q := range t.apart {
+		t.listForMatch(q)
+	}
 }
 
 // unreserve gives the reserved slot back if the attempt that it was for did not start.
@@ -215,7 +219,7 @@ func (t *tasks) free(s slot) {
 	t.matcher.release(t.client, s)
 	t.listForMatch(t.queue(s.key.ordinary()))
 	for _, q := range t.apart {
-		if s.key.apart || q.ordinary() == s.key {
+		if s.key.group > 0 || q.ordinary() == s.key {
 			t.listForMatch(q)
 		}
 	}
@@ -292,10 +296,9 @@ func (t *tasks) listForMatch(q *taskQueue) {
 
 // slotMayBeFree lists a queue after the matcher said that a slot may be free for it. If nothing waits in the queue any
 // more, the slot goes to other partitions.
-func (t *tasks) slotMayBeFree(key queueKey) {
-	q := t.queue(key)
+func (t *tasks) slotMayBeFree(q *taskQueue) {
 	if q.waiting.Len() == 0 {
-		t.matcher.leave(t.client, key)
+		t.matcher.leave(t.client, q.queueKey)
 	}
 	t.listForMatch(q)
 }
@@ -321,7 +324,7 @@ func (t *tasks) listAll() {
 	}
 	keys := slices.SortedFunc(maps.Keys(t.queues), func(a, b queueKey) int {
 		return cmp.Or(
-			cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.rank(), b.rank()),
+			cmp.Compare(a.queue, b.queue), cmp.Compare(a.taskType, b.taskType), cmp.Compare(a.group, b.group),
 		)
 	})
 	for _, k := range keys {
@@ -331,7 +334,7 @@ func (t *tasks) listAll() {
 
 // offer starts an attempt at once if a slot is free and no other attempt waits before it. Otherwise the attempt waits.
 func (p *Partition) offer(r *run, e core.Offer) {
-	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Suspect})
+	q := p.tasks.queue(queueKey{e.Queue, e.Type, e.Group})
 	ready := p.hasFunction(r, e.Step)
 	bounds := p.bounds(r, e.Step)
 	if ready && bounds == nil && q.waiting.Len() == 0 && p.tasks.reserve(q) {
@@ -401,8 +404,13 @@ func (p *Partition) startNext(q *taskQueue) {
 func (p *Partition) Match(queue, taskType string, now core.Time) {
 	p.at(now)
 	if taskType != admissionTask {
-		p.tasks.slotMayBeFree(queueKey{queue, taskType, false})
-		p.tasks.slotMayBeFree(queueKey{queue, taskType, true})
+		key := queueKey{queue: queue, taskType: taskType}
+		p.tasks.slotMayBeFree(p.tasks.queue(key))
+		for _, q := range p.tasks.apart {
+			if q.ordinary() == key {
+				p.tasks.slotMayBeFree(q)
+			}
+		}
 	}
 	p.settle()
 }

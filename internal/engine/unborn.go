@@ -84,9 +84,13 @@ func (p *Partition) beginChildren() {
 		if !ok {
 			return
 		}
-		p.beginChild(id, start)
+		p.beginUnborn(id, start)
 		p.settle()
 	}
+}
+
+func (p *Partition) beginUnborn(id core.RunID, start *core.ChildStart) {
+	p.unreadable(p.beginChild(id, start), "a child run cannot begin", "run", id.String())
 }
 
 // expect notes the starts of an entry in the journal's last batch.
@@ -116,11 +120,11 @@ func (p *Partition) loseUnborn() {
 			continue
 		}
 		if s := &parent.state.Steps[l.step]; s.Child == l.child {
-			p.receive(l.parent, "", core.ChildEnded{
+			p.receive(&core.Message{To: l.parent, Content: core.ChildEnded{
 				Step: l.step, Attempt: s.Attempt, Child: l.child, Failure: &policy.Failure{
 					Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the engine was gone before it began",
 				},
-			})
+			}})
 			p.settle()
 		}
 	}

@@ -23,11 +23,26 @@ type Loaded struct {
 	Err     error // why it can never be read; nil: it was read
 }
 
+const (
+	// longestHorizon bounds how far ahead windows are read while the storage is slow.
+	longestHorizon = time.Minute
+	// firstRetry is the delay before a window is read again that could not be read. It doubles each time, up to
+	// lastRetry.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = time.Second
+)
+
+// horizon returns how long before their wake time runs are loaded at most. They are loaded earlier if the last window
+// took long to read, so that the next one takes less than half of that time.
+func (s *residents) horizon(least time.Duration) time.Duration {
+	return max(least, min(4*s.windowTook, longestHorizon))
+}
+
 // windowDue returns when the next window must be read; zero: not before something changes. If no run is known to
 // wake soon, nothing is read for a long time.
 //
 // The first window is read at once. It also finds the runs that were active when an earlier owner stopped.
-func (s *residents) windowDue(now core.Time, horizon time.Duration) core.Time {
+func (s *residents) windowDue(now core.Time, least time.Duration) core.Time {
 	switch {
 	case s.readingWindow:
 		return 0
@@ -36,14 +51,14 @@ func (s *residents) windowDue(now core.Time, horizon time.Duration) core.Time {
 	case s.nextWake == 0:
 		return 0
 	default:
-		return max(s.window.Before, s.nextWake).Add(-horizon / 2)
+		return max(s.window.Before, s.nextWake).Add(-s.horizon(least) / 2)
 	}
 }
 
-// beginWindow notes that a reader begins with the next window, which ends at before.
-func (s *residents) beginWindow(before core.Time) Window {
-	s.readingWindow, s.evicted, s.nextWake = true, make(map[core.RunID]struct{}), 0
-	s.window = Window{From: max(s.window.Before, 1), Before: before, gen: s.window.gen}
+// beginWindow notes that a reader begins with the next window.
+func (s *residents) beginWindow(now core.Time, least time.Duration) Window {
+	s.readingWindow, s.evicted, s.nextWake, s.windowBegan = true, make(map[core.RunID]struct{}), 0, now
+	s.window = Window{From: max(s.window.Before, 1), Before: now.Add(s.horizon(least)), gen: s.window.gen}
 	return s.window
 }
 
@@ -59,14 +74,17 @@ func (s *residents) changedMeanwhile(id core.RunID) bool {
 }
 
 // endWindow notes that the reader is done. far is the first wake time after the window, zero if there is none.
-func (s *residents) endWindow(far core.Time) {
+func (s *residents) endWindow(far, now core.Time) {
 	s.readingWindow, s.evicted = false, nil
 	s.nextWake = earliest(s.nextWake, far)
+	s.windowTook, s.windowRetry = now.Sub(s.windowBegan), 0
 }
 
-// retryWindow makes a window that could not be read be read again, at soon.
-func (s *residents) retryWindow(w Window, soon core.Time) {
-	s.window.Before, s.nextWake = max(w.From, 1), soon
+// retryWindow makes a window that could not be read be read again soon.
+func (s *residents) retryWindow(w Window, now core.Time, least time.Duration) {
+	s.readingWindow, s.evicted = false, nil
+	s.windowRetry = min(max(2*s.windowRetry, firstRetry), lastRetry)
+	s.window.Before, s.nextWake = max(w.From, 1), now.Add(s.windowRetry+s.horizon(least)/2)
 }
 
 // Window returns the next window if it must be read now. The caller then calls Loaded for the runs of the window,
@@ -76,7 +94,7 @@ func (p *Partition) Window(now core.Time) (Window, bool) {
 	if due := p.residents.windowDue(p.now, p.cfg.Horizon); due == 0 || due > p.now {
 		return Window{}, false
 	}
-	return p.residents.beginWindow(p.now.Add(p.cfg.Horizon)), true
+	return p.residents.beginWindow(p.now, p.cfg.Horizon), true
 }
 
 // Loaded takes runs that were read. A run that is in memory, or was there since the reader began, is left as it is,
@@ -121,12 +139,12 @@ func (p *Partition) WindowDone(w Window, far core.Time, err error) {
 	if !p.residents.isReading(w) {
 		return
 	}
-	p.residents.endWindow(far)
 	if err != nil {
 		p.cfg.Log.Error("runs that come due cannot be read; they are read again soon", "error", err)
-		p.residents.retryWindow(w, p.now.Add(p.cfg.Horizon))
+		p.residents.retryWindow(w, p.now, p.cfg.Horizon)
 		return
 	}
+	p.residents.endWindow(far, p.now)
 	p.residents.activeRead = true
 	p.finishLoad()
 	p.settle()

@@ -44,7 +44,7 @@ var drivers = []string{
 // mayLinkDriver are the rooms that choose a journal or are one.
 var mayLinkDriver = []string{
 	"internal/journal/sqlite", "internal/journal/postgres", "journal/sqlite", "journal/postgres", "cmd/pawl",
-	"internal/bench", "internal/conformance", "internal/pgtest", "examples",
+	"internal/bench", "internal/conformance", "internal/disktest", "internal/pgtest", "examples",
 }
 
 // adapters never import each other: what two of them share lives in a package beside them.

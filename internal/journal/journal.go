@@ -117,8 +117,9 @@ type Span struct {
 	Through   uint64 // the view has every batch up to here
 }
 
-// Message is what a partition sends to another one. It is stored in the same commit as its cause, and deleted in the
-// same commit as its effect. So it is taken exactly once, even if sender or receiver crashes.
+// Message is what a partition sends to another one, or keeps for one of its own runs. It is stored in the same commit
+// as its cause, and deleted in the same commit as its effect. So it is taken exactly once, even if sender or receiver
+// crashes.
 type Message struct {
 	From, To int
 	Seq      uint64 // MessageSeq; it grows with each message of the sender
@@ -150,7 +151,8 @@ type Batch struct {
 	Encoded     []byte       // the encoded entries, one after the other (core.AppendEntry); if set, Entries is nil
 	Definitions []Definition // first used by this batch; a definition that is stored already does not change
 	View        *View        // nil: none
-	// Out has messages to other partitions. From here on they are in those inboxes. From is the batch's partition.
+	// Out has messages to other partitions, and to the partition itself. From here on they are in those inboxes. From
+	// is the batch's partition.
 	Out   []Message
 	Taken []Taken // messages of the inbox that the batch has taken; they are deleted
 	Feeds []Feed  // new positions of feeds

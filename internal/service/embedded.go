@@ -84,16 +84,19 @@ func (s *Embedded) Operate(ctx context.Context, name string, op api.Operation) e
 		return err
 	}
 	if op.Step != "" {
+		known := false
 		err := s.with(ctx, name, id, func(f *followed) error {
-			step, ok := f.trail.Run.Lookup(op.Step)
-			if !ok {
-				return noSuchStep(id, op.Step)
+			var step *core.Step
+			if step, known = f.trail.Run.Lookup(op.Step); known {
+				in.Step = step.ID
 			}
-			in.Step = step.ID
 			return nil
 		})
 		if err != nil {
 			return err
+		}
+		if !known {
+			return noSuchStep(id, op.Step)
 		}
 	}
 	return refused(s.engine.Operate(ctx, id, in))
@@ -104,6 +107,7 @@ func (s *Embedded) Stats(context.Context) (api.Stats, error) {
 	st := s.engine.Stats()
 	return api.Stats{
 		Loaded: st.Loaded, Queued: st.Queued, Live: st.Live, Seq: st.Seq, Behind: st.Behind, Stalled: st.Stalled,
+		Late: api.Duration(st.Late),
 	}, nil
 }
 

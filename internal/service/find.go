@@ -26,10 +26,7 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 		return r.last(ctx)
 	}
 	if name == "" {
-		return core.RunID{}, &api.Error{
-			Code:    api.CodeInvalid,
-			Message: "the name of the run is empty: write its id, the beginning of one, its workflow id, or @last",
-		}
+		return core.RunID{}, api.NoName()
 	}
 	if id, err := core.ParseRunID(name); err == nil {
 		return r.orNamed(ctx, id, name)

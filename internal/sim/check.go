@@ -78,6 +78,10 @@ func (ch *checker) check(n *node) {
 		return
 	}
 	now := ch.u.clock()
+	if again := n.late.again; again != 0 && now > again {
+		ch.u.violate(NoHang, ch.anyOpen(), "runs that come due could not be read; at %s they must be read again",
+			offset(again))
+	}
 	for _, a := range ch.order {
 		if ch.u.partitionOf(a.id) != n.home {
 			continue
@@ -88,12 +92,16 @@ func (ch *checker) check(n *node) {
 			}
 			continue
 		}
-		if a.model.closed {
+		if a.model.closed || n.late.waits() && !n.loaded(a.id) {
 			continue
 		}
 		if at := a.model.nextDue(); at != 0 && at <= now {
 			ch.u.violate(DueOrder, a.id, "something was due at %s, now it is %s, and nothing has happened",
 				offset(at), offset(now))
+		}
+		if at := a.model.warningDue(); at != 0 && at <= now {
+			ch.u.violate(DueOrder, a.id, "a warning was due at %s, now it is %s, and it was not given", offset(at),
+				offset(now))
 		}
 		ch.checkNotHanging(n, a)
 	}
@@ -237,8 +245,10 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		}
 		switch {
 		case s.closed:
-		case s.kind == core.KindTask && s.ready && s.losses.row >= 2 && n.workers.otherSuspect(tok):
+		case s.kind == core.KindTask && s.ready && ch.waitsForGroup(n, tok, groupAfter(s.losses.row)):
 		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
+		case s.held.Reason != core.HeldNone && s.spec.Type == body.TypeLocal && ch.bodyInTransit(n, a):
+			// Its turn comes when its function is there, however long ago what held it back has let go.
 		case s.held.Reason != core.HeldNone:
 			slots := ch.u.profile.slots[s.spec.Type]
 			if (slots < 0 || n.workers.busy[s.spec.Type] < slots) && !ch.freed(n, s) {

@@ -53,7 +53,7 @@ type account struct {
 	model   runModel
 	body    *bodyModel // nil: a flow decides
 
-	children map[core.StepID]core.RunID // the child run of each step's last attempt; only with several partitions
+	children map[core.StepID]core.RunID // the child run of each step's last attempt
 
 	compared    *core.Run // the engine's run when it was last compared, and its Seq then
 	comparedSeq int
@@ -129,9 +129,7 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 	}
 	ch.checkTimerOrder(ch.appending, a, due)
 	ch.noteMarks(a, e)
-	if len(ch.u.partitions) > 1 {
-		ch.batchEntries = append(ch.batchEntries, batchEntry{a, e})
-	}
+	ch.batchEntries = append(ch.batchEntries, batchEntry{a, e})
 }
 
 // openAccount makes the account of a run that was created.

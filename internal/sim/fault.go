@@ -41,6 +41,7 @@ func (u *universe) jump() {
 	if u.chance(0.5) {
 		by = -by
 	}
+	u.shown = u.latest()
 	u.clockError += by
 	u.tracef("clocks jump by %s", by)
 	for _, s := range u.partitions {

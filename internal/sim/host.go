@@ -273,6 +273,7 @@ func (h engineCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, don
 		}
 		if !n.dead {
 			done(c.Err)
+			n.u.talkers.tell(run)
 		}
 	}}
 	if closes(inputs) {

@@ -107,8 +107,10 @@ func (n *node) serviceOf(s *stepModel) *serviceModel {
 	return n.services[name]
 }
 
-// ahead notes that the process knows how attempts ended which the journal says later: the append was refused.
+// ahead notes that an append was refused. The process knows how attempts ended which the journal says later, and counts
+// starts which the journal never says.
 func (n *node) ahead() {
+	n.refused = n.u.latest()
 	for _, m := range n.services {
 		m.unknown = true
 	}
@@ -286,6 +288,9 @@ func (ch *checker) freed(n *node, s *stepModel) bool {
 		}
 	}
 	longest := max(m.limits.Rate.Per, m.limits.KeyRate.Per, m.limits.Retries.Per)
+	if n.refused != 0 && n.refused.Add(longest) > now {
+		return true // what a refused append said had started counts until its windows have passed
+	}
 	for _, start := range m.starts {
 		if max(start.at, start.told).Add(longest) > now {
 			return true

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -83,8 +84,11 @@ func (ch *checker) noteSent(batch *journal.Batch) []sentMessage {
 	var out []sentMessage
 	for _, raw := range batch.Out {
 		m, err := core.ReadMessage(raw.Encoded)
-		if err != nil || raw.To == batch.Partition || raw.To != int(m.PartitionKey())%len(ch.u.partitions) {
+		if err != nil || raw.To != int(m.PartitionKey())%len(ch.u.partitions) {
 			ch.u.violate(Delivered, m.To, "a message to partition %d is %+v: %v", raw.To, m, err)
+		}
+		if a := ch.receiver(&m); raw.To == batch.Partition && (a == nil || !ch.u.bug.panicked[a.id]) {
+			ch.u.violate(Delivered, m.To, "a message is kept for a run that was never set aside: %+v", m)
 		}
 		d := ch.route(batch.Partition, raw.To)
 		if n := len(d.all); n > 0 && d.all[n-1].raw.Seq >= raw.Seq {
@@ -99,6 +103,25 @@ func (ch *checker) noteSent(batch *journal.Batch) []sentMessage {
 		ch.u.tracef("partition %d sends %d: %s%s %s", raw.From, raw.To, short(m.To), m.Name, contentText(m.Content))
 	}
 	return out
+}
+
+// receiver returns the run that a message is for, as far as the journal tells; nil: it is not there.
+func (ch *checker) receiver(m *core.Message) *account {
+	if m.To == (core.RunID{}) {
+		return ch.openNames[m.Name]
+	}
+	if a := ch.openEnd(m.To); a != nil {
+		return a
+	}
+	return ch.accounts[m.To]
+}
+
+// keeps reports whether a batch keeps a message, because the run that it is for is set aside.
+func keeps(l *sentMessage, out []sentMessage) bool {
+	return slices.ContainsFunc(out, func(o sentMessage) bool {
+		return o.raw.From == o.raw.To && o.To == l.To && o.Name == l.Name &&
+			reflect.TypeOf(o.Content) == reflect.TypeOf(l.Content)
+	})
 }
 
 // takenMessages returns messages in order that a partition has taken already: a storage may return them again.
@@ -125,7 +148,10 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 	for _, way := range []struct {
 		route
 		to core.RunID
-	}{{route{here, there}, child}, {route{there, here}, parent}} {
+	}{
+		{route{here, there}, child}, {route{there, here}, parent},
+		{route{here, here}, parent}, {route{there, there}, child},
+	} {
 		if d := ch.routes[way.route]; d != nil {
 			for _, l := range d.all[d.taken:] {
 				if l.To == way.to {
@@ -137,13 +163,14 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 	return false
 }
 
-// deadlineInTransit reports whether a message that moves a run's deadline is on its way to it.
-func (ch *checker) deadlineInTransit(run core.RunID) bool {
+// boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run that
+// is told to end is not told of its parent's deadlines any more.
+func (ch *checker) boundInTransit(run core.RunID) bool {
 	to := ch.u.partitionOf(run).number
 	for from := range ch.u.partitions {
 		d := ch.routes[route{from, to}]
-		moves := func(l sentMessage) bool { return l.movesDeadline(run) }
-		if d != nil && slices.ContainsFunc(d.all[d.taken:], moves) {
+		bounds := func(l sentMessage) bool { return l.movesDeadline(run) || l.ends(run) }
+		if d != nil && slices.ContainsFunc(d.all[d.taken:], bounds) {
 			return true
 		}
 	}
@@ -156,8 +183,17 @@ func (l *sentMessage) movesDeadline(run core.RunID) bool {
 	return ok && l.To == run
 }
 
+// ends reports whether the message tells the run to end.
+func (l *sentMessage) ends(run core.RunID) bool {
+	_, ok := l.Content.(core.ChildStop)
+	return ok && l.To == run
+}
+
 // checkEffect checks that a message had its effect in the batch that takes it, or before.
 func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
+	if keeps(l, out) {
+		return
+	}
 	answered := func(to core.RunID) bool {
 		return slices.ContainsFunc(out, func(l sentMessage) bool { return l.To == to })
 	}
@@ -180,10 +216,12 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	case core.ChildStop:
 		a := ch.openEnd(l.To)
 		switch {
-		case ch.accounts[l.To] == nil:
+		case ch.accounts[l.To] == nil && ch.u.bug.panicked[l.To]: // at its start, of which nothing was saved
+		case ch.accounts[l.To] == nil && !ch.refusedChild(l):
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
 		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
+		case a.state.Parent.Close == core.ChildAbandon && ch.toldOfAbandon(a):
 		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):
 			ch.u.violate(Delivered, a.id, "the request to stop the run was taken, and the run goes on")
 		}
@@ -204,6 +242,13 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	}
 }
 
+// toldOfAbandon reports whether a parent in the same partition knows that its child run goes on alone.
+func (ch *checker) toldOfAbandon(child *account) bool {
+	parent := child.state.Parent
+	s := ch.childStep(parent.Run, parent.Step, parent.Attempt)
+	return ch.u.partitionOf(parent.Run) == ch.u.partitionOf(child.id) && (s == nil || !s.stopping)
+}
+
 // reopenedInBatch reports whether the batch being checked opens a closed run again.
 func (ch *checker) reopenedInBatch(a *account) bool {
 	return slices.ContainsFunc(ch.batchEntries, func(f batchEntry) bool {
@@ -214,10 +259,19 @@ func (ch *checker) reopenedInBatch(a *account) bool {
 	})
 }
 
-// childStep returns the step that a message is about; nil: the step is in another attempt, or the run was set aside.
+// refusedChild reports whether the child run that a message is for was not made, as the sender of the message is told.
+func (ch *checker) refusedChild(l *sentMessage) bool {
+	back := ch.routes[route{l.raw.To, l.raw.From}]
+	return back != nil && slices.ContainsFunc(back.all, func(b sentMessage) bool {
+		end, ok := b.Content.(core.ChildEnded)
+		return ok && end.Child == l.To && end.Failure != nil
+	})
+}
+
+// childStep returns the step that a message is about; nil: the step is in another attempt.
 func (ch *checker) childStep(run core.RunID, step core.StepID, attempt int) *stepModel {
 	a := ch.accounts[run]
-	if a == nil || int(step) >= len(a.model.steps) || ch.u.bug.panicked[run] {
+	if a == nil || int(step) >= len(a.model.steps) {
 		return nil
 	}
 	if s := &a.model.steps[step]; s.attempt == attempt {
@@ -252,7 +306,12 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 			if rec.Stopping && !sends(child, stops) {
 				ch.u.violate(Delivered, f.a.id, "the child run %s must stop, and no message stops it", child)
 			}
+			if a := ch.accounts[child]; rec.Stopping && a != nil && a.state.Parent.Close != core.ChildAbandon &&
+				ch.u.partitionOf(child) == here {
+				ch.checkEffect(&sentMessage{Message: core.Message{To: child, Content: core.ChildStop{}}}, out)
+			}
 		case core.RunEnded:
+			ch.checkNotified(f.a, rec, out)
 			ends := func(c core.Content) bool { end, ok := c.(core.ChildEnded); return ok && end.Child == f.a.id }
 			if rec.Next == (core.RunID{}) && !sends(f.a.state.Parent.Run, ends) {
 				ch.u.violate(Delivered, f.a.id, "the run has ended, and no message tells its parent")
@@ -262,11 +321,28 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 	}
 }
 
+// checkNotified checks that the run which waits for the end of a chain is told, or will be.
+func (ch *checker) checkNotified(a *account, rec core.RunEnded, out []sentMessage) {
+	if a.state.Notify == "" || a.state.Parent.Run != (core.RunID{}) || rec.Next != (core.RunID{}) {
+		return
+	}
+	l := &sentMessage{Message: core.Message{Name: a.state.Notify, Content: core.SignalReceived{
+		Name: core.SignalEnded(a.state.WorkflowID), ID: a.model.chain.String(),
+	}}}
+	if ch.u.partitions[int(l.PartitionKey())%len(ch.u.partitions)] == ch.u.partitionOf(a.id) {
+		ch.checkEffect(l, out)
+		return
+	}
+	if !slices.ContainsFunc(out, func(o sentMessage) bool { return o.Name == l.Name }) {
+		ch.u.violate(Delivered, a.id, "the chain has ended, and no message tells %s", a.state.Notify)
+	}
+}
+
 // takesEvents reports whether a run has taken events since before this batch. A run that closes takes none, though the
 // next run of its chain may begin in the same batch.
 func (ch *checker) takesEvents(a *account) bool {
 	fresh := a.seqs[0] == ch.u.partitionOf(a.id).lastBatch
-	return !fresh && !a.model.closed && !a.model.closing && !ch.u.bug.panicked[a.id]
+	return !fresh && !a.model.closed && !a.model.closing
 }
 
 // knowsEvent reports whether a run's chain has kept or taken an event.

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -20,6 +22,7 @@ type runModel struct {
 	startAt            core.Time
 	execution, limit   core.Time // the stored deadlines
 	limitAfter         bool
+	warnings           warnings
 	q                  queueModel
 	steps              []stepModel
 	last               core.Time
@@ -71,6 +74,7 @@ type stepModel struct {
 	attempts             []attemptModel
 	endedNow, resetNow   bool // in the current entry
 	losses               losses
+	delay                time.Duration // before the last retry
 	held                 core.Held
 }
 
@@ -161,7 +165,10 @@ func (m *runModel) apply(rec core.Record) {
 	case core.Operated:
 		m.operated, m.op = true, rec.Op
 	case core.StepWarned:
-		m.notByTimer = true // the model does not know when a warning is due
+		m.notByTimer = true // warnings are in no order with other timers
+		if rec.Step == core.NoStep {
+			m.warn(rec.Limit)
+		}
 	case core.RunHooks:
 	default:
 		m.applyStep(rec)
@@ -191,6 +198,7 @@ func (m *runModel) create(rec core.RunCreated) {
 	}
 	m.created, m.pending, m.startAt = true, rec.StartAt != 0, rec.StartAt
 	m.execution, m.limit, m.limitAfter = rec.Execution.At, rec.Deadline.At, rec.Deadline.After > 0
+	m.warnings.create(m, rec)
 	m.notByTimer = true
 	m.joinChain(rec.Chain)
 	m.createLabels(rec)
@@ -209,7 +217,7 @@ func (m *runModel) create(rec core.RunCreated) {
 		return
 	}
 	bound := policy.Earliest(parent.model.execution, parent.model.limit)
-	late := m.ch.deadlineInTransit(m.a.id)
+	late := m.ch.boundInTransit(m.a.id)
 	if bound != 0 && !parent.model.closed && (m.execution == 0 || m.execution > bound) && !late {
 		m.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
 			offset(m.execution), offset(bound))
@@ -244,6 +252,9 @@ func (m *runModel) reopen(rec core.RunReopened) {
 	m.reopenInQueue(rec)
 	m.stopping, m.until = false, 0
 	m.closed, m.closing, m.cancelled, m.reopened, m.next = false, false, false, true, core.RunID{}
+	m.warnings.execution.lead = rec.Execution.Lead
+	m.warnings.execution.moved(m.execution, rec.Execution.At, m.at)
+	m.warnings.limit.moved(m.limit, rec.Deadline.At, m.at)
 	m.execution, m.limit = rec.Execution.At, rec.Deadline.At
 	if name := m.a.state.WorkflowID; name != "" {
 		if other := m.ch.openNames[name]; other != m.a && !other.model.closed {
@@ -281,8 +292,10 @@ func (m *runModel) move(rec core.DeadlineMoved) {
 	m.checkOperation(core.OpExtend, "a deadline moves", core.OpSetPolicy)
 	if rec.Step == core.NoStep {
 		if rec.Limit == policy.LimitExecution {
+			m.warnings.execution.moved(m.execution, rec.At, m.at)
 			m.execution = rec.At
 		} else {
+			m.warnings.limit.moved(m.limit, rec.At, m.at)
 			m.limit = rec.At
 		}
 		return
@@ -308,6 +321,9 @@ func (m *runModel) checkState() {
 		}
 		if !s.closed && s.backingOff && s.next == 0 {
 			m.fail(NoHang, "step %s backs off, and has no instant for its next attempt", m.name(i))
+		}
+		if !s.closed && s.group != core.NoStep && m.steps[s.group].closed {
+			m.fail(NoHang, "step %s is open, and its group %s has ended", m.name(i), m.name(int(s.group)))
 		}
 		if i < len(m.a.state.Steps) {
 			m.compare(i, s, &m.a.state.Steps[i])

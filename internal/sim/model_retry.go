@@ -31,8 +31,9 @@ func (m *bodyModel) noteStopped(a *account, e core.Entry) {
 			}
 			byRun := rec.Phase == core.StepTimedOut && (limit == policy.LimitExecution || limit == policy.LimitRun)
 			// A body that may still compensate has steps that end in their own way.
+			reported := rec.Failure != nil && rec.Failure.Message == simulatedFailure
 			own := !byRun && rec.Reason != policy.ReasonCancelled &&
-				(limit != policy.LimitNone || rec.Phase == core.StepFailed)
+				(limit != policy.LimitNone || rec.Phase == core.StepFailed || reported)
 			if byRun || ending && !byHand && !own {
 				m.stopped[rec.Step] = endedBadly(rec.Phase)
 			}

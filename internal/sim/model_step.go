@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -24,7 +26,7 @@ func (m *runModel) applyStep(rec core.Record) {
 		s.held = rec.Held
 	case core.AttemptStarted:
 		m.steps[rec.Step].held = core.Held{}
-		m.steps[rec.Step].losses.apart = m.steps[rec.Step].losses.row >= 2
+		m.steps[rec.Step].losses.group = groupAfter(m.steps[rec.Step].losses.row)
 		m.start(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
@@ -245,6 +247,7 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 	if !rec.Retry {
 		return
 	}
+	m.checkDelay(s, i, rec)
 	s.backingOff, s.next = true, rec.NextAt
 	if rec.NextAt < m.at {
 		m.fail(DueOrder, "the next attempt of step %s is at %s, in the past", m.name(i), offset(rec.NextAt))
@@ -257,6 +260,22 @@ func (m *runModel) endAttempt(s *stepModel, i int, rec core.AttemptEnded) {
 		m.fail(NotAfter, "the next attempt of step %s is at %s, but its deadline is %s",
 			m.name(i), offset(rec.NextAt), offset(d))
 	}
+}
+
+// checkDelay checks the delay before a retry: the policy's, with the jitter of this attempt of this step, so that a
+// preview shows the same one; or what the worker asked for. Delays after losses are checked with the losses.
+func (m *runModel) checkDelay(s *stepModel, i int, rec core.AttemptEnded) {
+	if rec.Failure.Kind != policy.KindLost {
+		want := s.policy.Retry.Delay(s.counted, s.delay, policy.Random(m.a.id, m.name(i), s.attempt))
+		if asked := rec.Failure.RetryAfter; asked != nil {
+			want = max(*asked, 0).Truncate(time.Millisecond)
+		}
+		if got := rec.NextAt.Sub(m.at); got != want {
+			m.fail(Recorded, "step %s is tried again after %s, not %s; it is attempt %d, of which %d count",
+				m.name(i), got, want, s.attempt, s.counted)
+		}
+	}
+	s.delay = rec.NextAt.Sub(m.at).Truncate(time.Millisecond)
 }
 
 func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
@@ -302,8 +321,8 @@ func (m *runModel) reset(s *stepModel, i int, rec core.StepReset) {
 		s.next = rec.NextAt
 	}
 	if rec.Budget {
-		s.counted, s.allowed = 0, 0
-		s.losses.row, s.losses.counts, s.losses.others = 0, 0, 0
+		s.counted, s.allowed, s.delay = 0, 0, 0
+		s.losses.row, s.losses.counts, s.losses.others, s.losses.since = 0, 0, 0, 0
 	}
 	if s.ready {
 		s.readyAt = m.at

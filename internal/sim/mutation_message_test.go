@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -60,6 +61,13 @@ func TestChecksFindMistakesInMessages(t *testing.T) {
 			b.Out = nil
 			return true
 		}), []Invariant{Delivered}},
+		{"a message for a run that is set aside is not kept", changeBatches(func(b *journal.Batch) bool {
+			b.Out = slices.DeleteFunc(b.Out, func(m journal.Message) bool { return m.To == b.Partition })
+			return true
+		}), []Invariant{Delivered, NoHang}},
+		{"a message that was kept is dropped", changeInbox(func(in []journal.Message) []journal.Message {
+			return slices.DeleteFunc(in, func(m journal.Message) bool { return m.From == m.To })
+		}), []Invariant{Delivered, NoHang, Liveness}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

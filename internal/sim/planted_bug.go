@@ -29,8 +29,7 @@ func (b *plantedBug) addTo(def *core.Definition) *core.Definition {
 	return &mine
 }
 
-// panicking is a decider that panics now and then. It does not panic in a child run: what the parent asks meanwhile,
-// for example to stop, does not reach a run that is set aside.
+// panicking is a decider that panics now and then.
 type panicking struct {
 	core.Decider
 	bug *plantedBug
@@ -38,7 +37,7 @@ type panicking struct {
 
 func (p *panicking) Decide(r *core.Run, closed []core.StepID, now core.Time) []core.Command {
 	b := p.bug
-	if !b.u.noFaults && len(r.Steps) > 0 && r.Parent.Run == (core.RunID{}) && b.chance(0.3) {
+	if !b.u.noFaults && len(r.Steps) > 0 && b.chance(0.3) {
 		b.panicked[r.ID] = true
 		b.panics++
 		b.u.tracef("the decider of run %s panics", short(r.ID))

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -63,10 +64,17 @@ type losses struct {
 	row    int    // in a row
 	counts int    // those of them that count
 	others int    // those of them that the poisonous step has not caused
-	apart  bool   // the step was a suspect when its last attempt started
+	since  int    // since the step made progress
+	group  int    // how many suspects could run at once when its last attempt started; 0: the step was none
 	found  string // the heartbeat details that the attempt began with
 	last   string // the last ones
 }
+
+// groupAfter returns how many suspects may run at once that have lost so many attempts in a row; 0: they are none.
+func groupAfter(row int) int { return []int{0, 0, 16, 4, 1}[min(row, 4)] }
+
+// mostLosses is how many attempts in a row a step may lose without progress: two, one in each group, and five alone.
+const mostLosses = 2 + 1 + 1 + 5
 
 // countLoss takes the end of an attempt.
 func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
@@ -76,16 +84,17 @@ func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
 	}
 	switch {
 	case f == nil || f.Kind != policy.KindLost:
-		l.row, l.counts, l.others = 0, 0, 0
+		l.row, l.counts, l.others, l.since = 0, 0, 0, 0
 	case f.Type == core.TypeNotBegun || f.Type == core.TypeWorkerClosed:
 	default:
-		if l.row >= 2 {
+		if groupAfter(l.row) == 1 {
 			l.counts++
 		}
-		if l.last != l.found {
-			l.counts = 0 // it made progress
-		}
 		l.row++
+		l.since++
+		if l.last != l.found {
+			l.counts, l.since = 0, 0 // it made progress
+		}
 		if f.Type != "lost" || !m.ch.appending.home.poisoned {
 			l.others++
 		}
@@ -97,8 +106,11 @@ func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
 		return
 	}
 	pause := time.Duration(0)
-	if l.row >= 2 {
+	if groupAfter(l.row) > 0 {
 		pause = min(time.Second<<l.counts, 5*time.Minute)
+	}
+	if l.since >= mostLosses {
+		m.fail(Counted, "step %s is tried again after %d losses in a row without progress", m.name(i), l.since)
 	}
 	if l.counts >= 5 || rec.NextAt != m.at.Add(pause) {
 		m.fail(Counted, "step %s is tried again at %s after %d losses in a row, of which %d count",
@@ -122,26 +134,52 @@ func (m *runModel) checkStopped(s *stepModel, i int) {
 	}
 }
 
-// suspected reports whether the step of an attempt was a suspect when that started. It may have ended since.
-func (ch *checker) suspected(tok core.Token) bool {
+// groupOf returns how many suspects could run at once when an attempt started; 0: its step was none. It may have ended
+// since.
+func (ch *checker) groupOf(tok core.Token) int {
 	a := ch.accounts[tok.Run]
-	return a != nil && int(tok.Step) < len(a.model.steps) && a.model.steps[tok.Step].losses.apart
-}
-
-// checkAlone checks that no other suspect is in the workers' hands.
-func (w *workers) checkAlone(t core.Task) {
-	if w.otherSuspect(t.Token) {
-		w.n.u.violate(Slots, t.Token.Run, "attempt %s of a suspect begins beside one of another suspect",
-			tokenText(t.Token))
+	if a == nil || int(tok.Step) >= len(a.model.steps) {
+		return 0
 	}
+	return a.model.steps[tok.Step].losses.group
 }
 
-// otherSuspect reports whether an attempt of another suspect is in the workers' hands.
-func (w *workers) otherSuspect(than core.Token) bool {
-	for tok, wt := range w.tasks {
-		if wt.suspect && tok != than {
-			return true
+// checkGroup checks which other suspects are in the workers' hands when an attempt of a suspect begins.
+func (w *workers) checkGroup(t core.Task, group int) {
+	others := w.otherSuspects(t.Token)
+	for _, other := range others {
+		if other != group {
+			w.n.u.violate(Slots, t.Token.Run, "attempt %s of a suspect begins in a group of at most %d, beside one "+
+				"of a group of %d", tokenText(t.Token), group, other)
 		}
 	}
-	return false
+	if len(others) >= group {
+		w.n.u.violate(Slots, t.Token.Run, "attempt %s of a suspect begins beside %d others, in a group of at most %d",
+			tokenText(t.Token), len(others), group)
+	}
+}
+
+// otherSuspects returns the sizes of the groups of all other suspects in the workers' hands.
+func (w *workers) otherSuspects(than core.Token) (groups []int) {
+	for tok, wt := range w.tasks {
+		if wt.group > 0 && tok != than {
+			groups = append(groups, wt.group)
+		}
+	}
+	return groups
+}
+
+// waitsForGroup reports whether other suspects keep one from running: there are too many, or those of another group run
+// or wait.
+func (ch *checker) waitsForGroup(n *node, tok core.Token, group int) bool {
+	others := n.workers.otherSuspects(tok)
+	another := func(size int) bool { return size > 0 && size != group }
+	if len(others) == 0 || group == 0 {
+		return false
+	}
+	return len(others) >= group || slices.ContainsFunc(others, another) ||
+		slices.ContainsFunc(ch.order, func(a *account) bool {
+			return ch.u.partitionOf(a.id) == n.home && !a.model.closed && slices.ContainsFunc(a.model.steps,
+				func(s stepModel) bool { return s.ready && another(groupAfter(s.losses.row)) })
+		})
 }

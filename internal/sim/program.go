@@ -28,6 +28,8 @@ type program struct {
 	hook  *core.StepSpec
 	undo  []action      // detached: its compensation, after the rest has failed or the run was stopped
 	limit time.Duration // of the compensation; 0: a minute
+
+	services map[string]*policy.QueueLimits // that its steps use; nil: none
 }
 
 // action is one thing that a branch of a program does.
@@ -128,6 +130,7 @@ func programAt(n int) *workflow {
 		stops := newStopGenerator(n, c.count)
 		stops.amend(slot.program)
 		newTalkGenerator(n, stops.count).amend(slot.program)
+		useServices(slot.program, n)
 		slot.compiled = slot.program.definition()
 	})
 	return &slot.workflow
@@ -247,8 +250,8 @@ var _ core.Decider = (*program)(nil)
 func (p *program) definition() *core.Definition {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,
-		HandlesCancel: true,
-		Rules:         func() core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
+		HandlesCancel: true, Services: p.services,
+		Rules: func() core.RunRules { return core.RunRules{Retry: p.retry, Compensation: p.limit} },
 	}
 }
 
@@ -296,6 +299,9 @@ func writeActions(b *strings.Builder, actions []action, indent int) {
 		if act.kind <= doJoin {
 			spec := act.spec
 			fmt.Fprintf(b, " %s %s%s %s onFailure %d", spec.Kind, spec.Type, spec.Event, act.length, act.onFailure)
+			if spec.Share != nil {
+				fmt.Fprintf(b, " service %s key %q", spec.Share.Service, spec.Share.Key)
+			}
 		}
 		fmt.Fprintf(b, " nameFromResult %t detached %t cancelsLoser %t\n",
 			act.nameFromResult, act.detached, act.cancelsLoser)

@@ -138,6 +138,7 @@ func (m *runModel) leavePending(rec core.RunStarted) {
 	if rec.Deadline.At != want {
 		m.fail(FixedDeadline, "the start makes the run's deadline %s, not %s", offset(rec.Deadline.At), offset(want))
 	}
+	m.warnings.limit.moved(m.limit, rec.Deadline.At, m.at)
 	m.limit, m.pending = rec.Deadline.At, false
 }
 

@@ -332,6 +332,8 @@ type talkers struct {
 	count int
 	sent  map[string]string // the input of each update, by its name and id
 	told  map[string]string // the answer that a sender got
+
+	waiting []*sender // those that the process they talk to knows of
 }
 
 func newTalkers(u *universe) *talkers {
@@ -386,31 +388,59 @@ type sender struct {
 	until  core.Time // then he gives up
 	asked  *body.Asked
 	host   *host
+	over   bool // he has an answer, or gets none
 }
 
 // look looks at the run, as the engine's client does, and comes again if there is no answer yet.
 func (s *sender) look() {
 	u := s.u
-	n := u.partitionOf(s.run).node
-	if s.host != n.host {
-		s.asked = nil // the process is gone, and with it what it knew of the update
-	}
+	s.lookNow()
 	if u.now >= s.until {
 		s.leave()
-		return
+		s.over = true
 	}
-	if n.up() && n.frozen <= u.now && s.ended(n) {
-		s.leave()
-		return
+	if !s.over {
+		u.after(s.span(time.Millisecond, 10*time.Minute), "a sender looks for his answer", s.look)
 	}
-	u.after(s.span(time.Millisecond, 10*time.Minute), "a sender looks for his answer", s.look)
 }
 
+// lookNow looks at the run, if its process serves requests.
+func (s *sender) lookNow() {
+	n := s.u.partitionOf(s.run).node
+	if s.host != n.host {
+		s.forget() // the process is gone, and with it what it knew of the update
+	}
+	if !s.over && n.up() && s.ended(n) {
+		s.leave()
+		s.over = true
+	}
+}
+
+// tell has the senders of a run's updates look again whom the process tells to.
+func (t *talkers) tell(run core.RunID) {
+	for _, s := range t.waiting {
+		if s.run != run {
+			continue
+		}
+		select {
+		case <-s.asked.Again():
+			t.u.after(0, "a sender is told to look", s.lookNow)
+		default:
+		}
+	}
+}
+
+// leave tells the process that the sender does not wait for it any more.
 func (s *sender) leave() {
 	if s.asked != nil {
 		s.asked.Leave()
-		s.asked = nil
 	}
+	s.forget()
+}
+
+func (s *sender) forget() {
+	s.asked = nil
+	s.waiting = slices.DeleteFunc(s.waiting, func(other *sender) bool { return other == s })
 }
 
 // ended reports whether the sender has an answer, or gets none.
@@ -443,10 +473,15 @@ func (s *sender) ended(n *node) bool {
 	case a.state.Phase.Closed() && a.state.Next == (core.RunID{}):
 		return true
 	}
+	if known == nil && a.state.PausedAt != 0 {
+		s.leave() // a paused run takes no update: he asks again later
+		return false
+	}
 	if s.asked == nil {
 		s.asked, s.host = n.host.real.Ask(s.run, s.update), n.host
+		s.waiting = append(s.waiting, s)
 	}
-	if known == nil && a.state.PausedAt == 0 {
+	if known == nil {
 		s.asked.Offer()
 	}
 	return false

@@ -28,6 +28,7 @@ type universe struct {
 	agenda     agenda
 	now        core.Time     // true time
 	clockError time.Duration // clocks show this much more than the true time
+	shown      core.Time     // the latest that they showed before they last jumped
 	steps      int
 	end        core.Time // when clients and faults end
 	noFaults   bool      // the faults have ended: workers report, disks have room
@@ -39,6 +40,7 @@ type universe struct {
 	takingOver    bool            // a second owner is in its first Open
 	nodeCount     int
 	profile       profile
+	slowReads     *slowReads
 	diskFullUntil core.Time // until then appends fail with ErrFull
 	boundaries    int       // boundaries of commits passed so far
 
@@ -46,6 +48,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
@@ -97,7 +100,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.checker = newChecker(u)
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
-	u.poison = newPoison(u)
+	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
@@ -119,6 +122,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	}
 	u.clients.plan()
 	u.talkers.plan()
+	planGroupLimits(u)
 	if !opt.NoFaults {
 		u.planFaults()
 	}
@@ -167,6 +171,9 @@ const leaseTerm = 10 * time.Second
 
 // clock returns the time that nodes see.
 func (u *universe) clock() core.Time { return u.now.Add(u.clockError) }
+
+// latest returns the latest time that nodes have seen.
+func (u *universe) latest() core.Time { return max(u.clock(), u.shown) }
 
 // wrapStore makes the journal that nodes use.
 func (u *universe) wrapStore() {
@@ -290,7 +297,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		if !u.noFaults && u.chance(u.profile.uncertainAppends) {
 			return errDisk
 		}
-	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew:
+	case memory.OpTail, memory.OpHistory, memory.OpAcquire, memory.OpRenew, memory.OpInbox:
 		if op == memory.OpAcquire && u.takingOver {
 			return nil // the former owner would stay the owner, and its workers were ended
 		}
@@ -299,7 +306,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		}
 	default: // the others only read; after an error the node reads again
 	}
-	return nil
+	return u.slowReads.fault(op)
 }
 
 // errDisk does not tell whether the batch was stored.

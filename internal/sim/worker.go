@@ -30,7 +30,7 @@ type workerTask struct {
 	silent    bool         // it does not report its end by itself
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
 	search    *body.Search // for its function; nil: it needs none
-	suspect   bool         // its step was one when it was dispatched
+	group     int          // of a suspect: how many of its group could run at once; 0: its step was none
 }
 
 func newWorkers(n *node) *workers {
@@ -62,9 +62,9 @@ func (w *workers) Dispatch(t core.Task) {
 		u.violate(Slots, t.Token.Run, "attempt %s is one of %d for %d slots of type %q",
 			tokenText(t.Token), w.busy[t.Type], u.profile.slots[t.Type], t.Type)
 	}
-	wt := &workerTask{w: w, task: t, suspect: u.checker.suspected(t.Token)}
-	if wt.suspect {
-		w.checkAlone(t)
+	wt := &workerTask{w: w, task: t, group: u.checker.groupOf(t.Token)}
+	if wt.group > 0 {
+		w.checkGroup(t, wt.group)
 	}
 	w.tasks[t.Token], u.executing[at] = wt, wt
 	u.checker.together(w.n, t.Token)
@@ -190,9 +190,12 @@ func (wt *workerTask) giveBack() {
 	}})
 }
 
+// simulatedFailure is the message of the failures that attempts report.
+const simulatedFailure = "simulated"
+
 func (wt *workerTask) failure() *policy.Failure {
 	u := wt.w.n.u
-	f := &policy.Failure{Kind: policy.KindError, Message: "simulated"}
+	f := &policy.Failure{Kind: policy.KindError, Message: simulatedFailure}
 	switch u.IntN(10) {
 	case 0, 1:
 		f.Kind = policy.KindFailed

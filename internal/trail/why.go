@@ -95,7 +95,8 @@ func (t *Trail) lastActor(step string) string {
 // suspicion says of an open step that it may be what kills its workers, and what follows from that; "" if it is not
 // suspected.
 func suspicion(s *core.Step) string {
-	if !s.Suspect() {
+	group := s.SuspectGroup()
+	if group == 0 {
 		return ""
 	}
 	counts := fmt.Sprintf("%d of these losses count", s.Apart)
@@ -105,11 +106,17 @@ func suspicion(s *core.Step) string {
 	if bound := s.Effective().Retry.LostBound(); bound >= 0 {
 		counts += fmt.Sprintf(", %d stop it", bound)
 	}
-	text := fmt.Sprintf("it is a suspect: its last %d attempts were lost with their worker, so it runs apart from "+
-		"other suspects; %s", s.Lost, counts)
+	apart := "apart from other suspects"
+	if group > 1 {
+		apart = fmt.Sprintf("beside at most %d other suspects", group-1)
+	}
+	text := fmt.Sprintf("it is a suspect: its last %d attempts were lost with their worker, so it runs %s; %s",
+		s.Lost, apart, counts)
 	switch {
 	case s.Phase == core.StepBackingOff && s.NextAt != 0:
 		text += "; it goes on at " + s.NextAt.Std().UTC().Format(time.RFC3339)
+	case s.Phase == core.StepScheduled && group > 1:
+		text += "; it goes on when there is room in its group and a worker is free"
 	case s.Phase == core.StepScheduled:
 		text += "; it goes on when no other suspect runs and a worker is free"
 	}

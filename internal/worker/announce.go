@@ -17,8 +17,6 @@ type Announcer interface {
 	Announces()
 }
 
-type announceKey struct{}
-
 // Announce reports to the engine that the work of an attempt starts now, and waits until that is durable. It does so
 // only for attempts whose predecessor was lost; for others it returns true at once. False means that the attempt has
 // already ended, and the work must not start.
@@ -26,8 +24,8 @@ type announceKey struct{}
 // The engine needs this to find a step that kills its worker: only a loss after the announcement counts against the
 // step.
 func Announce(ctx context.Context) bool {
-	announce, ok := ctx.Value(announceKey{}).(func() bool)
-	return !ok || announce()
+	a := attemptOf(ctx)
+	return a == nil || !a.task.Announce || a.pool.announce(ctx, a.task)
 }
 
 // announce waits for a turn, reports that the attempt starts, and waits until that is durable.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -44,20 +45,22 @@ type Pool struct {
 	instant instants
 	turns   turns // for attempts that announce themselves
 
-	drained atomic.Bool // no new attempt starts
-	closing atomic.Bool // set under mu
-	mu      sync.Mutex
-	running map[core.Token]*attempt
-	gone    sync.WaitGroup // attempts whose work has not ended
+	drained    atomic.Bool // no new attempt starts
+	closing    atomic.Bool
+	running    [16]running
+	gone       sync.WaitGroup // attempts whose work has not ended
+	goroutines goroutines
 }
 
-// attempt is a task that the pool executes. Pool.mu guards the fields that change.
-type attempt struct {
-	task    core.Task
-	cancel  context.CancelCauseFunc
-	revoked bool
-	pulse   *pulse
+// running is a part of the attempts that a pool executes. There are several, so that the engine's loop, which hands out
+// tasks, seldom waits for attempts that end.
+type running struct {
+	mu      sync.Mutex
+	running map[core.Token]*attempt
 }
+
+// part returns the part of an attempt.
+func (p *Pool) part(tok core.Token) *running { return &p.running[int(tok.Run[15])%len(p.running)] }
 
 // NewPool returns a pool that is ready for tasks.
 func NewPool(cfg PoolConfig) *Pool {
@@ -74,7 +77,10 @@ func NewPool(cfg PoolConfig) *Pool {
 		start := time.Now()
 		cfg.Now = func() core.Time { return policy.At(start).Add(time.Since(start)) }
 	}
-	p := &Pool{cfg: cfg, slots: map[string]int{}, running: map[core.Token]*attempt{}}
+	p := &Pool{cfg: cfg, slots: map[string]int{}}
+	for i := range p.running {
+		p.running[i].running = map[core.Token]*attempt{}
+	}
 	p.instant.pool = p
 	for name, executor := range cfg.Executors {
 		p.slots[name] = defaultSlots(name, executor)
@@ -125,13 +131,14 @@ func (p *Pool) Dispatch(t core.Task) {
 		return
 	}
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	part := p.part(t.Token)
+	part.mu.Lock()
+	defer part.mu.Unlock()
 	if p.closing.Load() {
 		p.cfg.Log.Info("a task came after the worker was closed", "run", t.Token.Run, "step", t.StepName)
 		return
 	}
-	if p.running[t.Token] != nil {
+	if part.running[t.Token] != nil {
 		p.cfg.Log.Warn("a task came twice", "run", t.Token.Run, "step", t.StepName, "attempt", t.Token.Attempt)
 		return
 	}
@@ -141,84 +148,34 @@ func (p *Pool) Dispatch(t core.Task) {
 		p.gone.Go(func() { p.ended(t.Token, Result{Failure: notBegun()}, nil) })
 		return
 	}
-	a := &attempt{task: t}
-	p.running[t.Token] = a
-	ctx, cancel := context.WithCancelCause(context.Background())
-	a.cancel, a.pulse = cancel, newPulse(p, t)
+	a := &attempt{pool: p, executor: executor, task: t}
+	a.Context, a.cancel = context.WithCancelCause(context.Background())
+	a.pulse.begin(p, t)
 	if t.Deadline != 0 {
-		ctx = WithEnd(ctx, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
+		a.Context = WithEnd(a.Context, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
 	}
+	part.running[t.Token] = a
 	p.gone.Add(1)
-	go p.execute(ctx, executor, a)
-}
-
-// execute executes one task and reports how it ended.
-func (p *Pool) execute(ctx context.Context, executor Executor, a *attempt) {
-	defer p.gone.Done()
-	res := Result{Failure: unfinished()}
-	defer func() { // deferred, because an executor may end its goroutine without returning
-		p.mu.Lock()
-		delete(p.running, a.task.Token)
-		revoked, closing := a.revoked, p.closing.Load()
-		p.mu.Unlock()
-		a.cancel(nil)
-		details := a.pulse.end()
-		if res.Abandoned {
-			p.cfg.Log.Warn("work was abandoned: it did not stop when it was killed", "run", a.task.Token.Run,
-				"step", a.task.StepName, "attempt", a.task.Token.Attempt)
-		}
-
-		switch {
-		case revoked:
-			p.stopped(a.task.Token, res.Abandoned)
-		case closing && res.Failure != nil && ctx.Err() != nil:
-			p.ended(a.task.Token, Result{Failure: lostByClosing(res.Failure)}, details)
-		default:
-			p.ended(a.task.Token, res, details)
-		}
-	}()
-	if a.task.Announce {
-		ctx = context.WithValue(ctx, announceKey{}, func() bool { return p.announce(ctx, a.task) })
-		if _, itself := executor.(Announcer); !itself && !Announce(ctx) {
-			return
-		}
-	}
-	guard(&res, func() Result { return executor.Execute(ctx, a.task, a.pulse) })
-}
-
-func (p *Pool) ended(tok core.Token, res Result, details []byte) {
-	p.cfg.Reporter.Report(tok.Run, core.TaskEnded{
-		Step: tok.Step, Attempt: tok.Attempt, Output: res.Output, Failure: res.Failure, Details: details,
-	})
-}
-
-func notBegun() *policy.Failure {
-	return &policy.Failure{
-		Kind: policy.KindLost, Type: core.TypeNotBegun,
-		Message: "the attempt came to its worker after its deadline",
-	}
-}
-
-func (p *Pool) stopped(tok core.Token, abandoned bool) {
-	p.cfg.Reporter.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+	p.goroutines.execute(a)
 }
 
 // Revoke stops the work of an attempt that has ended for the engine. The pool reports TaskStopped when the work is gone
 // or abandoned. For an attempt that the pool does not know, it does so at once: the attempt has just ended by itself,
 // or its task never came.
 func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
-	p.mu.Lock()
-	a := p.running[tok]
+	part := p.part(tok)
+	part.mu.Lock()
+	a := part.running[tok]
 	if a != nil {
 		a.revoked = true
 	}
-	p.mu.Unlock()
+	part.mu.Unlock()
 	if a == nil {
 		p.stopped(tok, false)
 		return
 	}
 	a.pulse.mute()
-	a.cancel(&RevokedError{Kind: why})
+	a.stop(&RevokedError{Kind: why})
 }
 
 // Drain makes the pool offer no slots any more. Attempts that have one run to their end.
@@ -227,12 +184,11 @@ func (p *Pool) Drain() { p.drained.Store(true) }
 // Close stops all work as each executor does it, and waits until the work is gone or ctx is done. Attempts that it
 // interrupts are reported as lost. The pool takes no tasks afterwards.
 func (p *Pool) Close(ctx context.Context) error {
-	p.mu.Lock()
 	p.closing.Store(true)
-	for _, a := range p.running {
-		a.cancel(ErrClosing)
+	for _, a := range p.attempts() {
+		a.stop(ErrClosing)
 	}
-	p.mu.Unlock()
+	p.goroutines.close()
 	done := make(chan struct{})
 	go func() {
 		p.gone.Wait()
@@ -242,9 +198,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return fmt.Errorf("worker: %d attempts have not stopped yet: %w", len(p.running), context.Cause(ctx))
+		return fmt.Errorf("worker: %d attempts have not stopped yet: %w", len(p.attempts()), context.Cause(ctx))
 	}
 	var errs []error
 	for _, executor := range p.cfg.Executors {
@@ -253,4 +207,16 @@ func (p *Pool) Close(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// attempts returns those that run.
+func (p *Pool) attempts() []*attempt {
+	var all []*attempt
+	for i := range p.running {
+		part := &p.running[i]
+		part.mu.Lock()
+		all = slices.AppendSeq(all, maps.Values(part.running))
+		part.mu.Unlock()
+	}
+	return all
 }

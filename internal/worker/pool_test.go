@@ -19,14 +19,17 @@ func newTestPool(t *testing.T, executors map[string]Executor) (*Pool, *reports) 
 	t.Helper()
 	r := newReports()
 	p := NewPool(PoolConfig{Executors: executors, Reporter: r})
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), workertest.Patience)
-		defer cancel()
-		if err := p.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closePool(t, p) })
 	return p, r
+}
+
+func closePool(t *testing.T, p *Pool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), workertest.Patience)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // executorFunc is an Executor of a function that returns a Result.
@@ -334,4 +337,8 @@ func BenchmarkFunc(b *testing.B) {
 	}
 	<-c.done
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+	b.StopTimer()
+	if err := p.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -39,14 +39,13 @@ type pulse struct {
 	detailsAt      time.Time   // when details were last reported, or the attempt's start
 }
 
-func newPulse(p *Pool, t core.Task) *pulse {
+// begin makes the pulse ready for the signs of an attempt that begins.
+func (p *pulse) begin(pool *Pool, t core.Task) {
 	now := time.Now()
-	return &pulse{
-		pool: p, token: t.Token,
-		heartbeat:  time.Duration(t.Heartbeat) * time.Microsecond,
-		inactivity: time.Duration(t.Inactivity) * time.Microsecond,
-		beat:       now, output: now, reportedBeat: now, reportedSign: now, detailsAt: now,
-	}
+	p.pool, p.token = pool, t.Token
+	p.heartbeat = time.Duration(t.Heartbeat) * time.Microsecond
+	p.inactivity = time.Duration(t.Inactivity) * time.Microsecond
+	p.beat, p.output, p.reportedBeat, p.reportedSign, p.detailsAt = now, now, now, now, now
 }
 
 // Output receives a sign of life.

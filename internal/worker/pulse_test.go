@@ -68,6 +68,7 @@ func live(t *testing.T, heartbeat, inactivity time.Duration, signs []sign) (beat
 				return Result{}
 			}),
 		}})
+		defer closePool(t, p)
 		task := workertest.Task("live", "")
 		task.Heartbeat, task.Inactivity = heartbeat.Microseconds(), inactivity.Microseconds()
 		p.Dispatch(task)
@@ -310,6 +311,7 @@ func TestPulseOfRevokedAttemptsIsSilent(t *testing.T) {
 				return Result{}
 			}),
 		}})
+		defer closePool(t, p)
 		task := workertest.Task("chatty", "")
 		task.Heartbeat = 1000
 		p.Dispatch(task)

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"messages", testMessages},
 		{"messages and crashes", testMessagesCrash},
 		{"messages of a refused batch", testMessagesAtOnce},
+		{"messages of a partition to itself", testMessagesKept},
 		{"messages from both sides", testMessagesMany},
 		{"definitions", testDefinitions},
 		{"rows replace rows", testRows},

@@ -1,6 +1,8 @@
 package journaltest
 
 import (
+	"math"
+
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
@@ -125,6 +127,43 @@ func testMessagesCrash(f *fixture) {
 	m.acquireBoth()
 	m.inbox(1, 0, 10)
 	m.equal("taken", m.own[1].Taken, map[int]uint64{0: all[1].Seq})
+}
+
+// testMessagesKept: a partition sends messages to itself, also in the batch that takes earlier ones.
+func testMessagesKept(f *fixture) {
+	m := newMail(f)
+	own := func(b *journal.Batch) *journal.Batch {
+		for i := range b.Out {
+			b.Out[i].To = b.Partition
+		}
+		return b
+	}
+	kept := func(texts ...string) (all []journal.Message) {
+		all, err := m.j.Inbox(m.ctx, 0, map[int]uint64{1: math.MaxInt64}, 10)
+		m.fails("inbox", err, nil)
+		var names []string
+		for _, msg := range all {
+			read, err := core.ReadMessage(msg.Encoded)
+			if err != nil || msg.From != 0 || msg.To != 0 {
+				m.Fatalf("%+v: %v", msg, err)
+			}
+			names = append(names, read.Name)
+		}
+		m.equal("messages", names, texts)
+		return all
+	}
+	m.put(own(m.batch(0, "a", "b")))
+	m.put(m.batch(1, "from elsewhere"))
+	all := kept("a", "b")
+	b := own(m.batch(0, "a again"))
+	b.Taken = []journal.Taken{{From: 0, Through: all[1].Seq}}
+	m.put(b)
+	kept("a again")
+	f.j = f.Crash()
+	m.acquireBoth()
+	kept("a again")
+	m.equal("taken", m.own[0].Taken, map[int]uint64{0: all[1].Seq})
+	m.inbox(1, 0, 10)
 }
 
 // testMessagesAtOnce: if a batch is refused, its messages are neither sent nor taken.

@@ -310,4 +310,12 @@ func testPrune(f *fixture) {
 	f.fails("prune", err, nil)
 	f.equal("pruned in partition 1", n, 5)
 	f.equal("rows", len(f.list(journal.Query{Limit: 100}).Runs), 20)
+
+	// Nothing of a pruned run is left: another one with its id has a history of its own.
+	f.append(&journal.View{
+		Runs: []journal.RunRow{row(2)}, History: []journal.HistoryRow{piece(2, 1, signal(2, "b"))},
+	})
+	f.equal("history", f.history(RunID(2)).Entries, []core.Entry{signal(2, "b")})
+	steps, attempts := f.Rows(RunID(2))
+	f.equal("steps and attempts", len(steps)+len(attempts), 0)
 }

@@ -309,11 +309,7 @@ var trimTexts = []string{
 func (s *storage) trim(ctx context.Context, partition int) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	texts := trimTexts
-	if s.count == 1 {
-		texts = texts[:1]
-	}
-	for _, text := range texts {
+	for _, text := range trimTexts {
 		if s.query(ctx, s.in(text), []any{partition}, func(pgx.Rows) error { return nil }) != nil {
 			return
 		}

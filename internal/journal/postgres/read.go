@@ -206,14 +206,9 @@ const inboxBytes = 1 << 20
 func (s *storage) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {
-	if s.count == 1 {
-		return nil, ctx.Err() // nobody else is there
-	}
 	senders, from := make([]int32, 0, s.count), make([]int64, 0, s.count)
 	for sender := range s.count {
-		if sender != partition {
-			senders, from = append(senders, int32(sender)), append(from, int64(after[sender]))
-		}
+		senders, from = append(senders, int32(sender)), append(from, int64(after[sender]))
 	}
 	size := 0
 	err = s.read(ctx, "inbox", s.in(inboxText), []any{partition, senders, from, limit},

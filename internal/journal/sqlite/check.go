@@ -275,8 +275,8 @@ func checkRows(c *conn, r *Report) (err error) {
 	return nil
 }
 
-// checkMessages decodes every message. It must be between two partitions of the file, and must not have been taken.
-// Files of older versions have no messages.
+// checkMessages decodes every message. It must be between partitions of the file, or of one to itself, and must not
+// have been taken. Files of older versions have no messages.
 func checkMessages(c *conn, r *Report) error {
 	tables, err := queryInt(c, "SELECT count(*) FROM sqlite_schema WHERE name IN ('inbox', 'taken')")
 	if err != nil || tables < 2 {
@@ -291,7 +291,7 @@ func checkMessages(c *conn, r *Report) error {
 		func(s *sqlite.Stmt) (bool, error) {
 			to, from, seq := s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2)
 			r.Messages++
-			if from == to || min(from, to) < 0 || max(from, to) >= count {
+			if min(from, to) < 0 || max(from, to) >= count {
 				r.problem("message %d is from partition %d to partition %d of %d", seq, from, to, count)
 			}
 			if s.ColumnInt64(3) >= seq {

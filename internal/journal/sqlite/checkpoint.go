@@ -3,6 +3,7 @@ package sqlite
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -17,6 +18,8 @@ const (
 	lastPages = 512 << 10 / pageSize
 	// wroteAtLeast is how many bytes are written between two checks of the log's length.
 	wroteAtLeast = 4 << 20
+	// slowCopy is how long it may take to copy a few pages. If it takes longer, appends do not wait for the next copy.
+	slowCopy = 100 * time.Millisecond
 )
 
 // checkpointer copies the write-ahead log into the file, which SQLite calls a checkpoint. It has a connection and a
@@ -59,7 +62,9 @@ func (c *checkpointer) run(j *Journal) {
 }
 
 // shorten copies the log into the file if the log is long. SQLite starts the log from its beginning only when all of it
-// is copied, and the writer goes on meanwhile. So the last few pages are copied while the writer waits.
+// is copied, and the writer goes on meanwhile. So the last few pages are copied while the writer waits. If the storage
+// is slow at the moment, even a few pages and their sync take long. Then the writer does not wait: the log grows, and later
+// checks try again, until the log is too long.
 func (c *checkpointer) shorten(j *Journal) error {
 	pages, copied, err := c.checkpoint("NOOP")
 	if err != nil || pages-copied < logPages && pages < longLogPages {
@@ -78,6 +83,15 @@ func (c *checkpointer) shorten(j *Journal) error {
 		}
 		if pages-copied <= lastPages {
 			break
+		}
+	}
+	if pages < longLogPages {
+		began := time.Now()
+		if pages, copied, err = c.checkpoint("PASSIVE"); err != nil {
+			return err
+		}
+		if time.Since(began) > slowCopy {
+			return c.dropIdlePages()
 		}
 	}
 

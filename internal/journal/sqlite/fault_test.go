@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,64 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
-
-// TestPowerCut copies the files while batches are being appended, cuts the log's copy anywhere after what had been
-// acknowledged, and opens the copy: it holds a prefix that includes everything acknowledged.
-func TestPowerCut(t *testing.T) {
-	a := newAppender(t)
-	path := a.j.Path()
-	var acknowledged atomic.Uint64
-	acks := make(chan struct{})
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		defer close(acks)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			a.lease.Last++
-			if err := a.j.Append(context.Background(), numbered(a.lease)); err != nil {
-				t.Error(err)
-				return
-			}
-			acknowledged.Store(a.lease.Last)
-			select {
-			case acks <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	for round := range 25 {
-		for range 1 + rand.IntN(20) { // a different moment each time; the appender goes on meanwhile
-			<-acks
-		}
-		cut := filepath.Join(t.TempDir(), fmt.Sprintf("cut%d.db", round))
-		// The log is only ever appended to here: it is too short for a checkpoint.
-		ack, size := acknowledged.Load(), fileSize(t, path+"-wal")
-		copyFiles(t, path, cut)
-		if longer := fileSize(t, cut+"-wal") - size; longer > 0 {
-			if err := os.Truncate(cut+"-wal", size+rand.Int64N(longer+1)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		j, err := Open(cut, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkNumbered(t, j, ack)
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if fileSize(t, path+"-wal") > 12<<20 {
-			break
-		}
-	}
-	close(stop)
-	<-stopped
-}
 
 func fileSize(t *testing.T, path string) int64 {
 	t.Helper()

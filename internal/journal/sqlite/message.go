@@ -96,16 +96,14 @@ func takenBy(c *conn, partition int) (taken map[int]uint64, err error) {
 func (j *Journal) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {
-	if j.count == 1 {
-		return nil, ctx.Err() // with one partition nothing sends messages
+	if j.readOnly {
+		return nil, ctx.Err() // only an owner takes messages; an older file may have no table of them
 	}
 	err = j.read(ctx, func(c *conn) (err error) {
 		defer sqlitex.Transaction(c.Conn)(&err)
 		for from := range j.count {
-			if from != partition {
-				if out, err = inboxFrom(c, partition, from, after[from], limit, out); err != nil {
-					return j.wrap("inbox", err)
-				}
+			if out, err = inboxFrom(c, partition, from, after[from], limit, out); err != nil {
+				return j.wrap("inbox", err)
 			}
 		}
 		return nil

@@ -16,24 +16,28 @@ func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	conn, ok := <-j.readers
+	readers := j.readers
+	if journal.IsUrgent(ctx) {
+		readers = j.urgentReaders
+	}
+	conn, ok := <-readers
 	if !ok {
 		return ErrClosed
 	}
 	if isClosed(j.closing) {
-		j.readers <- conn
+		readers <- conn
 		return ErrClosed
 	}
 	err := error(nil)
 	if conn == nil {
 		if conn, err = openReader(j.path); err != nil {
-			j.readers <- nil
+			readers <- nil
 			return j.wrap("open", err)
 		}
 	}
 	conn.seed = j.seed
 	err = fn(conn)
-	j.readers <- conn
+	readers <- conn
 	return err
 }
 

@@ -45,7 +45,10 @@ type Journal struct {
 
 	labelled atomic.Bool // the file is known to have the table of labels
 
-	readers chan *conn    // nil: whoever takes it opens a connection
+	// Connections for reads. In the place of nil, whoever takes it opens a connection. Urgent reads have their own, so
+	// that they do not wait while callers list many runs or the storage is slow.
+	readers, urgentReaders chan *conn
+
 	closing chan struct{} // closed by Close
 	check   checkpointer
 }
@@ -62,7 +65,7 @@ type partition struct {
 // in the system's cache anyway: 32 MiB was not faster, and each page takes twice its size.
 const writerCache = 8 << 20
 
-// readerCount is how many reads may run at the same time. Others wait.
+// readerCount is how many reads may run at the same time, and how many urgent ones beside them. Others wait.
 const readerCount = 2
 
 // Open opens the database at path and holds it until Close. It creates the database if there is none.
@@ -82,8 +85,8 @@ func Open(path string, o Options) (*Journal, error) {
 	if dir := filepath.Dir(path); !isDir(dir) {
 		return nil, fmt.Errorf("journal: open %s: there is no directory %s: create it first", path, dir)
 	}
-	if isDir(path) {
-		return nil, isDirectory(path)
+	if err := checkKind(path); err != nil {
+		return nil, err
 	}
 	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s: %w (make the file writable for this user)", journal.ErrReadOnly, path, err)
@@ -113,8 +116,8 @@ func OpenReadOnly(path string) (*Journal, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("journal: open %s: %w", path, err)
 	}
-	if isDir(path) {
-		return nil, isDirectory(path)
+	if err := checkKind(path); err != nil {
+		return nil, err
 	}
 	err := j.read(context.Background(), func(c *conn) error {
 		empty, err := j.identify(c)
@@ -133,13 +136,15 @@ func OpenReadOnly(path string) (*Journal, error) {
 
 func newJournal(path string) *Journal {
 	j := &Journal{
-		path:       path,
-		partitions: map[int]*partition{},
-		readers:    make(chan *conn, readerCount),
-		closing:    make(chan struct{}),
+		path:          path,
+		partitions:    map[int]*partition{},
+		readers:       make(chan *conn, readerCount),
+		urgentReaders: make(chan *conn, readerCount),
+		closing:       make(chan struct{}),
 	}
 	for range readerCount {
 		j.readers <- nil
+		j.urgentReaders <- nil
 	}
 	return j
 }
@@ -149,8 +154,19 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-func isDirectory(path string) error {
-	return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
+// checkKind returns an error if there is something at path that is no file. To open a named pipe, for example, would
+// take until somebody writes into it.
+func checkKind(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil || info.Mode().IsRegular():
+		return nil // what cannot be opened says so when it is opened
+	case info.IsDir():
+		return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
+	default:
+		return fmt.Errorf("%w: %s is not a file but a pipe, a socket or a device; give another path",
+			journal.ErrNoJournal, path)
+	}
 }
 
 // PartitionCount implements journal.Journal.
@@ -250,10 +266,12 @@ func (j *Journal) close() {
 }
 
 func (j *Journal) closeReaders() {
-	for range readerCount {
-		if conn := <-j.readers; conn != nil {
-			_ = conn.Close() // it only read
+	for _, readers := range []chan *conn{j.readers, j.urgentReaders} {
+		for range readerCount {
+			if conn := <-readers; conn != nil {
+				_ = conn.Close() // it only read
+			}
 		}
+		close(readers)
 	}
-	close(j.readers)
 }

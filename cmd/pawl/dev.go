@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// devAddress is where pawl dev listens. 7295 is PAWL on the keys of a telephone.
+const devAddress = "127.0.0.1:7295"
+
+func (a *app) devCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use: "dev [FOLDER]", Short: "Serve the HTTP API on this machine, on the embedded database",
+		Args: cobra.MaximumNArgs(1),
+		Long: `Opens the database, carries its open runs on, and serves the HTTP API until it is stopped. Every verb of
+this command works through it: with --server http://127.0.0.1:7295, or as before, since a command that finds the
+database held works through the process that holds it. The API's documents are at /docs.
+
+With a FOLDER, its flow files can be started by name. They are read again at each start.
+
+It asks for no token: whoever can open a connection on this machine can start flows, and so run commands as you. It
+listens on loopback addresses only, and refuses what a web page of another site asks for.`,
+		Example: "  pawl dev flows\n  curl localhost:7295/api/v1/runs --json '{\"workflow\":\"order\"}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.folder = &folder{app: a}
+			if len(args) > 0 {
+				a.folder.path = args[0]
+				if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
+					return usage("there is no folder %q", args[0])
+				}
+			}
+			return a.dev(cmd.Context(), listen)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+	return cmd
+}
+
+// dev serves until it is stopped.
+func (a *app) dev(ctx context.Context, address string) error {
+	if a.server != "" {
+		return usage("pawl dev is a server itself: leave --server (PAWL_SERVER) out")
+	}
+	l, err := listenLoopback(ctx, address)
+	if err != nil {
+		return err
+	}
+	m, err := a.start(ctx, true)
+	if err == nil && m.remote != nil {
+		err = errors.Join(fmt.Errorf("%s is held by another pawl command: stop that one, or name another --database",
+			m.place.name()), m.close())
+	}
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	m.serving.on(l)
+	a.tellServing(ctx, m, "http://"+l.Addr().String())
+	return a.untilStopped(m)
+}
+
+// listenLoopback listens on an address that only this machine reaches.
+func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usage("--listen %q: write it as %s", address, devAddress)
+	}
+	if host == "localhost" || host == "" { // every port of the machine itself, and not one of its networks
+		host = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !ip.IsLoopback() {
+		return nil, usage("--listen %s: pawl dev asks for no token, so it listens on this machine only; write it as %s",
+			address, devAddress)
+	}
+	address = net.JoinHostPort(host, port)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, inUse(address, err)
+	}
+	return l, nil
+}
+
+// tellServing says what is served, and where.
+func (a *app) tellServing(ctx context.Context, m *machine, address string) {
+	if a.structured() {
+		_ = a.print(map[string]string{"server": address, "database": m.place.name()}) // who reads it may have gone
+		return
+	}
+	a.say("serving %s (documents: %s/docs)", address, address)
+	a.say("database %s", m.place.name())
+	if a.folder.path != "" {
+		var names []string
+		for _, f := range a.folder.read(ctx) {
+			if f.Problem != "" {
+				fmt.Fprintf(a.Err, "pawl: %s\n", f.Problem)
+				continue
+			}
+			names = append(names, f.Name)
+		}
+		a.say("flows %s", strings.Join(names, ", "))
+	}
+	a.say("Ctrl-C stops it; what is open goes on when it is started again")
+}
+
+// stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.
+const stopWithin = time.Second
+
+// untilStopped serves until a signal comes or the engine ends.
+func (a *app) untilStopped(m *machine) error {
+	var ended error
+	select {
+	case <-m.signals:
+	case <-m.Done():
+		ended = fmt.Errorf("%w\nWhat was acknowledged is safe; start it again", m.Err())
+	case err := <-m.serving.ended:
+		m.serving.count--
+		ended = fmt.Errorf("the server has ended: %w", err)
+	}
+	signal.Stop(m.signals) // a second signal ends the process at once
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		ended = errors.Join(ended, err)
+	}
+	return errors.Join(ended, m.close())
+}

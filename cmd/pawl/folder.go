@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/server"
+)
+
+// folder has the flows that a server starts by name. A file is read at each start, so that it can be changed meanwhile.
+type folder struct {
+	*app
+	path string // empty: it has no files, and flows are given as text only
+}
+
+var _ server.Flows = (*folder)(nil)
+
+// List implements server.Flows.
+func (f *folder) List(ctx context.Context) ([]server.Flow, error) { return f.read(ctx), nil }
+
+// read reads all flows of the folder. One that cannot be started says why.
+func (f *folder) read(ctx context.Context) []server.Flow {
+	all := []server.Flow{}
+	if f.path == "" {
+		return all
+	}
+	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
+		files, err := filepath.Glob(filepath.Join(f.path, pattern))
+		if err != nil {
+			continue // the pattern is right; the folder's name has a character of patterns
+		}
+		for _, file := range files {
+			if ctx.Err() != nil {
+				return all
+			}
+			all = append(all, f.flow(file))
+		}
+	}
+	slices.SortFunc(all, func(a, b server.Flow) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
+	})
+	return all
+}
+
+// flow reads one file.
+func (f *folder) flow(file string) server.Flow {
+	out := server.Flow{File: file}
+	_, src, err := f.readFile(file)
+	if err == nil {
+		var d api.Definition
+		if d, err = f.define(file, src); err == nil {
+			out.Name, out.Definition = d.Name, d.ID
+			return out
+		}
+	}
+	out.Problem = err.Error()
+	return out
+}
+
+// define makes a definition of the text of a flow file, with the flows beside it that its steps start.
+func (f *folder) define(file string, src []byte) (api.Definition, error) {
+	b, _, err := f.bundleOf(file, src)
+	var c *compiled
+	if err == nil {
+		c, err = compile(b)
+	}
+	if err != nil {
+		return api.Definition{}, &api.Error{Code: api.CodeInvalid, Message: err.Error(), Err: err}
+	}
+	d, err := c.bundle.Definition(c.doc.Name)
+	if err != nil {
+		return api.Definition{}, err
+	}
+	f.flows.Keep(d.ID, c.flow)
+	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
+}
+
+// Find implements server.Flows.
+func (f *folder) Find(ctx context.Context, name string) (api.Definition, error) {
+	all := f.read(ctx)
+	if f.path == "" {
+		return api.Definition{}, &api.Error{
+			Code:    api.CodeNotFound,
+			Message: fmt.Sprintf("there is no flow %q: pawl dev was started without a folder", name),
+			Hint:    "start it with pawl dev FOLDER, or give the flow's text as flow",
+		}
+	}
+	var names, broken []string
+	for _, one := range all {
+		switch {
+		case one.Problem != "":
+			broken = append(broken, one.Problem)
+		case one.Name == name:
+			_, src, err := f.readFile(one.File)
+			if err != nil {
+				return api.Definition{}, &api.Error{Code: api.CodeNotFound, Message: err.Error(), Err: err}
+			}
+			return f.define(one.File, src)
+		default:
+			names = append(names, one.Name)
+		}
+	}
+	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the folder %s has no flow %q", f.path, name)}
+	switch hint := nearest.Hint(name, names); {
+	case hint != "":
+		err.Hint = hint
+	case len(broken) > 0:
+		err.Hint = "these files cannot be read: " + strings.Join(broken, "; ")
+	default:
+		err.Hint = "it has " + strings.Join(names, ", ")
+	}
+	return api.Definition{}, err
+}
+
+// Read implements server.Flows. Flows that the text's steps start are looked for in the folder.
+func (f *folder) Read(_ context.Context, text string) (api.Definition, error) {
+	return f.define(filepath.Join(f.path, "request.yaml"), []byte(text))
+}

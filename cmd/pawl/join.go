@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+)
+
+const (
+	// joinWithin is how long a command waits for a database that is held by a process which does not answer. That one
+	// may be opening the database, or about to end.
+	joinWithin = 2 * time.Second
+	joinLook   = 20 * time.Millisecond // between two looks
+	// answersWithin is how long a holder may take to say that it is there.
+	answersWithin = time.Second
+)
+
+// openOrJoin opens a database, or connects to the process that holds it. One of the two is returned.
+func (p place) openOrJoin(ctx context.Context) (journal.Journal, *httpapi.Client, error) {
+	look := time.NewTicker(joinLook)
+	defer look.Stop()
+	for from := clockNow(); ; {
+		j, err := p.openToWrite(ctx)
+		if !errors.As(err, new(*heldError)) {
+			return j, nil, err
+		}
+		if c := p.join(ctx); c != nil {
+			return nil, c, nil
+		}
+		if clockNow().Sub(from) > joinWithin {
+			return nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-look.C:
+		}
+	}
+}
+
+// join connects to the process that holds a database file. It returns nil if that process does not answer: it may be a
+// program that does not listen, or one that was suspended.
+func (p place) join(ctx context.Context) *httpapi.Client {
+	c := httpapi.Over("the process that holds "+p.path, httpapi.DialSocket(httpapi.SocketOf(p.path)))
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil && api.CodeOf(err) != api.CodeStalled {
+		c.Close()
+		return nil
+	}
+	return c
+}
+
+// connect returns the client of the server that --server names.
+func (a *app) connect() (*httpapi.Client, error) {
+	c, err := httpapi.New(a.server)
+	if err != nil {
+		return nil, asUsage(fmt.Errorf("--server: %w", err))
+	}
+	return c, nil
+}
+
+// through returns a machine whose work another process does. That one carries the families on if it has let them rest.
+func (a *app) through(ctx context.Context, m *machine, work bool, carried []core.RunID) (*machine, error) {
+	a.joined = true
+	if !work {
+		return m, nil
+	}
+	for _, top := range carried {
+		if err := m.carryFamily(ctx, top.String()); err != nil {
+			return nil, errors.Join(err, m.close())
+		}
+	}
+	return m, nil
+}
+
+// carryThrough follows runs that another process carries, to their end. If that process ends before them, this one
+// carries them on.
+func (a *app) carryThrough(ctx context.Context, m *machine, ids []string, how telling) error {
+	f := a.newFollower(m.svc, nil, how)
+	f.asks = true
+	err := a.concluded(f, f.follow(ctx, ids))
+	err = errors.Join(err, m.close())
+	if a.server != "" || !gone(err) {
+		return err
+	}
+	if how != tellQuiet && how != tellJSON {
+		fmt.Fprintln(a.Err, "pawl: the process that held the database has ended; this one carries on what it follows")
+	}
+	_, tops, err := a.toResume(ctx, ids)
+	if err != nil {
+		return err
+	}
+	if m, err = a.start(ctx, true, tops...); err != nil {
+		return err
+	}
+	return a.carry(ctx, m, ids, how)
+}
+
+// gone reports whether an error means that nobody answers any more.
+func gone(err error) bool { return errors.Is(err, api.Sentinel(api.CodeClosed)) }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/bulk"
+)
+
+// manyVerbs are the operations that make sense on many runs, by the verb for one run.
+var manyVerbs = map[string]string{
+	"cancel": api.OpInterrupt, "terminate": api.OpTerminate, "pause": api.OpPause, "resume": api.OpResume,
+	"retry": api.OpRetryRun, "extend": api.OpExtend,
+}
+
+// bulkFlags are what `pawl run bulk` takes.
+type bulkFlags struct {
+	list          listFlags
+	q             api.Query
+	by, to, over  string
+	dryRun, every bool
+}
+
+func (a *app) runBulkCommand() *cobra.Command {
+	var f bulkFlags
+	cmd := &cobra.Command{
+		Use: "bulk VERB", Short: "Operate on all runs that match, the oldest first", Args: cobra.ExactArgs(1),
+		Long: `Applies a verb for one run to all runs that match: cancel, terminate, pause, resume, retry or extend. The
+runs are chosen first, the newest up to --limit of them. If one refuses, the others go on, and the exit status is 1.
+
+--dry-run shows which runs these are. --over spreads the operations over a time, so that a thousand retries do not all
+begin at once.`,
+		Example: "  pawl run bulk retry --workflow order --phase failed --since 2h --limit 1000 --over 10m\n" +
+			"  pawl run bulk cancel --label customer=42 --open --dry-run",
+		ValidArgs: []cobra.Completion{"cancel", "terminate", "pause", "resume", "retry", "extend"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := f.request(args[0])
+			if err != nil {
+				return err
+			}
+			return a.bulk(cmd.Context(), args[0], r)
+		},
+	}
+	flags := cmd.Flags()
+	f.list.flags(flags, &f.q, 100)
+	flags.BoolVar(&f.every, "every", false, "whatever the runs are: without it something has to choose them")
+	flags.StringVar(&f.by, "by", "", "extend: by how much: 10m, -30s")
+	flags.StringVar(&f.to, "to", "", "extend: until when: an RFC 3339 instant, or none")
+	flags.StringVar(&f.over, "over", "", "spread the operations over this time: 10m")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show the runs, and do nothing")
+	return cmd
+}
+
+// request checks the flags.
+func (f *bulkFlags) request(verb string) (r bulk.Request, err error) {
+	op := api.Operation{Operation: manyVerbs[verb]}
+	if op.Operation == "" {
+		known := make([]string, 0, len(manyVerbs))
+		for name := range manyVerbs {
+			known = append(known, name)
+		}
+		slices.Sort(known)
+		return r, usage("%q is not done to many runs: %s", verb, nearestOr(verb, known, "choose one of"))
+	}
+	if err := f.list.complete(&f.q); err != nil {
+		return r, err
+	}
+	if f.q.Limit > bulk.MaxRuns {
+		return r, usage("--limit is at most %d", bulk.MaxRuns)
+	}
+	q := f.q
+	if chosen := q.Workflow != "" || q.WorkflowID != "" || len(q.Phases) > 0 || len(q.Labels) > 0 ||
+		q.CreatedFrom != 0 || q.CreatedBefore != 0 || q.Stuck; chosen == f.every {
+		return r, usage("say which runs, such as --workflow order --open, or --every for any")
+	}
+	switch {
+	case verb == "extend":
+		err = extension(&op, f.by, f.to, "")
+	case f.by != "" || f.to != "":
+		err = usage("--by and --to are for extend")
+	}
+	if err != nil {
+		return r, err
+	}
+	r = bulk.Request{Query: q, Operation: op, Limit: q.Limit, DryRun: f.dryRun}
+	if f.over != "" {
+		if r.Over, err = duration.Parse(f.over); err != nil {
+			return r, usage("--over: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// bulk operates on many runs and tells what became of each.
+func (a *app) bulk(ctx context.Context, verb string, r bulk.Request) error {
+	r.Operation.Actor, r.Operation.Reason = a.who(), a.reason
+	m, err := a.start(ctx, false)
+	if err != nil {
+		return err
+	}
+	results := []bulk.Result{}
+	refused := 0
+	err = bulk.Apply(ctx, m.svc, r, func(result bulk.Result) error {
+		results = append(results, result)
+		if result.Code != "" {
+			refused++
+		}
+		if !a.structured() {
+			a.say("%s", told(result, verb, r.DryRun))
+		}
+		return nil
+	})
+	if err := errors.Join(err, m.close()); err != nil {
+		return err
+	}
+	if a.structured() {
+		err = a.print(results)
+	} else {
+		a.say("%s", bulkTotal(len(results), refused, verb, r))
+	}
+	if err == nil && refused > 0 {
+		err = &statusError{status: exitFailed}
+	}
+	return err
+}
+
+// told is what became of one run, as a line.
+func told(r bulk.Result, verb string, dry bool) string {
+	name := fmt.Sprintf("%s  %s", r.Run, screen.Clean(r.Workflow))
+	if r.WorkflowID != "" {
+		name += "  " + screen.Clean(r.WorkflowID)
+	}
+	switch {
+	case dry:
+		return fmt.Sprintf("%s  %s", name, strings.ReplaceAll(string(r.Phase), "_", " "))
+	case r.Done:
+		return fmt.Sprintf("%s  %s", name, verb)
+	default:
+		return fmt.Sprintf("%s  refused: %s", name, screen.Clean(r.Message))
+	}
+}
+
+func bulkTotal(all, refused int, verb string, r bulk.Request) string {
+	switch {
+	case all == 0:
+		return "There is no such run."
+	case r.DryRun && r.Over > 0 && all > 1:
+		return fmt.Sprintf("%s match; one every %s", count(all, "run"), screen.For(r.Over/time.Duration(all-1)))
+	case r.DryRun:
+		return count(all, "run") + " match"
+	default:
+		return fmt.Sprintf("%s: %s done, %d refused", verb, count(all-refused, "run"), refused)
+	}
+}

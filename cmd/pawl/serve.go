@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/server"
+)
+
+// serving is the server of a machine, for other commands and other programs.
+type serving struct {
+	*server.Server
+	ended chan error // from each listener
+	count int        // of listeners
+}
+
+// serve lets other commands on this machine work with the database through this process. A socket that cannot be made
+// keeps nobody from working: others are told who holds the database.
+func (a *app) serve(m *machine) {
+	cfg := server.Config{Service: m.svc, Carry: m.carryFamily, Version: buildVersion()}
+	if a.folder != nil {
+		cfg.Flows = a.folder
+	}
+	m.serving = &serving{Server: server.New(cfg), ended: make(chan error, 2)}
+	if m.place.memory || m.place.server != "" {
+		return
+	}
+	l, err := httpapi.ListenSocket(httpapi.SocketOf(m.place.path))
+	if err != nil {
+		fmt.Fprintf(a.Err, "pawl: other commands cannot work with the database while this one runs: %v\n", err)
+		return
+	}
+	m.serving.on(l)
+}
+
+// on serves a listener.
+func (s *serving) on(l net.Listener) {
+	s.count++
+	go func() { s.ended <- s.Serve(l) }()
+}
+
+// stop cuts all connections.
+func (s *serving) stop() error {
+	err := s.Close()
+	for ; s.count > 0; s.count-- {
+		err = errors.Join(err, <-s.ended)
+	}
+	return err
+}
+
+// othersLook is how often a command that is done looks whether others still follow runs through it.
+const othersLook = 50 * time.Millisecond
+
+// waitForOthers waits while other commands follow runs through this one: their attempts would be cut off. A signal ends
+// the waiting.
+func (a *app) waitForOthers(m *machine) {
+	if m.serving.Streams() == 0 {
+		return
+	}
+	fmt.Fprintln(a.Err, "pawl: other commands follow runs through this one; it stays until these have ended "+
+		"(Ctrl-C: at once)")
+	look := time.NewTicker(othersLook)
+	defer look.Stop()
+	for m.serving.Streams() > 0 {
+		select {
+		case <-look.C:
+		case <-m.signals:
+			return
+		case <-m.Done():
+			return
+		}
+	}
+}
+
+// inUse explains why an address cannot be listened on.
+func inUse(address string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("listen on %s: %w; ports below 1024 are the system's: choose another one with --listen",
+			address, err)
+	}
+	return fmt.Errorf("listen on %s: %w; another program may use the port: choose another one with --listen",
+		address, err)
+}

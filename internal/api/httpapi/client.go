@@ -1,0 +1,317 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// Client is the service of a server.
+type Client struct {
+	base string // http://host:port, without a slash at its end
+	name string // of the server, as errors have it
+	http *http.Client
+}
+
+var _ api.Service = (*Client)(nil)
+
+// MaxPage is how many runs one page of a list can have.
+const MaxPage = 1000
+
+// waitAtMost is how long one request of Wait waits. A longer one could be cut by whatever lies between.
+const waitAtMost = 30 * time.Second
+
+// Dialer opens a connection to the server.
+type Dialer func(ctx context.Context) (net.Conn, error)
+
+// New returns the client of a server: http://127.0.0.1:7295. It does not connect yet.
+func New(address string) (*Client, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, &api.Error{
+			Code:    api.CodeInvalid,
+			Message: fmt.Sprintf("%q is not the address of a server; write it as http://127.0.0.1:7295", address),
+		}
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+			"%q has more than a scheme, a host and a port; write it as http://127.0.0.1:7295", address)}
+	}
+	base := u.Scheme + "://" + u.Host
+	return &Client{base, "the server at " + base, &http.Client{Transport: transport(nil)}}, nil
+}
+
+// Over returns the client of a server that is reached by a dialer, such as one of a local socket. name says in errors
+// who does not answer.
+func Over(name string, dial Dialer) *Client {
+	return &Client{"http://pawl", name, &http.Client{Transport: transport(dial)}}
+}
+
+func transport(dial Dialer) *http.Transport {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+	}
+	if dial != nil {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	}
+	return t
+}
+
+// Close gives up the connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Ready asks the server whether it takes work. Errors: CodeClosed, CodeStalled, CodeCancelled.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.do(ctx, http.MethodGet, "/readyz", nil, nil)
+	return err
+}
+
+// Carry makes the engine carry a run on that rests there, with its family. Errors: CodeNotFound.
+func (c *Client) Carry(ctx context.Context, name string) error {
+	path, err := runPath(name, "carry")
+	if err == nil {
+		_, err = c.do(ctx, http.MethodPost, path, nil, nil)
+	}
+	return err
+}
+
+// Start implements api.Service.
+func (c *Client) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
+	_, err = c.do(ctx, http.MethodPost, join("runs"), bodyOf(r), &out)
+	return out, err
+}
+
+// Run implements api.Service.
+func (c *Client) Run(ctx context.Context, name string) (*api.Run, error) {
+	path, err := runPath(name)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Run{}
+	if _, err = c.do(ctx, http.MethodGet, path, nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Runs implements api.Service. It asks for several pages if q wants more runs than one has.
+func (c *Client) Runs(ctx context.Context, q api.Query) (api.Page, error) {
+	wanted := q.Limit
+	q.Limit = min(wanted, MaxPage)
+	all, err := c.page(ctx, q)
+	for err == nil && all.Next != "" && len(all.Runs) < wanted {
+		q.Cursor, q.Limit = all.Next, min(wanted-len(all.Runs), MaxPage)
+		var more api.Page
+		if more, err = c.page(ctx, q); err == nil {
+			all.Runs, all.Next = append(all.Runs, more.Runs...), more.Next
+		}
+	}
+	if err != nil {
+		return api.Page{}, err
+	}
+	return all, nil
+}
+
+func (c *Client) page(ctx context.Context, q api.Query) (out api.Page, err error) {
+	path := join("runs")
+	if v := values(q).Encode(); v != "" {
+		path += "?" + v
+	}
+	_, err = c.do(ctx, http.MethodGet, path, nil, &out)
+	return out, err
+}
+
+// values writes a query as the parameters of a URL.
+func values(q api.Query) url.Values {
+	v := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			v.Add(name, value)
+		}
+	}
+	set("workflow", q.Workflow)
+	set("workflowId", q.WorkflowID)
+	for _, p := range q.Phases {
+		v.Add("phase", string(p))
+	}
+	for key, value := range q.Labels {
+		v.Add("label", key+"="+value)
+	}
+	set("createdFrom", q.CreatedFrom.String())
+	set("createdBefore", q.CreatedBefore.String())
+	if q.Stuck {
+		set("stuck", "true")
+	}
+	if q.Limit > 0 {
+		set("limit", strconv.Itoa(q.Limit))
+	}
+	set("cursor", q.Cursor)
+	return v
+}
+
+// Wait implements api.Service. It asks again as long as the run goes on.
+func (c *Client) Wait(ctx context.Context, name string) (api.Outcome, error) {
+	path, err := runPath(name, "outcome")
+	if err != nil {
+		return api.Outcome{}, err
+	}
+	for {
+		var out api.Outcome
+		status, err := c.do(ctx, http.MethodGet, path+"?wait="+waitAtMost.String(), nil, &out)
+		if err != nil {
+			return api.Outcome{}, err
+		}
+		if status != http.StatusAccepted {
+			return out, nil
+		}
+	}
+}
+
+// Send implements api.Service.
+func (c *Client) Send(ctx context.Context, name string, s api.Signal) error {
+	path, err := runPath(name, "events")
+	if err == nil {
+		_, err = c.do(ctx, http.MethodPost, path, s, nil)
+	}
+	return err
+}
+
+// Operate implements api.Service.
+func (c *Client) Operate(ctx context.Context, name string, op api.Operation) error {
+	last, known := pathOf(op.Operation, op.Step != "")
+	if !known {
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("there is no operation %q", op.Operation)}
+	}
+	parts := []string{last}
+	if op.Step != "" {
+		parts = []string{"steps", op.Step, last}
+	}
+	path, err := runPath(name, parts...)
+	if err == nil {
+		_, err = c.do(ctx, http.MethodPost, path, operateBodyOf(op), nil)
+	}
+	return err
+}
+
+// Restart implements api.Service.
+func (c *Client) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
+	path, err := runPath(name, "restart")
+	if err == nil {
+		_, err = c.do(ctx, http.MethodPost, path, r, &out)
+	}
+	return out, err
+}
+
+// Definition implements api.Service.
+func (c *Client) Definition(ctx context.Context, id string) (out api.Definition, err error) {
+	if id == "" {
+		return out, &api.Error{Code: api.CodeInvalid, Message: `"" is not the id of a definition`}
+	}
+	_, err = c.do(ctx, http.MethodGet, join("definitions", id), nil, &out)
+	return out, err
+}
+
+// Stats implements api.Service.
+func (c *Client) Stats(ctx context.Context) (out api.Stats, err error) {
+	_, err = c.do(ctx, http.MethodGet, join("stats"), nil, &out)
+	return out, err
+}
+
+// runPath makes the path of something of a run. An empty name would be the path of something else.
+func runPath(name string, parts ...string) (string, error) {
+	if name == "" {
+		return "", api.NoName()
+	}
+	return join(append([]string{"runs", name}, parts...)...), nil
+}
+
+// do sends one request and reads its answer into out. It returns the status of an answer that is not a problem.
+func (c *Client) do(ctx context.Context, method, path string, in, out any) (int, error) {
+	res, err := c.send(ctx, method, path, "application/json", in)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return 0, c.broken(ctx, method, true, err)
+	case res.StatusCode >= 300:
+		return 0, readProblem(c.name, res, body)
+	case out == nil:
+		return res.StatusCode, nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return 0, &api.Error{
+			Code: api.CodeInternal, Message: fmt.Sprintf("%s answered what cannot be read: %v", c.name, err), Err: err,
+		}
+	}
+	return res.StatusCode, nil
+}
+
+// send sends one request. The caller closes the body of the answer.
+func (c *Client) send(ctx context.Context, method, path, accept string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(in); err != nil {
+			return nil, &api.Error{
+				Code: api.CodeInvalid, Message: "the request cannot be written: " + err.Error(), Err: err,
+			}
+		}
+		body = &text
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, &api.Error{Code: api.CodeInvalid, Err: err}
+	}
+	req.Header.Set("Accept", accept)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		var dial *net.OpError
+		sent := !errors.As(err, &dial) || dial.Op != "dial"
+		return nil, c.broken(ctx, method, sent, err)
+	}
+	return res, nil
+}
+
+// broken returns the error of a request that got no answer. Of a change that was sent nobody knows whether it was made.
+func (c *Client) broken(ctx context.Context, method string, sent bool, err error) error {
+	var cause *url.Error
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return &api.Error{Code: api.CodeCancelled, Err: ctx.Err()}
+	case sent && method != http.MethodGet:
+		return &api.Error{
+			Code: api.CodeUncertain, Message: fmt.Sprintf("%s did not answer: %v", c.name, err), Err: err,
+			Hint: "it is not known whether this was saved; it is safe to repeat it with the same run id or key",
+		}
+	default:
+		return &api.Error{
+			Code: api.CodeClosed, Message: fmt.Sprintf("%s cannot be reached: %v", c.name, err), Err: err,
+			Hint: "nothing was changed; is it running?",
+		}
+	}
+}

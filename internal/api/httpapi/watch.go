@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// StreamType is the media type of a stream of events.
+const StreamType = "text/event-stream"
+
+// The names of the messages of a stream. An event of the run has no name.
+const (
+	StreamEnd     = "end"     // the run has ended, and all of its events were sent
+	StreamProblem = "problem" // the stream ends for another reason: a Problem
+)
+
+// KeepAlive is how often a stream on which nothing happens shows that it is alive.
+const KeepAlive = 15 * time.Second
+
+// silence is how long a stream may show nothing before it counts as broken.
+const silence = 3 * KeepAlive
+
+// Watch implements api.Service. A stream that breaks is opened again after the last event that fn has got.
+func (c *Client) Watch(ctx context.Context, name string, after int, fn func(api.Event) error) error {
+	path, err := runPath(name, "events")
+	if err != nil {
+		return err
+	}
+	for {
+		w := &watching{client: c, path: path, after: &after, fn: fn}
+		over, err := w.stream(ctx)
+		if over || err != nil {
+			return err
+		}
+		if w.lines == 0 { // a stream that brings nothing before it breaks could break for ever
+			return c.broken(ctx, http.MethodGet, true, io.ErrUnexpectedEOF)
+		}
+	}
+}
+
+// watching is one call of Watch.
+type watching struct {
+	client *Client
+	path   string
+	after  *int // number of the last event that fn has got
+	fn     func(api.Event) error
+	lines  int // that the stream has brought
+}
+
+// stream reads one stream. over is set if it ended because the run has ended; else, without an error, it broke.
+func (w *watching) stream(ctx context.Context) (over bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	path := w.path + "?after=" + strconv.Itoa(*w.after)
+	res, err := w.client.send(ctx, http.MethodGet, path, StreamType+", application/json", nil)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			return false, w.client.broken(ctx, http.MethodGet, true, err)
+		}
+		return false, readProblem(w.client.name, res, body)
+	}
+	in := &messages{in: bufio.NewReader(res.Body), alive: time.AfterFunc(silence, cancel), lines: &w.lines}
+	defer in.alive.Stop()
+	for {
+		m, err := in.next()
+		if err != nil {
+			return false, nil // the stream broke: Watch opens it again
+		}
+		switch m.name {
+		case StreamEnd:
+			return true, nil
+		case StreamProblem:
+			var p Problem
+			if err := json.Unmarshal(m.data, &p); err != nil {
+				return false, unreadable(w.client.name, err)
+			}
+			return false, p.asError()
+		case "":
+			var ev api.Event
+			if err := json.Unmarshal(m.data, &ev); err != nil {
+				return false, unreadable(w.client.name, err)
+			}
+			if err := w.fn(ev); err != nil {
+				return true, err
+			}
+			*w.after = ev.Seq
+		default: // of a newer server
+		}
+	}
+}
+
+func unreadable(name string, err error) error {
+	return &api.Error{
+		Code: api.CodeInternal, Message: fmt.Sprintf("%s sent an event that cannot be read: %v", name, err), Err: err,
+	}
+}
+
+// message is one message of a stream.
+type message struct {
+	name string
+	data []byte
+}
+
+// messages reads a stream. While it waits, alive counts: if nothing comes for too long, the stream is cut.
+type messages struct {
+	in    *bufio.Reader
+	alive *time.Timer
+	lines *int // counts what was read
+}
+
+// next returns the next message.
+func (m *messages) next() (out message, err error) {
+	for {
+		m.alive.Reset(silence)
+		line, err := m.in.ReadBytes('\n')
+		m.alive.Stop() // what the caller does with a message takes as long as it takes
+		if err != nil {
+			return out, err
+		}
+		*m.lines++
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			if out.name != "" || len(out.data) > 0 {
+				return out, nil
+			}
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			out.name = string(value)
+		case "data":
+			out.data = append(out.data, value...)
+		default: // a comment, or the id, which the event has too
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package conformance
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	mutants = flag.String("mutants", "",
+		"put each mistake of folder mutants whose file's name matches this pattern into a copy of the tree, and test it")
+	refresh = flag.Bool("refresh", false, "write patches of mutants anew that apply only with a merge")
+)
+
+// mutant is a mistake as a patch. The test that it names must fail because of it.
+type mutant struct {
+	file   string // its path
+	folder string // of the test
+	test   string
+	text   string // of the file: a line that says what it breaks, and the patch
+}
+
+// mutantHead matches the first line of a mutant: the row that it breaks, or another test with its package. For example
+// `# Breaks A10/sqlite: ...` or `# Breaks TestClock of internal/engine: ...`.
+var mutantHead = regexp.MustCompile(`^# Breaks (?:([SVZATB]\d+(?:/\w+)?)|(Test[\w/-]+) of ([\w/]+)): .+\.\n`)
+
+const treeRoot = "../.."
+
+func readMutants(t *testing.T) []mutant {
+	t.Helper()
+	files, err := filepath.Glob("mutants/*.patch")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no mutants: %v", err)
+	}
+	var all []mutant
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := mutantHead.FindStringSubmatch(string(text))
+		if head == nil {
+			t.Errorf("%s: its first line must match %s", file, mutantHead)
+			continue
+		}
+		m := mutant{file: file, folder: head[3], test: head[2], text: string(text)}
+		if head[1] != "" {
+			m.folder, m.test = "internal/conformance", "TestConformance/"+head[1]
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// git runs git in a folder and returns what it wrote.
+func git(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func mustGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := git(t, dir, args...)
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// TestMutantsApply: each mistake can still be put into the code.
+func TestMutantsApply(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is missing")
+	}
+	for _, m := range readMutants(t) {
+		file, err := filepath.Abs(m.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := git(t, treeRoot, "apply", "--check", file); err != nil && !*refresh {
+			t.Errorf("%s does not apply; try `make mutants REFRESH=1`, or make the mistake anew: %v\n%s", m.file, err, out)
+		}
+	}
+}
+
+// TestMutants puts each mistake into a copy of the tree and runs the test that must notice it. It does nothing
+// without the flag -mutants; `make mutants` sets it.
+func TestMutants(t *testing.T) {
+	if *mutants == "" {
+		t.Skip("it takes minutes: make mutants")
+	}
+	wanted, err := regexp.Compile(*mutants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &treeCopy{dir: t.TempDir(), passed: map[string]bool{}}
+	c.make(t)
+	for _, m := range readMutants(t) {
+		name := strings.TrimSuffix(filepath.Base(m.file), ".patch")
+		if wanted.MatchString(name) {
+			t.Run(name, func(t *testing.T) { c.try(t, m) })
+		}
+	}
+}
+
+// treeCopy is a copy of the tree in which mistakes are made, one after the other. It is a git repository of its own,
+// which also knows the files that the patches were made from, so that git can merge.
+type treeCopy struct {
+	dir    string
+	passed map[string]bool // tests that were tried without a mistake; false: they were skipped
+}
+
+// make copies what git would commit, changes that are not committed included.
+func (c *treeCopy) make(t *testing.T) {
+	t.Helper()
+	root, err := filepath.Abs(treeRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := strings.TrimSpace(mustGit(t, root, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
+	mustGit(t, c.dir, "init", "--quiet", ".")
+	alternates := filepath.Join(c.dir, ".git", "objects", "info", "alternates")
+	if err := os.WriteFile(alternates, []byte(objects+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(c.dir, ".git")
+	mustGit(t, root, "--git-dir", own, "--work-tree", root, "add", "--all", ".")
+	mustGit(t, c.dir, "-c", "user.name=nobody", "-c", "user.email=nobody@localhost", "commit", "--quiet", "-m", "tree")
+	c.clean(t)
+}
+
+// clean removes the last mistake.
+func (c *treeCopy) clean(t *testing.T) {
+	t.Helper()
+	mustGit(t, c.dir, "reset", "--quiet", "--hard")
+}
+
+// try makes one mistake and runs its test. A test that does not pass without the mistake shows nothing.
+func (c *treeCopy) try(t *testing.T, m mutant) {
+	test := m.test + " of " + m.folder
+	if _, tried := c.passed[test]; !tried {
+		out, err := c.run(t, m)
+		if err != nil {
+			t.Fatalf("%s fails without any mistake: %v\n%s", test, err, out)
+		}
+		if !strings.Contains(out, "--- PASS: "+m.test+" ") && !strings.Contains(out, "--- SKIP: "+m.test+" ") {
+			t.Fatalf("there is no test %s", test)
+		}
+		c.passed[test] = !strings.Contains(out, "--- SKIP: "+m.test+" ")
+	}
+	if !c.passed[test] {
+		t.Skipf("%s is skipped on this machine", test)
+	}
+	defer c.clean(t)
+	c.apply(t, m)
+	if out, err := c.run(t, m); err == nil {
+		t.Errorf("%s passes with this mistake:\n%s\n%s", test, m.text, out)
+	}
+}
+
+// apply puts the mistake into the copy. If git has to merge for that, the patch is written anew where that is wanted.
+func (c *treeCopy) apply(t *testing.T, m mutant) {
+	t.Helper()
+	file, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := git(t, c.dir, "apply", "--index", file); err == nil {
+		return
+	}
+	if out, err := git(t, c.dir, "apply", "--3way", file); err != nil {
+		t.Fatalf("%s does not apply, and git cannot merge it; make the mistake anew: %v\n%s", m.file, err, out)
+	}
+	if !*refresh {
+		t.Errorf("%s applies only with a merge; write it anew with `make mutants REFRESH=1`", m.file)
+		return
+	}
+	head, _, _ := strings.Cut(m.text, "\n")
+	text := head + "\n" + mustGit(t, c.dir, "diff", "--cached")
+	if err := os.WriteFile(m.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run compiles the mutant's test and runs it. What does not compile is no mistake that a test could notice.
+func (c *treeCopy) run(t *testing.T, m mutant) (string, error) {
+	t.Helper()
+	binary := filepath.Join(c.dir, ".git", "mutant.test")
+	// With -trimpath the cache has what does not depend on the mistake, as the copy's folder is no part of it.
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-buildvcs=false", "-vet=off",
+		"-ldflags=-s -w", "-o", binary, "./"+m.folder)
+	build.Dir = c.dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("it does not compile: %v\n%s", err, out)
+	}
+	parts := strings.Split(m.test, "/")
+	for i := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
+	}
+	run := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout=3m", "-test.run="+strings.Join(parts, "/"))
+	run.Dir = filepath.Join(c.dir, filepath.FromSlash(m.folder))
+	out, err := run.CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,210 @@
+package disktest
+
+import (
+	"bytes"
+	"path/filepath"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// vfs stands between SQLite and its own virtual file system. It is SQLite's default one in this process from the first
+// [New] on. Files outside of the directories of disks go straight through.
+var vfs struct {
+	once    sync.Once
+	real    *sqlite3.Tsqlite3_vfs
+	realPtr uintptr
+
+	mu      sync.Mutex
+	disks   map[string]*Disk    // by directory
+	files   map[uintptr]*handle // by SQLite's file object
+	methods map[uintptr]uintptr // by the table of the real methods: ours
+}
+
+// handle is a file that SQLite has open.
+type handle struct {
+	disk *Disk
+	name string // in the disk's directory
+	real *sqlite3.Tsqlite3_io_methods
+}
+
+// install makes the virtual file system that records SQLite's default one.
+func install() {
+	vfs.disks, vfs.files, vfs.methods = map[string]*Disk{}, map[uintptr]*handle{}, map[uintptr]uintptr{}
+	tls := libc.NewTLS()
+	defer tls.Close()
+	sqlite3.Xsqlite3_initialize(tls)
+	vfs.realPtr = sqlite3.Xsqlite3_vfs_find(tls, 0)
+	vfs.real = (*sqlite3.Tsqlite3_vfs)(at(vfs.realPtr))
+	name, err := libc.CString("pawl-disktest")
+	if err != nil {
+		panic(err)
+	}
+	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(*vfs.real))) // never freed: SQLite keeps it
+	ours := (*sqlite3.Tsqlite3_vfs)(at(p))
+	*ours = *vfs.real
+	ours.FpNext, ours.FzName = 0, name
+	ours.FxOpen = pointer(&struct {
+		f func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32
+	}{open})
+	ours.FxDelete = pointer(&struct {
+		f func(*libc.TLS, uintptr, uintptr, int32) int32
+	}{remove})
+	if rc := sqlite3.Xsqlite3_vfs_register(tls, p, 1); rc != sqlite3.SQLITE_OK {
+		panic("SQLite refuses the virtual file system of the tests")
+	}
+}
+
+// at turns an address in SQLite's memory, which is not Go's, into a pointer.
+func at(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
+
+// pointer returns what SQLite, which was translated to Go, takes as a pointer to a function: the first word of a
+// structure that holds only the function.
+func pointer[T any](holder *T) uintptr { return *(*uintptr)(unsafe.Pointer(holder)) }
+
+// call returns the function behind such a pointer.
+func call[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ uintptr }{p})) }
+
+// diskOf returns the disk that a path is on, and the file's name there; nil: it is on none.
+func diskOf(path uintptr) (*Disk, string) {
+	if path == 0 {
+		return nil, "" // a temporary file
+	}
+	dir, name := filepath.Split(libc.GoString(path))
+	vfs.mu.Lock()
+	defer vfs.mu.Unlock()
+	return vfs.disks[filepath.Clean(dir)], name
+}
+
+func handleOf(file uintptr) *handle {
+	vfs.mu.Lock()
+	defer vfs.mu.Unlock()
+	return vfs.files[file]
+}
+
+func open(tls *libc.TLS, _, path, file uintptr, flags int32, outFlags uintptr) int32 {
+	d, name := diskOf(path)
+	if d != nil {
+		if rc := d.before(Open, name); rc != sqlite3.SQLITE_OK {
+			return rc
+		}
+	}
+	rc := call[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](vfs.real.FxOpen)(
+		tls, vfs.realPtr, path, file, flags, outFlags)
+	if d == nil || rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	if flags&sqlite3.SQLITE_OPEN_CREATE != 0 {
+		d.record(event{kind: created, file: name})
+	}
+	methods := &(*sqlite3.Tsqlite3_file)(at(file)).FpMethods
+	vfs.mu.Lock()
+	defer vfs.mu.Unlock()
+	vfs.files[file] = &handle{d, name, (*sqlite3.Tsqlite3_io_methods)(at(*methods))}
+	ours, ok := vfs.methods[*methods]
+	if !ok {
+		ours = recording(tls, *methods)
+		vfs.methods[*methods] = ours
+	}
+	*methods = ours
+	return rc
+}
+
+// recording returns a table of methods like another one, in which those that change or read a file's contents are ours.
+func recording(tls *libc.TLS, real uintptr) uintptr {
+	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(sqlite3.Tsqlite3_io_methods{})))
+	m := (*sqlite3.Tsqlite3_io_methods)(at(p))
+	*m = *(*sqlite3.Tsqlite3_io_methods)(at(real))
+	m.FxClose = pointer(&struct {
+		f func(*libc.TLS, uintptr) int32
+	}{closeFile})
+	m.FxRead = pointer(&struct {
+		f func(*libc.TLS, uintptr, uintptr, int32, int64) int32
+	}{read})
+	m.FxWrite = pointer(&struct {
+		f func(*libc.TLS, uintptr, uintptr, int32, int64) int32
+	}{write})
+	m.FxTruncate = pointer(&struct {
+		f func(*libc.TLS, uintptr, int64) int32
+	}{truncate})
+	m.FxSync = pointer(&struct {
+		f func(*libc.TLS, uintptr, int32) int32
+	}{sync1})
+	return p
+}
+
+func closeFile(tls *libc.TLS, file uintptr) int32 {
+	vfs.mu.Lock()
+	h := vfs.files[file]
+	delete(vfs.files, file)
+	vfs.mu.Unlock()
+	return call[func(*libc.TLS, uintptr) int32](h.real.FxClose)(tls, file)
+}
+
+func read(tls *libc.TLS, file, buffer uintptr, n int32, offset int64) int32 {
+	h := handleOf(file)
+	if rc := h.disk.before(Read, h.name); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	return call[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.real.FxRead)(tls, file, buffer, n, offset)
+}
+
+func write(tls *libc.TLS, file, buffer uintptr, n int32, offset int64) int32 {
+	h := handleOf(file)
+	if rc := h.disk.before(Write, h.name); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	rc := call[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](h.real.FxWrite)(tls, file, buffer, n, offset)
+	// It is recorded afterwards: a sync that another connection began meanwhile need not include it.
+	data := unsafe.Slice((*byte)(at(buffer)), n)
+	h.disk.record(event{kind: written, file: h.name, at: offset, data: bytes.Clone(data)})
+	return rc
+}
+
+func truncate(tls *libc.TLS, file uintptr, size int64) int32 {
+	h := handleOf(file)
+	if rc := h.disk.before(Write, h.name); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	rc := call[func(*libc.TLS, uintptr, int64) int32](h.real.FxTruncate)(tls, file, size)
+	h.disk.record(event{kind: truncated, file: h.name, at: size})
+	return rc
+}
+
+// sync1 leaves the machine's own disk alone: what is durable here is decided by what is recorded.
+func sync1(_ *libc.TLS, file uintptr, _ int32) int32 {
+	h := handleOf(file)
+	if rc := h.disk.before(Sync, h.name); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	h.disk.record(event{kind: synced, file: h.name})
+	return sqlite3.SQLITE_OK
+}
+
+func remove(tls *libc.TLS, _, path uintptr, syncDir int32) int32 {
+	d, name := diskOf(path)
+	rc := call[func(*libc.TLS, uintptr, uintptr, int32) int32](vfs.real.FxDelete)(tls, vfs.realPtr, path, syncDir)
+	if d != nil && rc == sqlite3.SQLITE_OK {
+		d.record(event{kind: removed, file: name, durable: syncDir != 0})
+	}
+	return rc
+}
+
+// failures are the results by which SQLite hears of a failed operation.
+var failures = map[Op]int32{
+	Open: sqlite3.SQLITE_CANTOPEN, Read: sqlite3.SQLITE_IOERR_READ, Write: sqlite3.SQLITE_IOERR_WRITE,
+	Sync: sqlite3.SQLITE_IOERR_FSYNC,
+}
+
+// before asks the test what happens to an operation.
+func (d *Disk) before(op Op, name string) int32 {
+	d.mu.Lock()
+	fault := d.fault
+	d.mu.Unlock()
+	if fault == nil || fault(op, name) == nil {
+		return sqlite3.SQLITE_OK
+	}
+	return failures[op]
+}

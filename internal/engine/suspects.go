@@ -1,0 +1,101 @@
+package engine
+
+import "slices"
+
+// suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only a group has slots
+// at once. When the process dies, it may be any of the group that has killed it. A suspect in a group of one has lost
+// its attempt by itself or by chance, and not by another suspect.
+type suspects struct {
+	client *matcherClient
+	key    queueKey
+}
+
+// group counts the suspects that have slots. All are of one size. So a suspect that runs alone, or in a small group,
+// runs beside none of which less is known.
+type group struct {
+	size    int // how many of them may have slots at once
+	running int
+	begun   int // since none had a slot
+}
+
+// joins reports whether a suspect may run beside those that do. If suspects of other groups wait, those that have come
+// later do not refill the group for ever.
+func (g *group) joins(size int, othersWait bool) bool {
+	switch {
+	case g.running == 0:
+		return true
+	case size != g.size || g.running >= size:
+		return false
+	default:
+		return g.begun < size || !othersWait
+	}
+}
+
+func (g *group) joined(size int) {
+	if g.running == 0 {
+		*g = group{size: size}
+	}
+	g.running++
+	g.begun++
+}
+
+func (g *group) left() { g.running-- }
+
+// takeApart takes a slot for a suspect. It wakes the next one that may have a slot as well.
+func (m *Matcher) takeApart(s suspects) (slot, bool) {
+	m.mu.Lock()
+	place := slices.Index(m.suspects, s)
+	if place < 0 {
+		place = len(m.suspects)
+		m.suspects = append(m.suspects, s)
+	}
+	if place != m.nextSuspect() {
+		m.mu.Unlock()
+		return slot{}, false
+	}
+	key := s.key.ordinary()
+	q := m.queue(key)
+	workers, _ := m.free(q, key, 0)
+	m.suspects = slices.Delete(m.suspects, place, place+1)
+	m.group.joined(s.key.group)
+	q.busy[workers]++
+	next := m.whichSuspect(s.client)
+	m.mu.Unlock()
+	next.wake()
+	return slot{workers, s.key}, true
+}
+
+// nextSuspect returns which of the waiting suspects may take a slot, as an index; -1: none may. It is the first one
+// that may join the group, and for whose queue workers have a free slot.
+func (m *Matcher) nextSuspect() int {
+	return slices.IndexFunc(m.suspects, func(s suspects) bool {
+		if !m.group.joins(s.key.group, m.otherGroupWaits()) {
+			return false
+		}
+		own := s.key.ordinary()
+		_, free := m.free(m.queue(own), own, 0)
+		return free
+	})
+}
+
+// otherGroupWaits reports whether suspects wait that cannot join the group and for which there are workers.
+func (m *Matcher) otherGroupWaits() bool {
+	return slices.ContainsFunc(m.suspects, func(s suspects) bool {
+		return s.key.group != m.group.size && m.Slots(s.key.queue, s.key.taskType) != 0
+	})
+}
+
+// whichSuspect returns the suspects that can take a slot, if they are of another partition than this one; the zero
+// value: none can.
+func (m *Matcher) whichSuspect(except *matcherClient) suspects {
+	if next := m.nextSuspect(); next >= 0 && m.suspects[next].client != except {
+		return m.suspects[next]
+	}
+	return suspects{}
+}
+
+func (s suspects) wake() {
+	if s.client != nil {
+		s.client.wake(s.key.queue, s.key.taskType)
+	}
+}

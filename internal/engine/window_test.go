@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+)
+
+// The runs that come due next cannot be read, neither their list nor their histories. They are read again, and wake
+// when that succeeds, so a run whose time is far enough away wakes on time.
+func TestWindowIsReadAgain(t *testing.T) {
+	for _, op := range []memory.Op{memory.OpDue, memory.OpHistory} {
+		t.Run(string(op), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := memory.New()
+				var left, failed atomic.Int64
+				j.Fault = func(is memory.Op, _ *journal.Batch) error {
+					if is == op && left.Add(-1) >= 0 {
+						failed.Add(1)
+						return errRead
+					}
+					return nil
+				}
+				e, _ := open(t, j, -1, succeed, func(c *Config) { c.Horizon = 10 * time.Minute })
+				defer closeEngine(t, e)
+				began := time.Now()
+				id := mustStart(t, e, flow("sleeper", nap(2*time.Hour), task()))
+				<-time.After(time.Hour)
+				if n := e.Stats().Loaded; n != 0 {
+					t.Fatalf("%d runs are in memory", n)
+				}
+				ended := make(chan error)
+				go func() {
+					_, err := e.Result(t.Context(), id)
+					ended <- err
+				}()
+				synctest.Wait() // it has looked at the run itself
+				left.Store(1)
+				if err := <-ended; err != nil || failed.Load() != 1 {
+					t.Fatalf("%v after %d failed reads", err, failed.Load())
+				}
+				// The window is read half a horizon before the run is due, and again half a horizon later.
+				if late := time.Since(began) - 2*time.Hour; late > time.Second {
+					t.Errorf("the run went on %s late", late)
+				}
+			})
+		})
+	}
+}
+
+// A run that comes due before all others is started while the loop waits for those. It wakes on time.
+func TestEarlierTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Horizon = 24 * time.Hour })
+		defer closeEngine(t, e)
+		mustStart(t, e, flow("late", nap(10*time.Hour)))
+		<-time.After(time.Hour) // everything is saved, and nothing is due for hours
+		for _, sleep := range []time.Duration{3 * time.Hour, time.Hour, time.Minute} {
+			began := time.Now()
+			id := mustStart(t, e, flow("early", nap(sleep)))
+			synctest.Wait()
+			if sleep > time.Minute {
+				continue
+			}
+			if _, err := e.Result(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > sleep+time.Second {
+				t.Errorf("a sleep of %s took %s", sleep, took)
+			}
+		}
+	})
+}
+
+// While a batch is on its way, a run cannot be read, so what has come since must not be saved. The batch itself is
+// saved: who waits for it is told so, before the partition forgets its memory.
+func TestBatchIsAnsweredBeforeAFailedRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &unreliableReads{Journal: memory.New()}
+		e, _ := open(t, &slowJournal{Journal: j, latency: time.Second}, -1, succeed)
+		defer closeEngine(t, e)
+		sleeper := mustStart(t, e, flow("sleeper", nap(100*time.Hour)))
+		<-time.After(time.Hour)
+		if n := e.Stats().Loaded; n != 0 {
+			t.Fatalf("%d runs are in memory", n)
+		}
+		started := make(chan error)
+		go func() {
+			_, err := e.Start(t.Context(), StartRequest{Definition: flow("one", task()).definition()})
+			started <- err
+		}()
+		synctest.Wait() // the batch with the start is on its way
+		j.failReads(sleeper, 1)
+		e.Report(sleeper, core.TaskEnded{Step: 0, Attempt: 1})
+		synctest.Wait()
+		if n := j.failuresLeft(sleeper); n != 0 {
+			t.Fatal("the run was not read")
+		}
+		if err := <-started; err != nil {
+			t.Errorf("the start was saved, and its caller is told: %v", err)
+		}
+		<-time.After(time.Minute)
+		if s := e.Stats().Stalled; s != "" {
+			t.Errorf("the engine is still stalled: %s", s)
+		}
+	})
+}
+
+// After a failed append nothing of the batch is left in memory, nor anything that follows from it.
+func TestFailedAppendLeavesNothingInMemory(t *testing.T) {
+	r := newRig(t, -1)
+	saved := r.start(flow("one", task()))
+	r.settle()
+	lost := r.start(flow("two", task()))
+	r.p.Report(saved, succeed(r.workers.dispatched()[0]), r.now)
+	if b := r.p.Cut(r.now); b == nil {
+		t.Fatal("there is no batch")
+	}
+	r.p.Failed(errBroken)
+	r.p.Each(func(run *core.Run) { t.Errorf("run %s is in memory", run.ID) })
+	if s := r.p.Stats(); s.Loaded != 0 || s.Queued != 0 || s.Behind != 0 {
+		t.Errorf("%+v is left", s)
+	}
+	if err := r.p.Open(t.Context(), r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	r.wantPhase(saved, core.RunSucceeded) // the report was kept
+	if _, err := r.journal.History(t.Context(), lost); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("the run whose start failed: %v", err)
+	}
+}

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// handler returns what answers all requests: first the checks that concern every request, then the routes.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	s.routes(mux)
+	foreign := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer s.recovered(w, r)
+		out := &patient{ResponseWriter: w, control: http.NewResponseController(w)}
+		header := w.Header()
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		if p := refuse(foreign, r); p != nil {
+			answer(out, p)
+			return
+		}
+		route, pattern := mux.Handler(r)
+		if pattern == "" {
+			answer(out, s.noRoute(route, r))
+			return
+		}
+		if p := s.readBody(out, r); p != nil {
+			answer(out, p)
+			return
+		}
+		mux.ServeHTTP(out, r)
+	})
+}
+
+// refuse returns why a request is not answered: a foreign web page makes it through somebody's browser.
+func refuse(foreign *http.CrossOriginProtection, r *http.Request) *httpapi.Problem {
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "tcp" &&
+		!isLoopback(r.Host) {
+		return httpapi.Invalid(http.StatusMisdirectedRequest, fmt.Sprintf(
+			"this server answers as localhost and 127.0.0.1, not as %q: the name of another host may be an attempt "+
+				"of a web page to reach it", r.Host))
+	}
+	if err := foreign.Check(r); err != nil {
+		return httpapi.Invalid(http.StatusForbidden,
+			"a web page of another origin may not use this server: "+err.Error())
+	}
+	return nil
+}
+
+// isLoopback reports whether a host, with or without a port, is this machine under a name that nobody else can own.
+func isLoopback(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr.Unmap().IsLoopback()
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// noRoute returns the problem of a request that no route takes. route is what the routes would answer: 404, or 405 with
+// the methods that the path has.
+func (s *Server) noRoute(route http.Handler, r *http.Request) *httpapi.Problem {
+	probe := &recorder{header: http.Header{}}
+	route.ServeHTTP(probe, r)
+	if probe.status == http.StatusMethodNotAllowed {
+		p := httpapi.Invalid(probe.status, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, probe.header.Get("Allow"),
+			r.Method))
+		return p
+	}
+	p := httpapi.Invalid(http.StatusNotFound, "there is no "+r.URL.Path)
+	p.Code, p.Hint = api.CodeNotFound, "/docs shows what there is"
+	return p
+}
+
+// recorder is an answer of which only the status and the header matter.
+type recorder struct {
+	header http.Header
+	status int
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+
+// readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
+func (s *Server) readBody(w *patient, r *http.Request) *httpapi.Problem {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		p := httpapi.Invalid(http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("the body has more than %d bytes", large.Limit))
+		p.Code = api.CodeTooLarge
+		return p
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
+	case err != nil:
+		return httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	}
+	_ = w.control.SetReadDeadline(time.Time{}) // else it would end the request while it is carried out
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if len(body) == 0 {
+		r.Body = http.NoBody
+	}
+	return nil
+}
+
+// recovered answers a request whose handler panicked. The panic concerns no other request.
+func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
+	}
+	s.cfg.Log.Error("a handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v,
+		"stack", string(debug.Stack()))
+	answer(w, httpapi.ProblemOf(&api.Error{
+		Code: api.CodeInternal, Message: "the server failed on this request", Hint: "the log has the details",
+	}))
+}
+
+// answer writes a problem.
+func answer(w http.ResponseWriter, p *httpapi.Problem) {
+	maps.Copy(w.Header(), p.GetHeaders())
+	w.Header().Set("Content-Type", httpapi.ProblemType)
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // a caller that has gone needs no answer
+}
+
+// patient is an answer that is given up if its reader takes no part of it for too long.
+type patient struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements http.ResponseWriter.
+func (p *patient) Write(b []byte) (int, error) {
+	p.begin()
+	return p.ResponseWriter.Write(b)
+}
+
+// FlushError sends what was written so far.
+func (p *patient) FlushError() error {
+	p.begin()
+	return p.control.Flush()
+}
+
+// begin gives the reader its time for the next part.
+func (p *patient) begin() {
+	_ = p.control.SetWriteDeadline(time.Now().Add(writeWithin)) // fails only where there is no connection, as in tests
+}
+
+// Unwrap lets a ResponseController find the connection.
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

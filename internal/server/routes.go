@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+const description = `Start runs of durable workflows, look at them, wait for them and operate on them.
+
+A run is named by its run id, by its workflow id (the newest run that has it), by the unique beginning of its run id
+(six characters or more), or by @last, the newest run that is not a child. Instants are RFC 3339; lengths of time are
+written as in flow files, 1m30s. Every error is a problem (RFC 9457) with a code for programs and a hint for people.`
+
+// routes adds everything that the server answers.
+func (s *Server) routes(mux *http.ServeMux) {
+	cfg := huma.DefaultConfig("Pawl", "v1")
+	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", "", nil
+	cfg.RejectUnknownQueryParameters = true
+	cfg.Info.Description = description
+	forms(cfg.Components.Schemas)
+	a := humago.New(mux, cfg)
+	s.runRoutes(a)
+	s.changeRoutes(a)
+	s.bulkRoutes(a)
+	s.waitRoutes(a)
+	s.otherRoutes(a)
+	s.documents(mux, a.OpenAPI())
+}
+
+// route describes one operation of the API. The body was read already, see readBody.
+func route(method, path, id, tag, summary string) huma.Operation {
+	return huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary, Tags: []string{tag}, MaxBodyBytes: -1,
+		BodyReadTimeout: -1,
+	}
+}
+
+// under is a route of the API below /api/v1.
+func under(method, path, id, tag, summary string) huma.Operation {
+	return route(method, httpapi.Base+path, id, tag, summary)
+}
+
+// answered is an answer with a body.
+type answered[T any] struct{ Body T }
+
+// body wraps a result for an answer, or makes a problem of an error.
+func body[T any](v T, err error) (*answered[T], error) {
+	if err != nil {
+		return nil, httpapi.ProblemOf(err)
+	}
+	return &answered[T]{v}, nil
+}
+
+// done is the answer of a change that has nothing to tell.
+func done(err error) (*struct{}, error) {
+	if err != nil {
+		return nil, httpapi.ProblemOf(err)
+	}
+	return nil, nil
+}
+
+// OfRun is the input of what is about a run. It is exported because the library skips embedded types that are not.
+type OfRun struct {
+	Run string `path:"run" doc:"The run: its id, a workflow id, the beginning of an id, or @last."`
+}
+
+func (s *Server) otherRoutes(a huma.API) {
+	op := under("GET", "/definitions/{definition}", "getDefinition", "definitions", "Get a stored definition")
+	huma.Register(a, op,
+		func(ctx context.Context, in *struct {
+			Definition string `path:"definition"`
+		},
+		) (*answered[api.Definition], error) {
+			return body(s.cfg.Service.Definition(ctx, in.Definition))
+		})
+	huma.Register(a, under("GET", "/flows", "listFlows", "definitions", "List the flows that can be started by name"),
+		func(ctx context.Context, _ *struct{}) (*answered[flowList], error) {
+			if s.cfg.Flows == nil {
+				return body(flowList{Flows: []Flow{}}, nil)
+			}
+			flows, err := s.cfg.Flows.List(ctx)
+			return body(flowList{Flows: flows}, err)
+		})
+	huma.Register(a, under("GET", "/stats", "getStats", "server", "Count what the engine holds and does"),
+		func(ctx context.Context, _ *struct{}) (*answered[api.Stats], error) {
+			return body(s.cfg.Service.Stats(ctx))
+		})
+	huma.Register(a, route("GET", "/livez", "live", "server", "Tell that the server answers"),
+		func(context.Context, *struct{}) (*answered[health], error) { return body(health{"ok"}, nil) })
+	huma.Register(a, route("GET", "/readyz", "ready", "server", "Tell whether the engine takes work"),
+		func(ctx context.Context, _ *struct{}) (*answered[health], error) {
+			return body(health{"ok"}, s.ready(ctx))
+		})
+	huma.Register(a, route("GET", "/version", "getVersion", "server", "Tell which version this is"),
+		func(context.Context, *struct{}) (*answered[version], error) { return body(version{s.cfg.Version}, nil) })
+}
+
+type flowList struct {
+	Flows []Flow `json:"flows"`
+}
+
+type health struct {
+	Status string `json:"status"`
+}
+
+type version struct {
+	Version string `json:"version"`
+}
+
+// ready returns why the engine takes no work at present.
+func (s *Server) ready(ctx context.Context) error {
+	st, err := s.cfg.Service.Stats(ctx)
+	if err == nil && st.Stalled != "" {
+		err = &api.Error{Code: api.CodeStalled, Message: "the storage takes no writes at present: " + st.Stalled}
+	}
+	return err
+}

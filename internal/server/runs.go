@@ -1,0 +1,258 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+)
+
+// instant is a parameter that holds an instant.
+type instant struct{ api.Time }
+
+// listQuery are the parameters of a list of runs.
+type listQuery struct {
+	Workflow      string   `query:"workflow" doc:"Runs of this workflow."`
+	WorkflowID    string   `query:"workflowId" doc:"Runs with this workflow id."`
+	Phases        []string `query:"phase,explode" doc:"Runs in this phase; repeat it for several."`
+	Labels        []string `query:"label,explode" doc:"Runs with this label: key=value; repeat it for several."`
+	CreatedFrom   instant  `query:"createdFrom" doc:"Runs created at this instant or later."`
+	CreatedBefore instant  `query:"createdBefore" doc:"Runs created before it."`
+	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on: code panicked, or they cannot be read."`
+	Limit         int      `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
+	Cursor        string   `query:"cursor" doc:"Next of the page before."`
+}
+
+// query returns the query that the parameters mean.
+func (l *listQuery) query() (api.Query, error) {
+	q := api.Query{
+		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
+		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Limit: l.Limit, Cursor: l.Cursor,
+	}
+	for _, p := range l.Phases {
+		q.Phases = append(q.Phases, api.RunPhase(p))
+	}
+	for _, text := range l.Labels {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return q, httpapi.Invalid(http.StatusBadRequest, "the request is not valid", httpapi.Fault{
+				Parameter: "label", Detail: fmt.Sprintf("%q: write it as key=value", text),
+			})
+		}
+		if q.Labels == nil {
+			q.Labels = map[string]string{}
+		}
+		q.Labels[key] = value
+	}
+	return q, nil
+}
+
+// runRoutes adds what reads runs.
+func (s *Server) runRoutes(a huma.API) {
+	huma.Register(a, under("GET", "/runs", "listRuns", "runs", "List runs, the newest first"),
+		func(ctx context.Context, in *listQuery) (*answered[api.Page], error) {
+			q, err := in.query()
+			if err != nil {
+				return nil, err
+			}
+			return body(s.cfg.Service.Runs(ctx, q))
+		})
+	huma.Register(a, under("GET", "/runs/{run}", "getRun", "runs", "Get a run with everything that explains it"),
+		func(ctx context.Context, in *OfRun) (*answered[*api.Run], error) {
+			return body(s.cfg.Service.Run(ctx, in.Run))
+		})
+}
+
+// startInput is the input of a start.
+type startInput struct {
+	Key  string `header:"Idempotency-Key" doc:"A second start with the same key answers with the run of the first."`
+	Body httpapi.StartBody
+}
+
+// started is the answer to a start.
+type started struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     api.Started
+}
+
+// startedAt returns the answer to a start: 201 for a new run, 200 for one that was there.
+func startedAt(st api.Started, err error) (*started, error) {
+	if err != nil {
+		return nil, httpapi.ProblemOf(err)
+	}
+	out := &started{Status: http.StatusCreated, Location: httpapi.Base + "/runs/" + url.PathEscape(st.Run), Body: st}
+	if st.Existing {
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
+
+// changeRoutes adds what starts runs and changes them.
+func (s *Server) changeRoutes(a huma.API) {
+	op := under("POST", "/runs", "startRun", "runs", "Start a run")
+	op.DefaultStatus = http.StatusCreated
+	huma.Register(a, op, func(ctx context.Context, in *startInput) (*started, error) {
+		req, err := s.startRequest(ctx, in)
+		if err != nil {
+			return nil, httpapi.ProblemOf(err)
+		}
+		return startedAt(s.cfg.Service.Start(ctx, req))
+	})
+	answers := a.OpenAPI().Paths[op.Path].Post.Responses
+	answers["200"] = &huma.Response{Description: "The run was there before.", Content: answers["201"].Content}
+	op = under("POST", "/runs/{run}/restart", "restartRun", "operations", "Start a new run with the same input")
+	op.DefaultStatus = http.StatusCreated
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		OfRun
+		Body *api.RestartRequest
+	},
+	) (*started, error) {
+		var req api.RestartRequest
+		if in.Body != nil {
+			req = *in.Body
+		}
+		return startedAt(s.cfg.Service.Restart(ctx, in.Run, req))
+	})
+	op = under("POST", "/runs/{run}/events", "sendEvent", "events", "Send an event to a run")
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		OfRun
+		Body api.Signal
+	},
+	) (*struct{}, error) {
+		return done(s.cfg.Service.Send(ctx, in.Run, in.Body))
+	})
+	op = under("POST", "/runs/{run}/carry", "carryRun", "operations", "Carry a run on that rests")
+	op.Description = "A process that opened its database for some runs lets the others rest. A server carries all of " +
+		"them on, so there it changes nothing."
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(a, op, func(ctx context.Context, in *OfRun) (*struct{}, error) {
+		if s.cfg.Carry != nil {
+			return done(s.cfg.Carry(ctx, in.Run))
+		}
+		_, err := s.cfg.Service.Run(ctx, in.Run)
+		return done(err)
+	})
+	s.operationRoutes(a)
+}
+
+// startRequest returns the start that somebody asks for.
+func (s *Server) startRequest(ctx context.Context, in *startInput) (api.StartRequest, error) {
+	b := &in.Body
+	if in.Key != "" {
+		if b.Key != "" && b.Key != in.Key {
+			return api.StartRequest{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+				"the header Idempotency-Key says %q and the body's key says %q: give one of them", in.Key, b.Key)}
+		}
+		b.Key = in.Key
+	}
+	d, err := s.definition(ctx, b)
+	return b.Request(d), err
+}
+
+// definition returns the definition that a start names or gives.
+func (s *Server) definition(ctx context.Context, b *httpapi.StartBody) (d api.Definition, err error) {
+	given := 0
+	for _, is := range []bool{b.Workflow != "", b.Flow != "", b.Definition != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return d, &api.Error{
+			Code: api.CodeInvalid, Message: "say what to start: one of workflow, flow and definition",
+			Hint: "workflow is the name of a flow that the server has, flow is the text of a flow file",
+		}
+	case b.Definition != nil:
+		return *b.Definition, nil
+	case s.cfg.Flows == nil:
+		return d, &api.Error{
+			Code: api.CodeNotFound, Message: "this server has no flows and reads none",
+			Hint: "give the definition, or start it with pawl dev FOLDER",
+		}
+	case b.Flow != "":
+		return s.cfg.Flows.Read(ctx, b.Flow)
+	default:
+		return s.cfg.Flows.Find(ctx, b.Workflow)
+	}
+}
+
+// operationRoutes adds the operations on runs and steps.
+func (s *Server) operationRoutes(a huma.API) {
+	for _, action := range httpapi.Actions() {
+		path, id := "/runs/{run}/", strings.ReplaceAll(action.Path, "-p", "P")+"Run"
+		if action.Step {
+			path, id = "/runs/{run}/steps/{step}/", strings.TrimSuffix(id, "Run")+"Step"
+		}
+		op := under("POST", path+action.Path, id, "operations", action.Summary)
+		s.operation(a, op, action.Operation, action.Step)
+	}
+	// An operation that is asked for where it has no path is refused by the service, in the same words as elsewhere.
+	for _, step := range []bool{false, true} {
+		path := "/runs/{run}/{operation}"
+		if step {
+			path = "/runs/{run}/steps/{step}/{operation}"
+		}
+		op := under("POST", path, "", "operations", "")
+		op.Hidden = true
+		s.operation(a, op, "", step)
+	}
+}
+
+// OperateRun is the input of an operation on a run.
+type OperateRun struct {
+	OfRun
+	Body *httpapi.OperateBody
+}
+
+// OperateStep is the input of an operation on a step.
+type OperateStep struct {
+	OfRun
+	Step string `path:"step" doc:"The step's key: its name, of an item of a loop with its index: pages[3]."`
+	Body *httpapi.OperateBody
+}
+
+// operation adds one operation. If it has no name, the path says which one is asked for.
+func (s *Server) operation(a huma.API, op huma.Operation, name string, step bool) {
+	op.DefaultStatus = http.StatusNoContent
+	operate := func(ctx context.Context, run, step, given string, b *httpapi.OperateBody) (*struct{}, error) {
+		if b == nil {
+			b = &httpapi.OperateBody{}
+		}
+		return done(s.cfg.Service.Operate(ctx, run, b.Operation(given, step)))
+	}
+	switch {
+	case name == "" && step:
+		huma.Register(a, op, func(ctx context.Context, in *struct {
+			OperateStep
+			Operation string `path:"operation"`
+		},
+		) (*struct{}, error) {
+			return operate(ctx, in.Run, in.Step, in.Operation, in.Body)
+		})
+	case name == "":
+		huma.Register(a, op, func(ctx context.Context, in *struct {
+			OperateRun
+			Operation string `path:"operation"`
+		},
+		) (*struct{}, error) {
+			return operate(ctx, in.Run, "", in.Operation, in.Body)
+		})
+	case step:
+		huma.Register(a, op, func(ctx context.Context, in *OperateStep) (*struct{}, error) {
+			return operate(ctx, in.Run, in.Step, name, in.Body)
+		})
+	default:
+		huma.Register(a, op, func(ctx context.Context, in *OperateRun) (*struct{}, error) {
+			return operate(ctx, in.Run, "", name, in.Body)
+		})
+	}
+}

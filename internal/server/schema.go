@@ -1,0 +1,104 @@
+package server
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// forms tells the description what the values look like that read and write their JSON themselves.
+func forms(r huma.Registry) {
+	r.RegisterTypeAlias(typeOf[policy.Limit](), typeOf[limitForm]())
+	r.RegisterTypeAlias(typeOf[policy.Policy](), typeOf[policyForm]())
+	r.RegisterTypeAlias(typeOf[policy.Failure](), typeOf[failureForm]())
+}
+
+type (
+	limitForm  struct{}
+	policyForm struct{}
+)
+
+// Schema implements huma.SchemaProvider.
+func (limitForm) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Description: "A limit as in a flow file: 30m, or {after: 30m, retry: false, onExpire: cancel}."}
+}
+
+// Schema implements huma.SchemaProvider.
+func (policyForm) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Description: "A policy as in a flow file: {retry: …, timeout: …}."}
+}
+
+// failureForm is policy.Failure as JSON has it.
+type failureForm struct {
+	Kind         string       `json:"kind,omitempty" doc:"error, failed, timeout, cancelled, lost, …"`
+	Type         string       `json:"type,omitempty"`
+	Message      string       `json:"message,omitempty"`
+	Code         int          `json:"code,omitempty"`
+	Details      any          `json:"details,omitempty"`
+	NonRetryable bool         `json:"nonRetryable,omitempty"`
+	RetryAfter   any          `json:"retryAfter,omitempty" doc:"A length of time, or milliseconds."`
+	Limit        string       `json:"limit,omitempty" doc:"Of a timeout: the limit that expired."`
+	Origin       string       `json:"origin,omitempty" doc:"Of a timeout: where that limit was set."`
+	Cause        *failureForm `json:"cause,omitempty"`
+	Also         []any        `json:"also,omitempty"`
+	Encoded      any          `json:"encoded,omitempty"`
+	Reason       string       `json:"reason,omitempty" doc:"Why it was not tried again."`
+}
+
+// The library asks these two for every error that it makes itself.
+func init() {
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		return newProblem(status, msg, errs)
+	}
+	huma.NewErrorWithContext = func(_ huma.Context, status int, msg string, errs ...error) huma.StatusError {
+		return newProblem(status, msg, errs)
+	}
+}
+
+// newProblem makes a problem of what the library found wrong with a request.
+func newProblem(status int, msg string, errs []error) *httpapi.Problem {
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest
+	}
+	if msg == "validation failed" {
+		msg = "the request is not valid"
+	}
+	p := httpapi.Invalid(status, msg)
+	for _, err := range errs {
+		if err != nil {
+			p.Errors = append(p.Errors, faultOf(err))
+		}
+	}
+	return p
+}
+
+// faultOf says where a fault is: in the body by its pointer, elsewhere by the parameter.
+func faultOf(err error) httpapi.Fault {
+	d, ok := err.(huma.ErrorDetailer)
+	if !ok {
+		return httpapi.Fault{Detail: err.Error()}
+	}
+	detail := d.ErrorDetail()
+	where, name, _ := strings.Cut(detail.Location, ".")
+	f := httpapi.Fault{Detail: detail.Message}
+	switch {
+	case where == "body" || strings.HasPrefix(where, "body["):
+		f.Pointer = pointer(strings.TrimPrefix(detail.Location, "body"))
+	default:
+		f.Parameter = name
+	}
+	return f
+}
+
+// pointer makes a JSON pointer of a path such as .steps[3].name.
+func pointer(path string) string {
+	path = strings.ReplaceAll(strings.ReplaceAll(path, "~", "~0"), "/", "~1")
+	return strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// Config says what a server serves.
+type Config struct {
+	Service api.Service
+	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
+	// by their definitions only.
+	Flows Flows
+	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
+	Carry func(ctx context.Context, run string) error
+	// Version is the program's, for /version.
+	Version string
+	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
+	Log *slog.Logger
+	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.
+	MaxBody int64
+}
+
+// Flow is a flow that a server has.
+type Flow struct {
+	Name       string `json:"name"`
+	File       string `json:"file,omitempty" doc:"Where it was read."`
+	Definition string `json:"definition,omitempty" doc:"The id of its definition."`
+	Problem    string `json:"problem,omitempty" doc:"Why it cannot be started."`
+}
+
+// Flows are the flows that can be started by name. Its methods are safe for concurrent use.
+type Flows interface {
+	// List returns all of them, by name.
+	List(ctx context.Context) ([]Flow, error)
+	// Find returns the definition of the flow with a name. Errors: CodeNotFound, CodeInvalid.
+	Find(ctx context.Context, name string) (api.Definition, error)
+	// Read makes a definition of the text of a flow file. Errors: CodeInvalid.
+	Read(ctx context.Context, text string) (api.Definition, error)
+}
+
+// The limits on what a caller may take.
+const (
+	defaultMaxBody = 8 << 20
+	maxHeader      = 64 << 10
+	headerWithin   = 10 * time.Second // a request's header arrives
+	bodyWithin     = 30 * time.Second // and its body
+	writeWithin    = 30 * time.Second // each part of an answer is taken
+	idleFor        = 2 * time.Minute  // between two requests of a connection
+)
+
+// Server serves one service on any number of listeners.
+type Server struct {
+	cfg     Config
+	http    *http.Server
+	streams atomic.Int64
+	over    context.Context // ends when the streams have to end
+	end     context.CancelFunc
+}
+
+// New returns a server. It serves nothing yet.
+func New(cfg Config) *Server {
+	if cfg.MaxBody <= 0 {
+		cfg.MaxBody = defaultMaxBody
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg}
+	s.over, s.end = context.WithCancel(context.Background())
+	s.http = &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+	}
+	return s
+}
+
+// Serve answers requests that come to a listener, until Shutdown or Close. The listener is closed then.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Streams returns how many callers follow a run, or wait for its end, at present.
+func (s *Server) Streams() int { return int(s.streams.Load()) }
+
+// Shutdown takes no more requests and waits until those at hand are answered. It does not end the streams of runs that
+// go on; when ctx ends, it cuts them. Then it returns the error of ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	return errors.Join(err, s.Close())
+}
+
+// Close cuts all connections.
+func (s *Server) Close() error {
+	s.end()
+	return s.http.Close()
+}

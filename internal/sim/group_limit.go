@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// groupLimits is an operator who gives open groups a limit, in some universes: a group has none of its own in a flow.
+// When it expires, the items that are still open must end with their group.
+type groupLimits struct {
+	random
+	u *universe
+}
+
+// planGroupLimits draws from numbers of its own, so that universes without such an operator stay as they are.
+func planGroupLimits(u *universe) {
+	g := &groupLimits{newRandom(u.seed, 0x6a0b), u}
+	if !u.opt.NoFaults && g.chance(0.25) {
+		u.after(g.span(time.Second, time.Minute), "an operator looks for groups", g.look)
+	}
+}
+
+// look limits a group that has an open item, if there is one, and looks again later.
+func (g *groupLimits) look() {
+	u := g.u
+	if u.noFaults {
+		return
+	}
+	for _, a := range u.checker.order {
+		if a.model.closed {
+			continue
+		}
+		for i := range a.model.steps {
+			s := &a.model.steps[i]
+			if !s.closed && s.kind == core.KindGroup && s.toClose == 0 && a.model.groupOpen(core.StepID(i)) {
+				open := u.clock().Sub(a.state.Steps[i].ScheduledAt) + g.span(time.Millisecond, 10*time.Second)
+				p := &policy.Policy{}
+				p.Set(policy.LimitScheduleToClose, &policy.Limit{After: open, Origin: "operator"})
+				u.clients.operate(a.id, core.Operation{Op: core.OpSetPolicy, Step: core.StepID(i), Policy: p})
+				break
+			}
+		}
+	}
+	u.after(g.span(time.Second, time.Minute), "an operator looks for groups", g.look)
+}
