@@ -139,9 +139,10 @@ func (a *app) tellValid(c checked) {
 // invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
 func (a *app) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
-	if one, ok := errors.AsType[*tree.Error](err); ok {
+	if one, ok := errors.AsType[*tree.Error](err); !errors.As(err, &problems) && ok {
 		problems = tree.Errors{one}
-	} else if !errors.As(err, &problems) {
+	}
+	if problems == nil {
 		return out, err
 	}
 	for _, p := range problems {
