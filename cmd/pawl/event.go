@@ -33,8 +33,9 @@ program, and this command writes JSON.`,
 			if args[1] == "" {
 				return usage("the event has no name")
 			}
-			return a.send(cmd.Context(), args[0], api.Signal{Name: args[1], ID: id, Payload: payload, Actor: a.who()},
-				follow)
+			return a.send(cmd.Context(), args[0], api.Signal{
+				Name: args[1], ID: id, Payload: payload, Actor: a.who(), Reason: a.reason,
+			}, follow)
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the event's data: JSON, or @file.json")

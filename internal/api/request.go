@@ -45,6 +45,7 @@ type Signal struct {
 	ID      string          `json:"id,omitempty"` // the sender's: a repeat of name and id changes nothing
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Actor   string          `json:"actor,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
 }
 
 // The operations.

@@ -85,7 +85,9 @@ func (b *Branch) Key(name string) string {
 }
 
 // Replays reports whether the branch is still in what is recorded.
-func (s *Session) Replays(b *Branch) bool { return b.cursor < len(s.recorded[b.prefix]) }
+func (s *Session) Replays(b *Branch) bool {
+	return len(s.recorded) > 0 && b.cursor < len(s.recorded[b.prefix])
+}
 
 // Ask finds the branch's next recorded step, or decides a new one, in a scope. It returns nil if something else is
 // recorded; the session is stuck then.

@@ -214,6 +214,9 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	end(all)
 	h.cancel()
+	if p, ok := h.shell.(*process); ok {
+		p.close()
+	}
 }
 
 func end(all []*liveSession) {

@@ -15,11 +15,12 @@ const maxStaying = 10_000
 
 // liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
 type liveSession struct {
-	host   *Host
-	ctx    context.Context // of the body; done when it is unwound
-	cancel context.CancelFunc
+	host *Host
 
 	mu       sync.Mutex
+	ctx      context.Context // of the body; done when it is unwound. Nil: nobody has asked for it
+	cancel   context.CancelFunc
+	unwound  bool
 	session  *Session
 	alarms   [timers]Alarm
 	armed    [timers]bool
@@ -37,12 +38,29 @@ type problem struct {
 
 // newLiveSession returns a session that waits for news.
 func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
-	l := &liveSession{host: h, session: NewSession(run, generation)}
-	l.ctx, l.cancel = context.WithCancel(h.ctx)
-	return l
+	return &liveSession{host: h, session: NewSession(run, generation)}
 }
 
 func (l *liveSession) lock() { l.mu.Lock() }
+
+// context returns the body's context. Few bodies need one.
+func (l *liveSession) context() context.Context {
+	l.lock()
+	defer l.unlock()
+	if l.ctx == nil {
+		if l.ctx, l.cancel = context.WithCancel(l.host.ctx); l.unwound {
+			l.cancel()
+		}
+	}
+	return l.ctx
+}
+
+// unwind ends the body's context.
+func (l *liveSession) unwind() {
+	if l.unwound = true; l.cancel != nil {
+		l.cancel()
+	}
+}
 
 // unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of
 // decisions is that in which they were made, so it is told under the lock; the functions of users are called
@@ -86,7 +104,7 @@ func (l *liveSession) carryOut(r *Ready) {
 		l.setTimer(Timer(t), change)
 	}
 	if r.Returned || r.Gone {
-		l.cancel()
+		l.unwind()
 	}
 	for _, b := range r.Wake {
 		b.thread.goroutine.Unpark()

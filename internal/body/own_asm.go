@@ -17,6 +17,9 @@ func goroutineAddress() uintptr
 // begin notes the calling goroutine.
 func (s *self) begin() { s.address.Store(goroutineAddress()) }
 
+// end notes that the goroutine is the branch's no longer.
+func (s *self) end() { s.address.Store(1) }
+
 // is reports whether the calling goroutine is the one that was noted, or none was noted yet.
 func (s *self) is(*looks) bool {
 	a := s.address.Load()

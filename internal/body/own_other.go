@@ -20,6 +20,9 @@ const (
 // begin notes the calling goroutine.
 func (s *self) begin() { s.number.Store(goroutineID()) }
 
+// end notes that the goroutine is the branch's no longer.
+func (s *self) end() { s.number.Store("none") }
+
 // is reports whether the calling goroutine is the one that was noted, or none was noted yet. It may report true without
 // looking.
 func (s *self) is(l *looks) bool {

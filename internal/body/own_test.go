@@ -2,6 +2,7 @@ package body
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -9,6 +10,7 @@ import (
 // TestOwn: a goroutine is known also after its stack was moved, and others are told from it.
 func TestOwn(t *testing.T) {
 	p, own, other := &process{}, make(chan bool), make(chan bool)
+	defer p.close()
 	made := make(chan Goroutine, 1)
 	g := p.Go(core.RunID{}, func() {
 		g := <-made
@@ -24,6 +26,23 @@ func TestOwn(t *testing.T) {
 	}
 }
 
+// TestOwnAfterTheEnd: a goroutine that has gone on to another branch is not taken for that of the first one.
+func TestOwnAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, first, second := &process{}, false, false
+		defer p.close()
+		g := p.Go(core.RunID{}, func() {})
+		synctest.Wait()
+		made := make(chan Goroutine, 1)
+		next := p.Go(core.RunID{}, func() { first, second = g.Own(), (<-made).Own() })
+		made <- next
+		synctest.Wait()
+		if first || !second || len(p.idle) != 1 {
+			t.Errorf("it is the first branch's %t, the second's %t; %d goroutines are idle", first, second, len(p.idle))
+		}
+	})
+}
+
 // moved calls a function far down the stack.
 func moved(depth int, f func()) {
 	if depth == 0 {
@@ -36,6 +55,7 @@ func moved(depth int, f func()) {
 // BenchmarkOwn measures what it costs to look which goroutine calls: as it is done, and by the goroutine's number.
 func BenchmarkOwn(b *testing.B) {
 	p := &process{}
+	defer p.close()
 	measure := func(b *testing.B, ask func(g Goroutine)) {
 		made, done := make(chan Goroutine, 1), make(chan struct{})
 		made <- p.Go(core.RunID{}, func() {

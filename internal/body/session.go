@@ -294,10 +294,11 @@ func (s *Session) settle() {
 	s.rest()
 }
 
-// rest begins the idle time, if nothing needs the session.
+// rest begins the idle time, if nothing needs the session. While decisions are on their way to the engine, its answer
+// does that.
 func (s *Session) rest() {
 	switch {
-	case !s.idle():
+	case !s.idle() || s.pending > 0:
 	case s.queued > 0:
 		s.set(TimerIdle, QueuedTime)
 	default:
@@ -353,7 +354,7 @@ func (s *Session) Answered(err error) {
 	case s.phase == phaseGone:
 		return
 	case err == nil:
-		if s.pending == 0 && !s.armed[TimerIdle] {
+		if !s.armed[TimerIdle] {
 			s.rest()
 		}
 		return

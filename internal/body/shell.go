@@ -3,6 +3,7 @@ package body
 import (
 	"bytes"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,20 +38,80 @@ type Goroutine interface {
 }
 
 // process is the shell of a real program.
-type process struct{ looks looks }
+type process struct {
+	looks looks
+
+	mu     sync.Mutex
+	idle   []chan branchCall
+	closed bool
+}
+
+// branchCall is a branch to execute.
+type branchCall struct {
+	g *goroutine
+	f func()
+}
+
+// keepIdle is how many goroutines without a branch are kept for others at most. A new one has to be made, its stack to
+// grow, and its number to be found.
+const keepIdle = 256
 
 func (*process) AfterFunc(_ core.RunID, _ Timer, d time.Duration, f func()) Alarm {
 	return time.AfterFunc(d, f)
 }
 
 func (p *process) Go(_ core.RunID, f func()) Goroutine {
-	g := &goroutine{process: p, unparked: make(chan struct{}, 1)}
-	go func() {
-		g.id.Store(goroutineID())
-		g.self.begin()
-		f()
-	}()
-	return g
+	call := branchCall{&goroutine{process: p, unparked: make(chan struct{}, 1)}, f}
+	p.mu.Lock()
+	last := len(p.idle) - 1
+	if last < 0 {
+		p.mu.Unlock()
+		go p.work(call)
+		return call.g
+	}
+	next := p.idle[last]
+	p.idle = p.idle[:last]
+	p.mu.Unlock()
+	next <- call
+	return call.g
+}
+
+// work executes a branch, and those that follow it in this goroutine. A branch that has to leave ends the goroutine.
+func (p *process) work(call branchCall) {
+	var id any = goroutineID()
+	next := make(chan branchCall, 1)
+	for ok := true; ok; call, ok = <-next {
+		call.g.id.Store(id)
+		call.g.self.begin()
+		call.f()
+		call.g.self.end()
+		call = branchCall{} // what it refers to may be large
+		if !p.wait(next) {
+			return
+		}
+	}
+}
+
+// wait lists a goroutine as idle. It reports false if there are enough of them.
+func (p *process) wait(next chan branchCall) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.idle) == keepIdle {
+		return false
+	}
+	p.idle = append(p.idle, next)
+	return true
+}
+
+// close ends the idle goroutines now, and the others when they become idle.
+func (p *process) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, next := range p.idle {
+		close(next)
+	}
+	p.idle = nil
 }
 
 // Stacks finds the goroutines among all, by their numbers.

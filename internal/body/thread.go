@@ -33,13 +33,13 @@ type Thread struct {
 }
 
 // Done is closed when the body is unwound.
-func (t *Thread) Done() <-chan struct{} { return t.live.ctx.Done() }
+func (t *Thread) Done() <-chan struct{} { return t.live.context().Done() }
 
 // Err returns why Done is closed, nil while it is open.
-func (t *Thread) Err() error { return t.live.ctx.Err() }
+func (t *Thread) Err() error { return t.live.context().Err() }
 
 // Value returns a value of the context that the host was made with.
-func (t *Thread) Value(key any) any { return t.live.ctx.Value(key) }
+func (t *Thread) Value(key any) any { return t.live.host.ctx.Value(key) }
 
 // Deadline returns the run's, as it was when the body was called.
 func (t *Thread) Deadline() (time.Time, bool) {

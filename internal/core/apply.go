@@ -102,7 +102,7 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 	case !r.waitsForStart():
 		r.Phase = RunRunning
 	}
-	r.EndedAt = 0
+	r.EndedAt, r.moved = 0, 0
 	r.Output, r.Failure = nil, nil
 	r.cameFrom(nil)
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
@@ -161,6 +161,7 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 
 func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
 	if rec.Step == NoStep {
+		r.moved.add(rec.Limit)
 		if rec.Limit == policy.LimitExecution {
 			r.Execution = r.Execution.moved(rec.At, at)
 		} else {
@@ -169,6 +170,7 @@ func (r *Run) applyMoved(at Time, rec DeadlineMoved) {
 		return
 	}
 	r.change(rec.Step, func(s *Step) {
+		s.moved.add(rec.Limit)
 		switch rec.Limit {
 		case policy.LimitScheduleToClose:
 			s.ScheduleToClose = rec.At
@@ -324,7 +326,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 	if !rec.Restart {
 		return
 	}
-	s.Phase, s.Reason, s.EndedAt = StepSuspended, policy.ReasonNone, 0
+	s.Phase, s.Reason, s.EndedAt, s.moved = StepSuspended, policy.ReasonNone, 0, 0
 	s.Output, s.Failure, s.Restarted = nil, nil, true
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // with the sleep's end it says how long the sleep is

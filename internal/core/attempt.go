@@ -251,7 +251,7 @@ func (m *machine) attemptEnded(s *Step, f *policy.Failure, details []byte, stopp
 	phase, last := failedPhase(s, f), f
 	if v.Reason == policy.ReasonNoTimeLeft {
 		// The step ends as the deadline's expiry would end it, with the last real failure attached.
-		phase, last = expiredPhase(p, v.Bound), m.r.timeout(s, v.Bound, f)
+		phase, last = expiredPhase(p, v.Bound), m.r.noTimeLeft(s, v.Bound, f)
 	}
 	m.emit(StepEnded{Step: s.ID, Phase: phase, Reason: v.Reason, Failure: last})
 }

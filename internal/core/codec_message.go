@@ -194,4 +194,5 @@ func (a *SignalReceived) fields(c *coder) {
 	c.text(&a.ID)
 	c.bytes(&a.Payload)
 	c.text(&a.Actor)
+	c.text(&a.Reason)
 }

@@ -398,6 +398,8 @@ func (r *SignalKept) fields(c *coder) {
 	c.flag(&r.Carried)
 	c.flag(&r.Taken)
 	c.flag(&r.Back)
+	c.text(&r.Actor)
+	c.text(&r.Reason)
 }
 
 func (r *StepBegan) fields(c *coder) {

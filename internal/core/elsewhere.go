@@ -64,7 +64,7 @@ func (m *machine) movesDeadlines(in Operation) bool {
 func (m *machine) hasChild(in Operation) bool {
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if s.Child != (RunID{}) && (in.Step == NoStep || in.Step == s.ID) && (!s.Spec.Detached || in.Step == s.ID) {
+		if s.Child != (RunID{}) && (in.Step == NoStep || in.Step == s.ID || in.Step == s.Group) && (!s.Spec.Detached || in.Step == s.ID) {
 			return true
 		}
 	}

@@ -115,7 +115,7 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 			return out // it was told when it was received
 		}
 		ev := t.event(at, EventSignalReceived)
-		ev.Name, ev.Data = rec.Name, rec.Payload
+		ev.Name, ev.Data, ev.Actor, ev.Why = rec.Name, rec.Payload, rec.Actor, rec.Reason
 		return append(out, ev)
 	case StatePublished:
 		ev := t.event(at, EventStatePublished)

@@ -99,6 +99,7 @@ type (
 		ID      string // a second delivery with the same id changes nothing
 		Payload []byte
 		Actor   string
+		Reason  string
 	}
 
 	// ChildEnded reports the end of a child run.

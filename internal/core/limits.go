@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
@@ -196,12 +197,50 @@ func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *po
 			amount, f.Origin = l.After, l.Origin
 		}
 	}
-	f.Message = fmt.Sprintf("%s limit expired", kind)
-	if amount > 0 {
-		f.Message = fmt.Sprintf("%s limit of %s expired", kind, duration.Format(amount))
-	}
+	f.Message = r.describeLimit(s, kind, amount) + " expired"
 	return f
 }
+
+// describeLimit names a limit with its amount. If an operation has moved its deadline, the amount alone would not say
+// when it expires.
+func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration) string {
+	text := fmt.Sprintf("%s limit", kind)
+	if amount > 0 {
+		text += " of " + duration.Format(amount)
+	}
+	moved, at := r.moved, Time(0)
+	switch {
+	case kind == policy.LimitExecution:
+		at = r.Execution.At
+	case kind == policy.LimitRun:
+		at = r.Deadline.At
+	case s == nil:
+	default:
+		moved = s.moved
+		at = map[policy.LimitKind]Time{
+			policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline, policy.LimitWait: s.NextAt,
+		}[kind]
+	}
+	if at != 0 && moved.has(kind) {
+		text += fmt.Sprintf(", moved to %s,", at)
+	}
+	return text
+}
+
+// noTimeLeft is the failure of a step that has no further attempt because it would begin after a deadline. The limit
+// has not expired yet.
+func (r *Run) noTimeLeft(s *Step, kind policy.LimitKind, cause *policy.Failure) *policy.Failure {
+	f := r.timeout(s, kind, cause)
+	f.Message = strings.TrimSuffix(f.Message, " expired") + " leaves no time for another attempt"
+	return f
+}
+
+// movedLimits are the kinds of limits whose deadlines an operation has moved.
+type movedLimits uint32
+
+func (l movedLimits) has(kind policy.LimitKind) bool { return l&(1<<kind) != 0 }
+
+func (l *movedLimits) add(kind policy.LimitKind) { *l |= 1 << kind }
 
 // expiredPhase is the phase in which a limit's expiry ends the step.
 func expiredPhase(p *policy.Policy, kind policy.LimitKind) StepPhase {

@@ -226,7 +226,7 @@ func (m *machine) operateStep(in Operation, s *Step) error {
 			return m.refuse(CodeInvalid, "set policy", "no policy given")
 		}
 		m.audit(in, s.ID)
-		m.setPolicy(s, in.Policy)
+		m.setPolicies(s, in.Policy)
 	default:
 		return m.extendStep(in, s)
 	}
@@ -247,6 +247,28 @@ func (m *machine) complete(s *Step, output []byte) {
 	if s.Spec.Kind == KindGroup {
 		m.stopItems(s.ID)
 	}
+}
+
+// setPolicies replaces the policy of a step; of a group it is that of its items, also of those that begin later.
+func (m *machine) setPolicies(s *Step, p *policy.Policy) {
+	if s.Spec.Kind != KindGroup {
+		m.setPolicy(s, p)
+		return
+	}
+	m.emit(StepPolicy{Step: s.ID, Policy: p})
+	for i := range m.r.Steps {
+		if item := &m.r.Steps[i]; item.Group == s.ID && !item.Phase.Closed() {
+			m.setPolicies(item, p)
+		}
+	}
+}
+
+// itemPolicy returns the policy that an operator gave a group for its items; nil: none.
+func (r *Run) itemPolicy(group StepID) *policy.Policy {
+	if group == NoStep {
+		return nil
+	}
+	return r.Steps[group].Policy
 }
 
 // setPolicy replaces an open step's policy; its stored deadlines follow the new amounts from where their clocks

@@ -112,6 +112,8 @@ type (
 		Carried  bool // it came with the chain: the run before had kept it
 		Taken    bool // Carried: a wait of that run took it, and only its id is known
 		Back     bool // a retry has dropped the wait that took it: it is the first event of the run again
+		Actor    string
+		Reason   string
 	}
 
 	// StepBegan begins a step; the first attempt of a task is ready with it.

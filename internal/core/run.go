@@ -86,6 +86,7 @@ type Run struct {
 	last     Time              // the instant of the last entry
 	failures *failures         // of a body: what came from which failure; nil: nothing
 	labelled *labelled         // how the run came to its labels; nil: it still has those of its start
+	moved    movedLimits       // by operations
 	took     *took             // which waits took which events; nil: none did
 	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
 	bodyPending bool
@@ -196,6 +197,7 @@ type Step struct {
 	Restarted bool
 
 	Details []byte          // of the last heartbeat; the next attempt reads them
+	moved   movedLimits     // by operations
 	resumed uint64          // a hash of them, as the attempt found them
 	Output  []byte          // JSON
 	Failure *policy.Failure // the last failure

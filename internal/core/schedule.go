@@ -7,6 +7,10 @@ import (
 // schedule begins a step.
 func (m *machine) schedule(cmd Schedule) {
 	spec, p := cmd.Spec, &cmd.Spec.Policy
+	replaced := m.r.itemPolicy(cmd.Group)
+	if replaced != nil {
+		p = replaced
+	}
 	if p.Retry != nil && p.Retry.MaxAttempts == 0 {
 		m.emit(StepOmitted{
 			Spec: spec, Item: cmd.Item, Group: cmd.Group, Reason: "maxAttempts is 0", Phase: StepSkipped,
@@ -28,6 +32,9 @@ func (m *machine) schedule(cmd Schedule) {
 	}
 	m.emit(rec)
 	s := &m.r.Steps[len(m.r.Steps)-1]
+	if replaced != nil {
+		m.emit(StepPolicy{Step: s.ID, Policy: replaced})
+	}
 	if cmd.Failure != nil {
 		f := *cmd.Failure
 		f.NonRetryable = true // what cannot begin now cannot begin later: its input is what it is

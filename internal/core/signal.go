@@ -38,7 +38,7 @@ func (m *machine) signal(in SignalReceived) error {
 			bytes)
 	}
 	m.expireWaits()
-	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload})
+	m.emit(SignalKept{Name: in.Name, ID: in.ID, Payload: in.Payload, Actor: in.Actor, Reason: in.Reason})
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if s.Phase == StepSuspended && s.Spec.waitsFor(in.Name) {

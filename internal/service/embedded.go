@@ -69,7 +69,7 @@ func (s *Embedded) Send(ctx context.Context, name string, signal api.Signal) err
 		return &api.Error{Code: api.CodeInvalid, Message: "event send refused: the event has no name"}
 	}
 	return refused(s.engine.Signal(ctx, id, core.SignalReceived{
-		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor,
+		Name: signal.Name, ID: signal.ID, Payload: signal.Payload, Actor: signal.Actor, Reason: signal.Reason,
 	}))
 }
 

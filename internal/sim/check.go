@@ -78,6 +78,10 @@ func (ch *checker) check(n *node) {
 		return
 	}
 	now := ch.u.clock()
+	if again := n.late.again; again != 0 && now > again {
+		ch.u.violate(NoHang, ch.anyOpen(), "runs that come due could not be read; at %s they must be read again",
+			offset(again))
+	}
 	for _, a := range ch.order {
 		if ch.u.partitionOf(a.id) != n.home {
 			continue
@@ -88,7 +92,7 @@ func (ch *checker) check(n *node) {
 			}
 			continue
 		}
-		if a.model.closed {
+		if a.model.closed || n.late.waits() && !n.loaded(a.id) {
 			continue
 		}
 		if at := a.model.nextDue(); at != 0 && at <= now {

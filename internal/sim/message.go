@@ -216,10 +216,12 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	case core.ChildStop:
 		a := ch.openEnd(l.To)
 		switch {
-		case ch.accounts[l.To] == nil:
+		case ch.accounts[l.To] == nil && ch.u.bug.panicked[l.To]: // at its start, of which nothing was saved
+		case ch.accounts[l.To] == nil && !ch.refusedChild(l):
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
 		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
+		case a.state.Parent.Close == core.ChildAbandon && ch.toldOfAbandon(a):
 		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):
 			ch.u.violate(Delivered, a.id, "the request to stop the run was taken, and the run goes on")
 		}
@@ -240,6 +242,13 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 	}
 }
 
+// toldOfAbandon reports whether a parent in the same partition knows that its child run goes on alone.
+func (ch *checker) toldOfAbandon(child *account) bool {
+	parent := child.state.Parent
+	s := ch.childStep(parent.Run, parent.Step, parent.Attempt)
+	return ch.u.partitionOf(parent.Run) == ch.u.partitionOf(child.id) && (s == nil || !s.stopping)
+}
+
 // reopenedInBatch reports whether the batch being checked opens a closed run again.
 func (ch *checker) reopenedInBatch(a *account) bool {
 	return slices.ContainsFunc(ch.batchEntries, func(f batchEntry) bool {
@@ -247,6 +256,15 @@ func (ch *checker) reopenedInBatch(a *account) bool {
 			_, ok := rec.(core.RunReopened)
 			return ok
 		})
+	})
+}
+
+// refusedChild reports whether the child run that a message is for was not made, as the sender of the message is told.
+func (ch *checker) refusedChild(l *sentMessage) bool {
+	back := ch.routes[route{l.raw.To, l.raw.From}]
+	return back != nil && slices.ContainsFunc(back.all, func(b sentMessage) bool {
+		end, ok := b.Content.(core.ChildEnded)
+		return ok && end.Child == l.To && end.Failure != nil
 	})
 }
 

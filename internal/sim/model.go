@@ -53,6 +53,8 @@ type stepModel struct {
 	spec        *core.StepSpec
 	policy      *policy.Policy
 	startPolicy *policy.Policy // the policy with which the attempt began
+	replaced    bool           // an operator has given it that policy
+	itemPolicy  bool           // it has just begun, and its group's policy is going to be recorded as its own
 	kind        core.StepKind
 	group       core.StepID
 	closed      bool

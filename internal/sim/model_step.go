@@ -60,9 +60,13 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.StepReset:
 		m.reset(&m.steps[rec.Step], int(rec.Step), rec)
 	case core.StepPolicy:
-		m.checkOperation(core.OpSetPolicy, "a policy is replaced", core.OpExtend, core.OpRetryRun, core.OpRetryStep)
 		s := &m.steps[rec.Step]
-		s.policy, s.allowed = rec.Policy, s.counted
+		if s.itemPolicy {
+			s.itemPolicy = false // it begins with the policy that an operator gave its group
+		} else {
+			m.checkOperation(core.OpSetPolicy, "a policy is replaced", core.OpExtend, core.OpRetryRun, core.OpRetryStep)
+		}
+		s.policy, s.allowed, s.replaced = rec.Policy, s.counted, true
 		if s.backingOff {
 			s.allowed++ // the former policy has granted the next attempt
 		}
@@ -95,16 +99,19 @@ func (m *runModel) begin(rec core.StepBegan) {
 		spec: spec, policy: &spec.Policy, kind: spec.Kind, group: rec.Group,
 		toClose: rec.ScheduleToClose, deadline: rec.Deadline, next: rec.NextAt,
 	}
+	if rec.Group != core.NoStep && m.steps[rec.Group].replaced {
+		s.policy, s.itemPolicy = m.steps[rec.Group].policy, true
+	}
 	m.checkMayBegin("a step begins", spec)
 	instant := core.Time(0)
-	if d := spec.Policy.Deadline; d != nil {
+	if d := s.policy.Deadline; d != nil {
 		instant = d.At
 	}
 	if rec.Deadline != instant {
 		m.fail(FixedDeadline, "step %s begins with the deadline %s, but its policy says %s",
 			spec.Name, offset(rec.Deadline), offset(instant))
 	}
-	if want := deadlineOf(spec.Policy.ScheduleToClose, m.at); rec.ScheduleToClose != want {
+	if want := deadlineOf(s.policy.ScheduleToClose, m.at); rec.ScheduleToClose != want {
 		m.fail(FixedDeadline, "step %s must close by %s, but its limit says %s",
 			spec.Name, offset(rec.ScheduleToClose), offset(want))
 	}
@@ -113,7 +120,7 @@ func (m *runModel) begin(rec core.StepBegan) {
 		s.attempt, s.counted, s.ready, s.readyAt = 1, 1, true, m.at
 		s.attempts = append(s.attempts, attemptModel{ready: m.at})
 	case core.KindWait:
-		if want := deadlineOf(spec.Policy.Wait, m.at); rec.NextAt != want {
+		if want := deadlineOf(s.policy.Wait, m.at); rec.NextAt != want {
 			m.fail(FixedDeadline, "wait %s ends at %s, but its limit says %s",
 				spec.Name, offset(rec.NextAt), offset(want))
 		}

@@ -57,6 +57,7 @@ func (m *runModel) warn(limit policy.LimitKind) {
 			offset(deadline), w.given)
 	}
 	w.given = true
+	m.ch.u.warned.pause(m.a.id)
 }
 
 // warningDue returns when the run's next warning must be given; zero: there is none.
@@ -65,4 +66,33 @@ func (m *runModel) warningDue() core.Time {
 		return 0
 	}
 	return policy.Earliest(m.warnings.execution.due(m.execution), m.warnings.limit.due(m.limit))
+}
+
+// warnedRuns is an operator who pauses runs with their clocks when they were warned of their deadline, in some
+// universes. When a run goes on its deadline is later, and its warning was given.
+type warnedRuns struct {
+	random
+	u      *universe
+	active bool
+}
+
+// newWarnedRuns draws from numbers of its own, so that universes without such an operator stay as they are.
+func newWarnedRuns(u *universe) *warnedRuns {
+	w := &warnedRuns{random: newRandom(u.seed, 0x3a12), u: u}
+	w.active = !u.opt.NoFaults && w.chance(0.6)
+	return w
+}
+
+// pause pauses a run that was warned, and lets it go on later.
+func (w *warnedRuns) pause(run core.RunID) {
+	if !w.active || w.u.noFaults {
+		return
+	}
+	soon, long := w.span(time.Millisecond, time.Second), w.span(time.Millisecond, time.Minute)
+	w.u.after(soon, "an operator pauses a run that was warned", func() {
+		w.u.clients.operate(run, core.Operation{Op: core.OpPause, Step: core.NoStep, StopClock: true})
+	})
+	w.u.after(soon+long, "an operator resumes a run that was warned", func() {
+		w.u.clients.operate(run, core.Operation{Op: core.OpResume, Step: core.NoStep})
+	})
 }

@@ -30,6 +30,7 @@ type node struct {
 	frozen      core.Time // the process does nothing until then
 	more        bool      // Tick has more to do
 	heldReports []func()  // reports that wait until the partition is open again
+	late        lateWindow
 	lastTick    core.Time // when the node last woke by itself
 
 	// The next fields are for the check of the order of timers.
@@ -144,7 +145,7 @@ func (n *node) turn() {
 	}
 	n.changed = true
 	now := n.u.clock()
-	n.p.Refill(now)
+	n.readWindow(now)
 	n.fetch(now)
 	mark := n.u.checker.ticking(n)
 	n.more = n.p.Tick(now)
@@ -232,7 +233,7 @@ func (n *node) acknowledged(b *journal.Batch) {
 // failed handles a failed append like the engine's loop: it drops the memory and opens the partition again later. If
 // another process has taken over, the node ends instead.
 func (n *node) failed(err error) {
-	n.inFlight, n.stored, n.more = nil, false, false
+	n.inFlight, n.stored, n.more, n.late = nil, false, false, lateWindow{}
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
 	n.ahead()
 	n.p.Failed(err)

@@ -40,6 +40,7 @@ type universe struct {
 	takingOver    bool            // a second owner is in its first Open
 	nodeCount     int
 	profile       profile
+	slowReads     *slowReads
 	diskFullUntil core.Time // until then appends fail with ErrFull
 	boundaries    int       // boundaries of commits passed so far
 
@@ -47,6 +48,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
@@ -98,7 +100,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.checker = newChecker(u)
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
-	u.poison = newPoison(u)
+	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.drawProfile()
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
@@ -304,7 +306,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 		}
 	default: // the others only read; after an error the node reads again
 	}
-	return nil
+	return u.slowReads.fault(op)
 }
 
 // errDisk does not tell whether the batch was stored.

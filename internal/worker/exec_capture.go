@@ -32,8 +32,10 @@ type capture struct {
 type stream struct {
 	tail
 	partial    []byte      // the unfinished line, stdout only
-	tooLong    bool        // the unfinished line is longer than lineSize and is ignored
+	tooLong    bool        // the unfinished line is longer than lineSize and is not kept
+	ends       [2]byte     // of that line: its first byte and its last one, blanks left out
 	json       []byte      // the last line that is JSON and not meant for the engine
+	oversized  bool        // the last line that looks like a JSON object or list is longer than lineSize
 	ownFailure *ownFailure // the last failure that the process reported
 }
 
@@ -98,9 +100,38 @@ func (c *capture) read(r io.Reader, s *stream, results bool) {
 			break
 		}
 	}
-	if results && !s.tooLong {
-		s.scan(s.partial, c.alive)
+	if results {
+		s.finish(c.alive)
 	}
+}
+
+// finish ends the last line, after which no line break came.
+func (s *stream) finish(alive Alive) {
+	if s.tooLong {
+		s.endLong(nil)
+		return
+	}
+	s.scan(s.partial, alive)
+}
+
+// endLong ends a line that is too long to be kept.
+func (s *stream) endLong(rest []byte) {
+	s.lengthen(rest)
+	if s.ends == [2]byte{'{', '}'} || s.ends == [2]byte{'[', ']'} {
+		s.json, s.oversized = nil, true
+	}
+}
+
+// lengthen adds a part to a line that is too long to be kept.
+func (s *stream) lengthen(part []byte) {
+	part = bytes.TrimSpace(part)
+	if len(part) == 0 {
+		return
+	}
+	if s.ends[0] == 0 {
+		s.ends[0] = part[0]
+	}
+	s.ends[1] = part[len(part)-1]
 }
 
 // addChunk scans the lines that the chunk completes, and keeps the unfinished one.
@@ -109,7 +140,9 @@ func (s *stream) addChunk(chunk []byte, alive Alive) {
 	if last >= 0 {
 		block := chunk[:last]
 		if s.tooLong { // skip the end of that line
-			_, block, _ = bytes.Cut(block, []byte("\n"))
+			var end []byte
+			end, block, _ = bytes.Cut(block, []byte("\n"))
+			s.endLong(end)
 		} else if len(s.partial) > 0 {
 			block = append(s.partial, block...)
 		}
@@ -120,6 +153,11 @@ func (s *stream) addChunk(chunk []byte, alive Alive) {
 
 	rest := chunk[last+1:]
 	if s.tooLong || len(s.partial)+len(rest) > lineSize {
+		if !s.tooLong {
+			s.ends = [2]byte{}
+			s.lengthen(s.partial)
+		}
+		s.lengthen(rest)
 		s.partial = nil
 		s.tooLong = true
 		return
@@ -139,6 +177,13 @@ func (s *stream) scan(block []byte, alive Alive) {
 			block, line = nil, block
 		}
 		line = bytes.TrimSpace(line)
+		if len(line) > lineSize && !haveJSON {
+			s.ends = [2]byte{}
+			if s.endLong(line); s.oversized {
+				haveJSON = true
+				continue
+			}
+		}
 		if !mayBeJSON(line) || len(line) > lineSize || haveJSON && !bytes.Contains(line, []byte(`"pawl"`)) {
 			continue
 		}
@@ -152,7 +197,7 @@ func (s *stream) scan(block []byte, alive Alive) {
 			s.ownFailure = failure
 		case heartbeat == nil && failure == nil && !haveJSON && json.Valid(line):
 			haveJSON = true
-			s.json = bytes.Clone(line)
+			s.json, s.oversized = bytes.Clone(line), false
 		}
 		if haveJSON && !bytes.Contains(block, []byte(`"pawl"`)) {
 			return

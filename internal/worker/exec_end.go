@@ -40,6 +40,10 @@ func conclude(p *process, out *capture, results *resultFile) Result {
 	if own := out.ownFailure(); own != nil {
 		failure = own.apply(failure, p.code())
 	}
+	if err == nil && out.stdout.oversized {
+		err = fmt.Errorf("the last JSON line on stdout is longer than %d bytes; "+
+			"write large results to a file of your own and print its path", lineSize)
+	}
 	if failure == nil && err != nil {
 		failure = &policy.Failure{Kind: policy.KindFailed, Type: "invalid_output", Message: err.Error()}
 	}

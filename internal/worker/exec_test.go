@@ -261,8 +261,9 @@ func TestCaptureLines(t *testing.T) {
 			`{"a":1}`, "", "y",
 		},
 		"pawl as plain data": {"{\"pawl\":\"yes\"}\n", `{"pawl":"yes"}`, "", ""},
-		"too long a line":    {"{\"a\":1}\n" + long + "\nx", `{"a":1}`, "", ""},
-		"a too long end":     {"{\"a\":1}\n" + long, `{"a":1}`, "", ""},
+		"too long a line":    {"{\"a\":1}\n" + long + "\nx", "", "", ""},
+		"a too long end":     {"{\"a\":1}\n" + long, "", "", ""},
+		"a long text":        {"{\"a\":1}\n[" + long, `{"a":1}`, "", ""},
 		"after a long one":   {long + "\n{\"a\":1}\n", `{"a":1}`, "", ""},
 		"windows lines":      {"{\"a\":1}\r\n", `{"a":1}`, "", ""},
 		"nothing":            {"hello\nworld\n", "", "", ""},
@@ -279,9 +280,7 @@ func TestCaptureLines(t *testing.T) {
 					capt.stdout.addChunk(rest[:n], s)
 					rest = rest[n:]
 				}
-				if !capt.stdout.tooLong {
-					capt.stdout.scan(capt.stdout.partial, s)
-				}
+				capt.stdout.finish(s)
 				var beats, failure string
 				for len(s.Beats) > 0 {
 					beats = <-s.Beats
@@ -291,6 +290,9 @@ func TestCaptureLines(t *testing.T) {
 				}
 				if got := string(capt.stdout.json); got != c.json || beats != c.beats || failure != c.failure {
 					t.Errorf("by %d bytes: %q, heartbeat %q, failure %q", size, Shorten(got, 100), beats, failure)
+				}
+				if lost := strings.Contains(name, "too long"); capt.stdout.oversized != lost {
+					t.Errorf("by %d bytes: a JSON line is lost: %t", size, capt.stdout.oversized)
 				}
 			}
 		})
@@ -319,5 +321,20 @@ func TestTail(t *testing.T) {
 	k.write([]byte("first\n last  \n\n"))
 	if got := k.lastLine(); got != "last" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestExecLongResult: a result that is too long for a line fails the attempt, as one that is too long for $PAWL_OUTPUT
+// does. It is not left out.
+func TestExecLongResult(t *testing.T) {
+	line := `echo '{"a":1}'; printf '{"b":"%01100000d"}\n' 0`
+	res := begin(t, ExecConfig{}, shellTask(t, line, nil)).wait(t)
+	if f := res.Failure; f == nil || f.Type != "invalid_output" ||
+		!strings.Contains(f.Message, "the last JSON line on stdout is longer than 1048576 bytes") {
+		t.Errorf("%+v", f)
+	}
+	res = begin(t, ExecConfig{}, shellTask(t, line+`; echo '{"c":2}'`, nil)).wait(t)
+	if res.Failure != nil || !strings.Contains(string(res.Output), `"c":2`) {
+		t.Errorf("%+v, %s", res.Failure, res.Output)
 	}
 }

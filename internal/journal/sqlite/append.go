@@ -366,8 +366,11 @@ func (w *writer) trimTo(b *journal.Batch, next *partition) (size int, err error)
 }
 
 func (w *writer) acquire(n int, owner string, p *partition) error {
-	take := w.conn.Prep("INSERT INTO partitions VALUES (?, 1, ?) ON CONFLICT (partition) DO UPDATE" +
+	take, err := w.conn.stmt("INSERT INTO partitions VALUES (?, 1, ?) ON CONFLICT (partition) DO UPDATE" +
 		" SET epoch = epoch + 1, owner = excluded.owner RETURNING epoch")
+	if err != nil {
+		return err
+	}
 	return w.transaction(func() error {
 		take.BindInt64(1, int64(n))
 		take.BindText(2, owner)
@@ -387,8 +390,14 @@ func (w *writer) stand(n int, p *partition) error {
 		return err
 	}
 	p.taken = taken
-	first := w.conn.Prep("SELECT id FROM journal WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1")
-	last := w.conn.Prep("SELECT id, through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
+	first, err := w.conn.stmt("SELECT id FROM journal WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1")
+	if err != nil {
+		return err
+	}
+	last, err := w.conn.stmt("SELECT id, through FROM journal WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1")
+	if err != nil {
+		return err
+	}
 	for _, s := range []*sqlite.Stmt{first, last} {
 		s.BindInt64(1, rowID(n, 0))
 		s.BindInt64(2, rowID(n, seqMask))

@@ -40,9 +40,13 @@ func oldestOf(feeds map[string]journal.Feed) (seq uint64, ok bool) {
 // mark stores new positions of feeds.
 func (w *writer) mark(partition int, feeds []journal.Feed) error {
 	for _, f := range feeds {
-		s := w.conn.Prep("REPLACE INTO feeds (partition, name, seq, lapsed) VALUES (?1, ?2, ?3, ?4)")
+		text := "REPLACE INTO feeds (partition, name, seq, lapsed) VALUES (?1, ?2, ?3, ?4)"
 		if f.Removed {
-			s = w.conn.Prep("DELETE FROM feeds WHERE partition = ?1 AND name = ?2")
+			text = "DELETE FROM feeds WHERE partition = ?1 AND name = ?2"
+		}
+		s, err := w.conn.stmt(text)
+		if err != nil {
+			return err
 		}
 		s.BindInt64(1, int64(partition))
 		s.BindText(2, f.Name)

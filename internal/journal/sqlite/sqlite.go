@@ -85,8 +85,8 @@ func Open(path string, o Options) (*Journal, error) {
 	if dir := filepath.Dir(path); !isDir(dir) {
 		return nil, fmt.Errorf("journal: open %s: there is no directory %s: create it first", path, dir)
 	}
-	if isDir(path) {
-		return nil, isDirectory(path)
+	if err := checkKind(path); err != nil {
+		return nil, err
 	}
 	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s: %w (make the file writable for this user)", journal.ErrReadOnly, path, err)
@@ -116,8 +116,8 @@ func OpenReadOnly(path string) (*Journal, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("journal: open %s: %w", path, err)
 	}
-	if isDir(path) {
-		return nil, isDirectory(path)
+	if err := checkKind(path); err != nil {
+		return nil, err
 	}
 	err := j.read(context.Background(), func(c *conn) error {
 		empty, err := j.identify(c)
@@ -154,8 +154,19 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-func isDirectory(path string) error {
-	return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
+// checkKind returns an error if there is something at path that is no file. To open a named pipe, for example, would
+// take until somebody writes into it.
+func checkKind(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil || info.Mode().IsRegular():
+		return nil // what cannot be opened says so when it is opened
+	case info.IsDir():
+		return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
+	default:
+		return fmt.Errorf("%w: %s is not a file but a pipe, a socket or a device; give another path",
+			journal.ErrNoJournal, path)
+	}
 }
 
 // PartitionCount implements journal.Journal.
