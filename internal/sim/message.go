@@ -163,8 +163,8 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 	return false
 }
 
-// boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run that
-// is told to end is not told of its parent's deadlines any more.
+// boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run
+// that is told to end is not told of its parent's deadlines any more.
 func (ch *checker) boundInTransit(run core.RunID) bool {
 	to := ch.u.partitionOf(run).number
 	for from := range ch.u.partitions {
