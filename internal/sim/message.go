@@ -149,8 +149,10 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 		route
 		to core.RunID
 	}{
-		{route{here, there}, child}, {route{there, here}, parent},
-		{route{here, here}, parent}, {route{there, there}, child},
+		{route{here, there}, child},
+		{route{there, here}, parent},
+		{route{here, here}, parent},
+		{route{there, there}, child},
 	} {
 		if d := ch.routes[way.route]; d != nil {
 			for _, l := range d.all[d.taken:] {
