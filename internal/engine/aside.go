@@ -168,9 +168,11 @@ func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 		if !begun || (s.Phase.Closed() && !s.Stopping) {
 			continue
 		}
-		if p.neverBegan(id) {
+		switch {
+		case s.Child != id && !s.Stopping: // a message that was kept has ended that attempt already
+		case p.neverBegan(id):
 			p.loseChild(r, s.ID, id)
-		} else {
+		default:
 			p.send(core.Message{To: id, Content: core.ChildAsk{}})
 		}
 	}
