@@ -61,7 +61,7 @@ func TestEarlierTimer(t *testing.T) {
 		defer closeEngine(t, e)
 		mustStart(t, e, flow("late", nap(10*time.Hour)))
 		<-time.After(time.Hour) // everything is saved, and nothing is due for hours
-		for _, sleep := range []time.Duration{3 * time.Hour, time.Hour, time.Minute} {
+		for _, sleep := range []time.Duration{3 * time.Hour, time.Hour, 10 * time.Second} {
 			began := time.Now()
 			id := mustStart(t, e, flow("early", nap(sleep)))
 			synctest.Wait()
