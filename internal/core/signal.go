@@ -56,7 +56,8 @@ func (m *machine) inherit(signals []Signal) {
 	}
 }
 
-// expireWaits does what was due before now: an event after the deadline of a wait, or of its run, does not end the wait.
+// expireWaits does what was due before now: an event after the deadline of a wait, or of its run, does not end the
+// wait.
 func (m *machine) expireWaits() {
 	for !m.r.waitsForStart() {
 		t, ok := m.r.wakes.first()

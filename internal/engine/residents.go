@@ -31,6 +31,7 @@ type residents struct {
 	windowBegan   core.Time               // when that reader began, or the last one
 	windowTook    time.Duration           // how long it took to read the last window
 	windowRetry   time.Duration           // the delay after which a window that could not be read is read again
+	carried       int                     // how many families Config.Carried had when the partition looked last
 	activeRead    bool                    // the first window was read, so that all active runs are in memory
 
 	// These two are not forgotten.
