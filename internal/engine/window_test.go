@@ -60,8 +60,9 @@ func TestEarlierTimer(t *testing.T) {
 		e, _ := open(t, memory.New(), -1, succeed, func(c *Config) { c.Horizon = 24 * time.Hour })
 		defer closeEngine(t, e)
 		mustStart(t, e, flow("late", nap(10*time.Hour)))
-		<-time.After(time.Hour) // everything is saved, and nothing is due for hours
-		for _, sleep := range []time.Duration{3 * time.Hour, time.Hour, time.Minute} {
+		// Everything is saved, and nothing is due for hours. The loop has just looked at the clock.
+		<-time.After(time.Hour + time.Second)
+		for _, sleep := range []time.Duration{3 * time.Hour, time.Hour, 10 * time.Second} {
 			began := time.Now()
 			id := mustStart(t, e, flow("early", nap(sleep)))
 			synctest.Wait()
