@@ -12,7 +12,7 @@ import (
 
 var (
 	mutants = flag.String("mutants", "",
-		"put each mistake of folder mutants whose file's name matches this pattern into a copy of the tree, and test it")
+		"make each mistake of folder mutants whose file's name matches this pattern in a copy of the tree, and test it")
 	refresh = flag.Bool("refresh", false, "write patches of mutants anew that apply only with a merge")
 )
 
@@ -85,7 +85,7 @@ func TestMutantsApply(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, err := git(t, treeRoot, "apply", "--check", file); err != nil && !*refresh {
-			t.Errorf("%s does not apply; try `make mutants REFRESH=1`, or make the mistake anew: %v\n%s", m.file, err, out)
+			t.Errorf("%s does not apply; try `make mutants REFRESH=1`, or make it anew: %v\n%s", m.file, err, out)
 		}
 	}
 }
@@ -204,7 +204,8 @@ func (c *treeCopy) run(t *testing.T, m mutant) (string, error) {
 	for i := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
 	}
-	run := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout=3m", "-test.run="+strings.Join(parts, "/"))
+	run := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout=3m",
+		"-test.run="+strings.Join(parts, "/"))
 	run.Dir = filepath.Join(c.dir, filepath.FromSlash(m.folder))
 	out, err := run.CombinedOutput()
 	return string(out), err

@@ -125,7 +125,7 @@ func zartRetryAfterDowntime(t *testing.T) {
 		out := h.at(time.Hour, core.Tick{})
 		s := h.step("work")
 		if s.Phase != core.StepTimedOut || s.Attempt != 1 {
-			t.Errorf("%s: the step is %s in attempt %d after %s", name, s.Phase, s.Attempt, fmt.Sprint(out.Entry.Records))
+			t.Errorf("%s: the step is %s in attempt %d after %v", name, s.Phase, s.Attempt, out.Entry.Records)
 		}
 	}
 }

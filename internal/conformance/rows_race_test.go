@@ -291,7 +291,7 @@ func (c *race) check(ctx context.Context, e *engine.Engine, run core.RunID) {
 	}
 }
 
-// raceInMemory and raceInSQLite share a journal, in which an owner is replaced after it has missed its signs of life, or
+// raceInMemory and raceInSQLite share a journal. An owner is replaced there after it has missed its signs of life, or
 // has given the partition back.
 func raceInMemory(t *testing.T) {
 	j := memory.New()
@@ -318,7 +318,7 @@ func raceInSQLite(t *testing.T) {
 	c.run()
 }
 
-// raceForFile opens the file in each engine, as programs of their own do. The file is taken from its owner by closing it.
+// raceForFile opens the file in each engine, as programs of their own do. It is taken from its owner by closing it.
 func raceForFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "race.db")
 	c := &race{t: t}
