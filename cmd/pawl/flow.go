@@ -139,10 +139,12 @@ func (a *app) tellValid(c checked) {
 // invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
 func (a *app) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
-	if one, ok := errors.AsType[*tree.Error](err); ok {
+	if !errors.As(err, &problems) { // all of them, before the first one
+		one, ok := errors.AsType[*tree.Error](err)
+		if !ok {
+			return out, err
+		}
 		problems = tree.Errors{one}
-	} else if !errors.As(err, &problems) {
-		return out, err
 	}
 	for _, p := range problems {
 		out.Findings = append(out.Findings, warning{

@@ -51,7 +51,8 @@ A RUN is a run id, the unique beginning of one (six characters or more), a workf
 A flag that is not given is read from the environment (--server: PAWL_SERVER), then from the configuration file
 ($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names).
 
-Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 124 timed out, 130 cancelled or left.`
+Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 3 no such run, step or schedule, 124 timed out,
+130 cancelled or left.`
 
 // execute runs one command line and returns its exit status.
 func execute(ctx context.Context, std streams, args []string) int {

@@ -167,17 +167,24 @@ func (s *shownSchedule) when(at api.Time) string {
 	return at.Std().In(zone).Format(time.DateTime)
 }
 
+func noSuchSchedule(run string) error {
+	return &api.Error{
+		Code:    api.CodeNotFound,
+		Message: fmt.Sprintf("there is no schedule %q: see pawl schedule list", schedule.NameOf(run)),
+	}
+}
+
 // readSchedule reads a schedule from its run.
 func readSchedule(ctx context.Context, svc api.Service, run string) (out shownSchedule, err error) {
 	r, err := svc.Run(ctx, run)
 	if err != nil {
 		if api.CodeOf(err) == api.CodeNotFound {
-			return out, fmt.Errorf("there is no schedule %q: see pawl schedule list", schedule.NameOf(run))
+			return out, noSuchSchedule(run)
 		}
 		return out, err
 	}
 	if r.Workflow != schedule.Workflow || r.Phase.Closed() {
-		return out, fmt.Errorf("there is no schedule %q: see pawl schedule list", schedule.NameOf(run))
+		return out, noSuchSchedule(run)
 	}
 	var last []byte
 	for _, s := range r.Steps {

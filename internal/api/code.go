@@ -55,7 +55,7 @@ var table = []row{
 	{CodeInternal, 1, 500, 13, ""},
 	{CodeInvalid, 2, 400, 3, ""},
 	{CodeTooLarge, 1, 413, 8, ""},
-	{CodeNotFound, 1, 404, 5, ""},
+	{CodeNotFound, 3, 404, 5, ""},
 	{CodeConflict, 1, 409, 10, ""},
 	{CodeStale, 1, 409, 9, ""},
 	{CodeRunClosed, 1, 409, 9, ""},
@@ -104,7 +104,7 @@ func (c Code) String() string {
 	return string(c)
 }
 
-// ExitStatus returns the exit status of the command line: 2 for a wrong request, 124 for timed out, 130 for
+// ExitStatus returns the exit status of the command line: 2 for a wrong request, 3 for what is not there, 124 for timed out, 130 for
 // cancelled, else 1.
 func (c Code) ExitStatus() int { return c.row().exit }
 

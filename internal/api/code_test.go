@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 		if s := c.GRPC(); s < 1 || s > 16 {
 			t.Errorf("code %s: %d is not the code of a gRPC error", c, s)
 		}
-		if s := c.ExitStatus(); s != 1 && s != 2 && s != 124 && s != 130 {
+		if s := c.ExitStatus(); s != 1 && s != 2 && s != 3 && s != 124 && s != 130 {
 			t.Errorf("code %s: exit status %d is not in the contract", c, s)
 		}
 	}

@@ -48,7 +48,8 @@ type Stats struct {
 	Live   int    `json:"live"`   // attempts in workers' hands
 	Seq    uint64 `json:"seq"`    // number of the last durable batch
 	Behind int    `json:"behind"` // runs whose rows are older than the journal
-	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a run.
+	// Late is how late the timer was that fired latest since the engine was opened: the deadline, sleep or retry of a
+	// run.
 	Late    Duration `json:"late,omitzero"`
 	Stalled string   `json:"stalled,omitempty"` // why no work is taken, such as a full disk; empty: it is
 }

@@ -278,17 +278,13 @@ func (h *Host) tell(run core.RunID, p problem) {
 // Ended takes the successful end of an attempt, where the run's body is there to answer it. It reports whether it
 // did.
 func (h *Host) Ended(run core.RunID, in core.Input) bool {
-	end, ok := in.(core.TaskEnded)
-	if !ok || end.Failure != nil {
-		return false
-	}
 	l := h.find(run)
 	if l == nil {
 		return false
 	}
 	l.lock()
 	defer l.unlock()
-	return l.session.Ended(end)
+	return l.session.Ended(in)
 }
 
 // Report takes what workers report.

@@ -256,12 +256,16 @@ func prefixOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1
 
 // Ended takes the successful end of an attempt before it is recorded, so that it and what the body makes of it are
 // one commit. It reports whether it accepted the end; if not, the caller tells the engine.
-func (s *Session) Ended(in core.TaskEnded) bool {
-	st := s.byID[in.Step]
-	if s.over() || s.head == nil || st == nil || st.closed || in.Failure != nil {
+func (s *Session) Ended(in core.Input) bool {
+	end, ok := in.(core.TaskEnded)
+	if !ok || end.Failure != nil {
 		return false
 	}
-	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, in.Output
+	st := s.byID[end.Step]
+	if s.over() || s.head == nil || st == nil || st.closed {
+		return false
+	}
+	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, end.Output
 	s.closed++
 	s.dequeue(st)
 	s.ends = append(s.ends, in)

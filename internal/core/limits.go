@@ -221,7 +221,8 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 			policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline, policy.LimitWait: s.NextAt,
 		}[kind]
 	}
-	if at != 0 && moved.has(kind) {
+	asConfigured := s != nil && (at == s.ScheduledAt.Add(amount) || at == s.Began.Add(amount)) // a new policy's amount
+	if at != 0 && moved.has(kind) && !asConfigured {
 		text += fmt.Sprintf(", moved to %s,", at)
 	}
 	return text

@@ -81,7 +81,12 @@ func (m *machine) emit(rec Record) {
 	Apply(m.r, m.now, rec)
 }
 
-func (m *machine) effect(e Effect) { m.out.Effects = append(m.out.Effects, e) }
+func (m *machine) effect(e Effect) {
+	if m.out.Effects == nil {
+		m.out.Effects = make([]Effect, 0, 2)
+	}
+	m.out.Effects = append(m.out.Effects, e)
+}
 
 // proceed asks the decider for what follows until nothing does, and ends the run when its outcome is settled.
 func (m *machine) proceed() {

@@ -89,9 +89,9 @@ func (p *Partition) noteForWatchers(t *transition) {
 // handleEffect sorts an effect: one on the outside world waits until the batch is durable, one inside the partition
 // waits until the input at hand is done.
 func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
-	switch e := e.(type) {
+	switch eff := e.(type) {
 	case core.Dispatch:
-		p.tasks.hold(e.Task.Token)
+		p.tasks.hold(eff.Task.Token)
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
 	case core.Revoke:
 		p.pipeline.open.after = append(p.pipeline.open.after, effect{run: r.id(), kind: r.kind, eff: e})
@@ -100,7 +100,7 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 			p.bodyEffect(r, e)
 		}
 	default:
-		p.todo.push(localEffect{r, e, next})
+		p.atHand.todo.push(localEffect{r, e, next})
 	}
 }
 
@@ -109,11 +109,11 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 // All of it joins one batch.
 func (p *Partition) settle() {
 	for {
-		if p.todo.len() > 0 {
-			p.performLocal(p.todo.pop())
+		if p.atHand.todo.len() > 0 {
+			p.performLocal(p.atHand.todo.pop())
 			continue
 		}
-		if p.ticking {
+		if p.atHand.ticking {
 			break
 		}
 		if len(p.admissions.asking) > 0 { // before the turns: who has just come may go first
@@ -159,14 +159,14 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 	p.residents.removeNames(r, false)
 	r.endBatch = p.pipeline.open.seq
 	p.freePlace(r)
-	p.families.ends(r.state)
+	p.children.families.ends(r.state)
 	p.bodyEffect(r, e)
 	p.pipeline.open.ended = append(p.pipeline.open.ended, ended{r.outcome(), r.state.Next})
 	switch {
 	case next != nil:
 		p.handleEffects(next, nil)
 		p.residents.addNames(next.run)
-		p.families.begins(next.run.state)
+		p.children.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
 	case r.state.Parent.Run != (core.RunID{}):
 		p.tellParent(r)

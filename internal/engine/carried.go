@@ -114,10 +114,10 @@ func (p *Partition) takeOver(r *run) {
 // read with the window of what is due.
 func (p *Partition) carryAdded() {
 	n := p.cfg.Carried.count()
-	if n == p.carried {
+	if n == p.residents.carried {
 		return
 	}
-	p.carried = n
+	p.residents.carried = n
 	ids := slices.SortedFunc(maps.Keys(p.residents.runs), func(a, b core.RunID) int { return bytes.Compare(a[:], b[:]) })
 	for _, id := range ids {
 		r := p.residents.runs[id]

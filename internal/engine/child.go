@@ -24,7 +24,7 @@ var closePolicies = map[string]core.CloseChild{
 // receive gives a message to the run it is for. That run lives in this partition. If the run is set aside, the message
 // is kept for it.
 func (p *Partition) receive(m *core.Message) {
-	if start, ok := p.unborn.take(m.To); ok {
+	if start, ok := p.children.unborn.take(m.To); ok {
 		p.beginUnborn(m.To, start)
 	}
 	var err error
@@ -74,14 +74,14 @@ func (p *Partition) tellRun(parent core.RunID, in core.Input) error {
 func (p *Partition) startChild(parent *run, e core.StartChild) {
 	start, f := p.prepareChild(parent, e)
 	switch {
-	case p.readErr != nil:
+	case p.atHand.readErr != nil:
 	case f != nil:
 		p.send(core.Message{To: parent.id(), Content: core.ChildEnded{
 			Step: e.Step, Attempt: e.Attempt, Child: e.Child, Failure: f,
 		}})
 	case p.owns(e.Child):
 		parent.startsChildIn = p.pipeline.open.seq
-		p.unborn.add(e.Child, start, p.pipeline.open.seq)
+		p.children.unborn.add(e.Child, start, p.pipeline.open.seq)
 	default:
 		p.send(core.Message{To: e.Child, Content: start})
 	}
@@ -196,7 +196,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 	if err != nil {
 		return cannotUse(start.Workflow, err)
 	}
-	if n := p.families.count(start.Parent.Top); n >= p.cfg.MaxFamily {
+	if n := p.children.families.count(start.Parent.Top); n >= p.cfg.MaxFamily {
 		return permanentFailure("child", fmt.Sprintf("%d child runs of one family are open, and no more may be", n))
 	}
 	child := p.residents.create(id, w.kind)
@@ -209,7 +209,7 @@ func (p *Partition) createChild(id core.RunID, start *core.ChildStart) *policy.F
 		delete(p.residents.runs, id)
 		return permanentFailure("child", err.Error())
 	}
-	p.families.begins(child.state)
+	p.children.families.begins(child.state)
 	return nil
 }
 

@@ -149,8 +149,8 @@ func (r *rig) state(id core.RunID) *core.Run {
 	return run.state
 }
 
-// TestMachineIsSuspended: while the machine sleeps, its wall clock goes on and its timers do not. What came due meanwhile
-// happens soon after the machine has woken.
+// TestMachineIsSuspended: while the machine sleeps, its wall clock goes on and its timers do not. What came due
+// meanwhile happens soon after the machine has woken.
 func TestMachineIsSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var suspended atomic.Int64

@@ -18,7 +18,7 @@ type families struct {
 type partitionFamilies struct {
 	all    *families
 	own    map[core.RunID]int
-	opened core.Time // runs that were created later are counted
+	opened core.Time // runs that were created since then are counted
 }
 
 // forget takes back what the partition has counted, because it forgets its memory.
@@ -45,9 +45,9 @@ func (f *partitionFamilies) count(top core.RunID) int {
 	return f.all.open[top]
 }
 
-// begins counts a child run that was created.
+// begins counts a child run that was created, or opened again.
 func (f *partitionFamilies) begins(r *core.Run) {
-	if r.Parent.Top == (core.RunID{}) || r.CreatedAt <= f.opened {
+	if r.Parent.Top == (core.RunID{}) || r.CreatedAt < f.opened {
 		return
 	}
 	f.all.mu.Lock()
@@ -56,10 +56,10 @@ func (f *partitionFamilies) begins(r *core.Run) {
 	f.all.add(r.Parent.Top, 1)
 }
 
-// ends counts a child run out. One that was opened again by a retry is not counted a second time.
+// ends counts a child run out.
 func (f *partitionFamilies) ends(r *core.Run) {
 	top := r.Parent.Top
-	if top == (core.RunID{}) || r.CreatedAt <= f.opened {
+	if top == (core.RunID{}) || r.CreatedAt < f.opened {
 		return
 	}
 	f.all.mu.Lock()

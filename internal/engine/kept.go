@@ -42,8 +42,8 @@ func (p *Partition) receiveKept(ctx context.Context, now core.Time) error {
 		for i := range page {
 			last = page[i].Seq
 			p.deliver(&page[i], now)
-			if p.readErr != nil {
-				return p.readErr
+			if p.atHand.readErr != nil {
+				return p.atHand.readErr
 			}
 		}
 		if len(page) == 0 {

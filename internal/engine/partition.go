@@ -32,17 +32,17 @@ type Partition struct {
 	feeds     feeds     // the named consumers of all entries
 
 	admissions admissions // the open runs of queues
+	children   children   // the child runs that begin soon, and how many are open
 
-	unborn   unborn            // child runs that begin with the next batch
-	families partitionFamilies // the open child runs, by family
+	atHand     atHand // the input at hand
+	generation int    // of the bodies; it grows whenever the partition forgets its memory
+}
 
-	todo       ring[localEffect] // effects inside the partition that must still join the open batch
-	opened     core.Time         // when the partition was opened first; 0: it was not
-	late       time.Duration     // how late the timer was that fired latest since then
-	readErr    error             // why the open batch must not be saved; see noteTemporary
-	ticking    bool              // during Tick no waiting attempt starts: what is due comes first
-	carried    int               // how many families Config.Carried had when the partition looked last
-	generation int               // of the bodies; it grows whenever the partition forgets its memory
+// atHand is what the partition knows of the input at hand, which is a call, a report or a tick, for example.
+type atHand struct {
+	todo    ring[localEffect] // effects inside the partition that must still join the open batch
+	readErr error             // why the open batch must not be saved; see noteTemporary
+	ticking bool              // no waiting attempt starts: what is due comes first
 }
 
 // NewPartition returns a partition. It is ready after Open.
@@ -71,9 +71,9 @@ func (p *Partition) forget() {
 	p.admissions.forget()
 	p.pipeline.forget()
 	p.messages.forget()
-	p.unborn = unborn{}
-	p.families.forget(p.cfg.families)
-	p.todo, p.readErr, p.carried = ring[localEffect]{}, nil, p.cfg.Carried.count()
+	p.children.forget(p.cfg.families)
+	p.atHand.todo, p.atHand.readErr = ring[localEffect]{}, nil
+	p.residents.carried = p.cfg.Carried.count()
 }
 
 // at moves the partition's time forward. If the clock went back, the time stays.
@@ -130,7 +130,7 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 		p.tasks.release(tok)
 	}
 	p.settle()
-	if p.pipeline.last() == nil && p.readErr == nil {
+	if p.pipeline.last() == nil && p.atHand.readErr == nil {
 		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
 		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
@@ -143,18 +143,31 @@ func (p *Partition) input(c *Call) {
 		find = p.current
 	}
 	r, err := find(c.Run)
-	if errors.Is(err, journal.ErrNotFound) {
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
 		c.Err = notFound(c.op(), c.Run.String())
-	} else if err != nil {
+	case err != nil:
 		c.Err = failure(c.op(), c.Run.String(), err)
-	} else if err := p.checkReopen(r, c.Input); err != nil {
-		c.Err = err
-	} else if err := p.advance(r, nil, c.Input); err != nil {
-		c.Err = refused(c.op(), c.Run, err)
-	} else {
-		p.residents.addNames(r) // if the input opened the run again, it must be found by its workflow id again
+	default:
+		p.inputTo(r, c)
 	}
 	p.reply(c)
+}
+
+// inputTo gives the call's input to a run. If it opens the run again, others find the run by its workflow id again.
+func (p *Partition) inputTo(r *run, c *Call) {
+	if c.Err = p.checkReopen(r, c.Input); c.Err != nil {
+		return
+	}
+	closed := r.state.Phase.Closed()
+	if err := p.advance(r, nil, c.Input); err != nil {
+		c.Err = refused(c.op(), c.Run, err)
+		return
+	}
+	p.residents.addNames(r)
+	if closed && !r.state.Phase.Closed() {
+		p.children.families.begins(r.state)
+	}
 }
 
 // forLastOfChain reports whether an input that names any run of a chain goes to the last run. Events do, and operations
@@ -207,9 +220,9 @@ const tickRuns = 512
 // It reports whether it stopped early because of tickRuns.
 func (p *Partition) Tick(now core.Time) (more bool) {
 	p.at(now)
-	p.ticking = true
+	p.atHand.ticking = true
 	defer func() {
-		p.ticking = false
+		p.atHand.ticking = false
 		p.settle()
 	}()
 	n := 0
@@ -258,11 +271,11 @@ func (p *Partition) noteFired(r *run, due core.Time) {
 	if p.cfg.Observer.Fired != nil {
 		p.cfg.Observer.Fired(due, p.now)
 	}
-	late := p.now.Sub(max(due, p.opened))
-	if late <= p.late {
+	late := p.now.Sub(max(due, p.residents.opened))
+	if late <= p.residents.late {
 		return
 	}
-	p.late = late
+	p.residents.late = late
 	if late >= lateTimer {
 		p.cfg.Log.Warn("a timer fired late: the process was stopped, or it waited for its storage",
 			"run", r.id().String(), "due", due.String(), "late", late.String())
@@ -273,7 +286,7 @@ func (p *Partition) noteFired(r *run, due core.Time) {
 // driver appends one batch after the other and calls Committed or Failed for each.
 func (p *Partition) Cut(now core.Time) *journal.Batch {
 	p.at(now)
-	if p.beginChildren(); p.readErr != nil {
+	if p.beginChildren(); p.atHand.readErr != nil {
 		return nil
 	}
 	b := p.pipeline.cut(p.cfg.Partition, p.now, p.feeds.due(p.now, p.pipeline.view.flushing))
@@ -294,7 +307,7 @@ func (p *Partition) hasRoom(inflight int) bool {
 
 // Next returns the instant at which the partition needs a Tick or a Cut even if nothing else happens. Zero means never.
 func (p *Partition) Next() core.Time {
-	if p.residents.restored.len() > 0 || p.unborn.due(p.pipeline.open) {
+	if p.residents.restored.len() > 0 || p.children.unborn.due(p.pipeline.open) {
 		return p.now
 	}
 	at := earliest(p.pipeline.view.dueAt(p.pipeline.lastEntry), earliest(p.feeds.dueAt(), p.messages.due()))
@@ -356,6 +369,6 @@ func (p *Partition) carryOut(e *effect) {
 func (p *Partition) Stats() Stats {
 	return Stats{
 		Loaded: len(p.residents.runs), Queued: len(p.tasks.offers), Live: len(p.tasks.held), Seq: p.pipeline.durable,
-		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.late,
+		Behind: p.pipeline.view.behind.count, SetAside: len(p.residents.aside), Late: p.residents.late,
 	}
 }

@@ -34,10 +34,10 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		return failure("open", "", err)
 	}
 	p.at(now)
-	if p.opened == 0 {
-		p.opened = p.now
+	if p.residents.opened == 0 {
+		p.residents.opened = p.now
 	}
-	p.families.opened = p.now
+	p.children.families.opened = p.now
 	if err := p.receiveKept(ctx, now); err != nil {
 		p.forget()
 		return failure("open", "", err)
@@ -53,7 +53,7 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 		p.Report(rep.run, p.reportedAgain(rep), p.now)
 	}
 	p.revokeAgain()
-	if err := p.readErr; err != nil {
+	if err := p.atHand.readErr; err != nil {
 		p.Failed(err)
 		return failure("open", "", err)
 	}
@@ -174,7 +174,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 			}
 			t.entries = append(t.entries, e)
 			if seq == lease.Last {
-				p.unborn.expect(&e)
+				p.children.unborn.expect(&e)
 			}
 			t.seqs = append(t.seqs, seq)
 			p.at(e.At)

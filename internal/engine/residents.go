@@ -31,7 +31,12 @@ type residents struct {
 	windowBegan   core.Time               // when that reader began, or the last one
 	windowTook    time.Duration           // how long it took to read the last window
 	windowRetry   time.Duration           // the delay after which a window that could not be read is read again
+	carried       int                     // how many families Config.Carried had when the partition looked last
 	activeRead    bool                    // the first window was read, so that all active runs are in memory
+
+	// These two are not forgotten.
+	opened core.Time     // when the partition was opened first; 0: it was not
+	late   time.Duration // how late the timer was that fired latest since then
 }
 
 // forget empties the memory.
@@ -40,7 +45,7 @@ func (s *residents) forget() {
 		runs: make(map[core.RunID]*run), aside: make(map[core.RunID]*aside),
 		runsHere: make(map[core.RunID]struct{}),
 		byName:   make(map[string]core.RunID), byKey: make(map[startKey]core.RunID),
-		window: Window{gen: s.window.gen + 1},
+		window: Window{gen: s.window.gen + 1}, opened: s.opened, late: s.late,
 	}
 }
 

@@ -44,8 +44,8 @@ func (w *rows) note(s *core.Run, e *core.Entry, tell func(core.Record, *attempt)
 	if tell == nil {
 		tell = func(core.Record, *attempt) {}
 	}
-	for i, rec := range e.Records {
-		switch rec := rec.(type) {
+	for i, record := range e.Records {
+		switch rec := record.(type) {
 		case core.StepBegan:
 			id := w.nextStep
 			w.nextStep++
@@ -66,17 +66,17 @@ func (w *rows) note(s *core.Run, e *core.Entry, tell func(core.Record, *attempt)
 			}
 			if a := w.find(rec.Step); a != nil {
 				a.row.Started, a.row.Worker, a.changed = e.At, rec.Worker, true
-				tell(rec, a)
+				tell(record, a)
 			}
 		case core.AttemptHeld:
-			tell(rec, w.find(rec.Step))
+			tell(record, w.find(rec.Step))
 		case core.RunCreated, core.RunStarted, core.RunEnded:
-			tell(rec, nil)
+			tell(record, nil)
 		case core.AttemptEnded:
 			w.touch(rec.Step)
 			if a := w.find(rec.Step); a != nil {
 				a.end(e.At, rec)
-				tell(rec, a)
+				tell(record, a)
 			}
 		case core.AttemptStopped:
 			w.touch(rec.Step)

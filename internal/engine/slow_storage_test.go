@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-// slowDisk is an engine on a disk whose reads can be made slow or broken. All its runs have left memory: to fire a timer,
-// the engine must read.
+// slowDisk is an engine on a disk whose reads can be made slow or broken. All its runs have left memory: to fire a
+// timer, the engine must read.
 type slowDisk struct {
 	*testing.T
 	e       *Engine

@@ -8,6 +8,17 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// children are the child runs of this partition that begin soon, and how many are open.
+type children struct {
+	unborn   unborn
+	families partitionFamilies
+}
+
+func (c *children) forget(all *families) {
+	c.unborn = unborn{}
+	c.families.forget(all)
+}
+
 // unborn are child runs of this partition that their parents have started in a batch that may still be open. They begin
 // in the next batch, so that runs which start one another without end leave turns to timers, events and everyone else.
 //
@@ -79,8 +90,8 @@ func (p *Partition) beginChildren() {
 	if p.pipeline.open == nil {
 		return
 	}
-	for p.readErr == nil {
-		id, start, ok := p.unborn.next(p.pipeline.open.seq)
+	for p.atHand.readErr == nil {
+		id, start, ok := p.children.unborn.next(p.pipeline.open.seq)
 		if !ok {
 			return
 		}
@@ -105,8 +116,8 @@ func (u *unborn) expect(e *core.Entry) {
 // loseUnborn ends the attempts whose child runs have not begun because the process died before. They are lost, and
 // others begin in their place.
 func (p *Partition) loseUnborn() {
-	lost := p.unborn.lost
-	p.unborn.lost = nil
+	lost := p.children.unborn.lost
+	p.children.unborn.lost = nil
 	for _, l := range lost {
 		if !p.owns(l.child) || p.residents.runs[l.child] != nil || p.residents.aside[l.child] != nil {
 			continue

@@ -287,7 +287,7 @@ func TestEventsAreTheSame(t *testing.T) {
 			done <- got
 		}()
 		p.put("send", "", nil, p.s.Send(ctx, id, api.Signal{
-			Name: "approved", ID: "e1", Payload: json.RawMessage(`{"by":"ada & bob"}`), Actor: "ada",
+			Name: "approved", ID: "e1", Payload: json.RawMessage(`{"by":"ada & bob"}`), Actor: "ada", Reason: "now",
 		}))
 		p.put("send again", "", nil, p.s.Send(ctx, id, api.Signal{Name: "approved", ID: "e1"}))
 		p.put("an event without a name", api.CodeInvalid, nil, p.s.Send(ctx, id, api.Signal{}))

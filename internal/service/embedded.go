@@ -121,10 +121,18 @@ func refused(err error) error {
 	switch e.Code {
 	case api.CodeConflict, api.CodeRunClosed, api.CodeInvalid, api.CodeNotFound:
 		return &api.Error{
-			Code: e.Code, Message: strings.ReplaceAll(e.Op, "_", " ") + " refused: " + e.Reason(),
+			Code: e.Code, Message: operationName(e.Op) + " refused: " + e.Reason(),
 			Hint: e.Hint, Err: err,
 		}
 	default:
 		return err
 	}
+}
+
+// operationName is what people call an operation. A cancel that stops running attempts is an operation of its own.
+func operationName(op string) string {
+	if op == api.OpInterrupt {
+		return "cancel"
+	}
+	return strings.ReplaceAll(op, "_", " ")
 }

@@ -263,6 +263,25 @@ func (ch *checker) checkObservedAttempt(a *account, o *engine.Observation, step 
 	}
 }
 
+// operatedSinceStart reports whether an operation was applied to the run after the last attempt of a step had started:
+// it may have moved the attempt's deadline before the attempt was given to its worker.
+func (a *account) operatedSinceStart(step core.StepID) bool {
+	for i := len(a.entries) - 1; i >= 0; i-- {
+		for _, rec := range slices.Backward(a.entries[i].Records) {
+			switch rec := rec.(type) {
+			case core.Operated:
+				return true
+			case core.AttemptStarted:
+				if rec.Step == step {
+					return false
+				}
+			default:
+			}
+		}
+	}
+	return false
+}
+
 // checkDispatch checks an attempt that a worker gets: its start must be durable, and it must be the live attempt.
 func (ch *checker) checkDispatch(n *node, t core.Task) {
 	a := ch.accounts[t.Token.Run]
@@ -280,7 +299,8 @@ func (ch *checker) checkDispatch(n *node, t core.Task) {
 		ch.u.violate(Acknowledged, a.id, "a worker gets attempt %s before its start is in the journal",
 			tokenText(t.Token))
 	}
-	current := n == n.home.owner && t.Token.Attempt == s.attempt && s.live && !a.model.operated && a.model.paused == 0
+	current := n == n.home.owner && t.Token.Attempt == s.attempt && s.live && a.model.paused == 0 &&
+		!a.operatedSinceStart(t.Token.Step)
 	if d := a.model.attemptDeadline(s); current && (t.Deadline == 0) != (d == 0) {
 		ch.u.violate(NotAfter, a.id, "attempt %s was given the deadline %s, but its deadline is %s",
 			tokenText(t.Token), offset(t.Deadline), offset(d))

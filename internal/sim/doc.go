@@ -5,7 +5,7 @@
 //   - workflows, as flow files and as bodies;
 //   - clients that start runs and operate on them;
 //   - workers that are slow, fail, hang, never report or report twice;
-//   - a disk that fills up, loses acknowledgements and gets a second owner;
+//   - a disk that fills up, loses acknowledgements, reads slowly or not at all, and gets a second owner;
 //   - clocks that jump;
 //   - processes that die before, during or after a commit.
 //

@@ -235,7 +235,9 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 			}
 		}
 	case core.SignalReceived:
-		if a := ch.openNames[l.Name]; a != nil && ch.takesEvents(a) && !ch.knowsEvent(a, c) {
+		a := ch.openNames[l.Name]
+		// It was dropped if the run was closed when it came, and an operator opened it again in the same batch.
+		if a != nil && ch.takesEvents(a) && !ch.knowsEvent(a, c) && !ch.reopenedInBatch(a) {
 			ch.u.violate(Delivered, a.id, "the event %s was taken, and the run does not have it", c.ID)
 		}
 	case core.ChildAsk: // checked when the answer is taken

@@ -43,6 +43,7 @@ type node struct {
 	refused   core.Time                // no start that a refused append would have recorded is later; 0: none
 	foundOpen map[string]bool          // services whose breakers the process found open
 	runQueues map[string]*serviceModel // what the checker knows of the rates of queues of runs
+	turns     map[string]*keyTurns     // by key: what the checker knows of the queue whose keys take turns
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.

@@ -19,6 +19,10 @@ type poison struct {
 	kills   int
 }
 
+// mostKills is how often the step kills at most once the faults have ended. One whose attempts sometimes end by their
+// limits before they kill is not stopped for losses in a row.
+const mostKills = 100
+
 // newPoison draws from numbers of its own, so that universes without poison stay as they are.
 func newPoison(u *universe) *poison {
 	p := &poison{random: newRandom(u.seed, 0x9015), u: u}
@@ -32,7 +36,7 @@ func (p *poison) is(t core.Task) bool {
 	if p.planted && !p.chosen && !p.u.noFaults && p.chance(0.2) {
 		p.step, p.chosen = at, true
 	}
-	return p.chosen && p.step == at
+	return p.chosen && p.step == at && !(p.u.noFaults && p.kills > mostKills)
 }
 
 // kill has an attempt kill its process, once it has announced itself where it has to.

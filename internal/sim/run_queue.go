@@ -13,16 +13,18 @@ var runQueueLimits = map[string]policy.QueueLimits{
 	"desk":  {Concurrency: 3},
 	"night": {Concurrency: 4, PerKey: 1, Fair: true},
 	"post":  {Rate: policy.Rate{N: 3, Per: 20 * time.Second}, KeyRate: policy.Rate{N: 2, Per: 30 * time.Second}},
+	turns:   {Concurrency: 1, Fair: true},
 }
 
-var runQueues = []string{"desk", "night", "post"}
+var runQueues = []string{"desk", "night", "post", turns}
 
 // queueText has some flows name a queue for their runs. It draws from numbers of its own, so that the other flows stay
 // as they are.
 func (g *flowGenerator) queueText() {
 	own := newRandom(uint64(g.n), 0x90e0)
 	if own.chance(0.1) {
-		g.line(0, `queue: {name: %s, key: "k${{ input.n }}", priority: %d}`, pick(own, runQueues), own.IntN(3))
+		q := core.RunQueue{Name: pick(own, runQueues), Priority: int32(own.IntN(3))}
+		g.line(0, `queue: {name: %s, key: "k${{ input.n }}", priority: %d}`, q.Name, priorityIn(q))
 	}
 }
 
@@ -36,8 +38,11 @@ func (c *clients) runQueue() core.RunQueue {
 	for name := range c.u.opt.RunQueues { // the one of which a test wants to see something
 		q.Name = name
 	}
+	q.Priority = priorityIn(q)
 	if c.queues.chance(0.7) {
 		q.Key = pick(c.queues, []string{"a", "b", "c"})
+	} else if q.Name == turns {
+		q.Key = "a" // there are more of one key, so that the others have their turns before it
 	}
 	return q
 }
@@ -61,6 +66,7 @@ type queueModel struct {
 	waits   bool      // in the queue
 	entered core.Time // when it came there
 	place   bool      // it has one, until it ends
+	turn    turnModel
 	after   time.Duration
 }
 
@@ -100,6 +106,7 @@ func (m *runModel) createInQueue(rec core.RunCreated) {
 		m.pending = true
 		if rec.StartAt == 0 {
 			q.waits, q.entered = true, m.at
+			m.enterTurns()
 		}
 	}
 	want := core.Time(0)
@@ -118,6 +125,7 @@ func (m *runModel) enterQueue() {
 	}
 	m.checkTimer(m.startAt, "a delayed run comes to its queue")
 	m.q.waits, m.q.entered = true, m.at
+	m.enterTurns()
 }
 
 // leavePending takes in that a run begins.
@@ -170,6 +178,7 @@ func (m *runModel) admit() {
 				q.queue.Name, short(other.id), o.queue.Priority, offset(o.entered))
 		}
 	}
+	m.checkTurn()
 	q.waits, q.entered, q.place = false, 0, true
 	ch.runQueueOf(ch.appending, q.queue.Name).start(ch, core.Token{Run: m.a.id, Step: core.NoStep}, serviceStart{
 		at: m.at, key: q.queue.Key,
@@ -232,6 +241,7 @@ func (m *runModel) reopenInQueue(rec core.RunReopened) {
 		m.fail(FixedDeadline, "the run waits for its queue, and its own limit runs")
 	}
 	m.pending, m.q.waits, m.q.entered, m.q.place = true, true, m.at, false
+	m.enterTurns()
 	m.q.after = rec.Deadline.After
 }
 

@@ -88,7 +88,7 @@ func (n *node) takeWindow(w *engine.Window, parts [][]engine.Loaded, far core.Ti
 		} else {
 			n.late = lateWindow{}
 			if err != nil {
-				n.late.again = now.Add(longestRetry)
+				n.late.again = n.u.latest().Add(longestRetry) // its time does not go back with the clock
 			}
 			n.p.WindowDone(*w, far, err)
 		}

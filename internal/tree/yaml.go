@@ -43,7 +43,8 @@ func parse(r *Reports, text string) *Node {
 		failInvalid(r, text)
 		return nil
 	}
-	trimmed := strings.TrimLeft(strings.TrimPrefix(text, "\ufeff"), " \t\r\n")
+	text = strings.TrimPrefix(text, "\ufeff")
+	trimmed := strings.TrimLeft(text, " \t\r\n")
 	if strings.HasPrefix(trimmed, "{") {
 		n, err := readJSON(text)
 		if err == nil {
@@ -148,7 +149,15 @@ func (y *yamlReader) node(n ast.Node) *Node {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		out.Kind = Mapping
+		var merges []*ast.MappingValueNode // last: the mapping's own keys come first, wherever << stands
 		for _, pair := range n.Values {
+			if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
+				merges = append(merges, pair)
+				continue
+			}
+			y.pair(out, pair)
+		}
+		for _, pair := range merges {
 			y.pair(out, pair)
 		}
 	case *ast.MappingValueNode:

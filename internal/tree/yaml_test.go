@@ -63,3 +63,18 @@ func quietParse(tokens token.Tokens) (text string, err error) {
 	}
 	return text, nil
 }
+
+// TestMergeBeforeOwnKeys: a mapping's own keys replace those of what it merges, wherever << stands, and a byte order mark
+// is not part of the document.
+func TestMergeBeforeOwnKeys(t *testing.T) {
+	for _, text := range []string{
+		"b: &b {x: 1, y: 2}\nm: {<<: *b, x: 3}\n", "\ufeffb: &b {x: 1, y: 2}\nm: {x: 3, <<: *b}\n",
+	} {
+		read := Read("m.yaml", []byte(text))
+		got := read.Root().Get("m")
+		x, y := JSON(got.Get("x").Any()), JSON(got.Get("y").Any())
+		if read.Err() != nil || len(got.Fields()) != 2 || string(x) != "3" || string(y) != "2" {
+			t.Errorf("%q: x %s, y %s, %v", text, x, y, read.Err())
+		}
+	}
+}

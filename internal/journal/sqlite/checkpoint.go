@@ -63,8 +63,8 @@ func (c *checkpointer) run(j *Journal) {
 
 // shorten copies the log into the file if the log is long. SQLite starts the log from its beginning only when all of it
 // is copied, and the writer goes on meanwhile. So the last few pages are copied while the writer waits. If the storage
-// is slow at the moment, even a few pages and their sync take long. Then the writer does not wait: the log grows, and later
-// checks try again, until the log is too long.
+// is slow at the moment, even a few pages and their sync take long. Then the writer does not wait: the log grows, and
+// later checks try again, until the log is too long.
 func (c *checkpointer) shorten(j *Journal) error {
 	pages, copied, err := c.checkpoint("NOOP")
 	if err != nil || pages-copied < logPages && pages < longLogPages {

@@ -56,7 +56,7 @@ func TestAppendsDoNotWaitForASlowCopy(t *testing.T) {
 			disk.Fault(nil)
 			t.Logf("a sync takes %s: appends waited for %d of them, the log grew to %d MiB", slow, held, longest>>20)
 			if slow == 0 && (held < 3 || longest > 24<<20) || slow > 0 && (held > 2 || longest > 80<<20) {
-				t.Errorf("a sync takes %s: appends waited for %d of them, the log grew to %d MiB", slow, held, longest>>20)
+				t.Error("the appends waited too often, or the log grew too long")
 			}
 			if err := j.Close(); err != nil {
 				t.Error(err)

@@ -1,0 +1,93 @@
+package sim
+
+import "github.com/pawl-dev/pawl/internal/core"
+
+// turns is the queue of runs in which the checker follows the turns of keys. Nobody has priority there, and one run has
+// a place at a time, so nothing but its turn holds a run up.
+const turns = "turns"
+
+func priorityIn(q core.RunQueue) int32 {
+	if q.Name == turns {
+		return 0
+	}
+	return q.Priority
+}
+
+// turnModel is what the checker knows of a run that waits for the turn of its key.
+type turnModel struct {
+	at     *node          // the process in which it waits: a new one lets the keys' turns begin anew
+	ahead  int            // runs of its key that waited before it, when it came
+	passed map[string]int // by key: runs that have begun since
+}
+
+// keyTurns counts the runs of a key in the queue of a process.
+type keyTurns struct{ came, begun int }
+
+// turnsOf returns the counts of the run's key. What waited when the process began has come.
+func (m *runModel) turnsOf() *keyTurns {
+	n, key := m.ch.appending, m.q.queue.Key
+	if n.turns == nil {
+		n.turns = map[string]*keyTurns{}
+		for _, other := range m.ch.waiting(m.a) {
+			other.model.turnsOf().came++
+		}
+	}
+	if n.turns[key] == nil {
+		n.turns[key] = &keyTurns{}
+	}
+	return n.turns[key]
+}
+
+// enterTurns takes in that the run comes to its queue.
+func (m *runModel) enterTurns() {
+	if m.q.queue.Name == turns {
+		m.turnsOf().came++
+		m.beginTurn()
+	}
+}
+
+// beginTurn begins to count who passes the run.
+func (m *runModel) beginTurn() {
+	t := turnModel{at: m.ch.appending, passed: map[string]int{}}
+	for _, other := range m.ch.waiting(m.a) {
+		if o := &other.model.q; o.queue.Key == m.q.queue.Key && o.entered <= m.q.entered {
+			t.ahead++
+		}
+	}
+	m.q.turn = t
+}
+
+// checkTurn checks that a run which begins passes no run whose key has its turn: while a run waits, another key has at
+// most one turn for each run of its own key that is before it, one for the run itself, and one that had come already.
+// Runs that leave the queue without having begun, and appends that were refused, use up turns of which the journal says
+// nothing.
+func (m *runModel) checkTurn() {
+	ch := m.ch
+	if m.q.queue.Name != turns {
+		return
+	}
+	m.turnsOf().begun++
+	waiting := ch.waiting(m.a)
+	for _, other := range waiting {
+		o := &other.model
+		if o.q.queue.Key == m.q.queue.Key {
+			continue
+		}
+		if o.q.turn.at != ch.appending {
+			o.beginTurn()
+		}
+		o.q.turn.passed[m.q.queue.Key]++
+		here := 0
+		for _, a := range waiting {
+			if a.model.q.queue.Key == o.q.queue.Key {
+				here++
+			}
+		}
+		k := o.turnsOf()
+		known := ch.appending.refused == 0 && k.came-k.begun == here
+		if n := o.q.turn.passed[m.q.queue.Key]; known && n > o.q.turn.ahead+2 {
+			m.fail(Limited, "%d runs of the key %q have begun in queue %s while run %s waits, which had %d before it "+
+				"with its key %q", n, m.q.queue.Key, turns, short(other.id), o.q.turn.ahead, o.q.queue.Key)
+		}
+	}
+}
