@@ -79,8 +79,8 @@ crash: ## kill -9 the real binary in the middle of its work, and the examples: R
 
 .PHONY: mutants
 mutants: ## put each mistake of internal/conformance/mutants into a copy, a test must fail: MUTANTS=S3
-	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 120m -mutants='$(or $(MUTANTS),.)' \
-		$(if $(REFRESH),-refresh)
+	$(GO) test ./internal/conformance -run '^TestMutants$$' -count 1 -v -timeout 120m \
+		$(if $(REFRESH),-refresh,-mutants='$(or $(MUTANTS),.)')
 
 .PHONY: powercut
 powercut: ## cut the power under the journal in a file, and under an engine: CUTS=1000

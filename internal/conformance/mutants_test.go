@@ -13,7 +13,7 @@ import (
 var (
 	mutants = flag.String("mutants", "",
 		"make each mistake of folder mutants whose file's name matches this pattern in a copy of the tree, and test it")
-	refresh = flag.Bool("refresh", false, "write patches of mutants anew that apply only with a merge")
+	refresh = flag.Bool("refresh", false, "write patches of mutants anew that apply only with a merge, and test none")
 )
 
 // mutant is a mistake as a patch. The test that it names must fail because of it.
@@ -93,7 +93,7 @@ func TestMutantsApply(t *testing.T) {
 // TestMutants puts each mistake into a copy of the tree and runs the test that must notice it. It does nothing
 // without the flag -mutants; `make mutants` sets it.
 func TestMutants(t *testing.T) {
-	if *mutants == "" {
+	if *mutants == "" && !*refresh {
 		t.Skip("it takes minutes: make mutants")
 	}
 	wanted, err := regexp.Compile(*mutants)
@@ -104,7 +104,10 @@ func TestMutants(t *testing.T) {
 	c.make(t)
 	for _, m := range readMutants(t) {
 		name := strings.TrimSuffix(filepath.Base(m.file), ".patch")
-		if wanted.MatchString(name) {
+		switch {
+		case *refresh:
+			t.Run(name, func(t *testing.T) { c.apply(t, m); c.clean(t) })
+		case wanted.MatchString(name):
 			t.Run(name, func(t *testing.T) { c.try(t, m) })
 		}
 	}
@@ -175,7 +178,12 @@ func (c *treeCopy) apply(t *testing.T, m mutant) {
 	if _, err := git(t, c.dir, "apply", "--index", file); err == nil {
 		return
 	}
-	if out, err := git(t, c.dir, "apply", "--3way", file); err != nil {
+	out, err := git(t, c.dir, "apply", "--index", "-C1", file) // the lines beside may have changed
+	if err != nil {
+		out, err = git(t, c.dir, "apply", "--3way", file)
+	}
+	if err != nil {
+		c.clean(t)
 		t.Fatalf("%s does not apply, and git cannot merge it; make the mistake anew: %v\n%s", m.file, err, out)
 	}
 	if !*refresh {

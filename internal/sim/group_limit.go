@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// groupLimits is an operator who gives open groups a limit, in some universes: a group has none of its own in a flow.
-// When it expires, the items that are still open must end with their group.
+// groupLimits is an operator who gives open groups a deadline, in some universes: a group has none in a flow. When it
+// comes, the items that are still open must end with their group.
 type groupLimits struct {
 	random
 	u *universe
@@ -35,10 +35,10 @@ func (g *groupLimits) look() {
 		for i := range a.model.steps {
 			s := &a.model.steps[i]
 			if !s.closed && s.kind == core.KindGroup && s.toClose == 0 && a.model.groupOpen(core.StepID(i)) {
-				open := u.clock().Sub(a.state.Steps[i].ScheduledAt) + g.span(time.Millisecond, 10*time.Second)
-				p := &policy.Policy{}
-				p.Set(policy.LimitScheduleToClose, &policy.Limit{After: open, Origin: "operator"})
-				u.clients.operate(a.id, core.Operation{Op: core.OpSetPolicy, Step: core.StepID(i), Policy: p})
+				u.clients.operate(a.id, core.Operation{
+					Op: core.OpExtend, Step: core.StepID(i), Limit: policy.LimitScheduleToClose,
+					To: u.clock().Add(g.span(time.Millisecond, 10*time.Second)),
+				})
 				break
 			}
 		}
