@@ -168,7 +168,11 @@ func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 		if !begun || (s.Phase.Closed() && !s.Stopping) {
 			continue
 		}
-		p.send(core.Message{To: id, Content: core.ChildAsk{}})
+		if p.neverBegan(id) {
+			p.loseChild(r, s.ID, id)
+		} else {
+			p.send(core.Message{To: id, Content: core.ChildAsk{}})
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (f *partitionFamilies) count(top core.RunID) int {
 	return f.all.open[top]
 }
 
-// begins counts a child run that was created.
+// begins counts a child run that was created, or opened again.
 func (f *partitionFamilies) begins(r *core.Run) {
 	if r.Parent.Top == (core.RunID{}) || r.CreatedAt < f.opened {
 		return
@@ -56,7 +56,7 @@ func (f *partitionFamilies) begins(r *core.Run) {
 	f.all.add(r.Parent.Top, 1)
 }
 
-// ends counts a child run out. One that was opened again by a retry is not counted a second time.
+// ends counts a child run out.
 func (f *partitionFamilies) ends(r *core.Run) {
 	top := r.Parent.Top
 	if top == (core.RunID{}) || r.CreatedAt < f.opened {

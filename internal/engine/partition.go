@@ -143,18 +143,31 @@ func (p *Partition) input(c *Call) {
 		find = p.current
 	}
 	r, err := find(c.Run)
-	if errors.Is(err, journal.ErrNotFound) {
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
 		c.Err = notFound(c.op(), c.Run.String())
-	} else if err != nil {
+	case err != nil:
 		c.Err = failure(c.op(), c.Run.String(), err)
-	} else if err := p.checkReopen(r, c.Input); err != nil {
-		c.Err = err
-	} else if err := p.advance(r, nil, c.Input); err != nil {
-		c.Err = refused(c.op(), c.Run, err)
-	} else {
-		p.residents.addNames(r) // if the input opened the run again, it must be found by its workflow id again
+	default:
+		p.inputTo(r, c)
 	}
 	p.reply(c)
+}
+
+// inputTo gives the call's input to a run. If it opens the run again, others find the run by its workflow id again.
+func (p *Partition) inputTo(r *run, c *Call) {
+	if c.Err = p.checkReopen(r, c.Input); c.Err != nil {
+		return
+	}
+	closed := r.state.Phase.Closed()
+	if err := p.advance(r, nil, c.Input); err != nil {
+		c.Err = refused(c.op(), c.Run, err)
+		return
+	}
+	p.residents.addNames(r)
+	if closed && !r.state.Phase.Closed() {
+		p.children.families.begins(r.state)
+	}
 }
 
 // forLastOfChain reports whether an input that names any run of a chain goes to the last run. Events do, and operations
