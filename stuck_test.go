@@ -260,7 +260,9 @@ func TestCrashesStopOnlyWhoBegan(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			j := memory.New()
 			open := func() *pawl.Engine {
-				e, err := pawl.Open(t.Context(), pawl.Config{Journal: slow{j, time.Second}, Workflows: []pawl.Definition{w}})
+				e, err := pawl.Open(t.Context(), pawl.Config{
+					Journal: slow{j, time.Second}, Workflows: []pawl.Definition{w},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// TestLeftoversEnd: a process that a killed pawl started for a step of this database still runs. The next pawl that opens
-// the database ends it.
+// TestLeftoversEnd: a process that a killed pawl started for a step of this database still runs. The next pawl that
+// opens the database ends it.
 func TestLeftoversEnd(t *testing.T) {
 	dir := t.TempDir()
 	left := exec.Command("sleep", "1000")

@@ -98,8 +98,8 @@ func (a *app) showLogs(r *api.Run, step string, attempt int) error {
 		found = true
 	}
 	if !found {
-		return fmt.Errorf("step %q of run %s has no log: an attempt of an exec step has one from its start on, if it ran on "+
-			"this machine", step, live.Short(r.Run))
+		return fmt.Errorf("step %q of run %s has no log: an attempt of an exec step has one from its start on, "+
+			"if it ran on this machine", step, live.Short(r.Run))
 	}
 	return nil
 }

@@ -104,8 +104,8 @@ func (c Code) String() string {
 	return string(c)
 }
 
-// ExitStatus returns the exit status of the command line: 2 for a wrong request, 3 for what is not there, 124 for timed out, 130 for
-// cancelled, else 1.
+// ExitStatus returns the exit status of the command line: 2 for a wrong request, 3 for what is not there,
+// 124 for timed out, 130 for cancelled, else 1.
 func (c Code) ExitStatus() int { return c.row().exit }
 
 // HTTPStatus returns the status of an HTTP response.

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. With more of them, the
-// memory counts more than the time for calling them again. It is about 100 MiB.
+// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. With more of them,
+// the memory counts more than the time for calling them again. It is about 100 MiB.
 const maxStaying = 10_000
 
 // liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.

@@ -5,6 +5,13 @@ package core
 // has the run: its body is not asked, no attempt becomes ready, and no limit fires.
 func (r *Run) Elsewhere() bool { return r.def != nil && r.def.Elsewhere }
 
+// expiresElsewhere reports whether a limit of a wait, or of its run, has passed, and the run's own program is going to
+// let it fire: an event that comes now comes too late.
+func (m *machine) expiresElsewhere(s *Step) bool {
+	d := m.r.binding(s)
+	return m.r.Elsewhere() && d.at != 0 && d.at < m.now
+}
+
 // unsettled reports whether the run is on its way to its end and nothing keeps it from its next step there. It is so
 // only after an input that was recorded while the run was elsewhere: its own program goes on at once.
 func (r *Run) unsettled() bool {
@@ -64,7 +71,8 @@ func (m *machine) movesDeadlines(in Operation) bool {
 func (m *machine) hasChild(in Operation) bool {
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
-		if s.Child != (RunID{}) && (in.Step == NoStep || in.Step == s.ID || in.Step == s.Group) && (!s.Spec.Detached || in.Step == s.ID) {
+		about := in.Step == s.ID || in.Step == NoStep && !s.Spec.Detached || in.Step != NoStep && in.Step == s.Group
+		if s.Child != (RunID{}) && about {
 			return true
 		}
 	}

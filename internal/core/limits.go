@@ -218,7 +218,8 @@ func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration
 	default:
 		moved = s.moved
 		at = map[policy.LimitKind]Time{
-			policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline, policy.LimitWait: s.NextAt,
+			policy.LimitScheduleToClose: s.ScheduleToClose, policy.LimitDeadline: s.Deadline,
+			policy.LimitWait: s.NextAt,
 		}[kind]
 	}
 	asConfigured := s != nil && (at == s.ScheduledAt.Add(amount) || at == s.Began.Add(amount)) // a new policy's amount

@@ -38,7 +38,8 @@ func TestExpiryTellsOfOperations(t *testing.T) {
 	if _, err := Advance(r, stoppable, Tick{}, at); err != nil {
 		t.Fatal(err)
 	}
-	if want := "run limit of 1h, moved to " + at.String() + ", expired"; !strings.Contains(r.Stop.Failure.Message, want) {
+	want := "run limit of 1h, moved to " + at.String() + ", expired"
+	if !strings.Contains(r.Stop.Failure.Message, want) {
 		t.Errorf("%q, want %q", r.Stop.Failure.Message, want)
 	}
 }
@@ -48,7 +49,9 @@ func TestExpiryTellsOfOperations(t *testing.T) {
 func TestNoTimeLeftHasNotExpired(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})
 	p := policy.Policy{
-		Retry:  &policy.Retry{MaxAttempts: 3, InitialInterval: time.Hour, BackoffCoefficient: 1, On: []policy.Kind{policy.KindError}},
+		Retry: &policy.Retry{
+			MaxAttempts: 3, InitialInterval: time.Hour, BackoffCoefficient: 1, On: []policy.Kind{policy.KindError},
+		},
 		Limits: policy.Limits{ScheduleToClose: &policy.Limit{After: time.Minute}},
 	}
 	work := Schedule{Spec: &StepSpec{Name: "work", Def: -1, Kind: KindTask, Policy: p}, Item: -1, Group: NoStep}

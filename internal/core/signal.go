@@ -42,7 +42,9 @@ func (m *machine) signal(in SignalReceived) error {
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
 		if s.Phase == StepSuspended && s.Spec.waitsFor(in.Name) {
-			m.takeKept(s)
+			if !m.expiresElsewhere(s) {
+				m.takeKept(s)
+			}
 			break
 		}
 	}
@@ -59,7 +61,7 @@ func (m *machine) inherit(signals []Signal) {
 // expireWaits does what was due before now: an event after the deadline of a wait, or of its run, does not end the
 // wait.
 func (m *machine) expireWaits() {
-	for !m.r.waitsForStart() {
+	for !m.r.waitsForStart() && !m.r.Elsewhere() {
 		t, ok := m.r.wakes.first()
 		run := m.r.runLimit()
 		switch {

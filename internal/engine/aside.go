@@ -168,7 +168,13 @@ func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 		if !begun || (s.Phase.Closed() && !s.Stopping) {
 			continue
 		}
-		p.send(core.Message{To: id, Content: core.ChildAsk{}})
+		switch {
+		case s.Child != id && !s.Stopping: // a message that was kept has ended that attempt already
+		case p.neverBegan(id):
+			p.loseChild(r, s.ID, id)
+		default:
+			p.send(core.Message{To: id, Content: core.ChildAsk{}})
+		}
 	}
 }
 

@@ -94,7 +94,8 @@ func (p *Partition) createdRecord(id core.RunID, tail map[core.RunID]*tailRun) *
 	h, err := p.cfg.Journal.History(p.ctx, id)
 	if err != nil {
 		if !errors.Is(err, journal.ErrNotFound) {
-			p.cfg.Log.Error("the parent of a run cannot be read, so its children rest", "run", id.String(), "error", err)
+			p.cfg.Log.Error("the parent of a run cannot be read, so its children rest",
+				"run", id.String(), "error", err)
 		}
 		return nil
 	}
@@ -118,7 +119,9 @@ func (p *Partition) carryAdded() {
 		return
 	}
 	p.residents.carried = n
-	ids := slices.SortedFunc(maps.Keys(p.residents.runs), func(a, b core.RunID) int { return bytes.Compare(a[:], b[:]) })
+	ids := slices.SortedFunc(maps.Keys(p.residents.runs), func(a, b core.RunID) int {
+		return bytes.Compare(a[:], b[:])
+	})
 	for _, id := range ids {
 		r := p.residents.runs[id]
 		if r == nil || !r.rests || r.aside != nil || p.rests(r.state, nil) {

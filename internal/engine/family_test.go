@@ -226,7 +226,8 @@ func TestFamilyIsBounded(t *testing.T) {
 	r.settle()
 	for _, id := range []core.RunID{first, other} {
 		out, ok := r.outcome(id)
-		if !ok || out.Phase != core.RunFailed || !strings.Contains(out.Failure.Message, "3 child runs of one family are open") {
+		const want = "3 child runs of one family are open"
+		if !ok || out.Phase != core.RunFailed || !strings.Contains(out.Failure.Message, want) {
 			t.Errorf("%v, %s, %.200s", ok, out.Phase, out.Failure.Message)
 		}
 	}

@@ -20,11 +20,11 @@ type keptCase struct {
 }
 
 // family starts a parent whose child run is bad. The child naps for the time when its task has ended.
-func family(close string, nap2 time.Duration, limit *policy.Limit) func(r *rig) (bad, other core.RunID) {
+func family(onClose string, sleeps time.Duration, l *policy.Limit) func(r *rig) (bad, other core.RunID) {
 	return func(r *rig) (bad, other core.RunID) {
-		r.plans["bad"] = flow("bad", task(), nap(nap2)).definition()
-		other = r.start(flow("parent", child(`{"name":"bad","close":"`+close+`"}`)),
-			func(s *StartRequest) { s.Execution = limit })
+		r.plans["bad"] = flow("bad", task(), nap(sleeps)).definition()
+		other = r.start(flow("parent", child(`{"name":"bad","close":"`+onClose+`"}`)),
+			func(s *StartRequest) { s.Execution = l })
 		r.settle()
 		for id := range r.p.residents.runs {
 			if id != other {
@@ -39,6 +39,9 @@ func operation(op core.Op) core.Operation {
 	return core.Operation{Op: op, Step: core.NoStep, Actor: "test"}
 }
 
+// tenMinutes is a limit of a parent, which ends it before its child has slept.
+var tenMinutes = &policy.Limit{After: 10 * time.Minute}
+
 var keptCases = []keptCase{
 	{"a child is told to stop", family("", time.Hour, nil), func(r *rig, parent core.RunID) {
 		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpInterrupt)})
@@ -46,12 +49,11 @@ var keptCases = []keptCase{
 	{"a child is let go", family("abandon", time.Hour, nil), func(r *rig, parent core.RunID) {
 		r.call(&Call{Op: CallInput, Run: parent, Input: operation(core.OpInterrupt)})
 	}, time.Minute, core.RunWaiting, core.RunCancelled},
-	{"a child gets a later deadline", family("", 30*time.Minute, &policy.Limit{After: 10 * time.Minute}),
-		func(r *rig, parent core.RunID) {
-			op := operation(core.OpExtend)
-			op.Limit, op.To = policy.LimitExecution, r.now.Add(2*time.Hour)
-			r.call(&Call{Op: CallInput, Run: parent, Input: op})
-		}, time.Hour, core.RunSucceeded, core.RunSucceeded},
+	{"a child gets a later deadline", family("", 30*time.Minute, tenMinutes), func(r *rig, parent core.RunID) {
+		op := operation(core.OpExtend)
+		op.Limit, op.To = policy.LimitExecution, r.now.Add(2*time.Hour)
+		r.call(&Call{Op: CallInput, Run: parent, Input: op})
+	}, time.Hour, core.RunSucceeded, core.RunSucceeded},
 	{"a run is told of the end that it waits for", func(r *rig) (bad, other core.RunID) {
 		bad = r.start(flow("bad", task(), event(core.SignalEnded("job"))),
 			func(s *StartRequest) { s.WorkflowID = "waiting" })

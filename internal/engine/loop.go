@@ -27,7 +27,8 @@ const (
 func newLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, p: newPartition(e.cfg, e.defs), clock: clock{source: e.cfg.Now, log: e.cfg.Log},
-		stall: stall{off: e.cfg.Now != nil}, jobs: make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
+		stall: stall{off: e.cfg.Now != nil},
+		jobs:  make(chan job, 1), results: make(chan result, 1), windows: make(chan windowPart),
 		fetches: make(chan fetched, 1), // there is one fetch at a time, so its reader never blocks
 	}
 	if e.cfg.Retention > 0 {

@@ -133,7 +133,8 @@ func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	var kept []*run
 	for n > 0 && bytes < viewBytes {
 		r := v.behind.head
-		hurry := r != nil && !r.keptFrom(b) && (r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
+		hurry := r != nil && !r.keptFrom(b) &&
+			(r.pendingSince <= aged || v.total-r.pendingOffset > tailSoft || v.flushing)
 		if !hurry {
 			if r = v.nextSettled(now); r == nil {
 				break

@@ -198,7 +198,7 @@ func TestLimitsAfterTheProcessStoodStill(t *testing.T) {
 				var stop atomic.Bool
 				observer := Observer{Recorded: func(*Observation) {
 					if stop.CompareAndSwap(true, false) {
-						time.Sleep(4 * time.Second)
+						<-time.After(4 * time.Second)
 					}
 				}}
 				e, w := open(t, memory.New(), -1, nil, func(cfg *Config) { cfg.Observer = observer })
@@ -213,7 +213,7 @@ func TestLimitsAfterTheProcessStoodStill(t *testing.T) {
 				began := time.Now()
 				mustStart(t, e, flow("other", nap(time.Hour)))
 				if c.ends > 0 {
-					time.Sleep(4*time.Second + c.ends)
+					<-time.After(4*time.Second + c.ends)
 					e.Report(id, succeed(k))
 				}
 				out, err := e.Result(t.Context(), id)

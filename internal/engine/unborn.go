@@ -114,29 +114,35 @@ func (u *unborn) expect(e *core.Entry) {
 }
 
 // loseUnborn ends the attempts whose child runs have not begun because the process died before. They are lost, and
-// others begin in their place.
+// others begin in their place. A parent that is set aside is read later; see resumeSetAside.
 func (p *Partition) loseUnborn() {
 	lost := p.children.unborn.lost
 	p.children.unborn.lost = nil
 	for _, l := range lost {
-		if !p.owns(l.child) || p.residents.runs[l.child] != nil || p.residents.aside[l.child] != nil {
-			continue
-		}
-		_, err := p.cfg.Journal.History(p.ctx, l.child)
-		if p.noteTemporary(err) {
-			return
-		}
 		parent := p.residents.runs[l.parent]
-		if !errors.Is(err, journal.ErrNotFound) || parent == nil {
+		if parent == nil || parent.state.Steps[l.step].Child != l.child || !p.neverBegan(l.child) {
 			continue
 		}
-		if s := &parent.state.Steps[l.step]; s.Child == l.child {
-			p.receive(&core.Message{To: l.parent, Content: core.ChildEnded{
-				Step: l.step, Attempt: s.Attempt, Child: l.child, Failure: &policy.Failure{
-					Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the engine was gone before it began",
-				},
-			}})
-			p.settle()
-		}
+		p.loseChild(parent, l.step, l.child)
+		p.settle()
 	}
+}
+
+// neverBegan reports whether a child run of this partition is not there, and is not about to begin either.
+func (p *Partition) neverBegan(child core.RunID) bool {
+	if !p.owns(child) || p.residents.runs[child] != nil || p.residents.aside[child] != nil ||
+		p.children.unborn.starts[child] != nil {
+		return false
+	}
+	_, err := p.cfg.Journal.History(p.ctx, child)
+	return !p.noteTemporary(err) && errors.Is(err, journal.ErrNotFound)
+}
+
+// loseChild ends the attempt of a step whose child run has never begun.
+func (p *Partition) loseChild(parent *run, step core.StepID, child core.RunID) {
+	p.receive(&core.Message{To: parent.id(), Content: core.ChildEnded{
+		Step: step, Attempt: parent.state.Steps[step].Attempt, Child: child, Failure: &policy.Failure{
+			Kind: policy.KindLost, Type: core.TypeNotBegun, Message: "the engine was gone before it began",
+		},
+	}})
 }

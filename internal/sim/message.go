@@ -149,8 +149,10 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 		route
 		to core.RunID
 	}{
-		{route{here, there}, child}, {route{there, here}, parent},
-		{route{here, here}, parent}, {route{there, there}, child},
+		{route{here, there}, child},
+		{route{there, here}, parent},
+		{route{here, here}, parent},
+		{route{there, there}, child},
 	} {
 		if d := ch.routes[way.route]; d != nil {
 			for _, l := range d.all[d.taken:] {
@@ -163,8 +165,8 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 	return false
 }
 
-// boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run that
-// is told to end is not told of its parent's deadlines any more.
+// boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run
+// that is told to end is not told of its parent's deadlines any more.
 func (ch *checker) boundInTransit(run core.RunID) bool {
 	to := ch.u.partitionOf(run).number
 	for from := range ch.u.partitions {

@@ -11,7 +11,8 @@ func (m *runModel) createInFamily(rec core.RunCreated) {
 	}
 	above := parent.created().Parent.Depth
 	if top := m.ch.top(parent); rec.Parent.Top != top || rec.Parent.Depth != above+1 {
-		m.fail(Recorded, "the run is %d below %s, and its parent is %d below %s", rec.Parent.Depth, rec.Parent.Top, above, top)
+		m.fail(Recorded, "the run is %d below %s, and its parent is %d below %s",
+			rec.Parent.Depth, rec.Parent.Top, above, top)
 	}
 	most := m.ch.u.profile.family
 	if most == 0 || rec.Chain.Previous != (core.RunID{}) || m.ch.u.opens > len(m.ch.u.partitions) {

@@ -25,8 +25,8 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 		Execution: api.Time(r.Execution.At), RunLimit: api.Time(r.Deadline.At),
 		Deadlines: t.deadlines(), Binding: t.runBinding(),
 		StartAt: api.Time(r.StartAt), StartedAt: api.Time(r.StartedAt), PausedAt: api.Time(r.PausedAt),
-		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt, First: runText(r.Chain.First), Previous: runText(r.Chain.Previous),
-		Next: runText(r.Next), Notify: r.Notify,
+		CancelAsked: r.CancelAsked, Attempt: r.Chain.Attempt,
+		First: runText(r.Chain.First), Previous: runText(r.Chain.Previous), Next: runText(r.Next), Notify: r.Notify,
 		Why: t.runWhy(), Failure: r.Failure, Events: t.events, Operations: append([]api.Audit{}, t.operations...),
 	}
 	t.queue(out)

@@ -64,8 +64,8 @@ func quietParse(tokens token.Tokens) (text string, err error) {
 	return text, nil
 }
 
-// TestMergeBeforeOwnKeys: a mapping's own keys replace those of what it merges, wherever << stands, and a byte order mark
-// is not part of the document.
+// TestMergeBeforeOwnKeys: a mapping's own keys replace those of what it merges, wherever << stands, and a byte order
+// mark is not part of the document.
 func TestMergeBeforeOwnKeys(t *testing.T) {
 	for _, text := range []string{
 		"b: &b {x: 1, y: 2}\nm: {<<: *b, x: 3}\n", "\ufeffb: &b {x: 1, y: 2}\nm: {x: 3, <<: *b}\n",

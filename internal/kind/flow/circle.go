@@ -13,8 +13,8 @@ type CircleError struct{ error }
 // Unwrap returns the error at its place in the document.
 func (e *CircleError) Unwrap() error { return e.error }
 
-// Circle returns a *CircleError if a run of the document is certain to start runs without end: by steps that nothing but
-// a failure keeps from starting the flow that they name. nil: it may end.
+// Circle returns a *CircleError if a run of the document is certain to start runs without end: by steps that nothing
+// but a failure keeps from starting the flow that they name. nil: it may end.
 func (b Bundle) Circle(doc *flow.Document) error {
 	docs := map[string]*flow.Document{}
 	for _, s := range b.sources() {

@@ -204,7 +204,8 @@ func TestNeedsProgram(t *testing.T) {
 				t.Errorf("%s, in a program: %t: elsewhere %t, %v", step, program, def.Elsewhere, err)
 			}
 		}
-		if err := f.NeedsProgram(); (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+		err = f.NeedsProgram()
+		if (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", step, err, want)
 		}
 	}
