@@ -17,7 +17,7 @@ func TestExecWakesSuspended(t *testing.T) {
 	const around = "exec 9>$FIFO; trap : TERM; "
 	const suspends = `sh -c 'trap "echo woken; exit 0" TERM
 		(until grep -q "^State:.T" /proc/$$/status; do :; done; echo ready >&9) &
-		kill -STOP $$; sleep 1000' & wait; wait`
+		kill -STOP $$; sleep 1000' & while kill -0 $! 2>&-; do wait; done`
 	for name, before := range map[string]string{"in the group": `env -i PATH="$PATH" `, "outside of it": "setsid "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
