@@ -124,6 +124,24 @@ func goCalls(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
+// goRuns makes clients start so many runs of ten steps, and waits for their end. A window of time would see too little
+// where many runs that began together end together.
+func goRuns(ctx context.Context, eng *pawl.Engine, clients, runs int) (window, error) {
+	w := window{all: make([]time.Duration, runs), done: runs}
+	stop := meter()
+	err := each(ctx, runs, clients, func(ctx context.Context, i int) error {
+		from := time.Now()
+		run, err := goTenStep.Start(ctx, eng, "", 1)
+		if err == nil {
+			_, err = run.Result(ctx)
+		}
+		w.all[i] = time.Since(from)
+		return err
+	})
+	w.usage, w.rss = stop(), resident()
+	return w, err
+}
+
 // goInFlight compares the rates with few and many runs in flight. The value is the ratio of the last to that of 256
 // in flight. The numbers take turns, so that a disturbance from outside hits all of them.
 func goInFlight(ctx context.Context, s *session) (Row, error) {
@@ -137,7 +155,7 @@ func goInFlight(ctx context.Context, s *session) (Row, error) {
 	for range pick(s, 3, 1) {
 		for i, n := range clients {
 			var win window
-			if win, err = s.goLoop(ctx, eng, goTenStep, n, s.length()/2); err != nil {
+			if win, err = goRuns(ctx, eng, n, max(4*n, pick(s, 8192, 1024))); err != nil {
 				return Row{}, errors.Join(err, eng.Close())
 			}
 			rates[i], costs[i] = append(rates[i], win.rate()), append(costs[i], win.cost())

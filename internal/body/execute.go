@@ -47,7 +47,8 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 	return notBegun(ctx)
 }
 
-// take looks for the function of an attempt in a session that knows it already, as most do. Nil: ask Search.
+// take looks for the function of an attempt in a session that knows it already, as most do. Nil: Search has to be
+// asked.
 func (h *Host) take(t *core.Task) (*Search, Func) {
 	l := h.find(t.Token.Run)
 	if l == nil {

@@ -298,18 +298,6 @@ func (s *Session) settle() {
 	s.rest()
 }
 
-// rest begins the idle time, if nothing needs the session. While decisions are on their way to the engine, its answer
-// does that.
-func (s *Session) rest() {
-	switch {
-	case !s.idle() || s.pending > 0:
-	case s.queued > 0:
-		s.set(TimerIdle, QueuedTime)
-	default:
-		s.set(TimerIdle, IdleTime)
-	}
-}
-
 // flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. While
 // decisions are held back it sends the ends alone.
 func (s *Session) flush() {
@@ -447,84 +435,4 @@ func (s *Session) report() {
 		s.change().Report = s.ends
 	}
 	s.ends, s.commands = nil, nil
-}
-
-// Offers reports whether the body has asked for the step in this session, so that its function is known. An attempt of
-// it then begins, or waits for a worker.
-func (s *Session) Offers(step string) bool {
-	if !s.hasFunction(step) {
-		return false
-	}
-	if s.enqueue(s.steps[step]); s.armed[TimerIdle] {
-		s.rest()
-	}
-	return true
-}
-
-// hasFunction reports whether the function of a step is known.
-func (s *Session) hasFunction(step string) bool {
-	st := s.steps[step]
-	return st != nil && st.fn != nil
-}
-
-// enqueue notes that a local step waits for a worker. One that is held back by limits that it shares may wait for very
-// long: its body is called again when its turn has come.
-func (s *Session) enqueue(st *Step) {
-	if !st.queued && !st.closed && st.fn != nil && st.record.Spec.Share == nil {
-		st.queued = true
-		s.queued++
-	}
-}
-
-// dequeue notes that a step does not wait for a worker any more.
-func (s *Session) dequeue(st *Step) {
-	if st.queued {
-		st.queued = false
-		s.queued--
-	}
-}
-
-// Want looks for the function of a local step's attempt, which needs the session from now on until AttemptOver. The
-// body had come to the step when the attempt was started; where it was unwound since, it is waited for: Ready.Found
-// names the step when the body comes to it, or Ready.GiveBack says that it does not.
-func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
-	st := s.step(step)
-	s.byID[id] = st
-	s.attempts++
-	s.dequeue(st)
-	if st.fn != nil || s.rests() {
-		return st.fn, false
-	}
-	s.wanted = append(s.wanted, st)
-	return nil, true
-}
-
-// rests reports whether the body does not go on until something else happens: all its branches wait, it cannot go
-// on, or its run is paused or closing.
-func (s *Session) rests() bool {
-	switch {
-	case s.phase == phaseStuck:
-		return true
-	case s.over():
-		return false
-	case s.head == nil:
-		return s.held
-	default:
-		return s.running == 0
-	}
-}
-
-// giveBack has attempts given back whose functions the body has not come to, as after an operator had an earlier step
-// made again. They would hold slots that the earlier step needs.
-func (s *Session) giveBack() {
-	if len(s.wanted) > 0 {
-		s.wanted = nil
-		s.change().GiveBack = true
-	}
-}
-
-// AttemptOver tells that an attempt that wanted a function is over, or looks for it no more.
-func (s *Session) AttemptOver() {
-	s.attempts--
-	s.rest() // no news may come any more, where the run has closed
 }

@@ -95,6 +95,7 @@ func (d directory) happen(e event) {
 		if e.durable {
 			d.sync()
 		}
+	case marked: // it changes nothing
 	}
 }
 
@@ -162,10 +163,11 @@ func (e event) units() (parts []event) {
 	if e.kind == truncated {
 		return []event{e}
 	}
-	for len(e.data) > 0 {
-		n := min(unit-int(e.at)%unit, len(e.data))
-		parts = append(parts, event{kind: written, at: e.at, data: e.data[:n]})
-		e.at, e.data = e.at+int64(n), e.data[n:]
+	at, data := e.at, e.data
+	for len(data) > 0 {
+		n := min(unit-int(at)%unit, len(data))
+		parts = append(parts, event{kind: written, at: at, data: data[:n]})
+		at, data = at+int64(n), data[n:]
 	}
 	return parts
 }

@@ -39,12 +39,12 @@ func (p *Partition) Open(ctx context.Context, now core.Time) error {
 	}
 	p.children.families.opened = p.now
 	if err := p.receiveKept(ctx, now); err != nil {
-		p.forget()
+		p.Failed(err) // attempts may have taken slots
 		return failure("open", "", err)
 	}
 	p.loseUnborn()
 	if err := p.loadReported(); err != nil {
-		p.forget()
+		p.Failed(err)
 		return failure("open", "", err)
 	}
 	reports := p.pipeline.reports

@@ -58,7 +58,7 @@ func (s *Server) relay(
 		}
 	}
 	cancel()
-	_ = <-ended // the caller has gone, so nobody wants to know why
+	<-ended //nolint:errcheck // the caller has gone, so nobody wants to know why
 }
 
 // stream writes server-sent events.

@@ -47,7 +47,7 @@ type Abandon struct {
 	// Grace is how long the work may take to return after its context is done. Then the pool reports the attempt as
 	// abandoned, and what the executor returns later counts for nothing.
 	Grace time.Duration
-	// Wait waits until what stops in its own time has stopped. The grace begins then. Nil: nothing does.
+	// Wait waits until what stops in its own time has stopped. The grace begins then. Nil: it begins at once.
 	Wait func()
 	// Lost is the result of work that ends its goroutine instead of returning.
 	Lost Result

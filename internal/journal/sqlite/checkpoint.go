@@ -87,7 +87,7 @@ func (c *checkpointer) shorten(j *Journal) error {
 	}
 	if pages < longLogPages {
 		began := time.Now()
-		if pages, copied, err = c.checkpoint("PASSIVE"); err != nil {
+		if pages, _, err = c.checkpoint("PASSIVE"); err != nil {
 			return err
 		}
 		if time.Since(began) > slowCopy {

@@ -159,8 +159,10 @@ func isDir(path string) bool {
 func checkKind(path string) error {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil || info.Mode().IsRegular():
-		return nil // what cannot be opened says so when it is opened
+	case err != nil:
+		return nil //nolint:nilerr // what cannot be opened says so when it is opened
+	case info.Mode().IsRegular():
+		return nil
 	case info.IsDir():
 		return fmt.Errorf("%w: %s is a directory; name a file in it", journal.ErrNoJournal, path)
 	default:

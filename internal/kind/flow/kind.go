@@ -46,10 +46,10 @@ func (k *carrier) compile(d journal.Definition) (*core.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.registered == nil && f.NeedsProgram() != nil {
+	if missing := f.NeedsProgram(); k.registered == nil && missing != nil {
 		theirs := *f.Definition
 		theirs.Elsewhere = true
-		return &theirs, nil
+		return &theirs, nil //nolint:nilerr // what is missing here, its program has
 	}
 	return f.Definition, nil
 }
