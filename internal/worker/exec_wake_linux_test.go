@@ -13,14 +13,16 @@ func TestExecWakesSuspended(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("this machine has no setsid")
 	}
+	// The shell around it goes on after SIGTERM. If it ended, the system would wake what is suspended in its group.
+	const around = "exec 9>$FIFO; trap : TERM; "
 	const suspends = `sh -c 'trap "echo woken; exit 0" TERM
 		(until grep -q "^State:.T" /proc/$$/status; do :; done; echo ready >&9) &
-		kill -STOP $$; sleep 1000' & wait`
+		kill -STOP $$; sleep 1000' & while kill -0 $! 2>&-; do wait; done`
 	for name, before := range map[string]string{"in the group": `env -i PATH="$PATH" `, "outside of it": "setsid "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, dir := newFIFO(t), t.TempDir()
-			task := shellTask(t, "exec 9>$FIFO; "+before+suspends,
+			task := shellTask(t, around+before+suspends,
 				map[string]any{"grace": 10_000, "env": map[string]string{"FIFO": f.path}})
 			task.StepName = name // the processes of an attempt are found by it
 			r := begin(t, ExecConfig{LogDir: dir}, task)
