@@ -18,8 +18,8 @@ func exampleJobs(t *testing.T) []func() crashJob {
 	}
 	example := func(folder string, args ...string) crashJob {
 		return crashJob{
-			args: append([]string{"flow.yaml"}, args...), files: exampleFiles(t, filepath.Join(root, "examples", folder)),
-			ends: []string{"run.succeeded"},
+			args: append([]string{"flow.yaml"}, args...), ends: []string{"run.succeeded"},
+			files: exampleFiles(t, filepath.Join(root, "examples", folder)),
 		}
 	}
 	store := sync.OnceValue(func() string { return objectStore(t, root) })
