@@ -284,6 +284,9 @@ func (s *Session) Ended(in core.Input) bool {
 	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, end.Output
 	s.closed++
 	s.dequeue(st)
+	if s.ends == nil {
+		s.ends = make([]core.Input, 0, 2) // with what the body makes of it
+	}
 	s.ends = append(s.ends, in)
 	s.fire(&st.changed)
 	s.settle()
@@ -350,6 +353,8 @@ func (s *Session) send(inputs []core.Input) {
 	r := s.change()
 	if len(r.Send) == 0 {
 		s.pending++ // one answer comes for each commit
+		r.Send = inputs
+		return
 	}
 	r.Send = append(r.Send, inputs...)
 }
