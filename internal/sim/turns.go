@@ -63,7 +63,7 @@ func (m *runModel) beginTurn() {
 // nothing.
 func (m *runModel) checkTurn() {
 	ch := m.ch
-	if m.q.queue.Name != turns {
+	if m.q.queue.Name != turns || ch.appending.process.shared { // there, keys have turns in other partitions, too
 		return
 	}
 	m.turnsOf().begun++
@@ -84,7 +84,7 @@ func (m *runModel) checkTurn() {
 			}
 		}
 		k := o.turnsOf()
-		known := ch.appending.refused == 0 && k.came-k.begun == here
+		known := ch.appending.process.refused == 0 && k.came-k.begun == here
 		if n := o.q.turn.passed[m.q.queue.Key]; known && n > o.q.turn.ahead+2 {
 			m.fail(Limited, "%d runs of the key %q have begun in queue %s while run %s waits, which had %d before it "+
 				"with its key %q", n, m.q.queue.Key, turns, short(other.id), o.q.turn.ahead, o.q.queue.Key)
