@@ -39,10 +39,9 @@ type node struct {
 	storedEntries int
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
 
-	woken    int                  // how often the process's matcher has called it, and it has not looked yet
-	before   map[int]int          // by partition: entries that were computed when the process took it over
-	lookedAt bool                 // for breakers that are open
-	turns    map[string]*keyTurns // by key: what the checker knows of the queue whose keys take turns
+	woken    int         // how often the process's matcher has called it, and it has not looked yet
+	before   map[int]int // by partition: entries that were computed when the process took it over
+	lookedAt bool        // for breakers that are open
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.

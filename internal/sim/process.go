@@ -169,10 +169,11 @@ func (n *node) quiet() bool {
 	return true
 }
 
-// busy counts the tasks of a type that the process's workers have.
+// busy counts the slots that tasks of a type have. A node that has lost its partition, and does not know, has its slots
+// as before.
 func (p *process) busy(taskType string) (sum int) {
 	for _, n := range p.nodes {
-		if !n.workers.dead {
+		if !n.dead {
 			sum += n.workers.busy[taskType]
 		}
 	}
