@@ -25,6 +25,10 @@ func (a *app) serve(m *machine) {
 	if a.folder != nil {
 		cfg.Flows = a.folder
 	}
+	if m.metrics != nil {
+		cfg.Metrics = m.metrics
+		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
+	}
 	m.serving = &serving{Server: server.New(cfg), ended: make(chan error, 2)}
 	if m.place.memory || m.place.server != "" {
 		return
