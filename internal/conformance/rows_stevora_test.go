@@ -26,6 +26,7 @@ func init() {
 	addDialect("V6", stevoraOnce)
 	addDialect("V6", stevoraReportedTwice)
 	addDialect("V7", stevoraMessage)
+	addDialect("V8", stevoraRetryRequest)
 	addDialect("V9", stevoraRestart)
 }
 

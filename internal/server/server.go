@@ -24,6 +24,8 @@ type Config struct {
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
+	// Routes adds the requests of another API; nil: there is none.
+	Routes func(mux *http.ServeMux)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
 	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.
