@@ -9,9 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Status is Stevora's word for how a run is doing: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED or CANCELLED.
-func Status(r *core.Run) string { return StatusOf(r.Phase.String()) }
-
 // statuses are Stevora's words for the phases of runs.
 var statuses = map[string]string{
 	core.RunPending.String(): "PENDING", core.RunWaiting.String(): "WAITING", core.RunPaused.String(): "PAUSED",
@@ -19,16 +16,17 @@ var statuses = map[string]string{
 	core.RunCancelled.String(): "CANCELLED", core.RunTerminated.String(): "CANCELLED",
 }
 
-// StatusOf is Status for the name of a run's phase.
-func StatusOf(phase string) string {
+// Status is Stevora's word for how a run is doing whose phase has a name: PENDING, RUNNING, WAITING, PAUSED, COMPLETED,
+// FAILED or CANCELLED.
+func Status(phase string) string {
 	if word, ok := statuses[phase]; ok {
 		return word
 	}
 	return "RUNNING"
 }
 
-// PhasesOf returns the names of the phases that a status stands for; none: there is no such status.
-func PhasesOf(status string) []string {
+// Phases returns the names of the phases that a status stands for; none: there is no such status.
+func Phases(status string) []string {
 	if status == "RUNNING" {
 		return []string{core.RunRunning.String()}
 	}
@@ -42,10 +40,6 @@ func PhasesOf(status string) []string {
 	return phases
 }
 
-// StepStatus is Stevora's word for a step. One that waits for its next attempt has FAILED, with the instant of that
-// attempt beside it.
-func StepStatus(p core.StepPhase) string { return StepStatusOf(p.String()) }
-
 // stepStatuses are Stevora's words for the phases of steps.
 var stepStatuses = map[string]string{
 	core.StepRunning.String(): "RUNNING", core.StepSuspended.String(): "WAITING",
@@ -54,8 +48,9 @@ var stepStatuses = map[string]string{
 	core.StepCancelled.String(): "CANCELLED", core.StepSkipped.String(): "SKIPPED",
 }
 
-// StepStatusOf is StepStatus for the name of a step's phase.
-func StepStatusOf(phase string) string {
+// StepStatus is Stevora's word for a step whose phase has a name. One that waits for its next attempt has FAILED, with
+// the instant of that attempt beside it.
+func StepStatus(phase string) string {
 	if word, ok := stepStatuses[phase]; ok {
 		return word
 	}
@@ -64,7 +59,7 @@ func StepStatusOf(phase string) string {
 
 // Message is why a run failed, as Stevora says it; "" where it did not.
 func Message(r *core.Run) string {
-	if Status(r) != "FAILED" {
+	if Status(r.Phase.String()) != "FAILED" {
 		return ""
 	}
 	for i := range r.Steps {
@@ -96,12 +91,9 @@ var events = map[string]string{
 	core.EventStepRetryScheduled: "RETRY_SCHEDULED",
 }
 
-// Event is Stevora's name for an event; "" where it has none. Each attempt that fails is a STEP_FAILED, and so is a
-// wait that nothing ended in time.
-func Event(e core.Event) string { return EventOf(e.Type, e.Name, e.Attempt, e.Failure != nil) }
-
-// EventOf is Event for an event of a type. name is what a wait waits for; attempt is 0 where it is of none.
-func EventOf(kind, name string, attempt int, failed bool) string {
+// Event is Stevora's name for an event of a kind; "" where it has none. Each attempt that fails is a STEP_FAILED, and
+// so is a wait that nothing ended in time. name is what a wait waits for; attempt is 0 where the event is of none.
+func Event(kind, name string, attempt int, failed bool) string {
 	switch {
 	case kind == core.EventAttemptEnded && failed:
 		return "STEP_FAILED"

@@ -214,7 +214,8 @@ func stevoraRetryRequest(t *testing.T) {
 		s.operate(core.Operation{Op: core.OpPause})
 		s.conflicts(ask, "PAUSED")
 		s.operate(core.Operation{Op: core.OpResume})
-		if a := ask("POST", path+`/signals {"signalType": "payment", "payload": {"paid": 7}}`); a.status != http.StatusOK {
+		paid := ` {"signalType": "payment", "payload": {"paid": 7}}`
+		if a := ask("POST", path+"/signals"+paid); a.status != http.StatusOK {
 			t.Fatalf("%d %s", a.status, a.Error.Message)
 		}
 		s.pass(time.Second)

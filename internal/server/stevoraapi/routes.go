@@ -164,7 +164,7 @@ func (h *handlers) list(r *http.Request) (reply, error) {
 		value := values[0]
 		switch name {
 		case "status":
-			for _, phase := range stevora.PhasesOf(value) {
+			for _, phase := range stevora.Phases(value) {
 				q.Phases = append(q.Phases, api.RunPhase(phase))
 			}
 			if q.Phases == nil {
@@ -209,7 +209,7 @@ func (h *handlers) retry(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if status := stevora.StatusOf(string(before.Phase)); status != failed {
+	if status := stevora.Status(string(before.Phase)); status != failed {
 		return reply{}, &api.Error{
 			Code: api.CodeConflict, Message: fmt.Sprintf("the run %s is %s: only one that has FAILED can be retried",
 				before.Run, status),

@@ -56,7 +56,7 @@ type failure struct {
 // summaryOf is a run of a list.
 func summaryOf(r *api.RunSummary) run {
 	out := run{
-		ID: r.Run, Definition: r.Workflow, Status: stevora.StatusOf(string(r.Phase)), Key: r.Key,
+		ID: r.Run, Definition: r.Workflow, Status: stevora.Status(string(r.Phase)), Key: r.Key,
 		CreatedAt: r.CreatedAt, NextRunAt: r.Wake,
 	}
 	switch out.Status {
@@ -129,7 +129,7 @@ func errorOf(r *api.Run) *failure {
 
 func stepOf(s *api.Step) stepRun {
 	out := stepRun{
-		Name: s.Name, Status: stevora.StepStatusOf(string(s.Phase)), Attempts: s.Counted, StartedAt: s.StartedAt,
+		Name: s.Name, Status: stevora.StepStatus(string(s.Phase)), Attempts: s.Counted, StartedAt: s.StartedAt,
 		CompletedAt: s.EndedAt, Output: s.Output, Error: failureOf(s.Failure),
 	}
 	switch s.Phase {
@@ -195,9 +195,13 @@ type payload struct {
 
 // eventOf returns an event in Stevora's words; false: it has none for it.
 func eventOf(e *api.Event) (event, bool) {
-	name := stevora.EventOf(e.Type, e.Name, e.Attempt, e.Failure != nil)
-	return event{
+	name := stevora.Event(e.Type, e.Name, e.Attempt, e.Failure != nil)
+	out := event{
 		ID: e.Seq, Type: name, Step: e.Step, CreatedAt: e.Time,
-		Payload: payload{e.Attempt, e.NextAt, failureOf(e.Failure), e.Data},
-	}, name != ""
+		Payload: payload{Attempt: e.Attempt, Error: failureOf(e.Failure), Data: e.Data},
+	}
+	if name == "RETRY_SCHEDULED" {
+		out.Payload.NextRetryAt = e.NextAt
+	}
+	return out, name != ""
 }
