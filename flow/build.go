@@ -57,6 +57,10 @@ func build(doc *Document, r *tree.Reports) *definition {
 		whens:    map[string]*expr.Program{},
 		language: expr.New(own),
 	}
+	b.def.language.Older = doc.older
+	if !doc.older {
+		b.def.language.Input = expr.ShapeOf("input", tree.NodeOf(doc.Input))
+	}
 	b.compiler = &expr.Compiler{
 		Language: b.def.language, Source: b.Source, Report: b.stepFail,
 		Uses: func(step expr.StepUse, in *tree.Node, offset int) {

@@ -65,7 +65,7 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	o := b.compiler.Object(vars)
 	if a.Command.IsZero() {
-		o.Text("shell", a.Shell)
+		o.Add("shell", b.compiler.Shell(tree.NodeOf(a.Shell), vars))
 	} else {
 		o.Add("command", b.compiler.TextList(tree.NodeOf(a.Command), vars))
 	}

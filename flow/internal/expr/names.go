@@ -61,6 +61,7 @@ func (n *names) member(at *ast.MemberNode) {
 		n.fail(at.Location().From, `name the zone: now.In(timezone("Europe/Berlin"))`,
 			"Local depends on the machine that evaluates it")
 	}
+	n.checkKey(at)
 	steps, ok := at.Node.(*ast.IdentifierNode)
 	if !ok || steps.Value != "steps" {
 		return
