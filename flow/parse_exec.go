@@ -79,7 +79,8 @@ func (p *parsing) env(n *tree.Node) tree.Value {
 		case f.Name == "" || strings.ContainsAny(f.Name, "=\x00"):
 			p.Fail(f.Pos, "", "%q is not the name of an environment variable", tree.Shorten(f.Name))
 		case slices.Contains(attemptVariables, f.Name):
-			p.Fail(f.Pos, "give yours another name", "%s is set by Pawl for each attempt, so this has no effect", f.Name)
+			p.Fail(f.Pos, "give yours another name",
+				"%s is set by Pawl for each attempt, so this has no effect", f.Name)
 		case f.Value.Kind == tree.Text && strings.Contains(f.Value.Text, "\x00"):
 			p.Fail(f.Value.Pos, "give such data by stdin", "an environment variable cannot hold a zero byte")
 		}

@@ -95,7 +95,7 @@ func (p *parsing) method(n *tree.Node) {
 }
 
 // otherMethods are registered ones that are near to others and are no mistake.
-var otherMethods = []string{"GET", "PUT", "POST", "COPY", "LOCK", "MOVE", "BIND", "LINK", "PRI", "REPORT", "ACL", "QUERY"}
+var otherMethods = []string{"GET", "PUT", "POST", "COPY", "LOCK", "MOVE", "BIND", "LINK", "REPORT", "ACL", "QUERY"}
 
 // isToken reports whether a text may be a method or the name of a header.
 func isToken(text string) bool {

@@ -25,10 +25,12 @@ const hostile = "x'\"`: >pwned`$(: >pwned); : >pwned\n: >pwned\n#\\"
 // FuzzShellText: where a text with quoted expressions is accepted, no shell runs what a value says.
 func FuzzShellText(f *testing.F) {
 	for _, text := range []string{
-		"e @", "e '@'", "e \"@\"", "e `e @`", "e $(e @)", "e \"$(e @)\"", "# @", "e # @\n", "e <<x\n@\nx\n", "e <<'x'\n@\nx\n",
-		"e <<@\n@\n", "e \\@", "e \\\\@", "x=@ e @", "@", "e ${x:-@}", "e \"${x:-@}\"", "e $((@))", "e >@", "e <@", "e $'\\'@",
-		"e $'\\'' @ '", "e $\"@\"", "{ e @; }", "(e @)", "e <<-x\n$(e @)\nx\n", "e <<x\n$(e '@')\nx\n", "e @x@@'x'@\"\"@",
-		"! e @", "e #@", "e x#@", "e \"\\\"@", "e '\\'@", "e \\\n@", "e $(# @\n)", "e $(e <<x\n@\nx\n)", "x[@]=e", "e ${@}", "e $@",
+		"e @", "e '@'", "e \"@\"", "e `e @`", "e $(e @)", "e \"$(e @)\"", "# @", "e # @\n",
+		"e <<x\n@\nx\n", "e <<'x'\n@\nx\n", "e <<@\n@\n", "e \\@", "e \\\\@", "x=@ e @", "@",
+		"e ${x:-@}", "e \"${x:-@}\"", "e $((@))", "e >@", "e <@", "e $'\\'@", "e $'\\'' @ '", "e $\"@\"",
+		"{ e @; }", "(e @)", "e <<-x\n$(e @)\nx\n", "e <<x\n$(e '@')\nx\n", "e @x@@'x'@\"\"@", "! e @",
+		"e #@", "e x#@", "e \"\\\"@", "e '\\'@", "e \\\n@", "e $(# @\n)", "e $(e <<x\n@\nx\n)", "x[@]=e",
+		"e ${@}", "e $@",
 	} {
 		f.Add(text)
 	}
