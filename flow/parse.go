@@ -202,6 +202,8 @@ func (p *parsing) document(n *tree.Node) *Document {
 		doc.StartDelay = *d
 	}
 	doc.Queue = p.runQueue(n.Get("queue"))
+	doc.Secrets = p.secrets(n.Get("secrets"))
+	doc.Env = p.variables(n.Get("env"))
 	p.formOfRun(n)
 	if d := n.Get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)

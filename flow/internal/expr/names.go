@@ -49,6 +49,7 @@ func (n *names) identifier(at *ast.IdentifierNode) {
 		}
 		return
 	}
+	n.checkPlaceholder(at)
 	for i, v := range n.language.own {
 		if v == at.Value {
 			n.program.own = append(n.program.own, ownUse{v, i})
