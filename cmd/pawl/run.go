@@ -115,6 +115,9 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.warnOfPlaceholders(c); err != nil {
+		return err
+	}
 	how := a.chooseTelling(f.json, f.quiet)
 	if how != tellQuiet && how != tellJSON {
 		a.warnOf(c)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -25,6 +26,9 @@ type ExecConfig struct {
 	// Owner marks the processes, in the environment variable PAWL_OWNER. KillLeftovers uses the mark to find processes
 	// that outlive a killed engine. It should be unique to the engine's database. Default: no mark.
 	Owner string
+
+	// Secrets finds what payloads refer to, and takes it out of what processes write. Default: there are none.
+	Secrets *secret.Store
 
 	// Grace is used for payloads that do not set one. Defaults to 5s.
 	Grace time.Duration
@@ -47,6 +51,8 @@ type ExecPayload struct {
 	Stdin string `json:"stdin,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL, in milliseconds.
 	Grace *int64 `json:"grace,omitempty"`
+	// Placeholders are what the texts refer to instead of saying it.
+	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 }
 
 // Exec executes processes: one process group for each attempt.
@@ -129,6 +135,29 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: Stopped(ctx)}
 	}
+	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
+		return Result{Failure: NoSecret(ctx, err)}
+	}
+	redactor := e.cfg.Secrets.Redactor()
+	res := e.run(ctx, t, &p, redacting(alive, redactor), redactor)
+	Redact(redactor, &res)
+	return res
+}
+
+// fill puts values in the place of what the payload refers to.
+func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
+	texts := []*string{&p.Dir, &p.Stdin}
+	for i := range p.Command {
+		texts = append(texts, &p.Command[i])
+	}
+	if err := p.Placeholders.Fill(ctx, store, texts...); err != nil {
+		return err
+	}
+	return p.Placeholders.FillMap(ctx, store, p.Env)
+}
+
+// run runs the process of a payload that is complete.
+func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive, redactor *secret.Redactor) Result {
 	results, err := e.resultFile(t.Token, t.StepName)
 	if err != nil {
 		return Result{Failure: &policy.Failure{
@@ -137,12 +166,12 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	}
 	defer results.remove()
 
-	cmd, failure := e.command(ctx, t, &p, results.path)
+	cmd, failure := e.command(ctx, t, p, results.path)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
 
-	out := newCapture(e.openLog(t), alive)
+	out := newCapture(e.openLog(t), alive, redactor)
 	defer out.close()
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
@@ -156,7 +185,7 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 		return Result{Failure: startFailure(cmd, err)}
 	}
 
-	gone := e.await(ctx, proc, streams, e.grace(&p), marksOf(e.cfg.Owner, t))
+	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.cfg.Owner, t))
 	streams.end()
 	if proc.stopped {
 		return Result{Failure: Stopped(ctx), Abandoned: !gone}
