@@ -174,8 +174,10 @@ func (f *follower) signals() chan os.Signal {
 	return listen()
 }
 
-// listen starts to receive the signals that ask the command to stop.
+// listen starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody reads is
+// an error: it does not end the process any more, which has attempts to stop first.
 func listen() chan os.Signal {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	return signals
