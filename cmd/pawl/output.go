@@ -21,6 +21,16 @@ const (
 	formatPlot  = "plot"
 )
 
+// What -o says about the output of steps where runs are followed; the rest is as with table.
+const (
+	outputFollow = "follow" // each line, as it comes
+	outputFailed = "failed" // all that an attempt printed, once it has failed
+	outputNone   = "none"   // nothing, also at the end
+)
+
+// following marks the commands that follow runs, beside those that have the flag --follow.
+const following = "follow"
+
 // plotting marks the commands that also draw.
 const plotting = "plot"
 
@@ -29,6 +39,9 @@ func (a *app) checkOutput(cmd *cobra.Command) error {
 	formats := []string{formatTable, formatJSON, formatYAML}
 	if cmd.Annotations[plotting] != "" {
 		formats = append(formats, formatPlot)
+	}
+	if cmd.Annotations[following] != "" || cmd.Flags().Lookup("follow") != nil {
+		formats = append(formats, outputFollow, outputFailed, outputNone)
 	}
 	if a.output == "" {
 		a.output = formatTable

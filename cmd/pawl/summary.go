@@ -50,6 +50,7 @@ func (a *app) ending(r *api.Run) []screen.Line {
 	for _, line := range screen.Wrap(screen.Clean(r.Why), a.textWidth()-2) {
 		lines = append(lines, screen.Line{}.Add(style, "  "+line))
 	}
+	lines = append(lines, a.lastPrinted(r)...)
 	label := func(name, text string) {
 		lines = append(lines, screen.Line{}.Add(screen.Dim, "  "+screen.Pad(name, 15)).Add(screen.Plain, text))
 	}

@@ -12,8 +12,8 @@ import (
 // guardIdle is how long a guard stays although no process runs. A flow often starts the next one soon.
 const guardIdle = 5 * time.Second
 
-// processGuard is a small process that ends the processes of attempts if this process dies without doing that itself, as
-// after SIGKILL. It is a shell that reads from a pipe which processes run. Only this process has the other end of the
+// processGuard is a small process that ends the processes of attempts if this process dies without doing that itself,
+// as after SIGKILL. It is a shell that reads from a pipe which processes run. Only this process has the other end of the
 // pipe, so the shell notices the death of this process whatever caused it.
 //
 // The guard is not necessary for correctness: the next engine ends what is left before it makes another attempt. It is

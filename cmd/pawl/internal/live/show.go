@@ -213,7 +213,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	}
 }
 
-// boring are the parts of a process's output that are the same for every process; --logs and -o json show them.
+// boring are the parts of a process's output that are the same for every process; run logs and -o json show them.
 var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes"}
 
 // result is a step's output for people; "" where there is nothing of interest in it.

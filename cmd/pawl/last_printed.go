@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// How much of the output of failed steps the end of a run shows.
+const (
+	lastLines = 12 // of one step
+	lastSteps = 3
+)
+
+// lastPrinted are the last lines that the failed steps of a run printed. They are in the run's history, so they are
+// there wherever the steps ran.
+func (a *app) lastPrinted(r *api.Run) []screen.Line {
+	if a.output == outputNone || a.output == outputFollow || a.output == outputFailed {
+		return nil // nobody wants it, or it was printed
+	}
+	if r.Phase != api.RunFailed && r.Phase != api.RunTimedOut {
+		return nil
+	}
+	var out []screen.Line
+	steps := 0
+	for _, s := range r.Steps {
+		text := tailOf(s)
+		if text == "" {
+			continue
+		}
+		if steps++; steps > lastSteps {
+			out = append(out, screen.Line{}.Add(screen.Dim, "  … more steps failed"))
+			break
+		}
+		lines := strings.Split(text, "\n")
+		which := "what " + screen.Clean(s.Step) + " printed:"
+		if n := len(lines) - lastLines; n > 0 {
+			which = fmt.Sprintf("what %s printed, its last %d lines:", screen.Clean(s.Step), lastLines)
+			lines = lines[n:]
+		}
+		out = append(out, screen.Line{}.Add(screen.Dim, "  "+which))
+		for _, line := range lines {
+			out = append(out, screen.Line{}.Add(screen.Plain, "  | "+screen.Visible(
+				strings.ReplaceAll(line, "\t", "    "))).Cut(a.textWidth()))
+		}
+	}
+	return out
+}
+
+// tailOf is the end of what the last attempt of a step that failed printed: on stderr, or else on stdout. It is empty
+// if it says no more than the failure itself.
+func tailOf(s *api.Step) string {
+	if s.Superseded || s.Phase != api.StepFailed && s.Phase != api.StepTimedOut || s.Failure == nil {
+		return ""
+	}
+	var printed struct{ Stdout, Stderr string }
+	if json.Unmarshal(s.Failure.Details, &printed) != nil {
+		return ""
+	}
+	text := strings.TrimSpace(printed.Stderr)
+	if text == "" {
+		text = strings.TrimSpace(printed.Stdout)
+	}
+	if !strings.Contains(text, "\n") && strings.Contains(s.Failure.Message, text) {
+		return ""
+	}
+	return text
+}
