@@ -88,14 +88,10 @@ func (a *app) table(head []string, rows [][]string) error {
 func cutLast(head []string, rows [][]string, width int) {
 	last := len(head) - 1
 	for column := range last {
-		widest := screen.Width(head[column])
-		for _, row := range rows {
-			widest = max(widest, screen.Width(row[column]))
-		}
-		width -= widest + 2
+		width -= columnWidth(head, rows, column) + 2
 	}
 	for _, row := range rows {
-		row[last] = screen.Cut(row[last], max(width, 24))
+		row[last] = screen.Cut(row[last], max(width, minLast))
 	}
 }
 

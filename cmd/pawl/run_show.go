@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) runShowCommand() *cobra.Command {
-	var all bool
+	var how live.Showing
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show a run: every step, every attempt, every deadline, and why it ended",
 		Args: cobra.ExactArgs(1),
@@ -23,23 +23,24 @@ func (a *app) runShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.show(r, all)
+				return a.show(r, how)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "every item of a forEach, however many there are")
+	cmd.Flags().BoolVar(&how.All, "all", false, "every item of a forEach, however many there are")
+	cmd.Flags().BoolVar(&how.Full, "full", false, "values as long as they are")
 	a.completeFor(cmd, 1)
 	return cmd
 }
 
-func (a *app) show(r *api.Run, all bool) error {
+func (a *app) show(r *api.Run, how live.Showing) error {
 	if a.structured() {
 		return a.print(r)
 	}
-	a.lines(live.Show(r, apiNow(), a.textWidth(), all))
+	a.lines(live.Show(r, apiNow(), a.textWidth(), how))
 	if r.Phase.Closed() {
 		a.say("")
-		a.lines(a.ending(r))
+		a.lines(a.ending(r, how.Full))
 	}
 	return nil
 }

@@ -31,13 +31,16 @@ func (f *follower) conclude() {
 				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r))
 			}
 		default:
-			f.lines(f.ending(r))
+			f.lines(f.ending(r, false))
 		}
 	}
 }
 
-// ending is the last word about a run.
-func (a *app) ending(r *api.Run) []screen.Line {
+// maxOutputLines is how many lines of a run's output its end shows.
+const maxOutputLines = 40
+
+// ending is the last word about a run; with full, its whole output.
+func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	style, glyph := screen.Bad, "✗"
 	switch r.Phase {
 	case api.RunSucceeded:
@@ -54,7 +57,12 @@ func (a *app) ending(r *api.Run) []screen.Line {
 	label := func(name, text string) {
 		lines = append(lines, screen.Line{}.Add(screen.Dim, "  "+screen.Pad(name, 15)).Add(screen.Plain, text))
 	}
-	for i, line := range strings.Split(indented(r.Output), "\n") {
+	output := strings.Split(indented(r.Output), "\n")
+	if n := len(output) - maxOutputLines; n > 0 && !full {
+		output = append(output[:maxOutputLines], fmt.Sprintf("… %s (pawl run show %s --full)",
+			count(n, "more line"), live.Short(r.Run)))
+	}
+	for i, line := range output {
 		switch {
 		case i > 0:
 			label("", line)
