@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -14,6 +14,20 @@ const (
 	lastLines = 12 // of one step
 	lastSteps = 3
 )
+
+// blamed are the steps that the reason of a run's end names; if it names none, all of them.
+func blamed(r *api.Run) []*api.Step {
+	var out []*api.Step
+	for _, s := range r.Steps {
+		if strings.Contains(r.Why, fmt.Sprintf("step %q", s.Step)) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return r.Steps
+	}
+	return out
+}
 
 // lastPrinted are the last lines that the failed steps of a run printed. They are in the run's history, so they are
 // there wherever the steps ran.
@@ -26,8 +40,8 @@ func (a *app) lastPrinted(r *api.Run) []screen.Line {
 	}
 	var out []screen.Line
 	steps := 0
-	for _, s := range r.Steps {
-		text := tailOf(s)
+	for _, s := range blamed(r) {
+		text := live.Printed(s)
 		if text == "" {
 			continue
 		}
@@ -48,24 +62,4 @@ func (a *app) lastPrinted(r *api.Run) []screen.Line {
 		}
 	}
 	return out
-}
-
-// tailOf is the end of what the last attempt of a step that failed printed: on stderr, or else on stdout. It is empty
-// if it says no more than the failure itself.
-func tailOf(s *api.Step) string {
-	if s.Superseded || s.Phase != api.StepFailed && s.Phase != api.StepTimedOut || s.Failure == nil {
-		return ""
-	}
-	var printed struct{ Stdout, Stderr string }
-	if json.Unmarshal(s.Failure.Details, &printed) != nil {
-		return ""
-	}
-	text := strings.TrimSpace(printed.Stderr)
-	if text == "" {
-		text = strings.TrimSpace(printed.Stdout)
-	}
-	if !strings.Contains(text, "\n") && strings.Contains(s.Failure.Message, text) {
-		return ""
-	}
-	return text
 }

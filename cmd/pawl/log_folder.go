@@ -55,8 +55,8 @@ func (l logFolder) Log(ctx context.Context, name string, at api.LogPlace) (api.L
 	return api.LogPart{Text: text[:n], Next: at.From + int64(n)}, nil
 }
 
-// logsOf returns what reads the logs of a service's attempts. The process that holds a file executes on this machine, so
-// its logs are beside the file.
+// logsOf returns what reads the logs of a service's attempts. The process that holds a file executes on this machine,
+// so its logs are beside the file.
 func (a *app) logsOf(svc api.Service) (api.LogReader, error) {
 	if a.server != "" {
 		return a.connect()

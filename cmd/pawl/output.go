@@ -34,9 +34,15 @@ const following = "follow"
 // plotting marks the commands that also draw.
 const plotting = "plot"
 
+// writing marks the commands whose -o names a file.
+const writing = "file"
+
 // checkOutput refuses an unknown format before anything is done.
 func (a *app) checkOutput(cmd *cobra.Command) error {
 	formats := []string{formatTable, formatJSON, formatYAML}
+	if cmd.Annotations[writing] != "" {
+		return nil
+	}
 	if cmd.Annotations[plotting] != "" {
 		formats = append(formats, formatPlot)
 	}

@@ -16,8 +16,8 @@ import (
 // printed prints what the attempts of followed runs print, between the lines that tell of events.
 //
 // A line begins with its step's key, so that nothing a step prints is taken for a command of the CI system. In CI the
-// output of each attempt is a group. Groups cannot be mixed: one attempt is shown as it prints, the others after it, and
-// what happens meanwhile is told when the group ends.
+// output of each attempt is a group. Groups cannot be mixed: one attempt is shown as it prints, the others after it,
+// and what happens meanwhile is told when the group ends.
 type printed struct {
 	out   io.Writer
 	logs  api.LogReader

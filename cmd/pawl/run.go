@@ -89,7 +89,7 @@ A file that is called like a verb is given as ./list.`,
 	f.sources.flags(flags)
 	cmd.AddCommand(
 		a.runListCommand(), a.runShowCommand(), a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
-		a.runHistoryCommand(),
+		a.runHistoryCommand(), a.runDiffCommand(), a.runReportCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
 		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),

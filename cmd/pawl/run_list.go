@@ -21,8 +21,8 @@ func (a *app) runListCommand() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
 		Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs,
-		Long: "Lists the runs that somebody or a schedule started, the newest first. Runs that steps of others started are " +
-			"listed with --parent RUN, --workflow NAME or --children.",
+		Long: "Lists the runs that somebody or a schedule started, the newest first. Runs that steps of others " +
+			"started are listed with --parent RUN, --workflow NAME or --children.",
 		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
 			"  pawl run list --label customer=42 --since 2d",
 		RunE: func(cmd *cobra.Command, _ []string) error {

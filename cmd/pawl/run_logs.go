@@ -16,9 +16,9 @@ func (a *app) runLogsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "logs RUN [STEP]", Short: "Print what the steps of a run printed", Args: cobra.RangeArgs(1, 2),
-		Long: `Prints what the attempts of a run's exec steps printed, stdout and stderr in the order in which they came.
-With a STEP, only what that one printed, as it was; on a terminal control characters are made visible. Without one, each
-line begins with its step.
+		Long: `Prints what the attempts of a run's exec steps printed, stdout and stderr in the order in which they
+came. With a STEP, only what that one printed, as it was; on a terminal control characters are made visible. Without
+one, each line begins with its step.
 
 With --follow it goes on until the run has ended.`,
 		Example: "  pawl run logs @last\n  pawl run logs order-42 render --attempt 2\n" +

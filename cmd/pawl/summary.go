@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,9 @@ func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	switch r.Phase {
 	case api.RunFailed, api.RunTimedOut:
 		label("every attempt", "pawl run show "+id)
+		if slices.ContainsFunc(r.Steps, func(s *api.Step) bool { return s.Type == "exec" }) {
+			label("all output", "pawl run logs "+id)
+		}
 		label("try again", "pawl run retry "+id+" --follow")
 	case api.RunCancelled, api.RunTerminated:
 		label("start afresh", "pawl run restart "+id+" --follow")

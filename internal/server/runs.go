@@ -35,7 +35,8 @@ type listQuery struct {
 func (l *listQuery) query() (api.Query, error) {
 	q := api.Query{
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
-		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top, Limit: l.Limit, Cursor: l.Cursor,
+		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top, Limit: l.Limit,
+		Cursor: l.Cursor,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))

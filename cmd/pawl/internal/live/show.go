@@ -216,7 +216,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
-	if out := result(s); out != nil && !is(s, api.KindGroup) {
+	if out := Result(s); out != nil && !is(s, api.KindGroup) {
 		d.add(head, indent(depth+1).Add(screen.Dim, "output "+d.value(out)))
 	}
 }
@@ -242,8 +242,8 @@ func Folded(payload []byte, full bool) string {
 // boring are the parts of a process's output that are the same for every process; run logs and -o json show them.
 var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes"}
 
-// result is a step's output for people; nil where there is nothing of interest in it.
-func result(s *api.Step) []byte {
+// Result is a step's output for people; nil where there is nothing of interest in it.
+func Result(s *api.Step) []byte {
 	if len(s.Output) == 0 || string(s.Output) == "null" {
 		return nil
 	}
