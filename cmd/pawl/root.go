@@ -104,7 +104,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
 	flags.StringArrayVar(&a.secrets, "secret", nil,
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
-	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
+	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
+		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")

@@ -65,7 +65,7 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	for _, name := range names {
 		env = append(env, name+"="+p.Env[name])
 	}
-	env = append(env, marksOf(e.cfg.Owner, t).entries()...)
+	env = append(env, marksOf(e.guard.mark, t).entries()...)
 	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
 	if left, ok := Remaining(ctx); ok {
 		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
