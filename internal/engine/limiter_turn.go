@@ -87,9 +87,9 @@ func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
 	}
 }
 
-// returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's round
-// to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow without a
-// gap.
+// returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's
+// round to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow
+// without a gap.
 func (l *limiter) returnTurn(t *ticket, s *ticketShare) {
 	if s.round == 0 {
 		return

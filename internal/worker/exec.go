@@ -72,7 +72,8 @@ type ExecPayload struct {
 // stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode:
 //
 //   - the last line of stdout that is JSON: an object's keys, or any other value under the key value;
-//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several lines.
+//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several
+//     lines.
 //
 // A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
 // {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
