@@ -63,6 +63,10 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if c != nil {
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
+	secrets, err := a.secretStore()
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	families := engine.NewCarried(carried...)
 	var counts *metrics.Metrics
 	var observer engine.Observer
@@ -77,7 +81,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
-		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
+		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
 		CloseWithin: closeWithin,
 	})
 	if err != nil {

@@ -20,10 +20,14 @@ type Config struct {
 	Flows Flows
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
+	// Logs reads what attempts print. nil: nothing is kept.
+	Logs api.LogReader
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
+	// Routes adds the requests of another API; nil: there is none.
+	Routes func(mux *http.ServeMux)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
 	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.

@@ -33,6 +33,9 @@ type universe struct {
 	end        core.Time // when clients and faults end
 	noFaults   bool      // the faults have ended: workers report, disks have room
 
+	shares    bool             // nodes of one process share what it counts
+	processes map[int]*process // by number: those that were begun last
+
 	disk          *memory.Journal // the storage
 	store         journal.Journal // the storage as nodes see it; a test may have wrapped it
 	partitions    []*simPartition // by number
@@ -48,6 +51,7 @@ type universe struct {
 	checker   *checker
 	bug       *plantedBug
 	poison    *poison
+	rest      *resting
 	warned    *warnedRuns
 	change    *codeChange
 	failing   map[string]core.Time // services that fail until then
@@ -101,7 +105,9 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.bug, u.change = newPlantedBug(u), newCodeChange(u)
 	u.failing = failingServices(u)
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
+	u.rest = newResting(u)
 	u.drawProfile()
+	u.shares, u.processes = u.sharing(), map[int]*process{}
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
 	u.disk.Fault = u.fault
@@ -277,6 +283,12 @@ func (u *universe) endFaults() {
 		}
 	}
 	for _, s := range u.partitions {
+		if s.node.process.lost && !s.node.dead {
+			s.node.crash("after its process has lost a partition")
+		}
+		u.rest.finish(s.node)
+	}
+	for _, s := range u.partitions {
 		if s.node.dead {
 			s.startNode(u)
 		}
@@ -327,16 +339,23 @@ func (u *universe) config(n *node) engine.Config {
 		}
 		return w.source, nil
 	}
-	return engine.Config{
+	cfg := engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
-		MaxFamily: u.profile.family,
-		Horizon:   u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
+		MaxFamily: u.profile.family, Carried: n.process.carried,
+		Horizon: u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
 		Kinds: map[string]engine.Kind{
 			journal.KindFlow: {Compile: compile, Resolve: resolve},
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
 		},
 	}
+	if n.process.withoutPrograms && !u.opt.CarryAll {
+		cfg.Kinds[journal.KindGo] = engine.Kind{Compile: elsewhere}
+	}
+	if n.process.shared && !u.opt.OwnMatchers {
+		cfg.Workers, cfg.Matcher, cfg.Wake = nil, n.process.matcher, n.match
+	}
+	return cfg
 }
 
 // offset writes an instant as the time since the universe began.

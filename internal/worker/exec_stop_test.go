@@ -156,7 +156,7 @@ func TestExecTakesWhatWasWritten(t *testing.T) {
 	for name, open := range map[string]bool{"ended": false, "held open": true} {
 		t.Run(name, func(t *testing.T) {
 			behind := stuck{make(chan struct{}, 10), make(chan struct{})}
-			c, cmd := newCapture(nil, behind), &exec.Cmd{}
+			c, cmd := newCapture(nil, behind, nil), &exec.Cmd{}
 			s, err := c.connect(cmd, "")
 			if err != nil {
 				t.Fatal(err)

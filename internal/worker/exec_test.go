@@ -244,7 +244,7 @@ func TestCaptureCountsLines(t *testing.T) {
 		"": 0, "progress 10%": 0, "progress 10%\rprogress 20%": 0, "one\n": 1, "one\ntwo": 1, "one\n\nthree\n": 3,
 	} {
 		s := workertest.NewSigns()
-		c := newCapture(nil, s)
+		c := newCapture(nil, s, nil)
 		c.read(iotest.OneByteReader(strings.NewReader(input)), &c.stdout, true)
 		if got := len(s.Outputs); got != want {
 			t.Errorf("%q gave %d signs, want %d", input, got, want)
@@ -276,7 +276,7 @@ func TestCaptureLines(t *testing.T) {
 					continue
 				}
 				s := workertest.NewSigns()
-				capt := newCapture(nil, s)
+				capt := newCapture(nil, s, nil)
 				for rest := []byte(c.input); len(rest) > 0; {
 					n := min(size, len(rest))
 					capt.stdout.addChunk(rest[:n], s)
