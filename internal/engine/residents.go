@@ -239,7 +239,11 @@ func (p *Partition) recover(r *run) {
 	for _, e := range offers {
 		p.handleEffect(r, e, nil)
 	}
+	reachable := p.tasks.matcher.remote()
 	if r.state.Live() > 0 || r.state.WaitsForBody() {
-		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive})
+		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable != nil})
+	}
+	if reachable != nil && r.aside == nil {
+		p.keepRemote(r, reachable)
 	}
 }

@@ -150,7 +150,7 @@ func (p *Pool) Dispatch(t core.Task) {
 	}
 	a := &attempt{pool: p, executor: executor, task: t}
 	a.Context, a.cancel = context.WithCancelCause(context.Background())
-	a.pulse.begin(p, t)
+	a.pulse.Begin(t, p.cfg.Now, p.cfg.Reporter)
 	if t.Deadline != 0 {
 		a.Context = WithEnd(a.Context, time.Now().Add(t.Deadline.Sub(p.cfg.Now())))
 	}
@@ -174,7 +174,7 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 		p.stopped(tok, false)
 		return
 	}
-	a.pulse.mute()
+	a.pulse.Mute()
 	a.stop(&RevokedError{Kind: why})
 }
 
