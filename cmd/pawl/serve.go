@@ -21,7 +21,7 @@ type serving struct {
 // serve lets other commands on this machine work with the database through this process. A socket that cannot be made
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
-	cfg := server.Config{Service: m.svc, Carry: m.carryFamily, Version: buildVersion()}
+	cfg := server.Config{Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Version: buildVersion()}
 	if a.folder != nil {
 		cfg.Flows = a.folder
 	}

@@ -37,6 +37,7 @@ type Task struct {
 	Workflow string            `json:"workflow"`
 	Step     string            `json:"step"`
 	Attempt  int               `json:"attempt" doc:"Its number. Lost attempts have one, too."`
+	Key      string            `json:"idempotencyKey" doc:"The same for all attempts of the step."`
 	Counted  int               `json:"counted" doc:"How many attempts of its policy it has used up, itself included."`
 	Queue    string            `json:"queue"`
 	Type     string            `json:"type"`
@@ -58,6 +59,7 @@ type Left struct {
 // The kinds of reports.
 const (
 	TaskStart     = "start"     // the work begins
+	TaskLook      = "look"      // no sign of life: it only asks whether the attempt goes on
 	TaskHeartbeat = "heartbeat" // the work goes on
 	TaskOutput    = "output"    // the work has written something: it counts for inactivity only
 	TaskComplete  = "complete"  // it succeeded, with Output
@@ -68,7 +70,7 @@ const (
 // TaskReport is a worker's report on an attempt.
 type TaskReport struct {
 	Task    string          `json:"task"`
-	Kind    string          `json:"kind" enum:"start,heartbeat,output,complete,fail,stopped"`
+	Kind    string          `json:"kind" enum:"start,look,heartbeat,output,complete,fail,stopped"`
 	Details json.RawMessage `json:"details,omitempty" doc:"heartbeat: where the work is; the next attempt gets it."`
 	Output  json.RawMessage `json:"output,omitempty" doc:"complete: the step's output."`
 	Failure *policy.Failure `json:"failure,omitempty" doc:"fail: why."`

@@ -10,10 +10,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// poll is a worker that waits for tasks. The lock of Workers guards its fields.
+// poll is a worker that waits for tasks. The lock of Queues guards its fields.
 type poll struct {
 	api.PollRequest
 	room    int // tasks that it wants and for which no seat is reserved
@@ -53,38 +54,38 @@ const (
 )
 
 // Poll implements api.Tasks.
-func (w *Workers) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
+func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	if err := check(&r); err != nil {
 		return nil, err
 	}
 	p := &poll{PollRequest: r, room: r.Max, settled: make(chan struct{})}
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
 		return nil, &api.Error{
 			Code: api.CodeClosed, Op: "poll", Message: "the server stops", Hint: "ask again when it runs again",
 		}
 	}
-	w.polls[r.Queue] = append(w.polls[r.Queue], p)
-	w.mu.Unlock()
-	w.cfg.Engine.Offered(r.Queue, p.takes)
+	q.polls[r.Queue] = append(q.polls[r.Queue], p)
+	q.mu.Unlock()
+	q.cfg.Engine.Offered(r.Queue, p.takes)
 
 	wait := time.NewTimer(min(r.Wait.Std(), maxWait))
 	defer wait.Stop()
 	select {
 	case <-p.settled:
 	case <-wait.C:
-		w.stopSeating(p)
-	case <-w.closing:
-		w.stopSeating(p)
+		q.stopSeating(p)
+	case <-q.closing:
+		q.stopSeating(p)
 	case <-ctx.Done():
-		w.stopSeating(p)
+		q.stopSeating(p)
 	}
 	select {
 	case <-p.settled: // soon: what has a seat comes with the next commit
 	case <-ctx.Done():
 	}
-	return w.leave(ctx, p)
+	return q.leave(ctx, p)
 }
 
 // check refuses a poll that makes no sense, and fills in defaults.
@@ -111,56 +112,57 @@ func check(r *api.PollRequest) error {
 }
 
 // stopSeating makes a poll take no further seats.
-func (w *Workers) stopSeating(p *poll) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *Queues) stopSeating(p *poll) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	p.full = true
 	p.settle()
 }
 
 // leave ends a poll and returns its tasks. If the worker has gone, they go to others.
-func (w *Workers) leave(ctx context.Context, p *poll) ([]api.Task, error) {
-	w.mu.Lock()
+func (q *Queues) leave(ctx context.Context, p *poll) ([]api.Task, error) {
+	q.mu.Lock()
 	p.full = true
-	polls := w.polls[p.Queue]
+	polls := q.polls[p.Queue]
 	if i := slices.Index(polls, p); i >= 0 {
 		polls = slices.Delete(polls, i, i+1)
 	}
-	if w.polls[p.Queue] = polls; len(polls) == 0 {
-		delete(w.polls, p.Queue)
+	if q.polls[p.Queue] = polls; len(polls) == 0 {
+		delete(q.polls, p.Queue)
 	}
 	tasks := p.tasks
-	w.mu.Unlock()
+	q.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		for _, t := range tasks {
-			w.giveBack(t.Token, "the worker had gone before it got the task")
+			q.giveBack(t.Token, "the worker had gone before it got the task")
 		}
 		return nil, &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
 	}
 	out := make([]api.Task, len(tasks))
-	now := w.cfg.Now()
+	now := q.cfg.Now()
 	for i, t := range tasks {
-		out[i] = w.handOut(p, t, now)
+		out[i] = q.handOut(p, t, now)
 	}
 	return out, nil
 }
 
 // handOut is a task as its worker gets it.
-func (w *Workers) handOut(p *poll, t core.Task, now core.Time) api.Task {
+func (q *Queues) handOut(p *poll, t core.Task, now core.Time) api.Task {
 	out := api.Task{
 		Task: tokenText(t.Token, t.Secret), Run: t.Token.Run.String(), Workflow: t.Workflow, Step: t.StepName,
-		Attempt: t.Token.Attempt, Counted: t.Count, Queue: t.Queue, Type: t.Type, Input: t.Payload, Details: t.Details,
+		Attempt: t.Token.Attempt, Counted: t.Count, Queue: t.Queue, Type: t.Type,
+		Key: worker.IdempotencyKey(t.Token), Input: t.Payload, Details: t.Details,
 		Headers: t.Headers.Map(), Left: leftOf(t, now),
 	}
 	if p.Confirm {
-		out.StartBy = api.Duration(w.cfg.StartWithin)
-		w.mu.Lock()
-		if a := w.attempts[t.Token]; a != nil && a.unconfirmed == nil {
-			a.unconfirmed = time.AfterFunc(w.cfg.StartWithin, func() {
-				w.giveBack(t.Token, "its worker did not start it in time")
+		out.StartBy = api.Duration(q.cfg.StartWithin)
+		q.mu.Lock()
+		if a := q.attempts[t.Token]; a != nil && a.unconfirmed == nil {
+			a.unconfirmed = time.AfterFunc(q.cfg.StartWithin, func() {
+				q.giveBack(t.Token, "its worker did not start it in time")
 			})
 		}
-		w.mu.Unlock()
+		q.mu.Unlock()
 	}
 	return out
 }
@@ -181,11 +183,11 @@ func leftOf(t core.Task, now core.Time) api.Left {
 const enough = 1000
 
 // Slots implements engine.Workers: it counts the seats that are free.
-func (w *Workers) Slots(queue, taskType string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *Queues) Slots(queue, taskType string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	n := 0
-	for _, p := range w.polls[queue] {
+	for _, p := range q.polls[queue] {
 		if !p.full && p.takes(taskType) {
 			if n += p.room; n >= enough {
 				break
@@ -196,8 +198,8 @@ func (w *Workers) Slots(queue, taskType string) int {
 }
 
 // free returns the poll that has waited longest with room for a task of the type; nil: there is none.
-func (w *Workers) free(queue, taskType string) *poll {
-	for _, p := range w.polls[queue] {
+func (q *Queues) free(queue, taskType string) *poll {
+	for _, p := range q.polls[queue] {
 		if !p.full && p.room > 0 && p.takes(taskType) {
 			return p
 		}
@@ -207,12 +209,12 @@ func (w *Workers) free(queue, taskType string) *poll {
 
 // Reserve implements engine.RemoteWorkers. A poll may have left since its seat was counted. Then the seat is nobody's,
 // and the task goes to whoever has room when it comes.
-func (w *Workers) Reserve(queue, taskType string) engine.Seat {
-	secret := w.secret()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.free(queue, taskType)
-	w.seats[secret] = p
+func (q *Queues) Reserve(queue, taskType string) engine.Seat {
+	secret := q.secret()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.free(queue, taskType)
+	q.seats[secret] = p
 	if p == nil {
 		return engine.Seat{Worker: "remote", Secret: secret}
 	}
@@ -222,10 +224,10 @@ func (w *Workers) Reserve(queue, taskType string) engine.Seat {
 }
 
 // Return implements engine.RemoteWorkers.
-func (w *Workers) Return(s engine.Seat) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p := w.unseat(s.Secret); p != nil {
+func (q *Queues) Return(s engine.Seat) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p := q.unseat(s.Secret); p != nil {
 		p.room++
 		p.seats--
 		p.settle()
@@ -233,45 +235,45 @@ func (w *Workers) Return(s engine.Seat) {
 }
 
 // unseat takes the poll of a reserved seat; nil: it has left.
-func (w *Workers) unseat(secret uint64) *poll {
-	p := w.seats[secret]
-	delete(w.seats, secret)
-	if w.drained != nil {
-		w.drained()
+func (q *Queues) unseat(secret uint64) *poll {
+	p := q.seats[secret]
+	delete(q.seats, secret)
+	if q.drained != nil {
+		q.drained()
 	}
 	return p
 }
 
 // Dispatch implements engine.Workers: the task goes to its seat.
-func (w *Workers) Dispatch(t core.Task) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.unseat(t.Secret)
+func (q *Queues) Dispatch(t core.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.unseat(t.Secret)
 	if p == nil {
-		if p = w.free(t.Queue, t.Type); p != nil {
+		if p = q.free(t.Queue, t.Type); p != nil {
 			p.room--
 			p.seats++
 		}
 	}
 	a := &attempt{task: t}
-	w.attempts[t.Token] = a
-	a.pulse.Begin(t, w.cfg.Now, w.cfg.Engine)
+	q.attempts[t.Token] = a
+	a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
 	switch {
 	case p == nil:
-		w.end(a)
-		w.notBegun(t.Token, "the worker that had room for it has gone")
+		q.end(a)
+		q.notBegun(t.Token, "the worker that had room for it has gone")
 	case t.Announce:
-		beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: w.cfg.Now()}
-		w.cfg.Engine.Deliver(t.Token.Run, beat, func(err error) { w.seat(p, t, err) })
+		beat := core.Beat{Step: t.Token.Step, Attempt: t.Token.Attempt, At: q.cfg.Now()}
+		q.cfg.Engine.Deliver(t.Token.Run, beat, func(err error) { q.seat(p, t, err) })
 	default:
 		p.take(&t)
 	}
 }
 
 // seat gives a task to a poll when it is durable that it begins. If it has ended instead, the engine revokes it.
-func (w *Workers) seat(p *poll, t core.Task, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *Queues) seat(p *poll, t core.Task, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if err != nil {
 		p.take(nil)
 		return
@@ -291,24 +293,24 @@ func (p *poll) take(t *core.Task) {
 }
 
 // giveBack gives an attempt to another worker that has not begun.
-func (w *Workers) giveBack(tok core.Token, why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.attempts[tok]
+func (q *Queues) giveBack(tok core.Token, why string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.attempts[tok]
 	switch {
 	case a == nil || a.ending:
 	case a.revoked:
-		w.end(a)
-		w.stopped(tok, false)
+		q.end(a)
+		q.stopped(tok, false)
 	default:
-		w.end(a)
-		w.notBegun(tok, why)
+		q.end(a)
+		q.notBegun(tok, why)
 	}
 }
 
 // notBegun reports that an attempt has not begun, so that it counts for nothing and is made again at once.
-func (w *Workers) notBegun(tok core.Token, why string) {
-	w.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: &policy.Failure{
+func (q *Queues) notBegun(tok core.Token, why string) {
+	q.cfg.Engine.Report(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Failure: &policy.Failure{
 		Kind: policy.KindLost, Type: core.TypeNotBegun, Message: why,
 	}})
 }

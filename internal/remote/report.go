@@ -13,11 +13,11 @@ import (
 )
 
 // Report implements api.Tasks.
-func (w *Workers) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
+func (q *Queues) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
 	answers := make([]api.TaskAnswer, len(reports))
 	var later []func()
 	for i := range reports {
-		finish := w.report(ctx, &reports[i], &answers[i])
+		finish := q.report(ctx, &reports[i], &answers[i])
 		if finish != nil {
 			later = append(later, finish)
 		}
@@ -29,19 +29,19 @@ func (w *Workers) Report(ctx context.Context, reports []api.TaskReport) ([]api.T
 }
 
 // report takes one report. If the answer has to wait until the report is durable, it returns what waits for that.
-func (w *Workers) report(ctx context.Context, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
+func (q *Queues) report(ctx context.Context, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
 	tok, secret, err := readToken(r.Task)
 	if err != nil {
 		out.Error = asError(err)
 		return nil
 	}
-	a, err := w.attempt(ctx, tok)
+	a, err := q.attempt(ctx, tok)
 	if err == nil && a.task.Secret != secret {
 		err = &api.Error{
 			Code: api.CodeStale, Op: "report", ID: tok.Run.String(), Message: "the token is not that of the attempt",
 		}
 	} else if err != nil {
-		err = w.late(ctx, tok, err)
+		err = q.late(ctx, tok, err)
 	}
 	if err != nil {
 		out.Error = asError(err)
@@ -49,11 +49,16 @@ func (w *Workers) report(ctx context.Context, r *api.TaskReport, out *api.TaskAn
 	}
 	switch r.Kind {
 	case api.TaskComplete, api.TaskFail:
-		return w.ended(ctx, a, r, out)
+		return q.ended(ctx, a, r, out)
 	case api.TaskStopped:
-		return w.workStopped(ctx, a, r, out)
-	case api.TaskStart, api.TaskHeartbeat, api.TaskOutput:
-		w.alive(ctx, a, r, out)
+		return q.workStopped(ctx, a, r, out)
+	case api.TaskStart, api.TaskLook:
+		if !q.tellToStop(a, out) {
+			left := leftOf(a.task, q.cfg.Now())
+			out.Left = &left
+		}
+	case api.TaskHeartbeat, api.TaskOutput:
+		q.alive(ctx, a, r, out)
 	default:
 		out.Error = &api.Error{Code: api.CodeInvalid, Op: "report", Message: fmt.Sprintf("there is no report %q", r.Kind)}
 	}
@@ -61,29 +66,29 @@ func (w *Workers) report(ctx context.Context, r *api.TaskReport, out *api.TaskAn
 }
 
 // attempt finds an attempt. It may be one that the engine has not looked at since it was opened.
-func (w *Workers) attempt(ctx context.Context, tok core.Token) (*attempt, error) {
-	w.mu.Lock()
-	a := w.attempts[tok]
-	w.mu.Unlock()
+func (q *Queues) attempt(ctx context.Context, tok core.Token) (*attempt, error) {
+	q.mu.Lock()
+	a := q.attempts[tok]
+	q.mu.Unlock()
 	if a != nil {
 		return a, nil
 	}
-	state, err := w.cfg.Engine.Attempt(ctx, tok)
+	state, err := q.cfg.Engine.Attempt(ctx, tok)
 	if err != nil {
 		return nil, err
 	}
-	w.Keep(state.Task)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if a := w.attempts[tok]; a != nil {
+	q.Keep(state.Task)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a := q.attempts[tok]; a != nil {
 		return a, nil
 	}
 	return nil, &api.Error{Code: api.CodeClosed, Op: "report", Message: "the server stops", Hint: "repeat it"}
 }
 
 // alive takes a sign of life.
-func (w *Workers) alive(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) {
-	if w.tellToStop(a, out) {
+func (q *Queues) alive(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) {
+	if q.tellToStop(a, out) {
 		return
 	}
 	switch {
@@ -94,11 +99,11 @@ func (w *Workers) alive(ctx context.Context, a *attempt, r *api.TaskReport, out 
 	default:
 		a.pulse.Heartbeat(nil)
 	}
-	state, err := w.cfg.Engine.Attempt(ctx, a.task.Token)
+	state, err := q.cfg.Engine.Attempt(ctx, a.task.Token)
 	switch {
-	case w.tellToStop(a, out): // it has ended just now
+	case q.tellToStop(a, out): // it has ended just now
 	case err != nil:
-		out.Error = asError(w.late(ctx, a.task.Token, err))
+		out.Error = asError(q.late(ctx, a.task.Token, err))
 	default:
 		left := leftOf(state.Task, state.Now)
 		out.Paused, out.Left = state.Paused, &left
@@ -107,9 +112,9 @@ func (w *Workers) alive(ctx context.Context, a *attempt, r *api.TaskReport, out 
 
 // tellToStop tells the worker of an attempt that has ended to stop the work. It reports whether it did. A worker that
 // has reported anything has the task.
-func (w *Workers) tellToStop(a *attempt, out *api.TaskAnswer) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *Queues) tellToStop(a *attempt, out *api.TaskAnswer) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if a.unconfirmed != nil {
 		a.unconfirmed.Stop()
 	}
@@ -118,16 +123,18 @@ func (w *Workers) tellToStop(a *attempt, out *api.TaskAnswer) bool {
 	}
 	if !a.told {
 		a.told = true
-		a.abandon.Reset(2 * w.cfg.Grace)
+		a.abandon.Reset(2 * q.cfg.Grace)
 	}
 	out.Stop = a.why.String()
 	return true
 }
 
 // ended takes the report that an attempt has ended.
-func (w *Workers) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
+func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
 	tok := a.task.Token
-	in := core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt, Output: r.Output, Failure: r.Failure}
+	in := core.TaskEnded{
+		Step: tok.Step, Attempt: tok.Attempt, Output: r.Output, Failure: r.Failure, Details: r.Details,
+	}
 	switch {
 	case r.Kind == api.TaskComplete && r.Failure != nil:
 		out.Error = &api.Error{Code: api.CodeInvalid, Op: "report", Message: "complete has no failure: report fail"}
@@ -138,40 +145,40 @@ func (w *Workers) ended(ctx context.Context, a *attempt, r *api.TaskReport, out 
 	if in.Failure != nil && in.Failure.Kind == 0 {
 		in.Failure.Kind = policy.KindError
 	}
-	w.mu.Lock()
+	q.mu.Lock()
 	revoked, before := a.revoked, a.ending
 	if revoked {
-		w.end(a)
-		w.stopped(tok, false)
+		q.end(a)
+		q.stopped(tok, false)
 	}
 	a.ending = true
 	if a.unconfirmed != nil {
 		a.unconfirmed.Stop()
 	}
-	w.mu.Unlock()
+	q.mu.Unlock()
 	if revoked { // its work is gone, but it has ended before
-		out.Error = asError(w.late(ctx, tok, nil))
+		out.Error = asError(q.late(ctx, tok, nil))
 		return nil
 	}
-	if !before {
-		in.Details = a.pulse.End()
+	if last := a.pulse.End(); !before && in.Details == nil {
+		in.Details = last
 	}
 	answered := make(chan error, 1)
-	w.cfg.Engine.Deliver(tok.Run, in, func(err error) {
-		w.mu.Lock()
+	q.cfg.Engine.Deliver(tok.Run, in, func(err error) {
+		q.mu.Lock()
 		if err == nil || api.CodeOf(err) != api.CodeClosed {
-			w.end(a)
+			q.end(a)
 		} else {
 			a.ending = false
 		}
-		w.mu.Unlock()
+		q.mu.Unlock()
 		answered <- err
 	})
 	return func() {
 		select {
 		case err := <-answered:
 			if err != nil {
-				out.Error = asError(w.late(ctx, tok, err))
+				out.Error = asError(q.late(ctx, tok, err))
 			}
 		case <-ctx.Done():
 			out.Error = asError(&api.Error{Code: api.CodeCancelled, Op: "report", ID: tok.Run.String(), Err: ctx.Err()})
@@ -180,20 +187,20 @@ func (w *Workers) ended(ctx context.Context, a *attempt, r *api.TaskReport, out 
 }
 
 // workStopped takes the report that the work of an attempt is gone, which had ended before.
-func (w *Workers) workStopped(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) func() {
+func (q *Queues) workStopped(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) func() {
 	tok := a.task.Token
-	w.mu.Lock()
+	q.mu.Lock()
 	revoked := a.revoked
 	if revoked {
-		w.end(a)
-		w.stopped(tok, r.Abandoned)
+		q.end(a)
+		q.stopped(tok, r.Abandoned)
 	}
-	w.mu.Unlock()
+	q.mu.Unlock()
 	if revoked {
 		return nil
 	}
-	if _, err := w.cfg.Engine.Attempt(ctx, tok); err != nil {
-		out.Error = asError(w.late(ctx, tok, err))
+	if _, err := q.cfg.Engine.Attempt(ctx, tok); err != nil {
+		out.Error = asError(q.late(ctx, tok, err))
 		return nil
 	}
 	out.Error = &api.Error{
@@ -205,7 +212,7 @@ func (w *Workers) workStopped(ctx context.Context, a *attempt, r *api.TaskReport
 
 // late explains a report that was refused: if the attempt has ended, with what has happened instead. Without an error
 // it is known that it has.
-func (w *Workers) late(ctx context.Context, tok core.Token, err error) error {
+func (q *Queues) late(ctx context.Context, tok core.Token, err error) error {
 	code := api.CodeOf(err)
 	if err != nil && code != api.CodeStale && code != api.CodeRunClosed {
 		return err
@@ -213,12 +220,12 @@ func (w *Workers) late(ctx context.Context, tok core.Token, err error) error {
 	stale := &api.Error{
 		Code: api.CodeStale, Op: "report", ID: tok.Run.String(), Hint: "stop the work; its result is not needed",
 	}
-	run, err := w.cfg.Run(ctx, tok.Run.String())
+	run, err := q.cfg.Run(ctx, tok.Run.String())
 	if err != nil {
 		stale.Message = "the attempt has ended"
 		return stale
 	}
-	stale.Message = whatHappened(run, tok, w.cfg.Now())
+	stale.Message = whatHappened(run, tok, q.cfg.Now())
 	return stale
 }
 
@@ -255,4 +262,3 @@ func asError(err error) *api.Error {
 	out.Message, out.Err = own.Reason(), nil
 	return &out
 }
-

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Engine is what the workers need of an engine.
+// Engine is what the queues need of an engine.
 type Engine interface {
 	worker.Reporter
 	// Deliver reports, and calls done when the report is durable or was refused.
@@ -25,7 +25,7 @@ type Engine interface {
 	Offered(queue string, takes func(taskType string) bool)
 }
 
-// Config configures workers.
+// Config configures queues.
 type Config struct {
 	Engine Engine // required
 	// Run explains a run; the answer to a report that comes too late tells what has happened instead. Required.
@@ -40,8 +40,8 @@ type Config struct {
 	StartWithin time.Duration
 }
 
-// Workers are workers in other processes, as an engine sees them.
-type Workers struct {
+// Queues are task queues whose tasks go to workers in other processes. For an engine they are workers.
+type Queues struct {
 	cfg     Config
 	closing chan struct{}
 
@@ -54,11 +54,11 @@ type Workers struct {
 }
 
 var (
-	_ engine.RemoteWorkers = (*Workers)(nil)
-	_ api.Tasks            = (*Workers)(nil)
+	_ engine.RemoteWorkers = (*Queues)(nil)
+	_ api.Tasks            = (*Queues)(nil)
 )
 
-// attempt is one that a worker has. The lock of Workers guards its fields, but not the pulse, which has its own.
+// attempt is one that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
 type attempt struct {
 	task        core.Task
 	pulse       worker.Pulse
@@ -70,23 +70,23 @@ type attempt struct {
 	abandon     *time.Timer // of a revoked one
 }
 
-// New returns workers. Give them to the engine before it is opened: attempts that workers execute since an earlier
+// New returns queues. Give them to the engine before it is opened: attempts that workers execute since an earlier
 // process had the engine are lost otherwise.
-func New(cfg Config) *Workers {
+func New(cfg Config) *Queues {
 	if cfg.Grace <= 0 {
 		cfg.Grace = 5 * time.Second
 	}
 	if cfg.StartWithin <= 0 {
 		cfg.StartWithin = 10 * time.Second
 	}
-	return &Workers{
+	return &Queues{
 		cfg: cfg, closing: make(chan struct{}), polls: map[string][]*poll{}, seats: map[uint64]*poll{},
 		attempts: map[core.Token]*attempt{},
 	}
 }
 
 // secret returns a number that nobody can guess, and never 0.
-func (w *Workers) secret() uint64 {
+func (q *Queues) secret() uint64 {
 	var b [8]byte
 	for {
 		_, _ = rand.Read(b[:]) // it never fails
@@ -97,77 +97,77 @@ func (w *Workers) secret() uint64 {
 }
 
 // Keep implements engine.RemoteWorkers.
-func (w *Workers) Keep(t core.Task) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.attempts[t.Token] == nil && !w.closed {
+func (q *Queues) Keep(t core.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.attempts[t.Token] == nil && !q.closed {
 		a := &attempt{task: t}
-		a.pulse.Begin(t, w.cfg.Now, w.cfg.Engine)
-		w.attempts[t.Token] = a
+		a.pulse.Begin(t, q.cfg.Now, q.cfg.Engine)
+		q.attempts[t.Token] = a
 	}
 }
 
 // Revoke implements engine.Workers. The worker hears of it with its next report.
-func (w *Workers) Revoke(tok core.Token, why policy.Kind) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.attempts[tok]
+func (q *Queues) Revoke(tok core.Token, why policy.Kind) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.attempts[tok]
 	switch {
 	case a == nil || a.ending:
-		w.stopped(tok, false)
+		q.stopped(tok, false)
 	case !a.revoked:
 		a.revoked, a.why = true, why
 		a.pulse.Mute()
-		a.abandon = time.AfterFunc(w.cfg.Grace, func() { w.giveUp(a) })
+		a.abandon = time.AfterFunc(q.cfg.Grace, func() { q.giveUp(a) })
 	}
 }
 
 // giveUp stops waiting for work that was told to stop.
-func (w *Workers) giveUp(a *attempt) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.attempts[a.task.Token] == a && !w.closed {
-		w.end(a)
-		w.stopped(a.task.Token, true)
+func (q *Queues) giveUp(a *attempt) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.attempts[a.task.Token] == a && !q.closed {
+		q.end(a)
+		q.stopped(a.task.Token, true)
 	}
 }
 
 // stopped reports that the work of an attempt that has ended is gone. It is called with the lock held: Report of an
 // engine does not block, and calls nothing.
-func (w *Workers) stopped(tok core.Token, abandoned bool) {
-	w.cfg.Engine.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
+func (q *Queues) stopped(tok core.Token, abandoned bool) {
+	q.cfg.Engine.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt, Abandoned: abandoned})
 }
 
 // end forgets an attempt.
-func (w *Workers) end(a *attempt) {
+func (q *Queues) end(a *attempt) {
 	a.pulse.Mute()
 	for _, t := range []*time.Timer{a.unconfirmed, a.abandon} {
 		if t != nil {
 			t.Stop()
 		}
 	}
-	if w.attempts[a.task.Token] == a {
-		delete(w.attempts, a.task.Token)
+	if q.attempts[a.task.Token] == a {
+		delete(q.attempts, a.task.Token)
 	}
 }
 
 // Drain lets all workers that wait for tasks go, and takes no more of them. It waits until the tasks that are on their
 // way to them have arrived, or ctx is done. Reports are still taken.
-func (w *Workers) Drain(ctx context.Context) {
-	w.mu.Lock()
-	if !w.closed {
-		w.closed = true
-		close(w.closing)
+func (q *Queues) Drain(ctx context.Context) {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
+		close(q.closing)
 	}
 	empty := make(chan struct{})
-	w.drained = func() {
-		if len(w.seats) == 0 {
-			w.drained = nil
+	q.drained = func() {
+		if len(q.seats) == 0 {
+			q.drained = nil
 			close(empty)
 		}
 	}
-	w.drained()
-	w.mu.Unlock()
+	q.drained()
+	q.mu.Unlock()
 	select {
 	case <-empty:
 	case <-ctx.Done():
@@ -176,25 +176,25 @@ func (w *Workers) Drain(ctx context.Context) {
 
 // Close stops all timers. Call it when the engine is closed. Attempts go on: their workers report to the next process
 // that has the engine.
-func (w *Workers) Close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.closed = true
-		close(w.closing)
+func (q *Queues) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.closing)
 	}
-	for _, a := range w.attempts {
-		w.end(a)
+	for _, a := range q.attempts {
+		q.end(a)
 		go a.pulse.End() // it waits for its own lock
 	}
 }
 
 // Waiting returns how many workers wait for tasks.
-func (w *Workers) Waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *Queues) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	n := 0
-	for _, polls := range w.polls {
+	for _, polls := range q.polls {
 		n += len(polls)
 	}
 	return n
