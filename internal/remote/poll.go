@@ -51,6 +51,9 @@ const (
 	maxTasks = 1000
 	maxTypes = 1000
 	maxWait  = time.Minute
+
+	// leastWait is how long a poll waits that does not want to wait: the engine needs a moment to look what there is.
+	leastWait = 50 * time.Millisecond
 )
 
 // Poll implements api.Tasks.
@@ -70,7 +73,7 @@ func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error
 	q.mu.Unlock()
 	q.cfg.Engine.Offered(r.Queue, p.takes)
 
-	wait := time.NewTimer(min(r.Wait.Std(), maxWait))
+	wait := time.NewTimer(min(max(r.Wait.Std(), leastWait), maxWait))
 	defer wait.Stop()
 	select {
 	case <-p.settled:
