@@ -77,6 +77,9 @@ func (m *Matcher) Add(name string, w Workers) {
 	remote, _ := w.(RemoteWorkers)
 	all := append(slices.Clone(*m.workers.Load()), &namedWorkers{workers: w, remote: remote, name: name})
 	m.workers.Store(&all)
+	if remote != nil {
+		m.limiter.reachRemote()
+	}
 }
 
 // Slots returns how many tasks of the type may run at once in the process. 0 means none, -1 means any number.

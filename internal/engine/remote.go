@@ -74,6 +74,9 @@ func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 func (p *Partition) keepRemote(r *run, w *namedWorkers) {
 	for _, t := range r.state.RemoteTasks() {
 		h, known := p.tasks.held[t.Token]
+		if !known && p.tasks.alive[t.Token] {
+			continue // its end was reported before the storage failed, and is reported again after that
+		}
 		if !known {
 			h = hold{slot: slot{of: w, key: queueKey{queue: t.Queue, taskType: t.Type}, used: true}, dispatched: true}
 			h.ticket = p.takenBefore(r, t)

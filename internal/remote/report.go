@@ -166,10 +166,11 @@ func (q *Queues) ended(ctx context.Context, a *attempt, r *api.TaskReport, out *
 	answered := make(chan error, 1)
 	q.cfg.Engine.Deliver(tok.Run, in, func(err error) {
 		q.mu.Lock()
-		if err == nil || api.CodeOf(err) != api.CodeClosed {
+		switch api.CodeOf(err) {
+		case "", api.CodeStale, api.CodeRunClosed, api.CodeNotFound:
 			q.end(a)
-		} else {
-			a.ending = false
+		default:
+			a.ending = false // the worker reports it again
 		}
 		q.mu.Unlock()
 		answered <- err

@@ -44,6 +44,7 @@ type universe struct {
 	diskFullUntil core.Time // until then appends fail with ErrFull
 	boundaries    int       // boundaries of commits passed so far
 
+	remote    bool                      // some task types are executed by workers in other processes
 	executing map[stepOfRun]*workerTask // what workers really execute, in all nodes
 	checker   *checker
 	bug       *plantedBug
@@ -102,6 +103,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.failing = failingServices(u)
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.drawProfile()
+	u.remote = newRemote(u)
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
 	u.disk.Fault = u.fault
@@ -111,7 +113,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.clients, u.talkers = newClients(u), newTalkers(u)
 	u.wrapStore()
 	for n := range u.profile.partitions {
-		u.partitions = append(u.partitions, &simPartition{number: n})
+		u.partitions = append(u.partitions, &simPartition{number: n, remote: map[core.Token]*workerTask{}})
 	}
 	for _, s := range u.partitions {
 		u.nodeCount++
@@ -253,9 +255,10 @@ func (u *universe) step() {
 
 // finished reports whether all runs have ended and nothing is on its way.
 func (u *universe) finished() bool {
+	u.forgetRemote()
 	for _, s := range u.partitions {
 		n := s.node
-		if !n.idle() || s.formerOwner != nil || len(n.workers.tasks) > 0 || len(n.workers.stopReports) > 0 ||
+		if !n.idle() || s.formerOwner != nil || len(n.workers.tasks) > 0 || len(n.workers.stopReports) > 0 || len(s.remote) > 0 ||
 			n.host.real.Sessions() > 0 || len(n.inbox) > 0 {
 			return false
 		}
@@ -327,8 +330,16 @@ func (u *universe) config(n *node) engine.Config {
 		}
 		return w.source, nil
 	}
+	matcher := engine.NewMatcher()
+	matcher.Add("", n.workers)
+	switch {
+	case u.remote && u.opt.LoseRemote && u.opens > 0:
+		matcher.Add("", struct{ engine.Workers }{&remoteWorkers{n.workers, map[uint64]bool{}}})
+	case u.remote:
+		matcher.Add("", &remoteWorkers{n.workers, map[uint64]bool{}})
+	}
 	return engine.Config{
-		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
+		Journal: u.store, Matcher: matcher, Partition: n.home.number, Sent: u.hint, Owner: n.name,
 		MaxFamily: u.profile.family,
 		Horizon:   u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
