@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // RemoteWorkers are workers in other processes. A worker asks for tasks, and takes as many at once as it has room for,
@@ -84,7 +85,11 @@ func (p *Partition) keepRemote(r *run, w *namedWorkers) {
 		}
 		w.remote.Keep(t)
 		if s := &r.state.Steps[t.Token.Step]; s.Stopping {
-			w.remote.Revoke(t.Token, s.Failure.Kind)
+			why := policy.KindCancelled // an operator has skipped or completed the step
+			if s.Failure != nil {
+				why = s.Failure.Kind
+			}
+			w.remote.Revoke(t.Token, why)
 		}
 	}
 }
