@@ -48,7 +48,12 @@ SIGTERM and Ctrl-C: it takes no more tasks and waits for those that run, for --d
 What it leaves is made again by another worker.`,
 		Example: "  pawl worker --server http://127.0.0.1:7295 --queue mail --exec ./send-mail.sh\n" +
 			"  pawl worker --queue resize --slots 8 --http http://localhost:9000/resize",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("queue") {
+				return usage(`say whose tasks to execute: --queue QUEUE; "" is the queue of steps without one`)
+			}
+			return a.work(cmd.Context(), &f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.queue, "queue", "", `task queue; "" is that of steps without one`)
@@ -58,7 +63,6 @@ What it leaves is made again by another worker.`,
 	flags.IntVar(&f.slots, "slots", 4, "tasks that run at once")
 	flags.StringVar(&f.name, "name", "", "name of this worker, for people (default host and process number)")
 	flags.StringVar(&f.drain, "drain", "30s", "how long tasks may take to end when the worker stops")
-	_ = cmd.MarkFlagRequired("queue")
 	return cmd
 }
 

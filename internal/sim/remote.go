@@ -94,7 +94,7 @@ func (w *workers) leaveRemote() {
 		if wt.task.Secret == 0 || wt.over && wt.silent {
 			continue
 		}
-		wt.revoked = false // the next owner tells it again
+		wt.revoked, wt.taken = false, false // the next owner tells it again, and its body has not heard of it
 		w.n.home.remote[tok] = wt
 		delete(w.tasks, tok)
 	}
