@@ -296,6 +296,7 @@ func (l *limiter) undo(t *ticket) {
 		if t.retry {
 			s.tries.undo(s.limits.Retries)
 		}
+		l.returnTurn(t, s)
 	}
 	l.end(t)
 }
@@ -343,6 +344,8 @@ func (l *limiter) end(t *ticket) {
 		if t.running {
 			s.running--
 			s.key.running--
+		} else {
+			l.returnTurn(t, s)
 		}
 		if s.breaker.probe == t {
 			s.breaker.probe = nil // it says nothing: another one goes first

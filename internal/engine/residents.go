@@ -231,6 +231,10 @@ func (p *Partition) recover(r *run) {
 	}
 	r.unrecovered = false
 	p.followQueue(r)
+	reachable := p.tasks.matcher.remote()
+	if reachable != nil { // first: they count also where the run is set aside now
+		p.keepRemote(r, reachable)
+	}
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)
@@ -239,11 +243,7 @@ func (p *Partition) recover(r *run) {
 	for _, e := range offers {
 		p.handleEffect(r, e, nil)
 	}
-	reachable := p.tasks.matcher.remote()
 	if r.state.Live() > 0 || r.state.WaitsForBody() {
 		_ = p.advance(r, nil, core.Recovered{Alive: p.tasks.alive, Reachable: reachable != nil})
-	}
-	if reachable != nil && r.aside == nil {
-		p.keepRemote(r, reachable)
 	}
 }

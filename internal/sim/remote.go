@@ -15,9 +15,26 @@ const remoteType = "c"
 // remoteWorkers are workers in other processes, as the engine of a node sees them. Other than those of the node they
 // outlive it: what they execute goes on, and they report to the next owner of the partition.
 type remoteWorkers struct {
-	w        *workers
+	u        *universe
+	of       func(run core.RunID) *workers // of the node that owns the run's partition
+	busy     func(taskType string) int     // in the process
 	reserved map[uint64]bool
 }
+
+// addRemote adds remote workers to a matcher, in universes that have such.
+func (u *universe) addRemote(m *engine.Matcher, of func(core.RunID) *workers, busy func(string) int) {
+	r := &remoteWorkers{u, of, busy, map[uint64]bool{}}
+	switch {
+	case !u.remote:
+	case u.opt.LoseRemote && u.opens > 0:
+		m.Add("", struct{ engine.Workers }{r})
+	default:
+		m.Add("", r)
+	}
+}
+
+// count returns how many attempts of a type the workers have.
+func (w *workers) count(taskType string) int { return w.busy[taskType] }
 
 // newRemote decides whether a universe has remote workers. It uses random numbers of its own, so that universes without
 // them do not change.
@@ -31,16 +48,16 @@ func (r *remoteWorkers) Slots(_, taskType string) int {
 	if taskType != remoteType {
 		return 0
 	}
-	slots := r.w.n.u.profile.slots[remoteType]
+	slots := r.u.profile.slots[remoteType]
 	if slots < 0 {
 		return 1000
 	}
-	return max(slots-r.w.busy[remoteType]-len(r.reserved), 0)
+	return max(slots-r.busy(remoteType)-len(r.reserved), 0)
 }
 
 // Reserve implements engine.RemoteWorkers.
 func (r *remoteWorkers) Reserve(string, string) engine.Seat {
-	secret := r.w.n.u.Uint64() | 1
+	secret := r.u.Uint64() | 1
 	r.reserved[secret] = true
 	return engine.Seat{Worker: "remote", Secret: secret}
 }
@@ -48,27 +65,28 @@ func (r *remoteWorkers) Reserve(string, string) engine.Seat {
 // Return implements engine.RemoteWorkers.
 func (r *remoteWorkers) Return(s engine.Seat) {
 	if !r.reserved[s.Secret] {
-		r.w.n.u.violate(Slots, core.RunID{}, "a seat is given back that was not reserved, or has its task")
+		r.u.violate(Slots, core.RunID{}, "a seat is given back that was not reserved, or has its task")
 	}
 	delete(r.reserved, s.Secret)
 }
 
 // Dispatch implements engine.Workers.
 func (r *remoteWorkers) Dispatch(t core.Task) {
-	if !r.reserved[t.Secret] && !r.w.dead {
-		r.w.n.u.violate(Slots, t.Token.Run, "attempt %s has no seat", tokenText(t.Token))
+	w := r.of(t.Token.Run)
+	if !r.reserved[t.Secret] && !w.dead {
+		r.u.violate(Slots, t.Token.Run, "attempt %s has no seat", tokenText(t.Token))
 	}
 	delete(r.reserved, t.Secret)
-	r.w.Dispatch(t)
+	w.Dispatch(t)
 }
 
 // Revoke implements engine.Workers.
-func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.w.Revoke(tok, why) }
+func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).Revoke(tok, why) }
 
 // Keep implements engine.RemoteWorkers. Work of the node before goes on. Where there is none, the task was lost on its
 // way to its worker: then its limits end it, or the end of all faults.
 func (r *remoteWorkers) Keep(t core.Task) {
-	w := r.w
+	w := r.of(t.Token.Run)
 	if w.tasks[t.Token] != nil || w.dead {
 		return
 	}
@@ -113,7 +131,7 @@ func (wt *workerTask) toOwner(in core.Input) {
 	}
 	if !beat {
 		u.after(u.span(time.Second, 5*time.Second), "a worker hears that its report was taken, or repeats it", func() {
-			if a := u.checker.accounts[tok.Run]; a != nil && a.hasAttempt(tok) {
+			if u.checker.hasAttempt(tok) {
 				wt.toOwner(in)
 			}
 		})
@@ -123,7 +141,7 @@ func (wt *workerTask) toOwner(in core.Input) {
 // adopt gives the work of a remote worker to a node that has not asked for it yet.
 func (n *node) adopt(wt *workerTask) {
 	delete(n.home.remote, wt.task.Token)
-	wt.w = n.workers
+	wt.w, wt.adopted = n.workers, true
 	n.workers.tasks[wt.task.Token] = wt
 	n.workers.busy[wt.task.Type]++
 }
@@ -134,8 +152,14 @@ func (u *universe) forgetRemote() {
 		if !s.node.up() {
 			continue
 		}
+		for _, tok := range s.node.workers.tokens() { // the report for which it was adopted came too late
+			if wt := s.node.workers.tasks[tok]; wt.adopted && !u.checker.hasAttempt(tok) {
+				s.node.workers.forget(tok.Run, core.TaskEnded{Step: tok.Step, Attempt: tok.Attempt})
+				wt.end()
+			}
+		}
 		for tok, wt := range s.remote {
-			if a := u.checker.accounts[tok.Run]; a == nil || !a.hasAttempt(tok) {
+			if !u.checker.hasAttempt(tok) {
 				wt.end()
 				delete(s.remote, tok)
 			}
@@ -144,8 +168,9 @@ func (u *universe) forgetRemote() {
 }
 
 // hasAttempt reports whether an attempt is live, or its work has not stopped.
-func (a *account) hasAttempt(tok core.Token) bool {
-	if int(tok.Step) >= len(a.model.steps) {
+func (ch *checker) hasAttempt(tok core.Token) bool {
+	a := ch.accounts[tok.Run]
+	if a == nil || int(tok.Step) >= len(a.model.steps) {
 		return false
 	}
 	s := &a.model.steps[tok.Step]

@@ -33,6 +33,9 @@ type universe struct {
 	end        core.Time // when clients and faults end
 	noFaults   bool      // the faults have ended: workers report, disks have room
 
+	shares    bool             // nodes of one process share what it counts
+	processes map[int]*process // by number: those that were begun last
+
 	disk          *memory.Journal // the storage
 	store         journal.Journal // the storage as nodes see it; a test may have wrapped it
 	partitions    []*simPartition // by number
@@ -104,6 +107,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.drawProfile()
 	u.remote = newRemote(u)
+	u.shares, u.processes = u.sharing(), map[int]*process{}
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
 	u.disk.Fault = u.fault
@@ -280,6 +284,11 @@ func (u *universe) endFaults() {
 		}
 	}
 	for _, s := range u.partitions {
+		if s.node.process.lost && !s.node.dead {
+			s.node.crash("after its process has lost a partition")
+		}
+	}
+	for _, s := range u.partitions {
 		if s.node.dead {
 			s.startNode(u)
 		}
@@ -330,16 +339,8 @@ func (u *universe) config(n *node) engine.Config {
 		}
 		return w.source, nil
 	}
-	matcher := engine.NewMatcher()
-	matcher.Add("", n.workers)
-	switch {
-	case u.remote && u.opt.LoseRemote && u.opens > 0:
-		matcher.Add("", struct{ engine.Workers }{&remoteWorkers{n.workers, map[uint64]bool{}}})
-	case u.remote:
-		matcher.Add("", &remoteWorkers{n.workers, map[uint64]bool{}})
-	}
-	return engine.Config{
-		Journal: u.store, Matcher: matcher, Partition: n.home.number, Sent: u.hint, Owner: n.name,
+	cfg := engine.Config{
+		Journal: u.store, Partition: n.home.number, Sent: u.hint, Owner: n.name,
 		MaxFamily: u.profile.family,
 		Horizon:   u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
 		Observer: engine.Observer{Recorded: u.checker.checkObserved},
@@ -348,6 +349,14 @@ func (u *universe) config(n *node) engine.Config {
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
 		},
 	}
+	if n.process.shared && !u.opt.OwnMatchers {
+		cfg.Matcher, cfg.Wake = n.process.matcher, n.match
+		return cfg
+	}
+	cfg.Matcher = engine.NewMatcher()
+	cfg.Matcher.Add("", n.workers)
+	u.addRemote(cfg.Matcher, func(core.RunID) *workers { return n.workers }, n.workers.count)
+	return cfg
 }
 
 // offset writes an instant as the time since the universe began.

@@ -27,6 +27,7 @@ type workerTask struct {
 	taken     bool // the run's body has taken its end, to report it
 	over      bool // it does not execute any more
 	revoked   bool
+	adopted   bool         // of a remote worker: a node has it because of a report, and did not ask for it
 	silent    bool         // it does not report its end by itself
 	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
 	search    *body.Search // for its function; nil: it needs none
@@ -63,9 +64,10 @@ func (w *workers) Dispatch(t core.Task) {
 	if w.tasks[t.Token] != nil {
 		u.violate(OneAttempt, t.Token.Run, "attempt %s is dispatched twice", tokenText(t.Token))
 	}
-	if w.busy[t.Type]++; t.Secret == 0 && u.profile.slots[t.Type] >= 0 && w.busy[t.Type] > u.profile.slots[t.Type] {
+	w.busy[t.Type]++
+	if busy, slots := w.n.process.busy(t.Type), u.profile.slots[t.Type]; t.Secret == 0 && slots >= 0 && busy > slots {
 		u.violate(Slots, t.Token.Run, "attempt %s is one of %d for %d slots of type %q",
-			tokenText(t.Token), w.busy[t.Type], u.profile.slots[t.Type], t.Type)
+			tokenText(t.Token), busy, slots, t.Type)
 	}
 	wt := &workerTask{w: w, task: t, group: u.checker.groupOf(t.Token)}
 	if wt.group > 0 {
