@@ -111,7 +111,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(), a.workerCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
