@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -28,6 +29,7 @@ type machine struct {
 	carried        *engine.Carried // nil: all runs, or another process has the engine
 	svc            api.Service     // what the engine does, for the commands
 	node           *node.Node
+	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
 	signals        chan os.Signal  // from when on attempts are executed; nil: none are
 	serving        *serving        // for other commands; nil: this one executes nothing
@@ -66,14 +68,17 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, errors.Join(err, j.Close())
 	}
 	families := engine.NewCarried(carried...)
-	if a.folder != nil { // a server carries on all that it has
-		families = nil
+	var counts *metrics.Metrics
+	var observer engine.Observer
+	if a.folder != nil { // a server carries on all that it has, and is asked how it is doing
+		families, counts = nil, metrics.New(buildVersion())
+		observer = counts.Observer()
 	}
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Carried: families,
-			Kinds:   map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
+			Carried: families, Observer: observer,
+			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
 		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
@@ -83,7 +88,8 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return nil, err
 	}
 	m := &machine{
-		Engine: n.Engine, carried: families, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p,
+		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p,
+		svc: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})

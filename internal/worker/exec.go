@@ -71,7 +71,7 @@ type ExecPayload struct {
 // stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode:
 //
 //   - the last line of stdout that is JSON: an object's keys, or any other value under the key value;
-//   - the file $PAWL_OUTPUT: lines name=value, or name<<END, lines, and END for a text of several lines.
+//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several lines.
 //
 // A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
 // {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
@@ -93,7 +93,10 @@ type ExecPayload struct {
 // environment.
 //
 // On Linux a process dies with the worker, however the worker ends. KillLeftovers finds the children of the process.
-type Exec struct{ cfg ExecConfig }
+type Exec struct {
+	cfg     ExecConfig
+	results resultFolder // of attempts without logs
+}
 
 // Bounds that are the same for every step.
 const (
@@ -116,6 +119,9 @@ func NewExec(cfg ExecConfig) *Exec {
 	}
 	return &Exec{cfg: cfg}
 }
+
+// Close removes the folder of the files $PAWL_OUTPUT.
+func (e *Exec) Close() error { return e.results.remove() }
 
 // Execute runs the process.
 func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
@@ -152,7 +158,7 @@ func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
 
 // run runs the process of a payload that is complete.
 func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive, redactor *secret.Redactor) Result {
-	results, err := newResultFile(e.cfg.LogDir, t.Token, t.StepName)
+	results, err := e.resultFile(t.Token, t.StepName)
 	if err != nil {
 		return Result{Failure: &policy.Failure{
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),

@@ -43,9 +43,11 @@ func TestExecOutput(t *testing.T) {
 			echo 'text<<END'; echo one; echo 'x=<<'; echo END; echo 'e=mc<<2'; } >>"$PAWL_OUTPUT"`,
 			map[string]string{"a": `"two words"`, "b": "1", "text": `"one\nx=<<"`, "e": `"mc<<2"`},
 		},
-		"a results file taken away": {`rm "$PAWL_OUTPUT"`, map[string]string{"exitCode": "0"}},
-		"stdin":                     {`cat`, map[string]string{"stdout": `"given"`}},
-		"stdin that nobody reads":   {`true`, map[string]string{"exitCode": "0"}},
+		"a results file taken away": {
+			`echo a=1 >>"$PAWL_OUTPUT"; rm "$PAWL_OUTPUT"`, map[string]string{"exitCode": "0", "a": ""},
+		},
+		"stdin":                   {`cat`, map[string]string{"stdout": `"given"`}},
+		"stdin that nobody reads": {`true`, map[string]string{"exitCode": "0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := begin(t, ExecConfig{}, shellTask(t, c.line, map[string]any{"stdin": "given"})).wait(t)

@@ -26,6 +26,7 @@ func play(role string) {
 	task := workertest.Task("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
 	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
 	res := e.Execute(context.Background(), task, workertest.NewSigns())
+	_ = e.Close()
 	fmt.Println(string(res.Output), res.Failure)
 }
 

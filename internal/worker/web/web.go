@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -89,7 +90,9 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 			own = standard.Clone()
 		}
-		own.MaxIdleConnsPerHost = 64 // flows call few hosts, and call them often
+		// Flows call few hosts, and call them often. There are no more idle connections than there were requests at once,
+		// which the pool's slots bound, and they are closed after a while.
+		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, math.MaxInt
 		transport = own
 	}
 	return &HTTP{
