@@ -69,6 +69,9 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
 	secrets, err := a.secretStore()
+	if err == nil && a.slots < 0 {
+		err = usage("--processes is at least 1, not %d", a.slots)
+	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -97,7 +100,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		svc: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
 	if work {
-		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
+		err = n.Serve(worker.PoolConfig{Executors: n.Executors(), Slots: map[string]int{"exec": a.processes()}})
 		m.queues = remote.New(remote.Config{Engine: n.Engine, Run: m.svc.Run, Now: now})
 		n.Engine.Serve("", m.queues)
 		m.signals = listen()
@@ -112,6 +115,14 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		a.serve(m)
 	}
 	return m, nil
+}
+
+// processes is how many processes of steps this command runs at once.
+func (a *app) processes() int {
+	if a.slots == 0 {
+		return worker.DefaultProcesses()
+	}
+	return a.slots
 }
 
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
