@@ -60,7 +60,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 	words := map[string][]cobra.Completion{
 		"output": {formatTable, formatJSON, formatYAML, outputFollow, outputFailed, outputNone},
-		"clock": {"run", "stop"}, "phase": phases,
+		"clock":  {"run", "stop"}, "phase": phases,
 		"kind": {"failed", "error"},
 		"limit": {
 			policy.LimitExecution.String(), policy.LimitRun.String(), policy.LimitScheduleToClose.String(),

@@ -30,6 +30,9 @@ type machine struct {
 	node           *node.Node
 	place          place
 	signals        chan os.Signal  // from when on attempts are executed; nil: none are
+	journal        journal.Journal // nil: another process has it
+	sweeping       context.CancelFunc
+	swept          chan struct{}   // closed when nothing sweeps any more; nil: nothing does
 	serving        *serving        // for other commands; nil: this one executes nothing
 	remote         *httpapi.Client // of the process that has the engine; nil: this one has it
 }
@@ -61,6 +64,13 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if c != nil {
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
+	retention, err := a.retentionOf()
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	if !work {
+		retention = 0
+	}
 	families := engine.NewCarried(carried...)
 	if a.folder != nil { // a server carries on all that it has
 		families = nil
@@ -68,8 +78,8 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Carried: families,
-			Kinds:   map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
+			Carried: families, Retention: retention.Std(),
+			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
 		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
@@ -80,6 +90,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	}
 	m := &machine{
 		Engine: n.Engine, carried: families, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p,
+		journal: j,
 	}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
@@ -94,7 +105,21 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if work {
 		a.serve(m)
 	}
+	if retention > 0 {
+		m.sweep(retention.Std())
+	}
 	return m, nil
+}
+
+// sweep removes logs of runs that the engine has removed, until the machine closes.
+func (m *machine) sweep(retention time.Duration) {
+	var ctx context.Context
+	ctx, m.sweeping = context.WithCancel(context.Background())
+	m.swept = make(chan struct{})
+	go func() {
+		defer close(m.swept)
+		m.pruner().sweepLogs(ctx, retention)
+	}()
 }
 
 // close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the
@@ -106,6 +131,10 @@ func (m *machine) close() error {
 	}
 	if m.signals != nil {
 		signal.Stop(m.signals)
+	}
+	if m.sweeping != nil {
+		m.sweeping()
+		<-m.swept
 	}
 	var err error
 	if m.serving != nil {

@@ -13,8 +13,8 @@ import (
 const guardIdle = 5 * time.Second
 
 // processGuard is a small process that ends the processes of attempts if this process dies without doing that itself,
-// as after SIGKILL. It is a shell that reads from a pipe which processes run. Only this process has the other end of the
-// pipe, so the shell notices the death of this process whatever caused it.
+// as after SIGKILL. It is a shell that reads from a pipe which processes run. Only this process has the other end of
+// the pipe, so the shell notices the death of this process whatever caused it.
 //
 // The guard is not necessary for correctness: the next engine ends what is left before it makes another attempt. It is
 // there so that nothing goes on when no next engine is started.
