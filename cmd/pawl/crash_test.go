@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,10 +95,11 @@ const crashChildren = 6
 
 // crashes is one round: a run that is killed with -9 again and again until it is left alone.
 type crashes struct {
+	crashJob
 	t      *testing.T
 	dir    string
 	random *rand.Rand
-	spread bool // the database has several partitions, and the child runs are in all of them
+	sent   bool // the event that the job waits for
 
 	told      map[toldEvent]string // every event that was printed
 	finished  map[string]int       // steps reported as finished: how often they had run by then
@@ -110,9 +112,42 @@ type toldEvent struct {
 	seq int
 }
 
+// crashJob is what a round runs.
+type crashJob struct {
+	files      map[string]string // text by name
+	folder     string            // in which pawl runs; empty: that of the files
+	args       []string          // of pawl run
+	partitions bool              // the database has several partitions, and the child runs are in all of them
+	children   int               // how many runs there are beside the first
+	ends       []string          // how the first run may end
+	effects    bool              // each attempt leaves a line in the file effects
+	waits      string            // the step that waits for an event of its name
+}
+
+// crashJobs are made for being killed. Those of exampleJobs are flows that people read.
+func crashJobs(t *testing.T) []crashJob {
+	forms := crashForms.Replace(crashFlow)
+	if strings.Contains(forms, "retry: fixed") || strings.Contains(forms, "timeout: {start") {
+		t.Fatal("crashForms leaves something of crashFlow in native words")
+	}
+	spread := crashSpread.Replace(crashFlow)
+	if !strings.Contains(spread, "spread: true") {
+		t.Fatal("crashSpread finds nothing to replace in crashFlow")
+	}
+	job := func(text string) crashJob {
+		return crashJob{
+			files: map[string]string{"flow.yaml": text}, args: []string{"flow.yaml"}, ends: []string{"run.succeeded"},
+			effects: true,
+		}
+	}
+	several := job(spread)
+	several.files["child.yaml"], several.partitions, several.children = crashChild, true, crashChildren
+	return []crashJob{job(crashFlow), job(forms), several}
+}
+
 // TestCrash kills the real binary with -9 in the middle of a run, starts it again, and holds what comes of it against
 // what was told before: what was printed is in the history, no finished step runs again, no stored deadline moves, the
-// run ends. Every third round has a database of several partitions.
+// run ends. Every third round has a database of several partitions, every fourth one is a flow of the examples.
 func TestCrash(t *testing.T) {
 	seed := *crashSeed
 	if seed == 0 {
@@ -120,29 +155,23 @@ func TestCrash(t *testing.T) {
 	}
 	t.Logf("seed %d (again: -crash.seed=%d)", seed, seed)
 	kills := 0
+	made, examples := crashJobs(t), exampleJobs(t)
 	for round := range *crashRounds {
 		c := &crashes{
 			t: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, uint64(round))),
 			told: map[toldEvent]string{}, finished: map[string]int{}, deadlines: map[string]string{},
 		}
-		text := crashFlow
-		switch round % 3 {
-		case 1:
-			if text = crashForms.Replace(text); strings.Contains(text, "retry: fixed") ||
-				strings.Contains(text, "timeout: {start") {
-				t.Fatal("crashForms leaves something of crashFlow in native words")
-			}
-		case 2:
-			if text = crashSpread.Replace(text); !strings.Contains(text, "spread: true") {
-				t.Fatal("crashSpread finds nothing to replace in crashFlow")
-			}
-			write(t, c.dir, "child.yaml", crashChild)
-			c.spread = true
+		if n := round % (len(made) + 1); n < len(made) {
+			c.crashJob = made[n]
+		} else {
+			c.crashJob = examples[c.random.IntN(len(examples))]()
 		}
-		write(t, c.dir, "flow.yaml", text)
+		for name, text := range c.files {
+			write(t, c.dir, name, text)
+		}
 		kills += c.round()
 		if t.Failed() {
-			t.Fatalf("round %d of seed %d failed", round, seed)
+			t.Fatalf("round %d of seed %d failed: %v", round, seed, c.args)
 		}
 	}
 	t.Logf("%d rounds, %d kills", *crashRounds, kills)
@@ -166,19 +195,29 @@ func (c *crashes) round() (kills int) {
 // command runs pawl with the round's database.
 func (c *crashes) command(args ...string) *exec.Cmd {
 	cmd := command(c.t, c.dir, args...)
-	if c.spread {
+	if c.folder != "" {
+		cmd.Dir = c.folder
+	}
+	if c.partitions {
 		cmd.Env = append(cmd.Env, "PAWL_DATABASE=sqlite:crash.db?partitions=4")
 	}
 	return cmd
 }
 
-// args starts the run, or goes on with it. A start that was killed before it was durable is made again.
-func (c *crashes) args() []string {
-	out, err := c.command("run", "list", "-o", "json").Output()
+// next starts the run, or goes on with it. A start that was killed before it was durable is made again.
+func (c *crashes) next() []string {
+	out, err := c.command("run", "list", "--children", "-o", "json").Output()
 	if err != nil || strings.TrimSpace(string(out)) == "[]" {
-		return []string{"run", "flow.yaml", "--id", "crash", "--json"}
+		return append([]string{"run", "--id", "crash", "--json"}, c.args...)
 	}
 	return []string{"resume", "--json"}
+}
+
+// send sends the event that the run waits for, unless it was sent. There may be no run to send it to.
+func (c *crashes) send() {
+	if c.waits != "" && !c.sent {
+		c.sent = c.command("event", "send", "crash", c.waits, "--data", `{"by":"ada"}`).Run() == nil
+	}
 }
 
 // work lets a process carry the run; with kill, it is killed after a random time or a random number of events. It
@@ -186,7 +225,7 @@ func (c *crashes) args() []string {
 func (c *crashes) work(kill bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := c.command(c.args()...)
+	cmd := c.command(c.next()...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -244,14 +283,17 @@ func (c *crashes) read(out io.Reader, events int, enough func()) {
 			c.t.Errorf("event %v was told as\n%s\nand is now\n%s", of, before, lines.Text())
 		}
 		c.told[of] = lines.Text()
+		if ev.Step == c.waits {
+			c.send()
+		}
 		if _, known := c.finished[ev.Step]; !known && ev.Type == "step.succeeded" {
-			c.finished[ev.Step] = c.effects()[ev.Step]
+			c.finished[ev.Step] = c.executed()[ev.Step]
 		}
 	}
 }
 
-// effects counts how often each step has run.
-func (c *crashes) effects() map[string]int {
+// executed counts how often each step has run, as far as they leave a line.
+func (c *crashes) executed() map[string]int {
 	text, err := os.ReadFile(filepath.Join(c.dir, "effects"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.t.Fatal(err)
@@ -295,6 +337,7 @@ func (c *crashes) look() {
 // compare holds the whole history against what was told on the way.
 func (c *crashes) compare() {
 	history, ended := map[toldEvent]string{}, map[string]string{}
+	succeeded := map[[2]string]bool{} // run and step
 	for _, run := range c.runs() {
 		out, err := c.command("run", "events", run, "--json").Output()
 		if err != nil {
@@ -306,10 +349,15 @@ func (c *crashes) compare() {
 				c.t.Fatal(err)
 			}
 			history[toldEvent{ev.Run, ev.Seq}], ended[ev.Run] = line, ev.Type
+			step := [2]string{ev.Run, ev.Step}
+			if succeeded[step] && ev.Type == "attempt.started" {
+				c.t.Errorf("step %s of the run %s runs again, having succeeded:\n%s", ev.Step, ev.Run, line)
+			}
+			succeeded[step] = succeeded[step] || ev.Type == "step.succeeded"
 		}
 	}
 	for run, last := range ended {
-		if last != "run.succeeded" {
+		if !slices.Contains(c.ends, last) {
 			c.t.Errorf("the last event of the run %s is %s", run, last)
 		}
 	}
@@ -318,28 +366,28 @@ func (c *crashes) compare() {
 			c.t.Errorf("event %v was told as\n%s\nand the history has\n%s", of, line, history[of])
 		}
 	}
-	now := c.effects()
+	now := c.executed()
 	for step, before := range c.finished {
 		if now[step] > before && before > 0 {
 			c.t.Errorf("step %s was reported as finished after %d executions, and was executed %d times", step, before,
 				now[step])
 		}
 	}
-	if now["end"] == 0 {
+	if c.effects && now["end"] == 0 {
 		c.t.Error("the last step never ran")
 	}
 	out, err := c.command("doctor").CombinedOutput()
 	if err != nil {
 		c.t.Errorf("doctor: %v\n%s", err, out)
 	}
-	if n := strings.Count(string(out), ": batches "); c.spread && n != 4 {
+	if n := strings.Count(string(out), ": batches "); c.partitions && n != 4 {
 		c.t.Errorf("%d partitions have batches, want 4:\n%s", n, out)
 	}
 }
 
 // runs lists the runs of the database. Each child run was made once, whatever was lost on its way to another partition.
 func (c *crashes) runs() (ids []string) {
-	out, err := c.command("run", "list", "-o", "json").Output()
+	out, err := c.command("run", "list", "--children", "-o", "json").Output()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -352,11 +400,7 @@ func (c *crashes) runs() (ids []string) {
 	for _, r := range list {
 		ids = append(ids, r.Run)
 	}
-	want := 1
-	if c.spread {
-		want += crashChildren
-	}
-	if len(ids) != want {
+	if want := 1 + c.children; len(ids) != want {
 		c.t.Errorf("there are %d runs, want %d:\n%s", len(ids), want, out)
 	}
 	return ids

@@ -356,7 +356,8 @@ func (f *follower) tellStalled(s string) {
 		fmt.Fprintln(f.Err, "pawl: going on: the database takes writes again")
 		return
 	}
-	fmt.Fprintf(f.Err, "pawl: stalled: %s; nothing is lost, going on when there is room\n", screen.Clean(s))
+	fmt.Fprintf(f.Err, "pawl: stalled: %s; what was recorded is kept, attempts that end meanwhile may run again; "+
+		"going on when there is room\n", screen.Clean(s))
 }
 
 // openTerminal prepares the terminal for the live view. One that cannot be prepared gets a line for each event.

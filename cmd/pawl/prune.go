@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -75,9 +76,10 @@ func (m *machine) pruner() pruner {
 	return p
 }
 
-// retentionOf reads --retention.
-func (a *app) retentionOf() (api.Duration, error) {
-	if a.retention == "" {
+// retentionOf reads --retention. Zero: this process removes nothing by itself, since it does not carry runs on or is not
+// asked to.
+func (a *app) retentionOf(work bool) (time.Duration, error) {
+	if a.retention == "" || !work {
 		return 0, nil
 	}
 	d, err := duration.Parse(a.retention)
@@ -87,5 +89,5 @@ func (a *app) retentionOf() (api.Duration, error) {
 	if err != nil {
 		return 0, usage("--retention: %w", err)
 	}
-	return api.Duration(d), nil
+	return d, nil
 }

@@ -28,8 +28,9 @@ type streams struct {
 type app struct {
 	streams
 	database  string
-	retention string // how long closed runs are kept while this process has the database; empty: for ever
-	server    string // whose address --server gives; empty: a database is opened
+	retention string   // how long closed runs are kept while this process has the database; empty: for ever
+	server    string   // whose address --server gives; empty: a database is opened
+	secrets   []string // where secrets come from: NAME=env:VARIABLE
 	output    string
 	noColor   bool
 	actor     string
@@ -102,6 +103,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
+	flags.StringArrayVar(&a.secrets, "secret", nil,
+		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
 	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
 		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -27,6 +29,11 @@ func (a *app) serve(m *machine) {
 	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
+		cfg.Routes = func(mux *http.ServeMux) { stevoraapi.Routes(mux, m.svc, a.folder.Find) }
+	}
+	if m.metrics != nil {
+		cfg.Metrics = m.metrics
+		m.metrics.Read(m.Stats, func() int { return m.serving.Streams() })
 	}
 	m.serving = &serving{Server: server.New(cfg), ended: make(chan error, 2)}
 	if m.place.memory || m.place.server != "" {

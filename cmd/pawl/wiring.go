@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -28,6 +29,7 @@ type machine struct {
 	carried        *engine.Carried // nil: all runs, or another process has the engine
 	svc            api.Service     // what the engine does, for the commands
 	node           *node.Node
+	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
 	signals        chan os.Signal  // from when on attempts are executed; nil: none are
 	journal        journal.Journal // nil: another process has it
@@ -64,33 +66,37 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if c != nil {
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
-	retention, err := a.retentionOf()
+	secrets, err := a.secretStore()
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if !work {
-		retention = 0
+	retention, err := a.retentionOf(work)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
 	}
 	families := engine.NewCarried(carried...)
-	if a.folder != nil { // a server carries on all that it has
-		families = nil
+	var counts *metrics.Metrics
+	var observer engine.Observer
+	if a.folder != nil { // a server carries on all that it has, and is asked how it is doing
+		families, counts = nil, metrics.New(buildVersion())
+		observer = counts.Observer()
 	}
 	n, err := node.New(node.Config{
 		Engine: engine.Config{
 			Journal: j, Owner: fmt.Sprintf("pid %d", os.Getpid()), Log: slog.New(slog.DiscardHandler),
-			Carried: families, Retention: retention.Std(),
+			Carried: families, Observer: observer, Retention: retention,
 			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
-		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
+		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
 		CloseWithin: closeWithin,
 	})
 	if err != nil {
 		return nil, err
 	}
 	m := &machine{
-		Engine: n.Engine, carried: families, svc: service.NewEmbedded(n.Engine, a.readWorkflow, now), node: n, place: p,
-		journal: j,
+		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j,
+		svc: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
@@ -106,7 +112,7 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 		a.serve(m)
 	}
 	if retention > 0 {
-		m.sweep(retention.Std())
+		m.sweep(retention)
 	}
 	return m, nil
 }

@@ -11,8 +11,9 @@ import (
 // Observer is told what metrics and traces need. Its functions are called by the loop: they must not block, and must
 // not call the engine.
 type Observer struct {
-	// Recorded tells of a record that is durable now: RunCreated, RunStarted, RunEnded, AttemptHeld, AttemptStarted or
-	// AttemptEnded. What a process records and does not tell before it dies is not told later.
+	// Recorded tells of a record that is durable now: RunCreated, RunStarted, RunEnded, AttemptHeld, AttemptStarted,
+	// AttemptEnded, or StepEnded with a failure. What a process records and does not tell before it dies is not told
+	// later.
 	Recorded func(o *Observation)
 	// Fired tells of a run that was due at an instant and is woken now.
 	Fired func(due, now core.Time)
@@ -52,6 +53,8 @@ func (l *pipeline) observe(r *run, e *core.Entry, rec core.Record, row *attempt)
 	case core.AttemptStarted:
 		step = rec.Step
 	case core.AttemptEnded:
+		step = rec.Step
+	case core.StepEnded:
 		step = rec.Step
 	default:
 	}

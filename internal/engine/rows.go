@@ -82,6 +82,9 @@ func (w *rows) note(s *core.Run, e *core.Entry, tell func(core.Record, *attempt)
 			w.touch(rec.Step)
 		case core.StepEnded:
 			w.touch(rec.Step)
+			if rec.Failure != nil {
+				tell(record, nil)
+			}
 		case core.StepReset:
 			w.touch(rec.Step)
 		case core.StepPolicy:

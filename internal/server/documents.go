@@ -23,6 +23,9 @@ func (s *Server) documents(mux *http.ServeMux, described *huma.OpenAPI) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		write(w, text)
 	})
+	if s.cfg.Metrics != nil {
+		mux.Handle("GET /metrics", s.cfg.Metrics)
+	}
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")

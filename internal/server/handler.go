@@ -25,8 +25,10 @@ func (s *Server) handler() http.Handler {
 	s.routes(mux)
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer s.recovered(w, r)
-		out := &patient{ResponseWriter: w, control: http.NewResponseController(w)}
+		out := &patient{ResponseWriter: w, control: http.NewResponseController(w), status: http.StatusOK}
+		pattern := ""
+		defer func(from time.Time) { s.counted(r, pattern, out.status, time.Since(from)) }(time.Now())
+		defer s.recovered(out, r)
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
@@ -34,8 +36,8 @@ func (s *Server) handler() http.Handler {
 			answer(out, p)
 			return
 		}
-		route, pattern := mux.Handler(r)
-		if pattern == "" {
+		var route http.Handler
+		if route, pattern = mux.Handler(r); pattern == "" {
 			answer(out, s.noRoute(route, r))
 			return
 		}
@@ -45,6 +47,15 @@ func (s *Server) handler() http.Handler {
 		}
 		mux.ServeHTTP(out, r)
 	})
+}
+
+// counted counts a request that was answered.
+func (s *Server) counted(r *http.Request, pattern string, status int, took time.Duration) {
+	if s.cfg.Metrics == nil {
+		return
+	}
+	_, route, _ := strings.Cut(pattern, " ") // a pattern is a method and a path
+	s.cfg.Metrics.Request(r.Method, route, status, took)
 }
 
 // refuse returns why a request is not answered: a foreign web page makes it through somebody's browser.
@@ -155,6 +166,13 @@ func answer(w http.ResponseWriter, p *httpapi.Problem) {
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	status  int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (p *patient) WriteHeader(status int) {
+	p.status = status
+	p.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.

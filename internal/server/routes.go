@@ -33,6 +33,9 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.pruneRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
+	if s.cfg.Routes != nil {
+		s.cfg.Routes(mux)
+	}
 }
 
 // route describes one operation of the API. The body was read already, see readBody.

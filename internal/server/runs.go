@@ -70,6 +70,27 @@ func (s *Server) runRoutes(a huma.API) {
 		func(ctx context.Context, in *OfRun) (*answered[*api.Run], error) {
 			return body(s.cfg.Service.Run(ctx, in.Run))
 		})
+	op := under("GET", "/runs/{run}/history", "getHistory", "runs", "Get a run's history for a replay")
+	op.Description = "All that is recorded of the run, as pawl run history prints it: keep the answer in a file, and " +
+		"replay it with pawltest.Replay."
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The history.", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{
+			Type: huma.TypeObject, Description: "A file with a version, pawlHistory. Only Pawl reads its entries.",
+		}}},
+	}}
+	huma.Register(a, op, func(ctx context.Context, in *OfRun) (*file, error) {
+		text, err := s.cfg.Service.History(ctx, in.Run)
+		if err != nil {
+			return nil, httpapi.ProblemOf(err)
+		}
+		return &file{"application/json", text}, nil
+	})
+}
+
+// file is an answer that is sent as it is.
+type file struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
 }
 
 // startInput is the input of a start.

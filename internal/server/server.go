@@ -28,8 +28,19 @@ type Config struct {
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
+	// Routes adds the requests of another API; nil: there is none.
+	Routes func(mux *http.ServeMux)
+	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
+	Metrics Metrics
 	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.
 	MaxBody int64
+}
+
+// Metrics counts requests, and answers what reads the metrics.
+type Metrics interface {
+	http.Handler
+	// Request counts a request that was answered. route is the pattern of its route; empty: there is none for it.
+	Request(method, route string, status int, took time.Duration)
 }
 
 // Flow is a flow that a server has.

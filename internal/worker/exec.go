@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -26,6 +27,9 @@ type ExecConfig struct {
 	// KillLeftovers uses the mark to find processes
 	// that outlive a killed engine. It should be unique to the engine's database. Default: no mark.
 	Owner string
+
+	// Secrets finds what payloads refer to, and takes it out of what processes write. Default: there are none.
+	Secrets *secret.Store
 
 	// Grace is used for payloads that do not set one. Defaults to 5s.
 	Grace time.Duration
@@ -48,6 +52,8 @@ type ExecPayload struct {
 	Stdin string `json:"stdin,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL, in milliseconds.
 	Grace *int64 `json:"grace,omitempty"`
+	// Placeholders are what the texts refer to instead of saying it.
+	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 }
 
 // Exec executes processes: one process group for each attempt.
@@ -66,7 +72,8 @@ type ExecPayload struct {
 // stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode:
 //
 //   - the last line of stdout that is JSON: an object's keys, or any other value under the key value;
-//   - the file $PAWL_OUTPUT: lines name=value, or name<<END, lines, and END for a text of several lines.
+//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several
+//     lines.
 //
 // A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
 // {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
@@ -92,8 +99,9 @@ type ExecPayload struct {
 // left the group and kept PAWL_OWNER. What is left nevertheless, because the guard was killed too or there is no
 // /bin/sh, KillLeftovers ends. That works on Linux only. On Windows there is no guard: processes go on to their end.
 type Exec struct {
-	cfg   ExecConfig
-	guard *processGuard
+	cfg     ExecConfig
+	results resultFolder // of attempts without logs
+	guard   *processGuard
 }
 
 // Bounds that are the same for every step.
@@ -118,6 +126,9 @@ func NewExec(cfg ExecConfig) *Exec {
 	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log)}
 }
 
+// Close removes the folder of the files $PAWL_OUTPUT.
+func (e *Exec) Close() error { return e.results.remove() }
+
 // Execute runs the process.
 func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	var p ExecPayload
@@ -130,7 +141,30 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: Stopped(ctx)}
 	}
-	results, err := newResultFile(e.cfg.LogDir, t.Token, t.StepName)
+	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
+		return Result{Failure: NoSecret(ctx, err)}
+	}
+	redactor := e.cfg.Secrets.Redactor()
+	res := e.run(ctx, t, &p, redacting(alive, redactor), redactor)
+	Redact(redactor, &res)
+	return res
+}
+
+// fill puts values in the place of what the payload refers to.
+func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
+	texts := []*string{&p.Dir, &p.Stdin}
+	for i := range p.Command {
+		texts = append(texts, &p.Command[i])
+	}
+	if err := p.Placeholders.Fill(ctx, store, texts...); err != nil {
+		return err
+	}
+	return p.Placeholders.FillMap(ctx, store, p.Env)
+}
+
+// run runs the process of a payload that is complete.
+func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive, redactor *secret.Redactor) Result {
+	results, err := e.resultFile(t.Token, t.StepName)
 	if err != nil {
 		return Result{Failure: &policy.Failure{
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),
@@ -138,12 +172,12 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	}
 	defer results.remove()
 
-	cmd, failure := e.command(ctx, t, &p, results.path)
+	cmd, failure := e.command(ctx, t, p, results.path)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
 
-	out := newCapture(e.openLog(t), alive)
+	out := newCapture(e.openLog(t), alive, redactor)
 	defer out.close()
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
@@ -160,7 +194,7 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	}
 	e.guard.started(proc.id)
 
-	gone := e.await(ctx, proc, streams, e.grace(&p), marksOf(e.guard.mark, t))
+	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t))
 	e.guard.end(proc.id)
 	streams.end()
 	if proc.stopped {

@@ -27,6 +27,7 @@ func play(role string) {
 	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
 	e.guard.failed = os.Getenv("WORKER_TEST_GUARD") == "none"
 	res := e.Execute(context.Background(), task, workertest.NewSigns())
+	_ = e.Close()
 	fmt.Println(string(res.Output), res.Failure)
 }
 

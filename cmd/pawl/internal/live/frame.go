@@ -52,7 +52,8 @@ func Frame(v View, now api.Time, width, height int) []screen.Line {
 	var foot []screen.Line
 	if v.Stalled != "" {
 		foot = append(foot, screen.Line{}.Add(screen.Warn, "! stalled: "+screen.Clean(v.Stalled)),
-			screen.Line{}.Add(screen.Warn, "  nothing is lost; it goes on by itself when there is room"))
+			screen.Line{}.Add(screen.Warn, "  what was recorded is kept, attempts that end meanwhile may run again; "+
+				"it goes on when there is room"))
 	}
 	if v.Others > 0 {
 		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+Resting(v.Others)))

@@ -84,7 +84,7 @@ func (d *drawing) superseded(r *api.Run, name int) {
 }
 
 func (d *drawing) operation(op api.Audit) {
-	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), words(op.Operation))
+	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05 -07:00"), words(op.Operation))
 	if op.Step != "" {
 		text += " step " + screen.Clean(op.Step)
 	}
@@ -315,4 +315,5 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 
 const second = 1_000_000_000
 
+// clock is an instant in a table whose head, above it, names the zone.
 func clock(at api.Time) string { return at.Std().Local().Format("15:04:05.000") }

@@ -1,0 +1,163 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// Metrics are those of one process. Its methods are safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+
+	runsStarted, runsEnded, attempts, retries, stops, held *prometheus.CounterVec
+	commitEntries, commitBytes                             prometheus.Counter
+	runDuration, attemptDuration, scheduleToStart          *prometheus.HistogramVec
+	timerLag, commitDuration                               prometheus.Histogram
+	requests                                               *prometheus.HistogramVec
+}
+
+// What takes long may take days; what is quick is measured from half a millisecond on.
+var (
+	long  = []float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30, 60, 300, 1800, 3600, 21600, 86400, 604800}
+	quick = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 60}
+)
+
+// New returns metrics in which nothing is counted yet. version is the program's.
+func New(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return added(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return added(m, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
+			labels))
+	}
+	m.runsStarted = counter("pawl_runs_started_total", "Runs that have begun.", "workflow")
+	m.runsEnded = counter("pawl_runs_ended_total", "Runs that have ended.", "workflow", "phase")
+	m.runDuration = histogram("pawl_run_duration_seconds", "From the start of a run to its end.", long, "workflow")
+	m.attempts = counter("pawl_attempts_total", "Attempts of steps that have ended, by how they ended.",
+		"workflow", "service", "outcome")
+	m.retries = counter("pawl_retries_total", "Attempts after which another one follows, by the kind of the failure.",
+		"workflow", "service", "kind")
+	m.stops = counter("pawl_steps_stopped_total", "Steps that ended badly, by why no more attempts follow.",
+		"workflow", "service", "reason")
+	m.held = counter("pawl_attempts_held_total",
+		"Attempts that limits have held back, by the queue or service that has the limits.", "by", "reason")
+	m.attemptDuration = histogram("pawl_attempt_duration_seconds", "From the start of an attempt to its end.", long,
+		"workflow", "service")
+	m.scheduleToStart = histogram("pawl_schedule_to_start_seconds",
+		"How long an attempt that was ready waited for a worker.", quick, "queue")
+	m.timerLag = histogram("pawl_timer_lag_seconds",
+		"From the instant at which a deadline, sleep or retry was due to the one at which it was dealt with.", quick).
+		WithLabelValues().(prometheus.Histogram)
+	m.commitDuration = histogram("pawl_commit_duration_seconds", "How long the journal took for a batch.", quick).
+		WithLabelValues().(prometheus.Histogram)
+	m.commitEntries = counter("pawl_commit_entries_total", "Entries that the journal has taken.").WithLabelValues()
+	m.commitBytes = counter("pawl_commit_bytes_total", "Bytes that the journal has taken.").WithLabelValues()
+	m.requests = histogram("pawl_http_request_duration_seconds",
+		"How long a request took, by its route; requests that wait or follow a run take as long as that.", long,
+		"method", "route", "status")
+	info := added(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "pawl_build_info", Help: "1, with the version that runs.",
+	}, []string{"version"}))
+	info.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// added adds a collector to the registry.
+func added[C prometheus.Collector](m *Metrics, c C) C {
+	m.registry.MustRegister(c)
+	return c
+}
+
+// ServeHTTP serves the metrics in the format that Prometheus reads.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
+
+// Request counts a request that was answered. route is a route's pattern, never a path; empty: there was none for it.
+func (m *Metrics) Request(method, route string, status int, took time.Duration) {
+	if route == "" {
+		method, route = "", "none" // a caller may have made it up
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// Observer returns what the engine has to be configured with.
+func (m *Metrics) Observer() engine.Observer {
+	return engine.Observer{
+		Recorded: m.recorded,
+		Fired:    func(due, now core.Time) { m.timerLag.Observe(between(due, now)) },
+		Committed: func(took time.Duration, entries, bytes int) {
+			m.commitDuration.Observe(took.Seconds())
+			m.commitEntries.Add(float64(entries))
+			m.commitBytes.Add(float64(bytes))
+		},
+	}
+}
+
+// between is the time from one instant to another, in seconds.
+func between(from, to core.Time) float64 { return to.Std().Sub(from.Std()).Seconds() }
+
+// recorded counts a record.
+func (m *Metrics) recorded(o *engine.Observation) {
+	workflow := o.Run.Workflow
+	switch rec := o.Record.(type) {
+	case core.RunCreated:
+		if rec.StartAt == 0 {
+			m.runsStarted.WithLabelValues(workflow).Inc()
+		}
+	case core.RunStarted:
+		m.runsStarted.WithLabelValues(workflow).Inc()
+	case core.RunEnded:
+		m.runsEnded.WithLabelValues(workflow, rec.Phase.String()).Inc()
+		if from := o.Run.StartedAt; from != 0 {
+			m.runDuration.WithLabelValues(workflow).Observe(between(from, o.At))
+		}
+	case core.AttemptHeld:
+		if rec.Held.Reason != 0 {
+			m.held.WithLabelValues(rec.Held.Place(), rec.Held.Reason.String()).Inc()
+		}
+	case core.AttemptEnded:
+		m.attemptEnded(o, rec)
+	case core.StepEnded:
+		if rec.Reason != policy.ReasonNone {
+			m.stops.WithLabelValues(workflow, service(o), rec.Reason.String()).Inc()
+		}
+	default:
+	}
+}
+
+func (m *Metrics) attemptEnded(o *engine.Observation, rec core.AttemptEnded) {
+	workflow, service := o.Run.Workflow, service(o)
+	m.attempts.WithLabelValues(workflow, service, o.Attempt.Outcome).Inc()
+	if rec.Retry {
+		m.retries.WithLabelValues(workflow, service, o.Attempt.Outcome).Inc()
+	}
+	if o.Attempt.Started == 0 {
+		return // it ended while it waited for a worker
+	}
+	m.attemptDuration.WithLabelValues(workflow, service).Observe(between(o.Attempt.Started, o.At))
+	if o.Attempt.ReadyAt != 0 && o.Spec.Kind == core.KindTask {
+		m.scheduleToStart.WithLabelValues(o.Spec.Queue).Observe(between(o.Attempt.ReadyAt, o.Attempt.Started))
+	}
+}
+
+// service is what a step uses; empty: none.
+func service(o *engine.Observation) string {
+	if o.Spec == nil || o.Spec.Share == nil {
+		return ""
+	}
+	return o.Spec.Share.Service
+}

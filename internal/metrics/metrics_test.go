@@ -1,0 +1,186 @@
+package metrics
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/worker"
+)
+
+// A run of this flow ends after three attempts of its step pay, a wait of 2s in its step nap, and a limit.
+const shop = `pawl: 1
+name: shop
+services:
+  bank: {retry: "fixed(3, 10s)", limits: {concurrency: 1}}
+steps:
+  - {name: pay, service: bank, fail: {kind: error, message: no}, continueOn: error}
+  - {name: nap, sleep: 2s}
+  - {name: news, wait: {event: news}, timeout: 1m, continueOn: [timeout]}
+`
+
+// counted are metrics after one run of shop.
+func counted(t *testing.T) *Metrics {
+	t.Helper()
+	doc, err := flow.Parse("shop.yaml", []byte(shop))
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, err := flow.Compile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New("v9")
+	synctest.Test(t, func(t *testing.T) {
+		e, err := engine.New(engine.Config{
+			Journal: memory.New(), Observer: m.Observer(),
+			Kinds: map[string]engine.Kind{journal.KindFlow: {
+				Compile: func(journal.Definition) (*core.Definition, error) { return def, nil },
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := worker.NewPool(worker.PoolConfig{Reporter: e})
+		e.Serve("", pool)
+		if err := e.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		started, err := e.Start(t.Context(), engine.StartRequest{
+			Definition: journal.Definition{
+				ID: flow.ID([]byte(shop)), Kind: journal.KindFlow, Name: "shop", Source: []byte(shop),
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Result(t.Context(), started.Run); err != nil {
+			t.Fatal(err)
+		}
+		stats := e.Stats() // before the engine is closed, which takes no writes any more
+		m.Read(func() engine.Stats { return stats }, func() int { return 3 })
+		m.Request("GET", "/api/v1/runs/{run}", 200, 3*time.Millisecond)
+		m.Request("BREW", "", 404, time.Millisecond)
+		if err := pool.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func page(m *Metrics) string {
+	out := httptest.NewRecorder()
+	m.ServeHTTP(out, httptest.NewRequest("GET", "/metrics", nil))
+	return out.Body.String()
+}
+
+func TestMetrics(t *testing.T) {
+	text := page(counted(t))
+	for _, want := range []string{
+		`pawl_build_info{version="v9"} 1`,
+		`pawl_runs_started_total{workflow="shop"} 1`,
+		`pawl_runs_ended_total{phase="succeeded",workflow="shop"} 1`,
+		`pawl_run_duration_seconds_sum{workflow="shop"} 60`,
+		`pawl_attempts_total{outcome="error",service="bank",workflow="shop"} 3`,
+		`pawl_retries_total{kind="error",service="bank",workflow="shop"} 2`,
+		`pawl_steps_stopped_total{reason="attempts_exhausted",service="bank",workflow="shop"} 1`,
+		`pawl_attempt_duration_seconds_count{service="bank",workflow="shop"} 3`,
+		`pawl_schedule_to_start_seconds_count{queue=""} 3`,
+		`pawl_timer_lag_seconds_sum 0`,
+		`pawl_timer_lag_seconds_count 4`, // two retries, the sleep, the wait's limit
+		`pawl_http_streams 3`,
+		`pawl_journal_stalled 0`,
+		`pawl_http_request_duration_seconds_count{method="GET",route="/api/v1/runs/{run}",status="200"} 1`,
+		`pawl_http_request_duration_seconds_count{method="",route="none",status="404"} 1`,
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("there is no line %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// TestDashboardAndAlerts holds the names in the documents of operations against the metrics that there are, and the
+// metrics against the dashboard: each is shown.
+func TestDashboardAndAlerts(t *testing.T) {
+	m := counted(t)
+	m.held.WithLabelValues("bank", "concurrency").Inc()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, shown := map[string]bool{}, map[string]bool{}
+	for _, f := range families {
+		there[f.GetName()] = true
+	}
+	dashboard, alerts := operations(t, "grafana.json"), operations(t, "alerts.yaml")
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(dashboard, &board); err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(alerts, &rules); err != nil {
+		t.Fatal(err)
+	}
+	check := func(where, expr string) {
+		names := regexp.MustCompile(`pawl_\w+`).FindAllString(expr, -1)
+		if len(names) == 0 {
+			t.Errorf("%s: %q reads no metric", where, expr)
+		}
+		for _, name := range names {
+			base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
+			if !there[base] {
+				t.Errorf("%s: there is no metric %s", where, name)
+			}
+			shown[base] = shown[base] || where == "dashboard"
+		}
+	}
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			check("dashboard", target.Expr)
+		}
+	}
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			check(r.Alert, r.Expr)
+		}
+	}
+	for name := range there {
+		if strings.HasPrefix(name, "pawl_") && !shown[name] && name != "pawl_build_info" {
+			t.Errorf("the dashboard does not show %s", name)
+		}
+	}
+}
+
+func operations(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
