@@ -113,6 +113,8 @@ func (p *Partition) Handle(c *Call, now core.Time) {
 		p.feed(c)
 	case CallLive:
 		p.live(c)
+	case CallAttempt:
+		p.attemptState(c)
 	}
 	p.settle()
 }

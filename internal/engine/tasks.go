@@ -236,7 +236,7 @@ func (t *tasks) hold(tok core.Token) {
 // dispatch hands an attempt to its worker, unless its slot was released meanwhile.
 func (t *tasks) dispatch(task core.Task) {
 	if h, ok := t.held[task.Token]; ok {
-		h.dispatched = true
+		h.dispatched, h.slot.used = true, true
 		t.held[task.Token] = h
 		h.slot.of.workers.Dispatch(task)
 	}
@@ -373,11 +373,9 @@ func (p *Partition) functionReady(c *Call) {
 // startAttempt records the start of an attempt, for which a slot is reserved. The machine refuses a start that comes
 // too late, for example after the deadline. Then the slot is given back.
 func (p *Partition) startAttempt(r *run, step core.StepID, attempt int) {
-	worker := p.tasks.reserved.of.name
-	if worker == "" {
-		worker = p.cfg.Owner
-	}
-	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker})
+	s := p.tasks.reserved
+	worker := cmp.Or(s.seat.Worker, s.of.name, p.cfg.Owner)
+	_ = p.advance(r, nil, core.TaskStarted{Step: step, Attempt: attempt, Worker: worker, Secret: s.seat.Secret})
 	p.tasks.unreserve()
 }
 

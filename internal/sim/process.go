@@ -52,6 +52,7 @@ func (u *universe) processOf(n *node, number int) *process {
 		if u.shares {
 			p.matcher = engine.NewMatcher()
 			p.matcher.Add("", processWorkers{u, p})
+			u.addRemote(p.matcher, processWorkers{u, p}.of, p.busy)
 		}
 		u.rest.inNewProcess(p)
 		u.processes[number] = p
@@ -81,7 +82,12 @@ func (w processWorkers) of(run core.RunID) *workers {
 }
 
 // Slots implements engine.Workers.
-func (w processWorkers) Slots(_, taskType string) int { return w.u.profile.slots[taskType] }
+func (w processWorkers) Slots(_, taskType string) int {
+	if w.u.remote && taskType == remoteType {
+		return 0
+	}
+	return w.u.profile.slots[taskType]
+}
 
 // Dispatch implements engine.Workers.
 func (w processWorkers) Dispatch(t core.Task) { w.of(t.Token.Run).Dispatch(t) }

@@ -36,6 +36,8 @@ type Options struct {
 	Decide func(d Decision)
 	// Search wraps the function that takes the answer when an attempt looks for its function.
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
+	// LoseRemote makes engines that are opened later not know that remote workers can reach them.
+	LoseRemote bool
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
 	Rest     bool // runs rest in some processes, in each universe; else the seed chooses

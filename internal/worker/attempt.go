@@ -17,7 +17,7 @@ type attempt struct {
 	pool     *Pool
 	executor Executor
 	task     core.Task
-	pulse    pulse
+	pulse    Pulse
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
 	how      abandoning                 // what abandon points to
@@ -156,7 +156,7 @@ func (a *attempt) finish(res Result) {
 	defer p.gone.Done()
 	told := a.Err() != nil
 	a.cancel(nil)
-	details := a.pulse.end()
+	details := a.pulse.End()
 	if res.Abandoned {
 		p.cfg.Log.Warn("work was abandoned: it did not stop when it was killed", "run", a.task.Token.Run,
 			"step", a.task.StepName, "attempt", a.task.Token.Attempt)
