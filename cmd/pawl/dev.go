@@ -130,6 +130,7 @@ func (a *app) untilStopped(m *machine) error {
 	signal.Stop(m.signals) // a second signal ends the process at once
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
+	m.queues.Drain(ctx) // workers that wait for tasks are answered, so that their requests do not hold up the end
 	if err := m.serving.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		ended = errors.Join(ended, err)
 	}

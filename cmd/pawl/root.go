@@ -108,13 +108,14 @@ func (a *app) rootCommand() *cobra.Command {
 		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
 	flags.IntVar(&a.slots, "processes", 0,
 		fmt.Sprintf("processes of steps that run at once, others wait (default %d)", worker.DefaultProcesses()))
-	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
+	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
+		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(), a.workerCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()

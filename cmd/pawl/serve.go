@@ -23,7 +23,10 @@ type serving struct {
 // serve lets other commands on this machine work with the database through this process. A socket that cannot be made
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
-	cfg := server.Config{Service: m.svc, Carry: m.carryFamily, Version: buildVersion()}
+	cfg := server.Config{
+		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
+		Version: buildVersion(),
+	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
 		cfg.Routes = func(mux *http.ServeMux) { stevoraapi.Routes(mux, m.svc, a.folder.Find) }

@@ -2,7 +2,6 @@ package stevora
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -23,21 +22,6 @@ func Status(phase string) string {
 		return word
 	}
 	return "RUNNING"
-}
-
-// Phases returns the names of the phases that a status stands for; none: there is no such status.
-func Phases(status string) []string {
-	if status == "RUNNING" {
-		return []string{core.RunRunning.String()}
-	}
-	var phases []string
-	for phase, word := range statuses {
-		if word == status {
-			phases = append(phases, phase)
-		}
-	}
-	slices.Sort(phases)
-	return phases
 }
 
 // stepStatuses are Stevora's words for the phases of steps.

@@ -95,7 +95,8 @@ func (s *session) compare(ctx context.Context, source, taskType string, executor
 		if err != nil {
 			return Row{}, st.fail(err)
 		}
-		w, err := closedLoop(ctx, clients, warm, length, func(ctx context.Context) error { return st.once(ctx, def, nil) })
+		once := func(ctx context.Context) error { return st.once(ctx, def, nil) }
+		w, err := closedLoop(ctx, clients, warm, length, once)
 		if err != nil {
 			return Row{}, st.fail(err)
 		}

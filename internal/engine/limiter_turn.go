@@ -87,9 +87,9 @@ func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
 	}
 }
 
-// returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's round
-// to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow without a
-// gap.
+// returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's
+// round to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow
+// without a gap.
 func (l *limiter) returnTurn(t *ticket, s *ticketShare) {
 	if s.round == 0 {
 		return
@@ -205,7 +205,7 @@ func (l *limiter) sortKey(p *limited, k *limitedKey) {
 
 // look offers turns as far as a place has room, and notes when it wants to be looked at again.
 func (l *limiter) look(p *limited) {
-	if p.runs && l.loads > 0 {
+	if l.loads > 0 && (p.runs || l.remote) {
 		return // finishLoad looks again
 	}
 	for p.blocked.Len() > 0 && p.blocked.First().due <= l.now {

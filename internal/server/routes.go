@@ -29,6 +29,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
+	s.taskRoutes(a)
+	s.logRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
 	if s.cfg.Routes != nil {

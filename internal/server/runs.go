@@ -25,6 +25,8 @@ type listQuery struct {
 	CreatedFrom   instant  `query:"createdFrom" doc:"Runs created at this instant or later."`
 	CreatedBefore instant  `query:"createdBefore" doc:"Runs created before it."`
 	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on: code panicked, or they cannot be read."`
+	Parent        string   `query:"parent" doc:"Child runs that the steps of this run started."`
+	Top           bool     `query:"top" doc:"No child runs."`
 	Limit         int      `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
 	Cursor        string   `query:"cursor" doc:"Next of the page before."`
 }
@@ -33,7 +35,8 @@ type listQuery struct {
 func (l *listQuery) query() (api.Query, error) {
 	q := api.Query{
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
-		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Limit: l.Limit, Cursor: l.Cursor,
+		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top, Limit: l.Limit,
+		Cursor: l.Cursor,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))

@@ -23,7 +23,8 @@ type ExecConfig struct {
 	// to 10 MiB.
 	LogLimit int64
 
-	// Owner marks the processes, in the environment variable PAWL_OWNER. KillLeftovers uses the mark to find processes
+	// Owner marks the processes, in the environment variable PAWL_OWNER, to which each Exec adds a part of its own.
+	// KillLeftovers uses the mark to find processes
 	// that outlive a killed engine. It should be unique to the engine's database. Default: no mark.
 	Owner string
 
@@ -71,7 +72,8 @@ type ExecPayload struct {
 // stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode:
 //
 //   - the last line of stdout that is JSON: an object's keys, or any other value under the key value;
-//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several lines.
+//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several
+//     lines.
 //
 // A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
 // {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
@@ -92,10 +94,14 @@ type ExecPayload struct {
 // (setsid program >/dev/null 2>&1 &). To outlive the engine's recovery too, it has to remove PAWL_OWNER from its
 // environment.
 //
-// On Linux a process dies with the worker, however the worker ends. KillLeftovers finds the children of the process.
+// A process and the rest of its group die with the worker, however the worker ends: a shell beside the worker, the
+// guard, sees to that. On Linux the process itself dies without the guard's help, and the guard also ends those that
+// left the group and kept PAWL_OWNER. What is left nevertheless, because the guard was killed too or there is no
+// /bin/sh, KillLeftovers ends. That works on Linux only. On Windows there is no guard: processes go on to their end.
 type Exec struct {
 	cfg     ExecConfig
 	results resultFolder // of attempts without logs
+	guard   *processGuard
 }
 
 // Bounds that are the same for every step.
@@ -117,7 +123,7 @@ func NewExec(cfg ExecConfig) *Exec {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exec{cfg: cfg}
+	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log)}
 }
 
 // Close removes the folder of the files $PAWL_OUTPUT.
@@ -179,13 +185,17 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 	defer streams.close()
 
+	e.guard.begin()
 	proc, err := startProcess(cmd)
 	streams.started(err == nil)
 	if err != nil {
+		e.guard.end(0)
 		return Result{Failure: startFailure(cmd, err)}
 	}
+	e.guard.started(proc.id)
 
-	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.cfg.Owner, t))
+	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t))
+	e.guard.end(proc.id)
 	streams.end()
 	if proc.stopped {
 		return Result{Failure: Stopped(ctx), Abandoned: !gone}

@@ -65,7 +65,7 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	for _, name := range names {
 		env = append(env, name+"="+p.Env[name])
 	}
-	env = append(env, marksOf(e.cfg.Owner, t).entries()...)
+	env = append(env, marksOf(e.guard.mark, t).entries()...)
 	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
 	if left, ok := Remaining(ctx); ok {
 		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))
@@ -133,13 +133,14 @@ func lookUp(name, dir string, env []string) (string, error) {
 			continue // its meaning would depend on the folder in which the worker runs
 		}
 		full := filepath.Join(folder, name)
-		err := executable(name, full)
-		if err == nil {
+		info, err := os.Stat(full)
+		if err != nil {
+			continue
+		}
+		if err = mayExecute(name, full, info); err == nil {
 			return full, nil
 		}
-		if _, missing := os.Stat(full); missing == nil {
-			unusable = err
-		}
+		unusable = err
 	}
 	if unusable != nil {
 		return "", unusable
@@ -150,10 +151,15 @@ func lookUp(name, dir string, env []string) (string, error) {
 
 func executable(name, full string) error {
 	info, err := os.Stat(full)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("command %q does not exist (%s); correct the path, or dir, where a relative path starts",
 			name, full)
+	}
+	return mayExecute(name, full, info)
+}
+
+func mayExecute(name, full string, info os.FileInfo) error {
+	switch {
 	case info.IsDir():
 		return fmt.Errorf("command %q is a folder (%s); name a program in it", name, full)
 	case info.Mode()&0o111 == 0:

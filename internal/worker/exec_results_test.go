@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 )
 
-// TestExecResultFile: the file $PAWL_OUTPUT is made by the process that writes to it, and is gone after the attempt. Its
-// folder is one for all attempts, made again if something removes it, and gone after Close.
+// TestExecResultFile: the file $PAWL_OUTPUT is made by the process that writes to it, and is gone after the attempt.
+// Its folder is one for all attempts, made again if something removes it, and gone after Close.
 func TestExecResultFile(t *testing.T) {
 	for name, cfg := range map[string]ExecConfig{"without logs": {}, "with logs": {LogDir: t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {

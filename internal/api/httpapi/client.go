@@ -156,6 +156,10 @@ func values(q api.Query) url.Values {
 	if q.Stuck {
 		set("stuck", "true")
 	}
+	set("parent", q.Parent)
+	if q.Top {
+		set("top", "true")
+	}
 	if q.Limit > 0 {
 		set("limit", strconv.Itoa(q.Limit))
 	}

@@ -164,8 +164,10 @@ func (h *handlers) list(r *http.Request) (reply, error) {
 		value := values[0]
 		switch name {
 		case "status":
-			for _, phase := range stevora.Phases(value) {
-				q.Phases = append(q.Phases, api.RunPhase(phase))
+			for _, phase := range api.RunPhases() {
+				if phase != api.RunContinued && stevora.Status(string(phase)) == value {
+					q.Phases = append(q.Phases, phase)
+				}
 			}
 			if q.Phases == nil {
 				return reply{}, invalid("status: %q is none; they are PENDING, RUNNING, WAITING, PAUSED, COMPLETED, "+

@@ -90,8 +90,8 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 			own = standard.Clone()
 		}
-		// Flows call few hosts, and call them often. There are no more idle connections than there were requests at once,
-		// which the pool's slots bound, and they are closed after a while.
+		// Flows call few hosts, and call them often. There are no more idle connections than there were requests at
+		// once, which the pool's slots bound, and they are closed after a while.
 		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, math.MaxInt
 		transport = own
 	}
