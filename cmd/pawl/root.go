@@ -114,7 +114,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
-		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(),
+		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.pruneCommand(), a.devCommand(), a.manCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)
 	root.InitDefaultCompletionCmd()
