@@ -24,7 +24,8 @@ type serving struct {
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
 	cfg := server.Config{
-		Service: m.svc, Carry: m.carryFamily, Logs: logFolder{m.place.logDir(), m.svc}, Pruner: m.pruner(),
+		Service: m.svc, Carry: m.carryFamily, Tasks: m.queues, Logs: logFolder{m.place.logDir(), m.svc},
+		Pruner:  m.pruner(),
 		Version: buildVersion(),
 	}
 	if a.folder != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -92,9 +93,17 @@ type bed struct {
 	server   *Server
 	client   *httpapi.Client
 	listener *pipes
+	queues   *remote.Queues
+	close    func() // the end of the test does it, too
 }
 
 func newBed(t *testing.T, with ...func(*Config)) *bed {
+	t.Helper()
+	return newBedOn(t, memory.New(), with...)
+}
+
+// newBedOn makes a bed on a journal that may have runs.
+func newBedOn(t *testing.T, j journal.Journal, with ...func(*Config)) *bed {
 	t.Helper()
 	compile := func(d journal.Definition) (*core.Definition, error) {
 		w, err := readFlow(d)
@@ -104,19 +113,22 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 		return w.Definition, nil
 	}
 	e, err := engine.New(engine.Config{
-		Journal: memory.New(), Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},
+		Journal: j, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := worker.NewPool(worker.PoolConfig{Reporter: e})
 	e.Serve("", pool)
+	b := &bed{T: t, engine: e, listener: newPipes()}
+	clock := func() core.Time { return policy.At(time.Now()) }
+	b.embedded = service.NewEmbedded(e, readFlow, clock)
+	b.queues = remote.New(remote.Config{Engine: e, Run: b.embedded.Run, Now: clock})
+	e.Serve("", b.queues)
 	if err := e.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{T: t, engine: e, listener: newPipes()}
-	b.embedded = service.NewEmbedded(e, readFlow, func() core.Time { return policy.At(time.Now()) })
-	cfg := Config{Service: b.embedded, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
+	cfg := Config{Service: b.embedded, Tasks: b.queues, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
 	for _, change := range with {
 		change(&cfg)
 	}
@@ -124,14 +136,17 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 	served := make(chan error, 1)
 	go func() { served <- b.server.Serve(b.listener) }()
 	b.client = httpapi.Over("the server", b.listener.dial)
-	t.Cleanup(func() {
+	b.close = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		b.client.Close()
+		b.queues.Drain(ctx)
+		defer b.queues.Close()
 		if err := errors.Join(b.server.Close(), <-served, pool.Close(ctx), e.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(b.close)
 	return b
 }
 
