@@ -183,7 +183,7 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 // versions can read.
 func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
-	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables+feedTable+";"+labelTable, nil); err != nil {
+	if err := sqlitex.ExecuteScript(c.Conn, schema+messageTables+feedTable+";"+labelTable+documentTable, nil); err != nil {
 		return err
 	}
 	version := oneFormat
@@ -210,7 +210,7 @@ func refresh(c *conn) error {
 	if err := refreshKeyIndex(c); err != nil {
 		return err
 	}
-	return sqlitex.ExecuteScript(c.Conn, messageTables+feedTable+";"+labelTable, nil)
+	return sqlitex.ExecuteScript(c.Conn, messageTables+feedTable+";"+labelTable+documentTable, nil)
 }
 
 // refreshViews replaces the views for people if an older version made them differently.
