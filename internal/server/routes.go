@@ -29,6 +29,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.changeRoutes(a)
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
+	s.webhookRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
 }

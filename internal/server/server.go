@@ -20,6 +20,8 @@ type Config struct {
 	Flows Flows
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
+	// Webhooks keeps webhooks and sends their messages. nil: there are none.
+	Webhooks api.Webhooks
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.

@@ -149,7 +149,8 @@ func (d *Dispatcher) deliveriesOf(
 	var made []*api.Delivery
 	var payload json.RawMessage
 	for _, h := range d.hooks() {
-		if h.DisabledAt != 0 || ev.Time < h.CreatedAt || !h.wants(told, ev) {
+		// What happened before it was disabled is kept, also if it comes only now.
+		if h.DisabledAt != 0 && ev.Time > h.DisabledAt || ev.Time < h.CreatedAt || !h.wants(told, ev) {
 			continue
 		}
 		if payload == nil {

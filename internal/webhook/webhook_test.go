@@ -249,6 +249,7 @@ func TestGone(t *testing.T) {
 		if types(got) != "run.started" {
 			t.Fatalf("got %s", types(got))
 		}
+		pass(time.Second)
 		h, _ := b.Webhook(t.Context(), "ops")
 		if h.DisabledAt == 0 || !strings.Contains(h.Disabled, "410 Gone") || h.Pending != 1 {
 			t.Errorf("the webhook: %+v", h)
