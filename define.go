@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/cron"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/policy"
@@ -50,6 +52,8 @@ type definition struct {
 	byStep       map[string][]StepOption
 	document     *kind.Workflow // nil: run is the workflow
 	elsewhere    bool           // another program has the function
+
+	known atomic.Pointer[journal.Definition] // what source has made of the name; each start needs it
 }
 
 // hookDefinition is a function that runs while a run closes.

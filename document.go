@@ -57,7 +57,13 @@ func (d *definition) source() journal.Definition {
 	if d.document != nil {
 		return d.document.Source
 	}
-	return source(d.name)
+	known := d.known.Load()
+	if known == nil {
+		s := source(d.name)
+		known = &s
+		d.known.Store(known)
+	}
+	return *known
 }
 
 // kinds are the workflows that a program can run without another package: functions. Flows are refused until package

@@ -257,7 +257,7 @@ func (h *host) call(ctx context.Context, at *attempt, own *body.Stopping, fn ste
 // perform runs a step's function and turns what it returns into the attempt's result.
 func (h *host) perform(at *attempt, fn stepFunc) worker.Result {
 	out, err := h.invoke(at, fn)
-	if err == nil {
+	if err == nil && len(out) > h.maxPayload {
 		err = h.tooLarge(fmt.Sprintf("the result of step %q", at.task.StepName), out)
 	}
 	if err != nil {

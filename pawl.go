@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/relay"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -55,6 +56,9 @@ type Config struct {
 	// Intercept runs around the functions of steps, hooks and handlers, and around flows' steps with exec and http: for
 	// traces, or to replace them in tests.
 	Intercept Interceptor
+	// Secrets finds the secrets that flows name, each time a step refers to one: ${{ secrets.NAME }}. The value goes to
+	// the step alone; what the step writes or returns is stored without it. Default: there are none.
+	Secrets func(ctx context.Context, name string) (string, error)
 	// Propagators take what contexts hold along with the runs that are started with them, in this order.
 	Propagators []Propagator
 	Log         *slog.Logger // default slog.Default()
@@ -103,7 +107,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 			Queues: cfg.Queues, Services: cfg.Services, Observer: h.observed(&h.observer),
 		},
 		CloseJournal: cfg.Journal == nil, Plugins: kind.Plugins(), Registered: h.stored,
-		Processes:   worker.ExecConfig{Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log},
+		Processes: worker.ExecConfig{
+			Owner: ownerOf(cfg.Database), Grace: cfg.Grace, Log: cfg.Log, Secrets: secret.StoreOf(cfg.Secrets),
+		},
 		CloseWithin: 2 * cfg.Grace,
 	})
 	if err != nil {

@@ -25,17 +25,18 @@ const (
 // builder compiles a document. It reports what is wrong and goes on, so that all errors are found.
 type builder struct {
 	*tree.Reports
-	doc      *Document
-	def      *definition
-	compiler *expr.Compiler
-	services map[string]*Service
-	used     map[string]bool // services
-	step     string          // the step being compiled, for errors of documents without places
-	ordinal  int32           // of that step, or -1: every step may be named
-	refs     []reference
-	uses     map[int32]bool // the steps that an expression uses; nil: they are checked
-	visited  []int32        // by ordinal: the step from which it was last found upstream, plus 1
-	acyclic  bool
+	doc          *Document
+	def          *definition
+	compiler     *expr.Compiler
+	services     map[string]*Service
+	used         map[string]bool // services
+	step         string          // the step being compiled, for errors of documents without places
+	ordinal      int32           // of that step, or -1: every step may be named
+	refs         []reference
+	placeholders bool           // the payload that is compiled has placeholders
+	uses         map[int32]bool // the steps that an expression uses; nil: they are checked
+	visited      []int32        // by ordinal: the step from which it was last found upstream, plus 1
+	acyclic      bool
 }
 
 // reference is a step's use of another one's result.
@@ -57,8 +58,13 @@ func build(doc *Document, r *tree.Reports) *definition {
 		whens:    map[string]*expr.Program{},
 		language: expr.New(own),
 	}
+	b.def.language.Older = doc.older
+	if !doc.older {
+		b.def.language.Input = expr.ShapeOf("input", tree.NodeOf(doc.Input))
+	}
 	b.compiler = &expr.Compiler{
 		Language: b.def.language, Source: b.Source, Report: b.stepFail,
+		Refers: b.refers,
 		Uses: func(step expr.StepUse, in *tree.Node, offset int) {
 			if b.uses != nil {
 				b.uses[step.Number] = true

@@ -20,13 +20,17 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 		if settings.Exec != nil {
 			a = overExec(settings.Exec, a)
 		}
+		b.placeholders = false
 		p.payload = b.exec(a, vars)
+		p.refers = b.placeholders
 	case *HTTP:
 		settings := b.settings(s)
 		if settings.HTTP != nil {
 			a = overHTTP(settings.HTTP, a)
 		}
-		p.payload = b.http(a, vars)
+		b.placeholders = false
+		p.payload = b.http(a, vars|expr.VarPlaceholders)
+		p.refers = b.placeholders
 	case *Task:
 		p.payload = b.compiler.Template(tree.NodeOf(a.Input), vars, false)
 		if a.Type == "" && b.Source == nil {
@@ -63,10 +67,11 @@ func (b *builder) action(p *plan, s *Step, vars expr.Vars) {
 }
 
 func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
-	o := b.compiler.Object(vars)
+	o := b.compiler.Object(vars | expr.VarPlaceholders)
 	if a.Command.IsZero() {
-		o.Text("shell", a.Shell)
+		o.Add("shell", b.compiler.Shell(tree.NodeOf(a.Shell), vars))
 	} else {
+		vars |= expr.VarPlaceholders
 		o.Add("command", b.compiler.TextList(tree.NodeOf(a.Command), vars))
 	}
 	o.Text("env", a.Env)

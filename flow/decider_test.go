@@ -297,7 +297,7 @@ pawl: 1
 name: x
 steps:
   - {name: a, exec: "true"}
-  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "echo ${{ item }}"}
+  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "echo ${{ q(item) }}"}
   - {name: c, needs: [b], exec: "true"}
   - {name: d, needs: [c], exec: "true"}
 hooks: {onFailure: {noop: }}
@@ -328,7 +328,7 @@ pawl: 1
 name: x
 steps:
   - {name: a, exec: "true"}
-  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "echo ${{ steps.a.output }} ${{ item }}"}
+  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "echo ${{ q(steps.a.output) }} ${{ q(item) }}"}
   - {name: c, needs: [b], noop: {output: "${{ steps.b.outputs }}"}}
 output: "${{ steps.c.output }}"
 `)
@@ -432,7 +432,7 @@ pawl: 1
 name: x
 steps:
   - {name: a, exec: a}
-  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "b ${{ item }}"}
+  - {name: b, needs: [a], forEach: [1, 2, 3], exec: "b ${{ q(item) }}"}
   - {name: c, needs: [b], exec: c}
   - {name: d, needs: [a], exec: d}
 `)

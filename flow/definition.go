@@ -62,6 +62,7 @@ type plan struct {
 
 	key     *expr.Template // of limits for each key; nil: all steps have the same
 	payload *expr.Template
+	refers  bool // the payload has placeholders
 	sleep   *sleepPlan
 	event   *expr.Template // nil: the spec says it
 }

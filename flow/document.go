@@ -20,7 +20,12 @@ type Document struct {
 	Description string
 	Input       tree.Value // JSON Schema of the input; absent: any input
 	RunSettings
-	Queue    *RunQueue // that runs are started into; nil: none
+	Queue *RunQueue // that runs are started into; nil: none
+	// Secrets are the names of the secrets that steps may refer to, by ${{ secrets.NAME }}.
+	Secrets []string
+	// Env are the variables that steps may refer to, by ${{ env.NAME }}, of the environment of the process that
+	// executes them, with their values where they are not set; nil: they must be set.
+	Env      map[string]*string
 	Defaults Settings
 	Queues   []*Queue
 	Services []*Service
@@ -38,6 +43,7 @@ type Document struct {
 	// it of a step.
 	Place string
 
+	older bool // it was stored with a run by a version to which less was an error
 	pos   tree.Pos
 	src   *tree.Source
 	whens map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
@@ -251,7 +257,8 @@ func (*Noop) kind() string  { return "noop" }
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
-		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "defaults",
+		"pawl", "name", "description", "input", "timeout", "retry", "cron", "startDelay", "queue", "secrets", "env",
+		"defaults",
 		"queues", "services", "steps", "hooks", "output",
 	}
 	runKeys      = []string{"timeout", "retry", "cron", "startDelay"} // what RunSettings hold

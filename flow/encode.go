@@ -29,6 +29,10 @@ func Encode(doc *Document) ([]byte, error) {
 		out.put("startDelay", V(doc.StartDelay))
 	}
 	out.put("queue", encodeRunQueue(doc.Queue))
+	if len(doc.Secrets) > 0 {
+		out.put("secrets", V(doc.Secrets))
+	}
+	out.put("env", encodeEnv(doc.Env))
 	out.put("defaults", encodeSettings(object{}, doc.Defaults))
 	queues := object{}
 	for _, q := range doc.Queues {

@@ -68,6 +68,7 @@ type scope struct {
 	phase   core.RunPhase
 	now     core.Time
 
+	mark     string // begins the placeholders of the task that is made
 	returned []byte // of a retry condition: what the attempt returned although it failed
 }
 

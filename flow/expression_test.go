@@ -11,17 +11,34 @@ import (
 // evaluate gives the JSON of a noop's output.
 func evaluate(t *testing.T, output, input string) (string, *policy.Failure) {
 	t.Helper()
-	doc := &Document{Name: "x", Steps: []*Step{{Name: "a", Action: &Noop{Output: V(output)}}}}
+	payload, f := firstTask(t, &Document{
+		Name: "x", Steps: []*Step{{Name: "a", Action: &Noop{Output: V(output)}}},
+	}, []byte(input))
+	return strings.TrimSuffix(strings.TrimPrefix(string(payload), `{"output":`), "}"), f
+}
+
+// firstTask gives the payload of the first step of a flow.
+func firstTask(t *testing.T, doc *Document, input []byte) ([]byte, *policy.Failure) {
+	t.Helper()
 	def, err := Compile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := core.NewRun(core.RunID{4})
-	if _, err := core.Advance(r, def, core.Start{Workflow: "x", Input: []byte(input)}, start); err != nil {
+	if _, err := core.Advance(r, def, core.Start{Workflow: doc.Name, Input: input}, start); err != nil {
 		t.Fatal(err)
 	}
-	payload, f := def.NewDecider(r).Task(r, &r.Steps[0], start)
-	return strings.TrimSuffix(strings.TrimPrefix(string(payload), `{"output":`), "}"), f
+	return def.NewDecider(r).Task(r, &r.Steps[0], start)
+}
+
+// task is firstTask where the expressions can be evaluated.
+func task(t *testing.T, doc *Document, input []byte) []byte {
+	t.Helper()
+	payload, f := firstTask(t, doc, input)
+	if f != nil {
+		t.Fatal(f)
+	}
+	return payload
 }
 
 func TestEvaluation(t *testing.T) {

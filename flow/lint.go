@@ -3,10 +3,12 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/tree"
@@ -40,6 +42,7 @@ const (
 	lintDeadlinePassed = "deadline-passed"
 	lintLimitNoEffect  = "limit-no-effect" // what the step does never starts that limit's clock
 	lintNoSignOfLife   = "no-sign-of-life" // what the step does never stops that limit's clock
+	lintShellRuns      = "shell-runs-value"
 )
 
 func (f Finding) String() string {
@@ -194,7 +197,13 @@ func (l *linter) services() {
 func (l *linter) step(s *Step, p *plan) {
 	l.policy(s.Name, s.pos, &p.spec.Policy, l.runLimit())
 	l.limits(s)
-	switch s.Action.(type) {
+	switch action := s.Action.(type) {
+	case *Exec:
+		if shell := shellOf(action); shell != "" {
+			l.add(Warning, s.pos, lintShellRuns, s.Name,
+				"step %q: %s runs what the expression says; use shell: and ${{ q(…) }}, or give the value by env:",
+				s.Name, shell)
+		}
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
@@ -206,6 +215,27 @@ func (l *linter) step(s *Step, p *plan) {
 		}
 	default:
 	}
+}
+
+// shellOf returns the shell to whose text a command adds the value of an expression; "": there is none. An expression
+// alone is a script that somebody chose to run.
+func shellOf(e *Exec) string {
+	n := tree.NodeOf(e.Command)
+	if n == nil || n.Kind != tree.List || len(n.Items) < 3 {
+		return ""
+	}
+	shell := path.Base(n.Items[0].Text)
+	if !contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, shell) {
+		return ""
+	}
+	for i, item := range n.Items[1 : len(n.Items)-1] {
+		text := n.Items[i+2]
+		if option := item.Text; strings.HasPrefix(option, "-") && strings.HasSuffix(option, "c") &&
+			expr.HasExpression(text.Text) && !expr.IsExpression(text) {
+			return shell
+		}
+	}
+	return ""
 }
 
 // limits looks at the limits that the step itself sets: shared ones need not make sense for each of the steps.

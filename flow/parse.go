@@ -15,8 +15,21 @@ import (
 // systems that it understands. Every error is an [Errors] value, sorted by place, with the first of them if there are
 // very many.
 func Parse(name string, src []byte, forms ...Form) (*Document, error) {
+	return parse(name, src, false, forms)
+}
+
+// ParseOlder reads a flow that an earlier version of Pawl has stored with its runs, as that version did: what was
+// allowed then and is an error in [Parse] today stays allowed and means the same.
+func ParseOlder(name string, src []byte, forms ...Form) (*Document, error) {
+	return parse(name, src, true, forms)
+}
+
+func parse(name string, src []byte, older bool, forms []Form) (*Document, error) {
 	text := string(src)
-	p := &parsing{Reports: &tree.Reports{Source: tree.NewSource(name, text)}, forms: forms, noted: map[string]bool{}}
+	p := &parsing{
+		Reports: &tree.Reports{Source: tree.NewSource(name, text)}, older: older, forms: forms,
+		noted: map[string]bool{},
+	}
 	root := tree.Parse(p.Reports, text)
 	if root == nil {
 		if p.Err() == nil {
@@ -40,6 +53,7 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 // parsing decodes the tree of a document into its model.
 type parsing struct {
 	*tree.Reports
+	older bool // see ParseOlder
 	doc   *Document
 	whens map[*policy.Retry]*tree.Node // where retry conditions stand
 
@@ -171,7 +185,7 @@ func (p *parsing) document(n *tree.Node) *Document {
 		return nil
 	}
 	p.object(n, "a flow", p.withForms(documentKeys))
-	doc := &Document{File: p.Source.Name, pos: n.Pos, src: p.Source}
+	doc := &Document{File: p.Source.Name, older: p.older, pos: n.Pos, src: p.Source}
 	p.doc = doc
 	doc.Name = p.text(n.Get("name"), "name")
 	if name := n.Get("name"); name == nil || name.Kind == tree.Null || name.Kind == tree.Text && name.Text == "" {
@@ -188,6 +202,8 @@ func (p *parsing) document(n *tree.Node) *Document {
 		doc.StartDelay = *d
 	}
 	doc.Queue = p.runQueue(n.Get("queue"))
+	doc.Secrets = p.secrets(n.Get("secrets"))
+	doc.Env = p.variables(n.Get("env"))
 	p.formOfRun(n)
 	if d := n.Get("defaults"); p.object(d, "defaults", p.withForms(settingsKeys)) {
 		doc.Defaults = p.settings(d)

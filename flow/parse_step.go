@@ -85,10 +85,38 @@ func (p *parsing) step(n *tree.Node) *Step {
 	s.Priority = p.priority(n.Get("priority"))
 	s.Key = tree.ValueOf(n.Get("key"))
 	p.action(n, s)
+	p.withoutEffect(n, s)
 	_, wait := s.Action.(*Wait)
 	s.Policy = p.policy(n, wait)
 	p.formOfStep(n, s)
 	return s
+}
+
+// withoutEffect refuses what only tasks have, on a step that is none.
+func (p *parsing) withoutEffect(n *tree.Node, s *Step) {
+	if p.older {
+		return
+	}
+	what := "a loop"
+	switch s.Action.(type) {
+	case nil:
+		if n.Get("forEach") == nil {
+			return // it does nothing, which is reported
+		}
+	case *Sleep:
+		what = "a sleep"
+	case *Wait:
+		what = "a wait"
+	case *Child:
+		what = "a child flow"
+	default:
+		return
+	}
+	for _, key := range []string{"queue", "priority", "key"} {
+		if v := n.Get(key); v != nil && v.Kind != tree.Null {
+			p.Fail(n.Key(key), "leave it out", "%s is no task of a worker, so %s has no effect", what, key)
+		}
+	}
 }
 
 // when reads a condition: an expression as a text, or plainly true or false.
@@ -180,116 +208,6 @@ func (p *parsing) action(n *tree.Node, s *Step) {
 		}
 		s.Action = noop
 	}
-}
-
-func (p *parsing) exec(n *tree.Node) Action {
-	if n.Kind == tree.Text {
-		if n.Text == "" {
-			p.Fail(n.Pos, "", "the command is empty")
-		}
-		return &Exec{Shell: tree.ValueOf(n)}
-	}
-	if n.Kind == tree.List {
-		n = &tree.Node{
-			Kind: tree.Mapping, Pos: n.Pos,
-			Fields: []tree.NodeField{{Name: "command", Pos: n.Pos, Value: n}},
-		}
-	}
-	if !p.object(n, "exec", execKeys) {
-		if n.Kind == tree.Null {
-			p.Fail(n.Pos, "write exec: make all", "exec has no command")
-		}
-		return &Exec{}
-	}
-	e := p.execFields(n)
-	command, shell := n.Get("command"), n.Get("shell")
-	switch {
-	case command == nil && shell == nil:
-		p.missing(n, execKeys, "add command: [program, argument] or shell: a line", "exec has no command")
-	case command != nil && shell != nil:
-		p.Fail(n.Key("shell"), "", "exec takes command or shell, not both")
-	}
-	if command != nil {
-		whole := expr.IsExpression(command)
-		switch {
-		case command.Kind == tree.List && len(command.Items) == 0:
-			p.Fail(command.Pos, "", "the command is empty")
-		case command.Kind == tree.Text && !whole:
-			p.Fail(command.Pos, "write [program, argument], or shell: for a line of shell",
-				"command is a list, not a text")
-		case command.Kind != tree.List && !whole:
-			p.Fail(command.Pos, "", "command is a list of texts, not %s", tree.Describe(command))
-		}
-		e.Command = p.textsValue(command, "command")
-	}
-	e.Shell = p.textValue(shell, "shell")
-	e.Stdin = p.textValue(n.Get("stdin"), "stdin")
-	return e
-}
-
-// execFields reads what a step and its settings have in common.
-func (p *parsing) execFields(n *tree.Node) *Exec {
-	return &Exec{
-		Env:   p.mapping(n.Get("env"), "env"),
-		Dir:   p.textValue(n.Get("dir"), "dir"),
-		Grace: p.duration(n.Get("grace"), "grace"),
-	}
-}
-
-func (p *parsing) http(n *tree.Node) Action {
-	if n.Kind == tree.Text {
-		return &HTTP{URL: tree.ValueOf(n)}
-	}
-	if !p.object(n, "http", httpKeys) {
-		if n.Kind == tree.Null {
-			p.Fail(n.Pos, "", "http has no url")
-		}
-		return &HTTP{}
-	}
-	h := p.httpFields(n)
-	h.Method = p.textValue(n.Get("method"), "method")
-	h.URL = p.textValue(n.Get("url"), "url")
-	if n.Get("url") == nil {
-		p.missing(n, httpKeys, "", "http has no url")
-	}
-	h.Query = p.mapping(n.Get("query"), "query")
-	h.JSON = tree.ValueOf(n.Get("json"))
-	h.Body, h.File = p.textValue(n.Get("body"), "body"), p.textValue(n.Get("file"), "file")
-	var given string
-	for _, key := range []string{"json", "body", "file"} {
-		switch {
-		case n.Get(key) == nil:
-		case given != "":
-			p.Fail(n.Key(key), "", "http takes json, body or file, not both %s and %s", given, key)
-		default:
-			given = key
-		}
-	}
-	return h
-}
-
-func (p *parsing) httpFields(n *tree.Node) *HTTP {
-	return &HTTP{Headers: p.mapping(n.Get("headers"), "headers"), Expect: p.expect(n.Get("expect"))}
-}
-
-// expect reads status codes: 200, "2xx", or a list of them.
-func (p *parsing) expect(n *tree.Node) tree.Value {
-	if n == nil || n.Kind == tree.Null {
-		return tree.Value{}
-	}
-	list := n
-	if n.Kind != tree.List {
-		list = &tree.Node{Kind: tree.List, Pos: n.Pos, Items: []*tree.Node{n}}
-	}
-	for _, item := range list.Items {
-		code, _ := item.Scalar.(int)
-		t := item.Text
-		class := item.Kind == tree.Text && len(t) == 3 && t[0] >= '1' && t[0] <= '5' && (t[1:] == "xx" || t[1:] == "XX")
-		if (item.Kind != tree.Number || code < 100 || code > 599) && !class {
-			p.Fail(item.Pos, `write 200 or "2xx"`, "expect takes status codes, not %s", tree.Describe(item))
-		}
-	}
-	return tree.ValueOf(list)
 }
 
 func (p *parsing) task(n *tree.Node) Action {

@@ -22,7 +22,7 @@ func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 	sc, err := d.attempt(r, s, def)
 	if err == nil {
 		var payload []byte
-		if payload, err = p.payload.AppendJSON(nil, sc); err == nil {
+		if payload, err = p.payloadOf(sc); err == nil {
 			return payload, nil
 		}
 	}

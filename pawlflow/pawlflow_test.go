@@ -403,7 +403,8 @@ func TestFlowLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	if got, err := run(t, e, w, nil); len(got) != 16 || err != nil {
+	got, err := run(t, e, w, nil)
+	if owner, life, _ := strings.Cut(got, "."); len(owner) != 16 || len(life) != 16 || err != nil {
 		t.Errorf("the mark is %q, %v", got, err)
 	}
 }

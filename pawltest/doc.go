@@ -14,7 +14,8 @@
 // [FakeStep], [FakeCall] and [FakeChild] put fakes in the place of steps, handlers and workflows. A fake that is not
 // used, or whose types do not fit, fails the test. [Env.Restart] does what a deploy does, [Env.Crash] what the death of
 // the process does. [Env.Attempts] has the instants of a step's attempts. [Replay] checks new code against recorded
-// histories of earlier runs, [ReplayDatabase] against the runs of a whole database.
+// histories of earlier runs, [ReplayDatabase] against the runs of a whole database, [ReplayServer] against those of a
+// server.
 //
 // [Run] is [testing/synctest.Test] with an engine on a journal in memory. The clock and the timers of the engine and of
 // the code under test belong to the synctest bubble, where time passes only while all goroutines wait. A step that

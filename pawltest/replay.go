@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl"
 	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/kind"
@@ -19,7 +20,7 @@ import (
 
 // Replay fails the test if the workflow's code makes other decisions than those that the history records. The history
 // is what [pawl.Engine.History] returned or the command pawl run history printed, perhaps long ago: keep it in a file
-// next to the code. No step's function runs.
+// next to the code. A server gives the same at /api/v1/runs/{run}/history. No step's function runs.
 func Replay(t testing.TB, w pawl.Definition, history []byte) {
 	t.Helper()
 	ReplayWith(t, pawl.Config{}, w, history)
@@ -52,9 +53,27 @@ func ReplayDatabase(t testing.TB, cfg pawl.Config, q client.Query) (replayed int
 		defer func() { _ = opened.Close() }()
 		j = opened
 	}
-	r := &replaying{t: t, cfg: cfg, runs: service.NewFile(j, readable(j), time.Now)}
+	return replayAll(t, cfg, service.NewFile(j, readable(j), time.Now), "the database", q)
+}
+
+// ReplayServer is ReplayDatabase for runs that are read from a server, such as that of the command pawl dev, by its
+// address: http://127.0.0.1:7295. Of the configuration it takes Workflows, Codec and TaskTimeout.
+func ReplayServer(t testing.TB, cfg pawl.Config, address string, q client.Query) (replayed int) {
+	t.Helper()
+	c, err := httpapi.New(address)
+	if err != nil {
+		t.Fatalf("pawltest: %v", err)
+	}
+	defer c.Close()
+	return replayAll(t, cfg, c, address, q)
+}
+
+// replayAll replays the runs that a query selects, and returns how many these were.
+func replayAll(t testing.TB, cfg pawl.Config, runs api.Reader, of string, q client.Query) int {
+	t.Helper()
+	r := &replaying{t: t, cfg: cfg, runs: runs}
 	if err := r.all(t.Context(), q); err != nil {
-		t.Fatalf("pawltest: the runs of the database cannot be replayed: %v", err)
+		t.Fatalf("pawltest: the runs of %s cannot be replayed: %v", of, err)
 	}
 	t.Logf("%d runs were replayed", r.replayed)
 	return r.replayed
@@ -77,11 +96,11 @@ func readable(j journal.Journal) service.Read {
 	}
 }
 
-// replaying is the replay of a database's runs.
+// replaying is the replay of many runs.
 type replaying struct {
 	t        testing.TB
 	cfg      pawl.Config
-	runs     *service.File
+	runs     api.Reader
 	replayed int
 }
 

@@ -168,6 +168,18 @@ func TestReplayDatabase(t *testing.T) {
 	}
 }
 
+// An address that is none, and a server that does not answer, fail the test with what to do.
+func TestReplayServerNotThere(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:7295": "write it as http://127.0.0.1:7295", "http://127.0.0.1:1": "is it running?",
+	} {
+		said := record(t, func(t testing.TB) { pawltest.ReplayServer(t, pawl.Config{}, address, client.Query{}) })
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: %q, want %q in it", address, said, want)
+		}
+	}
+}
+
 // TestHistoryFile: the file of a history is stable JSON with a version, and what is no history of this version is
 // refused.
 func TestHistoryFile(t *testing.T) {

@@ -39,5 +39,5 @@ func ExampleLint() {
 		fmt.Println(finding.Message)
 	}
 	// Output:
-	// attempt 6 can never start: 31s of delays do not fit in 20s (run)
+	// attempt 6 can never start: 31s of delays alone do not fit in 20s (run)
 }

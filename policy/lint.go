@@ -154,7 +154,7 @@ func (l *linter) lintAttemptsFit() {
 		if l.retry.Jitter > 0 || l.retry.JitterKind != JitterUniform {
 			atLeast = "at least "
 		}
-		message := fmt.Sprintf("attempt %d can never start: %s%s of delays do not fit in %s (%s)",
+		message := fmt.Sprintf("attempt %d can never start: %s%s of delays alone do not fit in %s (%s)",
 			n+1, atLeast, duration.Format(sum), duration.Format(window), outer)
 		l.find(lintAttemptNeverFits, message, "retry", "maxAttempts")
 		return

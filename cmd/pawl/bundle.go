@@ -47,7 +47,7 @@ func (a *app) loadBundle(path string) (*compiled, error) {
 
 // bundleOf makes a bundle of the text of a flow file, and of the flows its steps start from beside it.
 func (a *app) bundleOf(name string, src []byte) (b bundle, doc *flow.Document, err error) {
-	b = bundle{Flow: source{File: name, Text: string(src)}}
+	b = bundle{Flow: source{File: name, Text: string(src)}, Edition: flowkind.Edition}
 	if b.Dir, err = os.Getwd(); err != nil {
 		return b, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
@@ -23,7 +24,8 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 		fmt.Fprintf(a.Err, "pawl: %s\n", live.Resting(f.others))
 	}
 	err := f.follow(ctx, ids)
-	left := errors.Is(err, errLeft)
+	// Nobody reads the output any more, as with "pawl run FILE | head": that is a way to leave.
+	left := errors.Is(err, errLeft) || errors.Is(err, syscall.EPIPE)
 	if left {
 		f.leave()
 	} else if err == nil {

@@ -59,7 +59,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 		phases = append(phases, string(p))
 	}
 	words := map[string][]cobra.Completion{
-		"output": {formatTable, formatJSON, formatYAML}, "clock": {"run", "stop"}, "phase": phases,
+		"output": {formatTable, formatJSON, formatYAML, outputFollow, outputFailed, outputNone},
+		"clock":  {"run", "stop"}, "phase": phases,
 		"kind": {"failed", "error"},
 		"limit": {
 			policy.LimitExecution.String(), policy.LimitRun.String(), policy.LimitScheduleToClose.String(),

@@ -115,7 +115,8 @@ func (a *app) validate(file string, s *sources) (checked, error) {
 			Code: "no-counterpart", Message: n.Msg,
 		})
 	}
-	if _, err := a.withChildren(bundle{Flow: source{File: name, Text: string(src)}}, doc); err != nil {
+	b := bundle{Flow: source{File: name, Text: string(src)}, Edition: flowkind.Edition}
+	if _, err := a.withChildren(b, doc); err != nil {
 		if circle, ok := errors.AsType[*flowkind.CircleError](err); ok {
 			return a.invalid(checked{File: file, Findings: []warning{}}, circle)
 		}

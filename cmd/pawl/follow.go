@@ -53,6 +53,8 @@ type follower struct {
 	// toldBefore has, by run, the last event that was told before the process ended that carried the runs then
 	toldBefore map[string]int
 
+	printed *printed // nil: what steps print is not printed
+
 	terminal  *screen.Terminal // nil: there is no live view
 	asks      bool             // Ctrl-C asks what to do with runs that another process carries
 	asking    bool
@@ -75,8 +77,12 @@ func (a *app) newFollower(svc api.Service, m *machine, how telling) *follower {
 	if a.told == nil {
 		a.told = map[string]int{}
 	}
+	var p *printed
+	if how == tellPlain {
+		p = a.newPrinted(svc)
+	}
 	return &follower{
-		app: a, svc: svc, m: m, telling: how, runs: map[string]*api.Run{}, changed: map[string]bool{},
+		app: a, svc: svc, m: m, telling: how, printed: p, runs: map[string]*api.Run{}, changed: map[string]bool{},
 		looking: map[string]bool{}, watched: map[string]bool{}, over: map[string]bool{},
 		expected: map[string]bool{},
 		updates:  make(chan update, 256), cancelled: make(chan error, 1),
@@ -91,6 +97,8 @@ func (a *app) chooseTelling(asJSON, quiet bool) telling {
 		return tellQuiet
 	case asJSON || a.output == formatJSON:
 		return tellJSON
+	case a.output == outputFollow, a.output == outputFailed:
+		return tellPlain
 	case isTerminal(a.Out) && os.Getenv("TERM") != "dumb":
 		return tellLive
 	default:
@@ -174,8 +182,10 @@ func (f *follower) signals() chan os.Signal {
 	return listen()
 }
 
-// listen starts to receive the signals that ask the command to stop.
+// listen starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody reads
+// is an error: it does not end the process any more, which has attempts to stop first.
 func listen() chan os.Signal {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	return signals
@@ -264,10 +274,14 @@ func (f *follower) take(ctx context.Context, u update) error {
 		if f.terminal != nil {
 			f.changed[u.run] = true
 		}
+		if f.printed != nil {
+			f.printed.event(ctx, *u.event)
+		}
 		if err := f.tell(*u.event); err != nil {
 			return err
 		}
-		if u.event.Type == api.EventAttemptStarted && u.event.Child != "" && f.telling != tellPlain {
+		if u.event.Type == api.EventAttemptStarted && u.event.Child != "" &&
+			(f.telling != tellPlain || f.printed != nil) {
 			f.watch(ctx, u.event.Child)
 		}
 	}
@@ -304,8 +318,15 @@ func (f *follower) tell(ev api.Event) error {
 		if ev.Type == api.EventAttemptHeartbeat {
 			return nil
 		}
-		_, err := fmt.Fprintln(f.Out, live.Plain(ev))
-		return err
+		switch {
+		case f.printed == nil:
+			_, err := fmt.Fprintln(f.Out, live.Plain(ev))
+			return err
+		case f.printed.above[ev.Run] != "": // of a child run what its steps print is enough
+			return nil
+		default:
+			return f.printed.tell(live.Plain(ev))
+		}
 	default:
 		return nil
 	}
@@ -321,6 +342,9 @@ func (f *follower) tick(ctx context.Context) error {
 	}
 	f.watchExpected(ctx)
 	f.look(ctx)
+	if f.printed != nil {
+		f.printed.poll(ctx)
+	}
 	return f.paint()
 }
 
@@ -332,7 +356,8 @@ func (f *follower) tellStalled(s string) {
 		fmt.Fprintln(f.Err, "pawl: going on: the database takes writes again")
 		return
 	}
-	fmt.Fprintf(f.Err, "pawl: stalled: %s; nothing is lost, going on when there is room\n", screen.Clean(s))
+	fmt.Fprintf(f.Err, "pawl: stalled: %s; what was recorded is kept, attempts that end meanwhile may run again; "+
+		"going on when there is room\n", screen.Clean(s))
 }
 
 // openTerminal prepares the terminal for the live view. One that cannot be prepared gets a line for each event.

@@ -1,14 +1,68 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/worker"
 )
+
+// TestNoStepOutlivesPawl: however the command ends, the processes of its steps and their children end.
+func TestNoStepOutlivesPawl(t *testing.T) {
+	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
+		"kill -9":                    func(c *exec.Cmd, _ io.Closer) error { return c.Process.Kill() },
+		"nobody reads what it tells": func(_ *exec.Cmd, out io.Closer) error { return out.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			alive := filepath.Join(dir, "alive")
+			if err := syscall.Mkfifo(alive, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "w.yaml", "pawl: 1\nname: w\nsteps:\n"+
+				"  - {name: work, exec: {shell: 'exec 9>alive; sleep 1000 & echo begun >&9; wait'}}\n"+
+				"  - {name: talk, needs: [], sleep: 10ms, forEach: '${{ input }}', concurrency: 1}\n")
+			write(t, dir, "items.json", "[0"+strings.Repeat(",0", 2000)+"]")
+			c := command(t, dir, "run", "w.yaml", "--input", "@items.json", "--database", "sqlite:left.db")
+			out, err := c.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			fifo, err := os.OpenFile(alive, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fifo.Close()
+			over := time.Now().Add(20 * time.Second)
+			for n := 0; n == 0; n, _ = fifo.Read(make([]byte, 6)) { // 0 until the step has opened it
+				if time.Now().After(over) {
+					t.Fatal("the step does not begin")
+				}
+				<-time.After(time.Millisecond)
+			}
+			if err := end(c, out); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait()
+			_ = fifo.SetReadDeadline(time.Now().Add(20 * time.Second))
+			if _, err := io.Copy(io.Discard, fifo); err != nil {
+				t.Errorf("a process of the step lives: %v", err)
+			}
+			if status := c.ProcessState.ExitCode(); name != "kill -9" && status != exitCancelled {
+				t.Errorf("exit status %d", status)
+			}
+		})
+	}
+}
 
 // TestLeftoversEnd: a process that a killed pawl started for a step of this database still runs. The next pawl that
 // opens the database ends it.

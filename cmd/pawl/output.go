@@ -21,14 +21,33 @@ const (
 	formatPlot  = "plot"
 )
 
+// What -o says about the output of steps where runs are followed; the rest is as with table.
+const (
+	outputFollow = "follow" // each line, as it comes
+	outputFailed = "failed" // all that an attempt printed, once it has failed
+	outputNone   = "none"   // nothing, also at the end
+)
+
+// following marks the commands that follow runs, beside those that have the flag --follow.
+const following = "follow"
+
 // plotting marks the commands that also draw.
 const plotting = "plot"
+
+// writing marks the commands whose -o names a file.
+const writing = "file"
 
 // checkOutput refuses an unknown format before anything is done.
 func (a *app) checkOutput(cmd *cobra.Command) error {
 	formats := []string{formatTable, formatJSON, formatYAML}
+	if cmd.Annotations[writing] != "" {
+		return nil
+	}
 	if cmd.Annotations[plotting] != "" {
 		formats = append(formats, formatPlot)
+	}
+	if cmd.Annotations[following] != "" || cmd.Flags().Lookup("follow") != nil {
+		formats = append(formats, outputFollow, outputFailed, outputNone)
 	}
 	if a.output == "" {
 		a.output = formatTable
@@ -75,14 +94,10 @@ func (a *app) table(head []string, rows [][]string) error {
 func cutLast(head []string, rows [][]string, width int) {
 	last := len(head) - 1
 	for column := range last {
-		widest := screen.Width(head[column])
-		for _, row := range rows {
-			widest = max(widest, screen.Width(row[column]))
-		}
-		width -= widest + 2
+		width -= columnWidth(head, rows, column) + 2
 	}
 	for _, row := range rows {
-		row[last] = screen.Cut(row[last], max(width, 24))
+		row[last] = screen.Cut(row[last], max(width, minLast))
 	}
 }
 

@@ -25,6 +25,7 @@ type subject struct {
 type explained struct {
 	Step     string             `json:"step,omitempty"`
 	Policy   policy.Policy      `json:"policy"`
+	Assumes  string             `json:"assumes"` // what the attempts do
 	Attempts []explainedAttempt `json:"attempts"`
 	Phase    string             `json:"phase"`
 	Reason   string             `json:"reason,omitempty"`
@@ -92,7 +93,7 @@ func (a *app) policyExplainCommand() *cobra.Command {
 		Use:   "explain FILE [STEP] | --retry POLICY [--timeout LIMITS]",
 		Short: "Draw a policy's attempts, delays and deadlines on a time axis",
 		Long: `Draws what a step's policy means when every attempt goes wrong: one row an attempt, dots where it backs
-off, blocks where it runs, a line for each deadline, and a cross for an attempt that can never start. Attempts hang
+off, blocks where it runs, a line for each deadline, and a cross for an attempt that cannot start. Attempts hang
 until a limit ends them where one does, and fail at once elsewhere; --fails-after and --hang choose. Jitter is drawn
 at its longest; --random chooses.`,
 		Example: "  pawl policy explain flow.yaml charge\n" +
@@ -191,7 +192,8 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, timeline.Plot, er
 		return explained{}, timeline.Plot{}, err
 	}
 	e := explained{
-		Step: s.Name, Policy: p, Phase: real.Phase.String(), Reason: real.Reason.String(), AtMs: real.At.Milliseconds(),
+		Assumes: assumption(act), Step: s.Name, Policy: p, Phase: real.Phase.String(), Reason: real.Reason.String(),
+		AtMs:     real.At.Milliseconds(),
 		Findings: append([]policy.Finding{}, policy.Lint(&p, s.RunLimit)...), Attempts: []explainedAttempt{},
 	}
 	plot := timeline.Plot{Until: real.At}
@@ -210,6 +212,18 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, timeline.Plot, er
 	}
 	plot.Marks = spanningMarks(p, s.RunLimit)
 	return e, plot, nil
+}
+
+// assumption says what the attempts are assumed to do.
+func assumption(act core.Act) string {
+	switch {
+	case act.End == "hang":
+		return "if each attempt hangs until a limit ends it"
+	case act.Run > 0:
+		return "if each attempt fails after " + exact(act.Run)
+	default:
+		return "if each attempt fails at once"
+	}
 }
 
 func (e *explained) add(plot *timeline.Plot, at core.SimulatedAttempt, never bool) {
@@ -260,6 +274,7 @@ func (a *app) explain(s subject, e explained, plot timeline.Plot) {
 		a.say("never runs: %s", e.Phase)
 		return
 	}
+	a.say("%s:", e.Assumes)
 	a.lines(plot.Draw(a.width()))
 	a.say("→ %s", conclusion(e))
 	for _, f := range e.Findings {

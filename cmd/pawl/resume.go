@@ -25,7 +25,8 @@ Only these runs go on, with their children and the runs that follow them. What e
 step of it starts, and no limit of it fires before it is carried on itself.
 
 A run that somebody paused waits until it is resumed: pawl run resume RUN.`,
-		Example: "  pawl resume\n  pawl resume order-42",
+		Annotations: map[string]string{following: "yes"},
+		Example:     "  pawl resume\n  pawl resume order-42",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.resume(cmd.Context(), args, a.chooseTelling(asJSON, quiet))
 		},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/user"
 	"regexp"
@@ -28,7 +29,8 @@ type streams struct {
 type app struct {
 	streams
 	database string
-	server   string // whose address --server gives; empty: a database is opened
+	server   string   // whose address --server gives; empty: a database is opened
+	secrets  []string // where secrets come from: NAME=env:VARIABLE
 	output   string
 	noColor  bool
 	actor    string
@@ -36,6 +38,9 @@ type app struct {
 
 	flows  flowkind.Flows // that were read so far
 	folder *folder        // the flows that pawl dev starts by name; nil: this is not pawl dev
+	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
+	webhookAllow []netip.Prefix
+
 	joined bool           // start found another process that has the engine
 	told   map[string]int // by run, the number of the last event that was told
 }
@@ -101,12 +106,16 @@ func (a *app) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "sqlite:PATH, postgres://… or memory: (default "+defaultPathHint+")")
 	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
-	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml (default table)")
+	flags.StringArrayVar(&a.secrets, "secret", nil,
+		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
+	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
+		"failed or none (default table)")
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
 	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
 	flags.StringVar(&a.reason, "reason", "", "why, for the history")
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(), a.flowCommand(),
+		a.runCommand(), a.resumeCommand(), a.stepCommand(), a.eventCommand(), a.scheduleCommand(),
+		a.webhookCommand(), a.flowCommand(),
 		a.policyCommand(), a.schemaCommand(), a.doctorCommand(), a.devCommand(),
 		bench.Command(asUsage), a.versionCommand(),
 	)

@@ -43,8 +43,10 @@ func (a *app) runCommand() *cobra.Command {
 countdown to the next one and why, a bar against the deadline that binds it. What happened is on disk before it is
 shown: kill the process, pull the plug, and "pawl resume" goes on, every deadline where it was.
 
-Where the output is not a terminal, each event is a line; with --json a JSON object. Ctrl-C asks whether to cancel the
-run or to leave it for later.
+Where the output is not a terminal, each event is a line; with --json a JSON object. With -o follow every line that a
+step prints is printed as it comes, with -o failed what an attempt printed once it has failed; in GitHub Actions and
+GitLab CI as a group for each attempt. Otherwise the end says what a failed step printed last; -o none leaves that out.
+Ctrl-C asks whether to cancel the run or to leave it for later.
 
 A workflow of another system is run as what it becomes, see "pawl flow convert": its name follows the system's, as in
 steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and
@@ -54,7 +56,7 @@ A file that is called like a verb is given as ./list.`,
 		Example: "  pawl run order.yaml --input orderId=42\n  pawl run order.yaml --input @order.json --id order-42 " +
 			"--timeout 30m\n" +
 			"  pawl run show @last",
-		Args: cobra.ArbitraryArgs,
+		Args: cobra.ArbitraryArgs, Annotations: map[string]string{following: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -86,8 +88,8 @@ A file that is called like a verb is given as ./list.`,
 	flags.StringArrayVar(&f.headers, "header", nil, "name=value that goes along to its steps and children; repeatable")
 	f.sources.flags(flags)
 	cmd.AddCommand(
-		a.runListCommand(), a.runShowCommand(), a.runWatchCommand(), a.runEventsCommand(),
-		a.runHistoryCommand(),
+		a.runListCommand(), a.runShowCommand(), a.runLogsCommand(), a.runWatchCommand(), a.runEventsCommand(),
+		a.runHistoryCommand(), a.runDiffCommand(), a.runReportCommand(),
 		a.runCancelCommand(), a.runTerminateCommand(),
 		a.runPauseCommand(), a.runResumeCommand(), a.runRetryCommand(), a.runRestartCommand(),
 		a.runRerunCommand(), a.runExtendCommand(), a.runBulkCommand(),
@@ -114,6 +116,12 @@ func (a *app) runFile(cmd *cobra.Command, file string, f *startFlags) error {
 	req, err := a.startRequest(c, f)
 	if err != nil {
 		return err
+	}
+	if err := a.warnOfPlaceholders(c); err != nil {
+		return err
+	}
+	if (f.json || f.quiet) && (a.output == outputFollow || a.output == outputFailed) {
+		return usage("-o %s and --json or --quiet exclude each other", a.output)
 	}
 	how := a.chooseTelling(f.json, f.quiet)
 	if how != tellQuiet && how != tellJSON {

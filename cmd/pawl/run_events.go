@@ -95,6 +95,7 @@ func (a *app) runWatchCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "watch RUN", Short: "Watch a run that another process carries", Args: cobra.ExactArgs(1),
+		Annotations: map[string]string{following: "yes"},
 		Long: `Shows a run as "pawl run FILE" does, while another process carries it. It only reads: Ctrl-C ends the
 watching, not the run. The exit status is the run's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {

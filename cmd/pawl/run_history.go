@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/api"
 )
 
 func (a *app) runHistoryCommand() *cobra.Command {
@@ -17,20 +20,17 @@ decisions that the history holds. Inputs and results are in it as the program's 
 easier to read with "pawl run events".`,
 		Example: "  pawl run history order-42 > testdata/order-42.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, closeIt, err := a.openToRead(cmd.Context())
-			if err != nil {
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				text, err := svc.History(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if a.output == formatYAML {
+					return a.print(json.RawMessage(text))
+				}
+				_, err = a.Out.Write(text)
 				return err
-			}
-			defer closeIt()
-			text, err := svc.History(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if a.output == formatYAML {
-				return a.print(json.RawMessage(text))
-			}
-			_, err = a.Out.Write(text)
-			return err
+			})
 		},
 	}
 	a.completeFor(cmd, 1)

@@ -21,12 +21,15 @@ func (a *app) runListCommand() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
 		Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs,
+		Long: "Lists the runs that somebody or a schedule started, the newest first. Runs that steps of others " +
+			"started are listed with --parent RUN, --workflow NAME or --children.",
 		Example: "  pawl run list --open\n  pawl run list --phase failed,timed_out --workflow order -o json\n" +
 			"  pawl run list --label customer=42 --since 2d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(&q); err != nil {
 				return err
 			}
+			q.Top = !f.children && q.Parent == "" && q.Workflow == "" && q.WorkflowID == "" && !q.Stuck
 			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
 				return a.list(ctx, svc, q, f.all)
 			})
@@ -35,6 +38,7 @@ func (a *app) runListCommand() *cobra.Command {
 	flags := cmd.Flags()
 	f.flags(flags, &q, 50)
 	flags.BoolVar(&f.all, "all", false, "all of them, whatever --limit says")
+	flags.BoolVar(&f.children, "children", false, "child runs, too")
 	return cmd
 }
 
@@ -42,12 +46,14 @@ func (a *app) runListCommand() *cobra.Command {
 type listFlags struct {
 	phases, labels []string
 	open, all      bool
+	children       bool
 	since, until   string
 }
 
 // flags adds the flags that choose runs.
 func (f *listFlags) flags(flags *pflag.FlagSet, q *api.Query, most int) {
 	flags.StringVar(&q.Workflow, "workflow", "", "runs of this workflow only")
+	flags.StringVar(&q.Parent, "parent", "", "child runs that the steps of this RUN started only")
 	flags.StringVar(&q.WorkflowID, "workflow-id", "", "runs of this workflow id only")
 	flags.StringSliceVar(&f.phases, "phase", nil, "runs in these phases only: running,failed,…")
 	flags.BoolVar(&f.open, "open", false, "runs that have not ended only")
@@ -160,6 +166,20 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 		a.say("There is no such run.")
 		return nil
 	}
+	if err := a.runTable(rows); err != nil {
+		return err
+	}
+	if q.Cursor != "" {
+		a.say("… and more: --limit or --all shows them")
+	}
+	return nil
+}
+
+// What a narrow terminal leaves out, from the first on: columns of the table of runs.
+var lessNeeded = []string{"WORKFLOW ID", "TOOK", "CREATED"}
+
+// runTable writes runs as a table that fits the terminal.
+func (a *app) runTable(rows []api.RunSummary) error {
 	now := apiNow()
 	cells := make([][]string, len(rows))
 	alike := map[string]int{}
@@ -179,20 +199,53 @@ func (a *app) list(ctx context.Context, svc api.Service, q api.Query, all bool) 
 			id = "-"
 		}
 		cells[i] = []string{
-			name, screen.Clean(r.Workflow), screen.Cut(screen.Clean(id), 24),
+			name, screen.Cut(screen.Clean(r.Workflow), 24), screen.Cut(screen.Clean(id), 24),
 			strings.ReplaceAll(string(r.Phase), "_", " "),
 			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Clean(about(r, now)),
 		}
 	}
 	head := []string{"RUN", "WORKFLOW", "WORKFLOW ID", "PHASE", "CREATED", "TOOK", "ABOUT"}
+	for _, name := range lessNeeded {
+		if tableWidth(head, cells) <= a.textWidth() {
+			break
+		}
+		head, cells = withoutColumn(head, cells, name)
+	}
 	cutLast(head, cells, a.textWidth())
-	if err := a.table(head, cells); err != nil {
-		return err
+	return a.table(head, cells)
+}
+
+// minLast is the least room for the last column of a table.
+const minLast = 24
+
+// tableWidth is the width that a table needs.
+func tableWidth(head []string, rows [][]string) int {
+	width := minLast
+	for column := range head[:len(head)-1] {
+		width += columnWidth(head, rows, column) + 2
 	}
-	if q.Cursor != "" {
-		a.say("… and more: --limit or --all shows them")
+	return width
+}
+
+func columnWidth(head []string, rows [][]string, column int) int {
+	widest := screen.Width(head[column])
+	for _, row := range rows {
+		widest = max(widest, screen.Width(row[column]))
 	}
-	return nil
+	return widest
+}
+
+// withoutColumn leaves a column out of a table.
+func withoutColumn(head []string, rows [][]string, name string) ([]string, [][]string) {
+	column := slices.Index(head, name)
+	without := func(row []string) []string {
+		return slices.Concat(row[:column], row[column+1:])
+	}
+	out := make([][]string, len(rows))
+	for i, row := range rows {
+		out[i] = without(row)
+	}
+	return without(head), out
 }
 
 func lasting(r api.RunSummary, now api.Time) string {

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 )
 
 // serving is the server of a machine, for other commands and other programs.
@@ -21,9 +23,13 @@ type serving struct {
 // serve lets other commands on this machine work with the database through this process. A socket that cannot be made
 // keeps nobody from working: others are told who holds the database.
 func (a *app) serve(m *machine) {
-	cfg := server.Config{Service: m.svc, Carry: m.carryFamily, Version: buildVersion()}
+	cfg := server.Config{
+		Service: m.svc, Carry: m.carryFamily, Logs: logFolder{m.place.logDir(), m.svc}, Version: buildVersion(),
+		Webhooks: m.webhooks,
+	}
 	if a.folder != nil {
 		cfg.Flows = a.folder
+		cfg.Routes = func(mux *http.ServeMux) { stevoraapi.Routes(mux, m.svc, a.folder.Find) }
 	}
 	if m.metrics != nil {
 		cfg.Metrics = m.metrics

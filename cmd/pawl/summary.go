@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,13 +32,16 @@ func (f *follower) conclude() {
 				fmt.Fprintf(f.Err, "pawl: %s\n", summary(r))
 			}
 		default:
-			f.lines(f.ending(r))
+			f.lines(f.ending(r, false))
 		}
 	}
 }
 
-// ending is the last word about a run.
-func (a *app) ending(r *api.Run) []screen.Line {
+// maxOutputLines is how many lines of a run's output its end shows.
+const maxOutputLines = 40
+
+// ending is the last word about a run; with full, its whole output.
+func (a *app) ending(r *api.Run, full bool) []screen.Line {
 	style, glyph := screen.Bad, "✗"
 	switch r.Phase {
 	case api.RunSucceeded:
@@ -50,10 +54,16 @@ func (a *app) ending(r *api.Run) []screen.Line {
 	for _, line := range screen.Wrap(screen.Clean(r.Why), a.textWidth()-2) {
 		lines = append(lines, screen.Line{}.Add(style, "  "+line))
 	}
+	lines = append(lines, a.lastPrinted(r)...)
 	label := func(name, text string) {
 		lines = append(lines, screen.Line{}.Add(screen.Dim, "  "+screen.Pad(name, 15)).Add(screen.Plain, text))
 	}
-	for i, line := range strings.Split(indented(r.Output), "\n") {
+	output := strings.Split(indented(r.Output), "\n")
+	if n := len(output) - maxOutputLines; n > 0 && !full {
+		output = append(output[:maxOutputLines], fmt.Sprintf("… %s (pawl run show %s --full)",
+			count(n, "more line"), live.Short(r.Run)))
+	}
+	for i, line := range output {
 		switch {
 		case i > 0:
 			label("", line)
@@ -68,6 +78,9 @@ func (a *app) ending(r *api.Run) []screen.Line {
 	switch r.Phase {
 	case api.RunFailed, api.RunTimedOut:
 		label("every attempt", "pawl run show "+id)
+		if slices.ContainsFunc(r.Steps, func(s *api.Step) bool { return s.Type == "exec" }) {
+			label("all output", "pawl run logs "+id)
+		}
 		label("try again", "pawl run retry "+id+" --follow")
 	case api.RunCancelled, api.RunTerminated:
 		label("start afresh", "pawl run restart "+id+" --follow")

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/node"
 	"github.com/pawl-dev/pawl/internal/service"
+	"github.com/pawl-dev/pawl/internal/webhook"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -28,6 +29,9 @@ type machine struct {
 	*engine.Engine                 // nil: it is in another process
 	carried        *engine.Carried // nil: all runs, or another process has the engine
 	svc            api.Service     // what the engine does, for the commands
+	embedded       *service.Embedded
+	journal        journal.Journal
+	webhooks       *webhook.Dispatcher // nil: nobody asks for them
 	node           *node.Node
 	metrics        *metrics.Metrics // nil: nobody reads any
 	place          place
@@ -63,6 +67,10 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 	if c != nil {
 		return a.through(ctx, &machine{svc: c, remote: c, place: p}, work, carried)
 	}
+	secrets, err := a.secretStore()
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	families := engine.NewCarried(carried...)
 	var counts *metrics.Metrics
 	var observer engine.Observer
@@ -77,22 +85,26 @@ func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*mac
 			Kinds: map[string]engine.Kind{journal.KindGo: {Compile: operatedHere}},
 		},
 		CloseJournal: true, Plugins: []kind.Plugin{a.flows.Plugin()},
-		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner()},
+		Processes:   worker.ExecConfig{LogDir: p.logDir(), Owner: p.owner(), Secrets: secrets},
 		CloseWithin: closeWithin,
 	})
 	if err != nil {
 		return nil, err
 	}
 	m := &machine{
-		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p,
-		svc: service.NewEmbedded(n.Engine, a.readWorkflow, now),
+		Engine: n.Engine, carried: families, metrics: counts, node: n, place: p, journal: j,
+		embedded: service.NewEmbedded(n.Engine, a.readWorkflow, now),
 	}
+	m.svc = m.embedded
 	if work {
 		err = n.Serve(worker.PoolConfig{Executors: n.Executors()})
 		m.signals = listen()
 	}
 	if err == nil {
 		err = n.Open(ctx)
+	}
+	if err == nil && work {
+		m.webhooks, err = a.openWebhooks(ctx, m)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.close())
@@ -116,6 +128,9 @@ func (m *machine) close() error {
 	var err error
 	if m.serving != nil {
 		err = m.serving.stop()
+	}
+	if m.webhooks != nil {
+		m.webhooks.Close()
 	}
 	return errors.Join(err, m.node.Close())
 }

@@ -54,14 +54,16 @@ func (aetherWords) Event(core.Event) string { return "" }
 type stevoraWords struct{}
 
 func (stevoraWords) Run(t *trail.Trail, _ childReader) api.Words {
-	return api.Words{System: "Stevora", Status: stevora.Status(t.Run), Message: stevora.Message(t.Run)}
+	return api.Words{System: "Stevora", Status: stevora.Status(t.Run.Phase.String()), Message: stevora.Message(t.Run)}
 }
 
 func (stevoraWords) Step(s *core.Step) api.Words {
-	return api.Words{Status: stevora.StepStatus(s.Phase)}
+	return api.Words{Status: stevora.StepStatus(s.Phase.String())}
 }
 
-func (stevoraWords) Event(e core.Event) string { return stevora.Event(e) }
+func (stevoraWords) Event(e core.Event) string {
+	return stevora.Event(e.Type, e.Name, e.Attempt, e.Failure != nil)
+}
 
 // steepWords knows the process chains of a flow that a Steep workflow became.
 type steepWords struct{ chains map[string]string }

@@ -5,64 +5,61 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/policy"
 )
 
-// Status is Stevora's word for how a run is doing: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED or CANCELLED.
-func Status(r *core.Run) string {
-	switch r.Phase {
-	case core.RunPending:
-		return "PENDING"
-	case core.RunWaiting:
-		return "WAITING"
-	case core.RunPaused:
-		return "PAUSED"
-	case core.RunSucceeded:
-		return "COMPLETED"
-	case core.RunFailed, core.RunTimedOut:
-		return "FAILED"
-	case core.RunCancelled, core.RunTerminated:
-		return "CANCELLED"
-	default:
-		return "RUNNING"
-	}
+// statuses are Stevora's words for the phases of runs.
+var statuses = map[string]string{
+	core.RunPending.String(): "PENDING", core.RunWaiting.String(): "WAITING", core.RunPaused.String(): "PAUSED",
+	core.RunSucceeded.String(): "COMPLETED", core.RunFailed.String(): "FAILED", core.RunTimedOut.String(): "FAILED",
+	core.RunCancelled.String(): "CANCELLED", core.RunTerminated.String(): "CANCELLED",
 }
 
-// StepStatus is Stevora's word for a step. One that waits for its next attempt has FAILED, with the instant of that
-// attempt beside it.
-func StepStatus(p core.StepPhase) string {
-	switch p {
-	case core.StepRunning:
-		return "RUNNING"
-	case core.StepSuspended:
-		return "WAITING"
-	case core.StepSucceeded:
-		return "COMPLETED"
-	case core.StepBackingOff, core.StepFailed, core.StepTimedOut:
-		return "FAILED"
-	case core.StepCancelled:
-		return "CANCELLED"
-	case core.StepSkipped:
-		return "SKIPPED"
-	default:
-		return "PENDING"
+// Status is Stevora's word for how a run is doing whose phase has a name: PENDING, RUNNING, WAITING, PAUSED, COMPLETED,
+// FAILED or CANCELLED.
+func Status(phase string) string {
+	if word, ok := statuses[phase]; ok {
+		return word
 	}
+	return "RUNNING"
+}
+
+// stepStatuses are Stevora's words for the phases of steps.
+var stepStatuses = map[string]string{
+	core.StepRunning.String(): "RUNNING", core.StepSuspended.String(): "WAITING",
+	core.StepSucceeded.String(): "COMPLETED", core.StepBackingOff.String(): "FAILED",
+	core.StepFailed.String(): "FAILED", core.StepTimedOut.String(): "FAILED",
+	core.StepCancelled.String(): "CANCELLED", core.StepSkipped.String(): "SKIPPED",
+}
+
+// StepStatus is Stevora's word for a step whose phase has a name. One that waits for its next attempt has FAILED, with
+// the instant of that attempt beside it.
+func StepStatus(phase string) string {
+	if word, ok := stepStatuses[phase]; ok {
+		return word
+	}
+	return "PENDING"
 }
 
 // Message is why a run failed, as Stevora says it; "" where it did not.
 func Message(r *core.Run) string {
-	if Status(r) != "FAILED" {
+	if Status(r.Phase.String()) != "FAILED" {
 		return ""
 	}
 	for i := range r.Steps {
 		if s := &r.Steps[i]; s.Phase == core.StepFailed || s.Phase == core.StepTimedOut {
-			name := s.Spec.Name
-			if s.Failure != nil && s.Failure.Type == contentMissing {
-				name = strings.TrimSuffix(name, contentCheck)
-			}
-			return fmt.Sprintf("Step '%s' failed after %d attempts", name, max(s.Counted, 1))
+			return MessageOf(s.Spec.Name, s.Failure, s.Counted)
 		}
 	}
 	return ""
+}
+
+// MessageOf is why a run failed whose step did, after a number of attempts.
+func MessageOf(step string, f *policy.Failure, attempts int) string {
+	if f != nil && f.Type == contentMissing {
+		step = strings.TrimSuffix(step, contentCheck)
+	}
+	return fmt.Sprintf("Step '%s' failed after %d attempts", step, max(attempts, 1))
 }
 
 // events are Stevora's names for what happens.
@@ -78,16 +75,16 @@ var events = map[string]string{
 	core.EventStepRetryScheduled: "RETRY_SCHEDULED",
 }
 
-// Event is Stevora's name for an event; "" where it has none. Each attempt that fails is a STEP_FAILED, and so is a
-// wait that nothing ended in time.
-func Event(e core.Event) string {
+// Event is Stevora's name for an event of a kind; "" where it has none. Each attempt that fails is a STEP_FAILED, and
+// so is a wait that nothing ended in time. name is what a wait waits for; attempt is 0 where the event is of none.
+func Event(kind, name string, attempt int, failed bool) string {
 	switch {
-	case e.Type == core.EventAttemptEnded && e.Failure != nil:
+	case kind == core.EventAttemptEnded && failed:
 		return "STEP_FAILED"
-	case (e.Type == "step.failed" || e.Type == "step.timed_out") && e.Attempt == 0:
+	case (kind == "step.failed" || kind == "step.timed_out") && attempt == 0:
 		return "STEP_FAILED" // a wait, which has no attempts
-	case e.Type == core.EventStepSuspended && strings.HasPrefix(e.Name, approvalEvent):
+	case kind == core.EventStepSuspended && strings.HasPrefix(name, approvalEvent):
 		return "APPROVAL_REQUESTED"
 	}
-	return events[e.Type]
+	return events[kind]
 }

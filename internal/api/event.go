@@ -10,6 +10,8 @@ import (
 const (
 	EventAttemptStarted   = "attempt.started"   // Child names the run it started, if it did
 	EventAttemptHeartbeat = "attempt.heartbeat" // there may be many of them
+	EventAttemptEnded     = "attempt.ended"
+	EventAttemptLost      = "attempt.lost" // it died with its worker
 )
 
 // Event is one thing that happened to a run. The same history always gives the same events with the same numbers.

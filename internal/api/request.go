@@ -94,6 +94,9 @@ type Query struct {
 	// Stuck selects open runs that cannot go on because their code panicked or they cannot be read.
 	Stuck bool `json:"stuck,omitempty"`
 
+	Parent string `json:"parent,omitempty"` // the child runs that this run's steps started
+	Top    bool   `json:"top,omitempty"`    // no child runs
+
 	Limit int `json:"limit,omitempty"` // how many at most; default 50
 }
 

@@ -9,9 +9,27 @@ import "context"
 // Every method may return CodeClosed, CodeStorage and CodeCancelled. Every method that changes something may also
 // return CodeStalled, CodeUncertain and CodeReadOnly. Further codes stand at each method.
 type Service interface {
+	Reader
 	// Start makes a run. It returns when the start is durable.
 	// Errors: CodeInvalid, CodeTooLarge, CodeConflict (the workflow id has an open run).
 	Start(ctx context.Context, r StartRequest) (Started, error)
+	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
+	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
+	Send(ctx context.Context, name string, s Signal) error
+	// Operate applies an operation. It returns when the operation is durable. An operation that ends, pauses or
+	// extends a whole run applies to the last run of its chain. Errors: CodeInvalid, CodeNotFound, CodeConflict,
+	// CodeRunClosed, CodeTooLarge.
+	Operate(ctx context.Context, name string, op Operation) error
+	// Restart starts a new run of the same stored definition, with the same input and new deadlines. Steps that the
+	// request does not name keep their results. Errors: CodeNotFound, CodeInvalid, CodeConflict (the run is open
+	// under a workflow id).
+	Restart(ctx context.Context, name string, r RestartRequest) (Started, error)
+	// Stats counts what the engine holds and does. Errors: CodeReadOnly (no engine is behind this service).
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// Reader is the part of Service that changes nothing.
+type Reader interface {
 	// Run returns a run with everything that explains it. Errors: CodeNotFound, CodeInvalid (the name fits several
 	// runs).
 	Run(ctx context.Context, name string) (*Run, error)
@@ -24,21 +42,11 @@ type Service interface {
 	// run has ended, ctx is done or fn fails. after is 0, or the number of the last event that the caller has seen.
 	// Errors: CodeNotFound, and what fn returned, as it is.
 	Watch(ctx context.Context, name string, after int, fn func(Event) error) error
-	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
-	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
-	Send(ctx context.Context, name string, s Signal) error
-	// Operate applies an operation. It returns when the operation is durable. An operation that ends, pauses or
-	// extends a whole run applies to the last run of its chain. Errors: CodeInvalid, CodeNotFound, CodeConflict,
-	// CodeRunClosed, CodeTooLarge.
-	Operate(ctx context.Context, name string, op Operation) error
-	// Restart starts a new run of the same stored definition, with the same input and new deadlines. Steps that the
-	// request does not name keep their results. Errors: CodeNotFound, CodeInvalid, CodeConflict (the run is open
-	// under a workflow id).
-	Restart(ctx context.Context, name string, r RestartRequest) (Started, error)
+	// History returns all that is recorded of a run as the file that a replay reads; see package history. The bytes
+	// are the same until something more happens to the run. Errors: CodeNotFound.
+	History(ctx context.Context, name string) ([]byte, error)
 	// Definition returns a stored definition by its id. Errors: CodeNotFound.
 	Definition(ctx context.Context, id string) (Definition, error)
-	// Stats counts what the engine holds and does. Errors: CodeReadOnly (no engine is behind this service).
-	Stats(ctx context.Context) (Stats, error)
 }
 
 // Stats counts what an engine holds and does.

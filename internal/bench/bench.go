@@ -63,6 +63,8 @@ var works = []work{
 		"recovery", "two-step runs, killed at 55% of the steps",
 		"first step <= 1s, all done <= 5s, none repeated, open runs ready <= 3s", recovery,
 	},
+	{"exec", "flows of one process, 16 at once", ">= 0.8 of the rate without an engine", processes},
+	{"http", "flows of one request, 256 at once", ">= 0.6 of the rate without an engine", requests},
 	{"go-onestep", "Go functions of one local step", ">= 30000 runs/s", goOneSteps},
 	{"go-tenstep", "Go functions of ten local steps", ">= 60000 steps/s", goTenSteps},
 	{"go-call", "Go functions that call a handler of a queue ten times", ">= 20000 steps/s", goCalls},
@@ -71,6 +73,7 @@ var works = []work{
 		"inflight", "go-tenstep with 16, 256, 1024 and 4096 in flight", "at 4096 >= 0.9 of the rate at 256",
 		goInFlight,
 	},
+	{"payload", "64 Go runs at once whose results have 1 MB", ">= 200 MB/s", payloads},
 	{"go-sleepers", "Go functions that sleep for an hour", "<= 200 MiB for 100000", goSleepers},
 	{"go-resume", "a Go function of 10000 steps after a restart", "<= 1s", goResume},
 }

@@ -56,14 +56,14 @@ var (
 // goRows are the names of these rows.
 func goRows() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
-		return !strings.HasPrefix(name, "go-") && name != "inflight"
+		return !strings.HasPrefix(name, "go-") && name != "inflight" && name != "payload"
 	})
 }
 
 func (s *session) openGo(ctx context.Context) (*pawl.Engine, error) {
 	eng, err := pawl.Open(ctx, pawl.Config{
 		Database:  "sqlite:" + filepath.Join(s.dir, databaseFile),
-		Workflows: []pawl.Definition{goOneStep, goTenStep, goCall, goSleep, goLong},
+		Workflows: []pawl.Definition{goOneStep, goTenStep, goCall, goSleep, goLong, goPayload},
 	})
 	if err != nil {
 		return nil, err
@@ -124,17 +124,14 @@ func goCalls(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// goRuns makes clients start so many runs of ten steps, and waits for their end. A window of time would see too little
-// where many runs that began together end together.
-func goRuns(ctx context.Context, eng *pawl.Engine, clients, runs int) (window, error) {
-	w := window{all: make([]time.Duration, runs), done: runs}
+// started makes clients do something so many times, and waits for the end. A window of time would see too little where
+// many runs that began together end together.
+func started(ctx context.Context, clients, times int, do func(context.Context) error) (window, error) {
+	w := window{all: make([]time.Duration, times), done: times}
 	stop := meter()
-	err := each(ctx, runs, clients, func(ctx context.Context, i int) error {
+	err := each(ctx, times, clients, func(ctx context.Context, i int) error {
 		from := time.Now()
-		run, err := goTenStep.Start(ctx, eng, "", 1)
-		if err == nil {
-			_, err = run.Result(ctx)
-		}
+		err := do(ctx)
 		w.all[i] = time.Since(from)
 		return err
 	})
@@ -155,7 +152,14 @@ func goInFlight(ctx context.Context, s *session) (Row, error) {
 	for range pick(s, 3, 1) {
 		for i, n := range clients {
 			var win window
-			if win, err = goRuns(ctx, eng, n, max(4*n, pick(s, 8192, 1024))); err != nil {
+			win, err = started(ctx, n, max(4*n, pick(s, 8192, 1024)), func(ctx context.Context) error {
+				run, err := goTenStep.Start(ctx, eng, "", 1)
+				if err == nil {
+					_, err = run.Result(ctx)
+				}
+				return err
+			})
+			if err != nil {
 				return Row{}, errors.Join(err, eng.Close())
 			}
 			rates[i], costs[i] = append(rates[i], win.rate()), append(costs[i], win.cost())

@@ -54,7 +54,7 @@ func (s *Session) dequeue(st *Step) {
 // names the step when the body comes to it, or Ready.GiveBack says that it does not.
 func (s *Session) Want(step string, id core.StepID) (fn Func, waits bool) {
 	st := s.step(step)
-	s.byID[id] = st
+	s.know(id, st)
 	s.attempts++
 	s.dequeue(st)
 	if st.fn != nil || s.rests() {

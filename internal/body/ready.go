@@ -115,7 +115,9 @@ func (s *Session) Ready() *Ready {
 	if !s.dirty {
 		return nil
 	}
-	s.taken, s.ready, s.dirty = s.ready, Ready{}, false
+	wake := s.taken.Wake
+	clear(wake)
+	s.taken, s.ready, s.dirty = s.ready, Ready{Wake: wake[:0]}, false
 	return &s.taken
 }
 

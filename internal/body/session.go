@@ -60,7 +60,7 @@ type Session struct {
 	invalid  error // the first call of the body's that makes no sense
 
 	steps    map[string]*Step
-	byID     map[core.StepID]*Step
+	byID     []*Step            // by their ids, which count from 0; nil: not known
 	recorded map[string][]*Step // by the branch's prefix, in the order in which they were decided; without marks
 	unread   int                // how many of those no branch has come to in this call
 	released bool               // decisions are not held back, although there are such: see allRead
@@ -123,7 +123,7 @@ type Step struct {
 func NewSession(run core.RunID, generation int) *Session {
 	return &Session{
 		run: run, decider: engine.NewBody(generation), announced: -1,
-		steps: map[string]*Step{}, byID: map[core.StepID]*Step{}, recorded: map[string][]*Step{},
+		steps: map[string]*Step{}, recorded: map[string][]*Step{},
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *Session) contradicted(n engine.News) bool {
 	for i := range n.Steps {
 		record := &n.Steps[i]
 		if record.Dropped { // another step may have its key by now
-			if s.byID[record.ID] != nil {
+			if s.withID(record.ID) != nil {
 				return true
 			}
 			continue
@@ -195,10 +195,26 @@ func (s *Session) contradicted(n engine.News) bool {
 
 // find returns what the session knows of a step, nil if it does not know it.
 func (s *Session) find(record *engine.Step) *Step {
-	if st := s.byID[record.ID]; st != nil {
+	if st := s.withID(record.ID); st != nil {
 		return st
 	}
 	return s.steps[record.Spec.Name]
+}
+
+// withID returns the step with an id, nil if the session has not heard of the id.
+func (s *Session) withID(id core.StepID) *Step {
+	if int(id) < len(s.byID) {
+		return s.byID[id]
+	}
+	return nil
+}
+
+// know notes the id of a step.
+func (s *Session) know(id core.StepID, st *Step) {
+	if more := int(id) + 1 - len(s.byID); more > 0 {
+		s.byID = append(s.byID, make([]*Step, more)...)
+	}
+	s.byID[id] = st
 }
 
 // step returns the step of a key, and makes it where it is not known.
@@ -216,7 +232,7 @@ func (s *Session) learn(st *Step, record *engine.Step) {
 	if st == nil {
 		st = s.step(record.Spec.Name)
 	}
-	s.byID[record.ID] = st
+	s.know(record.ID, st)
 	if !record.Phase.Closed() {
 		return
 	}
@@ -242,7 +258,7 @@ func (s *Session) learnAll(n engine.News) {
 		st := s.step(record.Spec.Name) // it is known where an attempt of it waits for its function
 		st.record, st.closed, st.mark = *record, record.Phase.Closed(), record.Spec.Type == TypeMark
 		st.confirmed = st.closed
-		s.byID[record.ID] = st
+		s.know(record.ID, st)
 		if !st.mark && !record.Kept {
 			prefix := prefixOf(st.key)
 			s.recorded[prefix] = append(s.recorded[prefix], st)
@@ -261,13 +277,16 @@ func (s *Session) Ended(in core.Input) bool {
 	if !ok || end.Failure != nil {
 		return false
 	}
-	st := s.byID[end.Step]
+	st := s.withID(end.Step)
 	if s.over() || s.head == nil || st == nil || st.closed {
 		return false
 	}
 	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, end.Output
 	s.closed++
 	s.dequeue(st)
+	if s.ends == nil {
+		s.ends = make([]core.Input, 0, 2) // with what the body makes of it
+	}
 	s.ends = append(s.ends, in)
 	s.fire(&st.changed)
 	s.settle()
@@ -334,6 +353,8 @@ func (s *Session) send(inputs []core.Input) {
 	r := s.change()
 	if len(r.Send) == 0 {
 		s.pending++ // one answer comes for each commit
+		r.Send = inputs
+		return
 	}
 	r.Send = append(r.Send, inputs...)
 }

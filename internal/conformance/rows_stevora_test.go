@@ -26,6 +26,7 @@ func init() {
 	addDialect("V6", stevoraOnce)
 	addDialect("V6", stevoraReportedTwice)
 	addDialect("V7", stevoraMessage)
+	addDialect("V8", stevoraRetryRequest)
 	addDialect("V9", stevoraRestart)
 }
 
@@ -91,8 +92,8 @@ func stevoraDefaults(t *testing.T) {
 			t.Errorf("%s: %+v", text, got)
 		}
 		perform(t, c, map[string][]try{"work": {failed}}, nil, func(s *stage, r *core.Run) {
-			if n := len(s.attempts()); n != want.MaxAttempts || stevora.Status(r) != "FAILED" {
-				t.Errorf("%s: %d attempts, %s", text, n, stevora.Status(r))
+			if n := len(s.attempts()); n != want.MaxAttempts || stevora.Status(r.Phase.String()) != "FAILED" {
+				t.Errorf("%s: %d attempts, %s", text, n, stevora.Status(r.Phase.String()))
 			}
 		})
 	}
@@ -174,15 +175,15 @@ func stevoraBetween(t *testing.T) {
 		s.pass(100 * time.Millisecond)
 		r := s.run()
 		step, _ := r.Lookup("work")
-		if stevora.StepStatus(step.Phase) != "FAILED" || step.Failure == nil ||
+		if stevora.StepStatus(step.Phase.String()) != "FAILED" || step.Failure == nil ||
 			step.Failure.Message != "known trouble" {
-			t.Errorf("the step is %s: %v", stevora.StepStatus(step.Phase), step.Failure)
+			t.Errorf("the step is %s: %v", stevora.StepStatus(step.Phase.String()), step.Failure)
 		}
 		if next := step.NextAt.Std().Sub(s.began); next < 750*time.Millisecond || next > time.Second {
 			t.Errorf("nextRetryAt is %s after the start", next)
 		}
-		if stevora.Status(r) != "WAITING" {
-			t.Errorf("the run is %s", stevora.Status(r))
+		if stevora.Status(r.Phase.String()) != "WAITING" {
+			t.Errorf("the run is %s", stevora.Status(r.Phase.String()))
 		}
 		got := s.stevoraEvents()
 		if want := []string{
@@ -192,8 +193,8 @@ func stevoraBetween(t *testing.T) {
 			t.Errorf("events %v, want %v", got, want)
 		}
 	}, func(_ *stage, r *core.Run) {
-		if stevora.Status(r) != "COMPLETED" {
-			t.Errorf("the run is %s", stevora.Status(r))
+		if stevora.Status(r.Phase.String()) != "COMPLETED" {
+			t.Errorf("the run is %s", stevora.Status(r.Phase.String()))
 		}
 	})
 }
@@ -213,7 +214,7 @@ func (s *stage) stevoraEvents() []string {
 	var out []string
 	for _, e := range entries {
 		for _, ev := range teller.Events(e) {
-			if name := stevora.Event(ev); name != "" {
+			if name := stevora.Event(ev.Type, ev.Name, ev.Attempt, ev.Failure != nil); name != "" {
 				out = append(out, name)
 			}
 		}
@@ -233,8 +234,8 @@ func stevoraOnce(t *testing.T) {
 				_ = s.engine.Operate(s.t.Context(), s.root, now)
 			}
 		}, func(s *stage, r *core.Run) {
-			if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {
-				t.Errorf("%d attempts, %s", n, stevora.Status(r))
+			if n := len(s.attempts()); n != 2 || stevora.Status(r.Phase.String()) != "COMPLETED" {
+				t.Errorf("%d attempts, %s", n, stevora.Status(r.Phase.String()))
 			}
 			if n := strings.Count(strings.Join(s.stevoraEvents(), " "), "RETRY_SCHEDULED"); n != 1 {
 				t.Errorf("the retry was scheduled %d times", n)
@@ -255,8 +256,8 @@ func stevoraReportedTwice(t *testing.T) {
 				synctest.Wait()
 			}
 		}, func(s *stage, r *core.Run) {
-			if n := len(s.attempts()); n != 2 || stevora.Status(r) != "COMPLETED" {
-				t.Errorf("%d attempts, %s", n, stevora.Status(r))
+			if n := len(s.attempts()); n != 2 || stevora.Status(r.Phase.String()) != "COMPLETED" {
+				t.Errorf("%d attempts, %s", n, stevora.Status(r.Phase.String()))
 			}
 			if n := strings.Count(strings.Join(s.stevoraEvents(), " "), "RETRY_SCHEDULED"); n != 1 {
 				t.Errorf("the retry was scheduled %d times", n)
@@ -315,7 +316,7 @@ func TestStevoraWalk(t *testing.T) {
 	phases := func(r *core.Run) string {
 		var out []string
 		for i := range r.Steps {
-			out = append(out, r.Steps[i].Spec.Name+"="+stevora.StepStatus(r.Steps[i].Phase))
+			out = append(out, r.Steps[i].Spec.Name+"="+stevora.StepStatus(r.Steps[i].Phase.String()))
 		}
 		return strings.Join(out, " ")
 	}
@@ -323,8 +324,8 @@ func TestStevoraWalk(t *testing.T) {
 	queue := func(s *stage) { s.taskTypes = []string{"Ask"} }
 	perform(t, c, big, func(s *stage) {
 		s.pass(time.Second)
-		if stevora.Status(s.run()) != "WAITING" {
-			t.Errorf("the run is %s", stevora.Status(s.run()))
+		if stevora.Status(s.run().Phase.String()) != "WAITING" {
+			t.Errorf("the run is %s", stevora.Status(s.run().Phase.String()))
 		}
 		s.send("payment", `{"paid": 7}`)
 		s.send("approval.approve", `{"approved": true}`)
@@ -350,15 +351,15 @@ func TestStevoraWalk(t *testing.T) {
 	// There is nothing to approve, and nobody pays.
 	perform(t, c, map[string][]try{"first": {{output: `{"stateUpdates": {"order": {"big": true}}}`}}},
 		func(s *stage) { s.send("payment", "{}") }, func(_ *stage, r *core.Run) {
-			if stevora.Status(r) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" ||
+			if stevora.Status(r.Phase.String()) != "FAILED" || r.Failure.Type != "APPROVAL_CONTENT_MISSING" ||
 				stevora.Message(r) != "Step 'approve' failed after 1 attempts" {
-				t.Errorf("%s: %v, %s", stevora.Status(r), r.Failure, stevora.Message(r))
+				t.Errorf("%s: %v, %s", stevora.Status(r.Phase.String()), r.Failure, stevora.Message(r))
 			}
 		}, queue)
 	perform(t, c, big, nil, func(s *stage, r *core.Run) {
-		if stevora.Status(r) != "FAILED" || r.EndedAt.Std().Sub(s.began) != 10*time.Minute ||
+		if stevora.Status(r.Phase.String()) != "FAILED" || r.EndedAt.Std().Sub(s.began) != 10*time.Minute ||
 			stevora.Message(r) != "Step 'wait-paid' failed after 1 attempts" {
-			t.Errorf("%s after %s: %s", stevora.Status(r), r.EndedAt.Std().Sub(s.began), stevora.Message(r))
+			t.Errorf("%s after %s: %s", r.Phase, r.EndedAt.Std().Sub(s.began), stevora.Message(r))
 		}
 		if got := s.stevoraEvents(); strings.Join(got[len(got)-2:], " ") != "STEP_FAILED WORKFLOW_FAILED" {
 			t.Errorf("events %v", got)

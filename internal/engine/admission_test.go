@@ -218,6 +218,65 @@ func TestResumedRunKeepsItsAge(t *testing.T) {
 	r.wantOpen(second, core.RunPending)
 }
 
+// A run that waits and is cancelled gives its key's turn to the next run of the key: keys whose runs leave do not wait
+// longer for it.
+func TestCancelledRunUsesNoTurn(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		cancel []int  // of the three runs of key a that wait
+		more   int    // runs of key a that come after that; where keys have the same turn, the older run goes first
+		want   string // the keys of those that wait, in the order in which they begin
+	}{
+		{"the first one", []int{0}, 0, "ababbb"},
+		{"one in the middle", []int{1}, 0, "ababbb"},
+		{"the last one", []int{2}, 1, "ababbab"},
+		{"all of them", []int{0, 1, 2}, 2, "bababb"},
+		{"all of them, from the last one on", []int{2, 1, 0}, 3, "bababab"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newQueueRig(t, policy.QueueLimits{Concurrency: 1, Fair: true})
+			keys := map[core.RunID]string{}
+			bill := func(key string) core.RunID {
+				id := r.bill(key, 0)
+				keys[id] = key
+				return id
+			}
+			first := r.bill("c", 0)
+			var waiting []core.RunID
+			for range 3 {
+				waiting = append(waiting, bill("a"))
+			}
+			for range 4 {
+				bill("b")
+			}
+			for _, n := range c.cancel {
+				op := core.Operation{Op: core.OpCancel, Step: core.NoStep}
+				if c := r.call(&Call{Op: CallInput, Run: waiting[n], Input: op}); c.Err != nil {
+					t.Fatal(c.Err)
+				}
+				r.settle()
+			}
+			for range c.more {
+				bill("a")
+			}
+			tasks := r.workers.dispatched()
+			if len(tasks) != 1 || tasks[0].Token.Run != first {
+				t.Fatalf("began %v", tasks)
+			}
+			got := ""
+			for len(tasks) > 0 {
+				r.end(tasks[0], succeed)
+				if tasks = r.workers.dispatched(); len(tasks) > 0 {
+					got += keys[tasks[0].Token.Run]
+				}
+			}
+			if got != c.want {
+				t.Errorf("runs begin in the order %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // The run retry policy puts the next run into the queue again; continue-as-new keeps the place.
 func TestChainsInQueues(t *testing.T) {
 	r := newQueueRig(t, policy.QueueLimits{Concurrency: 1})

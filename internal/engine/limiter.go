@@ -285,6 +285,7 @@ func (l *limiter) undo(t *ticket) {
 		if t.retry {
 			s.tries.undo(s.limits.Retries)
 		}
+		l.returnTurn(t, s)
 	}
 	l.end(t)
 }
@@ -332,6 +333,8 @@ func (l *limiter) end(t *ticket) {
 		if t.running {
 			s.running--
 			s.key.running--
+		} else {
+			l.returnTurn(t, s)
 		}
 		if s.breaker.probe == t {
 			s.breaker.probe = nil // it says nothing: another one goes first

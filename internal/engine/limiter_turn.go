@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -84,6 +85,32 @@ func (l *limiter) wait(t *ticket, s *ticketShare, held core.Held) {
 	} else {
 		l.join(t)
 	}
+}
+
+// returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's
+// round to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow
+// without a gap.
+func (l *limiter) returnTurn(t *ticket, s *ticketShare) {
+	if s.round == 0 {
+		return
+	}
+	l.unsortKey(s.limited, s.key)
+	line, free := &s.key.line, s.round
+	later := make([]*ticketShare, 0, line.Len())
+	for i := range line.Len() {
+		if o := line.At(i).in; o.round > free {
+			later = append(later, o)
+		}
+	}
+	slices.SortFunc(later, func(a, b *ticketShare) int { return cmp.Compare(a.round, b.round) })
+	for _, o := range later {
+		o.round, free = free, o.round
+	}
+	if free == s.key.round {
+		s.key.round--
+	}
+	s.round = 0
+	l.sortKey(s.limited, s.key)
 }
 
 // putLater puts a retry into the line of those that wait for their budget.

@@ -12,6 +12,11 @@ import (
 const (
 	// settleAge is how long the view waits for an active run. A run that ends within it is written only once.
 	settleAge = time.Second
+	// manyBehind is from how many runs on the view waits longer for active ones, in proportion to their number and up
+	// to maxSettle. The more runs share the processor, the longer each takes. With 4,096 at once, most took longer than
+	// settleAge and were written several times, which cost more than all else that was done for them.
+	manyBehind = 256
+	maxSettle  = 10 * time.Second
 	// quietAge is how long the partition must have recorded nothing before rows get a batch of their own.
 	quietAge = 20 * time.Millisecond
 	// Rows join the batches once gatherRuns runs wait, or once one has waited for gatherAge. They then join until
@@ -126,10 +131,19 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 	return max(quiet, head.pendingSince.Add(settleAge))
 }
 
+// patience returns how long the view waits for an active run whose rows would join a batch with so many entries. A
+// batch without entries has time for them.
+func (v *projection) patience(entries int) time.Duration {
+	if entries == 0 {
+		return settleAge
+	}
+	return min(max(settleAge, settleAge*time.Duration(v.behind.count)/manyBehind), maxSettle)
+}
+
 // attach puts the rows of up to n runs into the batch.
 func (v *projection) attach(b *batch, partition, n int, now core.Time) {
 	bytes := v.writeUrgent(b, partition)
-	aged := now.Add(-settleAge)
+	aged := now.Add(-v.patience(b.entries))
 	var kept []*run
 	for n > 0 && bytes < viewBytes {
 		r := v.behind.head

@@ -173,9 +173,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 				order = append(order, t)
 			}
 			t.entries = append(t.entries, e)
-			if seq == lease.Last {
-				p.children.unborn.expect(&e)
-			}
+			p.children.unborn.expect(&e)
 			t.seqs = append(t.seqs, seq)
 			p.at(e.At)
 		}

@@ -57,14 +57,16 @@ func (r *run) noteRecorded() {
 }
 
 // usualEntries is about how many bytes the entries of a step have.
-const usualEntries = 64
+const usualEntries = 96
 
 // addPending adds an encoded entry to those that the view does not have.
 func (r *run) addPending(seq uint64, encoded []byte) {
 	p := &r.pending
-	if p.bytes == nil { // growing from entry to entry would copy all of them again and again
-		p.bytes = make([]byte, 0, len(encoded)+usualEntries*cap(r.state.Steps))
-		p.marks = make([]mark, 0, min(cap(r.state.Steps)+1, manyAttempts))
+	if len(p.bytes)+len(encoded) > cap(p.bytes) { // growing from entry to entry would copy them again and again
+		p.bytes = slices.Grow(p.bytes, len(encoded)+usualEntries*cap(r.state.Steps))
+	}
+	if len(p.marks) == 1 {
+		p.marks = slices.Grow(p.marks, min(cap(r.state.Steps), manyAttempts))
 	}
 	p.bytes = append(p.bytes, encoded...)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {

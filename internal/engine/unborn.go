@@ -23,11 +23,12 @@ func (c *children) forget(all *families) {
 // in the next batch, so that runs which start one another without end leave turns to timers, events and everyone else.
 //
 // The batch after the one with the start always begins them (see Partition.Cut). So if the process dies between the
-// two, the start is in the last batch of the journal, and the next owner finds it there.
+// two, the start is in the last batch of the journal, and the next owner finds it there. If that one cannot read the
+// parent, it keeps the tail, and a later owner finds the start further up in it.
 type unborn struct {
 	starts map[core.RunID]*unbornChild
 	order  ring[core.RunID]
-	lost   []lostChild // starts in the journal's last batch, while it is replayed
+	lost   []lostChild // starts in the journal's tail, while it is replayed
 }
 
 type unbornChild struct {
@@ -104,7 +105,7 @@ func (p *Partition) beginUnborn(id core.RunID, start *core.ChildStart) {
 	p.unreadable(p.beginChild(id, start), "a child run cannot begin", "run", id.String())
 }
 
-// expect notes the starts of an entry in the journal's last batch.
+// expect notes the starts of an entry in the journal's tail.
 func (u *unborn) expect(e *core.Entry) {
 	for _, rec := range e.Records {
 		if began, ok := rec.(core.AttemptStarted); ok && began.Child != (core.RunID{}) {
@@ -113,8 +114,9 @@ func (u *unborn) expect(e *core.Entry) {
 	}
 }
 
-// loseUnborn ends the attempts whose child runs have not begun because the process died before. They are lost, and
-// others begin in their place. A parent that is set aside is read later; see resumeSetAside.
+// loseUnborn ends the attempts whose child runs have not begun because a process died before. They are lost, and others
+// begin in their place. A parent that is set aside is read later: by the next owner from the tail, or by
+// resumeSetAside.
 func (p *Partition) loseUnborn() {
 	lost := p.children.unborn.lost
 	p.children.unborn.lost = nil

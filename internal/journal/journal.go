@@ -293,6 +293,8 @@ type Query struct {
 	// stuck.
 	Stuck  bool
 	Bodies map[core.RunID]bool
+	Parent core.RunID // of this run the children that its steps started; zero: any
+	Top    bool       // no child runs
 	After  core.RunID // the last run of the previous page; zero: begin with the newest
 	Limit  int        // default DefaultLimit
 }
@@ -306,6 +308,8 @@ func (q *Query) Selects(row *RunRow) bool {
 		(q.Labels == "" || row.Labels.HasAll(q.Labels)) &&
 		(q.CreatedFrom == 0 || q.CreatedFrom <= row.CreatedAt) &&
 		(q.CreatedBefore == 0 || row.CreatedAt < q.CreatedBefore) &&
+		(q.Parent == core.RunID{} || q.Parent == row.Parent) &&
+		(!q.Top || row.Parent == core.RunID{}) &&
 		(!q.Stuck || stuck)
 }
 

@@ -32,12 +32,14 @@ type BulkQuery struct {
 	CreatedFrom   api.Time          `json:"createdFrom,omitzero"`
 	CreatedBefore api.Time          `json:"createdBefore,omitzero"`
 	Stuck         bool              `json:"stuck,omitempty"`
+	Parent        string            `json:"parent,omitempty" doc:"Child runs that the steps of this run started."`
+	Top           bool              `json:"top,omitempty" doc:"No child runs."`
 }
 
 func (q *BulkQuery) query() api.Query {
 	return api.Query{
 		Workflow: q.Workflow, WorkflowID: q.WorkflowID, Phases: q.Phases, Labels: q.Labels, CreatedFrom: q.CreatedFrom,
-		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck,
+		CreatedBefore: q.CreatedBefore, Stuck: q.Stuck, Parent: q.Parent, Top: q.Top,
 	}
 }
 

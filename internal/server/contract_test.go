@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/history"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -73,6 +75,17 @@ func (p *tape) run(what string, want api.Code, name string) {
 	p.Helper()
 	r, err := p.s.Run(p.Context(), name)
 	p.put(what, want, r, err)
+	text, err := p.s.History(p.Context(), name)
+	p.put("the history of "+what, want, nil, err)
+	if err != nil {
+		return
+	}
+	if own, err := p.embedded.History(p.Context(), name); err != nil || !bytes.Equal(own, text) {
+		p.Errorf("%s: the history is not the engine's (%v):\n%s\n%s", what, err, text, own)
+	}
+	if entries, err := history.Read(text); err != nil || entries[0].Run.String() != r.Run {
+		p.Errorf("%s: %v: the history of run %s is\n%s", what, err, r.Run, text)
+	}
 }
 
 // same runs a scenario with the embedded service and over HTTP, and compares everything that the two answered.

@@ -30,8 +30,12 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.bulkRoutes(a)
 	s.waitRoutes(a)
 	s.webhookRoutes(a)
+	s.logRoutes(a)
 	s.otherRoutes(a)
 	s.documents(mux, a.OpenAPI())
+	if s.cfg.Routes != nil {
+		s.cfg.Routes(mux)
+	}
 }
 
 // route describes one operation of the API. The body was read already, see readBody.

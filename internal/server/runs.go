@@ -25,6 +25,8 @@ type listQuery struct {
 	CreatedFrom   instant  `query:"createdFrom" doc:"Runs created at this instant or later."`
 	CreatedBefore instant  `query:"createdBefore" doc:"Runs created before it."`
 	Stuck         bool     `query:"stuck" doc:"Open runs that cannot go on: code panicked, or they cannot be read."`
+	Parent        string   `query:"parent" doc:"Child runs that the steps of this run started."`
+	Top           bool     `query:"top" doc:"No child runs."`
 	Limit         int      `query:"limit" minimum:"1" maximum:"1000" doc:"How many at most; default 50."`
 	Cursor        string   `query:"cursor" doc:"Next of the page before."`
 }
@@ -33,7 +35,8 @@ type listQuery struct {
 func (l *listQuery) query() (api.Query, error) {
 	q := api.Query{
 		Workflow: l.Workflow, WorkflowID: l.WorkflowID, CreatedFrom: l.CreatedFrom.Time,
-		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Limit: l.Limit, Cursor: l.Cursor,
+		CreatedBefore: l.CreatedBefore.Time, Stuck: l.Stuck, Parent: l.Parent, Top: l.Top, Limit: l.Limit,
+		Cursor: l.Cursor,
 	}
 	for _, p := range l.Phases {
 		q.Phases = append(q.Phases, api.RunPhase(p))
@@ -67,6 +70,27 @@ func (s *Server) runRoutes(a huma.API) {
 		func(ctx context.Context, in *OfRun) (*answered[*api.Run], error) {
 			return body(s.cfg.Service.Run(ctx, in.Run))
 		})
+	op := under("GET", "/runs/{run}/history", "getHistory", "runs", "Get a run's history for a replay")
+	op.Description = "All that is recorded of the run, as pawl run history prints it: keep the answer in a file, and " +
+		"replay it with pawltest.Replay."
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The history.", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{
+			Type: huma.TypeObject, Description: "A file with a version, pawlHistory. Only Pawl reads its entries.",
+		}}},
+	}}
+	huma.Register(a, op, func(ctx context.Context, in *OfRun) (*file, error) {
+		text, err := s.cfg.Service.History(ctx, in.Run)
+		if err != nil {
+			return nil, httpapi.ProblemOf(err)
+		}
+		return &file{"application/json", text}, nil
+	})
+}
+
+// file is an answer that is sent as it is.
+type file struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
 }
 
 // startInput is the input of a start.

@@ -22,10 +22,14 @@ type Config struct {
 	Carry func(ctx context.Context, run string) error
 	// Webhooks keeps webhooks and sends their messages. nil: there are none.
 	Webhooks api.Webhooks
+	// Logs reads what attempts print. nil: nothing is kept.
+	Logs api.LogReader
 	// Version is the program's, for /version.
 	Version string
 	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
+	// Routes adds the requests of another API; nil: there is none.
+	Routes func(mux *http.ServeMux)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
 	// MaxBody bounds the body of a request, in bytes. Default: 8 MiB.

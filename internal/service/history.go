@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/history"
 )
 
-// History returns a run's history as a file for a replay; see package history. Errors: CodeNotFound.
+// History implements api.Reader.
 func (r *reads) History(ctx context.Context, name string) ([]byte, error) {
 	id, err := r.find(ctx, name)
 	if err != nil {
@@ -23,5 +23,6 @@ func (r *reads) History(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, wrap(err)
 	}
-	return history.Write(k.workflow.Definition, entries)
+	text, err := history.Write(k.workflow.Definition, entries)
+	return text, wrap(err)
 }

@@ -80,6 +80,11 @@ func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 		}
 		query.Phases = append(query.Phases, phase)
 	}
+	if query.Top = q.Top; q.Parent != "" {
+		if query.Parent, err = r.find(ctx, q.Parent); err != nil {
+			return api.Page{}, err
+		}
+	}
 	if query.After, err = readCursor(q.Cursor); err != nil {
 		return api.Page{}, err
 	}

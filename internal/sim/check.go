@@ -251,12 +251,13 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			// Its turn comes when its function is there, however long ago what held it back has let go.
 		case s.held.Reason != core.HeldNone:
 			slots := ch.u.profile.slots[s.spec.Type]
-			if (slots < 0 || n.workers.busy[s.spec.Type] < slots) && !ch.freed(n, s) {
+			if (slots < 0 || n.process.busy(s.spec.Type) < slots) && !ch.freed(n, s) && n.quiet() {
 				ch.u.violate(NoHang, a.id, "attempt %s is held, and nothing is to come that may let it go: %s",
 					tokenText(tok), s.held.Sentence())
 			}
 		case s.kind == core.KindTask && s.ready && (s.spec.Type != body.TypeLocal || !ch.bodyInTransit(n, a)):
-			if slots := ch.u.profile.slots[s.spec.Type]; slots < 0 || n.workers.busy[s.spec.Type] < slots {
+			slots := ch.u.profile.slots[s.spec.Type]
+			if (slots < 0 || n.process.busy(s.spec.Type) < slots) && n.quiet() {
 				ch.u.violate(NoHang, a.id, "attempt %s waits in its queue or for its function, a slot is free, "+
 					"and no body will continue", tokenText(tok))
 			}

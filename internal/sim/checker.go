@@ -70,6 +70,7 @@ func newChecker(u *universe) *checker {
 // noteOwner notes that a node has taken over its partition.
 func (ch *checker) noteOwner(n *node) {
 	n.home.owner = n
+	n.process.joined(n)
 	ch.findOpen(n)
 }
 

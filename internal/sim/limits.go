@@ -80,6 +80,7 @@ type serviceModel struct {
 	probes  int // that have failed
 	probe   core.Token
 	unknown bool // the process knows more of the breaker than the model
+	shared  bool // of a shared process
 }
 
 type serviceStart struct {
@@ -96,39 +97,43 @@ func (n *node) serviceOf(s *stepModel) *serviceModel {
 		return nil
 	}
 	name := s.spec.Share.Service
-	if n.services == nil {
-		n.services = map[string]*serviceModel{}
-	}
-	if n.services[name] == nil {
-		n.services[name] = &serviceModel{
-			name: name, limits: serviceLimits[name], running: map[core.Token]bool{}, unknown: n.foundOpen[name],
+	p := n.process
+	if p.services[name] == nil {
+		p.services[name] = &serviceModel{
+			name: name, limits: serviceLimits[name], running: map[core.Token]bool{}, unknown: p.foundOpen[name],
+			shared: p.shared,
 		}
 	}
-	return n.services[name]
+	return p.services[name]
 }
 
 // ahead notes that an append was refused. The process knows how attempts ended which the journal says later, and counts
 // starts which the journal never says.
 func (n *node) ahead() {
-	n.refused = n.u.latest()
-	for _, m := range n.services {
+	n.process.refused = n.u.latest()
+	for _, m := range n.process.services {
 		m.unknown = true
 	}
 }
 
 // findOpen notes the services whose breakers a process finds open.
 func (ch *checker) findOpen(n *node) {
-	if n.foundOpen != nil {
+	if n.lookedAt {
 		return
 	}
-	n.foundOpen = map[string]bool{}
+	n.lookedAt = true
 	for _, a := range ch.order {
 		if ch.u.partitionOf(a.id) != n.home || a.model.closed {
 			continue
 		}
 		for i := range a.model.steps {
-			if s := &a.model.steps[i]; s.held.Reason == core.HeldBreaker {
-				n.foundOpen[s.held.Name] = true
+			s := &a.model.steps[i]
+			if s.held.Reason != core.HeldBreaker {
+				continue
+			}
+			n.process.foundOpen[s.held.Name] = true
+			if m := n.process.services[s.held.Name]; m != nil {
+				m.unknown = true
 			}
 		}
 	}
@@ -141,6 +146,7 @@ func (ch *checker) limited(n *node, a *account, e core.Entry) {
 		case core.AttemptStarted:
 			s := &a.model.steps[rec.Step]
 			if m := n.serviceOf(s); m != nil {
+				m.unknown = m.unknown || n.undecided()
 				tok := core.Token{Run: a.id, Step: rec.Step, Attempt: s.attempt}
 				m.start(ch, tok, serviceStart{
 					at: e.At, key: a.state.Steps[rec.Step].ShareKey(), retry: s.counted > 1,
@@ -151,6 +157,7 @@ func (ch *checker) limited(n *node, a *account, e core.Entry) {
 			if m == nil {
 				continue
 			}
+			m.unknown = m.unknown || n.undecided()
 			for tok := range m.running {
 				if tok.Run == a.id && tok.Step == rec.Step {
 					m.end(tok, rec.Failure, e.At)
@@ -168,15 +175,18 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		// The clock went back, or an earlier process had its clock ahead: a run's instants never run backwards.
 		s.at, s.told, s.moved = now, s.at, true
 	}
+	if m.shared {
+		s.told = max(s.told, ch.u.latest()) // another partition may have told the process of a later time
+	}
 	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {
 		if s.moved { // starts of before the clock went back look later than this one, however old they are
 			return
 		}
 		n := 0
-		for _, other := range m.starts {
-			if !other.moved && other.at > s.at.Add(-r.Per) && counts(other) {
-				n++
+		for _, last := range m.starts { // others may have started later, and were stored before
+			if last.at >= s.at && last.at < s.at.Add(max(r.Per, 1)) && !last.moved {
+				n = max(n, m.startsWithin(last.at.Add(-r.Per), last.at, counts))
 			}
 		}
 		if r.N > 0 && n > r.N {
@@ -202,6 +212,16 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 			tokenText(m.probe), m.name)
 	}
 	m.probe = tok
+}
+
+// startsWithin counts starts after an instant, up to another one.
+func (m *serviceModel) startsWithin(after, until core.Time, counts func(serviceStart) bool) (n int) {
+	for _, s := range m.starts {
+		if !s.moved && s.at > after && s.at <= until && counts(s) {
+			n++
+		}
+	}
+	return n
 }
 
 // end takes the end of an attempt.
@@ -261,14 +281,14 @@ func (ch *checker) together(n *node, tok core.Token) {
 	}
 	all, ofKey := 0, 0
 	key := a.state.Steps[tok.Step].ShareKey()
-	for other := range n.workers.tasks {
+	n.process.eachTask(func(other core.Token, _ *workerTask) {
 		if oa := ch.accounts[other.Run]; oa != nil && n.serviceOf(&oa.model.steps[other.Step]) == m {
 			all++
 			if oa.state.Steps[other.Step].ShareKey() == key {
 				ofKey++
 			}
 		}
-	}
+	})
 	if most := m.limits.Concurrency; most > 0 && all > most {
 		ch.u.violate(Limited, tok.Run, "attempt %s is the %dth at once of service %s", tokenText(tok), all, m.name)
 	}
@@ -282,13 +302,16 @@ func (ch *checker) together(n *node, tok core.Token) {
 func (ch *checker) freed(n *node, s *stepModel) bool {
 	m := n.serviceOf(s)
 	now := ch.u.clock()
-	for tok := range n.workers.tasks {
-		if a := ch.accounts[tok.Run]; a != nil && n.serviceOf(&a.model.steps[tok.Step]) == m {
-			return true
-		}
+	working := false
+	n.process.eachTask(func(tok core.Token, _ *workerTask) {
+		a := ch.accounts[tok.Run]
+		working = working || a != nil && n.serviceOf(&a.model.steps[tok.Step]) == m
+	})
+	if working {
+		return true
 	}
 	longest := max(m.limits.Rate.Per, m.limits.KeyRate.Per, m.limits.Retries.Per)
-	if n.refused != 0 && n.refused.Add(longest) > now {
+	if refused := n.process.refused; refused != 0 && refused.Add(longest) > now {
 		return true // what a refused append said had started counts until its windows have passed
 	}
 	for _, start := range m.starts {

@@ -286,6 +286,9 @@ func (m *runModel) unpause(rec core.PauseEnded) {
 			offset(rec.Execution.At), offset(rec.Deadline.At), offset(execution), offset(limit))
 	}
 	m.execution, m.limit, m.paused, m.stopClock = rec.Execution.At, rec.Deadline.At, 0, false
+	if m.inQueue() {
+		m.enterTurns()
+	}
 }
 
 func (m *runModel) move(rec core.DeadlineMoved) {

@@ -14,7 +14,7 @@ import (
 type node struct {
 	u       *universe
 	home    *simPartition
-	process int  // nodes with the same number die together
+	process *process
 	changed bool // something happened to the node since its last check
 	name    string
 	p       *engine.Partition
@@ -39,16 +39,15 @@ type node struct {
 	storedEntries int
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
 
-	services  map[string]*serviceModel // what the checker knows of services, as the process counts them
-	refused   core.Time                // no start that a refused append would have recorded is later; 0: none
-	foundOpen map[string]bool          // services whose breakers the process found open
-	runQueues map[string]*serviceModel // what the checker knows of the rates of queues of runs
-	turns     map[string]*keyTurns     // by key: what the checker knows of the queue whose keys take turns
+	woken    int         // how often the process's matcher has called it, and it has not looked yet
+	before   map[int]int // by partition: entries that were computed when the process took it over
+	lookedAt bool        // for breakers that are open
 }
 
 // newNode makes an owner of a partition, with its workers and bodies.
 func newNode(u *universe, s *simPartition, name string) *node {
-	n := &node{u: u, home: s, process: u.IntN(u.profile.processes), store: u.store}
+	n := &node{u: u, home: s, store: u.store, before: map[int]int{}}
+	n.process = u.processOf(n, u.IntN(u.profile.processes))
 	n.name = fmt.Sprintf("%s%d of partition %d", name, u.nodeCount, s.number)
 	n.workers, n.host = newWorkers(n), newHost(n)
 	n.p = engine.NewPartition(n.u.config(n))
@@ -236,6 +235,7 @@ func (n *node) acknowledged(b *journal.Batch) {
 func (n *node) failed(err error) {
 	n.inFlight, n.stored, n.more, n.late = nil, false, false, lateWindow{}
 	n.spans, n.confirmed, n.storedEntries = nil, 0, 0
+	clear(n.before)
 	n.ahead()
 	n.p.Failed(err)
 	if errors.Is(err, journal.ErrFenced) {
@@ -269,11 +269,23 @@ func (n *node) crash(where string) {
 		return
 	}
 	u.crashes++
-	for _, s := range u.partitions {
-		if other := s.node; other == n || other.process == n.process && u.chance(0.8) {
+	n.dieWith(where, func(other *node) bool { return other.diesWith(n) })
+}
+
+// dieWith ends a node and others of its process. It returns those that were alive.
+func (n *node) dieWith(where string, also func(other *node) bool) (died []*node) {
+	for _, s := range n.u.partitions {
+		if other := s.node; other == n || also(other) {
+			if !other.dead {
+				died = append(died, other)
+			}
 			other.die(where)
 		}
+		if f := s.formerOwner; f != nil && f.process.shared && f.process == n.process {
+			f.endFenced()
+		}
 	}
+	return died
 }
 
 // die ends one partition of a process that crashes. Another process takes over the partition later.
@@ -313,6 +325,7 @@ func (n *node) endFenced() {
 	if n.home.formerOwner == n {
 		n.home.formerOwner = nil
 	}
+	n.losePartition()
 }
 
 // idle reports whether nothing is on its way to the disk.

@@ -57,8 +57,10 @@ func (p *poison) kill(wt *workerTask) {
 				return
 			}
 			u.crashes++
-			n.die("of a poisonous step")
-			n.home.poisoned = true
+			shares := func(other *node) bool { return n.process.shared && other.diesWith(n) }
+			for _, died := range n.dieWith("of a poisonous step", shares) {
+				died.home.poisoned = true
+			}
 		}
 	})
 }
@@ -165,11 +167,11 @@ func (w *workers) checkGroup(t core.Task, group int) {
 
 // otherSuspects returns the sizes of the groups of all other suspects in the workers' hands.
 func (w *workers) otherSuspects(than core.Token) (groups []int) {
-	for tok, wt := range w.tasks {
+	w.n.process.eachTask(func(tok core.Token, wt *workerTask) {
 		if wt.group > 0 && tok != than {
 			groups = append(groups, wt.group)
 		}
-	}
+	})
 	return groups
 }
 
@@ -183,7 +185,7 @@ func (ch *checker) waitsForGroup(n *node, tok core.Token, group int) bool {
 	}
 	return len(others) >= group || slices.ContainsFunc(others, another) ||
 		slices.ContainsFunc(ch.order, func(a *account) bool {
-			return ch.u.partitionOf(a.id) == n.home && !a.model.closed && slices.ContainsFunc(a.model.steps,
+			return n.counts(ch.u.partitionOf(a.id), false) && !a.model.closed && slices.ContainsFunc(a.model.steps,
 				func(s stepModel) bool { return s.ready && another(groupAfter(s.losses.row)) })
 		})
 }

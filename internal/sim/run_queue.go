@@ -160,7 +160,7 @@ func (m *runModel) admit() {
 		m.fail(Limited, "a paused run begins")
 	}
 	limits := runQueueLimits[q.queue.Name]
-	all, ofKey := ch.places(m.a, true)
+	all, ofKey := ch.places(ch.appending, m.a, true)
 	if limits.Concurrency > 0 && all >= limits.Concurrency {
 		m.fail(Limited, "%d runs have places in queue %s already, and another one begins", all, q.queue.Name)
 	}
@@ -187,27 +187,25 @@ func (m *runModel) admit() {
 
 // runQueueOf is the node's model of the rates of a queue of runs.
 func (ch *checker) runQueueOf(n *node, name string) *serviceModel {
-	if n.runQueues == nil {
-		n.runQueues = map[string]*serviceModel{}
-	}
-	if n.runQueues[name] == nil {
+	p := n.process
+	if p.runQueues[name] == nil {
 		limits := runQueueLimits[name]
-		n.runQueues[name] = &serviceModel{
-			name: "queue " + name, running: map[core.Token]bool{},
+		p.runQueues[name] = &serviceModel{
+			name: "queue " + name, running: map[core.Token]bool{}, shared: p.shared,
 			limits: policy.QueueLimits{Rate: limits.Rate, KeyRate: limits.KeyRate},
 		}
 	}
-	return n.runQueues[name]
+	return p.runQueues[name]
 }
 
-// places counts the open runs that have places in the queue of a run, as the owner of its partition counts them, and
-// those with its key among them. A run that was set aside has given up its place, until another process carries it on:
+// places counts the open runs that have places in the queue of a run, as the process of a node counts them, and those
+// with its key among them. A run that was set aside has given up its place, until another process carries it on:
 // without those that ever were, the counts are the lowest ones that are possible.
-func (ch *checker) places(a *account, lowest bool) (all, ofKey int) {
+func (ch *checker) places(n *node, a *account, lowest bool) (all, ofKey int) {
 	for _, other := range ch.order {
 		m := &other.model
 		if other == a || m.closed || !m.q.place || m.q.queue.Name != a.model.q.queue.Name ||
-			ch.u.partitionOf(other.id) != ch.u.partitionOf(a.id) || lowest && ch.u.bug.panicked[other.id] {
+			!n.counts(ch.u.partitionOf(other.id), lowest) || lowest && ch.u.bug.panicked[other.id] {
 			continue
 		}
 		all++
@@ -249,14 +247,21 @@ func (m *runModel) reopenInQueue(rec core.RunReopened) {
 func (ch *checker) checkHeldRun(n *node, a *account) {
 	q := &a.model.q
 	limits := runQueueLimits[q.queue.Name]
-	all, ofKey := ch.places(a, false)
+	all, ofKey := ch.places(n, a, false)
 	now := ch.u.clock()
+	if !n.quiet() {
+		return
+	}
 	if limits.Concurrency > 0 && all >= limits.Concurrency || limits.PerKey > 0 && ofKey >= limits.PerKey ||
 		a.state.HeldNow().Until > now {
 		return
 	}
 	for _, start := range ch.runQueueOf(n, q.queue.Name).starts {
-		if start.at.Add(max(limits.Rate.Per, limits.KeyRate.Per)) > now {
+		at := start.at
+		if n.process.shared {
+			at = max(at, start.told)
+		}
+		if at.Add(max(limits.Rate.Per, limits.KeyRate.Per)) > now {
 			return
 		}
 	}

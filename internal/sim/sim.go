@@ -17,6 +17,7 @@ type Options struct {
 	Span       time.Duration // clients and faults are active at most this long; default 1h
 	Steps      int           // a universe that takes more steps than this fails; default 60,000
 	Partitions int           // 0: the seed chooses
+	Share      bool          // nodes of one process share what it counts, in each universe; else the seed chooses
 	NoFaults   bool          // no faults and no crashes: to measure, or to find out whether a fault causes a failure
 	Trace      io.Writer     // gets one line for each step; nil: no trace
 	// CrashAt kills the process at one boundary of a commit. Boundaries are counted from 1. 0: at random boundaries;
@@ -37,6 +38,8 @@ type Options struct {
 	Search func(answer func(body.Answer, body.Func)) func(body.Answer, body.Func)
 	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
 	Services map[string]policy.QueueLimits
+	// OwnMatchers gives each partition slots and limits of its own, also where its process shares them.
+	OwnMatchers bool
 	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.
 	RunQueues map[string]policy.QueueLimits
 }

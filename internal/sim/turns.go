@@ -20,28 +20,9 @@ type turnModel struct {
 	passed map[string]int // by key: runs that have begun since
 }
 
-// keyTurns counts the runs of a key in the queue of a process.
-type keyTurns struct{ came, begun int }
-
-// turnsOf returns the counts of the run's key. What waited when the process began has come.
-func (m *runModel) turnsOf() *keyTurns {
-	n, key := m.ch.appending, m.q.queue.Key
-	if n.turns == nil {
-		n.turns = map[string]*keyTurns{}
-		for _, other := range m.ch.waiting(m.a) {
-			other.model.turnsOf().came++
-		}
-	}
-	if n.turns[key] == nil {
-		n.turns[key] = &keyTurns{}
-	}
-	return n.turns[key]
-}
-
 // enterTurns takes in that the run comes to its queue.
 func (m *runModel) enterTurns() {
 	if m.q.queue.Name == turns {
-		m.turnsOf().came++
 		m.beginTurn()
 	}
 }
@@ -59,16 +40,14 @@ func (m *runModel) beginTurn() {
 
 // checkTurn checks that a run which begins passes no run whose key has its turn: while a run waits, another key has at
 // most one turn for each run of its own key that is before it, one for the run itself, and one that had come already.
-// Runs that leave the queue without having begun, and appends that were refused, use up turns of which the journal says
-// nothing.
+// Appends that were refused use up turns of which the journal says nothing. Runs that leave the queue without having
+// begun use none.
 func (m *runModel) checkTurn() {
 	ch := m.ch
-	if m.q.queue.Name != turns {
+	if m.q.queue.Name != turns || ch.appending.process.shared { // there, keys have turns in other partitions, too
 		return
 	}
-	m.turnsOf().begun++
-	waiting := ch.waiting(m.a)
-	for _, other := range waiting {
+	for _, other := range ch.waiting(m.a) {
 		o := &other.model
 		if o.q.queue.Key == m.q.queue.Key {
 			continue
@@ -77,14 +56,7 @@ func (m *runModel) checkTurn() {
 			o.beginTurn()
 		}
 		o.q.turn.passed[m.q.queue.Key]++
-		here := 0
-		for _, a := range waiting {
-			if a.model.q.queue.Key == o.q.queue.Key {
-				here++
-			}
-		}
-		k := o.turnsOf()
-		known := ch.appending.refused == 0 && k.came-k.begun == here
+		known := ch.appending.process.refused == 0
 		if n := o.q.turn.passed[m.q.queue.Key]; known && n > o.q.turn.ahead+2 {
 			m.fail(Limited, "%d runs of the key %q have begun in queue %s while run %s waits, which had %d before it "+
 				"with its key %q", n, m.q.queue.Key, turns, short(other.id), o.q.turn.ahead, o.q.queue.Key)

@@ -33,6 +33,9 @@ type universe struct {
 	end        core.Time // when clients and faults end
 	noFaults   bool      // the faults have ended: workers report, disks have room
 
+	shares    bool             // nodes of one process share what it counts
+	processes map[int]*process // by number: those that were begun last
+
 	disk          *memory.Journal // the storage
 	store         journal.Journal // the storage as nodes see it; a test may have wrapped it
 	partitions    []*simPartition // by number
@@ -102,6 +105,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.failing = failingServices(u)
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.drawProfile()
+	u.shares, u.processes = u.sharing(), map[int]*process{}
 	u.operator = newOperator(u)
 	u.disk = memory.NewPartitions(u.profile.partitions)
 	u.disk.Fault = u.fault
@@ -277,6 +281,11 @@ func (u *universe) endFaults() {
 		}
 	}
 	for _, s := range u.partitions {
+		if s.node.process.lost && !s.node.dead {
+			s.node.crash("after its process has lost a partition")
+		}
+	}
+	for _, s := range u.partitions {
 		if s.node.dead {
 			s.startNode(u)
 		}
@@ -327,7 +336,7 @@ func (u *universe) config(n *node) engine.Config {
 		}
 		return w.source, nil
 	}
-	return engine.Config{
+	cfg := engine.Config{
 		Journal: u.store, Partition: n.home.number, Sent: u.hint, Workers: n.workers, Owner: n.name,
 		MaxFamily: u.profile.family,
 		Horizon:   u.profile.horizon, Random: u.Uint64, Services: u.opt.Services, Queues: u.limitsOfRuns(),
@@ -337,6 +346,10 @@ func (u *universe) config(n *node) engine.Config {
 			journal.KindGo:   {Compile: compile, Resolve: resolve, Bodies: n.host.bodies},
 		},
 	}
+	if n.process.shared && !u.opt.OwnMatchers {
+		cfg.Workers, cfg.Matcher, cfg.Wake = nil, n.process.matcher, n.match
+	}
+	return cfg
 }
 
 // offset writes an instant as the time since the universe began.

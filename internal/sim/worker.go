@@ -58,9 +58,10 @@ func (w *workers) Dispatch(t core.Task) {
 	if w.tasks[t.Token] != nil {
 		u.violate(OneAttempt, t.Token.Run, "attempt %s is dispatched twice", tokenText(t.Token))
 	}
-	if w.busy[t.Type]++; u.profile.slots[t.Type] >= 0 && w.busy[t.Type] > u.profile.slots[t.Type] {
+	w.busy[t.Type]++
+	if busy, slots := w.n.process.busy(t.Type), u.profile.slots[t.Type]; slots >= 0 && busy > slots {
 		u.violate(Slots, t.Token.Run, "attempt %s is one of %d for %d slots of type %q",
-			tokenText(t.Token), w.busy[t.Type], u.profile.slots[t.Type], t.Type)
+			tokenText(t.Token), busy, slots, t.Type)
 	}
 	wt := &workerTask{w: w, task: t, group: u.checker.groupOf(t.Token)}
 	if wt.group > 0 {

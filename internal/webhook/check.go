@@ -62,9 +62,7 @@ func (d *Dispatcher) checkURL(text string) error {
 		err = nil
 	}
 	if err != nil {
-		e := invalid("url", "%v", err).(*api.Error)
-		e.Hint = "pawl dev --webhook-allow names the addresses that its webhooks may reach"
-		return e
+		return invalid("url", "%v", err)
 	}
 	return nil
 }

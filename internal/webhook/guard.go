@@ -33,7 +33,7 @@ var refusedPrefixes = []netip.Prefix{
 type addressError struct{ addr netip.Addr }
 
 func (e *addressError) Error() string {
-	return fmt.Sprintf("%s is a private, loopback or link-local address; allow it with --webhook-allow %s", e.addr,
+	return fmt.Sprintf("%s is a private, loopback or link-local address; pawl dev --webhook-allow %s allows it", e.addr,
 		netip.PrefixFrom(e.addr, e.addr.BitLen()))
 }
 
@@ -82,6 +82,7 @@ func (g *guard) transport() *http.Transport {
 	return &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: connectWithin, Control: g.control}).DialContext,
 		TLSHandshakeTimeout: connectWithin, MaxResponseHeaderBytes: mostHeader, ForceAttemptHTTP2: true,
-		MaxIdleConns: mostIdle, MaxIdleConnsPerHost: inFlightEach, IdleConnTimeout: idleFor,
+		DisableCompression: true,
+		MaxIdleConns:       mostIdle, MaxIdleConnsPerHost: inFlightEach, IdleConnTimeout: idleFor,
 	}
 }

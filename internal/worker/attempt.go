@@ -20,6 +20,7 @@ type attempt struct {
 	pulse    pulse
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
+	how      abandoning                 // what abandon points to
 	patience sync.Once                  // of whoever waits until the work is abandoned
 
 	// The lock of the attempt's part of Pool.running guards these.
@@ -66,7 +67,8 @@ func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) {
 	if a == nil {
 		return
 	}
-	a.abandon.Store(&abandoning{how, over})
+	a.how = abandoning{how, over}
+	a.abandon.Store(&a.how)
 	if a.Err() != nil { // it was told to stop before
 		a.waitForWork()
 	}

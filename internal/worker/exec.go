@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -22,9 +23,13 @@ type ExecConfig struct {
 	// to 10 MiB.
 	LogLimit int64
 
-	// Owner marks the processes, in the environment variable PAWL_OWNER. KillLeftovers uses the mark to find processes
+	// Owner marks the processes, in the environment variable PAWL_OWNER, to which each Exec adds a part of its own.
+	// KillLeftovers uses the mark to find processes
 	// that outlive a killed engine. It should be unique to the engine's database. Default: no mark.
 	Owner string
+
+	// Secrets finds what payloads refer to, and takes it out of what processes write. Default: there are none.
+	Secrets *secret.Store
 
 	// Grace is used for payloads that do not set one. Defaults to 5s.
 	Grace time.Duration
@@ -47,6 +52,8 @@ type ExecPayload struct {
 	Stdin string `json:"stdin,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL, in milliseconds.
 	Grace *int64 `json:"grace,omitempty"`
+	// Placeholders are what the texts refer to instead of saying it.
+	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 }
 
 // Exec executes processes: one process group for each attempt.
@@ -65,7 +72,8 @@ type ExecPayload struct {
 // stderrBytes, and log, the path of the whole log. A process can add results, which replace these keys except exitCode:
 //
 //   - the last line of stdout that is JSON: an object's keys, or any other value under the key value;
-//   - the file $PAWL_OUTPUT: lines name=value, or name<<END, lines, and END for a text of several lines.
+//   - the file $PAWL_OUTPUT, which it makes: lines name=value, or name<<END, lines, and END for a text of several
+//     lines.
 //
 // A line {"pawl": {"heartbeat": DETAILS}} on stdout is a heartbeat; the next attempt gets its details. A line
 // {"pawl": {"failed": true, "type": "…", "message": "…", "code": 7, "retryAfter": "5s", "nonRetryable": true}} fails
@@ -86,8 +94,15 @@ type ExecPayload struct {
 // (setsid program >/dev/null 2>&1 &). To outlive the engine's recovery too, it has to remove PAWL_OWNER from its
 // environment.
 //
-// On Linux a process dies with the worker, however the worker ends. KillLeftovers finds the children of the process.
-type Exec struct{ cfg ExecConfig }
+// A process and the rest of its group die with the worker, however the worker ends: a shell beside the worker, the
+// guard, sees to that. On Linux the process itself dies without the guard's help, and the guard also ends those that
+// left the group and kept PAWL_OWNER. What is left nevertheless, because the guard was killed too or there is no
+// /bin/sh, KillLeftovers ends. That works on Linux only. On Windows there is no guard: processes go on to their end.
+type Exec struct {
+	cfg     ExecConfig
+	results resultFolder // of attempts without logs
+	guard   *processGuard
+}
 
 // Bounds that are the same for every step.
 const (
@@ -108,8 +123,11 @@ func NewExec(cfg ExecConfig) *Exec {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exec{cfg: cfg}
+	return &Exec{cfg: cfg, guard: newGuard(cfg.Owner, cfg.Log)}
 }
+
+// Close removes the folder of the files $PAWL_OUTPUT.
+func (e *Exec) Close() error { return e.results.remove() }
 
 // Execute runs the process.
 func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
@@ -123,7 +141,30 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: Stopped(ctx)}
 	}
-	results, err := newResultFile(e.cfg.LogDir, t.Token, t.StepName)
+	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
+		return Result{Failure: NoSecret(ctx, err)}
+	}
+	redactor := e.cfg.Secrets.Redactor()
+	res := e.run(ctx, t, &p, redacting(alive, redactor), redactor)
+	Redact(redactor, &res)
+	return res
+}
+
+// fill puts values in the place of what the payload refers to.
+func (p *ExecPayload) fill(ctx context.Context, store *secret.Store) error {
+	texts := []*string{&p.Dir, &p.Stdin}
+	for i := range p.Command {
+		texts = append(texts, &p.Command[i])
+	}
+	if err := p.Placeholders.Fill(ctx, store, texts...); err != nil {
+		return err
+	}
+	return p.Placeholders.FillMap(ctx, store, p.Env)
+}
+
+// run runs the process of a payload that is complete.
+func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive, redactor *secret.Redactor) Result {
+	results, err := e.resultFile(t.Token, t.StepName)
 	if err != nil {
 		return Result{Failure: &policy.Failure{
 			Kind: policy.KindError, Type: "start", Message: fmt.Sprintf("no file for $PAWL_OUTPUT: %v", err),
@@ -131,12 +172,12 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	}
 	defer results.remove()
 
-	cmd, failure := e.command(ctx, t, &p, results.path)
+	cmd, failure := e.command(ctx, t, p, results.path)
 	if failure != nil {
 		return Result{Failure: failure}
 	}
 
-	out := newCapture(e.openLog(t), alive)
+	out := newCapture(e.openLog(t), alive, redactor)
 	defer out.close()
 	streams, err := out.connect(cmd, p.Stdin)
 	if err != nil {
@@ -144,13 +185,17 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 	}
 	defer streams.close()
 
+	e.guard.begin()
 	proc, err := startProcess(cmd)
 	streams.started(err == nil)
 	if err != nil {
+		e.guard.end(0)
 		return Result{Failure: startFailure(cmd, err)}
 	}
+	e.guard.started(proc.id)
 
-	gone := e.await(ctx, proc, streams, e.grace(&p), marksOf(e.cfg.Owner, t))
+	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t))
+	e.guard.end(proc.id)
 	streams.end()
 	if proc.stopped {
 		return Result{Failure: Stopped(ctx), Abandoned: !gone}

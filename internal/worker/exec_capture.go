@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/secret"
 )
 
 const (
@@ -31,20 +33,21 @@ type capture struct {
 // stream is stdout or stderr. One goroutine fills it; others may read it when that goroutine has ended.
 type stream struct {
 	tail
-	partial    []byte      // the unfinished line, stdout only
-	tooLong    bool        // the unfinished line is longer than lineSize and is not kept
-	ends       [2]byte     // of that line: its first byte and its last one, blanks left out
-	json       []byte      // the last line that is JSON and not meant for the engine
-	oversized  bool        // the last line that looks like a JSON object or list is longer than lineSize
-	ownFailure *ownFailure // the last failure that the process reported
+	shown      *secret.Stream // takes secrets out of what is kept and logged
+	partial    []byte         // the unfinished line, stdout only
+	tooLong    bool           // the unfinished line is longer than lineSize and is not kept
+	ends       [2]byte        // of that line: its first byte and its last one, blanks left out
+	json       []byte         // the last line that is JSON and not meant for the engine
+	oversized  bool           // the last line that looks like a JSON object or list is longer than lineSize
+	ownFailure *ownFailure    // the last failure that the process reported
 }
 
-func newCapture(log *attemptLog, alive Alive) *capture {
+func newCapture(log *attemptLog, alive Alive, redactor *secret.Redactor) *capture {
 	return &capture{
 		log:    log,
 		alive:  alive,
-		stdout: stream{tail: tail{size: tailSize}},
-		stderr: stream{tail: tail{size: tailSize}},
+		stdout: stream{tail: tail{size: tailSize}, shown: redactor.Stream()},
+		stderr: stream{tail: tail{size: tailSize}, shown: redactor.Stream()},
 	}
 }
 
@@ -87,8 +90,7 @@ func (c *capture) read(r io.Reader, s *stream, results bool) {
 	for {
 		n, err := r.Read(chunk)
 		if n > 0 {
-			c.log.write(chunk[:n])
-			s.tail.write(chunk[:n])
+			c.keep(s, s.shown.Next(chunk[:n]))
 			if bytes.IndexByte(chunk[:n], '\n') >= 0 {
 				c.alive.Output()
 			}
@@ -100,9 +102,16 @@ func (c *capture) read(r io.Reader, s *stream, results bool) {
 			break
 		}
 	}
+	c.keep(s, s.shown.End())
 	if results {
 		s.finish(c.alive)
 	}
+}
+
+// keep keeps a part of a stream for the log and for the tail.
+func (c *capture) keep(s *stream, part []byte) {
+	c.log.write(part)
+	s.tail.write(part)
 }
 
 // finish ends the last line, after which no line break came.

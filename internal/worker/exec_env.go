@@ -35,13 +35,17 @@ func IdempotencyKey(tok core.Token) string {
 	return tok.Run.String() + "-" + strconv.FormatUint(uint64(tok.Step), 10)
 }
 
-// environment returns the environment of the process: that of the worker, then the step's, then the attempt's. Of two
-// entries with one name the later one counts.
+// environment returns the environment of the process: that of the worker without the variables that hold secrets, then
+// the step's, then the attempt's. Of two entries with one name the later one counts.
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results string) []string {
 	var env []string
+	hidden := attemptVariables
+	if e.cfg.Secrets != nil {
+		hidden = append(e.cfg.Secrets.Variables(), attemptVariables...)
+	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := p.Env[name]; !replaced && !slices.Contains(attemptVariables, name) {
+		if _, replaced := p.Env[name]; !replaced && !slices.Contains(hidden, name) {
 			env = append(env, entry)
 		}
 	}
@@ -61,7 +65,7 @@ func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, res
 	for _, name := range names {
 		env = append(env, name+"="+p.Env[name])
 	}
-	env = append(env, marksOf(e.cfg.Owner, t).entries()...)
+	env = append(env, marksOf(e.guard.mark, t).entries()...)
 	env = append(env, "PAWL_IDEMPOTENCY_KEY="+IdempotencyKey(t.Token), "PAWL_OUTPUT="+results)
 	if left, ok := Remaining(ctx); ok {
 		env = append(env, "PAWL_DEADLINE_MS="+strconv.FormatInt(left.Milliseconds(), 10))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/core"
 )
@@ -15,27 +16,63 @@ import (
 // resultsSize bounds the file $PAWL_OUTPUT, in bytes.
 const resultsSize = 1 << 20
 
-// resultFile is the file $PAWL_OUTPUT of one attempt.
+// resultFile is the file $PAWL_OUTPUT of one attempt. The process makes it when it writes its first result, since few
+// write any.
 type resultFile struct{ path string }
 
-// newResultFile creates the file next to the attempt's log, or in the folder for temporary files if that fails.
-func newResultFile(logDir string, tok core.Token, step string) (*resultFile, error) {
-	if logDir != "" {
-		path, err := filepath.Abs(strings.TrimSuffix(LogPath(logDir, tok, step), ".log") + ".out")
-		if err == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil && os.WriteFile(path, nil, 0o600) == nil {
+// resultFile names the file: next to the attempt's log, or in a folder for temporary files if there are no logs.
+func (e *Exec) resultFile(tok core.Token, step string) (*resultFile, error) {
+	if e.cfg.LogDir != "" {
+		path, err := filepath.Abs(strings.TrimSuffix(LogPath(e.cfg.LogDir, tok, step), ".log") + ".out")
+		if err == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 			return &resultFile{path}, nil
 		}
 	}
-	f, err := os.CreateTemp("", "pawl-output-*")
+	dir, err := e.results.open()
 	if err != nil {
 		return nil, err
 	}
-	return &resultFile{f.Name()}, f.Close()
+	return &resultFile{filepath.Join(dir, tok.Run.String()+"."+filepath.Base(LogPath("", tok, step)))}, nil
 }
 
 func (r *resultFile) remove() { _ = os.Remove(r.path) }
 
-// read returns the results that the process wrote. The process may have removed the file; then there are none.
+// resultFolder is a folder for result files that nobody else may write to. It is made when it is needed.
+type resultFolder struct {
+	mu   sync.Mutex
+	path string
+}
+
+// open returns the folder's path. It makes a new folder if the last one is gone: systems remove what is old from the
+// folder for temporary files.
+func (f *resultFolder) open() (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.path != "" {
+		if _, err := os.Stat(f.path); err == nil {
+			return f.path, nil
+		}
+	}
+	path, err := os.MkdirTemp("", "pawl-output-*")
+	if err == nil {
+		f.path = path
+	}
+	return path, err
+}
+
+// remove removes the folder. The next open makes another one.
+func (f *resultFolder) remove() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.path == "" {
+		return nil
+	}
+	path := f.path
+	f.path = ""
+	return os.RemoveAll(path)
+}
+
+// read returns the results that the process wrote. There are none if the process did not make the file, or removed it.
 func (r *resultFile) read() (map[string]string, error) {
 	f, err := os.Open(r.path)
 	if errors.Is(err, os.ErrNotExist) {

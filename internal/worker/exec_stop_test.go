@@ -33,11 +33,19 @@ type runningExec struct {
 	result chan Result
 }
 
+func newTestExec(t *testing.T, cfg ExecConfig) *Exec {
+	t.Helper()
+	e := NewExec(cfg)
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
 func begin(t *testing.T, cfg ExecConfig, task core.Task) *runningExec {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r := &runningExec{cancel: cancel, signs: workertest.NewSigns(), result: make(chan Result, 1)}
-	go func() { r.result <- NewExec(cfg).Execute(ctx, task, r.signs) }()
+	e := newTestExec(t, cfg)
+	go func() { r.result <- e.Execute(ctx, task, r.signs) }()
 	return r
 }
 
@@ -103,7 +111,7 @@ func TestExecBeforeItsStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := t.TempDir() + "/made"
-	res := NewExec(ExecConfig{}).Execute(ctx, shellTask(t, "touch "+path, nil), workertest.NewSigns())
+	res := newTestExec(t, ExecConfig{}).Execute(ctx, shellTask(t, "touch "+path, nil), workertest.NewSigns())
 	workertest.WantFailure(t, res.Failure, policy.KindCancelled, "stopped")
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was executed")
@@ -148,7 +156,7 @@ func TestExecTakesWhatWasWritten(t *testing.T) {
 	for name, open := range map[string]bool{"ended": false, "held open": true} {
 		t.Run(name, func(t *testing.T) {
 			behind := stuck{make(chan struct{}, 10), make(chan struct{})}
-			c, cmd := newCapture(nil, behind), &exec.Cmd{}
+			c, cmd := newCapture(nil, behind, nil), &exec.Cmd{}
 			s, err := c.connect(cmd, "")
 			if err != nil {
 				t.Fatal(err)
@@ -269,7 +277,7 @@ func TestExecTellsTheProcess(t *testing.T) {
 		map[string]any{"env": map[string]string{"HOME": ""}})
 	task.Details = []byte(`{"page":7}`)
 	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
-	res = NewExec(ExecConfig{}).Execute(ctx, task, workertest.NewSigns())
+	res = newTestExec(t, ExecConfig{}).Execute(ctx, task, workertest.NewSigns())
 	if got := workertest.Field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) ||
 		!strings.HasSuffix(got, `\n[]\n"`) {
 		t.Errorf("stdout is %s", got)

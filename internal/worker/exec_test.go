@@ -43,9 +43,11 @@ func TestExecOutput(t *testing.T) {
 			echo 'text<<END'; echo one; echo 'x=<<'; echo END; echo 'e=mc<<2'; } >>"$PAWL_OUTPUT"`,
 			map[string]string{"a": `"two words"`, "b": "1", "text": `"one\nx=<<"`, "e": `"mc<<2"`},
 		},
-		"a results file taken away": {`rm "$PAWL_OUTPUT"`, map[string]string{"exitCode": "0"}},
-		"stdin":                     {`cat`, map[string]string{"stdout": `"given"`}},
-		"stdin that nobody reads":   {`true`, map[string]string{"exitCode": "0"}},
+		"a results file taken away": {
+			`echo a=1 >>"$PAWL_OUTPUT"; rm "$PAWL_OUTPUT"`, map[string]string{"exitCode": "0", "a": ""},
+		},
+		"stdin":                   {`cat`, map[string]string{"stdout": `"given"`}},
+		"stdin that nobody reads": {`true`, map[string]string{"exitCode": "0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := begin(t, ExecConfig{}, shellTask(t, c.line, map[string]any{"stdin": "given"})).wait(t)
@@ -242,7 +244,7 @@ func TestCaptureCountsLines(t *testing.T) {
 		"": 0, "progress 10%": 0, "progress 10%\rprogress 20%": 0, "one\n": 1, "one\ntwo": 1, "one\n\nthree\n": 3,
 	} {
 		s := workertest.NewSigns()
-		c := newCapture(nil, s)
+		c := newCapture(nil, s, nil)
 		c.read(iotest.OneByteReader(strings.NewReader(input)), &c.stdout, true)
 		if got := len(s.Outputs); got != want {
 			t.Errorf("%q gave %d signs, want %d", input, got, want)
@@ -274,7 +276,7 @@ func TestCaptureLines(t *testing.T) {
 					continue
 				}
 				s := workertest.NewSigns()
-				capt := newCapture(nil, s)
+				capt := newCapture(nil, s, nil)
 				for rest := []byte(c.input); len(rest) > 0; {
 					n := min(size, len(rest))
 					capt.stdout.addChunk(rest[:n], s)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -46,6 +47,72 @@ func TestProcessDiesWithItsWorker(t *testing.T) {
 	f.dead()
 }
 
+// TestNothingOutlivesAKilledWorker: the guard ends the group, and what left the group with its mark, also where no next
+// worker is started. A worker without an owner marks its processes for the guard, too.
+func TestNothingOutlivesAKilledWorker(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("this machine has no setsid")
+	}
+	for name, owner := range map[string]string{"with an owner": ownOwner("guarded"), "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			f, other := newFIFO(t), newFIFO(t)
+			w := startWorker(t, owner, `trap "" TERM HUP; exec 9>$FIFO
+				sleep 1000 & setsid sh -c 'sleep 1000 & wait' & echo ready >&9; wait`, f)
+			startWorker(t, owner, `exec 9>$FIFO; echo ready >&9; exec sleep 1000`, other)
+			if err := syscall.Kill(w.Process.Pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			f.dead()
+			if !other.alive() {
+				t.Error("the process of another worker of the same owner was ended")
+			}
+		})
+	}
+}
+
+// TestGuardComesBack: somebody ends the guard. The next process starts another one, which knows what runs already.
+func TestGuardComesBack(t *testing.T) {
+	g := newGuard("", slog.New(slog.DiscardHandler))
+	left := exec.Command("sleep", "1000")
+	left.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	g.started(left.Process.Pid)
+	_ = g.shell.cmd.Process.Kill()
+	_ = g.shell.cmd.Wait()
+	g.begin()
+	_ = g.shell.in.Close() // what the system does when this process dies
+	_ = left.Wait()
+	if sig := left.ProcessState.Sys().(syscall.WaitStatus).Signal(); sig != syscall.SIGKILL {
+		t.Errorf("it ended by %v", sig)
+	}
+	_ = g.shell.cmd.Wait()
+}
+
+// TestGuardSparesWhatEnded: at the regular end of a worker the guard ends nothing.
+func TestGuardSparesWhatEnded(t *testing.T) {
+	g := newGuard("", slog.New(slog.DiscardHandler))
+	left := exec.Command("sleep", "1000")
+	left.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	left.Env = []string{"PAWL_OWNER=" + g.mark}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g.begin()
+	g.end(0) // another process that could not be started
+	g.begin()
+	g.started(left.Process.Pid)
+	g.end(left.Process.Pid)
+	g.rest()
+	if err := left.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Error("it was ended")
+	}
+	_ = left.Process.Kill()
+	_ = left.Wait()
+}
+
 // TestProcessOutlivesThreads: the kernel sends the death signal when the thread that started the process ends, and the
 // Go runtime ends threads. A process must survive that.
 func TestProcessOutlivesThreads(t *testing.T) {
@@ -78,6 +145,7 @@ func TestKillLeftovers(t *testing.T) {
 	}
 	// Three children: one in the group, one that left it, and one that left it, has no mark, and is in the group of a
 	// process that has the mark.
+	t.Setenv("WORKER_TEST_GUARD", "none") // as if it had been killed with the worker
 	f, other := newFIFO(t), newFIFO(t)
 	w := startWorker(t, ownOwner("leaves"), `exec 9>$FIFO
 		sleep 1000 & setsid sleep 1000 & setsid sh -c 'env -u PAWL_OWNER sleep 1000 & wait' &

@@ -25,7 +25,9 @@ func play(role string) {
 	}
 	task := workertest.Task("exec", string(EncodeJSON(map[string]any{"shell": os.Getenv("WORKER_TEST_SHELL")})))
 	e := NewExec(ExecConfig{Owner: os.Getenv("WORKER_TEST_OWNER")})
+	e.guard.failed = os.Getenv("WORKER_TEST_GUARD") == "none"
 	res := e.Execute(context.Background(), task, workertest.NewSigns())
+	_ = e.Close()
 	fmt.Println(string(res.Output), res.Failure)
 }
 

@@ -145,7 +145,8 @@ func (p *Pool) Dispatch(t core.Task) {
 	if expired {
 		// The limit has fired or is about to. But an operator may have extended it, so the engine has to know in any
 		// case that the work has not started.
-		p.gone.Go(func() { p.ended(t.Token, Result{Failure: notBegun()}, nil) })
+		tok := t.Token // a closure over t would put each task on the heap
+		p.gone.Go(func() { p.ended(tok, Result{Failure: notBegun()}, nil) })
 		return
 	}
 	a := &attempt{pool: p, executor: executor, task: t}

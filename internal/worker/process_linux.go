@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -80,11 +81,15 @@ func environmentOf(pid int) []string {
 	return entries
 }
 
-// isMarked reports whether the environment of the process has all of the entries.
+// isMarked reports whether the environment of the process has all of the entries. An owner's mark also fits if the part
+// that one life of a worker adds to it follows.
 func isMarked(pid int, entries []string) bool {
 	env := environmentOf(pid)
 	for _, e := range entries {
-		if !slices.Contains(env, e) {
+		isOwner := strings.HasPrefix(e, "PAWL_OWNER=")
+		if !slices.ContainsFunc(env, func(own string) bool {
+			return own == e || isOwner && strings.HasPrefix(own, e+".")
+		}) {
 			return false
 		}
 	}

@@ -14,6 +14,9 @@ type Compiler struct {
 	Report func(at tree.Pos, hint, format string, args ...any)
 	// Uses is called for each step that an expression names. The name stands at an offset in a text.
 	Uses func(step StepUse, in *tree.Node, offset int)
+	// Refers is called for each placeholder to a secret or a variable of the environment. It returns what is wrong with
+	// it.
+	Refers func(kind byte, name string) (problem, hint string)
 }
 
 // Template compiles data in whose texts expressions may stand. vars are the variables they may name; texts asks that
@@ -57,6 +60,9 @@ func (c *Compiler) text(n *tree.Node, vars Vars, texts bool) *Template {
 		return t
 	}
 	if whole, ok := wholeExpression(n); ok {
+		if t.placeholder = c.placeholder(n, whole, vars); t.placeholder != nil {
+			return t
+		}
 		t.asText = texts
 		t.expr = c.expression(n, whole, vars)
 		t.at = c.Source.Inside(n, whole.offset)
@@ -70,9 +76,12 @@ func (c *Compiler) text(n *tree.Node, vars Vars, texts bool) *Template {
 	}
 	t.parts = make([]*Template, 0, len(parts))
 	for _, part := range parts {
-		if part.expression {
+		switch r := c.placeholder(n, part, vars); {
+		case r != nil:
+			t.parts = append(t.parts, &Template{at: n.Pos, placeholder: r})
+		case part.expression:
 			t.parts = append(t.parts, &Template{at: n.Pos, expr: c.expression(n, part, vars)})
-		} else {
+		default:
 			t.parts = append(t.parts, &Template{value: part.text, constant: tree.AppendText(nil, part.text)})
 		}
 	}

@@ -21,6 +21,7 @@ var functions = []struct {
 	call  func(...any) (any, error)
 	types []any
 }{
+	{quoteName, quote, []any{new(func(any) string)}},
 	{"fail", refused, []any{new(func(string) any)}},
 	{"keys", sortedKeys, []any{new(func(map[string]any) []any)}},
 	{"values", sortedValues, []any{new(func(map[string]any) []any)}},
@@ -36,6 +37,7 @@ var functions = []struct {
 	}},
 	{plusName, boundedPlus, []any{new(func(any, any) any)}},
 	{textPlusName, boundedPlus, []any{new(func(string, string) string)}},
+	{memberName, member, []any{new(func(any, string) any)}},
 }
 
 // maxText is how long a text may become in an expression.

@@ -49,6 +49,7 @@ func (n *names) identifier(at *ast.IdentifierNode) {
 		}
 		return
 	}
+	n.checkPlaceholder(at)
 	for i, v := range n.language.own {
 		if v == at.Value {
 			n.program.own = append(n.program.own, ownUse{v, i})
@@ -61,6 +62,7 @@ func (n *names) member(at *ast.MemberNode) {
 		n.fail(at.Location().From, `name the zone: now.In(timezone("Europe/Berlin"))`,
 			"Local depends on the machine that evaluates it")
 	}
+	n.checkKey(at)
 	steps, ok := at.Node.(*ast.IdentifierNode)
 	if !ok || steps.Value != "steps" {
 		return

@@ -14,10 +14,11 @@ type Template struct {
 	asText bool // what it evaluates to is written as a text
 	// listOfTexts: it evaluates to a list, whose items are written as texts.
 	listOfTexts bool
-	constant    []byte      // JSON; where it holds no expression
-	value       any         // the constant as a Go value
-	expr        *Program    // one expression
-	parts       []*Template // of a text: constants and expressions
+	constant    []byte       // JSON; where it holds no expression
+	value       any          // the constant as a Go value
+	expr        *Program     // one expression
+	placeholder *placeholder // one placeholder
+	parts       []*Template  // of a text: constants and expressions
 	fields      []namedTemplate
 	items       []*Template
 	object      bool
@@ -65,7 +66,7 @@ func (t *Template) AppendJSON(buf []byte, s Scope) ([]byte, error) {
 	switch {
 	case t.constant != nil:
 		return append(buf, t.constant...), nil
-	case t.parts != nil || t.asText:
+	case t.parts != nil || t.asText || t.placeholder != nil:
 		text, err := t.Text(s)
 		if err != nil {
 			return nil, err
@@ -138,7 +139,7 @@ func (t *Template) Eval(s Scope) (any, error) {
 	switch {
 	case t.constant != nil:
 		return t.value, nil
-	case t.parts != nil || t.asText:
+	case t.parts != nil || t.asText || t.placeholder != nil:
 		return t.Text(s)
 	case t.expr != nil:
 		v, err := t.expr.Run(s)
@@ -184,6 +185,9 @@ func (t *Template) Text(s Scope) (string, error) {
 	}
 	if t.constant != nil {
 		return tree.TextOf(t.value)
+	}
+	if t.placeholder != nil {
+		return s.Placeholder(t.placeholder.kind, t.placeholder.name), nil
 	}
 	v, err := t.expr.Run(s)
 	if err != nil {

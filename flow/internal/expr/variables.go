@@ -21,6 +21,9 @@ const (
 	VarFailure
 	VarRun
 	VarNow
+	// VarPlaceholders allows placeholders, which are no variables: secrets.token and env.NAME, each alone. The worker
+	// that executes the task puts in what they stand for.
+	VarPlaceholders
 )
 
 var stepType = types.TypeOf(&Step{})
@@ -132,6 +135,8 @@ type Scope interface {
 	Step(number int32) *Step
 	// Own returns the value of one of the language's own variables, by position.
 	Own(i int) any
+	// Placeholder writes a placeholder.
+	Placeholder(kind byte, name string) string
 	// Loop counts an element that a predicate looks at. A Scope embeds a [Budget] for it.
 	Loop() bool
 }

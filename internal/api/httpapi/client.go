@@ -156,6 +156,10 @@ func values(q api.Query) url.Values {
 	if q.Stuck {
 		set("stuck", "true")
 	}
+	set("parent", q.Parent)
+	if q.Top {
+		set("top", "true")
+	}
 	if q.Limit > 0 {
 		set("limit", strconv.Itoa(q.Limit))
 	}
@@ -216,6 +220,16 @@ func (c *Client) Restart(ctx context.Context, name string, r api.RestartRequest)
 	return out, err
 }
 
+// History implements api.Reader.
+func (c *Client) History(ctx context.Context, name string) ([]byte, error) {
+	path, err := runPath(name, "history")
+	if err != nil {
+		return nil, err
+	}
+	_, text, err := c.ask(ctx, http.MethodGet, path, nil)
+	return text, err
+}
+
 // Definition implements api.Service.
 func (c *Client) Definition(ctx context.Context, id string) (out api.Definition, err error) {
 	if id == "" {
@@ -241,26 +255,33 @@ func runPath(name string, parts ...string) (string, error) {
 
 // do sends one request and reads its answer into out. It returns the status of an answer that is not a problem.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) (int, error) {
-	res, err := c.send(ctx, method, path, "application/json", in)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	switch {
-	case err != nil:
-		return 0, c.broken(ctx, method, true, err)
-	case res.StatusCode >= 300:
-		return 0, readProblem(c.name, res, body)
-	case out == nil:
-		return res.StatusCode, nil
+	status, body, err := c.ask(ctx, method, path, in)
+	if err != nil || out == nil {
+		return status, err
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return 0, &api.Error{
 			Code: api.CodeInternal, Message: fmt.Sprintf("%s answered what cannot be read: %v", c.name, err), Err: err,
 		}
 	}
-	return res.StatusCode, nil
+	return status, nil
+}
+
+// ask sends one request and returns its answer, unless that is a problem.
+func (c *Client) ask(ctx context.Context, method, path string, in any) (status int, body []byte, err error) {
+	res, err := c.send(ctx, method, path, "application/json", in)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	body, err = io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return 0, nil, c.broken(ctx, method, true, err)
+	case res.StatusCode >= 300:
+		return 0, nil, readProblem(c.name, res, body)
+	}
+	return res.StatusCode, body, nil
 }
 
 // send sends one request. The caller closes the body of the answer.

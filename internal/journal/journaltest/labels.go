@@ -22,6 +22,12 @@ func testLabels(f *fixture) {
 		if n%10 == 0 {
 			r.Wake = journal.WakeSetAside
 		}
+		switch {
+		case n%7 == 0:
+			r.Parent = core.RunID{}
+		case n%7 == 1:
+			r.Parent = RunID(n / 21)
+		}
 		v.Runs = append(v.Runs, r)
 	}
 	f.append(v)
@@ -50,6 +56,9 @@ func testLabels(f *fixture) {
 	found(journal.Query{CreatedFrom: at(45), Labels: "customer=c-1"}, func(n int) bool {
 		return n == 45 || n == 50 || n == 51 || n == 57
 	})
+	found(journal.Query{Top: true}, func(n int) bool { return n%7 == 0 })
+	found(journal.Query{Parent: RunID(1)}, func(n int) bool { return n%7 == 1 && n/21 == 1 })
+	found(journal.Query{Top: true, Labels: "customer=c-1"}, func(n int) bool { return n%7 == 0 && n%6 == 3 })
 	found(journal.Query{Stuck: true}, func(n int) bool { return n%10 == 0 })
 	bodies := map[core.RunID]bool{RunID(3): true, RunID(10): true, RunID(55): true, RunID(777): true}
 	found(journal.Query{Stuck: true, Bodies: bodies}, func(n int) bool { return n%10 == 0 || n == 3 || n == 55 })

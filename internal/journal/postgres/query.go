@@ -104,6 +104,12 @@ func listQuery(q journal.Query) (where string, args []any) {
 	if q.CreatedBefore != 0 {
 		add("created_at < $", int64(q.CreatedBefore))
 	}
+	if q.Parent != (core.RunID{}) {
+		add("parent = $", [16]byte(q.Parent))
+	}
+	if q.Top {
+		all = append(all, "parent IS NULL")
+	}
 	if q.Stuck {
 		bodies := newUUIDs(len(q.Bodies))
 		for id := range q.Bodies {

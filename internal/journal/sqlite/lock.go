@@ -62,7 +62,7 @@ const looks = 1000
 func lock(path string, h Holder) (*lockFile, error) {
 	name := path + ".lock"
 	for look := 0; ; {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}

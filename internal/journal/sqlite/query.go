@@ -193,6 +193,13 @@ func listQuery(q journal.Query, columns string) (text string, args []any) {
 		b.WriteString(" AND r.created_at < ?")
 		args = append(args, q.CreatedBefore)
 	}
+	if q.Parent != (core.RunID{}) {
+		b.WriteString(" AND r.parent = ?")
+		args = append(args, q.Parent[:])
+	}
+	if q.Top {
+		b.WriteString(" AND r.parent IS NULL")
+	}
 	args = listLabels(&b, q.Labels, args)
 	if q.Stuck {
 		args = listStuck(&b, q.Bodies, args)

@@ -179,6 +179,14 @@ func (j *Journal) Path() string { return j.path }
 
 // open opens the writer's and the checkpointer's connections, and creates the file's contents where there are none.
 func (j *Journal) open(partitions int) error {
+	// A new file is this user's alone: it holds the data of all runs. SQLite gives the files beside it the same mode.
+	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	conn, err := openConn(j.path, sqlite.OpenReadWrite|sqlite.OpenCreate, writerCache)
 	if err != nil {
 		return err

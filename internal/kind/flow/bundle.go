@@ -19,7 +19,14 @@ type Bundle struct {
 	Flow     Source   `json:"flow"`
 	Children []Source `json:"children,omitempty"` // flows that its steps may start
 	Dialect  string   `json:"dialect,omitempty"`  // the system whose document it was made of
+	// Edition is the version of the rules by which the flows are read; see Parse. What was stored under older rules is
+	// read by these as long as it has runs.
+	Edition int `json:"edition,omitempty"`
 }
+
+// Edition is today's version of the rules. With edition 0, less is an error: keys that an input or an output does not
+// have, expressions in the text of a shell that are not quoted, and more.
+const Edition = 1
 
 // Source is one flow file.
 type Source struct {
@@ -68,7 +75,15 @@ func decode(d journal.Definition) (Bundle, error) {
 	return stored.Bundle, nil
 }
 
-// Parse reads a flow file, in which policies may stand in the words of other systems.
+// Parse reads a flow file by today's rules. Policies may stand in it in the words of other systems.
 func Parse(file, text string) (*flow.Document, error) {
 	return flow.Parse(file, []byte(text), dialect.Forms()...)
+}
+
+// parse reads one of the bundle's flows by the rules of the bundle's edition.
+func (b Bundle) parse(s Source) (*flow.Document, error) {
+	if b.Edition < Edition {
+		return flow.ParseOlder(s.File, []byte(s.Text), dialect.Forms()...)
+	}
+	return Parse(s.File, s.Text)
 }

@@ -22,7 +22,7 @@ type Flow struct {
 
 // New makes a flow of a bundle.
 func New(b Bundle) (*Flow, error) {
-	doc, err := Parse(b.Flow.File, b.Flow.Text)
+	doc, err := b.parse(b.Flow)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +54,14 @@ func Of(doc *flow.Document) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f, err := New(Bundle{Flow: Source{File: doc.File, Text: string(doc.Source())}}); err == nil {
+	if f, err := New(Bundle{
+		Flow: Source{File: doc.File, Text: string(doc.Source())}, Edition: Edition,
+	}); err == nil {
 		if same, err := flow.Encode(f.Document); err == nil && bytes.Equal(same, text) {
 			return f, nil
 		}
 	}
-	return New(Bundle{Flow: Source{
+	return New(Bundle{Edition: Edition, Flow: Source{
 		File: doc.Name + ".yaml", Text: string(text), Origins: OriginsOf(doc), Places: PlacesOf(doc),
 	}})
 }

@@ -23,7 +23,7 @@ func Plugin() kind.Plugin {
 // Executors execute the tasks that need no handler: exec, http, noop and fail.
 func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	out := worker.Builtin(cfg)
-	out["http"] = web.NewHTTP(web.HTTPConfig{})
+	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets})
 	return out
 }
 

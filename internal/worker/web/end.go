@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -22,12 +23,19 @@ import (
 const bodyDetails = 4 << 10
 
 // conclude reads the response and turns it into the attempt's result.
-func (p *HTTPPayload) conclude(ctx context.Context, resp *http.Response, alive worker.Alive) worker.Result {
+func (p *HTTPPayload) conclude(
+	ctx context.Context, resp *http.Response, alive worker.Alive, redactor *secret.Redactor,
+) worker.Result {
 	expected := p.Expect.has(resp.StatusCode)
 	if expected && resp.ContentLength > maxResponse && resp.Request.Method != http.MethodHead {
 		return worker.Result{Failure: tooLarge(resp)}
 	}
 	body, err := readBody(resp.Body, maxResponse, alive)
+	if json.Valid(body) {
+		body = redactor.JSON(body)
+	} else {
+		body = redactor.Bytes(body)
+	}
 	switch {
 	case !expected:
 		return worker.Result{Failure: statusFailure(resp, body), Output: responseOutput(resp, body)}

@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -24,6 +26,8 @@ type HTTPConfig struct {
 	// Transport makes the requests. Defaults to a new one with the settings of net/http, which reads proxies from the
 	// environment.
 	Transport http.RoundTripper
+	// Secrets finds what payloads refer to, and takes it out of what servers answer. Default: there are none.
+	Secrets *secret.Store
 }
 
 // HTTPPayload is the payload of an http task.
@@ -40,6 +44,10 @@ type HTTPPayload struct {
 
 	// Expect lists the status codes that are a success. Default: 2xx.
 	Expect Statuses `json:"expect,omitempty"`
+	// Placeholders are what the texts refer to instead of saying it.
+	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
+
+	redactor *secret.Redactor // of what the placeholders became
 }
 
 // HTTP executes requests, one for each attempt.
@@ -64,6 +72,7 @@ type HTTPPayload struct {
 type HTTP struct {
 	client    *http.Client
 	transport http.RoundTripper
+	secrets   *secret.Store
 }
 
 const (
@@ -81,11 +90,13 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 			own = standard.Clone()
 		}
-		own.MaxIdleConnsPerHost = 64 // flows call few hosts, and call them often
+		// Flows call few hosts, and call them often. There are no more idle connections than there were requests at
+		// once, which the pool's slots bound, and they are closed after a while.
+		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, math.MaxInt
 		transport = own
 	}
 	return &HTTP{
-		transport: transport,
+		transport: transport, secrets: cfg.Secrets,
 		client: &http.Client{Transport: transport, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
 				return errRedirects
@@ -113,6 +124,39 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 	if ctx.Err() != nil {
 		return worker.Result{Failure: worker.Stopped(ctx)}
 	}
+	if err := p.fill(ctx, h.secrets); err != nil {
+		return worker.Result{Failure: worker.NoSecret(ctx, err)}
+	}
+	redactor := h.secrets.Redactor()
+	res := h.send(ctx, t, &p, alive, redactor)
+	worker.Redact(redactor, &res)
+	return res
+}
+
+// fill puts values in the place of what the payload refers to.
+func (p *HTTPPayload) fill(ctx context.Context, store *secret.Store) (err error) {
+	if err = p.Placeholders.Fill(ctx, store, &p.URL, &p.Body, &p.File); err != nil {
+		return err
+	}
+	if err = p.Placeholders.FillMap(ctx, store, p.Headers); err != nil {
+		return err
+	}
+	for _, texts := range p.Query {
+		for i := range texts {
+			if err = p.Placeholders.Fill(ctx, store, &texts[i]); err != nil {
+				return err
+			}
+		}
+	}
+	p.JSON, err = p.Placeholders.FillJSON(ctx, store, p.JSON)
+	return err
+}
+
+// send makes the request of a payload that is complete.
+func (h *HTTP) send(
+	ctx context.Context, t core.Task, p *HTTPPayload, alive worker.Alive, redactor *secret.Redactor,
+) worker.Result {
+	p.redactor = redactor
 	req, failure := p.request(ctx, alive)
 	if failure != nil {
 		return worker.Result{Failure: failure}
@@ -124,7 +168,7 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 	}
 	defer resp.Body.Close()
 	alive.Output()
-	return p.conclude(ctx, resp, alive)
+	return p.conclude(ctx, resp, alive, redactor)
 }
 
 func (p *HTTPPayload) check() error {
@@ -142,11 +186,11 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 	u, err := url.Parse(p.URL)
 	switch {
 	case err != nil:
-		return nil, invalidURL(p.URL, "it cannot be read: "+underlying(err).Error())
+		return nil, invalidURL(p.redactor.Text(p.URL), "it cannot be read: "+underlying(err).Error())
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, invalidURL(p.URL, fmt.Sprintf("its scheme is %q; use http or https", u.Scheme))
+		return nil, invalidURL(p.redactor.Text(p.URL), fmt.Sprintf("its scheme is %q; use http or https", u.Scheme))
 	case u.Hostname() == "":
-		return nil, invalidURL(p.URL, "it names no host")
+		return nil, invalidURL(p.redactor.Text(p.URL), "it names no host")
 	}
 	if len(p.Query) > 0 {
 		query := u.Query()

@@ -52,7 +52,8 @@ func Frame(v View, now api.Time, width, height int) []screen.Line {
 	var foot []screen.Line
 	if v.Stalled != "" {
 		foot = append(foot, screen.Line{}.Add(screen.Warn, "! stalled: "+screen.Clean(v.Stalled)),
-			screen.Line{}.Add(screen.Warn, "  nothing is lost; it goes on by itself when there is room"))
+			screen.Line{}.Add(screen.Warn, "  what was recorded is kept, attempts that end meanwhile may run again; "+
+				"it goes on when there is room"))
 	}
 	if v.Others > 0 {
 		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+Resting(v.Others)))
@@ -85,6 +86,7 @@ type drawing struct {
 	width   int
 	rows    []row
 	inItems bool // what is drawn are items
+	full    bool // values are drawn as long as they are
 }
 
 func (d *drawing) add(c class, line screen.Line) {
@@ -116,7 +118,20 @@ var leftOut = [...]string{
 }
 
 // leaveOut takes rows of a class away, the first ones first, about excess of them, and says in each run how many went.
+// Of the steps to come the last ones go first: the next one stays in sight.
 func leaveOut(rows []row, out class, excess int) []row {
+	var of []int
+	for i, r := range rows {
+		if r.class == out {
+			of = append(of, i)
+		}
+	}
+	switch {
+	case out == coming && len(of) > 0:
+		of = of[max(1, len(of)-excess-1):]
+	case out != detail:
+		of = of[:min(len(of), excess+1)]
+	}
 	kept := make([]row, 0, len(rows))
 	var gone []row // of the run at hand
 	at := 0        // where the first of them stood
@@ -133,19 +148,18 @@ func leaveOut(rows []row, out class, excess int) []row {
 		}
 		gone = nil
 	}
-	taken := 0
-	for _, r := range rows {
+	for i, r := range rows {
 		if r.class == head {
 			flush()
 		}
-		if r.class != out || (taken > excess && out != detail) {
+		if _, goes := slices.BinarySearch(of, i); !goes {
 			kept = append(kept, r)
 			continue
 		}
 		if len(gone) == 0 {
 			at = len(kept)
 		}
-		gone, taken = append(gone, r), taken+1
+		gone = append(gone, r)
 	}
 	flush()
 	return kept

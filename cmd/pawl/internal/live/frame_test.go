@@ -201,7 +201,7 @@ func TestShow(t *testing.T) {
 	local := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = local }()
-	golden(t, "show", 100, Show(p.run(), api.Time(p.now), 100, false))
+	golden(t, "show", 100, Show(p.run(), api.Time(p.now), 100, Showing{}))
 }
 
 // golden compares lines with a file, each within the width and free of control characters.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
@@ -12,8 +13,28 @@ import (
 // maxItems is how many open items of a forEach are drawn; the others are counted.
 const maxItems = 6
 
-// groupStatus counts the items of a forEach.
-func groupStatus(s *api.Step, items []*api.Step) screen.Line {
+// leastForETA is how many items must have ended before the end of a forEach is estimated.
+const leastForETA = 3
+
+// eta estimates how long a forEach goes on, from how fast its items have ended so far. Zero: nobody can tell.
+func eta(s *api.Step, items []*api.Step, now api.Time) time.Duration {
+	ended, all := 0, max(s.Items, len(items))
+	for _, it := range items {
+		if it.Phase.Closed() && !it.Kept {
+			ended++
+		}
+		if it.Kept {
+			all--
+		}
+	}
+	if s.Phase.Closed() || ended < leastForETA || ended >= all {
+		return 0
+	}
+	return time.Duration(float64(now.Sub(s.ScheduledAt)) / float64(ended) * float64(all-ended))
+}
+
+// groupStatus counts the items of a forEach, and estimates its end.
+func groupStatus(s *api.Step, items []*api.Step, now api.Time) screen.Line {
 	var ok, bad, stopped, running, backing, waiting int
 	for _, it := range items {
 		switch {
@@ -49,6 +70,9 @@ func groupStatus(s *api.Step, items []*api.Step) screen.Line {
 	count(screen.Dim, waiting, "waiting")
 	if s.Phase.Closed() {
 		line = line.Add(screen.Dim, "  "+screen.For(s.EndedAt.Sub(s.ScheduledAt)))
+	}
+	if left := eta(s, items, now); left > 0 {
+		line = line.Add(screen.Dim, "  about "+screen.For(left)+" left")
 	}
 	return line
 }

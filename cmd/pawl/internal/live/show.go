@@ -6,15 +6,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/policy"
 )
 
+// Showing says how much of a run is drawn.
+type Showing struct {
+	All  bool // every item of a forEach
+	Full bool // values as long as they are
+}
+
 // Show draws one run with every attempt of every step. Of the items of a forEach some of each kind are drawn, or all.
-func Show(r *api.Run, now api.Time, width int, all bool) []screen.Line {
-	d := drawing{view: View{Runs: []*api.Run{r}}, now: now, width: width}
+func Show(r *api.Run, now api.Time, width int, how Showing) []screen.Line {
+	d := drawing{view: View{Runs: []*api.Run{r}}, now: now, width: width, full: how.Full}
+	all := how.All
 	d.header(r)
 	d.facts(r)
 	name := nameWidth(r, width, 0)
@@ -76,7 +84,7 @@ func (d *drawing) superseded(r *api.Run, name int) {
 }
 
 func (d *drawing) operation(op api.Audit) {
-	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05"), words(op.Operation))
+	text := fmt.Sprintf("  %s  %s", op.At.Std().Local().Format("15:04:05 -07:00"), words(op.Operation))
 	if op.Step != "" {
 		text += " step " + screen.Clean(op.Step)
 	}
@@ -103,14 +111,14 @@ func (d *drawing) facts(r *api.Run) {
 	}
 	fact("key", screen.Clean(r.Key))
 	if len(r.Input) > 0 && string(r.Input) != "null" && string(r.Input) != "{}" {
-		fact("input", screen.Clean(string(r.Input)))
+		fact("input", d.value(r.Input))
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Labels)) {
 		fact("label", screen.Clean(key+"="+r.Labels[key]))
 	}
 	fact("created", Local(r.CreatedAt))
 	if r.StateAt != 0 {
-		fact("state", screen.Clean(string(r.State))+" since "+Local(r.StateAt))
+		fact("state", d.value(r.State)+" since "+Local(r.StateAt))
 	}
 	if w := r.Dialect; w != nil && !r.Phase.Closed() {
 		fact("status", w.Status+" in "+w.System)
@@ -181,7 +189,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(screen.Bold, label(s, name)).Add(screen.Plain, "  ")
 	if is(s, api.KindGroup) {
-		line = append(line, groupStatus(s, items)...)
+		line = append(line, groupStatus(s, items, d.now)...)
 	} else if s.Phase.Closed() {
 		line = append(line, ended(s)...)
 	} else {
@@ -208,31 +216,49 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 		s.Reason != cancelled {
 		d.add(head, indent(depth+1).Add(style, "→ "+why))
 	}
-	if out := result(s); out != "" && !is(s, api.KindGroup) {
-		d.add(head, indent(depth+1).Add(screen.Dim, "output "+out))
+	if out := Result(s); out != nil && !is(s, api.KindGroup) {
+		d.add(head, indent(depth+1).Add(screen.Dim, "output "+d.value(out)))
 	}
 }
 
-// boring are the parts of a process's output that are the same for every process; --logs and -o json show them.
+// maxValue is how many characters of a value are drawn.
+const maxValue = 300
+
+// value is a value for people: of a big one its beginning and its size.
+func (d *drawing) value(payload []byte) string {
+	return Folded(payload, d.full)
+}
+
+// Folded is a value for people: of a big one its beginning and its size, unless all of it is wanted.
+func Folded(payload []byte, full bool) string {
+	text := screen.Clean(string(payload))
+	if full || utf8.RuneCountInString(text) <= maxValue {
+		return text
+	}
+	runes := []rune(text)[:maxValue]
+	return fmt.Sprintf("%s… (%d bytes, --full shows them)", string(runes), len(payload))
+}
+
+// boring are the parts of a process's output that are the same for every process; run logs and -o json show them.
 var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes"}
 
-// result is a step's output for people; "" where there is nothing of interest in it.
-func result(s *api.Step) string {
+// Result is a step's output for people; nil where there is nothing of interest in it.
+func Result(s *api.Step) []byte {
 	if len(s.Output) == 0 || string(s.Output) == "null" {
-		return ""
+		return nil
 	}
 	var fields map[string]json.RawMessage
 	if s.Type != "exec" || json.Unmarshal(s.Output, &fields) != nil {
-		return screen.Clean(string(s.Output))
+		return s.Output
 	}
 	for _, name := range boring {
 		delete(fields, name)
 	}
 	text, err := json.Marshal(fields)
 	if err != nil || len(fields) == 0 {
-		return ""
+		return nil
 	}
-	return screen.Clean(string(text))
+	return text
 }
 
 func (d *drawing) deadline(l api.Deadline, depth int) {
@@ -289,4 +315,5 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 
 const second = 1_000_000_000
 
+// clock is an instant in a table whose head, above it, names the zone.
 func clock(at api.Time) string { return at.Std().Local().Format("15:04:05.000") }

@@ -16,7 +16,7 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(nameStyle(s), label(s, name)).Add(screen.Plain, "  ")
 	if is(s, api.KindGroup) {
-		line = append(line, groupStatus(s, items)...)
+		line = append(line, groupStatus(s, items, d.now)...)
 	} else {
 		line = append(line, d.status(r, s)...)
 	}

@@ -15,8 +15,8 @@ const shortRun = 18
 // Short is a run's id as people see it: its beginning.
 func Short(id string) string { return id[:min(shortRun, len(id))] }
 
-// Local is an instant for people, in their own time.
-func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05") }
+// Local is an instant for people, in their own time, with its zone: output is copied to people elsewhere.
+func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05 -07:00") }
 
 // Count writes an attempt's number with how many there may be. Lost attempts and those before an operator's retry do
 // not use up the budget, so the number may be the larger one.

@@ -152,7 +152,7 @@ func (c canvas) row(r Row, ready time.Duration, marks []Mark) screen.Line {
 	}
 	switch {
 	case r.Never:
-		starts, note = "never", "can never start"
+		starts, note = "never", "cannot start"
 		put(min(r.At, c.whole), min(r.At, c.whole), "×", screen.Bad)
 	case r.Started == nil:
 		put(r.At, value(r.Ended, c.whole), "░", screen.Dim)

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+// printed prints what the attempts of followed runs print, between the lines that tell of events.
+//
+// A line begins with its step's key, so that nothing a step prints is taken for a command of the CI system. In CI the
+// output of each attempt is a group. Groups cannot be mixed: one attempt is shown as it prints, the others after it,
+// and what happens meanwhile is told when the group ends.
+type printed struct {
+	out   io.Writer
+	logs  api.LogReader
+	how   string
+	group grouping // nil: lines have a prefix and may be mixed
+	clean bool     // the output is a terminal, which must not be controlled by steps
+	raw   bool     // lines have no prefix: they are of one step
+	found bool     // something was printed
+
+	above  map[string]string // by run, the keys of the steps that it is a child of
+	open   []*attemptOutput  // in the order in which they began; in CI one is shown
+	behind []string          // lines that are told when the group ends
+}
+
+// attemptOutput is what one attempt prints.
+type attemptOutput struct {
+	run, step string
+	attempt   int
+	label     string
+	next      int64
+	partial   []byte // the last line, which has not ended
+	begun     bool   // its group was begun
+	ended     bool
+}
+
+// newPrinted returns nil if nothing is to be printed while runs are followed.
+func (a *app) newPrinted(svc api.Service) *printed {
+	if a.output != outputFollow && a.output != outputFailed {
+		return nil
+	}
+	logs, err := a.logsOf(svc)
+	if err != nil {
+		fmt.Fprintf(a.Err, "pawl: the output of steps cannot be read: %v\n", err)
+		return nil
+	}
+	return &printed{
+		out: a.Out, logs: logs, how: a.output, group: groupingOf(os.Getenv), clean: isTerminal(a.Out),
+		above: map[string]string{},
+	}
+}
+
+// event takes an event before it is told. Of an attempt that ends, the rest is printed first.
+func (p *printed) event(ctx context.Context, ev api.Event) {
+	switch ev.Type {
+	case api.EventAttemptStarted:
+		if ev.Child != "" {
+			p.above[ev.Child] = p.above[ev.Run] + ev.Step + "/"
+			return
+		}
+		if p.how == outputFollow {
+			p.open = append(p.open, p.outputOf(ev))
+		}
+	case api.EventAttemptEnded, api.EventAttemptLost:
+		if p.how == outputFailed && (ev.Failure != nil || ev.Type == api.EventAttemptLost) {
+			p.open = append(p.open, p.outputOf(ev))
+		}
+		for _, o := range p.open {
+			o.ended = o.ended || o.run == ev.Run && o.step == ev.Step && o.attempt == ev.Attempt
+		}
+	}
+	p.poll(ctx)
+}
+
+func (p *printed) outputOf(ev api.Event) *attemptOutput {
+	o := &attemptOutput{run: ev.Run, step: ev.Step, attempt: ev.Attempt, label: p.above[ev.Run] + ev.Step}
+	if ev.Attempt > 1 {
+		o.label += fmt.Sprintf(" (%d)", ev.Attempt)
+	}
+	return o
+}
+
+// tell prints a line about an event, or keeps it until the group ends.
+func (p *printed) tell(line string) error {
+	if p.group != nil && p.shown() >= 0 {
+		p.behind = append(p.behind, line)
+		return nil
+	}
+	_, err := fmt.Fprintln(p.out, line)
+	return err
+}
+
+// shown returns the place of the attempt whose group was begun, or -1.
+func (p *printed) shown() int {
+	return slices.IndexFunc(p.open, func(o *attemptOutput) bool { return o.begun })
+}
+
+// poll prints what has come. Of attempts that print in groups, the first one that has something to show goes on until
+// it ends.
+func (p *printed) poll(ctx context.Context) {
+	for i := 0; i < len(p.open); {
+		if p.group != nil {
+			i = max(i, p.shown())
+		}
+		o := p.open[i]
+		p.read(ctx, o)
+		switch {
+		case o.ended:
+			p.open = slices.Delete(p.open, i, i+1)
+			if p.group != nil && o.begun {
+				p.endGroup(o)
+				i = 0
+			}
+		case p.group != nil && o.begun:
+			return
+		default:
+			i++
+		}
+	}
+}
+
+// read prints the lines of an attempt that have come. An attempt without a log is no exec step, or runs elsewhere.
+func (p *printed) read(ctx context.Context, o *attemptOutput) {
+	for {
+		part, err := p.logs.Log(ctx, o.run, api.LogPlace{Step: o.step, Attempt: o.attempt, From: o.next})
+		if err != nil || len(part.Text) == 0 {
+			break
+		}
+		o.next, p.found = part.Next, true
+		if p.raw && !p.clean {
+			_, _ = p.out.Write(part.Text)
+			continue
+		}
+		o.partial = append(o.partial, part.Text...)
+		for {
+			line, rest, whole := bytes.Cut(o.partial, []byte("\n"))
+			if !whole {
+				break
+			}
+			p.line(o, line)
+			o.partial = rest
+		}
+	}
+	if o.ended && len(o.partial) > 0 {
+		p.line(o, o.partial)
+		o.partial = nil
+	}
+}
+
+func (p *printed) line(o *attemptOutput, line []byte) {
+	text := strings.TrimSuffix(string(line), "\r")
+	if p.clean {
+		text = screen.Visible(strings.ReplaceAll(text, "\t", "    "))
+	}
+	prefix := screen.Pad(screen.Clean(o.label), 16) + " | "
+	switch {
+	case p.raw:
+		prefix = ""
+	case p.group != nil:
+		prefix = "| "
+		if !o.begun {
+			fmt.Fprint(p.out, p.group.begin(o))
+		}
+	}
+	o.begun = true
+	fmt.Fprintln(p.out, prefix+text)
+}
+
+// endGroup ends the group of an attempt and tells what happened meanwhile.
+func (p *printed) endGroup(o *attemptOutput) {
+	fmt.Fprint(p.out, p.group.end(o))
+	for _, line := range p.behind {
+		fmt.Fprintln(p.out, line)
+	}
+	p.behind = nil
+}
+
+// grouping writes the lines with which a CI system begins and ends a group of lines.
+type grouping interface {
+	begin(o *attemptOutput) string
+	end(o *attemptOutput) string
+}
+
+// groupingOf finds out from the environment in which CI system the command runs. nil: in none that has groups.
+func groupingOf(env func(string) string) grouping {
+	switch {
+	case env("GITHUB_ACTIONS") == "true":
+		return githubGroups{}
+	case env("GITLAB_CI") == "true":
+		return gitlabGroups{}
+	default:
+		return nil
+	}
+}
+
+type githubGroups struct{}
+
+func (githubGroups) begin(o *attemptOutput) string { return "::group::" + screen.Clean(o.label) + "\n" }
+
+func (githubGroups) end(*attemptOutput) string { return "::endgroup::\n" }
+
+type gitlabGroups struct{}
+
+func (gitlabGroups) begin(o *attemptOutput) string {
+	return fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", clockNow().Unix(), sectionOf(o),
+		screen.Clean(o.label))
+}
+
+func (gitlabGroups) end(o *attemptOutput) string {
+	return fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", clockNow().Unix(), sectionOf(o))
+}
+
+// sectionOf is the name of a section: letters, digits and underscores.
+func sectionOf(o *attemptOutput) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, fmt.Sprintf("%s_%s_%d", o.run, o.step, o.attempt))
+}

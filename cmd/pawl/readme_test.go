@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestReadme: the flow that README shows is one to copy: it is valid, and the lint finds nothing in it.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows := 0
+	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
+		src, _, _ := strings.Cut(block, "```")
+		if !strings.HasPrefix(src, "pawl: 1\n") {
+			continue
+		}
+		flows++
+		doc, err := parseFlow("README.md", []byte(src))
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		for _, w := range lint(doc) {
+			t.Errorf("%s", w)
+		}
+	}
+	if flows == 0 {
+		t.Error("README shows no flow")
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/internal/api"
+)
+
+func (a *app) runLogsCommand() *cobra.Command {
+	var attempt int
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "logs RUN [STEP]", Short: "Print what the steps of a run printed", Args: cobra.RangeArgs(1, 2),
+		Long: `Prints what the attempts of a run's exec steps printed, stdout and stderr in the order in which they
+came. With a STEP, only what that one printed, as it was; on a terminal control characters are made visible. Without
+one, each line begins with its step.
+
+With --follow it goes on until the run has ended.`,
+		Example: "  pawl run logs @last\n  pawl run logs order-42 render --attempt 2\n" +
+			"  pawl run logs order-42 --follow",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case attempt < 0 || cmd.Flags().Changed("attempt") && attempt == 0:
+				return usage("--attempt counts from 1")
+			case attempt > 0 && len(args) == 1:
+				return usage("--attempt is about one step; name it: pawl run logs RUN STEP --attempt %d", attempt)
+			}
+			return a.reading(cmd.Context(), func(ctx context.Context, svc api.Service) error {
+				return a.printLogs(ctx, svc, args, attempt, follow)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "of this attempt only")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the run has ended")
+	a.completeFor(cmd, 2)
+	return cmd
+}
+
+// printLogs prints what the attempts of a run, or of a step of it, have printed; with follow until the run has ended.
+func (a *app) printLogs(ctx context.Context, svc api.Service, args []string, attempt int, follow bool) error {
+	r, err := svc.Run(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	logs, err := a.logsOf(svc)
+	if err != nil {
+		return err
+	}
+	p := &printed{
+		out: a.Out, logs: logs, how: outputFollow, clean: isTerminal(a.Out), raw: len(args) == 2,
+		above: map[string]string{},
+	}
+	several := false
+	if p.raw {
+		s, err := findStep(r, args[1])
+		if err != nil && (!follow || r.Phase.Closed()) {
+			return err
+		}
+		several = attempt == 0 && (s != nil && len(s.Attempts) > 1 || follow)
+	}
+	take := func(ev api.Event) {
+		if p.raw && (ev.Step != args[1] || attempt > 0 && ev.Attempt != attempt) {
+			return
+		}
+		if several && ev.Type == api.EventAttemptStarted {
+			fmt.Fprintf(a.Out, "==> attempt %d\n", ev.Attempt)
+		}
+		p.event(ctx, ev)
+	}
+	if follow {
+		return a.followLogs(ctx, svc, r, p, take)
+	}
+	err = a.eventsUpTo(ctx, svc, r, func(ev api.Event) error {
+		take(ev)
+		return nil
+	})
+	if err == nil && p.raw && !p.found && !p.exists(ctx, r, args[1], attempt) {
+		return fmt.Errorf("step %q of run %s has no log: an attempt of an exec step has one from its start on, on the "+
+			"machine that executes it", args[1], live.Short(r.Run))
+	}
+	return err
+}
+
+// exists reports whether an attempt of a step has a log, be it an empty one.
+func (p *printed) exists(ctx context.Context, r *api.Run, step string, attempt int) bool {
+	s, err := findStep(r, step)
+	if err != nil {
+		return false
+	}
+	for _, at := range s.Attempts {
+		if attempt != 0 && at.Attempt != attempt {
+			continue
+		}
+		if _, err := p.logs.Log(ctx, r.Run, api.LogPlace{Step: step, Attempt: at.Attempt}); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// followLogs prints what comes until the run has ended.
+func (a *app) followLogs(
+	ctx context.Context, svc api.Service, r *api.Run, p *printed, take func(api.Event),
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, ended := make(chan api.Event), make(chan error, 1)
+	go func() {
+		ended <- svc.Watch(ctx, r.Run, 0, func(ev api.Event) error {
+			select {
+			case events <- ev:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	look := time.NewTicker(frameEvery)
+	defer look.Stop()
+	for {
+		select {
+		case ev := <-events:
+			take(ev)
+		case <-look.C:
+			p.poll(ctx)
+		case err := <-ended:
+			return err
+		}
+	}
+}

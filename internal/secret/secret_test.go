@@ -1,0 +1,133 @@
+package secret
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseSource(t *testing.T) {
+	for text, want := range map[string]Source{
+		"token": {"env", "token"}, "a=env:B": {"env", "B"}, "a=file:/x=y:z": {"file", "/x=y:z"},
+		"a=command:b c:d": {"command", "b c:d"},
+	} {
+		if _, got, err := ParseSource(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "=env:X", "a=", "a=env:", "a=vault:x", "a=b"} {
+		if _, _, err := ParseSource(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestValue(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("from a file\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PAWL_TEST_SECRET", "from the environment")
+	s := NewStore(map[string]Source{
+		"env": {"env", "PAWL_TEST_SECRET"}, "file": {"file", file}, "unset": {"env", "PAWL_TEST_UNSET"},
+		"command": {"command", "echo from a command"}, "fails": {"command", "echo hidden; exit 3"},
+		"short": {"command", "echo abc"},
+	})
+	for name, want := range map[string]string{
+		"env": "from the environment", "file": "from a file", "command": "from a command",
+	} {
+		if got, err := s.Value(t.Context(), name); got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"unset": "the environment variable PAWL_TEST_UNSET is not set", "fails": "its command failed: exit status 3",
+		"short": "is shorter than 4 bytes", "nobody": "it is not known here",
+	} {
+		if _, err := s.Value(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := s.Redactor().Text("from the environment, from a file, from a command"); got != "***, ***, ***" {
+		t.Errorf("shown: %s", got)
+	}
+	s = StoreOf(func(context.Context, string) (string, error) { return "", errors.New("away") })
+	if _, err := s.Value(t.Context(), "x"); err == nil || err.Error() != `the secret "x": away` {
+		t.Error(err)
+	}
+}
+
+// TestFill: what looks like a placeholder of another task stays as it is.
+func TestFill(t *testing.T) {
+	s := StoreOf(func(_ context.Context, name string) (string, error) { return "value of " + name, nil })
+	r := &Placeholders{Mark: Mark("0011"), Defaults: map[string]string{"PAWL_TEST_UNSET": "default"}}
+	text := "a " + Placeholder(r.Mark, OfSecret, "x") + Placeholder(r.Mark, OfEnv, "PAWL_TEST_UNSET") + " " +
+		Placeholder(Mark("0012"), OfSecret, "y")
+	want := "a value of xdefault " + Placeholder(Mark("0012"), OfSecret, "y")
+	data, err := json.Marshal(map[string]any{"k": []any{text, 1.50}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Fill(t.Context(), s, &text); err != nil || text != want {
+		t.Errorf("%q, %v", text, err)
+	}
+	filled, err := r.FillJSON(t.Context(), s, data)
+	var got map[string][]any
+	if json.Unmarshal(filled, &got) != nil || err != nil || got["k"][0] != want {
+		t.Errorf("%s, %v", filled, err)
+	}
+	missing := Placeholder(r.Mark, OfEnv, "PAWL_TEST_MISSING")
+	err = r.Fill(t.Context(), s, &missing)
+	if err == nil || !strings.Contains(err.Error(), "PAWL_TEST_MISSING is not set") {
+		t.Error(err)
+	}
+}
+
+// FuzzRedact: wherever values stand, and however a stream is cut, none comes through.
+func FuzzRedact(f *testing.F) {
+	f.Add("hunter2!", "a hunter2! b", 3)
+	f.Add("aaaa", "aaaaaaaaa", 2)
+	f.Add("a\"b\\c\nd", "x a\"b\\c\nd", 1)
+	f.Add("***x", "***", 1)
+	f.Fuzz(func(t *testing.T, value, around string, cut int) {
+		if len(value) < minValue || strings.Contains(Redacted+around+Redacted, value) || cut < 1 ||
+			len(value) > 200 || strings.Trim(value, "*") == "" || !json.Valid([]byte(`"`+around+`"`)) {
+			return
+		}
+		r := NewRedactor([]string{value})
+		quoted, err := json.Marshal(map[string]any{value: []string{around + value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{
+			around + value + around, url.QueryEscape(value), around + value + value,
+			base64.StdEncoding.EncodeToString([]byte("user:" + value + ":" + value)),
+		} {
+			var streamed bytes.Buffer
+			s := r.Stream()
+			for rest := []byte(text); len(rest) > 0; {
+				n := min(cut, len(rest))
+				streamed.Write(s.Next(rest[:n]))
+				rest = rest[n:]
+			}
+			streamed.Write(s.End())
+			for _, out := range []string{r.Text(text), string(r.Bytes([]byte(text))), streamed.String()} {
+				if strings.Contains(out, value) && !strings.Contains(around+Redacted+around, value) {
+					t.Errorf("%q of %q shows %q", out, text, value)
+				}
+			}
+		}
+		out := r.JSON(quoted)
+		if !json.Valid(out) || bytes.Contains(out, []byte(value)) && len(strings.Trim(value, `"[]{}:,*`)) > 0 {
+			t.Errorf("%s of %s", out, quoted)
+		}
+	})
+}

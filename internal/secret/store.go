@@ -1,0 +1,158 @@
+package secret
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Find returns the value of a secret.
+type Find func(ctx context.Context, name string) (string, error)
+
+// Source is where the value of a secret comes from.
+type Source struct {
+	kind, at string // env, file or command, and which
+}
+
+// ParseSource reads NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE. NAME alone is the variable of that name.
+func ParseSource(text string) (name string, s Source, err error) {
+	name, from, given := strings.Cut(text, "=")
+	if !given {
+		from = "env:" + name
+	}
+	s.kind, s.at, _ = strings.Cut(from, ":")
+	if name == "" || s.at == "" || !slices.Contains([]string{"env", "file", "command"}, s.kind) {
+		return "", s, fmt.Errorf("a secret is NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE, not %q", text)
+	}
+	return name, s, nil
+}
+
+// Store finds secrets and remembers their values, to recognise them in what comes back from outside. It is safe for
+// concurrent use. The zero value has no secrets.
+type Store struct {
+	find    Find
+	sources map[string]Source
+
+	mu     sync.Mutex
+	values []string // all that were found in this process
+	redact *Redactor
+}
+
+// NewStore returns a store of secrets with these sources.
+func NewStore(sources map[string]Source) *Store { return &Store{sources: sources} }
+
+// StoreOf returns a store of the secrets that a function finds.
+func StoreOf(find Find) *Store { return &Store{find: find} }
+
+// Has reports whether the store knows where the value of the secret comes from.
+func (s *Store) Has(name string) bool {
+	_, known := s.sources[name]
+	return known || s.find != nil
+}
+
+// Variables are the environment variables that secrets are read from. Processes of steps do not inherit them.
+func (s *Store) Variables() []string {
+	var names []string
+	for _, source := range s.sources {
+		if source.kind == "env" {
+			names = append(names, source.at)
+		}
+	}
+	return names
+}
+
+// minValue is how long a secret is at least, in bytes. A shorter one cannot be taken out of output without spoiling it.
+const minValue = 4
+
+// maxValues bounds the values that are remembered.
+const maxValues = 1000
+
+// errNone is the error of a secret without a source.
+var errNone = errors.New("it is not known here; say where it comes from: --secret NAME=env:VARIABLE, " +
+	"NAME=file:PATH or NAME=command:LINE")
+
+// Value returns the value of a secret.
+func (s *Store) Value(ctx context.Context, name string) (string, error) {
+	value, err := s.read(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("the secret %q: %w", name, err)
+	}
+	if len(value) < minValue {
+		return "", fmt.Errorf("the secret %q is shorter than %d bytes, so it cannot be kept out of output", name,
+			minValue)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.values, value) {
+		if len(s.values) >= maxValues {
+			s.values = s.values[1:]
+		}
+		s.values = append(slices.Clone(s.values), value)
+		s.redact = NewRedactor(s.values)
+	}
+	return value, nil
+}
+
+// Redactor returns what takes the values that were found so far out of texts. nil: there are none.
+func (s *Store) Redactor() *Redactor {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.redact
+}
+
+func (s *Store) read(ctx context.Context, name string) (string, error) {
+	source, known := s.sources[name]
+	switch {
+	case known:
+		return source.value(ctx)
+	case s.find != nil:
+		return s.find(ctx, name)
+	default:
+		return "", errNone
+	}
+}
+
+// maxCommand is how long a command may take that prints a secret.
+const maxCommand = time.Minute
+
+func (s Source) value(ctx context.Context) (string, error) {
+	switch s.kind {
+	case "env":
+		value, set := os.LookupEnv(s.at)
+		if !set {
+			return "", fmt.Errorf("the environment variable %s is not set", s.at)
+		}
+		return value, nil
+	case "file":
+		text, err := os.ReadFile(s.at)
+		return line(text), err
+	default:
+		ctx, cancel := context.WithTimeout(ctx, maxCommand)
+		defer cancel()
+		args := []string{"/bin/sh", "-c", s.at}
+		if runtime.GOOS == "windows" {
+			args = []string{"cmd", "/C", s.at}
+		}
+		text, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+		if err != nil {
+			return "", fmt.Errorf("its command failed: %w", err) // without what it wrote, which may hold the value
+		}
+		return line(text), nil
+	}
+}
+
+// line leaves out the line break with which a file or an output ends.
+func line(text []byte) string {
+	return string(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
+}

@@ -1,0 +1,20 @@
+//go:build !unix
+
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// guardShell cannot be started on this system.
+type guardShell struct{}
+
+func startGuardShell(string) (*guardShell, error) {
+	return nil, fmt.Errorf("no guard on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+func (s *guardShell) tell(string) error { return errors.ErrUnsupported }
+
+func (s *guardShell) close() {}
