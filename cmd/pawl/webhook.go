@@ -22,8 +22,8 @@ import (
 
 func (a *app) webhookCommand() *cobra.Command {
 	return noun("webhook", "Send the events of runs to URLs",
-		"A webhook sends the events that it asks for to a URL, signed as Standard Webhooks has it, and tries for days.\n"+
-			"pawl dev sends. Where it does not run, webhooks can be managed, and what happens waits.",
+		"A webhook sends the events that it asks for to a URL, signed as Standard Webhooks has it, and tries for "+
+			"days.\npawl dev sends. Where it does not run, webhooks can be managed, and what happens waits.",
 		a.webhookAddCommand(), a.webhookChangeCommand(), a.webhookSwitchCommand("enable", "Let a webhook send again"),
 		a.webhookSwitchCommand("disable", "Let a webhook send nothing for now"), a.webhookListCommand(),
 		a.webhookShowCommand(), a.webhookRemoveCommand(), a.webhookRotateCommand(), a.webhookDeliveriesCommand(),
@@ -144,9 +144,11 @@ Addresses that are private, loopback or link-local are refused, unless pawl dev 
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&secretFile, "secret-file", "", "read the secret here; - is the standard input (default: a new one)")
+	cmd.Flags().StringVar(&secretFile, "secret-file", "", secretFileHelp)
 	return cmd
 }
+
+const secretFileHelp = "read the secret here; - is the standard input (default: a new one)"
 
 // readSecret reads a secret from a file, so that it is not in the list of processes.
 func (a *app) readSecret(file string) (string, error) {
@@ -336,8 +338,8 @@ func (a *app) webhookRotateCommand() *cobra.Command {
 	var secretFile, overlap string
 	cmd := &cobra.Command{
 		Use: "rotate NAME", Short: "Give a webhook a new secret", Args: cobra.ExactArgs(1),
-		Long: `Prints the new secret once. Until the overlap is over, messages have a signature of the old secret too, so
-that receivers can change theirs meanwhile.`,
+		Long: `Prints the new secret once. Until the overlap is over, messages have a signature of the old secret too,
+so that receivers can change theirs meanwhile.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var r api.Rotation
 			var err error
@@ -364,8 +366,9 @@ that receivers can change theirs meanwhile.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&secretFile, "secret-file", "", "read the secret here; - is the standard input (default: a new one)")
-	cmd.Flags().StringVar(&overlap, "overlap", "", "how long the old secret is used too (default 24h; 0s: not at all)")
+	cmd.Flags().StringVar(&secretFile, "secret-file", "", secretFileHelp)
+	cmd.Flags().StringVar(&overlap, "overlap", "",
+		"how long the old secret is used too (default 24h; 0s: not at all)")
 	return cmd
 }
 
@@ -378,7 +381,8 @@ func allowedAddresses(texts []string) ([]netip.Prefix, error) {
 			p, err = netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
 		}
 		if err != nil {
-			return nil, usage("--webhook-allow %q is no address and no network; write it as 10.1.0.0/16 or 127.0.0.1", text)
+			return nil, usage("--webhook-allow %q is no address and no network; write it as 10.1.0.0/16 or 127.0.0.1",
+				text)
 		}
 		all = append(all, p)
 	}

@@ -141,7 +141,7 @@ func stevoraWebhook(t *testing.T) {
 	h, err := client.AddWebhook(ctx, api.WebhookRequest{
 		Name: "ops", URL: target.URL, Events: []string{"workflow.failed", "attempt.ended"},
 		Policy: &policy.Policy{Retry: &policy.Retry{
-			MaxAttempts: 3, InitialInterval: 50 * time.Millisecond, BackoffCoefficient: 1,
+			MaxAttempts: 3, InitialInterval: 300 * time.Millisecond, BackoffCoefficient: 1,
 			On: []policy.Kind{policy.KindError, policy.KindTimeout},
 		}},
 	})
@@ -163,7 +163,8 @@ func stevoraWebhook(t *testing.T) {
 	if shown, err := client.Webhook(ctx, "ops"); err != nil || shown.Secret != "" {
 		t.Errorf("the secret is shown again: %+v, %v", shown, err)
 	}
-	if _, err := client.Replay(ctx, "ops", api.ReplayRequest{Delivery: "evt_none"}); api.CodeOf(err) != api.CodeNotFound {
+	_, err = client.Replay(ctx, "ops", api.ReplayRequest{Delivery: "evt_none"})
+	if api.CodeOf(err) != api.CodeNotFound {
 		t.Errorf("replay of nothing: %v", err)
 	}
 	_, err = client.AddWebhook(ctx, api.WebhookRequest{Name: "inside", URL: "http://10.0.0.1/"})
@@ -189,7 +190,8 @@ func checkMessages(t *testing.T, got []hookMessage) {
 	if got[0].id != got[1].id || got[1].id == got[2].id || got[3].id != got[4].id {
 		t.Errorf("ids: %s %s %s %s %s", got[0].id, got[1].id, got[2].id, got[3].id, got[4].id)
 	}
-	if got[0].Data.Dialect != "STEP_FAILED" || got[2].Data.Dialect != "STEP_FAILED" || got[2].Data.Seq <= got[0].Data.Seq {
+	if got[0].Data.Dialect != "STEP_FAILED" || got[2].Data.Dialect != "STEP_FAILED" ||
+		got[2].Data.Seq <= got[0].Data.Seq {
 		t.Errorf("the attempts are told as %+v, %+v", got[0].Data, got[2].Data)
 	}
 	last := got[4].Data

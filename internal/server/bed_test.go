@@ -87,6 +87,7 @@ func (f flows) Read(_ context.Context, text string) (api.Definition, error) {
 // bed has an engine in memory, its service, and a server of that service with a client.
 type bed struct {
 	*testing.T
+	journal  *memory.Journal
 	engine   *engine.Engine
 	embedded api.Service
 	server   *Server
@@ -103,8 +104,9 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 		}
 		return w.Definition, nil
 	}
+	j := memory.New()
 	e, err := engine.New(engine.Config{
-		Journal: memory.New(), Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},
+		Journal: j, Kinds: map[string]engine.Kind{journal.KindFlow: {Compile: compile}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +116,7 @@ func newBed(t *testing.T, with ...func(*Config)) *bed {
 	if err := e.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{T: t, engine: e, listener: newPipes()}
+	b := &bed{T: t, journal: j, engine: e, listener: newPipes()}
 	b.embedded = service.NewEmbedded(e, readFlow, func() core.Time { return policy.At(time.Now()) })
 	cfg := Config{Service: b.embedded, Flows: flows{"order": orderFlow}, Version: "1.2.3"}
 	for _, change := range with {

@@ -56,8 +56,8 @@ func hooked[I, O any](
 // webhookRoutes adds what registers webhooks and changes them.
 func (s *Server) webhookRoutes(a huma.API) {
 	op := under("POST", "/webhooks", "addWebhook", "webhooks", "Register a webhook")
-	op.Description = "The events that it asks for are sent to its URL from now on, signed as Standard Webhooks has it. " +
-		"The answer has the secret, which is never shown again."
+	op.Description = "The events that it asks for are sent to its URL from now on, signed as Standard Webhooks has " +
+		"it. The answer has the secret, which is never shown again."
 	op.DefaultStatus = http.StatusCreated
 	hooked(s, a, op, func(ctx context.Context, hooks api.Webhooks, in *struct{ Body api.WebhookRequest }) (
 		*addedWebhook, error,
@@ -113,7 +113,8 @@ func (s *Server) deliveryRoutes(a huma.API) {
 		"List deliveries, the newest event first"),
 		func(ctx context.Context, hooks api.Webhooks, in *deliveryQuery) (*answered[api.DeliveryPage], error) {
 			return body(hooks.Deliveries(ctx, in.Webhook, api.DeliveryQuery{
-				State: api.DeliveryState(in.State), Run: in.Run, Since: in.Since.Time, Limit: in.Limit, Cursor: in.Cursor,
+				State: api.DeliveryState(in.State), Run: in.Run, Since: in.Since.Time,
+				Limit: in.Limit, Cursor: in.Cursor,
 			}))
 		})
 	hooked(s, a, under("GET", "/webhooks/{webhook}/deliveries/{delivery}", "getDelivery", "webhooks",

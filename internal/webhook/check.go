@@ -32,7 +32,8 @@ func invalid(field, format string, args ...any) error {
 
 func checkName(name string) error {
 	if !validName.MatchString(name) {
-		return invalid("name", "%q: write 1 to 63 small letters, digits, - and _, beginning with a letter or digit", name)
+		return invalid("name", "%q: write 1 to 63 small letters, digits, - and _, beginning with a letter or digit",
+			name)
 	}
 	return nil
 }
@@ -208,8 +209,8 @@ func asksFor(events []string, ev *api.Event) bool {
 	})
 }
 
-// typeOf is the type of an event's message. What happens to a run of a system that calls it a workflow has the name that
-// this system gives it: WORKFLOW_FAILED is workflow.failed.
+// typeOf is the type of an event's message. What happens to a run of a system that calls it a workflow has the name
+// that this system gives it: WORKFLOW_FAILED is workflow.failed.
 func typeOf(ev *api.Event) string {
 	rest, found := strings.CutPrefix(ev.Dialect, "WORKFLOW_")
 	if found && ev.Step == "" {

@@ -18,7 +18,9 @@ const (
 )
 
 // Deliveries implements api.Webhooks.
-func (d *Dispatcher) Deliveries(ctx context.Context, name string, q api.DeliveryQuery) (out api.DeliveryPage, err error) {
+func (d *Dispatcher) Deliveries(
+	ctx context.Context, name string, q api.DeliveryQuery,
+) (out api.DeliveryPage, err error) {
 	if _, err := d.find(name); err != nil {
 		return out, err
 	}
@@ -106,7 +108,7 @@ func (d *Dispatcher) Replay(ctx context.Context, name string, r api.ReplayReques
 	var failed []string
 	err = d.each(ctx, deliveryKeys+name+"/", sinceID(core.Time(r.Since)), func(doc journal.Document) (bool, error) {
 		one, err := decodeDelivery(doc)
-		if err == nil && one.State == api.DeliveryFailed {
+		if err == nil && one.State == api.DeliveryFailed && one.Type != testType {
 			failed = append(failed, one.ID)
 		}
 		return true, err

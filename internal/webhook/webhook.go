@@ -197,7 +197,9 @@ func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.
 		}
 	}
 	if len(d.targets) >= mostWebhooks {
-		return api.Webhook{}, &api.Error{Code: api.CodeFull, Message: fmt.Sprintf("there are %d webhooks", mostWebhooks)}
+		return api.Webhook{}, &api.Error{
+			Code: api.CodeFull, Message: fmt.Sprintf("there are %d webhooks, and can be no more", mostWebhooks),
+		}
 	}
 	h.CreatedAt = api.Time(d.cfg.Now()) // before the engine is asked: whatever happens afterwards is later
 	if err := d.beginFeed(ctx); err != nil {
@@ -348,7 +350,8 @@ func (d *Dispatcher) RotateSecret(ctx context.Context, name string, r api.Rotati
 		return api.Webhook{}, invalid("secret", "%v", err)
 	}
 	if overlap < 0 || overlap > longestOverlap {
-		return api.Webhook{}, invalid("overlap", "%s: give 0s to %s", api.Duration(overlap), api.Duration(longestOverlap))
+		return api.Webhook{}, invalid("overlap", "%s: give 0s to %s", api.Duration(overlap),
+			api.Duration(longestOverlap))
 	}
 	_, err := d.edit(ctx, name, func(h *hook) error {
 		now := d.cfg.Now()

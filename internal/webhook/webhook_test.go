@@ -122,8 +122,8 @@ func TestDayDown(t *testing.T) {
 			t.Errorf("%d requests in a day", tries)
 		}
 		waits := b.deliveries("ops", api.DeliveryPending)
-		if last := waits[len(waits)-1]; !strings.Contains(last.Why, "failed: error connection: connection refused; the "+
-			"next one comes after ") {
+		if last := waits[len(waits)-1]; !strings.Contains(last.Why,
+			"failed: error connection: connection refused; the next one comes after ") {
 			t.Errorf("why: %s", last.Why)
 		}
 		b = b.kill()
@@ -203,6 +203,30 @@ func TestCrashBeforeRecord(t *testing.T) {
 	})
 }
 
+// TestFullDisk: events wait while deliveries cannot be stored, and are sent when they can.
+func TestFullDisk(t *testing.T) {
+	run(t, func(t *testing.T, b *bed) {
+		defer b.close()
+		b.add("ops")
+		b.journal.Fault = func(op memory.Op, _ *journal.Batch) error {
+			if op == memory.OpPutDocuments {
+				return journal.ErrFull
+			}
+			return nil
+		}
+		b.start(failing)
+		pass(time.Minute)
+		if n := len(b.all()); n != 0 {
+			t.Errorf("%d requests for a delivery that is not stored", n)
+		}
+		b.journal.Fault = nil
+		pass(time.Minute)
+		if got := b.all(); types(got) != "run.failed" || len(b.deliveries("ops", api.DeliveryDelivered)) != 1 {
+			t.Errorf("afterwards came %s", types(got))
+		}
+	})
+}
+
 // TestKills: however often the process is killed, each event arrives at least once, and none that did not happen.
 func TestKills(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
@@ -274,7 +298,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: the receiver's wish is followed, also beyond the policy's longest delay; within the limit only.
+// TestRetryAfter: the delay that the receiver asks for is followed, also beyond the policy's longest delay; within the limit only.
 func TestRetryAfter(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
@@ -305,12 +329,15 @@ func TestReplay(t *testing.T) {
 	run(t, func(t *testing.T, b *bed) {
 		defer b.close()
 		b.add("ops", func(r *api.WebhookRequest) {
-			r.Policy = &policy.Policy{Retry: &policy.Retry{MaxAttempts: 2, InitialInterval: time.Minute, BackoffCoefficient: 1}}
+			r.Policy = &policy.Policy{Retry: &policy.Retry{
+				MaxAttempts: 2, InitialInterval: time.Minute, BackoffCoefficient: 1,
+			}}
 		})
 		b.answers(always(500))
 		b.start(failing)
 		pending := b.deliveries("ops", "")[0].ID
-		if _, err := b.Replay(t.Context(), "ops", api.ReplayRequest{Delivery: pending}); api.CodeOf(err) != api.CodeConflict {
+		_, err := b.Replay(t.Context(), "ops", api.ReplayRequest{Delivery: pending})
+		if api.CodeOf(err) != api.CodeConflict {
 			t.Errorf("replay of a pending delivery: %v", err)
 		}
 		pass(2 * time.Minute)
@@ -318,24 +345,24 @@ func TestReplay(t *testing.T) {
 		b.start(failing)
 		pass(2 * time.Minute)
 		failed := b.deliveries("ops", api.DeliveryFailed)
-		if len(failed) != 2 || failed[1].Why != "given up after 2 attempts: its policy allows 2 attempts; the last failure: "+
-			"error status (code 500): the receiver answered 500 Internal Server Error" {
+		if len(failed) != 2 || failed[1].Why != "given up after 2 attempts: its policy allows 2 attempts; the last "+
+			"failure: error status (code 500): the receiver answered 500 Internal Server Error" {
 			t.Fatalf("failed: %+v", failed)
 		}
 		b.all()
 		b.answers(nil)
-		if r, err := b.Replay(t.Context(), "ops", api.ReplayRequest{Failed: true, Since: middle}); err != nil || r.Count != 1 {
-			t.Errorf("replay of the later one: %+v, %v", r, err)
+		replay := func(what string, r api.ReplayRequest) {
+			t.Helper()
+			if r, err := b.Replay(t.Context(), "ops", r); err != nil || r.Count != 1 {
+				t.Errorf("replay of %s: %+v, %v", what, r, err)
+			}
 		}
+		replay("the later one", api.ReplayRequest{Failed: true, Since: middle})
 		if got := b.all(); len(got) != 1 || got[0].id() != failed[0].ID {
 			t.Errorf("replayed: %d", len(got))
 		}
-		if r, err := b.Replay(t.Context(), "ops", api.ReplayRequest{Failed: true}); err != nil || r.Count != 1 {
-			t.Errorf("replay of the other one: %+v, %v", r, err)
-		}
-		if r, err := b.Replay(t.Context(), "ops", api.ReplayRequest{Delivery: failed[0].ID}); err != nil || r.Count != 1 {
-			t.Errorf("replay of one that was delivered: %+v, %v", r, err)
-		}
+		replay("the other one", api.ReplayRequest{Failed: true})
+		replay("one that was delivered", api.ReplayRequest{Delivery: failed[0].ID})
 		if got := b.all(); len(got) != 2 || len(b.deliveries("ops", api.DeliveryDelivered)) != 2 {
 			t.Errorf("replayed: %d", len(got))
 		}
@@ -466,11 +493,12 @@ func TestRefused(t *testing.T) {
 			"::1 is a private":             func(r *api.WebhookRequest) { r.URL = "http://[::1]:80/x" },
 			"127.0.0.1 is a private":       func(r *api.WebhookRequest) { r.URL = "http://localhost:80/x" },
 			"169.254.169.254 is a private": func(r *api.WebhookRequest) { r.URL = "http://169.254.169.254/latest" },
-			`webhook: events[1]: there is no event "run.faild": did you mean "run.failed"?`: events("run.*", "run.faild"),
-			`webhook: events[0]: there is no event "x*"`:                                    events("x*"),
-			"webhook: secret: a secret begins with whsec_":                                  func(r *api.WebhookRequest) { r.Secret = "hunter2" },
-			"webhook: secret: what follows":                                                 func(r *api.WebhookRequest) { r.Secret = "whsec_%" },
-			"webhook: secret: the key has 3 bytes":                                          func(r *api.WebhookRequest) { r.Secret = "whsec_YWJj" },
+			`webhook: events[1]: there is no event "run.faild": did you mean "run.failed"?`: events(
+				"run.*", "run.faild"),
+			`webhook: events[0]: there is no event "x*"`:   events("x*"),
+			"webhook: secret: a secret begins with whsec_": secretOf("hunter2"),
+			"webhook: secret: what follows":                secretOf("whsec_%"),
+			"webhook: secret: the key has 3 bytes":         secretOf("whsec_YWJj"),
 			"webhook: policy.retry.when": func(r *api.WebhookRequest) {
 				r.Policy = &policy.Policy{Retry: &policy.Retry{MaxAttempts: 2, When: "true"}}
 			},
@@ -497,6 +525,10 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+func secretOf(text string) func(*api.WebhookRequest) {
+	return func(r *api.WebhookRequest) { r.Secret = text }
 }
 
 func second[T any](_ T, err error) error { return err }

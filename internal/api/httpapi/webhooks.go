@@ -52,7 +52,9 @@ func (c *Client) Webhook(ctx context.Context, name string) (out api.Webhook, err
 }
 
 // ChangeWebhook implements api.Webhooks.
-func (c *Client) ChangeWebhook(ctx context.Context, name string, change api.WebhookChange) (out api.Webhook, err error) {
+func (c *Client) ChangeWebhook(
+	ctx context.Context, name string, change api.WebhookChange,
+) (out api.Webhook, err error) {
 	return out, c.hook(ctx, http.MethodPatch, name, change, &out)
 }
 

@@ -173,7 +173,7 @@ func TestSchemas(t *testing.T) {
 	refuses(t, "a newer version", err, journal.ErrNewer, "has version 9 of the schema, which needs code that knows"+
 		" version 9")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 4")
+	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 5")
 	run("UPDATE {schema}.meta SET value = 'what' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
 	refuses(t, "a damaged table", err, journal.ErrNoJournal, "or is damaged")

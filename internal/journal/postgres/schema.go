@@ -60,7 +60,8 @@ func (s *storage) lookOnce(ctx context.Context) (state, error) {
 		" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"+
 		" WHERE n.nspname = $1 AND c.relname IN ('"+versions+"', 'meta', 'partitions', 'journal', 'feeds',"+
 		" 'definitions',"+
-		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'outbox', 'documents', 'runs', 'steps',"+
+		" 'runs_data', 'steps_data', 'attempts_data', 'history', 'inbox', 'taken', 'outbox', 'documents', 'runs',"+
+		" 'steps',"+
 		" 'attempts')",
 		[]any{s.schema},
 		func(r pgx.Rows) error { return r.Scan(&st.exists, &st.tables, &names) })
